@@ -1,0 +1,39 @@
+# How every target of this project is compiled.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+# CMake before 3.26 does not know that nvcc 12 and later speak C++20.
+if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_package(CUDAToolkit 13.0 REQUIRED)
+message(STATUS "CUDA Toolkit ${CUDAToolkit_VERSION}, nvcc ${CMAKE_CUDA_COMPILER_VERSION}")
+if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 13.1.1)
+    # NVIDIA's release notes: fixed in 13.1.1; seen with CuTe GEMMs on GB202 (sm_120).
+    message(STATUS "nvcc before 13.1.1 could miscompile kernels for sm_120: run the device tests there before relying on it")
+endif()
+
+# tessera_compile(target): warnings as this project wants them. Device code has no -Wconversion: its arithmetic on
+# threadIdx and blockDim would drown in casts.
+function(tessera_compile target)
+    target_compile_options(${target} PRIVATE
+        $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion>
+        $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra -lineinfo>)
+    if(TESSERA_WARNINGS_AS_ERRORS)
+        target_compile_options(${target} PRIVATE
+            $<$<COMPILE_LANGUAGE:CXX>:-Werror>
+            $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings -Xcompiler=-Werror>)
+    endif()
+endfunction()

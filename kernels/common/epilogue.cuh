@@ -1,0 +1,186 @@
+#pragma once
+
+/// What every GEMM kernel does with its fp32 accumulators: scale, add C and bias, activate, round, store.
+///
+/// Output type, bias and activation are run-time facts here: the branches are uniform and are taken once per output
+/// row, where one kernel per combination would cost 18 times the code. Each operation is a rounded intrinsic, which the
+/// compiler does not contract, so that all kernels give the same bits for the same accumulator.
+
+#include <cstdint>
+
+#include "gemm_arguments.hpp"
+#include "tessera/element.hpp"
+
+namespace tessera::kernels {
+
+namespace detail {
+
+/// Element `index` of a matrix whose type is known at run time.
+__device__ inline float load_element(const void* data, std::int64_t index, ElementType type)
+{
+    switch (type) {
+        case ElementType::f16: return static_cast<const f16*>(data)[index];
+        case ElementType::bf16: return static_cast<const bf16*>(data)[index];
+        case ElementType::f32: break;
+    }
+    return static_cast<const float*>(data)[index];
+}
+
+__device__ inline void store_element(void* data, std::int64_t index, ElementType type, float value)
+{
+    switch (type) {
+        case ElementType::f16: static_cast<f16*>(data)[index] = f16(value); return;
+        case ElementType::bf16: static_cast<bf16*>(data)[index] = bf16(value); return;
+        case ElementType::f32: break;
+    }
+    static_cast<float*>(data)[index] = value;
+}
+
+template <class Element>
+__device__ inline uint2 pack4(const float (&values)[4])
+{
+    const auto pair = [&](int i) {
+        return Element(values[i]).bits | static_cast<std::uint32_t>(Element(values[i + 1]).bits) << 16;
+    };
+    return make_uint2(pair(0), pair(2));
+}
+
+/// Stores four neighbours with one instruction; their address must be a multiple of their size.
+__device__ inline void store_vector(void* data, std::int64_t index, ElementType type, const float (&values)[4])
+{
+    switch (type) {
+        case ElementType::f16: *reinterpret_cast<uint2*>(static_cast<f16*>(data) + index) = pack4<f16>(values); return;
+        case ElementType::bf16:
+            *reinterpret_cast<uint2*>(static_cast<bf16*>(data) + index) = pack4<bf16>(values);
+            return;
+        case ElementType::f32: break;
+    }
+    *reinterpret_cast<float4*>(static_cast<float*>(data) + index) =
+        make_float4(values[0], values[1], values[2], values[3]);
+}
+
+/// x * Phi(x) with the exact normal distribution function Phi(x) = (1 + erf(x / sqrt 2)) / 2.
+__device__ inline float gelu(float value)
+{
+    constexpr float inverse_sqrt_2 = 0.70710678118654752F;
+    const float twice_phi = __fadd_rn(1.0F, erff(__fmul_rn(value, inverse_sqrt_2)));
+    return __fmul_rn(__fmul_rn(0.5F, value), twice_phi);
+}
+
+/// x / (1 + exp(-x)).
+__device__ inline float silu(float value) { return __fdiv_rn(value, __fadd_rn(1.0F, expf(-value))); }
+
+template <int Columns>
+__device__ inline void activate(float (&values)[Columns], ActivationKind kind)
+{
+    if (kind == ActivationKind::none) {
+        return;
+    }
+#pragma unroll
+    for (float& value : values) {
+        switch (kind) {
+            case ActivationKind::relu: value = value < 0.0F ? 0.0F : value; break;  // a NaN stays: fmaxf would drop it
+            case ActivationKind::gelu: value = gelu(value); break;
+            case ActivationKind::silu: value = silu(value); break;
+            case ActivationKind::none: break;
+        }
+    }
+}
+
+}  // namespace detail
+
+/// Writes accumulators to one matrix of the batch D.
+class Epilogue {
+public:
+    __device__ Epilogue(const GemmArguments& arguments, std::int64_t batch)
+        : arguments_(arguments),
+          c_offset_(batch * arguments.c.batch_stride),
+          d_offset_(batch * arguments.d_batch_stride),
+          vector_stores_(can_store_vectors(arguments, d_offset_))
+    {}
+
+    /// D(row, column + j) from accumulator[j], the sum of products, for each j that is inside D. `column` must be a
+    /// multiple of `Columns`.
+    template <int Columns>
+    __device__ void store(std::int64_t row, std::int64_t column, const float (&accumulator)[Columns]) const
+    {
+        if (row >= arguments_.m || column >= arguments_.n) {
+            return;
+        }
+        const auto columns = static_cast<int>(min(static_cast<std::int64_t>(Columns), arguments_.n - column));
+        float values[Columns];
+#pragma unroll
+        for (int j = 0; j < Columns; ++j) {
+            // Zeros that pad K turn a sum of -0 into +0. Adding +0 does so always: no kernel's padding shows in the
+            // bits.
+            values[j] = __fmul_rn(arguments_.alpha, __fadd_rn(accumulator[j], 0.0F));
+        }
+        add_c(row, column, columns, values);
+        add_bias(row, column, columns, values);
+        detail::activate(values, arguments_.activation);
+
+        const std::int64_t index = d_offset_ + row * arguments_.d_row_stride + column * arguments_.d_column_stride;
+        if constexpr (Columns == 4) {
+            if (vector_stores_ && columns == Columns) {
+                detail::store_vector(arguments_.d, index, arguments_.d_type, values);
+                return;
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < Columns; ++j) {
+            if (j < columns) {
+                detail::store_element(arguments_.d, index + j * arguments_.d_column_stride, arguments_.d_type,
+                                      values[j]);
+            }
+        }
+    }
+
+private:
+    __device__ static bool can_store_vectors(const GemmArguments& arguments, std::int64_t offset)
+    {
+        const std::uint64_t size = arguments.d_type == ElementType::f32 ? 4 : 2;
+        const std::uint64_t first = reinterpret_cast<std::uint64_t>(arguments.d) + offset * size;
+        const std::uint64_t row = arguments.d_row_stride * size;
+        return arguments.d_column_stride == 1 && (first | row) % (4 * size) == 0;
+    }
+
+    template <int Columns>
+    __device__ void add_c(std::int64_t row, std::int64_t column, int columns, float (&values)[Columns]) const
+    {
+        if (arguments_.beta == 0.0F) {
+            return;
+        }
+        const Operand& c = arguments_.c;
+        const std::int64_t index = c_offset_ + row * c.row_stride + column * c.column_stride;
+#pragma unroll
+        for (int j = 0; j < Columns; ++j) {
+            if (j < columns) {
+                const float element = detail::load_element(c.data, index + j * c.column_stride, arguments_.d_type);
+                values[j] = __fmaf_rn(arguments_.beta, element, values[j]);
+            }
+        }
+    }
+
+    template <int Columns>
+    __device__ void add_bias(std::int64_t row, std::int64_t column, int columns, float (&values)[Columns]) const
+    {
+        if (arguments_.bias_axis == BiasAxis::none) {
+            return;
+        }
+        const bool per_row = arguments_.bias_axis == BiasAxis::per_row;
+#pragma unroll
+        for (int j = 0; j < Columns; ++j) {
+            if (j < columns) {
+                const std::int64_t index = per_row ? row : column + j;
+                values[j] = __fadd_rn(values[j], detail::load_element(arguments_.bias, index, arguments_.bias_type));
+            }
+        }
+    }
+
+    const GemmArguments& arguments_;  // the kernel's parameter, in constant memory
+    std::int64_t c_offset_;
+    std::int64_t d_offset_;
+    bool vector_stores_;
+};
+
+}  // namespace tessera::kernels

@@ -1,0 +1,37 @@
+#pragma once
+
+/// The SIMT ladder as the host sees it: which rungs there are, what each needs, and the entry point of each.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tessera/element.hpp"
+
+namespace tessera::kernels {
+
+/// Each rung removes one bottleneck of the rung before it; simt_config.hpp says which. All give the same bits.
+enum class SimtRung : std::uint8_t { naive, tiled, vectorized, coarsened, register_blocked };
+
+/// `register_blocked` has two output tiles: a large one for speed, and a small one for problems that would leave
+/// multiprocessors idle with the large one. The other rungs have one.
+enum class SimtTile : std::uint8_t { large, small };
+
+/// A compiled kernel and the facts its launch needs. Entry points take one `GemmArguments` by value.
+struct SimtKernel {
+    const void* function;  // for cudaLaunchKernelExC
+    int block_m;           // output tile of one CTA
+    int block_n;
+    int block_k;
+    int threads;                     // per CTA, one-dimensional
+    std::size_t shared_bytes;        // dynamic shared memory
+    std::size_t required_alignment;  // bytes that A's and B's base, run stride and batch stride must be multiples of
+};
+
+/// The kernel of `rung` for operands A and B of `input` type. One entry point serves all architectures: where the
+/// kernel was compiled for sm_80 or above, it has `cp.async`.
+SimtKernel simt_kernel(SimtRung rung, ElementType input, SimtTile tile = SimtTile::large);
+
+/// The faster tile of `register_blocked` for `batches` products of (m, n) on a device with so many multiprocessors.
+SimtTile choose_simt_tile(std::int64_t m, std::int64_t n, std::int64_t batches, int multiprocessors);
+
+}  // namespace tessera::kernels

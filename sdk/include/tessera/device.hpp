@@ -1,0 +1,106 @@
+#pragma once
+
+/// CUDA devices: `DeviceProperties`, plain facts that need no GPU to exist, and `Device`, one that is there.
+
+#include <cstddef>
+#include <source_location>
+#include <string>
+
+#include "tessera/error.hpp"
+
+namespace tessera {
+
+class StreamRef;
+
+/// Facts about a device, as a value. Choosing a kernel variant needs nothing else, so it can be done (and tested) for a
+/// device that is not present: see `of_compute_capability`.
+struct DeviceProperties {
+    std::string name;
+    int compute_capability_major = 0;
+    int compute_capability_minor = 0;
+    int sm_count = 0;
+    std::size_t memory_bytes = 0;
+    std::size_t l2_cache_bytes = 0;
+    std::size_t shared_memory_per_block_bytes = 0;  ///< with opt-in, static and dynamic together
+    int max_threads_per_block = 0;
+    bool has_clusters = false;       ///< thread-block clusters and distributed shared memory (9.0 and later)
+    bool has_tensor_maps = false;    ///< the tensor memory accelerator, TMA (9.0 and later)
+    bool has_tensor_memory = false;  ///< TMEM and tcgen05 (10.x and 11.x)
+    bool has_memory_pools = false;   ///< cudaMallocAsync works
+
+    /// 10 * major + minor: 90 for an H200, 100 for a B200.
+    int compute_capability() const noexcept { return 10 * compute_capability_major + compute_capability_minor; }
+
+    /// The facts of a typical device of `major`.`minor` that need not be present, for `GemmPlan::explain`.
+    ///
+    /// @throws Error `unsupported_device` for a compute capability below 7.5 or unknown to this release
+    static DeviceProperties of_compute_capability(int major, int minor,
+                                                  std::source_location caller = std::source_location::current());
+};
+
+/// One CUDA device of this process. A small value; copying it copies only its ordinal.
+class Device {
+public:
+    /// @param ordinal  CUDA's number of the device: 0 <= ordinal < count()
+    /// @throws Error `no_device` if there is none, `out_of_range` if there are fewer
+    explicit Device(int ordinal, std::source_location caller = std::source_location::current());
+
+    /// The calling thread's current device.
+    static Device current(std::source_location caller = std::source_location::current());
+
+    /// How many devices there are. 0, not an error, if there is no driver or no GPU.
+    static int count() noexcept;
+
+    int ordinal() const noexcept { return ordinal_; }
+
+    /// Read once per device and process; the reference stays valid until the process ends.
+    const DeviceProperties& properties() const noexcept { return *properties_; }
+
+    /// The device's legacy default stream, which waits for and blocks every blocking stream of the device.
+    StreamRef default_stream() const noexcept;
+
+    /// Blocks the calling thread until all work on the device is done.
+    void synchronize(std::source_location caller = std::source_location::current()) const;
+
+    /// Bytes that are free for allocation now.
+    std::size_t free_memory_bytes(std::source_location caller = std::source_location::current()) const;
+
+    /// Makes the device current for the calling thread. Only code that mixes the SDK with raw CUDA calls needs it.
+    void make_current(std::source_location caller = std::source_location::current()) const;
+
+    friend bool operator==(const Device& left, const Device& right) noexcept { return left.ordinal_ == right.ordinal_; }
+
+private:
+    int ordinal_;
+    const DeviceProperties* properties_;
+};
+
+namespace detail {
+
+/// Makes a device current and brings the previous one back. Costs one query where the device already is current.
+class CurrentDevice {
+public:
+    CurrentDevice(int ordinal, std::string_view operation, const std::source_location& caller);
+    ~CurrentDevice();
+    CurrentDevice(const CurrentDevice&) = delete;
+    CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+private:
+    int previous_ = -1;  // -1: nothing to bring back
+};
+
+[[noreturn]] void raise_device_mismatch(std::string_view operation, const std::source_location& caller,
+                                        std::string_view left, int left_device, std::string_view right,
+                                        int right_device);
+
+/// -1 stands for "not bound to a device" (an empty object) and agrees with all.
+inline void require_same_device(std::string_view operation, const std::source_location& caller, std::string_view left,
+                                int left_device, std::string_view right, int right_device)
+{
+    if (left_device != right_device && left_device >= 0 && right_device >= 0) [[unlikely]] {
+        raise_device_mismatch(operation, caller, left, left_device, right, right_device);
+    }
+}
+
+}  // namespace detail
+}  // namespace tessera

@@ -1,0 +1,133 @@
+#pragma once
+
+/// `DeviceSpan<T>`: a pointer to device memory, its element count and its device, owned by somebody else.
+///
+/// It can be passed to kernels by value. On the host it hands out its address but no elements; in device code it is
+/// indexed, and an index out of range stops the kernel instead of reading elsewhere.
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <type_traits>
+
+#include "tessera/detail/host_device.hpp"
+#include "tessera/error.hpp"
+#include "tessera/matrix_view.hpp"
+
+namespace tessera {
+
+namespace detail {
+
+[[noreturn]] void raise_range(std::string_view operation, const std::source_location& caller, std::size_t offset,
+                              std::size_t count, std::size_t size);
+
+inline void require_range(std::string_view operation, const std::source_location& caller, std::size_t offset,
+                          std::size_t count, std::size_t size)
+{
+    if (offset > size || count > size - offset) [[unlikely]] {
+        raise_range(operation, caller, offset, count, size);
+    }
+}
+
+}  // namespace detail
+
+template <class T>
+class DeviceSpan {
+    static_assert(std::is_trivially_copyable_v<T>, "tessera: elements of device memory must be trivially copyable");
+
+public:
+    using value_type = std::remove_cv_t<T>;
+
+    /// Empty.
+    DeviceSpan() = default;
+
+    /// For the SDK: memory whose device is known.
+    TESSERA_DETAIL_HOST_DEVICE DeviceSpan(T* data, std::size_t size, int device) noexcept
+        : data_(data), size_(size), device_(device)
+    {}
+
+    /// Names memory that the SDK did not allocate. The caller vouches for the count; that the memory is a device's is
+    /// asked of CUDA.
+    /// @throws Error `wrong_memory` if `data` is host memory that kernels cannot reach
+    static DeviceSpan from_raw_device_pointer(T* data, std::size_t size,
+                                              std::source_location caller = std::source_location::current())
+    {
+        return DeviceSpan(
+            data, size,
+            size == 0 ? -1 : detail::device_of_pointer(data, "DeviceSpan::from_raw_device_pointer", caller));
+    }
+
+    /// A span of writable elements is one of const elements.
+    TESSERA_DETAIL_HOST_DEVICE operator DeviceSpan<const T>() const noexcept
+        requires(!std::is_const_v<T>)
+    {
+        return {data_, size_, device_};
+    }
+
+    TESSERA_DETAIL_HOST_DEVICE T* data() const noexcept { return data_; }
+    TESSERA_DETAIL_HOST_DEVICE std::size_t size() const noexcept { return size_; }
+    TESSERA_DETAIL_HOST_DEVICE std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
+    TESSERA_DETAIL_HOST_DEVICE bool empty() const noexcept { return size_ == 0; }
+    /// The ordinal of the memory's device, -1 for an empty span of none.
+    TESSERA_DETAIL_HOST_DEVICE int device() const noexcept { return device_; }
+
+    /// The elements [offset, offset + count).
+    /// @throws Error `out_of_range`
+    DeviceSpan subspan(std::size_t offset, std::size_t count,
+                       std::source_location caller = std::source_location::current()) const
+    {
+        detail::require_range("DeviceSpan::subspan", caller, offset, count, size_);
+        return DeviceSpan(data_ + offset, count, device_);
+    }
+
+    /// Views the first elements as a matrix without gaps between its rows (or columns).
+    /// @throws Error `out_of_range` if there are too few elements, `invalid_argument`, `size_overflow`
+    template <StorageOrder Order = RowMajor>
+    MatrixView<T, Order> matrix(std::int64_t rows, std::int64_t columns, Order order = {},
+                                std::source_location caller = std::source_location::current()) const
+    {
+        const std::int64_t vector_size = std::is_same_v<Order, RowMajor> ? columns : rows;
+        return matrix(rows, columns, vector_size > 1 ? vector_size : 1, order, caller);
+    }
+
+    /// Views the first elements as a matrix whose rows (or columns) are `leading_dimension` elements apart.
+    template <StorageOrder Order = RowMajor>
+    MatrixView<T, Order> matrix(std::int64_t rows, std::int64_t columns, std::int64_t leading_dimension,
+                                Order /*order*/ = {},
+                                std::source_location caller = std::source_location::current()) const
+    {
+        detail::require_matrix_fits("matrix", {rows, columns, leading_dimension, std::is_same_v<Order, RowMajor>},
+                                    sizeof(T), size_, caller);
+        return {data_, rows, columns, leading_dimension, device_};
+    }
+
+    /// Views the first elements as `count` matrices, `batch_stride` elements apart. A stride of 0 uses one matrix for
+    /// all and needs const elements.
+    template <StorageOrder Order = RowMajor>
+    BatchView<T, Order> matrices(std::int64_t count, std::int64_t batch_stride, std::int64_t rows, std::int64_t columns,
+                                 std::int64_t leading_dimension, Order /*order*/ = {},
+                                 std::source_location caller = std::source_location::current()) const
+    {
+        detail::require_batch_fits("matrices", {rows, columns, leading_dimension, std::is_same_v<Order, RowMajor>},
+                                   count, batch_stride, !std::is_const_v<T>, sizeof(T), size_, caller);
+        return {{data_, rows, columns, leading_dimension, device_}, count, batch_stride};
+    }
+
+#ifdef __CUDACC__
+    /// Device code only. An index out of range traps.
+    __device__ T& operator[](std::size_t index) const
+    {
+        if (index >= size_) {
+            __trap();
+        }
+        return data_[index];
+    }
+#endif
+
+private:
+    T* data_ = nullptr;
+    std::size_t size_ = 0;
+    int device_ = -1;
+};
+
+}  // namespace tessera

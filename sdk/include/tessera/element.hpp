@@ -1,0 +1,228 @@
+#pragma once
+
+/// Element types of matrices: `f32`, `f16` (IEEE binary16) and `bf16` (the upper half of a binary32).
+///
+/// The two 16-bit types are storage with conversions, not arithmetic types: arithmetic is done in `float`. Narrowing
+/// rounds to nearest, ties to even, and is explicit; widening is exact and implicit. They have the size, alignment and
+/// bits of CUDA's `__half` and `__nv_bfloat16` and convert from and to them without including CUDA's headers here.
+///
+/// `ElementType` names a type at run time. Its list is open at the end: 8-bit types follow.
+///
+/// The compiler's built-ins stand where std::bit_cast and std::is_constant_evaluated would: device code cannot call
+/// those without --expt-relaxed-constexpr, a flag that a header should not force on its users.
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "tessera/detail/host_device.hpp"
+
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#else
+struct __half;
+struct __nv_bfloat16;
+#endif
+
+namespace tessera {
+
+using f32 = float;
+
+namespace detail {
+
+/// binary32 to binary16, round to nearest even. Overflow gives infinity; a NaN stays a quiet NaN of the same sign.
+TESSERA_DETAIL_HOST_DEVICE constexpr std::uint16_t narrow_to_f16(float value) noexcept
+{
+    const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, value);
+    const std::uint32_t sign = (bits >> 16) & 0x8000U;
+    const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
+    if (magnitude > 0x7F800000U) {
+        return static_cast<std::uint16_t>(sign | 0x7E00U | ((magnitude >> 13) & 0x1FFU));
+    }
+    if (magnitude >= 0x477FF000U) {  // 65520 and above round to infinity
+        return static_cast<std::uint16_t>(sign | 0x7C00U);
+    }
+    if (magnitude < 0x33000001U) {  // at most half of the smallest subnormal: rounds to zero
+        return static_cast<std::uint16_t>(sign);
+    }
+    const std::uint32_t exponent = magnitude >> 23;
+    // Normal results drop 13 significand bits; subnormal ones (binary32 exponent below 113) drop more.
+    const std::uint32_t dropped = exponent >= 113 ? 13U : 126U - exponent;
+    const std::uint32_t significand = (magnitude & 0x7FFFFFU) | 0x800000U;
+    const std::uint32_t kept = significand >> dropped;
+    const std::uint32_t remainder = significand & ((1U << dropped) - 1U);
+    const std::uint32_t half = 1U << (dropped - 1U);
+    const std::uint32_t round_up = (remainder > half || (remainder == half && (kept & 1U) != 0)) ? 1U : 0U;
+    // For a normal result `kept` still holds the hidden bit, worth one exponent step: hence 113, not 112.
+    const std::uint32_t biased = exponent >= 113 ? (exponent - 113U) << 10 : 0U;
+    return static_cast<std::uint16_t>(sign | (biased + kept + round_up));
+}
+
+/// binary16 to binary32, exact.
+TESSERA_DETAIL_HOST_DEVICE constexpr float widen_from_f16(std::uint16_t bits) noexcept
+{
+    const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16;
+    const std::uint32_t exponent = (bits >> 10) & 0x1FU;
+    std::uint32_t significand = bits & 0x3FFU;
+    if (exponent == 0x1FU) {
+        return __builtin_bit_cast(float, sign | 0x7F800000U | (significand << 13));
+    }
+    if (exponent != 0) {
+        return __builtin_bit_cast(float, sign | ((exponent + 112U) << 23) | (significand << 13));
+    }
+    if (significand == 0) {
+        return __builtin_bit_cast(float, sign);
+    }
+    std::uint32_t shifted_exponent = 113U;  // normalize a subnormal
+    while ((significand & 0x400U) == 0) {
+        significand <<= 1;
+        --shifted_exponent;
+    }
+    return __builtin_bit_cast(float, sign | (shifted_exponent << 23) | ((significand & 0x3FFU) << 13));
+}
+
+/// binary32 to bfloat16, round to nearest even. A NaN stays a quiet NaN of the same sign.
+TESSERA_DETAIL_HOST_DEVICE constexpr std::uint16_t narrow_to_bf16(float value) noexcept
+{
+    const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, value);
+    if ((bits & 0x7FFFFFFFU) > 0x7F800000U) {
+        return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
+    }
+    const std::uint32_t round = 0x7FFFU + ((bits >> 16) & 1U);
+    return static_cast<std::uint16_t>((bits + round) >> 16);
+}
+
+/// bfloat16 to binary32, exact.
+TESSERA_DETAIL_HOST_DEVICE constexpr float widen_from_bf16(std::uint16_t bits) noexcept
+{
+    return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
+}
+
+}  // namespace detail
+
+/// IEEE binary16: 1 sign, 5 exponent, 10 significand bits; largest finite value 65504.
+struct f16 {
+    std::uint16_t bits;
+
+    f16() = default;
+    TESSERA_DETAIL_HOST_DEVICE constexpr explicit f16(float value) noexcept
+    {
+#ifdef __CUDA_ARCH__
+        if (!__builtin_is_constant_evaluated()) {
+            bits = __half_as_ushort(__float2half_rn(value));
+            return;
+        }
+#endif
+        bits = detail::narrow_to_f16(value);
+    }
+    template <std::same_as<__half> Half>
+    TESSERA_DETAIL_HOST_DEVICE f16(const Half& value) noexcept : bits(__builtin_bit_cast(std::uint16_t, value))
+    {}
+
+    TESSERA_DETAIL_HOST_DEVICE static constexpr f16 from_bits(std::uint16_t bits) noexcept
+    {
+        f16 result;
+        result.bits = bits;
+        return result;
+    }
+
+    TESSERA_DETAIL_HOST_DEVICE constexpr operator float() const noexcept
+    {
+#ifdef __CUDA_ARCH__
+        if (!__builtin_is_constant_evaluated()) {
+            return __half2float(__ushort_as_half(bits));
+        }
+#endif
+        return detail::widen_from_f16(bits);
+    }
+    template <std::same_as<__half> Half>
+    TESSERA_DETAIL_HOST_DEVICE explicit operator Half() const noexcept
+    {
+        return __builtin_bit_cast(Half, bits);
+    }
+};
+
+/// bfloat16: 1 sign, 8 exponent, 7 significand bits; the range of `float` at a precision of about 3 digits.
+struct bf16 {
+    std::uint16_t bits;
+
+    bf16() = default;
+    TESSERA_DETAIL_HOST_DEVICE constexpr explicit bf16(float value) noexcept
+    {
+#ifdef __CUDA_ARCH__
+        if (!__builtin_is_constant_evaluated()) {
+            bits = __bfloat16_as_ushort(__float2bfloat16_rn(value));
+            return;
+        }
+#endif
+        bits = detail::narrow_to_bf16(value);
+    }
+    template <std::same_as<__nv_bfloat16> Bfloat16>
+    TESSERA_DETAIL_HOST_DEVICE bf16(const Bfloat16& value) noexcept : bits(__builtin_bit_cast(std::uint16_t, value))
+    {}
+
+    TESSERA_DETAIL_HOST_DEVICE static constexpr bf16 from_bits(std::uint16_t bits) noexcept
+    {
+        bf16 result;
+        result.bits = bits;
+        return result;
+    }
+
+    TESSERA_DETAIL_HOST_DEVICE constexpr operator float() const noexcept { return detail::widen_from_bf16(bits); }
+    template <std::same_as<__nv_bfloat16> Bfloat16>
+    TESSERA_DETAIL_HOST_DEVICE explicit operator Bfloat16() const noexcept
+    {
+        return __builtin_bit_cast(Bfloat16, bits);
+    }
+};
+
+/// An element type as a value. Numbers are stable: they appear in plans and caches.
+enum class ElementType : std::uint8_t { f32 = 0, f16 = 1, bf16 = 2 };
+
+/// Bytes of one element.
+TESSERA_DETAIL_HOST_DEVICE constexpr std::size_t size_of(ElementType type) noexcept
+{
+    return type == ElementType::f32 ? 4 : 2;
+}
+
+/// "f32", "f16" or "bf16".
+constexpr std::string_view to_string(ElementType type) noexcept
+{
+    switch (type) {
+        case ElementType::f32: return "f32";
+        case ElementType::f16: return "f16";
+        case ElementType::bf16: return "bf16";
+    }
+    return "unknown";
+}
+
+/// Facts about an element type: `element_traits<T>::type` is its run-time name. Specialized for matrix elements only.
+template <class T>
+struct element_traits;
+template <>
+struct element_traits<f32> {
+    static constexpr ElementType type = ElementType::f32;
+    static constexpr float unit_roundoff = 0x1p-24F;  ///< largest relative error of one rounding
+};
+template <>
+struct element_traits<f16> {
+    static constexpr ElementType type = ElementType::f16;
+    static constexpr float unit_roundoff = 0x1p-11F;
+};
+template <>
+struct element_traits<bf16> {
+    static constexpr ElementType type = ElementType::bf16;
+    static constexpr float unit_roundoff = 0x1p-8F;
+};
+
+/// A type that a matrix of `Gemm::launch` can have: `f32`, `f16` or `bf16`. CUDA's own 16-bit types are stored as ours.
+template <class T>
+concept MatrixElement = requires { element_traits<std::remove_const_t<T>>::type; };
+
+static_assert(sizeof(f16) == 2 && std::is_trivially_copyable_v<f16>);
+static_assert(sizeof(bf16) == 2 && std::is_trivially_copyable_v<bf16>);
+
+}  // namespace tessera

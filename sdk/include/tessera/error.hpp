@@ -1,0 +1,129 @@
+#pragma once
+
+/// Errors: one exception type, a stable code for programs, and a text for people.
+///
+///     tessera: shape_mismatch in Gemm::launch, called at solver.cpp:42
+///       A is 512x640 and B is 1024x640: A*B needs A's columns (640) equal to B's rows (1024)
+///       try: B looks transposed: pass b.transposed()
+///
+/// Every public function that can fail throws `Error` and nothing else of its own; what the standard library throws for
+/// an exhausted heap (`std::bad_alloc`) passes through. When a function throws, nothing was enqueued or leaked unless
+/// its comment says otherwise. Destructors never throw: what fails there is recorded, see `dropped_errors()`.
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+/// What went wrong, to be decided on by a program. Numbers and names are stable; docs/errors has a page for each.
+enum class ErrorCode : std::uint8_t {
+    /// Two operands do not fit together: sizes that must be equal are not.
+    shape_mismatch = 1,
+    /// A range, tile or matrix reaches outside of the memory that it is in.
+    out_of_range = 2,
+    /// A count times a size does not fit into 64 bits (or into what CUDA takes).
+    size_overflow = 3,
+    /// One argument is impossible by itself: a negative extent, a leading dimension smaller than a row.
+    invalid_argument = 4,
+    /// An address or stride is not a multiple of what the operation needs.
+    misaligned = 5,
+    /// The output overlaps an input that is still being read.
+    aliasing = 6,
+    /// Memory, stream and event belong to different devices.
+    device_mismatch = 7,
+    /// The object was moved from, released, or never given anything.
+    empty_handle = 8,
+    /// Host memory where device memory is needed, or the reverse.
+    wrong_memory = 9,
+    /// The variant that was asked for cannot compute this problem correctly, or not on this device.
+    variant_refused = 10,
+    /// The device lacks a feature (clusters, memory pools, tensor maps). Another variant will not help.
+    unsupported_device = 11,
+    /// The device or the host has no memory left for the request.
+    out_of_memory = 12,
+    /// There is no usable CUDA device or driver.
+    no_device = 13,
+    /// The stream is being captured into a graph and the call cannot be captured, or capture failed.
+    capture_violation = 14,
+    /// A kernel launch cannot be what was asked for: block, cluster or shared memory out of the kernel's limits.
+    launch_refused = 15,
+    /// A CUDA call failed for a reason that has no code of its own; CUDA's name and text are kept.
+    cuda_failure = 16,
+    /// An earlier asynchronous operation destroyed the device's context. This call only found it; nothing on this
+    /// device
+    /// works until the process ends.
+    context_lost = 17,
+    /// A tensor map breaks a rule of the encoder (rank, box, stride, swizzle).
+    tensor_map_refused = 18,
+};
+
+/// The code's name as it stands in the enumeration, e.g. "shape_mismatch".
+std::string_view to_string(ErrorCode code) noexcept;
+
+/// All codes in order, for tables and tests.
+std::vector<ErrorCode> all_error_codes();
+
+/// What every failing call of the SDK throws.
+class Error : public std::runtime_error {
+public:
+    /// @param operation  the public function that the caller called, e.g. "Gemm::launch"
+    /// @param message    what is wrong, with the offending values, as one or more lines
+    /// @param cure       what would satisfy, or empty
+    Error(ErrorCode code, std::string_view operation, std::source_location caller, const std::string& message,
+          const std::string& cure = {}, cudaError_t cuda_status = cudaSuccess);
+
+    ErrorCode code() const noexcept { return code_; }
+    /// Where the SDK was called.
+    const std::source_location& caller() const noexcept { return caller_; }
+    /// The status of the CUDA call that failed, or cudaSuccess if the SDK refused before calling CUDA.
+    cudaError_t cuda_status() const noexcept { return cuda_status_; }
+    /// The sentence with the values: the part of what() between the first line and "try:".
+    std::string_view message() const noexcept;
+    /// What to try, or empty.
+    std::string_view cure() const noexcept;
+
+private:
+    ErrorCode code_;
+    std::source_location caller_;
+    cudaError_t cuda_status_;
+    std::size_t message_begin_;
+    std::size_t message_size_;
+    std::size_t cure_begin_;
+};
+
+/// True if `status` means that the device's context is gone: every later call on that device fails with it.
+bool is_sticky(cudaError_t status) noexcept;
+
+/// What failed in destructors since the last call of this function, oldest first: one text per failure, at most the
+/// latest 64. A free that fails is recorded here; the memory counts as lost. Thread-safe. May throw std::bad_alloc.
+std::vector<std::string> dropped_errors();
+
+namespace detail {
+
+[[noreturn]] void raise(ErrorCode code, std::string_view operation, const std::source_location& caller,
+                        const std::string& message, const std::string& cure = {});
+
+/// Turns a failed CUDA call into an Error: chooses the code, keeps CUDA's name and text, and takes the status back from
+/// the runtime's last-error slot so that nobody else is blamed for it.
+[[noreturn]] void raise_cuda(cudaError_t status, const char* call, std::string_view operation,
+                             const std::source_location& caller, const std::string& subject = {});
+
+inline void check(cudaError_t status, const char* call, std::string_view operation, const std::source_location& caller)
+{
+    if (status != cudaSuccess) [[unlikely]] {
+        raise_cuda(status, call, operation, caller);
+    }
+}
+
+/// Records a failure that a destructor cannot report. Being unloaded at process exit is not a failure.
+void drop(cudaError_t status, const char* call) noexcept;
+
+}  // namespace detail
+}  // namespace tessera

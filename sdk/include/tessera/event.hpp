@@ -1,0 +1,71 @@
+#pragma once
+
+/// Events: points in a stream's work that another stream or the host can wait for, and clocks to time work by.
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <source_location>
+#include <utility>
+
+#include "tessera/stream.hpp"
+
+namespace tessera {
+
+/// What an event is for. `ordering` events are cheaper: the device writes no time stamp.
+enum class EventKind : std::uint8_t { ordering, timing };
+
+/// Owns an event. Move-only. Destruction does not wait.
+class Event {
+public:
+    explicit Event(EventKind kind = EventKind::ordering, std::source_location caller = std::source_location::current());
+    explicit Event(const Device& device, EventKind kind = EventKind::ordering,
+                   std::source_location caller = std::source_location::current());
+
+    Event(Event&& other) noexcept
+        : event_(std::exchange(other.event_, nullptr)), device_(std::exchange(other.device_, -1)), kind_(other.kind_)
+    {}
+    Event& operator=(Event&& other) noexcept
+    {
+        if (this != &other) {
+            destroy();
+            event_ = std::exchange(other.event_, nullptr);
+            device_ = std::exchange(other.device_, -1);
+            kind_ = other.kind_;
+        }
+        return *this;
+    }
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
+    ~Event() { destroy(); }
+
+    /// The event happens when everything enqueued on `stream` so far is done. Recording again moves it.
+    /// @throws Error `device_mismatch` if `stream` is of another device
+    void record(StreamRef stream, std::source_location caller = std::source_location::current()) const;
+
+    /// Blocks the calling thread until the event has happened. Returns at once if it was never recorded.
+    void synchronize(std::source_location caller = std::source_location::current()) const;
+
+    /// True if the event has happened or was never recorded. Does not block.
+    bool done(std::source_location caller = std::source_location::current()) const;
+
+    /// Device time in seconds from `start` to this event, at a resolution of about half a microsecond. Both must be
+    /// `timing` events of one device and have happened.
+    /// @throws Error `invalid_argument` if one of them has no clock, was not recorded or has not happened yet
+    double seconds_since(const Event& start, std::source_location caller = std::source_location::current()) const;
+
+    /// The raw event, or null after a move.
+    cudaEvent_t get() const noexcept { return event_; }
+    int device() const noexcept { return device_; }
+    EventKind kind() const noexcept { return kind_; }
+
+private:
+    void destroy() noexcept;
+    void require_handle(const char* operation, const std::source_location& caller) const;
+
+    cudaEvent_t event_ = nullptr;
+    int device_ = -1;
+    EventKind kind_ = EventKind::ordering;
+};
+
+}  // namespace tessera

@@ -1,0 +1,227 @@
+#pragma once
+
+/// Matrix multiplication: `Gemm::launch`, and `GemmPlan`, the same thing prepared once.
+///
+///     Gemm::launch(stream, a.matrix(m, k), b.matrix(k, n), d.matrix(m, n));
+///     Gemm::launch(stream, x, w, y, {.bias = Bias::per_column(b.span()), .activation = Activation::relu});
+///
+/// Contract of every launch:
+///   - D = act(alpha * A*B + beta * C + bias), accumulated in fp32 in ascending k, rounded once to D's type. The same
+///     problem on the same device model gives the same bits every time.
+///   - Asynchronous on the stream: one kernel, no allocation, no wait; can be captured into a graph; may be called from
+///     several threads. Operands must stay alive and unchanged until the kernel has finished.
+///   - Extents may be 0: an empty D launches nothing; k = 0 gives act(beta * C + bias). C is not read if beta is 0, and
+///     A and B are not read if alpha is 0 (as in BLAS, NaN there does not spread then).
+///   - D may be C (the same view). D must not overlap A, B or the bias, nor C in any other way.
+///   - A refusal is an Error with the values that broke the rule; nothing was enqueued then.
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <string>
+#include <type_traits>
+
+#include "tessera/device_span.hpp"
+#include "tessera/gemm_problem.hpp"
+#include "tessera/matrix_view.hpp"
+#include "tessera/stream.hpp"
+
+namespace tessera {
+
+/// Any MatrixView or BatchView with its type forgotten: what C is given as.
+struct MatrixOperand {
+    const void* data = nullptr;
+    ElementType type = ElementType::f32;
+    std::int64_t rows = 0;
+    std::int64_t columns = 0;
+    std::int64_t leading_dimension = 1;
+    std::int64_t batches = 1;
+    std::int64_t batch_stride = 0;
+    bool row_major = true;
+    bool present = false;
+    int device = -1;
+
+    /// None.
+    MatrixOperand() = default;
+
+    template <class T, class Order>
+    MatrixOperand(MatrixView<T, Order> view) noexcept  // NOLINT(*-explicit-*): C takes any view
+        : data(view.data()),
+          type(element_traits<std::remove_const_t<T>>::type),
+          rows(view.rows()),
+          columns(view.columns()),
+          leading_dimension(view.leading_dimension()),
+          row_major(MatrixView<T, Order>::is_row_major),
+          present(true),
+          device(view.device())
+    {}
+
+    template <class T, class Order>
+    MatrixOperand(BatchView<T, Order> view) noexcept  // NOLINT(*-explicit-*): C takes any view
+        : MatrixOperand(view.first())
+    {
+        batches = view.count();
+        batch_stride = view.stride();
+    }
+};
+
+/// A vector that is added to every column or every row of the product. Non-owning. Shared by all matrices of a batch.
+struct Bias {
+    const void* data = nullptr;
+    ElementType type = ElementType::f32;
+    std::size_t size = 0;
+    BiasAxis axis = BiasAxis::none;
+    int device = -1;
+
+    /// m elements: element i is added to all of row i of D.
+    template <MatrixElement T>
+    static Bias per_row(DeviceSpan<T> vector) noexcept
+    {
+        return make(vector, BiasAxis::per_row);
+    }
+    /// n elements: element j is added to all of column j of D. What a layer of a neural network calls its bias when the
+    /// rows of D are samples.
+    template <MatrixElement T>
+    static Bias per_column(DeviceSpan<T> vector) noexcept
+    {
+        return make(vector, BiasAxis::per_column);
+    }
+
+private:
+    template <class T>
+    static Bias make(DeviceSpan<T> vector, BiasAxis axis) noexcept
+    {
+        Bias bias;
+        bias.data = vector.data();
+        bias.type = element_traits<std::remove_const_t<T>>::type;
+        bias.size = vector.size();
+        bias.axis = axis;
+        bias.device = vector.device();
+        return bias;
+    }
+};
+
+/// What happens to the product on its way to D: act(alpha * A*B + beta * C + bias).
+struct Epilogue {
+    float alpha = 1.0F;
+    float beta = 0.0F;
+    MatrixOperand c = {};  ///< of D's type and extents, in any order; needed if beta is not 0
+    Bias bias = {};
+    Activation activation = Activation::none;
+};
+
+namespace detail {
+
+struct GemmOperands {
+    MatrixOperand a;
+    MatrixOperand b;
+    MatrixOperand d;
+};
+
+void launch_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, Variant variant,
+                 const std::source_location& caller);
+
+template <class A, class B, class D>
+constexpr void require_element_types()
+{
+    static_assert(
+        std::is_same_v<std::remove_const_t<A>, std::remove_const_t<B>>,
+        "tessera: A and B have different element types: convert one of them, no kernel multiplies mixed types");
+    static_assert(
+        !std::is_const_v<D>,
+        "tessera: the output D is a view of const elements and cannot be written: take the view from a buffer "
+        "that is not const");
+}
+
+}  // namespace detail
+
+class Gemm {
+public:
+    /// Enqueues D = act(alpha * A*B + beta * C + bias) on `stream`; see the top of this file for the whole contract.
+    ///
+    /// @param a         m x k, either order, any leading dimension
+    /// @param b         k x n, likewise, of A's element type
+    /// @param d         m x n, likewise; the output may have another element type
+    /// @param epilogue  scale, addend, bias and activation
+    /// @param variant   the kernel to use, or `automatic`
+    /// @throws Error `shape_mismatch`, `aliasing`, `device_mismatch`, `variant_refused`, `invalid_argument`
+    template <class A, class OrderA, class B, class OrderB, class D, class OrderD>
+    static void launch(StreamRef stream, MatrixView<A, OrderA> a, MatrixView<B, OrderB> b, MatrixView<D, OrderD> d,
+                       const Epilogue& epilogue = {}, Variant variant = Variant::automatic,
+                       std::source_location caller = std::source_location::current())
+    {
+        detail::require_element_types<A, B, D>();
+        detail::launch_gemm(stream, {a, b, d}, epilogue, variant, caller);
+    }
+
+    /// The same for every matrix of a strided batch, in one kernel. The batches must have equal counts; an input with a
+    /// batch stride of 0 is used for all.
+    template <class A, class OrderA, class B, class OrderB, class D, class OrderD>
+    static void launch(StreamRef stream, BatchView<A, OrderA> a, BatchView<B, OrderB> b, BatchView<D, OrderD> d,
+                       const Epilogue& epilogue = {}, Variant variant = Variant::automatic,
+                       std::source_location caller = std::source_location::current())
+    {
+        detail::require_element_types<A, B, D>();
+        detail::launch_gemm(stream, {a, b, d}, epilogue, variant, caller);
+    }
+};
+
+/// A problem whose kernel has been chosen. A value without memory: it may be copied and used from several threads.
+class GemmPlan {
+public:
+    /// Chooses for `device`. @throws Error `variant_refused` with the reason if `variant` is not eligible,
+    /// `invalid_argument` for impossible extents
+    static GemmPlan prepare(const Device& device, const GemmProblem& problem, Variant variant = Variant::automatic,
+                            std::source_location caller = std::source_location::current());
+
+    /// Enqueues the product as Gemm::launch does.
+    /// @throws Error `shape_mismatch` if the operands are not what the plan was prepared for: extents, types, orders,
+    ///               leading dimensions, alignment or kind of epilogue
+    template <class A, class OrderA, class B, class OrderB, class D, class OrderD>
+    void launch(StreamRef stream, MatrixView<A, OrderA> a, MatrixView<B, OrderB> b, MatrixView<D, OrderD> d,
+                const Epilogue& epilogue = {}, std::source_location caller = std::source_location::current()) const
+    {
+        detail::require_element_types<A, B, D>();
+        launch_checked(stream, {a, b, d}, epilogue, caller);
+    }
+    template <class A, class OrderA, class B, class OrderB, class D, class OrderD>
+    void launch(StreamRef stream, BatchView<A, OrderA> a, BatchView<B, OrderB> b, BatchView<D, OrderD> d,
+                const Epilogue& epilogue = {}, std::source_location caller = std::source_location::current()) const
+    {
+        detail::require_element_types<A, B, D>();
+        launch_checked(stream, {a, b, d}, epilogue, caller);
+    }
+
+    const GemmProblem& problem() const noexcept { return problem_; }
+    /// The chosen variant, never `automatic`.
+    Variant variant() const noexcept { return variant_; }
+    /// Bytes of device memory that a launch needs besides its operands. No variant of this release needs any.
+    std::size_t workspace_bytes() const noexcept { return 0; }
+    /// What the chosen variant needs the addresses and strides of A and B to be multiples of, in bytes.
+    std::size_t required_alignment() const noexcept { return required_alignment(variant_, problem_.input); }
+    static std::size_t required_alignment(Variant variant, ElementType input) noexcept;
+
+    /// Why `variant` cannot compute `problem` on `device`, as a sentence; empty if it can. Speed plays no part in it.
+    static std::string refusal(const GemmProblem& problem, const DeviceProperties& device, Variant variant);
+
+    /// Which variant runs this plan's problem, why, and why each other one does not: text for people.
+    std::string explain() const;
+
+    /// The same for any problem on any device, also one that is not present.
+    static std::string explain(const GemmProblem& problem, const DeviceProperties& device,
+                               Variant variant = Variant::automatic);
+
+private:
+    GemmPlan(const GemmProblem& problem, const DeviceProperties& device, int ordinal, Variant variant) noexcept
+        : problem_(problem), properties_(&device), device_(ordinal), variant_(variant)
+    {}
+    void launch_checked(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
+                        const std::source_location& caller) const;
+
+    GemmProblem problem_;
+    const DeviceProperties* properties_;  // Device's, which live as long as the process
+    int device_;
+    Variant variant_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,67 @@
+#pragma once
+
+/// A matrix product as plain facts: what a kernel variant is chosen by. Knows no memory and no device, so that choosing
+/// and explaining work anywhere.
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/element.hpp"
+#include "tessera/epilogue_kind.hpp"
+
+namespace tessera {
+
+/// A compiled kernel configuration that can be asked for by name. Numbers are stable: they appear in plans and caches.
+enum class Variant : std::uint8_t {
+    automatic = 0,              ///< the library's choice among the eligible ones
+    simt_naive = 1,             ///< one thread per element of D, operands straight from global memory
+    simt_tiled = 2,             ///< operands staged in shared memory
+    simt_vectorized = 3,        ///< staged with 16-byte accesses
+    simt_coarsened = 4,         ///< several elements of D per thread, along one dimension
+    simt_register_blocked = 5,  ///< a two-dimensional register tile per thread, double-buffered asynchronous staging
+};
+
+/// "automatic", "simt_naive", ...
+std::string_view to_string(Variant variant) noexcept;
+
+/// The inverse. @throws Error `invalid_argument` listing all names
+Variant variant_from_string(std::string_view name, std::source_location caller = std::source_location::current());
+
+/// All variants but `automatic`, lowest rung first.
+std::vector<Variant> all_variants();
+
+/// How an operand lies in memory.
+struct MatrixLayout {
+    bool row_major = true;
+    /// In elements; 0 stands for "no gaps".
+    std::int64_t leading_dimension = 0;
+    /// Elements between the matrices of a batch; ignored for a single one.
+    std::int64_t batch_stride = 0;
+    /// What the address of the first element is a multiple of, in bytes.
+    std::size_t address_alignment = 256;
+};
+
+/// D = act(alpha * A*B + beta * C + bias): A is m x k, B is k x n, C and D are m x n. Any extent may be 0.
+struct GemmProblem {
+    std::int64_t m = 0;
+    std::int64_t n = 0;
+    std::int64_t k = 0;
+    std::int64_t batches = 1;
+    ElementType input = ElementType::f32;   ///< of A and B
+    ElementType output = ElementType::f32;  ///< of C and D
+    MatrixLayout a;
+    MatrixLayout b;
+    MatrixLayout d;
+    bool has_c = false;
+    BiasAxis bias = BiasAxis::none;
+    Activation activation = Activation::none;
+
+    /// One line for people: extents, types, orders, epilogue.
+    std::string describe() const;
+};
+
+}  // namespace tessera

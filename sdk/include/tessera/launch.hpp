@@ -1,0 +1,128 @@
+#pragma once
+
+/// Launches a user's own kernel with arguments that are checked against its signature at compile time.
+///
+///     __global__ void add(DisjointSpan<float> c, DeviceSpan<const float> a, DeviceSpan<const float> b);
+///     launch(add, LaunchConfig::covering(stream, c.size()), DisjointSpan(c), a.span(), b.span());
+
+#include <cuda_runtime_api.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <type_traits>
+#include <utility>
+
+#include "tessera/stream.hpp"
+
+namespace tessera {
+
+/// Extents of a grid (in CTAs), a CTA (in threads) or a cluster (in CTAs).
+struct Dim3 {
+    unsigned x = 1;
+    unsigned y = 1;
+    unsigned z = 1;
+
+    constexpr std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
+    friend constexpr bool operator==(const Dim3&, const Dim3&) = default;
+};
+
+/// Where and how a kernel runs.
+class LaunchConfig {
+public:
+    /// @param grid   CTAs of the grid
+    /// @param block  threads of one CTA
+    LaunchConfig(StreamRef stream, Dim3 grid, Dim3 block, std::source_location caller = std::source_location::current())
+        : stream_(stream), grid_(grid), block_(block), caller_(caller)
+    {}
+
+    /// A one-dimensional grid with at least one thread for each of `count` elements. For 0 elements nothing is
+    /// launched.
+    /// @throws Error `launch_refused` if that takes more than 2^31 - 1 CTAs
+    static LaunchConfig covering(StreamRef stream, std::size_t count, unsigned threads_per_block = 256,
+                                 std::source_location caller = std::source_location::current());
+
+    /// CTAs of one thread-block cluster; the grid must be a multiple of it in each dimension (compute capability 9.0).
+    LaunchConfig& cluster(Dim3 extents) noexcept
+    {
+        cluster_ = extents;
+        return *this;
+    }
+    /// Dynamic shared memory of one CTA. Above 48 KiB the kernel's limit is raised as needed.
+    LaunchConfig& shared_memory_bytes(std::size_t bytes) noexcept
+    {
+        shared_memory_bytes_ = bytes;
+        return *this;
+    }
+
+    StreamRef stream() const noexcept { return stream_; }
+    Dim3 grid() const noexcept { return grid_; }
+    Dim3 block() const noexcept { return block_; }
+    Dim3 cluster() const noexcept { return cluster_; }
+    std::size_t shared_memory_bytes() const noexcept { return shared_memory_bytes_; }
+    const std::source_location& caller() const noexcept { return caller_; }
+    /// True only for the result of covering(stream, 0).
+    bool empty() const noexcept { return empty_; }
+
+private:
+    StreamRef stream_;
+    Dim3 grid_;
+    Dim3 block_;
+    Dim3 cluster_{};
+    std::size_t shared_memory_bytes_ = 0;
+    bool empty_ = false;
+    std::source_location caller_;
+};
+
+namespace detail {
+
+/// An argument fits a parameter if it has its type or converts to it without narrowing.
+template <class Argument, class Parameter>
+concept KernelArgument = std::same_as<std::remove_cvref_t<Argument>, std::remove_cv_t<Parameter>> ||
+                         requires(Argument&& argument) { Parameter{std::forward<Argument>(argument)}; };
+
+/// Checks the configuration and launches. `arguments` holds the address of each argument.
+void launch_kernel(const void* kernel, const LaunchConfig& config, void** arguments);
+
+template <class Argument>
+void require_argument_device(const LaunchConfig& config, const Argument& argument)
+{
+    if constexpr (requires {
+                      { argument.device() } -> std::same_as<int>;
+                  }) {
+        require_same_device("launch", config.caller(), "the stream", config.stream().device(), "an argument",
+                            argument.device());
+    }
+}
+
+}  // namespace detail
+
+/// Launches `kernel`, a `__global__` function, asynchronously on `config.stream()`. Does not synchronize. Each argument
+/// must have the type of the kernel's parameter or convert to it without loss. Memory that the kernel uses must stay
+/// until it has finished.
+///
+/// Can be captured into a graph. What goes wrong while the kernel runs is reported by a later call as `context_lost`.
+/// @throws Error `launch_refused` naming the kernel and the limit that was passed, `device_mismatch`,
+///               `unsupported_device` if the program has no code for the device. Nothing runs then.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Arguments&&... arguments)
+{
+    static_assert(sizeof...(Parameters) == sizeof...(Arguments),
+                  "tessera: launch was given another number of arguments than the kernel has parameters");
+    if constexpr (sizeof...(Parameters) == sizeof...(Arguments)) {
+        static_assert((detail::KernelArgument<Arguments, Parameters> && ...),
+                      "tessera: an argument of launch does not have the type of the kernel's parameter and does not "
+                      "convert to it without loss");
+        if constexpr ((detail::KernelArgument<Arguments, Parameters> && ...)) {
+            (detail::require_argument_device(config, arguments), ...);
+            // A lambda's parameters are the copies that CUDA reads from.
+            [&](std::remove_cv_t<Parameters>... values) {
+                void* addresses[sizeof...(Parameters) + 1] = {const_cast<void*>(static_cast<const void*>(&values))...};
+                detail::launch_kernel(reinterpret_cast<const void*>(kernel), config, addresses);
+            }(std::forward<Arguments>(arguments)...);
+        }
+    }
+}
+
+}  // namespace tessera

@@ -1,0 +1,211 @@
+#pragma once
+
+/// `TensorMap<T, Box<...>, Swizzle>`: a descriptor for the tensor memory accelerator (TMA) whose element type, box and
+/// swizzle are part of its type, so that the kernel that loads through it and the host that encodes it cannot disagree.
+///
+/// What can be wrong at compile time does not compile; every other rule of the encoder is checked before the driver
+/// sees it and has a sentence of its own. Extents and boxes are given innermost (contiguous) dimension first.
+///
+/// Source: CUDA driver API, "Tensor Map Object Management"; PTX ISA, "Tensors".
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <type_traits>
+
+#include "tessera/element.hpp"
+#include "tessera/matrix_view.hpp"
+#include "tessera/stream.hpp"
+
+namespace tessera {
+
+/// How a box is permuted in shared memory so that rows and columns of it can both be read without bank conflicts: the
+/// 16-byte chunks inside of a span of 32, 64 or 128 bytes are exchanged by an XOR with higher address bits.
+enum class Swizzle : std::uint8_t { none = 0, b32 = 1, b64 = 2, b128 = 3 };
+
+/// What a load delivers for elements outside of the tensor.
+enum class OutOfBounds : std::uint8_t { zero = 0, nan = 1 };
+
+/// A hint: how much the second-level cache fetches around a request.
+enum class L2Promotion : std::uint8_t { none = 0, b64 = 1, b128 = 2, b256 = 3 };
+
+/// Elements per dimension of what one TMA operation moves, innermost first.
+template <unsigned... Extents>
+struct Box {
+    static constexpr std::size_t rank = sizeof...(Extents);
+    static constexpr std::array<std::uint32_t, rank> extents{Extents...};
+    static constexpr std::size_t elements = (std::size_t{1} * ... * Extents);
+};
+
+/// A tensor in device memory. Extents in elements, strides in bytes, innermost dimension first; the innermost stride is
+/// the element's size and is left out.
+template <std::size_t Rank>
+struct TensorLayout {
+    const void* data = nullptr;
+    std::array<std::uint64_t, Rank> extents{};
+    std::array<std::uint64_t, Rank == 0 ? 0 : Rank - 1> strides{};
+};
+
+namespace detail {
+
+inline constexpr std::size_t max_tensor_rank = 5;
+
+/// CUtensorMapDataType for an element type; numbers are the driver's.
+template <class T>
+inline constexpr int tensor_map_type = -1;
+template <>
+inline constexpr int tensor_map_type<std::uint8_t> = 0;
+template <>
+inline constexpr int tensor_map_type<std::uint16_t> = 1;
+template <>
+inline constexpr int tensor_map_type<std::uint32_t> = 2;
+template <>
+inline constexpr int tensor_map_type<std::int32_t> = 3;
+template <>
+inline constexpr int tensor_map_type<std::uint64_t> = 4;
+template <>
+inline constexpr int tensor_map_type<std::int64_t> = 5;
+template <>
+inline constexpr int tensor_map_type<f16> = 6;
+template <>
+inline constexpr int tensor_map_type<f32> = 7;
+template <>
+inline constexpr int tensor_map_type<double> = 8;
+template <>
+inline constexpr int tensor_map_type<bf16> = 9;
+
+/// Everything the encoder is told, without types.
+struct TensorMapRequest {
+    int type;
+    std::uint32_t element_bytes;
+    std::uint32_t rank;
+    const void* data;
+    std::array<std::uint64_t, max_tensor_rank> extents;
+    std::array<std::uint64_t, max_tensor_rank> strides;  // bytes; rank - 1 of them
+    std::array<std::uint32_t, max_tensor_rank> box;
+    Swizzle swizzle;
+    OutOfBounds out_of_bounds;
+    L2Promotion promotion;
+};
+
+/// The 128 bytes of a descriptor. Their meaning is the driver's.
+struct alignas(128) TensorMapBits {
+    std::array<std::uint64_t, 16> words;
+};
+
+/// The broken rules, a sentence each, one per line; empty if the encoder will accept the request.
+std::string tensor_map_refusals(const TensorMapRequest& request);
+
+/// Asks the driver to encode, without checking anything first.
+cudaError_t encode_tensor_map_unchecked(const TensorMapRequest& request, TensorMapBits& bits, int* driver_status);
+
+/// Checks, encodes, and applies `mend_small_tensor_map`.
+TensorMapBits encode_tensor_map(const Device& device, const TensorMapRequest& request,
+                                const std::source_location& caller);
+
+/// Blackwell drivers up to release 595 set bit 85 for tensors that span less than 128 KiB, which can fault when the
+/// tensor has gaps. NVIDIA's release notes of driver 595.71.05 say to clear the bit.
+void mend_small_tensor_map(const DeviceProperties& device, const TensorMapRequest& request,
+                           TensorMapBits& bits) noexcept;
+
+constexpr std::uint32_t swizzle_span_bytes(Swizzle swizzle) noexcept
+{
+    return swizzle == Swizzle::none ? 0U : 16U << static_cast<unsigned>(swizzle);
+}
+
+template <class BoxType>
+constexpr bool box_extents_are_valid() noexcept
+{
+    for (const std::uint32_t extent : BoxType::extents) {
+        if (extent < 1 || extent > 256) {
+            return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace detail
+
+/// Choices of an encoding that do not belong into the type.
+struct TensorMapOptions {
+    OutOfBounds out_of_bounds = OutOfBounds::zero;
+    L2Promotion promotion = L2Promotion::b128;
+};
+
+/// A TMA descriptor. Pass it to a kernel by value as `const __grid_constant__ TensorMap<...>` and never copy it in
+/// device code: the hardware wants the parameter's own address.
+template <class T, class BoxShape, Swizzle Pattern = Swizzle::none>
+class TensorMap {
+    static_assert(detail::tensor_map_type<T> >= 0,
+                  "tessera: a tensor map's element is f32, f16, bf16, double, uint8/16/32/64 or int32/64");
+    static_assert(BoxShape::rank >= 1 && BoxShape::rank <= detail::max_tensor_rank,
+                  "tessera: a tensor map has 1 to 5 dimensions");
+    static_assert(detail::box_extents_are_valid<BoxShape>(),
+                  "tessera: each extent of a tensor map's box is 1 to 256 elements");
+    static_assert(BoxShape::extents[0] * sizeof(T) % 16 == 0,
+                  "tessera: the innermost extent of a tensor map's box must be a multiple of 16 bytes");
+    static_assert(Pattern == Swizzle::none || BoxShape::extents[0] * sizeof(T) <= detail::swizzle_span_bytes(Pattern),
+                  "tessera: the innermost extent of a tensor map's box must fit into the swizzle's span (32, 64 or 128 "
+                  "bytes)");
+
+public:
+    using element_type = T;
+    using box_type = BoxShape;
+    static constexpr Swizzle swizzle = Pattern;
+    static constexpr std::size_t rank = BoxShape::rank;
+    /// Bytes that one load writes to shared memory, also where the box leaves the tensor: what a barrier must expect.
+    static constexpr std::size_t box_bytes = BoxShape::elements * sizeof(T);
+    /// What the shared memory address of a box must be a multiple of, so that the swizzle pattern starts at its origin.
+    static constexpr std::size_t shared_alignment =
+        Pattern == Swizzle::none ? 128 : 8 * std::size_t{detail::swizzle_span_bytes(Pattern)};
+
+    /// Encodes a map of `layout`, which must be memory of `device` and outlive every kernel that uses the map.
+    /// @throws Error `tensor_map_refused` with a sentence for each broken rule, `unsupported_device` below compute
+    ///               capability 9.0, `no_device` if the driver lacks the encoder
+    static TensorMap encode(const Device& device, const TensorLayout<rank>& layout, TensorMapOptions options = {},
+                            std::source_location caller = std::source_location::current())
+    {
+        detail::TensorMapRequest request{};
+        request.type = detail::tensor_map_type<T>;
+        request.element_bytes = sizeof(T);
+        request.rank = rank;
+        request.data = layout.data;
+        for (std::size_t i = 0; i < rank; ++i) {
+            request.extents[i] = layout.extents[i];
+            request.box[i] = BoxShape::extents[i];
+        }
+        for (std::size_t i = 0; i + 1 < rank; ++i) {
+            request.strides[i] = layout.strides[i];
+        }
+        request.swizzle = Pattern;
+        request.out_of_bounds = options.out_of_bounds;
+        request.promotion = options.promotion;
+        return TensorMap(detail::encode_tensor_map(device, request, caller));
+    }
+
+    /// Encodes a rank-2 map of a matrix: dimension 0 runs along a row of a row-major matrix, along a column of a
+    /// column-major one.
+    template <class Element, class Order>
+        requires(rank == 2 && std::is_same_v<std::remove_const_t<Element>, T>)
+    static TensorMap of(MatrixView<Element, Order> matrix, TensorMapOptions options = {},
+                        std::source_location caller = std::source_location::current())
+    {
+        constexpr bool row_major = std::is_same_v<Order, RowMajor>;
+        const auto inner = static_cast<std::uint64_t>(row_major ? matrix.columns() : matrix.rows());
+        const auto outer = static_cast<std::uint64_t>(row_major ? matrix.rows() : matrix.columns());
+        const auto stride = static_cast<std::uint64_t>(matrix.leading_dimension()) * sizeof(T);
+        const int device = matrix.device() < 0 ? Device::current(caller).ordinal() : matrix.device();
+        return encode(Device(device, caller), {matrix.data(), {inner, outer}, {stride}}, options, caller);
+    }
+
+    /// The descriptor's bytes, for tests and for raw code; reinterpret as CUtensorMap.
+    const detail::TensorMapBits& bits() const noexcept { return bits_; }
+
+private:
+    explicit TensorMap(const detail::TensorMapBits& bits) noexcept : bits_(bits) {}
+
+    detail::TensorMapBits bits_;
+};
+
+}  // namespace tessera

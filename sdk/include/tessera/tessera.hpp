@@ -1,0 +1,18 @@
+#pragma once
+
+/// All of the host API. Usable from plain g++ and clang++; kernel authors include tessera/device/*.cuh besides.
+
+#include "tessera/device.hpp"
+#include "tessera/device_buffer.hpp"
+#include "tessera/device_span.hpp"
+#include "tessera/element.hpp"
+#include "tessera/error.hpp"
+#include "tessera/event.hpp"
+#include "tessera/gemm.hpp"
+#include "tessera/graph.hpp"
+#include "tessera/launch.hpp"
+#include "tessera/matrix_view.hpp"
+#include "tessera/pinned_buffer.hpp"
+#include "tessera/stream.hpp"
+#include "tessera/tensor_map.hpp"
+#include "tessera/version.hpp"

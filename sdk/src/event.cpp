@@ -1,0 +1,77 @@
+#include "tessera/event.hpp"
+
+namespace tessera {
+
+Event::Event(EventKind kind, std::source_location caller) : Event(Device::current(caller), kind, caller) {}
+
+Event::Event(const Device& device, EventKind kind, std::source_location caller) : device_(device.ordinal()), kind_(kind)
+{
+    const detail::CurrentDevice current(device_, "Event", caller);
+    const unsigned flags = kind == EventKind::timing ? cudaEventDefault : cudaEventDisableTiming;
+    detail::check(cudaEventCreateWithFlags(&event_, flags), "cudaEventCreateWithFlags", "Event", caller);
+}
+
+void Event::destroy() noexcept
+{
+    if (event_ != nullptr) {
+        detail::drop(cudaEventDestroy(event_), "cudaEventDestroy");
+    }
+}
+
+void Event::require_handle(const char* operation, const std::source_location& caller) const
+{
+    if (event_ == nullptr) {
+        detail::raise(ErrorCode::empty_handle, operation, caller, "the event was moved from",
+                      "use the object that it was moved to");
+    }
+}
+
+void Event::record(StreamRef stream, std::source_location caller) const
+{
+    require_handle("Event::record", caller);
+    detail::require_same_device("Event::record", caller, "the event", device_, "the stream", stream.device());
+    const detail::CurrentDevice current(device_, "Event::record", caller);
+    detail::check(cudaEventRecord(event_, stream.get()), "cudaEventRecord", "Event::record", caller);
+}
+
+void Event::synchronize(std::source_location caller) const
+{
+    require_handle("Event::synchronize", caller);
+    detail::check(cudaEventSynchronize(event_), "cudaEventSynchronize", "Event::synchronize", caller);
+}
+
+bool Event::done(std::source_location caller) const
+{
+    require_handle("Event::done", caller);
+    const cudaError_t status = cudaEventQuery(event_);
+    if (status == cudaErrorNotReady) {
+        return false;
+    }
+    detail::check(status, "cudaEventQuery", "Event::done", caller);
+    return true;
+}
+
+double Event::seconds_since(const Event& start, std::source_location caller) const
+{
+    constexpr const char* operation = "Event::seconds_since";
+    require_handle(operation, caller);
+    start.require_handle(operation, caller);
+    if (kind_ != EventKind::timing || start.kind_ != EventKind::timing) {
+        detail::raise(ErrorCode::invalid_argument, operation, caller, "an ordering event has no clock",
+                      "make both events with EventKind::timing");
+    }
+    detail::require_same_device(operation, caller, "the start event", start.device_, "the end event", device_);
+    float milliseconds = 0;
+    const cudaError_t status = cudaEventElapsedTime(&milliseconds, start.event_, event_);
+    if (status == cudaErrorNotReady || status == cudaErrorInvalidResourceHandle) {
+        cudaGetLastError();
+        detail::raise(ErrorCode::invalid_argument, operation, caller,
+                      status == cudaErrorNotReady ? "one of the events has not happened yet"
+                                                  : "one of the events was never recorded",
+                      "record both events and call synchronize() on the later one first");
+    }
+    detail::check(status, "cudaEventElapsedTime", operation, caller);
+    return static_cast<double>(milliseconds) * 1e-3;
+}
+
+}  // namespace tessera

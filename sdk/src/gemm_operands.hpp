@@ -1,0 +1,26 @@
+#pragma once
+
+/// Checks the operands of a product against each other, and brings them into the form that kernels take.
+
+#include <source_location>
+#include <string_view>
+
+#include "kernels/common/gemm_arguments.hpp"
+#include "tessera/gemm.hpp"
+
+namespace tessera::detail {
+
+/// Extents, batches, types of C and bias, devices and overlaps. Costs a few dozen comparisons and allocates nothing
+/// unless something is wrong.
+/// @throws Error `shape_mismatch`, `invalid_argument`, `device_mismatch`, `aliasing`
+void require_operands(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue,
+                      std::string_view operation, const std::source_location& caller);
+
+/// The facts about checked operands that a variant is chosen by.
+GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) noexcept;
+
+/// The kernel's parameter for checked operands of a D that is not empty; tile counts are left to the caller. A
+/// column-major D is given to the kernel as the transposed product, whose D is row-major.
+kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue& epilogue) noexcept;
+
+}  // namespace tessera::detail

@@ -1,0 +1,169 @@
+#include "tessera/launch.hpp"
+
+#include <cxxabi.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <memory>
+
+namespace tessera {
+namespace {
+
+constexpr std::uint64_t max_grid_x = 0x7FFFFFFF;
+constexpr unsigned max_grid_yz = 65535;
+constexpr std::size_t default_dynamic_shared_bytes = std::size_t{48} << 10U;
+
+std::string text(Dim3 extents) { return fmt::format("({}, {}, {})", extents.x, extents.y, extents.z); }
+
+std::string name_of(const void* kernel)
+{
+    const char* mangled = nullptr;
+    if (cudaFuncGetName(&mangled, kernel) != cudaSuccess || mangled == nullptr) {
+        cudaGetLastError();
+        return "the kernel (its name is unknown: is it a __global__ function?)";
+    }
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> demangled(abi::__cxa_demangle(mangled, nullptr, nullptr, &status),
+                                                                &std::free);
+    return "kernel " + std::string(status == 0 ? demangled.get() : mangled);
+}
+
+[[noreturn]] void refuse(const void* kernel, const LaunchConfig& config, const std::string& message,
+                         const std::string& cure = {})
+{
+    detail::raise(ErrorCode::launch_refused, "launch", config.caller(), name_of(kernel) + ": " + message, cure);
+}
+
+/// What can be wrong without asking CUDA about the kernel.
+void require_valid(const void* kernel, const LaunchConfig& config, const DeviceProperties& device)
+{
+    const Dim3 grid = config.grid();
+    const Dim3 block = config.block();
+    const Dim3 cluster = config.cluster();
+    if (grid.count() == 0 || block.count() == 0 || cluster.count() == 0) {
+        refuse(
+            kernel, config,
+            fmt::format("grid {}, block {} and cluster {} must not be empty", text(grid), text(block), text(cluster)),
+            "LaunchConfig::covering(stream, count) for a count that may be 0");
+    }
+    if (grid.x > max_grid_x || grid.y > max_grid_yz || grid.z > max_grid_yz) {
+        refuse(kernel, config, fmt::format("grid {} is too large", text(grid)),
+               "at most (2147483647, 65535, 65535) CTAs");
+    }
+    if (block.count() > static_cast<std::uint64_t>(device.max_threads_per_block) || block.z > 64) {
+        refuse(kernel, config, fmt::format("block {} has {} threads", text(block), block.count()),
+               fmt::format("at most {} threads per CTA on {}, and at most 64 in z", device.max_threads_per_block,
+                           device.name));
+    }
+    if (cluster != Dim3{}) {
+        if (!device.has_clusters) {
+            detail::raise(
+                ErrorCode::unsupported_device, "launch", config.caller(),
+                fmt::format("{}: a cluster of {} was asked for and {} (compute capability {}.{}) has no clusters",
+                            name_of(kernel), text(cluster), device.name, device.compute_capability_major,
+                            device.compute_capability_minor),
+                "a device of compute capability 9.0 or later");
+        }
+        if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) {
+            refuse(kernel, config, fmt::format("grid {} is not a multiple of cluster {}", text(grid), text(cluster)));
+        }
+    }
+}
+
+/// After CUDA refused: finds the limit that was passed. Falls back to CUDA's own words.
+[[noreturn]] void diagnose(const void* kernel, const LaunchConfig& config, const DeviceProperties& device,
+                           cudaError_t status)
+{
+    cudaFuncAttributes attributes{};
+    if (!is_sticky(status) && cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess) {
+        cudaGetLastError();
+        if (config.block().count() > static_cast<std::uint64_t>(attributes.maxThreadsPerBlock)) {
+            refuse(
+                kernel, config,
+                fmt::format("{} threads per CTA were asked for and the kernel, with {} registers per thread, runs with "
+                            "at most {}",
+                            config.block().count(), attributes.numRegs, attributes.maxThreadsPerBlock),
+                "a smaller block, or __launch_bounds__ on the kernel");
+        }
+        const std::size_t shared = config.shared_memory_bytes() + attributes.sharedSizeBytes;
+        if (shared > device.shared_memory_per_block_bytes) {
+            refuse(kernel, config,
+                   fmt::format("{} bytes of dynamic and {} bytes of static shared memory were asked for",  //
+                               config.shared_memory_bytes(), attributes.sharedSizeBytes),
+                   fmt::format("at most {} bytes together per CTA on {}", device.shared_memory_per_block_bytes,
+                               device.name));
+        }
+        if (config.cluster().count() > 8) {
+            refuse(kernel, config, fmt::format("a cluster of {} CTAs was refused", config.cluster().count()),
+                   "at most 8 CTAs per cluster, or up to 16 after allowing non-portable cluster sizes for the kernel");
+        }
+    }
+    detail::raise_cuda(
+        status, "cudaLaunchKernelExC", "launch", config.caller(),
+        fmt::format("while launching {} with grid {}, block {}, cluster {} and {} bytes of dynamic shared "
+                    "memory",
+                    name_of(kernel), text(config.grid()), text(config.block()), text(config.cluster()),
+                    config.shared_memory_bytes()));
+}
+
+}  // namespace
+
+LaunchConfig LaunchConfig::covering(StreamRef stream, std::size_t count, unsigned threads_per_block,
+                                    std::source_location caller)
+{
+    if (threads_per_block == 0) {
+        detail::raise(ErrorCode::launch_refused, "LaunchConfig::covering", caller, "a CTA cannot have 0 threads");
+    }
+    const std::size_t blocks = count / threads_per_block + (count % threads_per_block != 0 ? 1 : 0);
+    if (blocks > max_grid_x) {
+        detail::raise(ErrorCode::launch_refused, "LaunchConfig::covering", caller,
+                      fmt::format("{} elements need {} CTAs of {} threads", count, blocks, threads_per_block),
+                      "at most 2147483647 CTAs: more threads per CTA, or a kernel that strides over the grid");
+    }
+    LaunchConfig config(stream, {static_cast<unsigned>(blocks)}, {threads_per_block}, caller);
+    config.empty_ = count == 0;
+    return config;
+}
+
+namespace detail {
+
+void launch_kernel(const void* kernel, const LaunchConfig& config, void** arguments)
+{
+    if (kernel == nullptr) {
+        raise(ErrorCode::empty_handle, "launch", config.caller(), "the kernel is a null pointer");
+    }
+    if (config.empty()) {
+        return;
+    }
+    const StreamRef stream = config.stream();
+    const DeviceProperties& device = Device(stream.device(), config.caller()).properties();
+    require_valid(kernel, config, device);
+
+    const CurrentDevice current(stream.device(), "launch", config.caller());
+    if (config.shared_memory_bytes() > default_dynamic_shared_bytes) {
+        const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                        static_cast<int>(config.shared_memory_bytes()));
+        if (status != cudaSuccess) {
+            diagnose(kernel, config, device, status);
+        }
+    }
+    cudaLaunchAttribute cluster{};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = config.cluster().x;
+    cluster.val.clusterDim.y = config.cluster().y;
+    cluster.val.clusterDim.z = config.cluster().z;
+    cudaLaunchConfig_t native{};
+    native.gridDim = dim3(config.grid().x, config.grid().y, config.grid().z);
+    native.blockDim = dim3(config.block().x, config.block().y, config.block().z);
+    native.dynamicSmemBytes = config.shared_memory_bytes();
+    native.stream = stream.get();
+    native.attrs = &cluster;
+    native.numAttrs = config.cluster() == Dim3{} ? 0 : 1;
+    const cudaError_t status = cudaLaunchKernelExC(&native, kernel, arguments);
+    if (status != cudaSuccess) [[unlikely]] {
+        diagnose(kernel, config, device, status);
+    }
+}
+
+}  // namespace detail
+}  // namespace tessera

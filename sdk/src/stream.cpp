@@ -1,0 +1,156 @@
+#include "tessera/stream.hpp"
+
+#include <atomic>
+#include <memory>
+
+#include "tessera/event.hpp"
+
+namespace tessera {
+namespace detail {
+
+/// The native stream is destroyed with the last owner: the `Stream`, or a buffer that is freed on it.
+struct StreamState {
+    cudaStream_t stream;
+    std::atomic<int> owners{1};
+    bool destroy_with_last_owner = true;
+};
+
+void retain(StreamState* state) noexcept
+{
+    if (state != nullptr) {
+        state->owners.fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
+void release(StreamState* state) noexcept
+{
+    if (state != nullptr && state->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        if (state->destroy_with_last_owner) {
+            drop(cudaStreamDestroy(state->stream), "cudaStreamDestroy");
+        }
+        delete state;
+    }
+}
+
+bool is_capturing(cudaStream_t stream) noexcept
+{
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (cudaStreamIsCapturing(stream, &status) != cudaSuccess) {
+        // The legacy default stream answers with an error while another stream is captured in global mode.
+        cudaGetLastError();
+        return false;
+    }
+    return status != cudaStreamCaptureStatusNone;
+}
+
+}  // namespace detail
+
+namespace {
+
+/// The three handles that mean a default stream belong to whatever device is current.
+bool is_default_handle(cudaStream_t stream) noexcept
+{
+    return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
+}
+
+int device_of(cudaStream_t stream, const std::source_location& caller)
+{
+    int device = 0;
+    if (is_default_handle(stream)) {
+        detail::check(cudaGetDevice(&device), "cudaGetDevice", "StreamRef", caller);
+    } else {
+        detail::check(cudaStreamGetDevice(stream, &device), "cudaStreamGetDevice", "StreamRef", caller);
+    }
+    return device;
+}
+
+}  // namespace
+
+StreamRef::StreamRef(cudaStream_t stream, std::source_location caller)
+    : stream_(stream), device_(device_of(stream, caller))
+{}
+
+void StreamRef::synchronize(std::source_location caller) const
+{
+    const detail::CurrentDevice current(device_, "StreamRef::synchronize", caller);
+    detail::check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", "StreamRef::synchronize", caller);
+}
+
+bool StreamRef::done(std::source_location caller) const
+{
+    const detail::CurrentDevice current(device_, "StreamRef::done", caller);
+    const cudaError_t status = cudaStreamQuery(stream_);
+    if (status == cudaErrorNotReady) {
+        return false;
+    }
+    detail::check(status, "cudaStreamQuery", "StreamRef::done", caller);
+    return true;
+}
+
+void StreamRef::wait(const Event& event, std::source_location caller) const
+{
+    if (event.get() == nullptr) {
+        detail::raise(ErrorCode::empty_handle, "StreamRef::wait", caller, "the event was moved from or released");
+    }
+    const detail::CurrentDevice current(device_, "StreamRef::wait", caller);
+    detail::check(cudaStreamWaitEvent(stream_, event.get(), 0), "cudaStreamWaitEvent", "StreamRef::wait", caller);
+}
+
+void StreamRef::wait(StreamRef other, std::source_location caller) const
+{
+    const Event event(Device(other.device(), caller), EventKind::ordering, caller);
+    event.record(other, caller);
+    wait(event, caller);
+}
+
+Stream::Stream(std::source_location caller) : Stream(Device::current(caller), caller) {}
+
+Stream::Stream(const Device& device, std::source_location caller) : device_(device.ordinal())
+{
+    const detail::CurrentDevice current(device_, "Stream", caller);
+    auto state = std::make_unique<detail::StreamState>();
+    detail::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "Stream",
+                  caller);
+    state->stream = stream_;
+    state_ = state.release();
+}
+
+Stream Stream::adopt(cudaStream_t stream, std::source_location caller)
+{
+    if (is_default_handle(stream)) {
+        detail::raise(ErrorCode::invalid_argument, "Stream::adopt", caller,
+                      "a default stream has no owner and cannot be adopted", "use Device::default_stream()");
+    }
+    const int device = device_of(stream, caller);
+    auto state = std::make_unique<detail::StreamState>();
+    state->stream = stream;
+    return {state.release(), stream, device};
+}
+
+cudaStream_t Stream::release(std::source_location caller) &&
+{
+    static_cast<void>(ref(caller));
+    state_->destroy_with_last_owner = false;
+    detail::release(std::exchange(state_, nullptr));
+    device_ = -1;
+    return std::exchange(stream_, nullptr);
+}
+
+StreamRef Stream::ref(std::source_location caller) const
+{
+    if (state_ == nullptr) [[unlikely]] {
+        detail::raise(ErrorCode::empty_handle, "Stream", caller, "the stream was moved from or released",
+                      "use the object that it was moved to");
+    }
+    return {detail::known_device, stream_, device_, state_};
+}
+
+void Stream::synchronize(std::source_location caller) const { ref(caller).synchronize(caller); }
+
+bool Stream::done(std::source_location caller) const { return ref(caller).done(caller); }
+
+void Stream::wait(const Event& event, std::source_location caller) const { ref(caller).wait(event, caller); }
+
+void Stream::wait(StreamRef other, std::source_location caller) const { ref(caller).wait(other, caller); }
+
+}  // namespace tessera

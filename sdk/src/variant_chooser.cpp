@@ -1,0 +1,272 @@
+#include "variant_chooser.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "tessera/error.hpp"
+
+namespace tessera {
+namespace {
+
+struct VariantEntry {
+    Variant variant;
+    std::string_view name;
+    kernels::SimtRung rung;
+    std::string_view strength;  // for explain(): what it is good at
+};
+
+// In order of preference, fastest first. docs/simt-ladder.md has the measurements behind the order.
+constexpr std::array variants{
+    VariantEntry{Variant::simt_register_blocked, "simt_register_blocked", kernels::SimtRung::register_blocked,
+                 "the fastest SIMT rung at every measured size, and takes any alignment"},
+    VariantEntry{Variant::simt_coarsened, "simt_coarsened", kernels::SimtRung::coarsened,
+                 "reuses each loaded element along one dimension only"},
+    VariantEntry{Variant::simt_vectorized, "simt_vectorized", kernels::SimtRung::vectorized,
+                 "reads shared memory for every product"},
+    VariantEntry{Variant::simt_tiled, "simt_tiled", kernels::SimtRung::tiled, "reads shared memory element by element"},
+    VariantEntry{Variant::simt_naive, "simt_naive", kernels::SimtRung::naive, "reads global memory for every product"},
+};
+
+const VariantEntry& entry_of(Variant variant)
+{
+    return *std::find_if(variants.begin(), variants.end() - 1,
+                         [&](const VariantEntry& entry) { return entry.variant == variant; });
+}
+
+constexpr int lowest_compute_capability = 75;
+constexpr std::int64_t max_ctas = 0x7FFFFFFF;
+
+constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return value / by + (value % by != 0 ? 1 : 0); }
+
+}  // namespace
+
+std::string_view to_string(Variant variant) noexcept
+{
+    return variant == Variant::automatic ? "automatic" : entry_of(variant).name;
+}
+
+Variant variant_from_string(std::string_view name, std::source_location caller)
+{
+    std::string names = "automatic";
+    if (name == names) {
+        return Variant::automatic;
+    }
+    for (const Variant variant : all_variants()) {
+        if (to_string(variant) == name) {
+            return variant;
+        }
+        names += fmt::format(", {}", to_string(variant));
+    }
+    detail::raise(ErrorCode::invalid_argument, "variant_from_string", caller,
+                  fmt::format("no variant is called '{}'", name), "one of " + names);
+}
+
+std::vector<Variant> all_variants()
+{
+    std::vector<Variant> all;
+    for (const VariantEntry& entry : variants) {
+        all.push_back(entry.variant);
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+std::string GemmProblem::describe() const
+{
+    const auto order = [](const MatrixLayout& layout) { return layout.row_major ? "row-major" : "column-major"; };
+    std::string text = fmt::format("{}x{}x{} (MxNxK) {} -> {}, A {}, B {}, D {}", m, n, k, to_string(input),
+                                   to_string(output), order(a), order(b), order(d));
+    if (batches != 1) {
+        text += fmt::format(", {} batches", batches);
+    }
+    if (has_c) {
+        text += ", with C";
+    }
+    if (bias != BiasAxis::none) {
+        text += bias == BiasAxis::per_row ? ", bias per row" : ", bias per column";
+    }
+    if (activation != Activation::none) {
+        text += fmt::format(", {}", to_string(activation));
+    }
+    return text;
+}
+
+namespace detail {
+
+std::string to_string(const Refusal& refusal, const DeviceProperties& device)
+{
+    switch (refusal.reason) {
+        case Refusal::Reason::architecture:
+            return fmt::format("{} has compute capability {}.{}; the kernel needs {}.{} or later", device.name,
+                               device.compute_capability_major, device.compute_capability_minor, refusal.required / 10,
+                               refusal.required % 10);
+        case Refusal::Reason::address_alignment:
+            return fmt::format("{}'s address is a multiple of {} bytes, the kernel needs a multiple of {}",
+                               refusal.operand, refusal.found, refusal.required);
+        case Refusal::Reason::leading_dimension:
+            return fmt::format("{}'s leading dimension is {} bytes, not a multiple of {}", refusal.operand,
+                               refusal.found, refusal.required);
+        case Refusal::Reason::batch_stride:
+            return fmt::format("{}'s batch stride is {} bytes, not a multiple of {}", refusal.operand, refusal.found,
+                               refusal.required);
+        case Refusal::Reason::grid_size:
+            return fmt::format("the problem takes {} CTAs, a grid has at most {}", refusal.found, refusal.required);
+    }
+    return "unknown";
+}
+
+void require_valid(const GemmProblem& problem, std::string_view operation, const std::source_location& caller)
+{
+    if (problem.m < 0 || problem.n < 0 || problem.k < 0 || problem.batches < 0) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              fmt::format("a product cannot have extents {}x{}x{} and {} batches", problem.m, problem.n, problem.k,
+                          problem.batches),
+              "extents of 0 or more");
+    }
+    const auto require_layout = [&](char name, const MatrixLayout& layout, std::int64_t rows, std::int64_t columns) {
+        const std::int64_t vector_size = layout.row_major ? columns : rows;
+        if (layout.leading_dimension != 0 && layout.leading_dimension < vector_size) {
+            raise(ErrorCode::invalid_argument, operation, caller,
+                  fmt::format("{} is {}x{} {} and has leading dimension {}", name, rows, columns,
+                              layout.row_major ? "row-major" : "column-major", layout.leading_dimension),
+                  fmt::format("a leading dimension of at least {}, or 0 for no gaps", vector_size));
+        }
+        if (layout.batch_stride < 0) {
+            raise(ErrorCode::invalid_argument, operation, caller,
+                  fmt::format("{} has a batch stride of {}", name, layout.batch_stride), "a stride of 0 or more");
+        }
+        if (layout.address_alignment == 0 || (layout.address_alignment & (layout.address_alignment - 1)) != 0) {
+            raise(ErrorCode::invalid_argument, operation, caller,
+                  fmt::format("{} has an address alignment of {} bytes", name, layout.address_alignment),
+                  "a power of two");
+        }
+    };
+    require_layout('A', problem.a, problem.m, problem.k);
+    require_layout('B', problem.b, problem.k, problem.n);
+    require_layout('D', problem.d, problem.m, problem.n);
+}
+
+GemmProblem resolved(GemmProblem problem) noexcept
+{
+    const auto fill_in = [](MatrixLayout& layout, std::int64_t rows, std::int64_t columns) {
+        if (layout.leading_dimension == 0) {
+            layout.leading_dimension = std::max<std::int64_t>(layout.row_major ? columns : rows, 1);
+        }
+    };
+    fill_in(problem.a, problem.m, problem.k);
+    fill_in(problem.b, problem.k, problem.n);
+    fill_in(problem.d, problem.m, problem.n);
+    return problem;
+}
+
+kernels::SimtKernel kernel_of(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
+{
+    // The kernels write rows of D: a column-major D is computed as the transposed product.
+    const std::int64_t rows = problem.d.row_major ? problem.m : problem.n;
+    const std::int64_t columns = problem.d.row_major ? problem.n : problem.m;
+    return kernels::simt_kernel(entry_of(variant).rung, problem.input,
+                                kernels::choose_simt_tile(rows, columns, problem.batches, device.sm_count));
+}
+
+std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
+{
+    using Reason = Refusal::Reason;
+    if (device.compute_capability() < lowest_compute_capability) {
+        return Refusal{Reason::architecture, ' ', device.compute_capability(), lowest_compute_capability};
+    }
+    const kernels::SimtKernel kernel = kernel_of(variant, problem, device);
+    const auto required = static_cast<std::int64_t>(kernel.required_alignment);
+    const auto element_bytes = static_cast<std::int64_t>(size_of(problem.input));
+
+    struct Side {
+        char name;
+        const MatrixLayout& layout;
+        std::int64_t vectors;
+    };
+    const std::array sides{Side{'A', problem.a, problem.a.row_major ? problem.m : problem.k},
+                           Side{'B', problem.b, problem.b.row_major ? problem.k : problem.n}};
+    for (const Side& side : sides) {
+        const auto address = static_cast<std::int64_t>(side.layout.address_alignment);
+        const std::int64_t stride = side.layout.leading_dimension * element_bytes;
+        const std::int64_t batch = side.layout.batch_stride * element_bytes;
+        if (address % required != 0) {
+            return Refusal{Reason::address_alignment, side.name, address, required};
+        }
+        if (side.vectors > 1 && stride % required != 0) {
+            return Refusal{Reason::leading_dimension, side.name, stride, required};
+        }
+        if (problem.batches > 1 && batch % required != 0) {
+            return Refusal{Reason::batch_stride, side.name, batch, required};
+        }
+    }
+    const std::int64_t rows = problem.d.row_major ? problem.m : problem.n;
+    const std::int64_t columns = problem.d.row_major ? problem.n : problem.m;
+    std::int64_t ctas = 0;
+    if (__builtin_mul_overflow(divide_up(rows, kernel.block_m), divide_up(columns, kernel.block_n), &ctas) ||
+        __builtin_mul_overflow(ctas, problem.batches, &ctas) || ctas > max_ctas) {
+        return Refusal{Reason::grid_size, ' ', ctas, max_ctas};
+    }
+    return std::nullopt;
+}
+
+Variant choose_variant(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
+                       std::string_view operation, const std::source_location& caller)
+{
+    if (wanted != Variant::automatic) {
+        if (const auto refusal = find_refusal(wanted, problem, device)) [[unlikely]] {
+            raise(ErrorCode::variant_refused, operation, caller,
+                  fmt::format("{} cannot run {}: {}", tessera::to_string(wanted), problem.describe(),
+                              to_string(*refusal, device)),
+                  "Variant::automatic, which takes a variant that can");
+        }
+        return wanted;
+    }
+    for (const VariantEntry& entry : variants) {
+        if (!find_refusal(entry.variant, problem, device)) {
+            return entry.variant;
+        }
+    }
+    const auto refusal = find_refusal(variants.front().variant, problem, device);
+    const bool too_old = refusal->reason == Refusal::Reason::architecture;
+    raise(too_old ? ErrorCode::unsupported_device : ErrorCode::variant_refused, operation, caller,
+          fmt::format("no variant can run {}: {}", problem.describe(), to_string(*refusal, device)),
+          too_old ? "a device of compute capability 7.5 or later" : "split the problem");
+}
+
+std::string explain_choice(const GemmProblem& given, const DeviceProperties& device, Variant wanted)
+{
+    const GemmProblem problem = resolved(given);
+    std::string text = fmt::format("{}\n  on {} (compute capability {}.{}, {} SMs)\n", problem.describe(), device.name,
+                                   device.compute_capability_major, device.compute_capability_minor, device.sm_count);
+    const auto chosen = std::find_if(variants.begin(), variants.end(), [&](const VariantEntry& entry) {
+        return (wanted == Variant::automatic || wanted == entry.variant) &&
+               !find_refusal(entry.variant, problem, device);
+    });
+    if (chosen == variants.end()) {
+        text += fmt::format("  runs: nothing; {} cannot run it\n", tessera::to_string(wanted));
+    } else if (problem.m == 0 || problem.n == 0 || problem.batches == 0) {
+        text += "  runs: nothing, because D is empty\n";
+    } else {
+        const kernels::SimtKernel kernel = kernel_of(chosen->variant, problem, device);
+        text += fmt::format("  runs: {} with a {}x{} tile per CTA of {} threads\n", chosen->name, kernel.block_m,
+                            kernel.block_n, kernel.threads);
+        text +=
+            wanted == Variant::automatic ? fmt::format("  why: {}\n", chosen->strength) : "  why: it was asked for\n";
+    }
+    for (const VariantEntry& entry : variants) {
+        if (chosen != variants.end() && entry.variant == chosen->variant) {
+            continue;
+        }
+        const auto refusal = find_refusal(entry.variant, problem, device);
+        text += fmt::format("  passed over: {}: {}\n", entry.name,
+                            refusal ? "not eligible: " + to_string(*refusal, device)
+                                    : "eligible, but " + (wanted == Variant::automatic ? std::string(entry.strength)
+                                                                                       : std::string("not asked for")));
+    }
+    return text;
+}
+
+}  // namespace detail
+}  // namespace tessera

@@ -1,0 +1,59 @@
+#pragma once
+
+/// Chooses a kernel variant for a problem.
+///
+/// Words: a *variant* is a compiled kernel configuration; it is *eligible* if it gives the right answer for the problem
+/// on the device; *preference* orders the eligible ones by expected speed.
+///
+/// Principles, in order:
+///   1. Right before fast: eligibility never depends on preference.
+///   2. Same problem, device model and build give the same choice; nothing is timed behind the user's back.
+///   3. A refusal is data: every variant that was passed over has a reason that `explain()` can print.
+///
+/// Calls no CUDA: the device is a plain struct of facts, so all of this runs on any machine. Allocates nothing but the
+/// texts.
+
+#include <cstdint>
+#include <optional>
+#include <source_location>
+#include <string>
+
+#include "kernels/simt/simt_kernels.hpp"
+#include "tessera/device.hpp"
+#include "tessera/gemm_problem.hpp"
+
+namespace tessera::detail {
+
+/// Why a variant is not eligible.
+struct Refusal {
+    enum class Reason : std::uint8_t { architecture, address_alignment, leading_dimension, batch_stride, grid_size };
+    Reason reason;
+    char operand = ' ';         // 'A' or 'B', for the alignment reasons
+    std::int64_t found = 0;     // the value that breaks the rule: bytes, or CTAs
+    std::int64_t required = 0;  // what it must be a multiple of, or at most
+};
+
+/// As a sentence, e.g. "B's leading dimension is 4094 bytes, not a multiple of 16".
+std::string to_string(const Refusal& refusal, const DeviceProperties& device);
+
+/// Checks extents and strides that no variant could run with. @throws Error `invalid_argument`
+void require_valid(const GemmProblem& problem, std::string_view operation, const std::source_location& caller);
+
+/// Fills in the leading dimensions that are given as 0 ("no gaps").
+GemmProblem resolved(GemmProblem problem) noexcept;
+
+/// The kernel behind a variant, with the tile that suits the problem.
+kernels::SimtKernel kernel_of(Variant variant, const GemmProblem& problem, const DeviceProperties& device);
+
+/// Nothing if `variant` is eligible. `problem` is resolved.
+std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem, const DeviceProperties& device);
+
+/// The preferred eligible variant, or `wanted` itself if it is eligible.
+/// @throws Error `variant_refused` with the reason, `unsupported_device` if no variant is eligible
+Variant choose_variant(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
+                       std::string_view operation, const std::source_location& caller);
+
+/// Text for people: the choice, its reason, and a line for every other variant.
+std::string explain_choice(const GemmProblem& problem, const DeviceProperties& device, Variant wanted);
+
+}  // namespace tessera::detail
