@@ -163,9 +163,9 @@ void copy_async(std::string_view operation, StreamRef stream, const CopyEnd& sou
     const CurrentDevice current(stream.device(), operation, caller);
     // The kind is left to CUDA, which knows of every address where it is. It also knows pageable memory.
     const auto* from = static_cast<const std::byte*>(source.data) + source.offset * element_bytes;
-    auto* to = static_cast<std::byte*>(const_cast<void*>(target.data)) + target.offset * element_bytes;
-    check(cudaMemcpyAsync(to, from, count * element_bytes, cudaMemcpyDefault, stream.get()), "cudaMemcpyAsync",
-          operation, caller);
+    const auto* to = static_cast<const std::byte*>(target.data) + target.offset * element_bytes;
+    check(cudaMemcpyAsync(const_cast<std::byte*>(to), from, count * element_bytes, cudaMemcpyDefault, stream.get()),
+          "cudaMemcpyAsync", operation, caller);
 }
 
 void copy_blocking(std::string_view operation, StreamRef stream, const CopyEnd& source, const CopyEnd& target,

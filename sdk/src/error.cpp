@@ -231,7 +231,7 @@ void drop(cudaError_t status, const char* call) noexcept
         }
         dropped.texts.push_back(fmt::format("{} returned {} ({}): {}", call, cudaGetErrorName(status),
                                             static_cast<int>(status), cudaGetErrorString(status)));
-    } catch (...) {  // no memory for the text: the destructor that called us must not throw
+    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for the text, and a destructor must not throw
     }
 }
 

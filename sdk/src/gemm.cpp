@@ -92,7 +92,7 @@ GemmPlan GemmPlan::prepare(const Device& device, const GemmProblem& problem, Var
     detail::require_valid(problem, operation, caller);
     const GemmProblem planned = detail::resolved(problem);
     const Variant chosen = detail::choose_variant(planned, device.properties(), variant, operation, caller);
-    return {planned, device.properties(), device.ordinal(), chosen};
+    return {planned, device.properties(), device.ordinal(), variant, chosen};
 }
 
 void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
@@ -135,7 +135,7 @@ std::string GemmPlan::refusal(const GemmProblem& problem, const DeviceProperties
     return found ? detail::to_string(*found, device) : std::string();
 }
 
-std::string GemmPlan::explain() const { return detail::explain_choice(problem_, *properties_, variant_); }
+std::string GemmPlan::explain() const { return detail::explain_choice(problem_, *properties_, wanted_); }
 
 std::string GemmPlan::explain(const GemmProblem& problem, const DeviceProperties& device, Variant variant)
 {

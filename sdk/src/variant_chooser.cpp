@@ -228,10 +228,10 @@ Variant choose_variant(const GemmProblem& problem, const DeviceProperties& devic
             return entry.variant;
         }
     }
-    const auto refusal = find_refusal(variants.front().variant, problem, device);
-    const bool too_old = refusal->reason == Refusal::Reason::architecture;
+    const Refusal refusal = find_refusal(variants.front().variant, problem, device).value();
+    const bool too_old = refusal.reason == Refusal::Reason::architecture;
     raise(too_old ? ErrorCode::unsupported_device : ErrorCode::variant_refused, operation, caller,
-          fmt::format("no variant can run {}: {}", problem.describe(), to_string(*refusal, device)),
+          fmt::format("no variant can run {}: {}", problem.describe(), to_string(refusal, device)),
           too_old ? "a device of compute capability 7.5 or later" : "split the problem");
 }
 

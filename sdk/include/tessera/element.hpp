@@ -23,8 +23,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #else
-struct __half;
-struct __nv_bfloat16;
+struct __half;         // NOLINT(bugprone-reserved-identifier): CUDA's name
+struct __nv_bfloat16;  // NOLINT(bugprone-reserved-identifier)
 #endif
 
 namespace tessera {

@@ -45,7 +45,7 @@ struct MatrixOperand {
     MatrixOperand() = default;
 
     template <class T, class Order>
-    MatrixOperand(MatrixView<T, Order> view) noexcept  // NOLINT(*-explicit-*): C takes any view
+    MatrixOperand(MatrixView<T, Order> view) noexcept
         : data(view.data()),
           type(element_traits<std::remove_const_t<T>>::type),
           rows(view.rows()),
@@ -57,8 +57,7 @@ struct MatrixOperand {
     {}
 
     template <class T, class Order>
-    MatrixOperand(BatchView<T, Order> view) noexcept  // NOLINT(*-explicit-*): C takes any view
-        : MatrixOperand(view.first())
+    MatrixOperand(BatchView<T, Order> view) noexcept : MatrixOperand(view.first())
     {
         batches = view.count();
         batch_stride = view.stride();
@@ -212,8 +211,9 @@ public:
                                Variant variant = Variant::automatic);
 
 private:
-    GemmPlan(const GemmProblem& problem, const DeviceProperties& device, int ordinal, Variant variant) noexcept
-        : problem_(problem), properties_(&device), device_(ordinal), variant_(variant)
+    GemmPlan(const GemmProblem& problem, const DeviceProperties& device, int ordinal, Variant wanted,
+             Variant chosen) noexcept
+        : problem_(problem), properties_(&device), device_(ordinal), wanted_(wanted), variant_(chosen)
     {}
     void launch_checked(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
                         const std::source_location& caller) const;
@@ -221,6 +221,7 @@ private:
     GemmProblem problem_;
     const DeviceProperties* properties_;  // Device's, which live as long as the process
     int device_;
+    Variant wanted_;  // by the caller, perhaps automatic
     Variant variant_;
 };
 

@@ -42,16 +42,14 @@ bool is_capturing(cudaStream_t stream) noexcept;
 class StreamRef {
 public:
     /// @throws Error  if CUDA does not know the stream
-    StreamRef(cudaStream_t stream,
-              std::source_location caller = std::source_location::current());  // NOLINT(*-explicit-*)
+    StreamRef(cudaStream_t stream, std::source_location caller = std::source_location::current());
 
     template <class Other>
         requires(!std::is_same_v<Other, StreamRef> && !std::is_same_v<Other, Stream> &&
                  requires(const Other& other) {
                      { other.get() } -> std::same_as<cudaStream_t>;
                  })
-    StreamRef(const Other& other,
-              std::source_location caller = std::source_location::current())  // NOLINT(*-explicit-*)
+    StreamRef(const Other& other, std::source_location caller = std::source_location::current())
         : StreamRef(other.get(), caller)
     {}
 
@@ -131,7 +129,7 @@ public:
     ~Stream() { detail::release(state_); }
 
     /// @throws Error `empty_handle` if the stream was moved from or released
-    operator StreamRef() const { return ref(std::source_location::current()); }  // NOLINT(*-explicit-*)
+    operator StreamRef() const { return ref(std::source_location::current()); }
     StreamRef ref(std::source_location caller = std::source_location::current()) const;
 
     /// The raw stream, or null after a move.
