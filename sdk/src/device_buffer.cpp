@@ -100,6 +100,7 @@ void DeviceMemory::swap(DeviceMemory& other) noexcept
     std::swap(state_, other.state_);
     std::swap(device_, other.device_);
     std::swap(allocation_, other.allocation_);
+    std::swap(allocated_in_capture_, other.allocated_in_capture_);
 }
 
 void* DeviceMemory::release() noexcept
@@ -115,23 +116,38 @@ void* DeviceMemory::release() noexcept
 DeviceMemory::~DeviceMemory()
 {
     if (data_ != nullptr) {
-        int previous = -1;
-        const bool switch_device = cudaGetDevice(&previous) == cudaSuccess && previous != device_;
-        if (switch_device) {
-            drop(cudaSetDevice(device_), "cudaSetDevice");
-        }
-        if (allocation_ == Allocation::pool) {
-            drop(cudaFreeAsync(data_, stream_), "cudaFreeAsync");
-        } else {
-            // cudaFree need not wait for kernels that still use the memory, so we do.
-            drop(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-            drop(cudaFree(data_), "cudaFree");
-        }
-        if (switch_device) {
-            drop(cudaSetDevice(previous), "cudaSetDevice");
-        }
+        free();
     }
     detail::release(state_);
+}
+
+void DeviceMemory::free() noexcept
+{
+    int previous = -1;
+    const bool switch_device = cudaGetDevice(&previous) == cudaSuccess && previous != device_;
+    if (switch_device) {
+        drop(cudaSetDevice(device_), "cudaSetDevice");
+    }
+    if (allocation_ == Allocation::plain) {
+        // cudaFree need not wait for kernels that still use the memory, so we do.
+        drop(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+        drop(cudaFree(data_), "cudaFree");
+    } else if (allocated_in_capture_ || state_ == nullptr || !is_capturing(stream_) || !defer()) {
+        drop(cudaFreeAsync(data_, stream_), "cudaFreeAsync");
+    }
+    if (switch_device) {
+        drop(cudaSetDevice(previous), "cudaSetDevice");
+    }
+}
+
+bool DeviceMemory::defer() const noexcept
+{
+    try {
+        defer_free(*state_, data_);
+        return true;
+    } catch (...) {
+        return false;
+    }
 }
 
 StreamRef DeviceMemory::home(std::string_view operation, const std::source_location& caller) const

@@ -28,6 +28,7 @@ Capture::~Capture()
         if (abandoned != nullptr) {
             drop(cudaGraphDestroy(abandoned), "cudaGraphDestroy");
         }
+        free_deferred(stream_.state());
     }
 }
 
@@ -36,6 +37,7 @@ cudaGraph_t Capture::finish(const std::source_location& caller)
     active_ = false;
     cudaGraph_t graph = nullptr;
     const cudaError_t status = cudaStreamEndCapture(stream_.get(), &graph);
+    free_deferred(stream_.state());
     if (status != cudaSuccess) {
         if (graph != nullptr) {
             drop(cudaGraphDestroy(graph), "cudaGraphDestroy");

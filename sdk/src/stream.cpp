@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "tessera/event.hpp"
 
@@ -10,9 +12,11 @@ namespace detail {
 
 /// The native stream is destroyed with the last owner: the `Stream`, or a buffer that is freed on it.
 struct StreamState {
-    cudaStream_t stream;
+    cudaStream_t stream = nullptr;
     std::atomic<int> owners{1};
     bool destroy_with_last_owner = true;
+    std::mutex mutex;             // guards deferred
+    std::vector<void*> deferred;  // pool memory to free once the stream is not being captured any more
 };
 
 void retain(StreamState* state) noexcept
@@ -25,11 +29,30 @@ void retain(StreamState* state) noexcept
 void release(StreamState* state) noexcept
 {
     if (state != nullptr && state->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        free_deferred(state);
         if (state->destroy_with_last_owner) {
             drop(cudaStreamDestroy(state->stream), "cudaStreamDestroy");
         }
         delete state;
     }
+}
+
+void defer_free(StreamState& state, void* data)
+{
+    const std::scoped_lock lock(state.mutex);
+    state.deferred.push_back(data);
+}
+
+void free_deferred(StreamState* state) noexcept
+{
+    if (state == nullptr) {
+        return;
+    }
+    const std::scoped_lock lock(state->mutex);
+    for (void* data : state->deferred) {
+        drop(cudaFreeAsync(data, state->stream), "cudaFreeAsync");
+    }
+    state->deferred.clear();
 }
 
 bool is_capturing(cudaStream_t stream) noexcept
@@ -69,6 +92,15 @@ int device_of(cudaStream_t stream, const std::source_location& caller)
 StreamRef::StreamRef(cudaStream_t stream, std::source_location caller)
     : stream_(stream), device_(device_of(stream, caller))
 {}
+
+StreamRef::StreamRef(const Stream& stream, std::source_location caller)
+    : stream_(stream.stream_), device_(stream.device_), state_(stream.state_)
+{
+    if (state_ == nullptr) [[unlikely]] {
+        detail::raise(ErrorCode::empty_handle, "Stream", caller, "the stream was moved from or released",
+                      "use the object that it was moved to");
+    }
+}
 
 void StreamRef::synchronize(std::source_location caller) const
 {
@@ -129,28 +161,22 @@ Stream Stream::adopt(cudaStream_t stream, std::source_location caller)
 
 cudaStream_t Stream::release(std::source_location caller) &&
 {
-    static_cast<void>(ref(caller));
+    static_cast<void>(StreamRef(*this, caller));
     state_->destroy_with_last_owner = false;
     detail::release(std::exchange(state_, nullptr));
     device_ = -1;
     return std::exchange(stream_, nullptr);
 }
 
-StreamRef Stream::ref(std::source_location caller) const
+void Stream::synchronize(std::source_location caller) const { StreamRef(*this, caller).synchronize(caller); }
+
+bool Stream::done(std::source_location caller) const { return StreamRef(*this, caller).done(caller); }
+
+void Stream::wait(const Event& event, std::source_location caller) const
 {
-    if (state_ == nullptr) [[unlikely]] {
-        detail::raise(ErrorCode::empty_handle, "Stream", caller, "the stream was moved from or released",
-                      "use the object that it was moved to");
-    }
-    return {detail::known_device, stream_, device_, state_};
+    StreamRef(*this, caller).wait(event, caller);
 }
 
-void Stream::synchronize(std::source_location caller) const { ref(caller).synchronize(caller); }
-
-bool Stream::done(std::source_location caller) const { return ref(caller).done(caller); }
-
-void Stream::wait(const Event& event, std::source_location caller) const { ref(caller).wait(event, caller); }
-
-void Stream::wait(StreamRef other, std::source_location caller) const { ref(caller).wait(other, caller); }
+void Stream::wait(StreamRef other, std::source_location caller) const { StreamRef(*this, caller).wait(other, caller); }
 
 }  // namespace tessera

@@ -67,6 +67,8 @@ public:
 
 private:
     void swap(DeviceMemory& other) noexcept;
+    void free() noexcept;
+    bool defer() const noexcept;
 
     void* data_ = nullptr;
     std::size_t size_ = 0;  // in elements
@@ -74,6 +76,7 @@ private:
     StreamState* state_ = nullptr;
     int device_ = -1;
     Allocation allocation_ = Allocation::automatic;
+    bool allocated_in_capture_ = false;  // then it is the graph's memory, and its free belongs into the capture
 };
 
 /// One end of a copy, for checks and for messages.

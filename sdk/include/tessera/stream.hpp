@@ -27,6 +27,12 @@ struct StreamState;  // a counted reference to a native stream; see stream.cpp
 void retain(StreamState* state) noexcept;
 void release(StreamState* state) noexcept;
 
+/// Keeps pool memory whose owner died while the stream was being captured: a capture takes frees of its own memory
+/// only.
+void defer_free(StreamState& state, void* data);
+/// Frees on the stream, after its capture, what was deferred.
+void free_deferred(StreamState* state) noexcept;
+
 struct KnownDevice {};
 inline constexpr KnownDevice known_device{};
 
@@ -43,6 +49,11 @@ class StreamRef {
 public:
     /// @throws Error  if CUDA does not know the stream
     StreamRef(cudaStream_t stream, std::source_location caller = std::source_location::current());
+
+    /// @throws Error `empty_handle` if the stream was moved from or released
+    StreamRef(const Stream& stream, std::source_location caller = std::source_location::current());
+    StreamRef(const Stream&& stream,
+              std::source_location caller = std::source_location::current()) = delete;  // dies first
 
     template <class Other>
         requires(!std::is_same_v<Other, StreamRef> && !std::is_same_v<Other, Stream> &&
@@ -128,10 +139,6 @@ public:
     Stream& operator=(const Stream&) = delete;
     ~Stream() { detail::release(state_); }
 
-    /// @throws Error `empty_handle` if the stream was moved from or released
-    operator StreamRef() const { return ref(std::source_location::current()); }
-    StreamRef ref(std::source_location caller = std::source_location::current()) const;
-
     /// The raw stream, or null after a move.
     cudaStream_t get() const noexcept { return stream_; }
     int device() const noexcept { return device_; }
@@ -143,6 +150,8 @@ public:
     void wait(StreamRef other, std::source_location caller = std::source_location::current()) const;
 
 private:
+    friend class StreamRef;
+
     Stream(detail::StreamState* state, cudaStream_t stream, int device) noexcept
         : state_(state), stream_(stream), device_(device)
     {}
