@@ -17,6 +17,9 @@ enum class SharedOrder : unsigned char {
     k_contiguous,  // [x][k]: a thread reads neighbours in k, for an inner product
 };
 
+/// How many steps along K have room in shared memory: with two, one loads while the other is computed on.
+enum class Buffers : unsigned char { one, two };
+
 struct SimtConfig {
     int block_m;
     int block_n;
@@ -27,7 +30,7 @@ struct SimtConfig {
     int lanes_n;
     int chunk;
     SharedOrder shared_order;
-    int stages;    // tiles in shared memory; from 2 on, loads overlap arithmetic
+    Buffers buffers;
     int min_ctas;  // per multiprocessor, which bounds the registers
 
     constexpr int warps_m() const { return block_m / (lanes_m * thread_m); }
@@ -64,7 +67,7 @@ struct Tiled {
                                        .lanes_n = 32,
                                        .chunk = 1,
                                        .shared_order = SharedOrder::x_contiguous,
-                                       .stages = 1,
+                                       .buffers = Buffers::one,
                                        .min_ctas = 1};
 };
 
@@ -80,7 +83,7 @@ struct Vectorized {
                                        .lanes_n = 32,
                                        .chunk = 4,
                                        .shared_order = SharedOrder::k_contiguous,
-                                       .stages = 1,
+                                       .buffers = Buffers::one,
                                        .min_ctas = 1};
 };
 
@@ -95,43 +98,59 @@ struct Coarsened {
                                        .lanes_n = 32,
                                        .chunk = 4,
                                        .shared_order = SharedOrder::x_contiguous,
-                                       .stages = 1,
+                                       .buffers = Buffers::one,
                                        .min_ctas = 1};
 };
 
 /// A two-dimensional thread tile removes shared memory as the bottleneck: 6 vector loads serve 128 products. The second
 /// buffer removes the wait for global memory.
 struct RegisterBlockedLarge {
-    static constexpr SimtConfig config{.block_m = 256,
+    static constexpr SimtConfig config{.block_m = 128,
                                        .block_n = 128,
                                        .block_k = 8,
-                                       .thread_m = 16,
-                                       .thread_n = 8,
+                                       .thread_m = 8,
+                                       .thread_n = 16,
                                        .lanes_m = 4,
                                        .lanes_n = 8,
                                        .chunk = 4,
                                        .shared_order = SharedOrder::x_contiguous,
-                                       .stages = 2,
-                                       .min_ctas = 1};
+                                       .buffers = Buffers::two,
+                                       .min_ctas = 2};
 };
 
-/// The same for problems whose large tiles would not fill the chip.
-struct RegisterBlockedSmall {
+/// The same for problems whose large tiles would not fill the chip: half the tile, twice the threads on it.
+struct RegisterBlockedMedium {
     static constexpr SimtConfig config{.block_m = 64,
-                                       .block_n = 64,
-                                       .block_k = 8,
+                                       .block_n = 128,
+                                       .block_k = 16,
                                        .thread_m = 4,
                                        .thread_n = 8,
                                        .lanes_m = 4,
                                        .lanes_n = 8,
                                        .chunk = 4,
                                        .shared_order = SharedOrder::x_contiguous,
-                                       .stages = 2,
+                                       .buffers = Buffers::two,
+                                       .min_ctas = 2};
+};
+
+/// The same for problems whose medium tiles would not fill the chip.
+struct RegisterBlockedSmall {
+    static constexpr SimtConfig config{.block_m = 32,
+                                       .block_n = 64,
+                                       .block_k = 32,
+                                       .thread_m = 4,
+                                       .thread_n = 4,
+                                       .lanes_m = 4,
+                                       .lanes_n = 8,
+                                       .chunk = 4,
+                                       .shared_order = SharedOrder::x_contiguous,
+                                       .buffers = Buffers::two,
                                        .min_ctas = 4};
 };
 
 static_assert(is_valid(Tiled::config) && is_valid(Vectorized::config) && is_valid(Coarsened::config) &&
-                  is_valid(RegisterBlockedLarge::config) && is_valid(RegisterBlockedSmall::config),
+                  is_valid(RegisterBlockedLarge::config) && is_valid(RegisterBlockedMedium::config) &&
+                  is_valid(RegisterBlockedSmall::config),
               "a rung's tile sizes do not divide each other as the staged kernel needs");
 
 }  // namespace tessera::kernels

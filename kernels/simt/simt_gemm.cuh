@@ -17,29 +17,23 @@ namespace detail {
 
 inline constexpr int raster_band = 16;  // tile rows; a wave of 132 to 264 CTAs is then about square
 
-template <int Stages>
-__device__ constexpr int next_stage(int stage)
-{
-    return stage + 1 == Stages ? 0 : stage + 1;
-}
-
 /// What one instance of the staged kernel is made of.
 template <SimtConfig Config, class Element>
 struct StagedTraits {
     /// `cp.async` copies bits, so only floats can take it, and sm_75 does not have it.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    static constexpr bool async_copy = std::is_same_v<Element, float> && Config.stages > 1;
+    static constexpr bool async_copy = std::is_same_v<Element, float> && Config.buffers == Buffers::two;
 #else
     static constexpr bool async_copy = false;
 #endif
 
     static constexpr int threads = Config.threads();
-    static constexpr int stages = async_copy || Config.stages == 1 ? Config.stages : 2;
+    static constexpr int stages = Config.buffers == Buffers::two ? 2 : 1;
     using TileA = SharedTile<Config.block_m, Config.block_k, Config.shared_order>;
     using TileB = SharedTile<Config.block_n, Config.block_k, Config.shared_order>;
-    template <class Tile>
-    using Loader = std::conditional_t<async_copy, AsyncLoader<Tile, threads>,
-                                      RegisterStagedLoader<Tile, Element, threads, Config.chunk>>;
+    template <class Tile, bool KContiguous>
+    using Loader = std::conditional_t<async_copy, AsyncLoader<Tile, KContiguous, threads>,
+                                      RegisterStagedLoader<Tile, KContiguous, Element, threads, Config.chunk>>;
 
     struct Stage {
         TileA a;  // (block_m, block_k)
@@ -47,8 +41,8 @@ struct StagedTraits {
     };
 };
 
-/// Fills the stages, one step along K after the other.
-template <class Traits, class Element>
+/// Fills stages, one step along K after the other.
+template <class Traits, class Element, bool AKContiguous, bool BKContiguous>
 class StageLoader {
 public:
     using Stage = typename Traits::Stage;
@@ -57,25 +51,24 @@ public:
         : a_(a), b_(b), k_left_(k)
     {}
 
-    /// Starts to load the next step into `stage`, if there is a next step.
+    /// Whether there is a step that was not begun.
+    __device__ bool has_next() const { return k_left_ > 0; }
+
+    /// Starts to load the next step into `stage`.
     __device__ void begin(Stage& stage)
     {
-        if (k_left_ > 0) {
-            const auto k_left = static_cast<int>(min(k_left_, static_cast<std::int64_t>(Traits::TileA::block_k)));
-            a_.begin(stage.a, k_left);
-            b_.begin(stage.b, k_left);
-            k_left_ -= Traits::TileA::block_k;
-        }
-        if constexpr (Traits::async_copy) {
-            __pipeline_commit();
-        }
+        const auto k_left = static_cast<int>(min(k_left_, static_cast<std::int64_t>(Traits::TileA::block_k)));
+        a_.begin(stage.a, k_left);
+        b_.begin(stage.b, k_left);
+        k_left_ -= Traits::TileA::block_k;
     }
 
-    /// Completes the oldest step that was begun. Other threads' parts are visible after a barrier.
+    /// Completes the step that was begun, into the same stage. Other threads see it after a barrier.
     __device__ void finish(Stage& stage)
     {
         if constexpr (Traits::async_copy) {
-            __pipeline_wait_prior(Traits::stages - 2);
+            __pipeline_commit();
+            __pipeline_wait_prior(0);
         } else {
             a_.finish(stage.a);
             b_.finish(stage.b);
@@ -83,8 +76,8 @@ public:
     }
 
 private:
-    typename Traits::template Loader<typename Traits::TileA> a_;
-    typename Traits::template Loader<typename Traits::TileB> b_;
+    typename Traits::template Loader<typename Traits::TileA, AKContiguous> a_;
+    typename Traits::template Loader<typename Traits::TileB, BKContiguous> b_;
     std::int64_t k_left_;
 };
 
@@ -147,7 +140,9 @@ __device__ __forceinline__ void add_outer_product(const float (&a)[Rows], const 
 #pragma unroll
     for (int i = 0; i < Rows; ++i) {
 #pragma unroll
-        for (int j = 0; j < Columns; ++j) {
+        for (int step = 0; step < Columns; ++step) {
+            const int j =
+                i % 2 == 0 ? step : Columns - 1 - step;  // serpentine: b[j] is still in the reuse cache at the turn
             accumulator[i][j] = fmaf(a[i], b[j], accumulator[i][j]);
         }
     }
@@ -155,87 +150,96 @@ __device__ __forceinline__ void add_outer_product(const float (&a)[Rows], const 
 
 /// Load, wait, compute, wait.
 template <SimtConfig Config, class Traits, class Loader>
-__device__ void multiply_single_buffered(Loader& loader, typename Traits::Stage& stage, const ThreadTile<Config>& place,
-                                         std::int64_t k, float (&accumulator)[Config.thread_m][Config.thread_n])
+__device__ void multiply_with_one_buffer(Loader& loader, typename Traits::Stage& stage, const ThreadTile<Config>& place,
+                                         float (&accumulator)[Config.thread_m][Config.thread_n])
 {
-    for (std::int64_t k_left = k; k_left > 0; k_left -= Config.block_k) {
+    using TileA = typename Traits::TileA;
+    using TileB = typename Traits::TileB;
+    while (loader.has_next()) {
         loader.begin(stage);
         __syncthreads();  // everybody has read the stage's last contents
         loader.finish(stage);
         __syncthreads();
         if constexpr (Config.shared_order == SharedOrder::k_contiguous) {
-#pragma unroll
-            for (int i = 0; i < Config.block_k; i += 4) {
+#pragma unroll 4  // not fully: 1024 threads leave 64 registers to each
+            for (int k = 0; k < Config.block_k; k += 4) {
                 float a[4];
                 float b[4];
-                load_fragment<4, 0>(stage.a.elements + Traits::TileA::index(place.m, i), a);
-                load_fragment<4, 0>(stage.b.elements + Traits::TileB::index(place.n, i), b);
+                load_fragment<4, 0>(stage.a.elements + TileA::index(place.m, k), a);
+                load_fragment<4, 0>(stage.b.elements + TileB::index(place.n, k), b);
 #pragma unroll
-                for (int j = 0; j < 4; ++j) {
-                    accumulator[0][0] = fmaf(a[j], b[j], accumulator[0][0]);
+                for (int i = 0; i < 4; ++i) {
+                    accumulator[0][0] = fmaf(a[i], b[i], accumulator[0][0]);
                 }
             }
         } else {
 #pragma unroll
-            for (int i = 0; i < Config.block_k; ++i) {
+            for (int k = 0; k < Config.block_k; ++k) {
                 float a[Config.thread_m];
                 float b[Config.thread_n];
-                load_fragment<Config.thread_m, ThreadTile<Config>::step_m>(
-                    stage.a.elements + Traits::TileA::index(place.m, i), a);
-                load_fragment<Config.thread_n, ThreadTile<Config>::step_n>(
-                    stage.b.elements + Traits::TileB::index(place.n, i), b);
+                load_fragment<Config.thread_m, ThreadTile<Config>::step_m>(stage.a.elements + TileA::index(place.m, k),
+                                                                           a);
+                load_fragment<Config.thread_n, ThreadTile<Config>::step_n>(stage.b.elements + TileB::index(place.n, k),
+                                                                           b);
                 add_outer_product(a, b, accumulator);
             }
         }
     }
 }
 
-/// Computes on one stage while the next ones load, and on one fragment while the next one loads: one barrier per step.
+/// Computes on one stage while the other loads, and on one pair of fragments while the next one loads: one barrier per
+/// step.
 template <SimtConfig Config, class Traits, class Loader>
-__device__ void multiply_pipelined(Loader& loader, typename Traits::Stage* stages, const ThreadTile<Config>& place,
-                                   std::int64_t k, float (&accumulator)[Config.thread_m][Config.thread_n])
+__device__ void multiply_with_two_buffers(Loader& loader, typename Traits::Stage (&stages)[2],
+                                          const ThreadTile<Config>& place, std::int64_t k,
+                                          float (&accumulator)[Config.thread_m][Config.thread_n])
 {
     static_assert(Config.block_k % 2 == 0, "the fragment buffers alternate with the parity of k");
-    if (k == 0) {
-        return;
-    }
-    float a[2][Config.thread_m];
-    float b[2][Config.thread_n];
-    const auto load_fragments = [&](int buffer, const typename Traits::Stage& stage, int i) {
-        load_fragment<Config.thread_m, ThreadTile<Config>::step_m>(stage.a.elements + Traits::TileA::index(place.m, i),
-                                                                   a[buffer]);
-        load_fragment<Config.thread_n, ThreadTile<Config>::step_n>(stage.b.elements + Traits::TileB::index(place.n, i),
-                                                                   b[buffer]);
+    float a[2][Config.thread_m] = {};  // before the first step: zeros, which do not change a sum
+    float b[2][Config.thread_n] = {};
+    const auto load_fragments = [&](const typename Traits::Stage& stage, int k) {
+        load_fragment<Config.thread_m, ThreadTile<Config>::step_m>(stage.a.elements + Traits::TileA::index(place.m, k),
+                                                                   a[k % 2]);
+        load_fragment<Config.thread_n, ThreadTile<Config>::step_n>(stage.b.elements + Traits::TileB::index(place.n, k),
+                                                                   b[k % 2]);
     };
 
-#pragma unroll
-    for (int stage = 0; stage < Traits::stages - 1; ++stage) {
-        loader.begin(stages[stage]);
-    }
+    constexpr int last = Config.block_k - 1;
+    int stage = 0;
+    loader.begin(stages[0]);
     loader.finish(stages[0]);
     __syncthreads();
-    load_fragments(0, stages[0], 0);
-
-    int read_stage = 0;
-    int write_stage = Traits::stages - 1;
 #pragma unroll 1
     for (std::int64_t k_left = k; k_left > 0; k_left -= Config.block_k) {
+        load_fragments(stages[stage], 0);
+        add_outer_product(a[last % 2], b[last % 2], accumulator);  // of the step before: hides the time of these loads
 #pragma unroll
-        for (int i = 0; i < Config.block_k; ++i) {
-            if (i == Config.block_k - 1 && k_left > Config.block_k) {
-                // After the last step the fragments that nobody needs come from the stage just read, not from beyond
-                // it.
-                read_stage = next_stage<Traits::stages>(read_stage);
-                loader.finish(stages[read_stage]);
-                __syncthreads();
-            }
-            load_fragments((i + 1) % 2, stages[read_stage], (i + 1) % Config.block_k);
-            if (i == 0) {
-                loader.begin(stages[write_stage]);  // its readers passed the last barrier
-                write_stage = next_stage<Traits::stages>(write_stage);
+        for (int i = 0; i < last; ++i) {
+            load_fragments(stages[stage], i + 1);
+            if (i == 0 && loader.has_next()) {
+                loader.begin(stages[stage ^ 1]);  // its readers have passed the last barrier
             }
             add_outer_product(a[i % 2], b[i % 2], accumulator);
         }
+        stage ^= 1;
+        loader.finish(stages[stage]);
+        __syncthreads();
+    }
+    add_outer_product(a[last % 2], b[last % 2], accumulator);
+}
+
+/// The main loop for one pair of orders of A and B.
+template <bool AKContiguous, bool BKContiguous, SimtConfig Config, class Traits, class Element>
+__device__ __forceinline__ void multiply(const OperandStrip<Element>& a, const OperandStrip<Element>& b, std::int64_t k,
+                                         typename Traits::Stage (&stages)[Traits::stages],
+                                         const ThreadTile<Config>& place,
+                                         float (&accumulator)[Config.thread_m][Config.thread_n])
+{
+    StageLoader<Traits, Element, AKContiguous, BKContiguous> loader(a, b, k);
+    if constexpr (Config.buffers == Buffers::two) {
+        multiply_with_two_buffers<Config, Traits>(loader, stages, place, k, accumulator);
+    } else {
+        multiply_with_one_buffer<Config, Traits>(loader, stages[0], place, accumulator);
     }
 }
 
@@ -296,6 +300,10 @@ __global__ void __launch_bounds__(naive_block* naive_block) naive_gemm(const __g
 }
 
 /// Tiles of A and B are staged in shared memory, as the rung's config says.
+///
+/// One entry point serves all orders of A and B. Its four main loops are compiled for one pair of orders each: a branch
+/// inside the loop would keep the loads from being scheduled between the multiplications (measured: up to 8 % of the
+/// time).
 template <class Rung, class Element>
 __global__ void __launch_bounds__(Rung::config.threads(), Rung::config.min_ctas)
     staged_gemm(const __grid_constant__ GemmArguments arguments)
@@ -305,21 +313,20 @@ __global__ void __launch_bounds__(Rung::config.threads(), Rung::config.min_ctas)
     __shared__ typename Traits::Stage stages[Traits::stages];
 
     const TileIndex tile = grouped_tile(blockIdx.x, arguments.tiles_m, arguments.tiles_n, detail::raster_band);
-    const Operand& a = arguments.a;
-    const Operand& b = arguments.b;
-    const detail::OperandStrip<Element> strip_a(a, a.row_stride, a.column_stride, tile.batch,
-                                                static_cast<std::int64_t>(tile.m) * config.block_m, arguments.m,
-                                                config.block_m);
-    const detail::OperandStrip<Element> strip_b(b, b.column_stride, b.row_stride, tile.batch,
-                                                static_cast<std::int64_t>(tile.n) * config.block_n, arguments.n,
-                                                config.block_n);
-    detail::StageLoader<Traits, Element> loader(strip_a, strip_b, arguments.k);
+    const detail::OperandStrip<Element> a(arguments.a, arguments.a.row_stride, arguments.a.column_stride, tile.batch,
+                                          tile.m, arguments.m, config.block_m);
+    const detail::OperandStrip<Element> b(arguments.b, arguments.b.column_stride, arguments.b.row_stride, tile.batch,
+                                          tile.n, arguments.n, config.block_n);
     const detail::ThreadTile<config> place;
     float accumulator[config.thread_m][config.thread_n] = {};
-    if constexpr (Traits::stages == 1) {
-        detail::multiply_single_buffered<config, Traits>(loader, stages[0], place, arguments.k, accumulator);
+    if (a.k_contiguous && b.k_contiguous) {
+        detail::multiply<true, true, config, Traits>(a, b, arguments.k, stages, place, accumulator);
+    } else if (a.k_contiguous) {
+        detail::multiply<true, false, config, Traits>(a, b, arguments.k, stages, place, accumulator);
+    } else if (b.k_contiguous) {
+        detail::multiply<false, true, config, Traits>(a, b, arguments.k, stages, place, accumulator);
     } else {
-        detail::multiply_pipelined<config, Traits>(loader, stages, place, arguments.k, accumulator);
+        detail::multiply<false, false, config, Traits>(a, b, arguments.k, stages, place, accumulator);
     }
     detail::store_thread_tile<config>(arguments, tile, place, accumulator);
 }

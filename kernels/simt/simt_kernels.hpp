@@ -12,9 +12,9 @@ namespace tessera::kernels {
 /// Each rung removes one bottleneck of the rung before it; simt_config.hpp says which. All give the same bits.
 enum class SimtRung : std::uint8_t { naive, tiled, vectorized, coarsened, register_blocked };
 
-/// `register_blocked` has two output tiles: a large one for speed, and a small one for problems that would leave
-/// multiprocessors idle with the large one. The other rungs have one.
-enum class SimtTile : std::uint8_t { large, small };
+/// The output tile of `register_blocked`: the large one is the fastest where it gives each multiprocessor enough to do.
+/// The other rungs have one tile.
+enum class SimtTile : std::uint8_t { large, medium, small };
 
 /// A compiled kernel and the facts its launch needs. Entry points take one `GemmArguments` by value.
 struct SimtKernel {
