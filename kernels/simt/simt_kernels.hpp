@@ -27,9 +27,16 @@ struct SimtKernel {
     std::size_t required_alignment;  // bytes that A's and B's base, run stride and batch stride must be multiples of
 };
 
+/// Which way the operands lie, as the kernel sees them: contiguous in k, or in m (A) and n (B). Both row-major unless
+/// said otherwise.
+struct SimtOrders {
+    bool a_k_contiguous = true;
+    bool b_k_contiguous = false;
+};
+
 /// The kernel of `rung` for operands A and B of `input` type. One entry point serves all architectures: where the
 /// kernel was compiled for sm_80 or above, it has `cp.async`.
-SimtKernel simt_kernel(SimtRung rung, ElementType input, SimtTile tile = SimtTile::large);
+SimtKernel simt_kernel(SimtRung rung, ElementType input, SimtTile tile = SimtTile::large, SimtOrders orders = {});
 
 /// The faster tile of `register_blocked` for `batches` products of (m, n) on a device with so many multiprocessors.
 SimtTile choose_simt_tile(std::int64_t m, std::int64_t n, std::int64_t batches, int multiprocessors);

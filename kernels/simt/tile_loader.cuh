@@ -39,12 +39,10 @@ struct OperandStrip {
     const Element* data;  // of its first element
     std::int64_t stride;  // from one contiguous run to the next
     int x_left;           // how much of the block is inside the operand
-    bool k_contiguous;
-    bool aligned;  // each run starts at an address that a chunk of four can be loaded from
+    bool aligned;         // each run starts at an address that a chunk of four can be loaded from
 
-    __device__ OperandStrip(const Operand& operand, std::int64_t x_stride, std::int64_t k_stride, std::uint32_t batch,
-                            std::uint32_t tile, std::int64_t x_extent, int block)
-        : k_contiguous(k_stride == 1)
+    __device__ OperandStrip(const Operand& operand, std::int64_t x_stride, std::int64_t k_stride, bool k_contiguous,
+                            std::uint32_t batch, std::uint32_t tile, std::int64_t x_extent, int block)
     {
         const std::int64_t first_x = static_cast<std::int64_t>(tile) * block;
         data = static_cast<const Element*>(operand.data) + batch * operand.batch_stride + first_x * x_stride;

@@ -30,6 +30,18 @@ void require_not_capturing(std::string_view operation, StreamRef stream, const c
     }
 }
 
+/// Kernels can reach page-locked host memory, but cudaFree does not free it.
+void require_not_pinned(std::string_view operation, const void* data, const std::source_location& caller)
+{
+    cudaPointerAttributes attributes{};
+    check(cudaPointerGetAttributes(&attributes, data), "cudaPointerGetAttributes", operation, caller);
+    if (attributes.type == cudaMemoryTypeHost) {
+        raise(ErrorCode::wrong_memory, operation, caller,
+              fmt::format("{} is page-locked host memory, not device memory", fmt::ptr(data)),
+              "PinnedBuffer<T>::adopt");
+    }
+}
+
 }  // namespace
 
 std::size_t require_byte_count(std::string_view operation, std::size_t count, std::size_t element_bytes,
@@ -55,6 +67,7 @@ DeviceMemory::DeviceMemory(StreamRef stream, std::size_t count, std::size_t elem
         if (allocation_ == Allocation::plain) {
             require_not_capturing("DeviceBuffer", stream, "cudaMalloc", caller);
         }
+        allocated_in_capture_ = allocation_ == Allocation::pool && stream.is_capturing();
         const cudaError_t status =
             allocation_ == Allocation::pool ? cudaMallocAsync(&data_, bytes, stream_) : cudaMalloc(&data_, bytes);
         if (status != cudaSuccess) {
@@ -78,6 +91,7 @@ DeviceMemory DeviceMemory::adopt(StreamRef stream, void* data, std::size_t count
               "Allocation::pool for memory from cudaMallocAsync, Allocation::plain for memory from cudaMalloc");
     }
     if (count != 0) {
+        require_not_pinned(operation, data, caller);
         require_same_device(operation, caller, "the stream", stream.device(), "the memory",
                             device_of_pointer(data, operation, caller));
     }
@@ -124,7 +138,8 @@ DeviceMemory::~DeviceMemory()
 void DeviceMemory::free() noexcept
 {
     int previous = -1;
-    const bool switch_device = cudaGetDevice(&previous) == cudaSuccess && previous != device_;
+    drop(cudaGetDevice(&previous), "cudaGetDevice");
+    const bool switch_device = previous != device_;
     if (switch_device) {
         drop(cudaSetDevice(device_), "cudaSetDevice");
     }
@@ -135,7 +150,7 @@ void DeviceMemory::free() noexcept
     } else if (allocated_in_capture_ || state_ == nullptr || !is_capturing(stream_) || !defer()) {
         drop(cudaFreeAsync(data_, stream_), "cudaFreeAsync");
     }
-    if (switch_device) {
+    if (switch_device && previous >= 0) {
         drop(cudaSetDevice(previous), "cudaSetDevice");
     }
 }

@@ -62,7 +62,7 @@ struct Diagnosis {
     std::string cure;
 };
 
-Diagnosis diagnose(cudaError_t status)
+Diagnosis diagnose(cudaError_t status, std::string_view call)
 {
     if (is_sticky(status)) {
         return {
@@ -72,6 +72,9 @@ Diagnosis diagnose(cudaError_t status)
     }
     switch (status) {
         case cudaErrorMemoryAllocation: {
+            if (call == "cudaHostAlloc") {
+                return {ErrorCode::out_of_memory, "free pinned memory or use less: the host can page-lock no more"};
+            }
             std::size_t free = 0;
             std::size_t total = 0;
             if (cudaMemGetInfo(&free, &total) != cudaSuccess) {
@@ -206,7 +209,7 @@ void raise(ErrorCode code, std::string_view operation, const std::source_locatio
 void raise_cuda(cudaError_t status, const char* call, std::string_view operation, const std::source_location& caller,
                 const std::string& subject)
 {
-    Diagnosis diagnosis = diagnose(status);
+    Diagnosis diagnosis = diagnose(status, call);
     // The failing call left its status in the runtime's last-error slot, where the next cudaGetLastError() of some
     // other piece of code would find it. A sticky one stays whatever we do.
     cudaGetLastError();
@@ -214,6 +217,13 @@ void raise_cuda(cudaError_t status, const char* call, std::string_view operation
                 fmt::format("{} returned {} ({}): {}{}{}", call, cudaGetErrorName(status), static_cast<int>(status),
                             cudaGetErrorString(status), subject.empty() ? "" : "\n", subject),
                 diagnosis.cure, status);
+}
+
+void forget(cudaError_t status) noexcept
+{
+    if (cudaPeekAtLastError() == status) {
+        cudaGetLastError();
+    }
 }
 
 void drop(cudaError_t status, const char* call) noexcept

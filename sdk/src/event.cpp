@@ -45,6 +45,7 @@ bool Event::done(std::source_location caller) const
     require_handle("Event::done", caller);
     const cudaError_t status = cudaEventQuery(event_);
     if (status == cudaErrorNotReady) {
+        detail::forget(status);
         return false;
     }
     detail::check(status, "cudaEventQuery", "Event::done", caller);

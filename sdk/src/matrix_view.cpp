@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <limits>
 
 #include "tessera/device_span.hpp"
@@ -152,6 +153,18 @@ int device_of_pointer(const void* pointer, std::string_view operation, const std
           fmt::format("{} is {}, not device memory", fmt::ptr(pointer),
                       pointer == nullptr ? "null" : "ordinary host memory"),
           "copy the data to a DeviceBuffer first: DeviceBuffer<T>::from_host(stream, data)");
+}
+
+int device_of_elements(const void* pointer, std::size_t alignment, std::string_view operation,
+                       const std::source_location& caller)
+{
+    if (std::bit_cast<std::uintptr_t>(pointer) % alignment != 0) {
+        raise(ErrorCode::misaligned, operation, caller,
+              fmt::format("{} is not a multiple of {} bytes, as the address of such an element is", fmt::ptr(pointer),
+                          alignment),
+              "the address of an element, not of a byte inside of one");
+    }
+    return device_of_pointer(pointer, operation, caller);
 }
 
 }  // namespace tessera::detail

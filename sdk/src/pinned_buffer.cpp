@@ -60,7 +60,11 @@ void PinnedMemory::used_on(StreamRef stream, const std::source_location& caller)
         remember(stream, caller);
     } catch (...) {
         // Unremembered, the work would outlive the memory: wait for it here.
-        drop(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+        try {
+            stream.synchronize(caller);
+        } catch (const Error& error) {
+            drop(error.cuda_status(), "cudaStreamSynchronize");
+        }
         throw;
     }
 }

@@ -113,6 +113,7 @@ bool StreamRef::done(std::source_location caller) const
     const detail::CurrentDevice current(device_, "StreamRef::done", caller);
     const cudaError_t status = cudaStreamQuery(stream_);
     if (status == cudaErrorNotReady) {
+        detail::forget(status);
         return false;
     }
     detail::check(status, "cudaStreamQuery", "StreamRef::done", caller);

@@ -171,8 +171,12 @@ TensorMapBits encode_tensor_map(const Device& device, const TensorMapRequest& re
     }
     TensorMapBits bits{};
     int driver_status = 0;
-    check(encode_tensor_map_unchecked(request, bits, &driver_status), "cudaGetDriverEntryPointByVersion", operation,
-          caller);
+    const cudaError_t found = encode_tensor_map_unchecked(request, bits, &driver_status);
+    if (found == cudaErrorNotSupported) {
+        raise(ErrorCode::no_device, operation, caller, "the driver has no cuTensorMapEncodeTiled",
+              "a driver for CUDA 13 or later");
+    }
+    check(found, "cudaGetDriverEntryPointByVersion", operation, caller);
     if (driver_status != CUDA_SUCCESS) {
         raise(ErrorCode::tensor_map_refused, operation, caller,
               fmt::format("cuTensorMapEncodeTiled returned {} for a request that keeps every documented rule\n{}",

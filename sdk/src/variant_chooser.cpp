@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "tessera/error.hpp"
 
@@ -163,11 +164,14 @@ GemmProblem resolved(GemmProblem problem) noexcept
 
 kernels::SimtKernel kernel_of(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
 {
-    // The kernels write rows of D: a column-major D is computed as the transposed product.
-    const std::int64_t rows = problem.d.row_major ? problem.m : problem.n;
-    const std::int64_t columns = problem.d.row_major ? problem.n : problem.m;
+    // The kernels write rows of D: a column-major D is computed as the transposed product, B^T * A^T.
+    const bool direct = problem.d.row_major;
+    const std::int64_t rows = direct ? problem.m : problem.n;
+    const std::int64_t columns = direct ? problem.n : problem.m;
+    const kernels::SimtOrders orders{.a_k_contiguous = direct ? problem.a.row_major : !problem.b.row_major,
+                                     .b_k_contiguous = direct ? !problem.b.row_major : problem.a.row_major};
     return kernels::simt_kernel(entry_of(variant).rung, problem.input,
-                                kernels::choose_simt_tile(rows, columns, problem.batches, device.sm_count));
+                                kernels::choose_simt_tile(rows, columns, problem.batches, device.sm_count), orders);
 }
 
 std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
@@ -205,7 +209,10 @@ std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem,
     const std::int64_t columns = problem.d.row_major ? problem.n : problem.m;
     std::int64_t ctas = 0;
     if (__builtin_mul_overflow(divide_up(rows, kernel.block_m), divide_up(columns, kernel.block_n), &ctas) ||
-        __builtin_mul_overflow(ctas, problem.batches, &ctas) || ctas > max_ctas) {
+        __builtin_mul_overflow(ctas, problem.batches, &ctas)) {
+        ctas = std::numeric_limits<std::int64_t>::max();
+    }
+    if (ctas > max_ctas) {
         return Refusal{Reason::grid_size, ' ', ctas, max_ctas};
     }
     return std::nullopt;

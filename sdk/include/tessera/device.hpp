@@ -15,14 +15,14 @@ class StreamRef;
 /// Facts about a device, as a value. Choosing a kernel variant needs nothing else, so it can be done (and tested) for a
 /// device that is not present: see `of_compute_capability`.
 struct DeviceProperties {
-    std::string name;
-    int compute_capability_major = 0;
-    int compute_capability_minor = 0;
-    int sm_count = 0;
-    std::size_t memory_bytes = 0;
-    std::size_t l2_cache_bytes = 0;
+    std::string name;                               ///< as the driver gives it, e.g. "NVIDIA H200"
+    int compute_capability_major = 0;               ///< 9 for an H200
+    int compute_capability_minor = 0;               ///< 0 for an H200
+    int sm_count = 0;                               ///< streaming multiprocessors
+    std::size_t memory_bytes = 0;                   ///< global memory
+    std::size_t l2_cache_bytes = 0;                 ///< second-level cache
     std::size_t shared_memory_per_block_bytes = 0;  ///< with opt-in, static and dynamic together
-    int max_threads_per_block = 0;
+    int max_threads_per_block = 0;                  ///< threads of one CTA
     bool has_clusters = false;       ///< thread-block clusters and distributed shared memory (9.0 and later)
     bool has_tensor_maps = false;    ///< the tensor memory accelerator, TMA (9.0 and later)
     bool has_tensor_memory = false;  ///< TMEM and tcgen05 (10.x and 11.x)
@@ -51,6 +51,7 @@ public:
     /// How many devices there are. 0, not an error, if there is no driver or no GPU.
     static int count() noexcept;
 
+    /// CUDA's number of the device.
     int ordinal() const noexcept { return ordinal_; }
 
     /// Read once per device and process; the reference stays valid until the process ends.
@@ -68,6 +69,7 @@ public:
     /// Makes the device current for the calling thread. Only code that mixes the SDK with raw CUDA calls needs it.
     void make_current(std::source_location caller = std::source_location::current()) const;
 
+    /// True for the same device.
     friend bool operator==(const Device& left, const Device& right) noexcept { return left.ordinal_ == right.ordinal_; }
 
 private:

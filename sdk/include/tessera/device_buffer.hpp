@@ -32,7 +32,7 @@ enum class Allocation : std::uint8_t {
 /// Device memory outside of any owner: what `DeviceBuffer::release` gives and `adopt` takes.
 template <class T>
 struct RawAllocation {
-    T* data;
+    T* data;                ///< what cudaMallocAsync or cudaMalloc returned
     std::size_t size;       ///< in elements
     Allocation allocation;  ///< `pool`: free with cudaFreeAsync; `plain`: with cudaFree
 };
@@ -50,8 +50,10 @@ public:
     DeviceMemory(DeviceMemory&& other) noexcept { swap(other); }
     DeviceMemory& operator=(DeviceMemory&& other) noexcept
     {
-        DeviceMemory old(std::move(*this));
-        swap(other);
+        if (this != &other) {
+            DeviceMemory old(std::move(*this));
+            swap(other);
+        }
         return *this;
     }
     DeviceMemory(const DeviceMemory&) = delete;
@@ -102,6 +104,7 @@ void order_after(StreamRef home, StreamRef user, const std::source_location& cal
 
 }  // namespace detail
 
+/// Owns `size()` elements of `T` in device memory. Move-only; the top of this file says what they are ordered with.
 template <class T>
 class DeviceBuffer {
     static_assert(std::is_trivially_copyable_v<T>,
@@ -111,6 +114,7 @@ class DeviceBuffer {
     static_assert(sizeof(T) <= 256, "tessera: elements of a DeviceBuffer have at most 256 bytes");
 
 public:
+    /// The element type.
     using value_type = T;
 
     /// Empty: no memory, no device, size 0.
@@ -153,17 +157,23 @@ public:
         return raw;
     }
 
+    /// The other one is empty afterwards.
     DeviceBuffer(DeviceBuffer&&) noexcept = default;
+    /// The memory that was here is freed; the other one is empty afterwards.
     DeviceBuffer& operator=(DeviceBuffer&&) noexcept = default;
     DeviceBuffer(const DeviceBuffer&) = delete;             // would hide an allocation and a copy
     DeviceBuffer& operator=(const DeviceBuffer&) = delete;  // say copy_from_async
     ~DeviceBuffer() = default;
 
+    /// The address of the first element in device memory, or null.
     T* data() noexcept { return static_cast<T*>(memory_.data()); }
+    /// The same, for reading.
     const T* data() const noexcept { return static_cast<const T*>(memory_.data()); }
     /// In elements.
     std::size_t size() const noexcept { return memory_.size(); }
+    /// In bytes.
     std::size_t size_bytes() const noexcept { return size() * sizeof(T); }
+    /// True if there are no elements.
     bool empty() const noexcept { return size() == 0; }
     /// The ordinal of the memory's device, -1 for a default-constructed or moved-from buffer.
     int device() const noexcept { return memory_.device(); }
@@ -176,6 +186,7 @@ public:
 
     /// All elements. The span must not outlive the buffer.
     DeviceSpan<T> span() & noexcept { return {data(), size(), device()}; }
+    /// The same, for reading.
     DeviceSpan<const T> span() const& noexcept { return {data(), size(), device()}; }
     void span() && = delete;  // the memory would be gone before the span is used
     void span() const&& = delete;
@@ -186,6 +197,7 @@ public:
     {
         return span().subspan(offset, count, caller);
     }
+    /// The same, for reading.
     DeviceSpan<const T> subspan(std::size_t offset, std::size_t count,
                                 std::source_location caller = std::source_location::current()) const&
     {
@@ -203,18 +215,21 @@ public:
     {
         return span().matrix(rows, columns, order, caller);
     }
+    /// The same, for reading.
     template <StorageOrder Order = RowMajor>
     MatrixView<const T, Order> matrix(std::int64_t rows, std::int64_t columns, Order order = {},
                                       std::source_location caller = std::source_location::current()) const&
     {
         return span().matrix(rows, columns, order, caller);
     }
+    /// The same, with a leading dimension.
     template <StorageOrder Order = RowMajor>
     MatrixView<T, Order> matrix(std::int64_t rows, std::int64_t columns, std::int64_t leading_dimension,
                                 Order order = {}, std::source_location caller = std::source_location::current()) &
     {
         return span().matrix(rows, columns, leading_dimension, order, caller);
     }
+    /// The same with a leading dimension, for reading.
     template <StorageOrder Order = RowMajor>
     MatrixView<const T, Order> matrix(std::int64_t rows, std::int64_t columns, std::int64_t leading_dimension,
                                       Order order = {},

@@ -5,6 +5,7 @@
 /// It can be passed to kernels by value. On the host it hands out its address but no elements; in device code it is
 /// indexed, and an index out of range stops the kernel instead of reading elsewhere.
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
@@ -31,11 +32,13 @@ inline void require_range(std::string_view operation, const std::source_location
 
 }  // namespace detail
 
+/// Device memory of `size()` elements that somebody else owns. `T` may be const.
 template <class T>
 class DeviceSpan {
     static_assert(std::is_trivially_copyable_v<T>, "tessera: elements of device memory must be trivially copyable");
 
 public:
+    /// The element type without const.
     using value_type = std::remove_cv_t<T>;
 
     /// Empty.
@@ -48,25 +51,31 @@ public:
 
     /// Names memory that the SDK did not allocate. The caller vouches for the count; that the memory is a device's is
     /// asked of CUDA.
-    /// @throws Error `wrong_memory` if `data` is host memory that kernels cannot reach
+    /// @throws Error `wrong_memory` if `data` is host memory that kernels cannot reach, `misaligned` if no `T` can lie
+    ///               there
     static DeviceSpan from_raw_device_pointer(T* data, std::size_t size,
                                               std::source_location caller = std::source_location::current())
     {
-        return DeviceSpan(
-            data, size,
-            size == 0 ? -1 : detail::device_of_pointer(data, "DeviceSpan::from_raw_device_pointer", caller));
+        constexpr std::string_view operation = "DeviceSpan::from_raw_device_pointer";
+        return DeviceSpan(data, size, size == 0 ? -1 : detail::device_of_elements(data, alignof(T), operation, caller));
     }
 
     /// A span of writable elements is one of const elements.
-    TESSERA_DETAIL_HOST_DEVICE operator DeviceSpan<const T>() const noexcept
+    /// A template only because nvcc warns of a plain operator where T is const already.
+    template <std::same_as<const T> ConstElement>
         requires(!std::is_const_v<T>)
+    TESSERA_DETAIL_HOST_DEVICE operator DeviceSpan<ConstElement>() const noexcept
     {
         return {data_, size_, device_};
     }
 
+    /// The address of the first element in device memory, or null.
     TESSERA_DETAIL_HOST_DEVICE T* data() const noexcept { return data_; }
+    /// In elements.
     TESSERA_DETAIL_HOST_DEVICE std::size_t size() const noexcept { return size_; }
+    /// In bytes.
     TESSERA_DETAIL_HOST_DEVICE std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
+    /// True if there are no elements.
     TESSERA_DETAIL_HOST_DEVICE bool empty() const noexcept { return size_ == 0; }
     /// The ordinal of the memory's device, -1 for an empty span of none.
     TESSERA_DETAIL_HOST_DEVICE int device() const noexcept { return device_; }

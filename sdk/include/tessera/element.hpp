@@ -29,6 +29,7 @@ struct __nv_bfloat16;  // NOLINT(bugprone-reserved-identifier)
 
 namespace tessera {
 
+/// IEEE binary32.
 using f32 = float;
 
 namespace detail {
@@ -105,9 +106,10 @@ TESSERA_DETAIL_HOST_DEVICE constexpr float widen_from_bf16(std::uint16_t bits) n
 
 /// IEEE binary16: 1 sign, 5 exponent, 10 significand bits; largest finite value 65504.
 struct f16 {
-    std::uint16_t bits;
+    std::uint16_t bits;  ///< the representation
 
     f16() = default;
+    /// Rounds to nearest, ties to even.
     TESSERA_DETAIL_HOST_DEVICE constexpr explicit f16(float value) noexcept
     {
 #ifdef __CUDA_ARCH__
@@ -118,10 +120,12 @@ struct f16 {
 #endif
         bits = detail::narrow_to_f16(value);
     }
+    /// From CUDA's `__half`, bit by bit.
     template <std::same_as<__half> Half>
     TESSERA_DETAIL_HOST_DEVICE f16(const Half& value) noexcept : bits(__builtin_bit_cast(std::uint16_t, value))
     {}
 
+    /// The number with this representation.
     TESSERA_DETAIL_HOST_DEVICE static constexpr f16 from_bits(std::uint16_t bits) noexcept
     {
         f16 result;
@@ -129,6 +133,7 @@ struct f16 {
         return result;
     }
 
+    /// Exact.
     TESSERA_DETAIL_HOST_DEVICE constexpr operator float() const noexcept
     {
 #ifdef __CUDA_ARCH__
@@ -138,6 +143,7 @@ struct f16 {
 #endif
         return detail::widen_from_f16(bits);
     }
+    /// To CUDA's `__half`, bit by bit.
     template <std::same_as<__half> Half>
     TESSERA_DETAIL_HOST_DEVICE explicit operator Half() const noexcept
     {
@@ -147,9 +153,10 @@ struct f16 {
 
 /// bfloat16: 1 sign, 8 exponent, 7 significand bits; the range of `float` at a precision of about 3 digits.
 struct bf16 {
-    std::uint16_t bits;
+    std::uint16_t bits;  ///< the representation
 
     bf16() = default;
+    /// Rounds to nearest, ties to even.
     TESSERA_DETAIL_HOST_DEVICE constexpr explicit bf16(float value) noexcept
     {
 #ifdef __CUDA_ARCH__
@@ -160,10 +167,12 @@ struct bf16 {
 #endif
         bits = detail::narrow_to_bf16(value);
     }
+    /// From CUDA's `__nv_bfloat16`, bit by bit.
     template <std::same_as<__nv_bfloat16> Bfloat16>
     TESSERA_DETAIL_HOST_DEVICE bf16(const Bfloat16& value) noexcept : bits(__builtin_bit_cast(std::uint16_t, value))
     {}
 
+    /// The number with this representation.
     TESSERA_DETAIL_HOST_DEVICE static constexpr bf16 from_bits(std::uint16_t bits) noexcept
     {
         bf16 result;
@@ -171,7 +180,9 @@ struct bf16 {
         return result;
     }
 
+    /// Exact.
     TESSERA_DETAIL_HOST_DEVICE constexpr operator float() const noexcept { return detail::widen_from_bf16(bits); }
+    /// To CUDA's `__nv_bfloat16`, bit by bit.
     template <std::same_as<__nv_bfloat16> Bfloat16>
     TESSERA_DETAIL_HOST_DEVICE explicit operator Bfloat16() const noexcept
     {
@@ -202,20 +213,23 @@ constexpr std::string_view to_string(ElementType type) noexcept
 /// Facts about an element type: `element_traits<T>::type` is its run-time name. Specialized for matrix elements only.
 template <class T>
 struct element_traits;
+/// Facts about f32.
 template <>
 struct element_traits<f32> {
-    static constexpr ElementType type = ElementType::f32;
-    static constexpr float unit_roundoff = 0x1p-24F;  ///< largest relative error of one rounding
+    static constexpr ElementType type = ElementType::f32;  ///< the run-time name
+    static constexpr float unit_roundoff = 0x1p-24F;       ///< largest relative error of one rounding
 };
+/// Facts about f16.
 template <>
 struct element_traits<f16> {
-    static constexpr ElementType type = ElementType::f16;
-    static constexpr float unit_roundoff = 0x1p-11F;
+    static constexpr ElementType type = ElementType::f16;  ///< the run-time name
+    static constexpr float unit_roundoff = 0x1p-11F;       ///< largest relative error of one rounding
 };
+/// Facts about bf16.
 template <>
 struct element_traits<bf16> {
-    static constexpr ElementType type = ElementType::bf16;
-    static constexpr float unit_roundoff = 0x1p-8F;
+    static constexpr ElementType type = ElementType::bf16;  ///< the run-time name
+    static constexpr float unit_roundoff = 0x1p-8F;         ///< largest relative error of one rounding
 };
 
 /// A type that a matrix of `Gemm::launch` can have: `f32`, `f16` or `bf16`. CUDA's own 16-bit types are stored as ours.

@@ -15,6 +15,7 @@ enum class Activation : std::uint8_t {
     silu = 3,  ///< x / (1 + exp(-x))
 };
 
+/// "none", "relu", "gelu" or "silu".
 constexpr std::string_view to_string(Activation activation) noexcept
 {
     switch (activation) {

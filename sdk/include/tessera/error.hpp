@@ -9,6 +9,9 @@
 /// Every public function that can fail throws `Error` and nothing else of its own; what the standard library throws for
 /// an exhausted heap (`std::bad_alloc`) passes through. When a function throws, nothing was enqueued or leaked unless
 /// its comment says otherwise. Destructors never throw: what fails there is recorded, see `dropped_errors()`.
+///
+/// `caller`, the last parameter of most functions, is the place that an Error names. Its default is the line of the
+/// call; pass it on from a function of your own that wraps the SDK, so that errors name that function's caller.
 
 #include <cuda_runtime_api.h>
 
@@ -79,6 +82,7 @@ public:
     Error(ErrorCode code, std::string_view operation, std::source_location caller, const std::string& message,
           const std::string& cure = {}, cudaError_t cuda_status = cudaSuccess);
 
+    /// What went wrong, for programs.
     ErrorCode code() const noexcept { return code_; }
     /// Where the SDK was called.
     const std::source_location& caller() const noexcept { return caller_; }
@@ -121,6 +125,9 @@ inline void check(cudaError_t status, const char* call, std::string_view operati
         raise_cuda(status, call, operation, caller);
     }
 }
+
+/// Takes `status`, an answer that is no failure, back from the runtime's last-error slot. Another's stays.
+void forget(cudaError_t status) noexcept;
 
 /// Records a failure that a destructor cannot report. Being unloaded at process exit is not a failure.
 void drop(cudaError_t status, const char* call) noexcept;

@@ -18,13 +18,17 @@ enum class EventKind : std::uint8_t { ordering, timing };
 /// Owns an event. Move-only. Destruction does not wait.
 class Event {
 public:
+    /// An event of the current device that has not been recorded.
     explicit Event(EventKind kind = EventKind::ordering, std::source_location caller = std::source_location::current());
+    /// An event of `device` that has not been recorded.
     explicit Event(const Device& device, EventKind kind = EventKind::ordering,
                    std::source_location caller = std::source_location::current());
 
+    /// The other one is empty afterwards.
     Event(Event&& other) noexcept
         : event_(std::exchange(other.event_, nullptr)), device_(std::exchange(other.device_, -1)), kind_(other.kind_)
     {}
+    /// The other one is empty afterwards.
     Event& operator=(Event&& other) noexcept
     {
         if (this != &other) {
@@ -56,7 +60,9 @@ public:
 
     /// The raw event, or null after a move.
     cudaEvent_t get() const noexcept { return event_; }
+    /// The ordinal of the event's device, -1 after a move.
     int device() const noexcept { return device_; }
+    /// What the event was made for.
     EventKind kind() const noexcept { return kind_; }
 
 private:

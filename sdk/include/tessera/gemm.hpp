@@ -30,20 +30,21 @@ namespace tessera {
 
 /// Any MatrixView or BatchView with its type forgotten: what C is given as.
 struct MatrixOperand {
-    const void* data = nullptr;
-    ElementType type = ElementType::f32;
-    std::int64_t rows = 0;
-    std::int64_t columns = 0;
-    std::int64_t leading_dimension = 1;
-    std::int64_t batches = 1;
-    std::int64_t batch_stride = 0;
-    bool row_major = true;
-    bool present = false;
-    int device = -1;
+    const void* data = nullptr;           ///< device address of the first element
+    ElementType type = ElementType::f32;  ///< of each element
+    std::int64_t rows = 0;                ///< extent, in elements
+    std::int64_t columns = 0;             ///< extent, in elements
+    std::int64_t leading_dimension = 1;   ///< in elements
+    std::int64_t batches = 1;             ///< how many matrices
+    std::int64_t batch_stride = 0;        ///< in elements; 0 is one matrix used for all
+    bool row_major = true;                ///< the storage order
+    bool present = false;                 ///< false: there is no operand
+    int device = -1;                      ///< the ordinal of the memory's device, -1 for none
 
     /// None.
     MatrixOperand() = default;
 
+    /// One matrix.
     template <class T, class Order>
     MatrixOperand(MatrixView<T, Order> view) noexcept
         : data(view.data()),
@@ -56,6 +57,7 @@ struct MatrixOperand {
           device(view.device())
     {}
 
+    /// A batch.
     template <class T, class Order>
     MatrixOperand(BatchView<T, Order> view) noexcept : MatrixOperand(view.first())
     {
@@ -66,11 +68,11 @@ struct MatrixOperand {
 
 /// A vector that is added to every column or every row of the product. Non-owning. Shared by all matrices of a batch.
 struct Bias {
-    const void* data = nullptr;
-    ElementType type = ElementType::f32;
-    std::size_t size = 0;
-    BiasAxis axis = BiasAxis::none;
-    int device = -1;
+    const void* data = nullptr;           ///< device address of the first element
+    ElementType type = ElementType::f32;  ///< of each element; need not be D's
+    std::size_t size = 0;                 ///< in elements
+    BiasAxis axis = BiasAxis::none;       ///< `none`: there is no bias
+    int device = -1;                      ///< the ordinal of the memory's device, -1 for none
 
     /// m elements: element i is added to all of row i of D.
     template <MatrixElement T>
@@ -102,11 +104,11 @@ private:
 
 /// What happens to the product on its way to D: act(alpha * A*B + beta * C + bias).
 struct Epilogue {
-    float alpha = 1.0F;
-    float beta = 0.0F;
-    MatrixOperand c = {};  ///< of D's type and extents, in any order; needed if beta is not 0
-    Bias bias = {};
-    Activation activation = Activation::none;
+    float alpha = 1.0F;                        ///< scales the product
+    float beta = 0.0F;                         ///< scales C; at 0, C is not read
+    MatrixOperand c = {};                      ///< of D's type and extents, in any order; needed if beta is not 0
+    Bias bias = {};                            ///< added after scaling; `Bias{}` for none
+    Activation activation = Activation::none;  ///< applied last
 };
 
 namespace detail {
@@ -134,6 +136,7 @@ constexpr void require_element_types()
 
 }  // namespace detail
 
+/// Matrix multiplication without a plan. The top of this file has the contract of every launch.
 class Gemm {
 public:
     /// Enqueues D = act(alpha * A*B + beta * C + bias) on `stream`; see the top of this file for the whole contract.
@@ -183,6 +186,7 @@ public:
         detail::require_element_types<A, B, D>();
         launch_checked(stream, {a, b, d}, epilogue, caller);
     }
+    /// The same for every matrix of a strided batch.
     template <class A, class OrderA, class B, class OrderB, class D, class OrderD>
     void launch(StreamRef stream, BatchView<A, OrderA> a, BatchView<B, OrderB> b, BatchView<D, OrderD> d,
                 const Epilogue& epilogue = {}, std::source_location caller = std::source_location::current()) const
@@ -191,6 +195,7 @@ public:
         launch_checked(stream, {a, b, d}, epilogue, caller);
     }
 
+    /// What the plan was prepared for, leading dimensions filled in.
     const GemmProblem& problem() const noexcept { return problem_; }
     /// The chosen variant, never `automatic`.
     Variant variant() const noexcept { return variant_; }
@@ -198,6 +203,7 @@ public:
     std::size_t workspace_bytes() const noexcept { return 0; }
     /// What the chosen variant needs the addresses and strides of A and B to be multiples of, in bytes.
     std::size_t required_alignment() const noexcept { return required_alignment(variant_, problem_.input); }
+    /// The same for any variant and element type of A and B.
     static std::size_t required_alignment(Variant variant, ElementType input) noexcept;
 
     /// Why `variant` cannot compute `problem` on `device`, as a sentence; empty if it can. Speed plays no part in it.

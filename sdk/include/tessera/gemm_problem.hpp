@@ -36,7 +36,7 @@ std::vector<Variant> all_variants();
 
 /// How an operand lies in memory.
 struct MatrixLayout {
-    bool row_major = true;
+    bool row_major = true;  ///< the storage order
     /// In elements; 0 stands for "no gaps".
     std::int64_t leading_dimension = 0;
     /// Elements between the matrices of a batch; ignored for a single one.
@@ -47,18 +47,18 @@ struct MatrixLayout {
 
 /// D = act(alpha * A*B + beta * C + bias): A is m x k, B is k x n, C and D are m x n. Any extent may be 0.
 struct GemmProblem {
-    std::int64_t m = 0;
-    std::int64_t n = 0;
-    std::int64_t k = 0;
-    std::int64_t batches = 1;
-    ElementType input = ElementType::f32;   ///< of A and B
-    ElementType output = ElementType::f32;  ///< of C and D
-    MatrixLayout a;
-    MatrixLayout b;
-    MatrixLayout d;
-    bool has_c = false;
-    BiasAxis bias = BiasAxis::none;
-    Activation activation = Activation::none;
+    std::int64_t m = 0;                        ///< rows of A and D
+    std::int64_t n = 0;                        ///< columns of B and D
+    std::int64_t k = 0;                        ///< columns of A, rows of B
+    std::int64_t batches = 1;                  ///< how many products of these extents
+    ElementType input = ElementType::f32;      ///< of A and B
+    ElementType output = ElementType::f32;     ///< of C and D
+    MatrixLayout a = {};                       ///< of A, m x k
+    MatrixLayout b = {};                       ///< of B, k x n
+    MatrixLayout d = {};                       ///< of D, m x n
+    bool has_c = false;                        ///< whether beta * C is added
+    BiasAxis bias = BiasAxis::none;            ///< which bias is added
+    Activation activation = Activation::none;  ///< what is applied last
 
     /// One line for people: extents, types, orders, epilogue.
     std::string describe() const;

@@ -54,11 +54,13 @@ public:
         return Graph(capture.finish(caller), stream.device(), caller);
     }
 
+    /// The other one is empty afterwards.
     Graph(Graph&& other) noexcept
         : graph_(std::exchange(other.graph_, nullptr)),
           executable_(std::exchange(other.executable_, nullptr)),
           device_(std::exchange(other.device_, -1))
     {}
+    /// The other one is empty afterwards.
     Graph& operator=(Graph&& other) noexcept
     {
         if (this != &other) {
@@ -82,6 +84,7 @@ public:
 
     /// The recorded graph, e.g. for cudaGraphDebugDotPrint; null after a move.
     cudaGraph_t get() const noexcept { return graph_; }
+    /// The ordinal of the graph's device, -1 after a move.
     int device() const noexcept { return device_; }
 
 private:

@@ -20,11 +20,13 @@ namespace tessera {
 
 /// Extents of a grid (in CTAs), a CTA (in threads) or a cluster (in CTAs).
 struct Dim3 {
-    unsigned x = 1;
-    unsigned y = 1;
-    unsigned z = 1;
+    unsigned x = 1;  ///< innermost dimension
+    unsigned y = 1;  ///< middle dimension
+    unsigned z = 1;  ///< outermost dimension
 
+    /// The product of the three.
     constexpr std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
+    /// True if all three are equal.
     friend constexpr bool operator==(const Dim3&, const Dim3&) = default;
 };
 
@@ -56,11 +58,17 @@ public:
         return *this;
     }
 
+    /// Where the kernel runs.
     StreamRef stream() const noexcept { return stream_; }
+    /// CTAs of the grid.
     Dim3 grid() const noexcept { return grid_; }
+    /// Threads of one CTA.
     Dim3 block() const noexcept { return block_; }
+    /// CTAs of one cluster; (1, 1, 1) is none.
     Dim3 cluster() const noexcept { return cluster_; }
+    /// Dynamic shared memory of one CTA.
     std::size_t shared_memory_bytes() const noexcept { return shared_memory_bytes_; }
+    /// Where the configuration was made; errors of the launch name it.
     const std::source_location& caller() const noexcept { return caller_; }
     /// True only for the result of covering(stream, 0).
     bool empty() const noexcept { return empty_; }

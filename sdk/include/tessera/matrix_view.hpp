@@ -8,6 +8,7 @@
 /// Words: the *leading dimension* is the distance in elements between the starts of two neighbouring rows (row-major)
 /// or columns (column-major).
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
@@ -21,10 +22,12 @@ namespace tessera {
 
 /// Element (row, column) is at `row * leading_dimension + column`.
 struct RowMajor {
+    /// The order of the same memory with rows and columns exchanged.
     using Transposed = struct ColumnMajor;
 };
 /// Element (row, column) is at `column * leading_dimension + row`.
 struct ColumnMajor {
+    /// The order of the same memory with rows and columns exchanged.
     using Transposed = RowMajor;
 };
 
@@ -66,6 +69,10 @@ void require_block(std::string_view operation, const MatrixExtents& extents, std
 /// The device that owns `pointer`. @throws Error `wrong_memory` for host memory that kernels cannot reach
 int device_of_pointer(const void* pointer, std::string_view operation, const std::source_location& caller);
 
+/// The same for the address of elements. @throws Error `misaligned` if no element can lie there, and as above
+int device_of_elements(const void* pointer, std::size_t alignment, std::string_view operation,
+                       const std::source_location& caller);
+
 }  // namespace detail
 
 /// A matrix in device memory. `T` is `f32`, `f16` or `bf16`, or one of them `const`.
@@ -75,8 +82,11 @@ class MatrixView {
     static_assert(StorageOrder<Order>, "tessera: the storage order of a matrix is RowMajor or ColumnMajor");
 
 public:
+    /// The element type without const.
     using value_type = std::remove_const_t<T>;
+    /// RowMajor or ColumnMajor.
     using order_type = Order;
+    /// True for RowMajor.
     static constexpr bool is_row_major = std::is_same_v<Order, RowMajor>;
 
     /// For the SDK: a view that was already checked.
@@ -87,7 +97,7 @@ public:
 
     /// Views memory that the SDK did not allocate. The caller vouches for the length; that the memory is a device's is
     /// asked of CUDA.
-    /// @throws Error `invalid_argument`, `size_overflow`, `wrong_memory`
+    /// @throws Error `invalid_argument`, `size_overflow`, `wrong_memory`, `misaligned`
     static MatrixView from_raw_device_pointer(T* data, std::int64_t rows, std::int64_t columns,
                                               std::int64_t leading_dimension,
                                               std::source_location caller = std::source_location::current())
@@ -96,23 +106,31 @@ public:
         const auto elements =
             detail::require_extents(operation, {rows, columns, leading_dimension, is_row_major}, sizeof(T), caller);
         return {data, rows, columns, leading_dimension,
-                elements == 0 ? -1 : detail::device_of_pointer(data, operation, caller)};
+                elements == 0 ? -1 : detail::device_of_elements(data, alignof(T), operation, caller)};
     }
 
     /// A view of writable elements is one of const elements.
-    constexpr operator MatrixView<const T, Order>() const noexcept
+    /// A template only because nvcc warns of a plain operator where T is const already.
+    template <std::same_as<const T> ConstElement>
         requires(!std::is_const_v<T>)
+    constexpr operator MatrixView<ConstElement, Order>() const noexcept
     {
         return {data_, rows_, columns_, leading_dimension_, device_};
     }
 
+    /// The address of element (0, 0) in device memory.
     constexpr T* data() const noexcept { return data_; }
+    /// How many rows.
     constexpr std::int64_t rows() const noexcept { return rows_; }
+    /// How many columns.
     constexpr std::int64_t columns() const noexcept { return columns_; }
     /// In elements.
     constexpr std::int64_t leading_dimension() const noexcept { return leading_dimension_; }
+    /// Elements from one row to the next.
     constexpr std::int64_t row_stride() const noexcept { return is_row_major ? leading_dimension_ : 1; }
+    /// Elements from one column to the next.
     constexpr std::int64_t column_stride() const noexcept { return is_row_major ? 1 : leading_dimension_; }
+    /// True if there are no elements.
     constexpr bool empty() const noexcept { return rows_ == 0 || columns_ == 0; }
     /// The ordinal of the memory's device, -1 for an empty view of none.
     constexpr int device() const noexcept { return device_; }
@@ -151,7 +169,9 @@ private:
 template <class T, class Order = RowMajor>
 class BatchView {
 public:
+    /// The element type without const.
     using value_type = std::remove_const_t<T>;
+    /// RowMajor or ColumnMajor.
     using order_type = Order;
 
     /// For the SDK: a view that was already checked.
@@ -159,16 +179,22 @@ public:
         : first_(first), count_(count), stride_(stride)
     {}
 
-    constexpr operator BatchView<const T, Order>() const noexcept
+    /// A batch of writable elements is one of const elements.
+    /// A template only because nvcc warns of a plain operator where T is const already.
+    template <std::same_as<const T> ConstElement>
         requires(!std::is_const_v<T>)
+    constexpr operator BatchView<ConstElement, Order>() const noexcept
     {
         return {first_, count_, stride_};
     }
 
+    /// The first matrix; all others have its extents.
     constexpr const MatrixView<T, Order>& first() const noexcept { return first_; }
+    /// How many matrices.
     constexpr std::int64_t count() const noexcept { return count_; }
     /// In elements, from the start of one matrix to the start of the next.
     constexpr std::int64_t stride() const noexcept { return stride_; }
+    /// Every matrix transposed. Nothing moves.
     constexpr BatchView<T, typename Order::Transposed> transposed() const noexcept
     {
         return {first_.transposed(), count_, stride_};

@@ -81,6 +81,7 @@ class PinnedBuffer {
                   "tessera: PinnedBuffer<T> owns writable memory: write PinnedBuffer<T>, not <const T>");
 
 public:
+    /// The element type.
     using value_type = T;
 
     /// Empty.
@@ -107,26 +108,38 @@ public:
         return static_cast<T*>(memory_.release(caller));
     }
 
+    /// The other one is empty afterwards.
     PinnedBuffer(PinnedBuffer&&) noexcept = default;
+    /// The other one is empty afterwards.
     PinnedBuffer& operator=(PinnedBuffer&&) noexcept = default;
     PinnedBuffer(const PinnedBuffer&) = delete;  // would hide an allocation and a copy
     PinnedBuffer& operator=(const PinnedBuffer&) = delete;
     ~PinnedBuffer() = default;
 
+    /// The address of the first element, or null.
     T* data() noexcept { return static_cast<T*>(memory_.data()); }
+    /// The same, for reading.
     const T* data() const noexcept { return static_cast<const T*>(memory_.data()); }
+    /// In elements.
     std::size_t size() const noexcept { return memory_.size(); }
+    /// In bytes.
     std::size_t size_bytes() const noexcept { return size() * sizeof(T); }
+    /// True if there are no elements.
     bool empty() const noexcept { return size() == 0; }
 
     /// The elements, bounds-checked by gsl::span. After a copy to here was enqueued, call synchronize() before reading.
     gsl::span<T> span() & noexcept { return {data(), size()}; }
+    /// The same, for reading.
     gsl::span<const T> span() const& noexcept { return {data(), size()}; }
     void span() && = delete;
 
+    /// The first element, for range-based loops. As with span(), not checked against pending copies.
     T* begin() noexcept { return data(); }
+    /// One past the last element.
     T* end() noexcept { return data() + size(); }
+    /// The first element, for reading.
     const T* begin() const noexcept { return data(); }
+    /// One past the last element, for reading.
     const T* end() const noexcept { return data() + size(); }
 
     /// Blocks until every copy from or to this buffer that was enqueued so far is done.

@@ -55,6 +55,7 @@ public:
     StreamRef(const Stream&& stream,
               std::source_location caller = std::source_location::current()) = delete;  // dies first
 
+    /// From any type whose `get()` gives a raw stream.
     template <class Other>
         requires(!std::is_same_v<Other, StreamRef> && !std::is_same_v<Other, Stream> &&
                  requires(const Other& other) {
@@ -72,6 +73,7 @@ public:
         : stream_(stream), device_(device), state_(state)
     {}
 
+    /// The raw stream.
     cudaStream_t get() const noexcept { return stream_; }
     /// The ordinal of the stream's device.
     int device() const noexcept { return device_; }
@@ -91,11 +93,13 @@ public:
     /// block.
     void wait(StreamRef other, std::source_location caller = std::source_location::current()) const;
 
+    /// True while the stream is being captured into a graph.
     bool is_capturing() const noexcept { return detail::is_capturing(stream_); }
 
     /// For the SDK: what keeps the stream alive, or null for a raw stream.
     detail::StreamState* state() const noexcept { return state_; }
 
+    /// True for the same stream of the same device.
     friend bool operator==(const StreamRef& left, const StreamRef& right) noexcept
     {
         return left.stream_ == right.stream_ && left.device_ == right.device_;
@@ -112,6 +116,7 @@ class Stream {
 public:
     /// A new non-blocking stream (it does not synchronize with the legacy default stream) on the current device.
     explicit Stream(std::source_location caller = std::source_location::current());
+    /// The same on `device`.
     explicit Stream(const Device& device, std::source_location caller = std::source_location::current());
 
     /// Takes over a stream that came from cudaStreamCreate*. The caller must not destroy it any more.
@@ -120,11 +125,13 @@ public:
     /// Gives the stream away; the caller destroys it with cudaStreamDestroy, after every buffer made on it is gone.
     cudaStream_t release(std::source_location caller = std::source_location::current()) &&;
 
+    /// The other one is empty afterwards.
     Stream(Stream&& other) noexcept
         : state_(std::exchange(other.state_, nullptr)),
           stream_(std::exchange(other.stream_, nullptr)),
           device_(std::exchange(other.device_, -1))
     {}
+    /// The other one is empty afterwards.
     Stream& operator=(Stream&& other) noexcept
     {
         if (this != &other) {
@@ -141,12 +148,16 @@ public:
 
     /// The raw stream, or null after a move.
     cudaStream_t get() const noexcept { return stream_; }
+    /// The ordinal of the stream's device, -1 after a move.
     int device() const noexcept { return device_; }
 
     /// The same as on StreamRef.
     void synchronize(std::source_location caller = std::source_location::current()) const;
+    /// The same as on StreamRef.
     bool done(std::source_location caller = std::source_location::current()) const;
+    /// The same as on StreamRef.
     void wait(const Event& event, std::source_location caller = std::source_location::current()) const;
+    /// The same as on StreamRef.
     void wait(StreamRef other, std::source_location caller = std::source_location::current()) const;
 
 private:

@@ -33,8 +33,11 @@ enum class L2Promotion : std::uint8_t { none = 0, b64 = 1, b128 = 2, b256 = 3 };
 /// Elements per dimension of what one TMA operation moves, innermost first.
 template <unsigned... Extents>
 struct Box {
+    /// How many dimensions.
     static constexpr std::size_t rank = sizeof...(Extents);
+    /// In elements, innermost first.
     static constexpr std::array<std::uint32_t, rank> extents{Extents...};
+    /// All of them.
     static constexpr std::size_t elements = (std::size_t{1} * ... * Extents);
 };
 
@@ -42,9 +45,9 @@ struct Box {
 /// the element's size and is left out.
 template <std::size_t Rank>
 struct TensorLayout {
-    const void* data = nullptr;
-    std::array<std::uint64_t, Rank> extents{};
-    std::array<std::uint64_t, Rank == 0 ? 0 : Rank - 1> strides{};
+    const void* data = nullptr;                                     ///< device address of the first element
+    std::array<std::uint64_t, Rank> extents{};                      ///< in elements
+    std::array<std::uint64_t, Rank == 0 ? 0 : Rank - 1> strides{};  ///< in bytes
 };
 
 namespace detail {
@@ -129,8 +132,8 @@ constexpr bool box_extents_are_valid() noexcept
 
 /// Choices of an encoding that do not belong into the type.
 struct TensorMapOptions {
-    OutOfBounds out_of_bounds = OutOfBounds::zero;
-    L2Promotion promotion = L2Promotion::b128;
+    OutOfBounds out_of_bounds = OutOfBounds::zero;  ///< for elements outside of the tensor
+    L2Promotion promotion = L2Promotion::b128;      ///< how much the second-level cache fetches
 };
 
 /// A TMA descriptor. Pass it to a kernel by value as `const __grid_constant__ TensorMap<...>` and never copy it in
@@ -150,9 +153,13 @@ class TensorMap {
                   "bytes)");
 
 public:
+    /// The element type.
     using element_type = T;
+    /// What one load moves.
     using box_type = BoxShape;
+    /// How a box lies in shared memory.
     static constexpr Swizzle swizzle = Pattern;
+    /// How many dimensions.
     static constexpr std::size_t rank = BoxShape::rank;
     /// Bytes that one load writes to shared memory, also where the box leaves the tensor: what a barrier must expect.
     static constexpr std::size_t box_bytes = BoxShape::elements * sizeof(T);

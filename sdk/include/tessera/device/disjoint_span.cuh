@@ -32,6 +32,7 @@ class DisjointSpan;
 /// the thread that it names.
 class ThreadIndex {
 public:
+    /// The calling thread's own index.
     __device__ static ThreadIndex in_grid()
     {
         const std::size_t block =
@@ -44,6 +45,7 @@ public:
     ThreadIndex(const ThreadIndex&) = delete;
     ThreadIndex& operator=(const ThreadIndex&) = delete;
 
+    /// As a number, for reading elsewhere.
     __device__ std::size_t value() const { return value_; }
 
     /// Moves on by the number of threads in the grid, for loops over more elements than threads. Still unique: all
@@ -70,10 +72,14 @@ class DisjointSpan {
     static_assert(!std::is_const_v<T>, "tessera: DisjointSpan<T> is for writing: use DeviceSpan<const T> to read");
 
 public:
+    /// All elements of `buffer`, which must outlive the span.
     explicit DisjointSpan(DeviceBuffer<T>& buffer) noexcept : DisjointSpan(buffer.span()) {}
+    /// The elements of `memory`, e.g. a part of a buffer.
     explicit DisjointSpan(DeviceSpan<T> memory) noexcept : memory_(memory) {}
 
+    /// In elements.
     TESSERA_DETAIL_HOST_DEVICE std::size_t size() const noexcept { return memory_.size(); }
+    /// The ordinal of the memory's device.
     TESSERA_DETAIL_HOST_DEVICE int device() const noexcept { return memory_.device(); }
 
 #ifdef __CUDACC__
@@ -97,8 +103,10 @@ private:
     DeviceSpan<T> memory_;
 };
 
+/// Deduces `T` from a buffer.
 template <class T>
 DisjointSpan(DeviceBuffer<T>&) -> DisjointSpan<T>;
+/// Deduces `T` from a span.
 template <class T>
 DisjointSpan(DeviceSpan<T>) -> DisjointSpan<T>;
 

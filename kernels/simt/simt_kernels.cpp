@@ -1,0 +1,56 @@
+/// The host's side of the SIMT ladder: finding a kernel and choosing a tile.
+
+#include "simt_kernels.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "simt_config.hpp"
+
+namespace tessera::kernels {
+
+namespace detail {
+
+// Instantiated in simt_f32.cu, simt_f16.cu and simt_bf16.cu.
+template <class Element>
+SimtKernel typed_simt_kernel(SimtRung rung, SimtOrders orders, SimtTile tile);
+extern template SimtKernel typed_simt_kernel<f32>(SimtRung, SimtOrders, SimtTile);
+extern template SimtKernel typed_simt_kernel<f16>(SimtRung, SimtOrders, SimtTile);
+extern template SimtKernel typed_simt_kernel<bf16>(SimtRung, SimtOrders, SimtTile);
+
+}  // namespace detail
+
+SimtKernel simt_kernel(SimtRung rung, ElementType input, SimtTile tile, SimtOrders orders)
+{
+    switch (input) {
+        case ElementType::f16: return detail::typed_simt_kernel<f16>(rung, orders, tile);
+        case ElementType::bf16: return detail::typed_simt_kernel<bf16>(rung, orders, tile);
+        case ElementType::f32: break;
+    }
+    return detail::typed_simt_kernel<f32>(rung, orders, tile);
+}
+
+SimtTile choose_simt_tile(std::int64_t m, std::int64_t n, std::int64_t batches, int multiprocessors)
+{
+    // The busiest multiprocessor's share of outputs, weighted with what an output costs in a smaller tile, which loads
+    // its operands more often. Weights from 4096 x 4096 x 4096 on an H200.
+    struct Candidate {
+        SimtTile tile;
+        const SimtConfig& config;
+        double cost_per_output;
+    };
+    constexpr Candidate candidates[] = {{SimtTile::large, RegisterBlockedLarge::config, 1.0},
+                                        {SimtTile::medium, RegisterBlockedMedium::config, 1.1},
+                                        {SimtTile::small, RegisterBlockedSmall::config, 1.3}};
+    const auto tiles = [](std::int64_t extent, int block) { return extent / block + (extent % block != 0); };
+    const auto cost = [&](const Candidate& candidate) {
+        const SimtConfig& config = candidate.config;
+        const double ctas = static_cast<double>(tiles(m, config.block_m)) *
+                            static_cast<double>(tiles(n, config.block_n)) * static_cast<double>(batches);
+        return std::ceil(ctas / multiprocessors) * config.block_m * config.block_n * candidate.cost_per_output;
+    };
+    return std::ranges::min_element(candidates, {}, cost)->tile;  // the first of equals: the largest
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,72 @@
+#pragma once
+
+/// The SIMT ladder for one input type. Instantiated once per type, each in a file of its own, so that they compile side
+/// by side.
+
+#include <cstdint>
+
+#include "simt_config.hpp"
+#include "simt_gemm.cuh"
+#include "simt_kernels.hpp"
+
+namespace tessera::kernels::detail {
+
+template <class Element>
+SimtKernel naive_kernel()
+{
+    return {.function = reinterpret_cast<const void*>(&naive_gemm<Element>),
+            .block_m = naive_block,
+            .block_n = naive_block,
+            .block_k = 1,
+            .threads = naive_block * naive_block,
+            .shared_bytes = 0,
+            .required_alignment = sizeof(Element)};
+}
+
+template <class Rung, class Element>
+const void* staged_entry(SimtOrders orders)
+{
+    if (orders.a_k_contiguous) {
+        return orders.b_k_contiguous ? reinterpret_cast<const void*>(&staged_gemm<Rung, Element, true, true>)
+                                     : reinterpret_cast<const void*>(&staged_gemm<Rung, Element, true, false>);
+    }
+    return orders.b_k_contiguous ? reinterpret_cast<const void*>(&staged_gemm<Rung, Element, false, true>)
+                                 : reinterpret_cast<const void*>(&staged_gemm<Rung, Element, false, false>);
+}
+
+/// A rung that is named after its vectors does not run where it could not load any; the kernel itself would take
+/// scalars.
+enum class Alignment : std::uint8_t { element, chunk };
+
+template <class Rung, class Element>
+SimtKernel staged_kernel(SimtOrders orders, Alignment alignment)
+{
+    constexpr const SimtConfig& config = Rung::config;
+    return {.function = staged_entry<Rung, Element>(orders),
+            .block_m = config.block_m,
+            .block_n = config.block_n,
+            .block_k = config.block_k,
+            .threads = config.threads(),
+            .shared_bytes = 0,  // static: all stages fit into the 48 KiB that need no opting in
+            .required_alignment = (alignment == Alignment::chunk ? config.chunk : 1) * sizeof(Element)};
+}
+
+template <class Element>
+SimtKernel typed_simt_kernel(SimtRung rung, SimtOrders orders, SimtTile tile)
+{
+    switch (rung) {
+        case SimtRung::naive: return naive_kernel<Element>();
+        case SimtRung::tiled: return staged_kernel<Tiled, Element>(orders, Alignment::element);
+        case SimtRung::vectorized: return staged_kernel<Vectorized, Element>(orders, Alignment::chunk);
+        case SimtRung::coarsened: return staged_kernel<Coarsened, Element>(orders, Alignment::chunk);
+        case SimtRung::register_blocked: break;
+    }
+    switch (tile) {
+        case SimtTile::medium: return staged_kernel<RegisterBlockedMedium, Element>(orders, Alignment::element);
+        case SimtTile::small: return staged_kernel<RegisterBlockedSmall, Element>(orders, Alignment::element);
+        case SimtTile::large: break;
+    }
+    return staged_kernel<RegisterBlockedLarge, Element>(orders, Alignment::element);
+}
+
+}  // namespace tessera::kernels::detail
