@@ -17,6 +17,8 @@ macro(tessera_dependency package target url sha256)
     endif()
 endmacro()
 
+# tessera::sdk is exported and links GSL, so a fetched GSL must be exported and installed with it.
+set(GSL_INSTALL ON)
 tessera_dependency(Microsoft.GSL Microsoft.GSL::GSL
     https://github.com/microsoft/GSL/archive/refs/tags/v4.0.0.tar.gz
     f0e32cb10654fea91ad56bde89170d78cfbf4363ee0b01d8f097de2ba49f6ce9)

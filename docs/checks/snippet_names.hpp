@@ -1,0 +1,15 @@
+#pragma once
+
+/// The names that the code in the guide uses without declaring them.
+
+#include <cstdio>
+#include <tessera/tessera.hpp>
+#include <vector>
+
+using namespace tessera;
+
+extern const std::int64_t m, n, k;
+extern Stream stream;
+extern std::vector<float> host_a, host_b;
+extern DeviceBuffer<float> a, b, c, d, bias;
+void scale(DeviceSpan<float> values, float factor);
