@@ -1,0 +1,75 @@
+#pragma once
+
+/// Error bounds of floating-point sums, so that results are checked against what the arithmetic guarantees and not
+/// against a tolerance that somebody picked.
+///
+/// Source: N. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, chapters 2 and 3.
+
+#include <cmath>
+#include <limits>
+
+#include "tessera/element.hpp"
+#include "tessera/epilogue_kind.hpp"
+
+namespace examples {
+
+/// u: the largest relative error of one rounding to nearest.
+inline constexpr double f32_roundoff = tessera::element_traits<tessera::f32>::unit_roundoff;
+inline constexpr double f64_roundoff = 0x1p-53;
+
+/// The distance of neighbouring numbers near 0, where rounding errors are no longer relative.
+inline constexpr double f32_smallest = 0x1p-149;
+
+/// gamma_n = n*u / (1 - n*u): bounds the relative error of a term that passes through n roundings, in any order.
+/// Infinite where n is too large for a bound.
+inline double gamma(double n, double unit_roundoff)
+{
+    const double nu = n * unit_roundoff;
+    return nu < 1.0 ? nu / (1.0 - nu) : std::numeric_limits<double>::infinity();
+}
+
+/// Half the distance of neighbouring numbers of `type` at `magnitude`: the error of rounding to it once.
+inline double rounding_error(double magnitude, tessera::ElementType type)
+{
+    switch (type) {
+        case tessera::ElementType::f16: return std::fmax(magnitude * 0x1p-11, 0x1p-25);
+        case tessera::ElementType::bf16: return std::fmax(magnitude * 0x1p-8, 0x1p-134);
+        case tessera::ElementType::f32: break;
+    }
+    return std::fmax(magnitude * f32_roundoff, f32_smallest / 2.0);
+}
+
+/// The activation in float64.
+inline double activate(double x, tessera::Activation activation)
+{
+    switch (activation) {
+        case tessera::Activation::relu: return x < 0.0 ? 0.0 : x;
+        case tessera::Activation::gelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+        case tessera::Activation::silu: return x / (1.0 + std::exp(-x));
+        case tessera::Activation::none: break;
+    }
+    return x;
+}
+
+/// The error of an activation that is evaluated in float32 at a place that is wrong by at most `error` from `x`.
+///
+/// An error of x grows by at most the activation's largest slope: 1 for ReLU, less than 1.13 for GELU, less than 1.10
+/// for SiLU. To it comes what the evaluation itself adds, in units of u*|x|:
+///   GELU = x/2 * (1 + erf(x/sqrt 2)): erff has 2 ulp (CUDA Math API, accuracy table), 4u for a value up to 1; the
+///     rounded argument moves erf by at most 0.49 * 2u; the sum up to 2 rounds by 2u: 7u, times |x|/2; the product
+///     rounds by 1u: less than 5.
+///   SiLU = x / (1 + exp(-x)): expf has 2 ulp, 4u; sum and quotient round by 1u each: 6. Where exp overflows, the
+///     result is 0 instead of less than 2^-120*|x|.
+inline double activation_error(double x, double error, tessera::Activation activation)
+{
+    const double evaluation = f32_roundoff * (std::fabs(x) + error);
+    switch (activation) {
+        case tessera::Activation::gelu: return 1.13 * error + 5.0 * evaluation + f32_smallest;
+        case tessera::Activation::silu: return 1.10 * error + 7.0 * evaluation + f32_smallest;
+        case tessera::Activation::relu:
+        case tessera::Activation::none: break;
+    }
+    return error;
+}
+
+}  // namespace examples

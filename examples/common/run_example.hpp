@@ -1,0 +1,41 @@
+#pragma once
+
+/// What the examples' main functions share: errors become a message on stderr and an exit code.
+///
+///     0   success
+///     1   the job failed: a wrong result, or an error
+///     2   the command line makes no sense
+///     77  there is no CUDA device (what CTest calls "skipped")
+
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include "tessera/device.hpp"
+
+namespace examples {
+
+inline constexpr int exit_success = 0;
+inline constexpr int exit_failure = 1;
+inline constexpr int exit_usage = 2;
+inline constexpr int exit_no_device = 77;
+
+/// Runs `work`, which returns an exit code.
+template <class Work>
+int run_example(const char* name, Work&& work)
+{
+    try {
+        return std::forward<Work>(work)();
+    } catch (const tessera::Error& error) {
+        if (error.code() == tessera::ErrorCode::no_device && tessera::Device::count() == 0) {
+            std::fprintf(stderr, "%s: skipped, because this machine has no CUDA device (or no driver for it)\n", name);
+            return exit_no_device;
+        }
+        std::fprintf(stderr, "%s\n", error.what());
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s: %s\n", name, error.what());
+    }
+    return exit_failure;
+}
+
+}  // namespace examples

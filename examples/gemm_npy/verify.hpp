@@ -1,0 +1,52 @@
+#pragma once
+
+/// Checks a product against float64 arithmetic on the CPU, with an error bound for each element.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/element.hpp"
+#include "tessera/epilogue_kind.hpp"
+
+/// D = act(alpha * A*B + beta * C + bias) as the GPU was given it: the values after rounding to the compute type,
+/// row-major.
+struct ReferenceProblem {
+    std::int64_t m = 0;
+    std::int64_t n = 0;
+    std::int64_t k = 0;
+    std::vector<float> a;  // (m, k)
+    std::vector<float> b;  // (k, n)
+    std::vector<float> c;  // (m, n), read if beta is not 0
+    std::vector<float> bias;
+    tessera::BiasAxis bias_axis = tessera::BiasAxis::none;
+    double alpha = 1.0;
+    double beta = 0.0;
+    tessera::Activation activation = tessera::Activation::none;
+    tessera::ElementType output = tessera::ElementType::f32;
+};
+
+struct Verdict {
+    std::int64_t rows_checked = 0;
+    std::int64_t checked = 0;    ///< elements compared
+    std::int64_t unbounded = 0;  ///< elements that float32 may overflow at, or whose inputs are not finite: any result
+                                 ///< is as good as another
+    std::int64_t wrong = 0;      ///< elements whose error is above its bound, or that are NaN
+    double worst_ratio = 0.0;    ///< the largest error over its bound
+    std::int64_t worst_row = 0;
+    std::int64_t worst_column = 0;
+    double worst_actual = 0.0;
+    double worst_expected = 0.0;
+
+    bool passed() const noexcept { return wrong == 0 && checked > 0; }
+};
+
+inline constexpr std::int64_t default_max_products = std::int64_t{1} << 30;  // about a second on one core
+
+/// Compares all rows of D, or, where that takes more than `max_products` multiplications, as many random ones and in
+/// any case the first and the last.
+/// @param d     row-major, m x n
+/// @param seed  of the choice of rows
+Verdict verify(const ReferenceProblem& problem, std::span<const float> d, std::uint64_t seed,
+               std::int64_t max_products = default_max_products);
