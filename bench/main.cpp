@@ -1,0 +1,243 @@
+/// tessera-bench: measures this library against its peers on the machine that it runs on. See README.md.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "launch_bench.hpp"
+#include "report/environment.hpp"
+#include "report/report.hpp"
+#include "simt_bench.hpp"
+
+namespace tessera::bench {
+namespace {
+
+enum ExitCode : int { success = 0, failure = 1, bad_usage = 2, no_device = 77 };
+
+struct CommandLine {
+    // both benchmarks
+    int device = 0;
+    std::string csv;
+    std::string json;
+    bool quick = false;
+    std::size_t rounds = 0;  // 0: the benchmark's own number
+    std::uint64_t seed = 1;
+    // simt
+    std::vector<std::string> sizes;
+    std::vector<std::string> types{"f32"};
+    std::vector<std::string> orders{"rr"};
+    // launch
+    std::string size = "32x32x32";
+    std::size_t launches = LaunchOptions{}.launches_per_sample;
+    double max_ratio = 1.25;
+};
+
+const std::vector<std::string> standard_sizes{
+    "256", "1000", "1024", "4096", "4096x4096x64", "64x4096x4096", "16x14336x4096", "1536x6144x2048", "8192x1024x1024"};
+const std::vector<std::string> quick_sizes{"256", "1000", "1024", "4096x4096x64"};
+
+void add_common_options(CLI::App& command, CommandLine& line)
+{
+    command.add_option("--device", line.device, "CUDA's number of the device")->check(CLI::Range(0, 1023));
+    command.add_option("--csv", line.csv, "write every number to this file as CSV");
+    command.add_option("--json", line.json, "write every number to this file as JSON");
+    command.add_option("--repetitions", line.rounds, "samples of each contender")->check(CLI::Range(1, 1000000));
+    command.add_option("--seed", line.seed, "of the random inputs")->capture_default_str();
+    command.add_flag("--quick", line.quick, "a quarter of the repetitions; simt: small sizes only, unless --sizes");
+}
+
+/// Opened before anything is measured, so that a path that cannot be written costs no time.
+class OutputFile {
+public:
+    explicit OutputFile(const std::string& path) : path_(path)
+    {
+        if (!path.empty()) {
+            file_.open(path);
+            if (!file_) {
+                throw std::invalid_argument(fmt::format("{} cannot be written", path));
+            }
+        }
+    }
+    void write(const std::string& text)
+    {
+        if (!path_.empty() && !(file_ << text << std::flush)) {
+            throw std::runtime_error(fmt::format("writing {} failed", path_));
+        }
+    }
+
+private:
+    std::string path_;
+    std::ofstream file_;
+};
+
+Device require_device(int ordinal)
+{
+    if (ordinal >= Device::count()) {
+        throw std::invalid_argument(
+            fmt::format("--device {}: this machine has {} CUDA devices", ordinal, Device::count()));
+    }
+    return Device(ordinal);
+}
+
+SimtOptions simt_options_of(const CommandLine& line)
+{
+    SimtOptions options;
+    const std::vector<std::string>& sizes = !line.sizes.empty() ? line.sizes
+                                            : line.quick        ? quick_sizes
+                                                                : standard_sizes;
+    for (const std::string& type : line.types) {
+        for (const std::string& orders : line.orders) {
+            for (const std::string& size : sizes) {
+                options.problems.push_back({parse_shape(size), parse_type(type), parse_orders(orders)});
+            }
+        }
+    }
+    options.rounds = line.rounds != 0 ? line.rounds : line.quick ? options.rounds / 4 : options.rounds;
+    options.seed = line.seed;
+    return options;
+}
+
+LaunchOptions launch_options_of(const CommandLine& line)
+{
+    LaunchOptions options;
+    options.shape = parse_shape(line.size);
+    options.launches_per_sample = line.launches;
+    options.rounds = line.rounds != 0 ? line.rounds : line.quick ? options.rounds / 4 : options.rounds;
+    options.seed = line.seed;
+    return options;
+}
+
+void print(const std::string& text)
+{
+    fmt::print("{}\n", text);
+    std::fflush(stdout);
+}
+
+int run_simt_command(const CommandLine& line, const SimtOptions& options)
+{
+    const Device device = require_device(line.device);
+    OutputFile csv(line.csv);
+    OutputFile json(line.json);
+    Environment environment = environment_of(device);
+    const Environment peers = environment_of_peers(device);
+    environment.insert(environment.end(), peers.begin(), peers.end());
+    environment.emplace_back("seed", fmt::format("{}", options.seed));
+    print(table_of(environment));
+    print(describe_simt_method(options));
+
+    const std::vector<ProblemReport> reports =
+        run_simt(device, options, [](const ProblemReport& report) { print(table_of(report)); });
+    csv.write(csv_of(environment, reports));
+    json.write(json_of(environment, reports));
+    for (const ProblemReport& report : reports) {
+        for (const Measurement& measurement : report.measurements) {
+            if (measurement.outcome == Outcome::wrong) {
+                fmt::print(stderr, "tessera-bench: wrong results, see above\n");
+                return failure;
+            }
+        }
+    }
+    return success;
+}
+
+int run_launch_command(const CommandLine& line, const LaunchOptions& options)
+{
+    const Device device = require_device(line.device);
+    OutputFile csv(line.csv);
+    OutputFile json(line.json);
+    Environment environment = environment_of(device);
+    environment.emplace_back("seed", fmt::format("{}", options.seed));
+    print(table_of(environment));
+    print(describe_launch_method(options));
+
+    const LaunchReport report = run_launch(device, options);
+    print(table_of(report));
+    csv.write(csv_of(environment, report));
+    json.write(json_of(environment, report));
+    int code = success;
+    for (const LaunchMeasurement& measurement : report.measurements) {
+        if (line.max_ratio > 0 && time_ratio(report, measurement) > line.max_ratio) {
+            fmt::print(stderr, "tessera-bench: {} costs {:.3f} times the raw launch, more than {}\n", measurement.name,
+                       time_ratio(report, measurement), line.max_ratio);
+            code = failure;
+        }
+        if (measurement.heap_allocations > 0) {
+            fmt::print(stderr, "tessera-bench: {} allocates on the heap\n", measurement.name);
+            code = failure;
+        }
+    }
+    return code;
+}
+
+int run(int argc, char** argv)
+{
+    CommandLine line;
+    CLI::App app("Measures Tessera against cuBLAS, OpenBLAS and raw launches on this machine.", "tessera-bench");
+    app.require_subcommand(0, 1);
+    app.footer(
+        "Without a command: simt.\nExit codes: 0 success, 1 wrong result or failure, 2 bad command line, 77 no CUDA "
+        "device.");
+
+    CLI::App* simt = app.add_subcommand("simt", "the SIMT ladder against cuBLAS in true fp32, and against the CPU");
+    add_common_options(*simt, line);
+    simt->add_option("--sizes", line.sizes, "MxNxK or N (a cube), separated by commas")->delimiter(',');
+    simt->add_option("--types", line.types, "of A and B: f32, f16, bf16")->delimiter(',')->capture_default_str();
+    simt->add_option("--orders", line.orders, "of A and B: rr, rc, cr, cc (r: row-major)")
+        ->delimiter(',')
+        ->capture_default_str();
+
+    CLI::App* launch = app.add_subcommand("launch", "CPU time of Gemm::launch against cudaLaunchKernelExC");
+    add_common_options(*launch, line);
+    launch->add_option("--size", line.size, "MxNxK of the product")->capture_default_str();
+    launch->add_option("--launches", line.launches, "per sample")
+        ->check(CLI::Range(std::size_t{1}, max_outstanding_launches))
+        ->capture_default_str();
+    launch->add_option("--max-ratio", line.max_ratio, "exit with 1 above this ratio; 0: never")
+        ->check(CLI::Range(0.0, 1000.0))
+        ->capture_default_str();
+
+    // simt is the default: its options may stand without it.
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    const bool asks_for_help = !arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h");
+    if (arguments.empty() || (arguments[0].starts_with('-') && !asks_for_help)) {
+        arguments.insert(arguments.begin(), "simt");
+    }
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes a vector
+    try {
+        app.parse(arguments);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? success : bad_usage;
+    }
+
+    const SimtOptions simt_options = simt_options_of(line);
+    const LaunchOptions launch_options = launch_options_of(line);
+    if (Device::count() == 0) {
+        fmt::print(stderr,
+                   "tessera-bench: this machine has no CUDA device (or no driver for it): nothing was measured\n");
+        return no_device;
+    }
+    return launch->parsed() ? run_launch_command(line, launch_options) : run_simt_command(line, simt_options);
+}
+
+}  // namespace
+}  // namespace tessera::bench
+
+int main(int argc, char** argv)
+{
+    using namespace tessera::bench;
+    try {
+        return run(argc, argv);
+    } catch (const std::invalid_argument& error) {  // what the command line says cannot be done
+        fmt::print(stderr, "tessera-bench: {}\n", error.what());
+        return bad_usage;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "tessera-bench: {}\n", error.what());
+        return failure;
+    }
+}

@@ -1,0 +1,74 @@
+#include "method/timer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tessera::bench {
+
+BatchShape BatchShape::for_product_time(std::size_t sets, double seconds)
+{
+    if (seconds >= graph_below_seconds) {
+        return {sets};
+    }
+    const double wanted = std::ceil(shortest_batch_seconds / (seconds * static_cast<double>(sets)));
+    const auto most = static_cast<double>(std::max<std::size_t>(max_graph_launches / sets, 1));
+    return {sets, static_cast<std::size_t>(std::clamp(wanted, 1.0, most)), true};
+}
+
+Batch::Batch(StreamRef stream, const Contender& contender, BatchShape shape) : contender_(&contender), shape_(shape)
+{
+    if (shape.graph_replay) {
+        graph_ = Graph::capture(stream, [&](StreamRef captured) {
+            for (std::size_t launch = 0; launch < shape.launches(); ++launch) {
+                contender.launch(captured, launch % shape.sets);
+            }
+        });
+    }
+}
+
+void Batch::enqueue(StreamRef stream) const
+{
+    if (graph_) {
+        graph_->launch(stream);
+        return;
+    }
+    for (std::size_t launch = 0; launch < shape_.launches(); ++launch) {
+        contender_->launch(stream, launch % shape_.sets);
+    }
+}
+
+void Batch::enqueue_lead_in(StreamRef stream) const
+{
+    if (graph_) {
+        graph_->launch(stream);
+    } else {
+        contender_->launch(stream, shape_.sets - 1);  // not the set that is timed first
+    }
+}
+
+double DeviceTimer::seconds_per_product(StreamRef stream, const Batch& batch) const
+{
+    batch.enqueue_lead_in(stream);
+    start_.record(stream);
+    batch.enqueue(stream);
+    stop_.record(stream);
+    stop_.synchronize();
+    return stop_.seconds_since(start_) / static_cast<double>(batch.shape().launches());
+}
+
+std::vector<std::vector<double>> time_in_rounds(const DeviceTimer& timer, StreamRef stream,
+                                                const std::vector<Batch>& batches, std::size_t rounds,
+                                                const std::function<void(std::size_t)>& on_round)
+{
+    std::vector<std::vector<double>> samples(batches.size());
+    for (std::size_t round = 0; round < rounds; ++round) {
+        on_round(round);
+        for (std::size_t position = 0; position < batches.size(); ++position) {
+            const std::size_t i = (round + position) % batches.size();
+            samples[i].push_back(timer.seconds_per_product(stream, batches[i]));
+        }
+    }
+    return samples;
+}
+
+}  // namespace tessera::bench

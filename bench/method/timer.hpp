@@ -1,0 +1,85 @@
+#pragma once
+
+/// Times contenders on the device against each other.
+///
+/// Words: a *contender* enqueues one product for a given input set. A *batch* is what one sample times: every input set
+/// once (or several times over), so that no launch finds its operands in the second-level cache. A *round* takes one
+/// sample of each contender.
+///
+/// What keeps the comparison fair:
+///   1. All contenders of a problem have batches of the same shape, on the same inputs.
+///   2. Rounds, not blocks: a clock that drifts or throttles meets all contenders alike. Each round starts with another
+///      contender, so that none always follows the same one.
+///   3. Each sample begins behind untimed work of the same contender (the lead-in), so that the host is ahead of the
+///      device and its launch calls do not count.
+///   4. Short products are replayed from a graph, where the gaps between kernels are the hardware's.
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/event.hpp"
+#include "tessera/graph.hpp"
+#include "tessera/stream.hpp"
+
+namespace tessera::bench {
+
+struct Contender {
+    std::string name;
+    std::function<void(StreamRef stream, std::size_t set)> launch;
+};
+
+/// Products that take less than this are replayed from a graph.
+inline constexpr double graph_below_seconds = 100e-6;
+/// Short batches pass over the input sets until they last about this long: a thousand times the clock's resolution.
+inline constexpr double shortest_batch_seconds = 500e-6;
+/// The most launches of one graph.
+inline constexpr std::size_t max_graph_launches = 1024;
+
+struct BatchShape {
+    std::size_t sets;
+    std::size_t passes = 1;
+    bool graph_replay = false;
+
+    std::size_t launches() const noexcept { return sets * passes; }
+
+    /// The shape for a problem whose fastest contender needs `seconds` for one product.
+    static BatchShape for_product_time(std::size_t sets, double seconds);
+};
+
+class Batch {
+public:
+    Batch(StreamRef stream, const Contender& contender, BatchShape shape);
+
+    void enqueue(StreamRef stream) const;
+    void enqueue_lead_in(StreamRef stream) const;
+    const BatchShape& shape() const noexcept { return shape_; }
+
+private:
+    const Contender* contender_;
+    BatchShape shape_;
+    std::optional<Graph> graph_;
+};
+
+/// Device time between two points of a stream.
+class DeviceTimer {
+public:
+    explicit DeviceTimer(const Device& device) : start_(device, EventKind::timing), stop_(device, EventKind::timing) {}
+
+    /// Seconds that one product of `batch` takes. Blocks.
+    double seconds_per_product(StreamRef stream, const Batch& batch) const;
+
+private:
+    Event start_;
+    Event stop_;
+};
+
+/// Takes `rounds` samples of each batch: result[i] are the seconds per product of batches[i]. `on_round(round)` is
+/// called before each round.
+std::vector<std::vector<double>> time_in_rounds(const DeviceTimer& timer, StreamRef stream,
+                                                const std::vector<Batch>& batches, std::size_t rounds,
+                                                const std::function<void(std::size_t)>& on_round);
+
+}  // namespace tessera::bench

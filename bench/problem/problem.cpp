@@ -1,0 +1,80 @@
+#include "problem/problem.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <stdexcept>
+
+namespace tessera::bench {
+
+GemmProblem Problem::gemm_problem() const
+{
+    GemmProblem problem;
+    problem.m = shape.m;
+    problem.n = shape.n;
+    problem.k = shape.k;
+    problem.input = input;
+    problem.a.row_major = orders.a_row_major;
+    problem.b.row_major = orders.b_row_major;
+    return problem;
+}
+
+Shape parse_shape(std::string_view text)
+{
+    const auto refuse = [&] {
+        return std::invalid_argument(
+            fmt::format("'{}' is no size: write MxNxK, or one number for a cube, each from 1 to {}", text, max_extent));
+    };
+    std::array<std::int64_t, 3> extents{};
+    std::size_t count = 0;
+    const char* position = text.data();
+    const char* const end = text.data() + text.size();
+    while (true) {
+        const auto [after, status] = std::from_chars(position, end, extents[count]);
+        if (status != std::errc{} || extents[count] < 1 || extents[count] > max_extent) {
+            throw refuse();
+        }
+        ++count;
+        if (after == end) {
+            break;
+        }
+        if (*after != 'x' || count == extents.size()) {
+            throw refuse();
+        }
+        position = after + 1;
+    }
+    if (count == 2) {
+        throw refuse();
+    }
+    return count == 1 ? Shape{extents[0], extents[0], extents[0]} : Shape{extents[0], extents[1], extents[2]};
+}
+
+std::string to_string(const Shape& shape) { return fmt::format("{}x{}x{}", shape.m, shape.n, shape.k); }
+
+ElementType parse_type(std::string_view text)
+{
+    for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+        if (tessera::to_string(type) == text) {
+            return type;
+        }
+    }
+    throw std::invalid_argument(fmt::format("'{}' is no element type: write f32, f16 or bf16", text));
+}
+
+Orders parse_orders(std::string_view text)
+{
+    const auto known = [](char letter) { return letter == 'r' || letter == 'c'; };
+    if (text.size() != 2 || !known(text[0]) || !known(text[1])) {
+        throw std::invalid_argument(
+            fmt::format("'{}' names no orders: write rr, rc, cr or cc (A's, then B's; r is row-major)", text));
+    }
+    return {text[0] == 'r', text[1] == 'r'};
+}
+
+std::string to_string(const Orders& orders)
+{
+    return fmt::format("{}{}", orders.a_row_major ? 'r' : 'c', orders.b_row_major ? 'r' : 'c');
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,64 @@
+#pragma once
+
+/// The products that are measured, and how the command line names them.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/gemm_problem.hpp"
+
+namespace tessera::bench {
+
+struct Shape {
+    std::int64_t m;
+    std::int64_t n;
+    std::int64_t k;
+
+    friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+/// Storage orders of A and B. D is always row-major.
+struct Orders {
+    bool a_row_major = true;
+    bool b_row_major = true;
+
+    friend bool operator==(const Orders&, const Orders&) = default;
+};
+
+/// D = A*B with A and B of type `input` and D in f32. No matrix has gaps.
+struct Problem {
+    Shape shape;
+    ElementType input = ElementType::f32;
+    Orders orders;
+
+    double flops() const noexcept
+    {
+        return 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+    }
+    std::size_t a_size() const noexcept { return static_cast<std::size_t>(shape.m * shape.k); }
+    std::size_t b_size() const noexcept { return static_cast<std::size_t>(shape.k * shape.n); }
+    std::size_t d_size() const noexcept { return static_cast<std::size_t>(shape.m * shape.n); }
+    std::size_t bytes() const noexcept { return (a_size() + b_size()) * size_of(input) + d_size() * sizeof(float); }
+
+    /// As the SDK describes it.
+    GemmProblem gemm_problem() const;
+};
+
+/// Larger extents are refused: sizes in bytes could leave 64 bits.
+inline constexpr std::int64_t max_extent = std::int64_t{1} << 24;
+
+/// "4096x4096x64" is M x N x K, "1024" is 1024 cubed. @throws std::invalid_argument with a sentence
+Shape parse_shape(std::string_view text);
+std::string to_string(const Shape& shape);
+
+/// "f32", "f16" or "bf16". @throws std::invalid_argument
+ElementType parse_type(std::string_view text);
+
+/// "rr", "rc", "cr" or "cc": A's order, then B's; r is row-major. @throws std::invalid_argument
+Orders parse_orders(std::string_view text);
+std::string to_string(const Orders& orders);
+
+}  // namespace tessera::bench

@@ -1,0 +1,53 @@
+#include "problem/random.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace tessera::bench {
+namespace {
+
+// Every chunk has a generator of its own, so that threads may take chunks in any order.
+constexpr std::size_t chunk_size = std::size_t{1} << 18;
+
+template <class T>
+void fill_chunk(gsl::span<T> chunk, std::uint64_t seed, std::uint64_t sequence, std::uint64_t number)
+{
+    const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
+    const auto high = [](std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); };
+    std::seed_seq seeds{low(seed), high(seed), low(sequence), high(sequence), low(number), high(number)};
+    std::mt19937 generator(seeds);
+    std::normal_distribution<float> normal;
+    for (T& element : chunk) {
+        element = T(normal(generator));
+    }
+}
+
+}  // namespace
+
+template <class T>
+void fill_normal(gsl::span<T> elements, std::uint64_t seed, std::uint64_t sequence)
+{
+    const std::size_t chunks = (elements.size() + chunk_size - 1) / chunk_size;
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+        for (std::size_t i = next++; i < chunks; i = next++) {
+            const std::size_t offset = i * chunk_size;
+            fill_chunk(elements.subspan(offset, std::min(chunk_size, elements.size() - offset)), seed, sequence, i);
+        }
+    };
+    const std::size_t workers = std::min<std::size_t>(chunks, std::max(1U, std::thread::hardware_concurrency()));
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 1; i < workers; ++i) {
+        threads.emplace_back(work);
+    }
+    work();
+}
+
+template void fill_normal(gsl::span<f32>, std::uint64_t, std::uint64_t);
+template void fill_normal(gsl::span<f16>, std::uint64_t, std::uint64_t);
+template void fill_normal(gsl::span<bf16>, std::uint64_t, std::uint64_t);
+
+}  // namespace tessera::bench

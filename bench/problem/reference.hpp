@@ -1,0 +1,59 @@
+#pragma once
+
+/// Judges results: a float64 reference at sampled elements, and the bound that an fp32 product must keep.
+///
+/// A sum of k products of which each passes through at most k roundings of unit u is off by at most
+/// gamma_k * sum |a||b| with gamma_k = k*u / (1 - k*u), in whatever order it is summed, fused or not (Higham, Accuracy
+/// and Stability of Numerical Algorithms, section 3.1). The reference's own error is bounded the same way, with
+/// float64's unit. D is f32, so nothing else is rounded.
+
+#include <cstdint>
+#include <gsl/span>
+#include <string>
+#include <vector>
+
+#include "problem/problem.hpp"
+
+namespace tessera::bench {
+
+/// How a contender accumulates.
+enum class Accumulation : std::uint8_t {
+    fp32,         ///< IEEE additions or fused multiply-adds: u = 2^-24
+    tensor_core,  ///< the addends of a block are aligned to the largest and cut to 24 bits, each off by up to 2^-23 of
+                  ///< the sum of magnitudes; b products and the old sum make (b + 1)/b <= 2 cuts per product: u = 4 *
+                  ///< 2^-24
+};
+
+struct Verdict {
+    /// A sentence, empty if the result is right.
+    std::string fault;
+    /// The largest error at a sampled element, as a fraction of its bound; at most 1 for a right result.
+    double error_over_bound = 0;
+};
+
+class SampledReference {
+public:
+    /// Computes the product at the crossings of up to 64 rows and 64 columns: the first, the last, and random ones.
+    template <class T>
+    SampledReference(const Problem& problem, gsl::span<const T> a, gsl::span<const T> b, std::uint64_t seed);
+
+    /// Judges a row-major D that was filled with NaN before the product was computed: each element must have been
+    /// written, and the sampled ones must keep the bound.
+    Verdict judge(gsl::span<const float> d, Accumulation accumulation) const;
+
+private:
+    Shape shape_;
+    std::vector<std::int64_t> rows_;
+    std::vector<std::int64_t> columns_;
+    std::vector<double> values_;      // (rows, columns), row-major: sum of a * b
+    std::vector<double> magnitudes_;  // sum of |a| * |b|
+};
+
+extern template SampledReference::SampledReference(const Problem&, gsl::span<const f32>, gsl::span<const f32>,
+                                                   std::uint64_t);
+extern template SampledReference::SampledReference(const Problem&, gsl::span<const f16>, gsl::span<const f16>,
+                                                   std::uint64_t);
+extern template SampledReference::SampledReference(const Problem&, gsl::span<const bf16>, gsl::span<const bf16>,
+                                                   std::uint64_t);
+
+}  // namespace tessera::bench

@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/report.hpp"
+
+namespace tessera::bench {
+namespace {
+
+/// RFC 4180: quoted where the text has a separator, a quote or a line break.
+std::string quoted(const std::string& text)
+{
+    if (text.find_first_of(",\"\r\n") == std::string::npos) {
+        return text;
+    }
+    std::string result = "\"";
+    for (const char character : text) {
+        result += character;
+        if (character == '"') {
+            result += '"';
+        }
+    }
+    return result + '"';
+}
+
+std::string header_of(const Environment& environment)
+{
+    std::string text;
+    for (const auto& [name, value] : environment) {
+        std::string line = value;
+        std::replace(line.begin(), line.end(), '\n', ' ');
+        text += fmt::format("# {}: {}\n", name, line);
+    }
+    return text;
+}
+
+std::string samples_of(const std::vector<double>& seconds, double scale)
+{
+    std::string text;
+    for (const double sample : seconds) {
+        text += fmt::format("{}{:.6g}", text.empty() ? "" : ";", scale * sample);
+    }
+    return text;
+}
+
+std::string_view name_of(Outcome outcome)
+{
+    switch (outcome) {
+        case Outcome::right: return "right";
+        case Outcome::wrong: return "WRONG";
+        case Outcome::not_run: break;
+    }
+    return "not run";
+}
+
+}  // namespace
+
+std::string csv_of(const Environment& environment, const std::vector<ProblemReport>& reports)
+{
+    std::string text = header_of(environment);
+    text +=
+        "m,n,k,input,orders,input_sets,exceeds_l2,products_per_sample,graph_replay,contender,outcome,note,median_us,"
+        "p10_us,p90_us,min_us,max_us,gflops,baseline,ratio,slower_than_rung_below,error_over_bound,samples_us\n";
+    for (const ProblemReport& report : reports) {
+        const auto& [shape, input, orders] = report.problem;
+        for (std::size_t i = 0; i < report.measurements.size(); ++i) {
+            const Measurement& measurement = report.measurements[i];
+            text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}", shape.m, shape.n, shape.k,
+                                tessera::to_string(input), to_string(orders), report.input_sets, report.exceeds_cache,
+                                report.launches_per_sample, report.graph_replay, quoted(measurement.contender),
+                                name_of(measurement.outcome), quoted(measurement.note));
+            if (measurement.seconds.empty()) {
+                text += fmt::format(",,,,,,,{},,,,\n", quoted(report.baseline));
+                continue;
+            }
+            const Summary seconds = summarize(measurement.seconds);
+            text += fmt::format(",{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{},{:.6g},{},{:.6g},{}\n",
+                                1e6 * seconds.median, 1e6 * seconds.percentile_10, 1e6 * seconds.percentile_90,
+                                1e6 * seconds.minimum, 1e6 * seconds.maximum,
+                                1e-9 * report.problem.flops() / seconds.median, quoted(report.baseline),
+                                speed_ratio(report, measurement), is_slower_than_rung_below(report, i),
+                                measurement.error_over_bound, samples_of(measurement.seconds, 1e6));
+        }
+    }
+    return text;
+}
+
+std::string csv_of(const Environment& environment, const LaunchReport& report)
+{
+    std::string text = header_of(environment);
+    text +=
+        "m,n,k,launches_per_sample,launch,median_ns,p10_ns,p90_ns,min_ns,max_ns,ratio,heap_allocations,samples_ns\n";
+    const Shape& shape = report.problem.shape;
+    for (const LaunchMeasurement& measurement : report.measurements) {
+        const Summary seconds = summarize(measurement.seconds);
+        text += fmt::format("{},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:g},{}\n", shape.m, shape.n,
+                            shape.k, report.launches_per_sample, quoted(measurement.name), 1e9 * seconds.median,
+                            1e9 * seconds.percentile_10, 1e9 * seconds.percentile_90, 1e9 * seconds.minimum,
+                            1e9 * seconds.maximum, time_ratio(report, measurement), measurement.heap_allocations,
+                            samples_of(measurement.seconds, 1e9));
+    }
+    return text;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,13 @@
+#pragma once
+
+/// Asks the machine what a figure depends on.
+
+#include "report/report.hpp"
+#include "tessera/device.hpp"
+
+namespace tessera::bench {
+
+/// Date, device, clock, versions of driver, runtime, compiler and this library, and the CPU.
+Environment environment_of(const Device& device);
+
+}  // namespace tessera::bench

@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "report/report.hpp"
+
+namespace tessera::bench {
+namespace {
+
+std::string text_value(std::string_view text)
+{
+    std::string result = "\"";
+    for (const char character : text) {
+        if (character == '"' || character == '\\') {
+            result += '\\';
+            result += character;
+        } else if (static_cast<unsigned char>(character) < 0x20) {
+            result += fmt::format("\\u{:04x}", static_cast<unsigned>(character));
+        } else {
+            result += character;
+        }
+    }
+    return result + '"';
+}
+
+/// JSON has no infinity and no NaN.
+std::string number(double value) { return std::isfinite(value) ? fmt::format("{:.6g}", value) : "null"; }
+
+std::string list_of(const std::vector<double>& values, double scale)
+{
+    std::string text;
+    for (const double value : values) {
+        text += fmt::format("{}{}", text.empty() ? "" : ", ", number(scale * value));
+    }
+    return fmt::format("[{}]", text);
+}
+
+std::string join(const std::vector<std::string>& items, std::string_view indent)
+{
+    std::string text;
+    for (const std::string& item : items) {
+        text += fmt::format("{}\n{}{}", text.empty() ? "" : ",", indent, item);
+    }
+    return text;
+}
+
+std::string object_of(const Environment& environment)
+{
+    std::vector<std::string> items;
+    for (const auto& [name, value] : environment) {
+        items.push_back(fmt::format("{}: {}", text_value(name), text_value(value)));
+    }
+    return fmt::format("{{{}\n  }}", join(items, "    "));
+}
+
+std::string document(const Environment& environment, std::string_view benchmark,
+                     const std::vector<std::string>& results)
+{
+    return fmt::format("{{\n  \"benchmark\": {},\n  \"environment\": {},\n  \"results\": [{}\n  ]\n}}\n",
+                       text_value(benchmark), object_of(environment), join(results, "    "));
+}
+
+/// The members that every set of samples has; `unit` is "us" or "ns".
+std::string members_of(const std::vector<double>& samples, std::string_view unit, double scale)
+{
+    const Summary summary = summarize(samples);
+    return fmt::format(R"("median_{0}": {1}, "p10_{0}": {2}, "p90_{0}": {3}, "min_{0}": {4}, "max_{0}": {5}, )"
+                       R"("samples_{0}": {6})",
+                       unit, number(scale * summary.median), number(scale * summary.percentile_10),
+                       number(scale * summary.percentile_90), number(scale * summary.minimum),
+                       number(scale * summary.maximum), list_of(samples, scale));
+}
+
+std::string object_of(const ProblemReport& report, std::size_t index)
+{
+    const Measurement& measurement = report.measurements[index];
+    const std::string name = text_value(measurement.contender);
+    if (measurement.outcome == Outcome::not_run) {
+        return fmt::format(R"({{"contender": {}, "outcome": "not run", "note": {}}})", name,
+                           text_value(measurement.note));
+    }
+    const double median = summarize(measurement.seconds).median;
+    return fmt::format(R"({{"contender": {}, "outcome": "{}", "note": {}, "gflops": {}, "ratio": {}, )"
+                       R"("slower_than_rung_below": {}, "error_over_bound": {}, {}}})",
+                       name, measurement.outcome == Outcome::right ? "right" : "WRONG", text_value(measurement.note),
+                       number(1e-9 * report.problem.flops() / median), number(speed_ratio(report, measurement)),
+                       is_slower_than_rung_below(report, index), number(measurement.error_over_bound),
+                       members_of(measurement.seconds, "us", 1e6));
+}
+
+std::string object_of(const ProblemReport& report)
+{
+    std::vector<std::string> measurements;
+    for (std::size_t i = 0; i < report.measurements.size(); ++i) {
+        measurements.push_back(object_of(report, i));
+    }
+    const auto& [shape, input, orders] = report.problem;
+    return fmt::format(R"({{"m": {}, "n": {}, "k": {}, "input": "{}", "orders": "{}", "input_sets": {}, )"
+                       R"("exceeds_l2": {}, "products_per_sample": {}, "graph_replay": {}, "baseline": {}, )"
+                       "\"measurements\": [{}\n    ]}}",
+                       shape.m, shape.n, shape.k, tessera::to_string(input), to_string(orders), report.input_sets,
+                       report.exceeds_cache, report.launches_per_sample, report.graph_replay,
+                       text_value(report.baseline), join(measurements, "      "));
+}
+
+}  // namespace
+
+std::string json_of(const Environment& environment, const std::vector<ProblemReport>& reports)
+{
+    std::vector<std::string> results;
+    for (const ProblemReport& report : reports) {
+        results.push_back(object_of(report));
+    }
+    return document(environment, "simt", results);
+}
+
+std::string json_of(const Environment& environment, const LaunchReport& report)
+{
+    std::vector<std::string> results;
+    const Shape& shape = report.problem.shape;
+    for (const LaunchMeasurement& measurement : report.measurements) {
+        results.push_back(fmt::format(R"({{"m": {}, "n": {}, "k": {}, "launches_per_sample": {}, "launch": {}, )"
+                                      R"("ratio": {}, "heap_allocations": {}, {}}})",
+                                      shape.m, shape.n, shape.k, report.launches_per_sample,
+                                      text_value(measurement.name), number(time_ratio(report, measurement)),
+                                      number(measurement.heap_allocations),
+                                      members_of(measurement.seconds, "ns", 1e9)));
+    }
+    return document(environment, "launch", results);
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,79 @@
+#pragma once
+
+/// What was measured, as plain data, and its three forms: a table for people, CSV and JSON for programs.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "method/statistics.hpp"
+#include "problem/problem.hpp"
+
+namespace tessera::bench {
+
+/// Names and values that a figure is worthless without: device, versions, date, seed.
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+enum class Outcome : std::uint8_t {
+    right,    ///< measured, and the result keeps its bound
+    wrong,    ///< measured, but the result is wrong: `note` says where
+    not_run,  ///< `note` says why
+};
+
+/// One contender on one problem.
+struct Measurement {
+    std::string contender;
+    bool is_rung = false;  ///< belongs to the ladder, and is expected to beat the rung before it
+    Outcome outcome = Outcome::not_run;
+    std::string note;
+    double error_over_bound = 0;
+    std::vector<double> seconds;  ///< per product, a sample each
+};
+
+/// All contenders on one problem, the rungs of the ladder lowest first.
+struct ProblemReport {
+    Problem problem;
+    std::size_t input_sets = 0;
+    bool exceeds_cache = false;  ///< the sets together are larger than twice the second-level cache
+    std::size_t launches_per_sample = 0;
+    bool graph_replay = false;
+    std::string baseline;  ///< the contender that ratios refer to
+    std::vector<Measurement> measurements;
+};
+
+/// One way to launch a kernel, in CPU time.
+struct LaunchMeasurement {
+    std::string name;
+    std::vector<double> seconds;  ///< per launch, a sample each
+    double heap_allocations = 0;  ///< per launch
+};
+
+struct LaunchReport {
+    Problem problem;
+    std::size_t launches_per_sample = 0;
+    std::vector<LaunchMeasurement> measurements;  ///< the first is what ratios refer to
+};
+
+/// Medians' speed against the baseline's: 1 is equal, above 1 is faster. 0 if one of them has no samples.
+double speed_ratio(const ProblemReport& report, const Measurement& measurement);
+
+/// Whether the measurement is a rung that is slower than the nearest measured rung below it.
+bool is_slower_than_rung_below(const ProblemReport& report, std::size_t index);
+
+/// Medians' time against the raw launch's.
+double time_ratio(const LaunchReport& report, const LaunchMeasurement& measurement);
+
+std::string table_of(const ProblemReport& report);
+std::string table_of(const LaunchReport& report);
+std::string table_of(const Environment& environment);
+
+/// One row per contender behind `# name: value` lines with the environment. The last column has all samples.
+std::string csv_of(const Environment& environment, const std::vector<ProblemReport>& reports);
+std::string csv_of(const Environment& environment, const LaunchReport& report);
+
+std::string json_of(const Environment& environment, const std::vector<ProblemReport>& reports);
+std::string json_of(const Environment& environment, const LaunchReport& report);
+
+}  // namespace tessera::bench
