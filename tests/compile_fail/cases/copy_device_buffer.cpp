@@ -1,0 +1,15 @@
+// A copy would hide an allocation and a transfer: memory has one owner, and a copy is asked for by its name.
+// expect g++: "use of deleted function 'tessera::DeviceBuffer<T>::DeviceBuffer(const tessera::DeviceBuffer<T>&)"
+// expect clang++: "call to deleted constructor of 'DeviceBuffer<float>'"
+#include "tessera/device_buffer.hpp"
+
+using namespace tessera;
+
+DeviceBuffer<float> handed_on(DeviceBuffer<float>& buffer)
+{
+#ifdef NEGATIVE
+    return buffer;
+#else
+    return std::move(buffer);
+#endif
+}

@@ -1,0 +1,12 @@
+// f16 overflows at 65520 and keeps three digits: whoever rounds to it says so.
+// expect g++: "could not convert 'value' from 'float' to 'tessera::f16'"
+// expect clang++: "no viable conversion from returned value of type 'float' to function return type"
+#include "tessera/element.hpp"
+
+using namespace tessera;
+
+#ifdef NEGATIVE
+f16 narrowed(float value) { return value; }
+#else
+f16 narrowed(float value) { return f16(value); }
+#endif

@@ -1,0 +1,19 @@
+// CUDA's own launch takes void*: a wrong type would be read as whatever bytes are there.
+// expect: "an argument of launch does not have the type of the kernel's parameter"
+#include "tessera/device_span.hpp"
+#include "tessera/launch.hpp"
+
+using namespace tessera;
+
+void scale(DeviceSpan<float> values, float factor);  // stands for a kernel: only its signature is looked at
+
+#ifdef NEGATIVE
+using Argument = DeviceSpan<double>;
+#else
+using Argument = DeviceSpan<float>;
+#endif
+
+void run(StreamRef stream, Argument values)
+{
+    launch(scale, LaunchConfig::covering(stream, values.size()), values, 2.0F);
+}

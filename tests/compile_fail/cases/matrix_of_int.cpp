@@ -1,0 +1,11 @@
+// Integers have no kernel here, and their view must not pass for one of floats of the same size.
+// expect: "a matrix has elements of type f32, f16 or bf16 (or const ones)"
+#include "tessera/device_buffer.hpp"
+
+#ifdef NEGATIVE
+using Element = int;
+#else
+using Element = float;
+#endif
+
+std::int64_t rows(tessera::DeviceBuffer<Element>& buffer) { return buffer.matrix(2, 3).rows(); }

@@ -1,0 +1,16 @@
+// The memory would be gone before the view is used.
+// expect g++: "use of deleted function 'void tessera::DeviceBuffer<T>::matrix(Arguments&& ...) &&"
+// expect clang++: "call to deleted member function 'matrix'"
+#include "tessera/device_buffer.hpp"
+
+using namespace tessera;
+
+void view(StreamRef stream)
+{
+#ifdef NEGATIVE
+    static_cast<void>(DeviceBuffer<float>(stream, 6).matrix(2, 3));
+#else
+    DeviceBuffer<float> buffer(stream, 6);
+    static_cast<void>(buffer.matrix(2, 3));
+#endif
+}

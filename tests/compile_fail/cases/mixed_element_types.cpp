@@ -1,0 +1,16 @@
+// No kernel multiplies elements of two types: a silent conversion would cost memory and a pass that nobody asked for.
+// expect: "A and B have different element types"
+#include "tessera/gemm.hpp"
+
+using namespace tessera;
+
+#ifdef NEGATIVE
+using Right = bf16;
+#else
+using Right = f16;
+#endif
+
+void multiply(StreamRef stream, MatrixView<const f16> a, MatrixView<const Right> b, MatrixView<f32> d)
+{
+    Gemm::launch(stream, a, b, d);
+}

@@ -1,0 +1,16 @@
+// The memory would be gone before the span is used.
+// expect g++: "use of deleted function 'void tessera::PinnedBuffer<T>::span() &&"
+// expect clang++: "call to deleted member function 'span'"
+#include "tessera/pinned_buffer.hpp"
+
+using namespace tessera;
+
+void view()
+{
+#ifdef NEGATIVE
+    static_cast<void>(PinnedBuffer<float>(6).span());
+#else
+    PinnedBuffer<float> buffer(6);
+    static_cast<void>(buffer.span());
+#endif
+}

@@ -1,0 +1,15 @@
+// Giving memory away empties the buffer: std::move says so where it is read.
+// expect g++: "passing 'tessera::DeviceBuffer<float>' as 'this' argument discards qualifiers"
+// expect clang++: "'this' argument to member function 'release' is an lvalue, but function has rvalue ref-qualifier"
+#include "tessera/device_buffer.hpp"
+
+using namespace tessera;
+
+RawAllocation<float> give_away(DeviceBuffer<float>& buffer)
+{
+#ifdef NEGATIVE
+    return buffer.release();
+#else
+    return std::move(buffer).release();
+#endif
+}

@@ -1,0 +1,16 @@
+// The memory would be gone before the span is used.
+// expect g++: "use of deleted function 'void tessera::DeviceBuffer<T>::span() &&"
+// expect clang++: "call to deleted member function 'span'"
+#include "tessera/device_buffer.hpp"
+
+using namespace tessera;
+
+void view(StreamRef stream)
+{
+#ifdef NEGATIVE
+    static_cast<void>(DeviceBuffer<float>(stream, 6).span());
+#else
+    DeviceBuffer<float> buffer(stream, 6);
+    static_cast<void>(buffer.span());
+#endif
+}

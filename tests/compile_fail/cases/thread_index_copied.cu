@@ -1,0 +1,18 @@
+// A copy could be advanced on its own and then name another thread's element, or be handed to another thread.
+// expect: "function "tessera::ThreadIndex::ThreadIndex(const tessera::ThreadIndex &)""
+#include "tessera/device/disjoint_span.cuh"
+
+using namespace tessera;
+
+__global__ void clear(DisjointSpan<float> values)
+{
+    const auto index = ThreadIndex::in_grid();
+#ifdef NEGATIVE
+    const auto own = index;
+#else
+    const auto& own = index;
+#endif
+    if (values.contains(own)) {
+        values[own] = 0;
+    }
+}

@@ -1,0 +1,65 @@
+# Checks one case: cmake -DSETTINGS=<settings.cmake> -DSOURCE=<case> -P check_case.cmake
+#
+# The case is compiled as it stands, which must pass without a warning, and with NEGATIVE defined, which must fail. The
+# first error must hold, as plain text, what the case expects: in a comment at the start of a line, either
+#     // expect: "..."
+# for any compiler, or, where the compiler chooses the words, one of each of
+#     // expect g++: "..."
+#     // expect clang++: "..."
+
+include(${CMAKE_CURRENT_LIST_DIR}/compiler_commands.cmake)
+
+get_filename_component(name ${SOURCE} NAME_WE)
+get_filename_component(extension ${SOURCE} EXT)
+if(extension STREQUAL ".cu")
+    set(compiler_name nvcc)
+    set(warnings ${device_warnings})
+    tessera_device_command(command ${name})
+else()
+    set(warnings ${host_warnings})
+    tessera_host_command(command ${cxx_compiler})
+    if(cxx_compiler_id STREQUAL "GNU")
+        set(compiler_name g++)
+    else()
+        set(compiler_name clang++)
+    endif()
+endif()
+
+# Sets <variable> to the quoted text behind <mark>, if the case has it.
+function(find_expectation mark variable)
+    file(READ ${SOURCE} text)
+    string(FIND "${text}" "\n${mark} \"" begin)
+    if(begin EQUAL -1)
+        return()
+    endif()
+    string(LENGTH "\n${mark} \"" mark_length)
+    math(EXPR begin "${begin} + ${mark_length}")
+    string(SUBSTRING "${text}" ${begin} -1 rest)
+    string(FIND "${rest}" "\"\n" length)
+    string(SUBSTRING "${rest}" 0 ${length} expected)
+    set(${variable} "${expected}" PARENT_SCOPE)
+endfunction()
+
+find_expectation("// expect:" expected)
+find_expectation("// expect ${compiler_name}:" expected)
+if("${expected}" STREQUAL "")
+    message(FATAL_ERROR "${SOURCE} expects no message of ${compiler_name}")
+endif()
+
+execute_process(COMMAND ${command} ${warnings} ${SOURCE}
+    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(NOT result EQUAL 0)
+    message(FATAL_ERROR "the positive twin does not compile:\n${output}")
+endif()
+
+# Without warnings: one that counts as an error could be taken for the first error.
+execute_process(COMMAND ${command} -w -DNEGATIVE ${SOURCE}
+    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(result EQUAL 0)
+    message(FATAL_ERROR "the negative twin compiles")
+endif()
+string(REGEX MATCH "[^\n]*error[ :][^\n]*" first_error "${output}")
+string(FIND "${first_error}" "${expected}" position)
+if(position EQUAL -1)
+    message(FATAL_ERROR "the first error is\n  ${first_error}\nand should hold\n  ${expected}\nAll of it:\n${output}")
+endif()

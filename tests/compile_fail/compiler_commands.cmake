@@ -1,0 +1,35 @@
+# What check_case.cmake and check_header.cmake share: the compilers' command lines.
+
+cmake_minimum_required(VERSION 3.25)
+include(${SETTINGS})
+
+# Messages in plain ASCII and in English.
+set(ENV{LC_ALL} C)
+
+# tessera_include_flags(<variable>): the SDK's own headers with their warnings, all others as system headers.
+function(tessera_include_flags variable)
+    set(flags -I${sdk_include})
+    foreach(directory IN LISTS include_directories)
+        # Naming an implicit directory would reorder the standard library's headers.
+        if(NOT directory STREQUAL sdk_include AND NOT directory IN_LIST implicit_directories)
+            list(APPEND flags -isystem ${directory})
+        endif()
+    endforeach()
+    set(${variable} ${flags} PARENT_SCOPE)
+endfunction()
+
+# tessera_host_command(<variable> <compiler>), tessera_device_command(<variable>): command lines that lack the source
+# and the flags for warnings. Both stop as early as errors are complete: device code has to go to PTX.
+function(tessera_host_command variable compiler)
+    tessera_include_flags(flags)
+    set(${variable} ${compiler} -std=c++20 -fsyntax-only ${flags} PARENT_SCOPE)
+endfunction()
+
+function(tessera_device_command variable name)
+    tessera_include_flags(flags)
+    set(${variable} ${cuda_compiler} -ccbin ${cxx_compiler} -std=c++20 -arch=compute_80 -ptx
+        -o ${work_directory}/${name}.ptx ${flags} PARENT_SCOPE)
+endfunction()
+
+set(host_warnings -Wall -Wextra -Wconversion -Werror)
+set(device_warnings -Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Werror)

@@ -1,0 +1,14 @@
+# Builds and runs a foreign project that takes in this source tree.
+include(${CMAKE_CURRENT_LIST_DIR}/run_steps.cmake)
+
+file(REMOVE_RECURSE ${WORK})
+configure_build_and_run(subproject -DFETCHCONTENT_SOURCE_DIR_TESSERA=${TESSERA_SOURCE}
+    -DCMAKE_CUDA_COMPILER=${CUDA_COMPILER} -DCMAKE_CUDA_ARCHITECTURES=${CUDA_ARCHITECTURE})
+
+# A project that takes the SDK in gets the SDK: no tests, examples or benchmarks.
+foreach(folder IN ITEMS tests examples bench)
+    file(GLOB_RECURSE unwanted ${WORK}/build/_deps/tessera-build/${folder}/*)
+    if(unwanted)
+        message(FATAL_ERROR "the foreign build contains ${unwanted}")
+    endif()
+endforeach()
