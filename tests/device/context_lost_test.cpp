@@ -1,0 +1,56 @@
+/// A kernel that reads out of range stops, and the next call says `context_lost` and that it is not to blame. The
+/// device's context is gone afterwards, so this is a program of its own; it succeeds if the right errors arrive, and
+/// leaves main with owners whose context is gone.
+
+#include <cstdio>
+#include <vector>
+
+#include "kernels.hpp"
+#include "tessera/tessera.hpp"
+
+using namespace tessera;
+
+namespace {
+
+constexpr int exit_no_device = 77;
+
+/// True if `call` throws context_lost with a text that does not blame the call.
+template <class Call>
+bool is_context_lost(const char* name, const Call& call)
+{
+    try {
+        call();
+        std::printf("FAILED: %s succeeded\n", name);
+        return false;
+    } catch (const Error& error) {
+        const bool right = error.code() == ErrorCode::context_lost && is_sticky(error.cuda_status()) &&
+                           error.cure().find("this call only found it") != std::string_view::npos;
+        std::printf("%s: %s\n%s\n", right ? "as expected" : "FAILED", name, error.what());
+        return right;
+    }
+}
+
+}  // namespace
+
+int main()
+{
+    if (Device::count() == 0) {
+        std::printf("skipped: this test needs a CUDA device and there is none\n");
+        return exit_no_device;
+    }
+    const Stream stream;
+    DeviceBuffer<float> out(stream, 1);
+    const auto memory = DeviceBuffer<float>::from_host(stream, std::vector<float>{1, 2, 3});
+    launch(test::read_kernel(), LaunchConfig(stream, {1}, {1}), out.span(), memory.span(), std::uint64_t{2});
+    if (out.to_vector()[0] != 3) {
+        std::printf("FAILED: the last element was not read\n");
+        return 1;
+    }
+    launch(test::read_kernel(), LaunchConfig(stream, {1}, {1}), out.span(), memory.span(), std::uint64_t{3});
+    bool right = is_context_lost("synchronize", [&] { stream.synchronize(); });
+    right &= is_context_lost("fill", [&] { out.fill(stream, 1.5F); });
+    right &= is_context_lost("Gemm::launch",
+                             [&] { Gemm::launch(stream, memory.matrix(1, 1), memory.matrix(1, 1), out.matrix(1, 1)); });
+    right &= is_context_lost("DeviceBuffer", [&] { const DeviceBuffer<float> more(stream, 10); });
+    return right ? 0 : 1;
+}

@@ -1,0 +1,154 @@
+/// What a launch costs besides the kernel: one node, no heap allocation, no wait. Counted. Needs a device.
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "device_fixture.hpp"
+#include "support/test_main.hpp"
+
+namespace {
+
+thread_local bool counting = false;
+thread_local std::size_t allocations = 0;
+
+void* counted_allocation(std::size_t size, std::size_t alignment)
+{
+    allocations += counting;
+    void* const memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+    if (memory == nullptr) {
+        throw std::bad_alloc();
+    }
+    return memory;
+}
+
+}  // namespace
+
+// The forms that this does not replace (arrays, nothrow) call these.
+void* operator new(std::size_t size) { return counted_allocation(size, alignof(std::max_align_t)); }
+void* operator new(std::size_t size, std::align_val_t alignment)
+{
+    return counted_allocation(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+/// Heap allocations of this thread while `work` runs.
+template <class Work>
+std::size_t allocations_of(const Work& work)
+{
+    allocations = 0;
+    counting = true;
+    work();
+    counting = false;
+    return allocations;
+}
+
+struct Operands {
+    explicit Operands(StreamRef stream) : a(stream, 64 * 64), b(stream, 64 * 64), d(stream, 64 * 64), bias(stream, 64)
+    {
+        a.fill(stream, 1);
+        b.fill(stream, 1);
+        d.fill(stream, 1);
+        bias.fill(stream, 1);
+    }
+    Epilogue epilogue()
+    {
+        return {
+            .beta = 0.5F, .c = d.matrix(64, 64), .bias = Bias::per_row(bias.span()), .activation = Activation::gelu};
+    }
+
+    DeviceBuffer<float> a;
+    DeviceBuffer<float> b;
+    DeviceBuffer<float> d;
+    DeviceBuffer<float> bias;
+};
+
+}  // namespace
+
+TEST_CASE("the count counts")
+{
+    CHECK(allocations_of([] { delete new int; }) == 1);
+    CHECK(allocations_of([] { const std::vector<int> numbers(100); }) == 1);
+}
+
+TEST_CASE("Gemm::launch makes no heap allocation after the first one")
+{
+    const Stream stream;
+    Operands operands(stream);
+    for (const Variant variant : all_variants()) {
+        const auto launch_once = [&] {
+            Gemm::launch(stream, operands.a.matrix(64, 64), operands.b.matrix(64, 64), operands.d.matrix(64, 64),
+                         operands.epilogue(), variant);
+        };
+        launch_once();
+        CHECK_MESSAGE(allocations_of([&] {
+                          for (int i = 0; i < 100; ++i) {
+                              launch_once();
+                          }
+                      }) == 0,
+                      to_string(variant));
+    }
+    GemmProblem problem;
+    problem.m = problem.n = problem.k = 64;
+    const GemmPlan plan = GemmPlan::prepare(Device(stream.device()), problem);
+    CHECK(allocations_of([&] {
+              plan.launch(stream, operands.a.matrix(64, 64), operands.b.matrix(64, 64), operands.d.matrix(64, 64));
+          }) == 0);
+    stream.synchronize();
+}
+
+TEST_CASE("Gemm::launch is one kernel node with every variant and epilogue, batches included")
+{
+    const Stream stream;
+    Operands operands(stream);
+    for (const Variant variant : all_variants()) {
+        const Graph one = Graph::capture(stream, [&](StreamRef s) {
+            Gemm::launch(s, operands.a.matrix(64, 64), operands.b.matrix(64, 64), operands.d.matrix(64, 64),
+                         operands.epilogue(), variant);
+        });
+        const Graph batch = Graph::capture(stream, [&](StreamRef s) {
+            Gemm::launch(s, operands.a.span().matrices(16, 256, 16, 16, 16),
+                         operands.b.span().matrices(16, 256, 16, 16, 16),
+                         operands.d.span().matrices(16, 256, 16, 16, 16), {}, variant);
+        });
+        for (const Graph* graph : {&one, &batch}) {
+            cudaGraphNode_t nodes[2] = {};
+            std::size_t count = 2;
+            REQUIRE(graph->node_count() == 1);
+            REQUIRE(cudaGraphGetNodes(graph->get(), nodes, &count) == cudaSuccess);
+            cudaGraphNodeType type{};
+            REQUIRE(cudaGraphNodeGetType(nodes[0], &type) == cudaSuccess);
+            CHECK(type == cudaGraphNodeTypeKernel);
+        }
+    }
+}
+
+TEST_CASE("Gemm::launch does not wait for the device")
+{
+    if (!Gate::can_be_used()) {
+        return;
+    }
+    const Stream stream;
+    Operands operands(stream);
+    Gate gate;
+    gate.close(stream);
+    for (const Variant variant : all_variants()) {
+        Gemm::launch(stream, operands.a.matrix(64, 64), operands.b.matrix(64, 64), operands.d.matrix(64, 64), {},
+                     variant);
+    }
+    CHECK_FALSE(stream.done());
+    gate.open();
+    CHECK(operands.d.to_vector() == std::vector<float>(64 * 64, 64.0F));
+    CHECK_FALSE(gate.timed_out());
+}
+
+int main(int argc, char** argv) { return run_tests(argc, argv, Needs::device); }

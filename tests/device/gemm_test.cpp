@@ -1,0 +1,320 @@
+/// Every variant of Gemm::launch against the float64 reference: shapes around the tile edges, types, orders, layouts
+/// and epilogues. Needs a device.
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <set>
+#include <span>
+
+#include "kernels/simt/simt_kernels.hpp"
+#include "support/gemm_runner.hpp"
+#include "support/pair_covering.hpp"
+#include "support/test_main.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+constexpr std::array types{ElementType::f32, ElementType::f16, ElementType::bf16};
+constexpr std::array bias_axes{BiasAxis::none, BiasAxis::per_row, BiasAxis::per_column};
+constexpr std::array activations{Activation::none, Activation::relu, Activation::gelu, Activation::silu};
+constexpr std::array addends{Addend::none, Addend::separate, Addend::in_place};
+constexpr std::array<std::int64_t, 4> paddings{0, 1, 4, 8};
+constexpr std::array<std::int64_t, 3> offsets{0, 1, 4};
+constexpr std::array<float, 4> alphas{1, 0, -1, 0.5F};
+constexpr std::array<float, 4> betas{1, 0, -1, 0.5F};
+
+enum class Batching : std::uint8_t { one, two, three_share_a, two_share_b, fill_device };
+constexpr std::array batchings{Batching::one, Batching::two, Batching::three_share_a, Batching::two_share_b,
+                               Batching::fill_device};
+
+kernels::SimtKernel large_kernel()
+{
+    return kernels::simt_kernel(kernels::SimtRung::register_blocked, ElementType::f32, kernels::SimtTile::large);
+}
+
+/// 0, 1, and tile - 1, tile, tile + 1 for each tile of each kernel.
+std::vector<std::int64_t> edges_of(int kernels::SimtKernel::*tile)
+{
+    using kernels::SimtRung;
+    using kernels::SimtTile;
+    std::set<std::int64_t> edges{0, 1};
+    for (const ElementType type : types) {
+        for (const SimtRung rung : {SimtRung::naive, SimtRung::tiled, SimtRung::vectorized, SimtRung::coarsened,
+                                    SimtRung::register_blocked}) {
+            for (const SimtTile size : {SimtTile::large, SimtTile::small}) {
+                for (const std::int64_t edge : {-1, 0, 1}) {
+                    edges.insert(kernels::simt_kernel(rung, type, size).*tile + edge);
+                }
+            }
+        }
+    }
+    return {edges.begin(), edges.end()};
+}
+
+/// So many matrices of m x n that the library takes its large tile, whichever way round D is.
+std::int64_t batches_to_fill(std::int64_t m, std::int64_t n)
+{
+    const kernels::SimtKernel kernel = large_kernel();
+    const auto tiles = [](std::int64_t extent, int block) {
+        return std::max<std::int64_t>(1, (extent + block - 1) / block);
+    };
+    const std::int64_t per_matrix = std::min(tiles(m, kernel.block_m) * tiles(n, kernel.block_n),
+                                             tiles(n, kernel.block_m) * tiles(m, kernel.block_n));
+    const int multiprocessors = Device::current().properties().sm_count;
+    std::int64_t batches = 1;
+    while (kernels::choose_simt_tile(m, n, batches, multiprocessors) != kernels::SimtTile::large ||
+           kernels::choose_simt_tile(n, m, batches, multiprocessors) != kernels::SimtTile::large) {
+        if (++batches > 64 * multiprocessors / per_matrix + 64) {
+            return batches;  // an empty matrix never fills anything
+        }
+    }
+    return batches;
+}
+
+/// Scales the output into the range of f16, by a power of two so that exact data stay exact.
+void keep_in_range(GemmCase& gemm)
+{
+    if (gemm.output == ElementType::f16 && gemm.data == Data::signature) {
+        gemm.alpha *= 0x1p-9F;
+    }
+}
+
+void set_batching(GemmCase& gemm, Batching batching)
+{
+    switch (batching) {
+        case Batching::one: break;
+        case Batching::two:
+            gemm.batches = 2;
+            gemm.a.batch_gap = 3;
+            gemm.d.batch_gap = 5;
+            break;
+        case Batching::three_share_a:
+            gemm.batches = 3;
+            gemm.a.shared = true;
+            gemm.b.batch_gap = 4;
+            break;
+        case Batching::two_share_b:
+            gemm.batches = 2;
+            gemm.b.shared = true;
+            gemm.c.batch_gap = 7;
+            break;
+        case Batching::fill_device:
+            gemm.batches = batches_to_fill(gemm.m, gemm.n);
+            gemm.a.shared = gemm.b.shared = gemm.c.shared = true;
+            break;
+    }
+}
+
+Stream& stream()
+{
+    static Stream instance;
+    return instance;
+}
+
+}  // namespace
+
+TEST_CASE("every variant is right for shapes around its tiles, in all layouts, types and epilogues (all pairs)")
+{
+    std::mt19937_64 engine = random_engine(1);
+    const auto block_m = large_kernel().block_m;
+    const auto block_n = large_kernel().block_n;
+    const auto m_edges =
+        quick() ? std::vector<std::int64_t>{1, 65, block_m + 1} : edges_of(&kernels::SimtKernel::block_m);
+    const auto n_edges =
+        quick() ? std::vector<std::int64_t>{1, 64, block_n + 1} : edges_of(&kernels::SimtKernel::block_n);
+    auto k_edges = quick() ? std::vector<std::int64_t>{0, 9, 33} : edges_of(&kernels::SimtKernel::block_k);
+    if (!quick()) {
+        k_edges.insert(k_edges.end(), {24, 64, 100});  // several steps of every pipeline
+    }
+    const auto count = [](const auto& levels) { return static_cast<int>(levels.size()); };
+    const std::vector<int> levels{count(m_edges),
+                                  count(n_edges),
+                                  count(k_edges),
+                                  3,
+                                  3,
+                                  3,
+                                  2,
+                                  2,
+                                  2,
+                                  2,
+                                  count(paddings),
+                                  count(paddings),
+                                  count(paddings),
+                                  count(paddings),
+                                  count(offsets),
+                                  count(offsets),
+                                  count(offsets),
+                                  count(offsets),
+                                  count(alphas),
+                                  count(betas),
+                                  count(addends),
+                                  count(bias_axes),
+                                  2,
+                                  count(activations),
+                                  2,
+                                  count(batchings)};
+    const std::vector<Combination> combinations = pair_covering(levels, engine);
+    MESSAGE(combinations.size() << " problems");
+    for (const Combination& combination : combinations) {
+        std::size_t next = 0;
+        const auto take = [&](const auto& values) { return values[static_cast<std::size_t>(combination[next++])]; };
+        const auto take_flag = [&] { return combination[next++] != 0; };
+        GemmCase gemm;
+        gemm.m = take(m_edges);
+        gemm.n = take(n_edges);
+        gemm.k = take(k_edges);
+        gemm.input = take(types);
+        gemm.output = take(types);
+        gemm.bias_type = take(types);
+        for (Layout* layout : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) {
+            layout->row_major = take_flag();
+        }
+        for (Layout* layout : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) {
+            layout->padding = take(paddings);
+        }
+        for (Layout* layout : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) {
+            layout->offset = take(offsets);
+        }
+        gemm.alpha = take(alphas);
+        gemm.beta = take(betas);
+        gemm.addend = take(addends);
+        gemm.bias = take(bias_axes);
+        gemm.bias_offset = take_flag() ? 1 : 0;
+        gemm.activation = take(activations);
+        gemm.data = take_flag() ? Data::signature : Data::random;
+        if (gemm.addend == Addend::none) {
+            gemm.beta = 0;
+        }
+        set_batching(gemm, take(batchings));
+        keep_in_range(gemm);
+        check_all_variants(stream(), gemm);
+    }
+}
+
+TEST_CASE("every variant is right for every combination of types, orders and epilogue")
+{
+    if (quick()) {
+        MESSAGE("left out by --quick: the pairs of all of these are in the test before");
+        return;
+    }
+    std::mt19937_64 engine = random_engine(2);
+    const std::array<std::int64_t, 8> extents{1, 7, 16, 17, 31, 33, 64, 65};
+    const auto any_extent = [&] { return extents[engine() % extents.size()]; };
+    for (const ElementType input : types) {
+        for (const ElementType output : types) {
+            for (unsigned orders = 0; orders < 8; ++orders) {
+                for (const BiasAxis bias : bias_axes) {
+                    for (const Activation activation : activations) {
+                        for (const Addend addend : addends) {
+                            GemmCase gemm;
+                            gemm.m = any_extent();
+                            gemm.n = any_extent();
+                            gemm.k = any_extent();
+                            gemm.input = input;
+                            gemm.output = output;
+                            gemm.bias_type = types[engine() % types.size()];
+                            gemm.a.row_major = (orders & 1U) != 0;
+                            gemm.b.row_major = (orders & 2U) != 0;
+                            gemm.d.row_major = (orders & 4U) != 0;
+                            gemm.c.row_major = engine() % 2 != 0;
+                            gemm.bias = bias;
+                            gemm.activation = activation;
+                            gemm.addend = addend;
+                            gemm.beta = addend == Addend::none ? 0 : 0.75F;
+                            gemm.alpha = 1.25F;
+                            check_all_variants(stream(), gemm);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("long sums stay within the bound that follows from K")
+{
+    for (const ElementType input : types) {
+        for (const std::int64_t k : {std::int64_t{quick() ? 300 : 5000}, std::int64_t{257}}) {
+            GemmCase gemm;
+            gemm.m = 65;
+            gemm.n = 70;
+            gemm.k = k;
+            gemm.input = input;
+            gemm.output = input;
+            gemm.b.row_major = false;
+            check_all_variants(stream(), gemm);
+        }
+    }
+}
+
+TEST_CASE("NaN and infinities of A, B, C and bias come out where the formula says, and nowhere else")
+{
+    for (const ElementType type : types) {
+        for (const Activation activation : activations) {
+            GemmCase gemm;
+            gemm.m = 37;
+            gemm.n = 66;
+            gemm.k = 5;  // few enough that some sums stay finite
+            gemm.input = type;
+            gemm.output = type;
+            gemm.addend = Addend::separate;
+            gemm.beta = 0.5F;
+            gemm.bias = BiasAxis::per_column;
+            gemm.activation = activation;
+            gemm.data = Data::non_finite;
+            check_all_variants(stream(), gemm);
+        }
+    }
+}
+
+TEST_CASE("the SIMT ladder computes one chain of fused multiply-adds in ascending k")
+{
+    for (const ElementType input : types) {
+        for (const ElementType output : types) {
+            GemmCase gemm;
+            gemm.m = 130;
+            gemm.n = 71;
+            gemm.k = 67;
+            gemm.input = input;
+            gemm.output = output;
+            gemm.a.row_major = output != ElementType::f16;
+            gemm.d.row_major = input != ElementType::f16;
+            gemm.alpha = 0.7F;
+            gemm.beta = -1.3F;
+            gemm.addend = Addend::in_place;
+            gemm.bias = BiasAxis::per_row;
+            gemm.activation = Activation::relu;
+            const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+            DeviceOperands operands(stream(), gemm, data);
+            for (const Variant variant : all_variants()) {
+                if (!inputs_are_aligned(gemm, data, required_alignment(variant, input))) {
+                    continue;
+                }
+                if (const auto wrong = find_other_than_fma_chain(gemm, data, operands.launch(variant))) {
+                    report_failure(gemm.size(), gemm.describe(), *wrong);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("one extent may be very large")
+{
+    const std::int64_t large = quick() ? 5000 : (std::int64_t{1} << 21) + 1;
+    for (const bool row_major : {true, false}) {
+        for (const bool tall : {true, false}) {
+            GemmCase gemm;
+            gemm.m = tall ? large : 1;
+            gemm.n = tall ? 1 : large;
+            gemm.k = 3;
+            gemm.a.row_major = gemm.d.row_major = row_major;
+            gemm.data = Data::signature;
+            check_all_variants(stream(), gemm);
+        }
+    }
+}
+
+int main(int argc, char** argv) { return run_tests(argc, argv, Needs::device); }

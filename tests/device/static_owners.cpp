@@ -1,0 +1,65 @@
+/// Leaving main with owners alive: function-local ones, which die before the CUDA runtime, and namespace-scope ones,
+/// which may die after it. The program must end with code 0 and without a recorded failure.
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+
+#include "tessera/tessera.hpp"
+
+using namespace tessera;
+
+namespace {
+
+constexpr int exit_no_device = 77;
+
+/// Made first, so it dies last.
+struct LastWord {
+    ~LastWord()
+    {
+        for (const std::string& error : dropped_errors()) {
+            std::printf("FAILED: an owner could not give back what it owns: %s\n", error.c_str());
+            std::fflush(stdout);
+            std::_Exit(1);
+        }
+    }
+};
+const LastWord last_word;
+
+struct Owners {
+    Stream stream;
+    DeviceBuffer<float> pool{stream, 1000, Allocation::automatic};
+    DeviceBuffer<float> plain{stream, 1000, Allocation::plain};
+    PinnedBuffer<float> pinned{1000};
+    Event event{EventKind::timing};
+    Graph graph = Graph::capture(stream, [this](StreamRef s) { pool.fill(s, 1.0F); });
+
+    Owners()
+    {
+        graph.launch(stream);
+        plain.copy_from_async(stream, pool.span());
+        plain.copy_to_async(stream, pinned);  // still remembered by the pinned buffer when main ends
+        event.record(stream);
+    }
+};
+
+std::optional<Owners> early;  // its destructor is registered before main
+
+}  // namespace
+
+int main()
+{
+    if (Device::count() == 0) {
+        std::printf("skipped: this test needs a CUDA device and there is none\n");
+        return exit_no_device;
+    }
+    early.emplace();
+    static Owners late;
+    late.pinned.synchronize();
+    if (late.pinned.span()[999] != 1.0F) {
+        std::printf("FAILED: the copy did not arrive\n");
+        return 1;
+    }
+    return 0;
+}

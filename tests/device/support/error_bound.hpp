@@ -1,0 +1,201 @@
+#pragma once
+
+/// How far a product in fp32 may be from the exact one: a float64 value together with a bound that is derived, step by
+/// step, from the arithmetic that the library promises. No constant here is chosen to make a test pass.
+///
+/// The model of one fp32 operation (IEEE 754, round to nearest, gradual underflow) is
+///
+///     fl(x) = x (1 + delta) + eta,   |delta| <= u = 2^-24,   |eta| <= 2^-150 (half of the smallest subnormal).
+///
+/// Accumulator.  f16 and bf16 widen to f32 exactly, so acc is K such operations (fused multiply-adds) on exact inputs.
+/// Any order of summation gives (Higham, Accuracy and Stability, section 3.1)
+///
+///     |acc - sum a b| <= gamma_K sum |a| |b| + K eta (1 + gamma_K),   gamma_K = K u / (1 - K u).
+///
+/// Epilogue.  alpha * acc, fma(beta, C, .) and . + bias are one operation each. If x is known up to e, f(x) is known up
+/// to L e, L being a Lipschitz constant of f, and its rounding adds u (|f(x)| + L e) + eta. `after_rounding` is this
+/// step.
+///
+/// ReLU.  L = 1, no rounding.
+///
+/// GELU.  x/2 (1 + erf(x / sqrt 2)) has the largest slope at x = sqrt 2, where it is 1.12890...
+///     t = x * fl(1 / sqrt 2)     two roundings: t (1 + d), |d| <= 2u + u^2
+///     erff(t)                    |s erf'(s)| has the maximum sqrt(2 / (pi e)) = 0.48394..., so the error of t makes
+///                                at most 0.4840 (2u + u^2); erff itself is off by 2 ulp from the rounded value, so by
+///                                2.5 ulp <= 5 u |erf| <= 5 u from the exact one
+///     1 + .                      at most 2, so one rounding adds at most 2u (1 + 8u)
+///     (x/2) * .                  x/2 is exact unless it is subnormal (eta, times at most 2); one rounding
+///
+/// SiLU.  x / (1 + exp(-x)) has the largest slope at x = 2.39935..., where it is 1.09983...
+///     expf(-x)                   2 ulp from the rounded value: relative error 5u, or 2.5 of the smallest subnormal,
+///                                which is below u of 1 + exp(-x)
+///     1 + .  and  x / .          one rounding each: (1 + u) / ((1 - u) (1 - 5u)) - 1 <= gamma_7; the subnormal case is
+///                                smaller. The quotient may underflow: eta
+///     where expf overflows, the quotient is 0 instead of |x| exp(x), which is below 89 * 2^-128 there (x < -88.7).
+///
+/// The ulp figures are those of the CUDA C++ Programming Guide, "Mathematical Functions", for erff and expf (the larger
+/// one of the guide's editions), which are maxima over tests and relative to the correctly rounded result.
+///
+/// Output.  One rounding to the output type: u_T (|x| + e) and half of the smallest subnormal of T.
+///
+/// NaN and infinities.  The formulas are evaluated in float64 as they stand, and the result must be the same.
+///
+/// Float64.  The reference itself is computed with the unit 2^-53, by the same formulas; its error is added.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+
+#include "tessera/element.hpp"
+#include "tessera/epilogue_kind.hpp"
+
+namespace tessera::test {
+
+inline constexpr double unit_f32 = 0x1p-24;
+inline constexpr double eta_f32 = 0x1p-150;
+inline constexpr double unit_f64 = 0x1p-53;
+
+/// A reference value and how far the result in fp32 may be from it.
+struct Bounded {
+    double value = 0;
+    double error = 0;
+};
+
+/// n u / (1 - n u)
+constexpr double gamma(double n, double unit) { return n * unit / (1 - n * unit); }
+
+/// The result of one fp32 operation. `exact` is what it gives for the reference's operands, of magnitude `terms` before
+/// cancellation; `propagated` is what the operands' errors make of it.
+inline Bounded after_rounding(double exact, double terms, double propagated)
+{
+    if (!std::isfinite(exact)) {
+        return {exact, 0};
+    }
+    const double before = propagated + 4 * unit_f64 * terms;
+    return {exact, before + unit_f32 * (std::abs(exact) + before) + eta_f32};
+}
+
+/// sum a[i] * b[i] for values that fp32 has.
+inline Bounded sum_of_products(const double* a, const double* b, std::int64_t k)
+{
+    double sum = 0;
+    double magnitude = 0;
+    for (std::int64_t i = 0; i < k; ++i) {
+        const double product = a[i] * b[i];  // exact: 24 times 24 bits
+        sum += product;
+        magnitude += std::abs(product);
+    }
+    if (!std::isfinite(sum)) {
+        return {sum, 0};
+    }
+    const auto count = static_cast<double>(k);
+    const double gamma_f32 = gamma(count, unit_f32);
+    const double gamma_f64 = gamma(count, unit_f64);
+    magnitude /= 1 - gamma_f64;  // it was summed in float64, too
+    return {sum, (gamma_f32 + gamma_f64) * magnitude + count * eta_f32 * (1 + gamma_f32)};
+}
+
+inline double relu(double x) { return x < 0 ? 0 : x; }
+
+inline double gelu(double x)
+{
+    if (!std::isfinite(x)) {
+        return x / 2 * (1 + std::erf(x));
+    }
+    return x / 2 * std::erfc(-x / std::numbers::sqrt2);  // 1 + erf(x / sqrt 2) without cancellation
+}
+
+inline double silu(double x) { return x / (1 + std::exp(-x)); }
+
+inline Bounded activated(Bounded x, Activation activation)
+{
+    constexpr double u = unit_f32;
+    const double largest = std::abs(x.value) + x.error;
+    switch (activation) {
+        case Activation::none: return x;
+        case Activation::relu: return {relu(x.value), x.error};
+        case Activation::gelu: {
+            const double value = gelu(x.value);
+            const double of_reference = 16 * unit_f64 * (1 + x.value * x.value) * std::abs(value);
+            const double propagated = 1.1290 * x.error;
+            const double twice_phi = 0.4840 * (2 * u + u * u) + 5 * u + 2 * u * (1 + 8 * u);
+            const double before = propagated + largest / 2 * twice_phi + 2 * eta_f32;
+            return {value, of_reference + before + u * (std::abs(value) + before) + eta_f32};
+        }
+        case Activation::silu: {
+            const double value = silu(x.value);
+            const double of_reference = 16 * unit_f64 * (1 + std::abs(x.value)) * std::abs(value);
+            const double propagated = 1.0999 * x.error;
+            const double overflowed = x.value - x.error < -88.7 ? 89 * 0x1p-128 : 0;
+            const double computed = gamma(7, u) * (std::abs(value) + propagated) + eta_f32;
+            return {value, of_reference + propagated + computed + overflowed};
+        }
+    }
+    return x;
+}
+
+/// What the epilogue adds for one element of D.
+struct ElementEpilogue {
+    float alpha = 1;
+    float beta = 0;
+    double c = 0;
+    bool has_bias = false;
+    double bias = 0;
+    Activation activation = Activation::none;
+};
+
+/// act(alpha * product + beta * c + bias) in fp32, before it is rounded to the output type.
+inline Bounded epilogue_of(Bounded product, const ElementEpilogue& epilogue)
+{
+    const double alpha = epilogue.alpha;
+    const double scaled = alpha * product.value;
+    Bounded x = after_rounding(scaled, std::abs(scaled), std::abs(alpha) * product.error);
+    if (epilogue.beta != 0) {
+        const double addend = static_cast<double>(epilogue.beta) * epilogue.c;
+        x = after_rounding(x.value + addend, std::abs(x.value) + std::abs(addend), x.error);
+    }
+    if (epilogue.has_bias) {
+        x = after_rounding(x.value + epilogue.bias, std::abs(x.value) + std::abs(epilogue.bias), x.error);
+    }
+    return activated(x, epilogue.activation);
+}
+
+/// The same without errors: exact wherever all intermediate values are, as they are for small integers.
+inline double exact_epilogue_of(double product, const ElementEpilogue& epilogue)
+{
+    double x = static_cast<double>(epilogue.alpha) * product;
+    x += epilogue.beta != 0 ? static_cast<double>(epilogue.beta) * epilogue.c : 0;
+    x += epilogue.has_bias ? epilogue.bias : 0;
+    return epilogue.activation == Activation::relu ? relu(x) : x;
+}
+
+/// Largest value up to which `type` rounds to a finite one.
+constexpr double largest_finite(ElementType type) { return type == ElementType::f16 ? 65504.0 : 0x1.FEp127; }
+
+/// Rounded once to the output type.
+inline Bounded stored(Bounded x, ElementType type)
+{
+    double unit = 0;
+    double eta = 0;
+    if (type == ElementType::f16) {
+        unit = 0x1p-11;
+        eta = 0x1p-25;
+    } else if (type == ElementType::bf16) {
+        unit = 0x1p-8;
+        eta = 0x1p-134;
+    }
+    // The bound was itself computed with some tens of roundings of 2^-53 each.
+    return {x.value, (x.error + unit * (std::abs(x.value) + x.error) + eta) * (1 + 128 * unit_f64)};
+}
+
+/// True if `actual` is what the reference allows: the same NaN or infinity, or within the bound.
+inline bool agrees(const Bounded& expected, double actual)
+{
+    if (!std::isfinite(expected.value)) {
+        return std::isnan(expected.value) ? std::isnan(actual) : actual == expected.value;
+    }
+    return std::abs(actual - expected.value) <= expected.error;
+}
+
+}  // namespace tessera::test

@@ -1,0 +1,335 @@
+#include "gemm_case.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include "parallel.hpp"
+#include "signature.hpp"
+#include "test_main.hpp"
+
+namespace tessera::test {
+namespace {
+
+constexpr float quiet_nan = std::numeric_limits<float>::quiet_NaN();
+
+enum Salt : std::uint64_t { salt_a = 1, salt_b, salt_c, salt_bias };
+
+/// Between -1 and 1, with one of 2^24 steps in between.
+float uniform(std::uint64_t bits) { return static_cast<float>(static_cast<double>(bits >> 40U) * 0x1p-23 - 1); }
+
+/// A value for element `index` of operand `salt`.
+float random_value(const GemmCase& gemm, std::uint64_t seed, Salt salt, std::int64_t index)
+{
+    const std::uint64_t bits = hash(seed, salt, static_cast<std::uint64_t>(index));
+    if (gemm.data == Data::non_finite && bits % 67 == 0) {
+        switch (bits / 67 % 3) {
+            case 0: return quiet_nan;
+            case 1: return std::numeric_limits<float>::infinity();
+            default: return -std::numeric_limits<float>::infinity();
+        }
+    }
+    return uniform(bits);
+}
+
+Placement place(const Layout& layout, std::int64_t rows, std::int64_t columns, std::int64_t batches)
+{
+    Placement placement;
+    placement.rows = rows;
+    placement.columns = columns;
+    placement.batches = batches;
+    placement.row_major = layout.row_major;
+    placement.leading_dimension = std::max<std::int64_t>(placement.vector_size(), 1) + layout.padding;
+    placement.batch_stride =
+        layout.shared ? 0
+                      : std::max<std::int64_t>(placement.vectors(), 1) * placement.leading_dimension + layout.batch_gap;
+    placement.first = guard_elements + layout.offset;
+    return placement;
+}
+
+HostArray array_for(const Placement& placement, ElementType type, Guards guards)
+{
+    const std::int64_t behind = guards == Guards::both_sides ? guard_elements : 0;
+    return {type, static_cast<std::size_t>(placement.first + placement.span() + behind)};
+}
+
+/// Sets each element of `array` to value(batch, row, column).
+template <class Value>
+void set_elements(HostArray& array, const Placement& placement, const Value& value)
+{
+    const std::int64_t batches =
+        placement.batch_stride == 0 ? std::min<std::int64_t>(placement.batches, 1) : placement.batches;
+    parallel_for(batches * placement.rows, 20 * placement.columns, [&](std::int64_t i) {
+        for (std::int64_t column = 0; column < placement.columns; ++column) {
+            const std::int64_t batch = i / placement.rows;
+            const std::int64_t row = i % placement.rows;
+            array.set(placement.index(batch, row, column), value(batch, row, column));
+        }
+    });
+}
+
+std::int64_t bias_size(const GemmCase& gemm)
+{
+    switch (gemm.bias) {
+        case BiasAxis::per_row: return gemm.m;
+        case BiasAxis::per_column: return gemm.n;
+        case BiasAxis::none: break;
+    }
+    return 0;
+}
+
+std::string describe(const char* name, const Layout& layout)
+{
+    return fmt::format(", {} {}{}{}{}", name, layout.row_major ? "row-major" : "column-major",
+                       layout.padding != 0 ? fmt::format(" padded by {}", layout.padding) : "",
+                       layout.offset != 0 ? fmt::format(" at offset {}", layout.offset) : "",
+                       layout.shared ? " shared" : "");
+}
+
+/// The operands of one matrix of D, widened to float64 and with contiguous k.
+struct WideOperands {
+    std::vector<double> a;  // (m, k)
+    std::vector<double> b;  // (n, k)
+};
+
+WideOperands widen(const GemmCase& gemm, const GemmData& data, std::int64_t batch)
+{
+    WideOperands wide{std::vector<double>(static_cast<std::size_t>(gemm.m * gemm.k)),
+                      std::vector<double>(static_cast<std::size_t>(gemm.n * gemm.k))};
+    for (std::int64_t k = 0; k < gemm.k; ++k) {
+        for (std::int64_t i = 0; i < gemm.m; ++i) {
+            wide.a[static_cast<std::size_t>(i * gemm.k + k)] = data.a.get(data.a_place.index(batch, i, k));
+        }
+        for (std::int64_t j = 0; j < gemm.n; ++j) {
+            wide.b[static_cast<std::size_t>(j * gemm.k + k)] = data.b.get(data.b_place.index(batch, k, j));
+        }
+    }
+    return wide;
+}
+
+ElementEpilogue epilogue_at(const GemmCase& gemm, const GemmData& data, std::int64_t batch, std::int64_t row,
+                            std::int64_t column)
+{
+    ElementEpilogue epilogue;
+    epilogue.alpha = gemm.alpha;
+    epilogue.activation = gemm.activation;
+    if (gemm.addend != Addend::none && gemm.beta != 0) {
+        epilogue.beta = gemm.beta;
+        epilogue.c = gemm.addend == Addend::in_place ? data.d.get(data.d_place.index(batch, row, column))
+                                                     : data.c.get(data.c_place.index(batch, row, column));
+    }
+    if (gemm.bias != BiasAxis::none) {
+        epilogue.has_bias = true;
+        const std::int64_t index = gemm.bias == BiasAxis::per_row ? row : column;
+        epilogue.bias = data.bias.get(static_cast<std::size_t>(guard_elements + gemm.bias_offset + index));
+    }
+    return epilogue;
+}
+
+/// Calls check(batch, row, column, a_row, b_column, epilogue) for every element that is not a copy of another one, and
+/// returns the first text (in the order of the elements) that it gives; then compares copies and surroundings.
+template <class Check>
+std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& data, const HostArray& result,
+                                          const Check& check)
+{
+    const Placement& place = data.d_place;
+    const std::int64_t distinct = gemm.replicated() ? std::min<std::int64_t>(gemm.batches, 1) : gemm.batches;
+    const std::int64_t k = gemm.alpha == 0 ? 0 : gemm.k;
+    std::atomic<std::int64_t> first_wrong = std::numeric_limits<std::int64_t>::max();
+    const auto note = [&](std::int64_t element) {
+        std::int64_t known = first_wrong.load();
+        while (element < known && !first_wrong.compare_exchange_weak(known, element)) {
+        }
+    };
+    const auto text_of = [&](std::int64_t batch, std::int64_t row, std::int64_t column, const std::string& what) {
+        return fmt::format("D({}, {}) of matrix {}: {}", row, column, batch, what);
+    };
+
+    for (std::int64_t batch = 0; batch < distinct; ++batch) {
+        const WideOperands wide = widen(gemm, data, batch);
+        const auto check_one = [&](std::int64_t row, std::int64_t column) -> std::string {
+            const std::size_t index = place.index(batch, row, column);
+            const bool may_be_poison = gemm.addend == Addend::in_place;  // a NaN of C that came back
+            if (result.bits(index) == poison_bits(gemm.output) && !may_be_poison) {
+                return "was never written";
+            }
+            return check(wide.a.data() + row * gemm.k, wide.b.data() + column * gemm.k, k,
+                         epilogue_at(gemm, data, batch, row, column), result.bits(index));
+        };
+        parallel_for(gemm.m, gemm.n * (2 * k + 50), [&](std::int64_t row) {
+            for (std::int64_t column = 0; column < gemm.n; ++column) {
+                if (!check_one(row, column).empty()) {
+                    note(row * gemm.n + column);
+                    return;
+                }
+            }
+        });
+        if (const std::int64_t wrong = first_wrong.load(); wrong != std::numeric_limits<std::int64_t>::max()) {
+            return text_of(batch, wrong / gemm.n, wrong % gemm.n, check_one(wrong / gemm.n, wrong % gemm.n));
+        }
+    }
+
+    HostArray expected = data.d;  // with D's elements as they are now: what differs then is around them
+    parallel_for(gemm.batches * gemm.m, 20 * gemm.n, [&](std::int64_t i) {
+        const std::int64_t batch = i / gemm.m;
+        const std::int64_t row = i % gemm.m;
+        for (std::int64_t column = 0; column < gemm.n; ++column) {
+            const std::size_t index = place.index(batch, row, column);
+            expected.set_bits(index, result.bits(index));
+            if (batch >= distinct && result.bits(index) != result.bits(place.index(0, row, column))) {
+                note((batch * gemm.m + row) * gemm.n + column);
+            }
+        }
+    });
+    if (const std::int64_t wrong = first_wrong.load(); wrong != std::numeric_limits<std::int64_t>::max()) {
+        return text_of(wrong / gemm.n / gemm.m, wrong / gemm.n % gemm.m, wrong % gemm.n,
+                       "differs from matrix 0 of the same inputs");
+    }
+    const auto [touched, was] = std::mismatch(result.bytes().begin(), result.bytes().end(), expected.bytes().begin());
+    if (touched != result.bytes().end()) {
+        const auto index = (touched - result.bytes().begin()) / static_cast<std::ptrdiff_t>(size_of(gemm.output));
+        return fmt::format("element {} from D's start on, which is not D's, was overwritten", index - place.first);
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::string GemmCase::describe() const
+{
+    std::string text =
+        fmt::format("{}x{}x{} (MxNxK), {} batches, {} -> {}", m, n, k, batches, to_string(input), to_string(output));
+    text += test::describe("A", a) + test::describe("B", b) + test::describe("D", d);
+    text += fmt::format(", alpha {}, beta {}", alpha, beta);
+    if (addend != Addend::none) {
+        text += addend == Addend::in_place ? ", C is D" : test::describe("C", c);
+    }
+    if (bias != BiasAxis::none) {
+        text += fmt::format(", {} bias per {} at offset {}", to_string(bias_type),
+                            bias == BiasAxis::per_row ? "row" : "column", bias_offset);
+    }
+    constexpr const char* data_names[] = {"random", "signature", "non-finite"};
+    return text + fmt::format(", {}, {} data", to_string(activation), data_names[static_cast<int>(data)]);
+}
+
+GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)
+{
+    const Placement a_place = place(gemm.a, gemm.m, gemm.k, gemm.batches);
+    const Placement b_place = place(gemm.b, gemm.k, gemm.n, gemm.batches);
+    const Placement d_place = place(gemm.d, gemm.m, gemm.n, gemm.batches);
+    const bool separate = gemm.addend == Addend::separate;
+    const Placement c_place = separate ? place(gemm.c, gemm.m, gemm.n, gemm.batches) : Placement{};
+    const std::int64_t bias_elements = bias_size(gemm);
+    const std::int64_t behind = guards == Guards::both_sides ? guard_elements : 0;
+    GemmData data{a_place,
+                  b_place,
+                  c_place,
+                  d_place,
+                  array_for(a_place, gemm.input, guards),
+                  array_for(b_place, gemm.input, guards),
+                  separate ? array_for(c_place, gemm.output, guards) : HostArray(gemm.output, 0),
+                  HostArray(gemm.bias_type,
+                            gemm.bias == BiasAxis::none
+                                ? 0
+                                : static_cast<std::size_t>(guard_elements + gemm.bias_offset + bias_elements + behind)),
+                  array_for(d_place, gemm.output, Guards::both_sides)};
+
+    const bool exact = gemm.data == Data::signature;
+    set_elements(data.a, a_place, [&](std::int64_t batch, std::int64_t row, std::int64_t k) {
+        return gemm.alpha == 0 ? quiet_nan
+               : exact         ? signature_a(row + 7 * batch, k)
+                               : random_value(gemm, seed, salt_a, (batch * gemm.m + row) * gemm.k + k);
+    });
+    set_elements(data.b, b_place, [&](std::int64_t batch, std::int64_t k, std::int64_t column) {
+        return gemm.alpha == 0 ? quiet_nan
+               : exact         ? signature_b(k, column + 11 * batch)
+                               : random_value(gemm, seed, salt_b, (batch * gemm.k + k) * gemm.n + column);
+    });
+    const auto c_value = [&](std::int64_t batch, std::int64_t row, std::int64_t column) {
+        const std::int64_t of_batch = gemm.replicated() ? 0 : batch;
+        return gemm.beta == 0 ? quiet_nan
+               : exact        ? signature_c(row + of_batch, column)
+                              : random_value(gemm, seed, salt_c, (of_batch * gemm.m + row) * gemm.n + column);
+    };
+    if (separate) {
+        set_elements(data.c, c_place, c_value);
+    } else if (gemm.addend == Addend::in_place && gemm.beta != 0) {
+        set_elements(data.d, d_place, c_value);
+    }
+    for (std::int64_t i = 0; i < bias_elements; ++i) {
+        data.bias.set(static_cast<std::size_t>(guard_elements + gemm.bias_offset + i),
+                      exact ? signature_c(i, 1) : random_value(gemm, seed, salt_bias, i));
+    }
+    return data;
+}
+
+std::optional<std::string> find_wrong_element(const GemmCase& gemm, const GemmData& data, const HostArray& result)
+{
+    const bool exact = gemm.data == Data::signature && gemm.k <= longest_exact_k &&
+                       (gemm.activation == Activation::none || gemm.activation == Activation::relu);
+    return check_elements(
+        gemm, data, result,
+        [&](const double* a, const double* b, std::int64_t k, const ElementEpilogue& epilogue,
+            std::uint32_t bits) -> std::string {
+            const Bounded product = sum_of_products(a, b, k);
+            const double actual = HostArray::widened(gemm.output, bits);
+            if (exact) {
+                const double value = exact_epilogue_of(product.value, epilogue);
+                const double expected =
+                    HostArray::widened(gemm.output, HostArray::narrowed(gemm.output, static_cast<float>(value)));
+                return actual == expected ? std::string() : fmt::format("is {}, must be exactly {}", actual, expected);
+            }
+            const Bounded before = epilogue_of(product, epilogue);
+            if (std::abs(before.value) + before.error > largest_finite(gemm.output) && std::isfinite(before.value)) {
+                return "the test's data overflow the output type";
+            }
+            const Bounded expected = stored(before, gemm.output);
+            return agrees(expected, actual)
+                       ? std::string()
+                       : fmt::format("is {}, must be {} +- {}", actual, expected.value, expected.error);
+        });
+}
+
+std::optional<std::string> find_other_than_fma_chain(const GemmCase& gemm, const GemmData& data,
+                                                     const HostArray& result)
+{
+    return check_elements(gemm, data, result,
+                          [&](const double* a, const double* b, std::int64_t k, const ElementEpilogue& epilogue,
+                              std::uint32_t bits) -> std::string {
+                              float sum = 0;
+                              for (std::int64_t i = 0; i < k; ++i) {
+                                  sum = std::fma(static_cast<float>(a[i]), static_cast<float>(b[i]), sum);
+                              }
+                              float value = epilogue.alpha * (sum + 0.0F);
+                              if (epilogue.beta != 0) {
+                                  value = std::fma(epilogue.beta, static_cast<float>(epilogue.c), value);
+                              }
+                              if (epilogue.has_bias) {
+                                  value += static_cast<float>(epilogue.bias);
+                              }
+                              if (epilogue.activation == Activation::relu) {
+                                  value = value < 0 ? 0.0F : value;
+                              }
+                              const std::uint32_t expected = HostArray::narrowed(gemm.output, value);
+                              return bits == expected
+                                         ? std::string()
+                                         : fmt::format("has the bits {:#x}, must have {:#x}", bits, expected);
+                          });
+}
+
+bool inputs_are_aligned(const GemmCase& gemm, const GemmData& data, std::size_t alignment)
+{
+    const auto is_aligned = [&](const Placement& place) {
+        const auto multiple = [&](std::int64_t elements) {
+            return static_cast<std::size_t>(elements) * size_of(gemm.input) % alignment == 0;
+        };
+        return multiple(place.first) && (place.vectors() <= 1 || multiple(place.leading_dimension)) &&
+               (gemm.batches <= 1 || multiple(place.batch_stride));
+    };
+    return is_aligned(data.a_place) && is_aligned(data.b_place);
+}
+
+}  // namespace tessera::test

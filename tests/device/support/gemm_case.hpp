@@ -1,0 +1,100 @@
+#pragma once
+
+/// A matrix product to test, the data for it, and what D must be.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "error_bound.hpp"
+#include "host_matrix.hpp"
+#include "tessera/gemm_problem.hpp"
+
+namespace tessera::test {
+
+/// Poison before and after each operand: 256 bytes or more, and a multiple of that, which keeps the alignment.
+inline constexpr std::int64_t guard_elements = 128;
+
+/// How an operand of a test lies in memory.
+struct Layout {
+    bool row_major = true;
+    std::int64_t padding = 0;    // leading dimension beyond the extent
+    std::int64_t offset = 0;     // of the first element from an address that is a multiple of 256 bytes
+    std::int64_t batch_gap = 0;  // elements between matrices
+    bool shared = false;         // inputs: batch stride 0
+};
+
+/// Where C comes from.
+enum class Addend : std::uint8_t { none, separate, in_place };
+
+/// What the inputs are.
+enum class Data : std::uint8_t {
+    random,      // between -1 and 1
+    signature,   // small integers that make D exact; see signature.hpp
+    non_finite,  // random with some NaN and infinities
+};
+
+struct GemmCase {
+    std::int64_t m = 1;
+    std::int64_t n = 1;
+    std::int64_t k = 1;
+    std::int64_t batches = 1;
+    ElementType input = ElementType::f32;
+    ElementType output = ElementType::f32;
+    ElementType bias_type = ElementType::f32;
+    Layout a;
+    Layout b;
+    Layout c;
+    Layout d;
+    float alpha = 1;
+    float beta = 0;
+    Addend addend = Addend::none;
+    BiasAxis bias = BiasAxis::none;
+    std::int64_t bias_offset = 0;
+    Activation activation = Activation::none;
+    Data data = Data::random;
+
+    /// A measure for "smallest".
+    std::int64_t size() const { return m * n + m * k + k * n + batches; }
+    /// All matrices of D are equal, because all inputs are shared.
+    bool replicated() const { return a.shared && b.shared && (addend != Addend::separate || c.shared); }
+    std::string describe() const;
+};
+
+/// What surrounds an operand.
+enum class Guards : std::uint8_t {
+    both_sides,
+    /// The array ends with the operand, so that a tool that knows allocations sees each access beyond it.
+    front_only,
+};
+
+/// The operands of a case in host memory. All that is not an operand's element is poison. What must not be read is NaN:
+/// A and B if alpha is 0, C if beta is 0.
+struct GemmData {
+    Placement a_place;
+    Placement b_place;
+    Placement c_place;
+    Placement d_place;
+    HostArray a;
+    HostArray b;
+    HostArray c;     // empty if there is none, or if it is D
+    HostArray bias;  // likewise
+    HostArray d;     // as it is before the launch
+
+    static GemmData make(const GemmCase& gemm, Guards guards, std::uint64_t seed);
+};
+
+/// Checks the array that held D after the launch: each element against the float64 reference (exactly, if the data
+/// allow it), everything else bit by bit against what it was. Nothing if all is right.
+std::optional<std::string> find_wrong_element(const GemmCase& gemm, const GemmData& data, const HostArray& result);
+
+/// Checks that D has the bits of one fp32 chain of fused multiply-adds in ascending k from +0, with the epilogue's
+/// operations each rounded once. For epilogues without transcendental functions.
+std::optional<std::string> find_other_than_fma_chain(const GemmCase& gemm, const GemmData& data,
+                                                     const HostArray& result);
+
+/// True if address and strides of A and B are multiples of `alignment` bytes as far as they are used.
+bool inputs_are_aligned(const GemmCase& gemm, const GemmData& data, std::size_t alignment);
+
+}  // namespace tessera::test

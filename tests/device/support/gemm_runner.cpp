@@ -1,0 +1,197 @@
+#include "gemm_runner.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "kernels/simt/simt_kernels.hpp"
+#include "test_main.hpp"
+
+namespace tessera::test {
+namespace {
+
+template <class T>
+DeviceSpan<T> span_of(DeviceBuffer<std::byte>& buffer)
+{
+    return {reinterpret_cast<T*>(buffer.data()), buffer.size() / sizeof(T), buffer.device()};
+}
+
+template <class Use>
+void with_order(bool row_major, Use&& use)
+{
+    if (row_major) {
+        use(RowMajor{});
+    } else {
+        use(ColumnMajor{});
+    }
+}
+
+/// The batch at `place`, through the checks that a user's views go through.
+template <class T, class Order>
+BatchView<T, Order> batch_view(DeviceSpan<T> span, const Placement& place, Order order)
+{
+    const auto first = static_cast<std::size_t>(place.first);
+    return span.subspan(first, span.size() - first)
+        .matrices(place.batches, place.batch_stride, place.rows, place.columns, place.leading_dimension, order);
+}
+
+}  // namespace
+
+DeviceOperands::DeviceOperands(StreamRef stream, const GemmCase& gemm, const GemmData& data)
+    : stream_(stream),
+      gemm_(gemm),
+      data_(data),
+      a_(DeviceBuffer<std::byte>::from_host(stream, data.a.bytes())),
+      b_(DeviceBuffer<std::byte>::from_host(stream, data.b.bytes())),
+      c_(DeviceBuffer<std::byte>::from_host(stream, data.c.bytes())),
+      bias_(DeviceBuffer<std::byte>::from_host(stream, data.bias.bytes())),
+      d_(DeviceBuffer<std::byte>::from_host(stream, data.d.bytes()))
+{}
+
+template <class Launch>
+void DeviceOperands::dispatch(const Launch& launch)
+{
+    Epilogue epilogue;
+    epilogue.alpha = gemm_.alpha;
+    epilogue.beta = gemm_.beta;
+    epilogue.activation = gemm_.activation;
+    if (gemm_.bias != BiasAxis::none) {
+        const bool per_row = gemm_.bias == BiasAxis::per_row;
+        with_type(gemm_.bias_type, [&]<class T>(std::type_identity<T>) {
+            const auto vector =
+                span_of<const T>(bias_).subspan(static_cast<std::size_t>(guard_elements + gemm_.bias_offset),
+                                                static_cast<std::size_t>(per_row ? gemm_.m : gemm_.n));
+            epilogue.bias = per_row ? Bias::per_row(vector) : Bias::per_column(vector);
+        });
+    }
+    with_type(gemm_.input, [&]<class In>(std::type_identity<In>) {
+        with_type(gemm_.output, [&]<class Out>(std::type_identity<Out>) {
+            if (gemm_.addend == Addend::separate) {
+                with_order(data_.c_place.row_major,
+                           [&](auto order) { epilogue.c = batch_view(span_of<const Out>(c_), data_.c_place, order); });
+            }
+            with_order(data_.d_place.row_major, [&](auto d_order) {
+                const auto d = batch_view(span_of<Out>(d_), data_.d_place, d_order);
+                if (gemm_.addend == Addend::in_place) {
+                    epilogue.c = d;
+                }
+                with_order(data_.a_place.row_major, [&](auto a_order) {
+                    with_order(data_.b_place.row_major, [&](auto b_order) {
+                        launch(batch_view(span_of<const In>(a_), data_.a_place, a_order),
+                               batch_view(span_of<const In>(b_), data_.b_place, b_order), d, epilogue);
+                    });
+                });
+            });
+        });
+    });
+}
+
+HostArray DeviceOperands::launch(Variant variant)
+{
+    reset_d();
+    dispatch([&](auto a, auto b, auto d, const Epilogue& epilogue) {
+        if (gemm_.batches == 1) {
+            Gemm::launch(stream_, a.first(), b.first(), d.first(), epilogue, variant);
+        } else {
+            Gemm::launch(stream_, a, b, d, epilogue, variant);
+        }
+    });
+    return download();
+}
+
+HostArray DeviceOperands::launch_plan(Variant variant)
+{
+    reset_d();
+    const auto layout = [](const Placement& place, ElementType type) {
+        const auto bytes = static_cast<std::size_t>(place.first) * size_of(type) | 256U;  // buffers start at 256
+        return MatrixLayout{place.row_major, place.leading_dimension, place.batch_stride, bytes & (~bytes + 1)};
+    };
+    GemmProblem problem;
+    problem.m = gemm_.m;
+    problem.n = gemm_.n;
+    problem.k = gemm_.k;
+    problem.batches = gemm_.batches;
+    problem.input = gemm_.input;
+    problem.output = gemm_.output;
+    problem.a = layout(data_.a_place, gemm_.input);
+    problem.b = layout(data_.b_place, gemm_.input);
+    problem.d = layout(data_.d_place, gemm_.output);
+    problem.has_c = gemm_.beta != 0;
+    problem.bias = gemm_.bias;
+    problem.activation = gemm_.activation;
+    const GemmPlan plan = GemmPlan::prepare(Device(stream_.device()), problem, variant);
+    dispatch([&](auto a, auto b, auto d, const Epilogue& epilogue) { plan.launch(stream_, a, b, d, epilogue); });
+    return download();
+}
+
+void DeviceOperands::reset_d() { d_.copy_from(data_.d.bytes()); }
+
+HostArray DeviceOperands::download() const
+{
+    HostArray result(data_.d.type(), data_.d.size());
+    d_.copy_to(result.bytes());
+    return result;
+}
+
+std::size_t required_alignment(Variant variant, ElementType input)
+{
+    using kernels::SimtRung;
+    switch (variant) {
+        case Variant::simt_naive: return kernels::simt_kernel(SimtRung::naive, input).required_alignment;
+        case Variant::simt_tiled: return kernels::simt_kernel(SimtRung::tiled, input).required_alignment;
+        case Variant::simt_vectorized: return kernels::simt_kernel(SimtRung::vectorized, input).required_alignment;
+        case Variant::simt_coarsened: return kernels::simt_kernel(SimtRung::coarsened, input).required_alignment;
+        case Variant::simt_register_blocked:
+            return kernels::simt_kernel(SimtRung::register_blocked, input).required_alignment;
+        case Variant::automatic: break;
+    }
+    return size_of(input);
+}
+
+void check_all_variants(StreamRef stream, const GemmCase& gemm)
+{
+    const Guards guards = quick() ? Guards::front_only : Guards::both_sides;
+    const GemmData data = GemmData::make(gemm, guards, seed());
+    DeviceOperands operands(stream, gemm, data);
+    int failures = 0;
+    const auto fail = [&](Variant variant, const std::string& what) {
+        ++failures;
+        report_failure(gemm.size(), fmt::format("{} with {}", gemm.describe(), to_string(variant)), what);
+    };
+    std::optional<HostArray> first;  // of the first variant that ran
+    const auto check = [&](Variant variant, const HostArray& result) {
+        if (!first) {
+            if (const auto wrong = find_wrong_element(gemm, data, result)) {
+                fail(variant, *wrong);
+            }
+            first = result;
+        } else if (result.bytes() != first->bytes()) {
+            const auto wrong = find_wrong_element(gemm, data, result);
+            fail(variant, wrong ? *wrong : "other bits than the variants before, though within the bound");
+        }
+    };
+
+    for (const Variant variant : all_variants()) {
+        const bool is_aligned = inputs_are_aligned(gemm, data, required_alignment(variant, gemm.input));
+        try {
+            check(variant, operands.launch(variant));
+            if (!is_aligned) {
+                fail(variant, "ran, though its alignment is not met");
+            }
+        } catch (const Error& error) {
+            if (error.code() != ErrorCode::variant_refused || is_aligned) {
+                fail(variant, error.what());
+            } else if (operands.download().bytes() != data.d.bytes()) {
+                fail(variant, "was refused and wrote D all the same");
+            }
+        }
+    }
+    try {
+        check(Variant::automatic, operands.launch(Variant::automatic));
+        check(Variant::automatic, operands.launch_plan(Variant::automatic));
+    } catch (const Error& error) {
+        fail(Variant::automatic, error.what());
+    }
+    CHECK(failures == 0);
+}
+
+}  // namespace tessera::test

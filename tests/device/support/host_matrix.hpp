@@ -1,0 +1,120 @@
+#pragma once
+
+/// Matrices in host memory, as they lie in device memory: with padding, guards and poison.
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "tessera/element.hpp"
+
+namespace tessera::test {
+
+/// Calls `use(std::type_identity<T>{})` with the type that `type` names.
+template <class Use>
+decltype(auto) with_type(ElementType type, Use&& use)
+{
+    switch (type) {
+        case ElementType::f16: return use(std::type_identity<f16>{});
+        case ElementType::bf16: return use(std::type_identity<bf16>{});
+        case ElementType::f32: break;
+    }
+    return use(std::type_identity<f32>{});
+}
+
+/// A NaN that no arithmetic makes: an element that still has it was never written.
+constexpr std::uint32_t poison_bits(ElementType type)
+{
+    switch (type) {
+        case ElementType::f16: return 0x7EA5;
+        case ElementType::bf16: return 0x7FA5;
+        case ElementType::f32: break;
+    }
+    return 0x7FA5A5A5;
+}
+
+/// An array whose element type is known at run time. Full of poison at first.
+class HostArray {
+public:
+    HostArray(ElementType type, std::size_t size) : type_(type), size_(size), bytes_(size * size_of(type))
+    {
+        for (std::size_t i = 0; i < size; ++i) {
+            set_bits(i, poison_bits(type));
+        }
+    }
+
+    ElementType type() const noexcept { return type_; }
+    std::size_t size() const noexcept { return size_; }
+    const std::vector<std::byte>& bytes() const noexcept { return bytes_; }
+    std::vector<std::byte>& bytes() noexcept { return bytes_; }
+
+    std::uint32_t bits(std::size_t index) const
+    {
+        std::uint32_t value = 0;  // the machine is little-endian, as CUDA's hosts are
+        std::memcpy(&value, bytes_.data() + index * size_of(type_), size_of(type_));
+        return value;
+    }
+    void set_bits(std::size_t index, std::uint32_t value)
+    {
+        std::memcpy(bytes_.data() + index * size_of(type_), &value, size_of(type_));
+    }
+    float get(std::size_t index) const { return widened(type_, bits(index)); }
+    void set(std::size_t index, float value) { set_bits(index, narrowed(type_, value)); }
+
+    static float widened(ElementType type, std::uint32_t bits)
+    {
+        switch (type) {
+            case ElementType::f16: return detail::widen_from_f16(static_cast<std::uint16_t>(bits));
+            case ElementType::bf16: return detail::widen_from_bf16(static_cast<std::uint16_t>(bits));
+            case ElementType::f32: break;
+        }
+        return std::bit_cast<float>(bits);
+    }
+    static std::uint32_t narrowed(ElementType type, float value)
+    {
+        switch (type) {
+            case ElementType::f16: return detail::narrow_to_f16(value);
+            case ElementType::bf16: return detail::narrow_to_bf16(value);
+            case ElementType::f32: break;
+        }
+        return std::bit_cast<std::uint32_t>(value);
+    }
+
+private:
+    ElementType type_;
+    std::size_t size_;
+    std::vector<std::byte> bytes_;
+};
+
+/// Where the elements of a strided batch of matrices are in an array.
+struct Placement {
+    std::int64_t rows = 0;
+    std::int64_t columns = 0;
+    std::int64_t batches = 1;
+    std::int64_t leading_dimension = 1;
+    std::int64_t batch_stride = 0;
+    std::int64_t first = 0;  // element (0, 0) of matrix 0
+    bool row_major = true;
+
+    std::int64_t vectors() const { return row_major ? rows : columns; }
+    std::int64_t vector_size() const { return row_major ? columns : rows; }
+    bool empty() const { return rows == 0 || columns == 0 || batches == 0; }
+
+    /// From the first to one past the last element.
+    std::int64_t span() const
+    {
+        return empty() ? 0 : (batches - 1) * batch_stride + (vectors() - 1) * leading_dimension + vector_size();
+    }
+    std::size_t index(std::int64_t batch, std::int64_t row, std::int64_t column) const
+    {
+        return static_cast<std::size_t>(
+            first + batch * batch_stride +
+            (row_major ? row * leading_dimension + column : column * leading_dimension + row));
+    }
+};
+
+}  // namespace tessera::test

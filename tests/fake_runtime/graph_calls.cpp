@@ -1,0 +1,161 @@
+/// The fake runtime's stream capture and graphs.
+
+#include "runtime_state.hpp"
+
+using namespace tessera::fake;
+
+namespace {
+
+/// An executable or a graph that is there, or null and a misuse.
+GraphRecord* find_graph(std::map<std::uint64_t, GraphRecord>& graphs, std::uint64_t id, const char* call)
+{
+    const auto found = graphs.find(id);
+    if (found == graphs.end() || !found->second.alive) {
+        runtime().misuse(std::string(call) + " of a graph that " +
+                         (found == graphs.end() ? "never was" : "was destroyed"));
+        return nullptr;
+    }
+    return &found->second;
+}
+
+cudaError_t destroy(std::map<std::uint64_t, GraphRecord>& graphs, std::uint64_t id, const char* call)
+{
+    GraphRecord* graph = find_graph(graphs, id, call);
+    if (graph == nullptr) {
+        return cudaErrorInvalidValue;
+    }
+    graph->alive = false;
+    return cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode)
+{
+    return call("cudaStreamBeginCapture", [&] {
+        StreamRecord* record = find_stream(stream, "cudaStreamBeginCapture");
+        if (record == nullptr) {
+            return cudaErrorInvalidResourceHandle;
+        }
+        if (mode != cudaStreamCaptureModeThreadLocal) {
+            runtime().misuse("cudaStreamBeginCapture in a mode that disturbs other threads");
+        }
+        if (stream == nullptr || stream == cudaStreamLegacy) {
+            return cudaErrorStreamCaptureUnsupported;
+        }
+        if (record->capture != 0) {
+            return cudaErrorIllegalState;
+        }
+        record->capture = next_id();
+        runtime().captures[record->capture] = {.origin = record->id, .thread = std::this_thread::get_id()};
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph)
+{
+    *graph = nullptr;
+    const auto body = [&](bool make_graph) {
+        StreamRecord* record = find_stream(stream, "cudaStreamEndCapture");
+        if (record == nullptr) {
+            return cudaErrorInvalidResourceHandle;
+        }
+        if (record->capture == 0) {
+            return cudaErrorIllegalState;
+        }
+        const std::uint64_t id = record->capture;
+        const CaptureRecord capture = runtime().captures.at(id);
+        runtime().captures.erase(id);
+        for (auto& [other_id, other] : runtime().streams) {
+            other.capture = other.capture == id ? 0 : other.capture;
+        }
+        if (capture.invalid) {
+            return cudaErrorStreamCaptureInvalidated;
+        }
+        if (!capture.unjoined.empty()) {
+            return cudaErrorStreamCaptureUnjoined;
+        }
+        if (make_graph) {
+            const std::uint64_t graph_id = next_id();
+            runtime().graphs[graph_id] = {.nodes = capture.nodes};
+            *graph = handle_of<cudaGraph_t>(graph_id);
+        }
+        return cudaSuccess;
+    };
+    // Whatever goes wrong, the capture is over.
+    const Entry entry("cudaStreamEndCapture");
+    cudaError_t status = entry.forced();
+    if (status == cudaSuccess) {
+        status = body(true);
+    } else {
+        static_cast<void>(body(false));
+    }
+    if (status != cudaSuccess) {
+        this_thread().last_error = status;
+    }
+    return status;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status)
+{
+    return call("cudaStreamIsCapturing", [&] {
+        const StreamRecord* record = find_stream(stream, "cudaStreamIsCapturing");
+        if (record == nullptr) {
+            return cudaErrorInvalidResourceHandle;
+        }
+        *status = record->capture == 0                             ? cudaStreamCaptureStatusNone
+                  : runtime().captures.at(record->capture).invalid ? cudaStreamCaptureStatusInvalidated
+                                                                   : cudaStreamCaptureStatusActive;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long /*flags*/)
+{
+    return call("cudaGraphInstantiate", [&] {
+        const GraphRecord* record = find_graph(runtime().graphs, id_of(graph), "cudaGraphInstantiate");
+        if (record == nullptr) {
+            return cudaErrorInvalidValue;
+        }
+        const std::uint64_t id = next_id();
+        runtime().executables[id] = {.nodes = record->nodes};
+        *executable = handle_of<cudaGraphExec_t>(id);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream)
+{
+    return call("cudaGraphLaunch", [&] {
+        StreamRecord* record = find_stream(stream, "cudaGraphLaunch");
+        if (record == nullptr || find_graph(runtime().executables, id_of(executable), "cudaGraphLaunch") == nullptr) {
+            return cudaErrorInvalidValue;
+        }
+        enqueue(*record);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count)
+{
+    return call("cudaGraphGetNodes", [&] {
+        const GraphRecord* record = find_graph(runtime().graphs, id_of(graph), "cudaGraphGetNodes");
+        if (record == nullptr || nodes != nullptr) {
+            return cudaErrorInvalidValue;
+        }
+        *count = record->nodes;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    return call("cudaGraphDestroy", OnFault::perform,
+                [&] { return destroy(runtime().graphs, id_of(graph), "cudaGraphDestroy"); });
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable)
+{
+    return call("cudaGraphExecDestroy", OnFault::perform,
+                [&] { return destroy(runtime().executables, id_of(executable), "cudaGraphExecDestroy"); });
+}

@@ -1,0 +1,32 @@
+#pragma once
+
+/// The fixture of every test that calls the fake runtime.
+
+#include <doctest/doctest.h>
+
+#include "fake_runtime/fake_runtime.hpp"
+#include "support/errors.hpp"
+#include "tessera/tessera.hpp"
+
+namespace tessera::test {
+
+/// Starts with a fresh runtime. After the test, everything must have been given back and nothing misused; errors that
+/// destructors dropped, or that are pending, must have been asked for by the test itself.
+struct CleanRuntime {
+    CleanRuntime()
+    {
+        fake::reset();
+        static_cast<void>(dropped_errors());
+    }
+    ~CleanRuntime()
+    {
+        CHECK(fake::live() == fake::Live{});
+        CHECK(fake::misuses() == std::vector<std::string>{});
+        CHECK(dropped_errors() == std::vector<std::string>{});
+        CHECK(cudaPeekAtLastError() == cudaSuccess);
+    }
+    CleanRuntime(const CleanRuntime&) = delete;
+    CleanRuntime& operator=(const CleanRuntime&) = delete;
+};
+
+}  // namespace tessera::test

@@ -1,0 +1,500 @@
+/// DeviceBuffer and DeviceSpan: ownership, copies, ranges, devices.
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "clean_runtime.hpp"
+
+using namespace tessera;
+using tessera::test::CleanRuntime;
+
+namespace {
+
+std::string moved_buffer(const std::string& operation)
+{
+    return "tessera: empty_handle in " + operation +
+           "\n  the buffer was moved from, released or never given memory\n  try: use the object that it was moved to";
+}
+
+std::string mismatch(const std::string& operation, const std::string& what)
+{
+    return "tessera: device_mismatch in " + operation + "\n  the stream is of device 1 and " + what +
+           " of device 0\n  try: use a stream and memory of one device, or copy the data to device 1 first";
+}
+
+std::vector<int> ascending(std::size_t size)
+{
+    std::vector<int> elements(size);
+    std::iota(elements.begin(), elements.end(), 1);
+    return elements;
+}
+
+int index_of(const std::string& name, int from = 0)
+{
+    const auto calls = fake::calls();
+    for (std::size_t i = static_cast<std::size_t>(from); i < calls.size(); ++i) {
+        if (calls[i].name == name) {
+            return static_cast<int>(i);
+        }
+    }
+    return -1;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(CleanRuntime, "memory comes from the pool where there is one, and is freed on the home stream")
+{
+    const Stream stream;
+    {
+        const DeviceBuffer<float> buffer(stream, 100);
+        CHECK(buffer.size() == 100);
+        CHECK(buffer.size_bytes() == 400);
+        CHECK_FALSE(buffer.empty());
+        CHECK(buffer.device() == fake::h200);
+        CHECK(buffer.stream() == StreamRef(stream));
+        CHECK(fake::count("cudaMallocAsync") == 1);
+    }
+    CHECK(fake::count("cudaFreeAsync") == 1);
+    CHECK(fake::count("cudaStreamSynchronize") == 0);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "plain memory waits for its stream before it is freed")
+{
+    const Stream stream;
+    DeviceBuffer<float>(stream, 100, Allocation::plain).fill(stream, 0.0F);
+    CHECK(fake::count("cudaMalloc") == 1);
+    CHECK(index_of("cudaStreamSynchronize") < index_of("cudaFree"));
+    CHECK(index_of("cudaStreamSynchronize") >= 0);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a device without pools gets plain memory, made and freed with that device current")
+{
+    const Stream stream{Device(fake::t4)};
+    fake::clear_calls();
+    {
+        const DeviceBuffer<float> buffer(stream, 100);
+        CHECK(buffer.device() == fake::t4);
+    }
+    for (const fake::Call& call : fake::calls()) {
+        CAPTURE(call.name);
+        if (call.name == "cudaMalloc" || call.name == "cudaFree" || call.name == "cudaStreamSynchronize") {
+            CHECK(call.device == fake::t4);
+        }
+    }
+    CHECK(fake::count("cudaMalloc") == 1);
+    CHECK(fake::count("cudaFree") == 1);
+    CHECK(Device::current().ordinal() == fake::h200);
+    CHECK_ERROR(
+        "tessera: unsupported_device in DeviceBuffer\n  T4 has no memory pools\n  try: Allocation::plain or "
+        "Allocation::automatic",
+        DeviceBuffer<float>(stream, 100, Allocation::pool));
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "pool memory of another device is freed with that device current")
+{
+    const Device b200(fake::b200);
+    {
+        const DeviceBuffer<float> on_default_stream(b200.default_stream(), 10);
+        const Stream stream(b200);
+        const DeviceBuffer<float> on_stream(stream, 10);
+    }
+    for (const fake::Call& call : fake::calls()) {
+        if (call.name == "cudaMallocAsync" || call.name == "cudaFreeAsync") {
+            CHECK(call.device == fake::b200);
+        }
+    }
+    CHECK(fake::count("cudaFreeAsync") == 2);
+    CHECK(Device::current().ordinal() == fake::h200);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a buffer outlives its Stream, whose native stream goes only after the memory")
+{
+    {
+        DeviceBuffer<int> buffer;
+        {
+            const Stream stream;
+            buffer = DeviceBuffer<int>::from_host(stream, ascending(4));
+        }
+        CHECK(fake::live().streams == 1);
+        CHECK(buffer.to_vector() == ascending(4));
+    }
+    CHECK(index_of("cudaFreeAsync") < index_of("cudaStreamDestroy"));
+    CHECK(index_of("cudaFreeAsync") >= 0);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a buffer of size 0 allocates nothing and copies nothing")
+{
+    const Stream stream;
+    DeviceBuffer<int> buffer(stream, 0);
+    fake::clear_calls();
+    CHECK(buffer.empty());
+    CHECK(buffer.to_vector().empty());
+    buffer.copy_from({});
+    buffer.fill(stream, 1);
+    PinnedBuffer<int> none(0);
+    buffer.copy_from_async(stream, none);
+    CHECK(fake::count("cudaMemcpyAsync") == 0);
+    CHECK(fake::count("cudaMemsetAsync") == 0);
+    CHECK(fake::launches().empty());
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a moved buffer has one owner, also when it is moved onto itself or another")
+{
+    const Stream stream;
+    DeviceBuffer<int> first = DeviceBuffer<int>::from_host(stream, ascending(8));
+    int* const data = first.data();
+    DeviceBuffer<int> second = std::move(first);
+    CHECK(first.data() == nullptr);
+    CHECK(first.size() == 0);
+    CHECK(first.device() == -1);
+    DeviceBuffer<int>& same = second;
+    second = std::move(same);
+    CHECK(second.data() == data);
+    DeviceBuffer<int> third(stream, 3);
+    third = std::move(second);
+    CHECK(third.data() == data);
+    CHECK(third.to_vector() == ascending(8));
+    CHECK(fake::live().device_allocations == 1);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "an empty buffer refuses what needs memory")
+{
+    const Stream stream;
+    DeviceBuffer<int> buffer(stream, 4);
+    const DeviceBuffer<int> owner = std::move(buffer);
+    std::vector<int> host(4);
+    PinnedBuffer<int> pinned(4);
+    CHECK_ERROR(moved_buffer("DeviceBuffer::stream"), buffer.stream());
+    CHECK_ERROR(moved_buffer("DeviceBuffer::copy_from"), buffer.copy_from(host));
+    CHECK_ERROR(moved_buffer("DeviceBuffer::copy_to"), buffer.copy_to(host));
+    CHECK_ERROR(moved_buffer("DeviceBuffer::used_on"), buffer.used_on(stream));
+    CHECK_ERROR(moved_buffer("DeviceBuffer::stream"), DeviceBuffer<int>().stream());
+    CHECK_ERROR(
+        "tessera: out_of_range in DeviceBuffer::copy_from_async\n  4 elements from element 0 on leave the buffer "
+        "of 0 elements",
+        buffer.copy_from_async(stream, pinned));
+    CHECK(buffer.to_vector().empty());
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "release gives the memory away and adopt takes it back, of either kind")
+{
+    const Stream stream;
+    for (const Allocation kind : {Allocation::pool, Allocation::plain}) {
+        DeviceBuffer<int> buffer(stream, 5, kind);
+        const RawAllocation<int> raw = std::move(buffer).release();
+        CHECK(buffer.data() == nullptr);
+        CHECK(raw.size == 5);
+        CHECK(raw.allocation == kind);
+        CHECK(fake::live().device_allocations == 1);
+        const DeviceBuffer<int> again = DeviceBuffer<int>::adopt(stream, raw);
+        CHECK(again.data() == raw.data);
+        CHECK(again.size() == 5);
+    }
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "only device memory of the stream's device can be adopted, and its kind must be said")
+{
+    const Stream stream;
+    const Stream there{Device(fake::t4)};
+    DeviceBuffer<int> buffer(stream, 5, Allocation::plain);
+    int host = 0;
+    PinnedBuffer<int> pinned(1);
+    CHECK_ERROR(
+        "tessera: invalid_argument in DeviceBuffer::adopt\n  how the memory must be freed is not said\n"
+        "  try: Allocation::pool for memory from cudaMallocAsync, Allocation::plain for memory from cudaMalloc",
+        DeviceBuffer<int>::adopt(stream, {buffer.data(), 5, Allocation::automatic}));
+    const std::string cure = "\n  try: copy the data to a DeviceBuffer first: DeviceBuffer<T>::from_host(stream, data)";
+    CHECK_ERROR(fmt::format("tessera: wrong_memory in DeviceBuffer::adopt\n  {} is ordinary host memory, not device "
+                            "memory{}",
+                            fmt::ptr(&host), cure),
+                DeviceBuffer<int>::adopt(stream, {&host, 1, Allocation::plain}));
+    CHECK_ERROR("tessera: wrong_memory in DeviceBuffer::adopt\n  0x0 is null, not device memory" + cure,
+                DeviceBuffer<int>::adopt(stream, {nullptr, 1, Allocation::plain}));
+    CHECK_ERROR(fmt::format("tessera: wrong_memory in DeviceBuffer::adopt\n  {} is page-locked host memory, not device "
+                            "memory\n  try: PinnedBuffer<T>::adopt",
+                            fmt::ptr(pinned.data())),
+                DeviceBuffer<int>::adopt(stream, {pinned.data(), 1, Allocation::plain}));
+    CHECK_ERROR(mismatch("DeviceBuffer::adopt", "the memory"),
+                DeviceBuffer<int>::adopt(there, {buffer.data(), 5, Allocation::plain}));
+    CHECK_ERROR(
+        "tessera: size_overflow in DeviceBuffer::adopt\n  18446744073709551615 elements of 4 bytes are more bytes "
+        "than 63 bits can count",
+        DeviceBuffer<int>::adopt(stream, {buffer.data(), SIZE_MAX, Allocation::plain}));
+    fake::fail_call("cudaPointerGetAttributes", 1, cudaErrorUnknown);
+    CHECK_ERROR(
+        "tessera: cuda_failure in DeviceBuffer::adopt\n  cudaPointerGetAttributes returned cudaErrorUnknown "
+        "(999): unknown error",
+        DeviceBuffer<int>::adopt(stream, {buffer.data(), 5, Allocation::plain}));
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a size that no memory can have is refused before CUDA is asked")
+{
+    const Stream stream;
+    fake::clear_calls();
+    CHECK_ERROR(
+        "tessera: size_overflow in DeviceBuffer\n  2305843009213693952 elements of 4 bytes are more bytes than 63 "
+        "bits can count",
+        DeviceBuffer<float>(stream, std::size_t{1} << 61U));
+    CHECK(fake::calls().empty());
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "running out of memory says how much was asked for and how much is free")
+{
+    const Stream stream;
+    const DeviceBuffer<std::byte> half(stream, std::size_t{1} << 29U);
+    const std::string tail =
+        " returned cudaErrorMemoryAllocation (2): out of memory\n  while allocating 2147483648 bytes on device 0\n"
+        "  try: the device has 536870912 of 1073741824 bytes free: free memory or use a smaller problem";
+    CHECK_ERROR("tessera: out_of_memory in DeviceBuffer\n  cudaMallocAsync" + tail,
+                DeviceBuffer<float>(stream, std::size_t{1} << 29U));
+    CHECK_ERROR("tessera: out_of_memory in DeviceBuffer\n  cudaMalloc" + tail,
+                DeviceBuffer<float>(stream, std::size_t{1} << 29U, Allocation::plain));
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "blocking copies move elements to and from any offset")
+{
+    const Stream stream;
+    DeviceBuffer<int> buffer = DeviceBuffer<int>::from_host(stream, ascending(6));
+    const std::vector<int> replacement{70, 80};
+    buffer.copy_from(replacement, 3);
+    CHECK(buffer.to_vector() == std::vector<int>{1, 2, 3, 70, 80, 6});
+    std::vector<int> part(2);
+    buffer.copy_to(part, 2);
+    CHECK(part == std::vector<int>{3, 70});
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "asynchronous copies take pinned and device memory, also of another device")
+{
+    const Stream stream;
+    const Stream there{Device(fake::t4)};
+    PinnedBuffer<int> pinned(4);
+    const std::vector<int> elements = ascending(4);
+    std::copy(elements.begin(), elements.end(), pinned.begin());
+    DeviceBuffer<int> first(stream, 4);
+    first.copy_from_async(stream, pinned);
+    DeviceBuffer<int> second(stream, 6);
+    second.copy_from_async(stream, first.span(), 1);
+    stream.synchronize();
+    CHECK(second.subspan(1, 4).size() == 4);
+    DeviceBuffer<int> remote(there, 4);
+    remote.copy_from_async(there, first.span());
+    PinnedBuffer<int> result(4);
+    remote.copy_to_async(there, result);
+    result.synchronize();
+    CHECK(std::vector<int>(result.begin(), result.end()) == elements);
+    first.used_on(there);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a copy that leaves a buffer is refused and enqueues nothing")
+{
+    const Stream stream;
+    DeviceBuffer<int> buffer(stream, 10);
+    PinnedBuffer<int> pinned(4);
+    std::vector<int> host(4);
+    fake::clear_calls();
+    const auto leaves = [](const std::string& operation, const std::string& text) {
+        return "tessera: out_of_range in DeviceBuffer::" + operation + "\n  " + text +
+               " leave the buffer of 10 elements";
+    };
+    CHECK_ERROR(leaves("copy_from_async", "4 elements from element 7 on"), buffer.copy_from_async(stream, pinned, 7));
+    CHECK_ERROR(leaves("copy_from_async", "4 elements from element 18446744073709551615 on"),
+                buffer.copy_from_async(stream, pinned, SIZE_MAX));
+    CHECK_ERROR(leaves("copy_to_async", "4 elements from element 7 on"), buffer.copy_to_async(stream, pinned, 7));
+    CHECK_ERROR(leaves("copy_from_async", "10 elements from element 1 on"),
+                buffer.copy_from_async(stream, buffer.span(), 1));
+    CHECK_ERROR(leaves("copy_from", "4 elements from element 11 on"), buffer.copy_from(host, 11));
+    CHECK_ERROR(leaves("copy_to", "4 elements from element 7 on"), buffer.copy_to(host, 7));
+    CHECK(fake::count("cudaMemcpyAsync") == 0);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a stream of another device is refused and nothing is enqueued")
+{
+    const Stream stream;
+    const Stream there{Device(fake::t4)};
+    DeviceBuffer<int> buffer(stream, 4);
+    PinnedBuffer<int> pinned(4);
+    fake::clear_calls();
+    CHECK_ERROR(mismatch("DeviceBuffer::copy_from_async", "the buffer"), buffer.copy_from_async(there, pinned));
+    CHECK_ERROR(mismatch("DeviceBuffer::copy_from_async", "the buffer"), buffer.copy_from_async(there, buffer.span()));
+    CHECK_ERROR(mismatch("DeviceBuffer::copy_to_async", "the buffer"), buffer.copy_to_async(there, pinned));
+    CHECK_ERROR(mismatch("DeviceBuffer::fill", "the buffer"), buffer.fill(there, 1));
+    CHECK(fake::calls().empty());
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "blocking copies and plain allocations are refused during a capture, which goes on")
+{
+    const Stream stream;
+    DeviceBuffer<int> buffer(stream, 4);
+    std::vector<int> host(4);
+    const std::string middle = "\n  the stream is being captured into a graph, and ";
+    const std::string end = " cannot be captured\n  try: do it before the capture begins";
+    const Graph graph = Graph::capture(stream, [&](StreamRef captured) {
+        CHECK_ERROR("tessera: capture_violation in DeviceBuffer::copy_from" + middle + "a blocking copy" + end,
+                    buffer.copy_from(host));
+        CHECK_ERROR("tessera: capture_violation in DeviceBuffer::copy_to" + middle + "a blocking copy" + end,
+                    buffer.copy_to(host));
+        CHECK_ERROR("tessera: capture_violation in DeviceBuffer::copy_to" + middle + "a blocking copy" + end,
+                    buffer.to_vector());
+        CHECK_ERROR("tessera: capture_violation in DeviceBuffer" + middle + "cudaMalloc" + end,
+                    DeviceBuffer<int>(captured, 4, Allocation::plain));
+        buffer.fill(captured, 7);
+    });
+    CHECK(graph.node_count() == 1);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime,
+                  "a buffer that dies during a capture is freed after it, and one made in it inside of it")
+{
+    const Stream stream;
+    auto* outside = new DeviceBuffer<int>(stream, 4);
+    const Graph graph = Graph::capture(stream, [&](StreamRef captured) {
+        delete outside;
+        CHECK(fake::count("cudaFreeAsync") == 0);
+        {
+            const DeviceBuffer<int> inside(captured, 4);
+        }
+        CHECK(fake::count("cudaFreeAsync") == 1);
+    });
+    CHECK(fake::count("cudaFreeAsync") == 2);
+    CHECK(graph.node_count() == 2);  // the allocation and the free of `inside`
+    CHECK(fake::live().device_allocations == 0);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "fill sets every element, with the widest word that address and value allow")
+{
+    struct Triple {
+        std::uint8_t bytes[3];
+        bool operator==(const Triple&) const = default;
+    };
+    const Stream stream;
+    DeviceBuffer<std::int32_t> equal_bytes(stream, 5);
+    equal_bytes.fill(stream, 0x05050505);
+    CHECK(equal_bytes.to_vector() == std::vector<std::int32_t>(5, 0x05050505));  // a memset: the fake runs it
+    CHECK(fake::launches().empty());
+    DeviceBuffer<float> words(stream, 1'000'000);
+    words.fill(stream, 2.5F);
+    DeviceBuffer<f16> halves(stream, 3);
+    halves.fill(stream, f16(2.5F));
+    DeviceBuffer<Triple> bytes(stream, 3);
+    bytes.fill(stream, {{1, 2, 3}});
+    const auto launches = fake::launches();
+    REQUIRE(launches.size() == 3);
+    CHECK(launches[0].function != launches[1].function);
+    CHECK(launches[1].function != launches[2].function);
+    CHECK(launches[0].grid.x == (1'000'000 + 255) / 256);
+    CHECK(launches[0].block.x == 256);
+    fake::fail_call("cudaLaunchKernelExC", 1, cudaErrorUnknown);
+    CHECK_ERROR(
+        "tessera: cuda_failure in DeviceBuffer::fill\n  fill kernel returned cudaErrorUnknown (999): unknown "
+        "error",
+        words.fill(stream, 2.5F));
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "used_on orders the free behind another stream's work without blocking")
+{
+    const Stream home;
+    const Stream other;
+    {
+        DeviceBuffer<int> buffer(home, 4);
+        other.wait(home);
+        buffer.fill(other, 0);
+        buffer.used_on(other);
+        buffer.used_on(home);  // nothing to order
+    }
+    CHECK(fake::count("cudaStreamWaitEvent") == 2);
+    CHECK(fake::count("cudaStreamSynchronize") == 0);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime,
+                  "the fake sees a buffer that dies while another stream uses it: the check above can fail")
+{
+    {
+        const Stream home;
+        const Stream other;
+        DeviceBuffer<int> buffer(home, 4);
+        other.wait(home);
+        buffer.fill(other, 0);
+    }
+    CHECK(fake::misuses() == std::vector<std::string>{"cudaFreeAsync of memory that a stream may still use"});
+    fake::reset();
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a free that fails goes to dropped_errors and nowhere else")
+{
+    const Stream stream;
+    const std::string unknown = " returned cudaErrorUnknown (999): unknown error";
+    for (const std::string call : {"cudaFreeAsync", "cudaGetDevice"}) {
+        DeviceBuffer<int> buffer(stream, 4);
+        fake::fail_call(call, 1, cudaErrorUnknown);
+        buffer = DeviceBuffer<int>();
+        CHECK(dropped_errors() == std::vector<std::string>{call + unknown});
+        CHECK(cudaPeekAtLastError() == cudaSuccess);
+    }
+    const Stream there{Device(fake::t4)};
+    for (const std::string call : {"cudaFree", "cudaStreamSynchronize", "cudaSetDevice"}) {
+        DeviceBuffer<int> buffer(there, 4);
+        fake::fail_call(call, 1, cudaErrorUnknown);
+        buffer = DeviceBuffer<int>();
+        CHECK(dropped_errors() == std::vector<std::string>{call + unknown});
+    }
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "copies that CUDA refuses name the call")
+{
+    const Stream stream;
+    DeviceBuffer<int> buffer(stream, 4);
+    PinnedBuffer<int> pinned(4);
+    fake::fail_call("cudaMemcpyAsync", 1, cudaErrorUnknown);
+    CHECK_ERROR(
+        "tessera: cuda_failure in DeviceBuffer::copy_from_async\n  cudaMemcpyAsync returned cudaErrorUnknown "
+        "(999): unknown error",
+        buffer.copy_from_async(stream, pinned));
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "spans are narrowed inside of their range only")
+{
+    const Stream stream;
+    DeviceBuffer<float> buffer(stream, 10);
+    const DeviceSpan<float> part = buffer.subspan(2, 8);
+    CHECK(part.data() == buffer.data() + 2);
+    CHECK(part.device() == fake::h200);
+    CHECK(part.subspan(8, 0).empty());
+    const DeviceSpan<const float> readable = part;
+    CHECK(readable.size_bytes() == 32);
+    CHECK_ERROR(
+        "tessera: out_of_range in DeviceSpan::subspan\n  2 elements from element 9 on leave memory of 10 elements",
+        buffer.subspan(9, 2));
+    CHECK_ERROR(
+        "tessera: out_of_range in DeviceSpan::subspan\n  0 elements from element 11 on leave memory of 10 "
+        "elements",
+        std::as_const(buffer).subspan(11, 0));
+    CHECK_ERROR(
+        "tessera: out_of_range in DeviceSpan::subspan\n  18446744073709551615 elements from element 1 on leave "
+        "memory of 8 elements",
+        part.subspan(1, SIZE_MAX));
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a raw pointer becomes a span only if CUDA knows it as memory that kernels reach")
+{
+    const Stream stream{Device(fake::t4)};
+    DeviceBuffer<float> buffer(stream, 10);
+    PinnedBuffer<float> pinned(10);
+    CHECK(DeviceSpan<float>::from_raw_device_pointer(buffer.data() + 1, 9).device() == fake::t4);
+    CHECK(DeviceSpan<float>::from_raw_device_pointer(pinned.data(), 10).device() == fake::h200);
+    CHECK(DeviceSpan<float>::from_raw_device_pointer(nullptr, 0).device() == -1);
+    float host = 0;
+    CHECK_ERROR(
+        fmt::format("tessera: wrong_memory in DeviceSpan::from_raw_device_pointer\n  {} is ordinary host memory, "
+                    "not device memory\n  try: copy the data to a DeviceBuffer first: "
+                    "DeviceBuffer<T>::from_host(stream, data)",
+                    fmt::ptr(&host)),
+        DeviceSpan<float>::from_raw_device_pointer(&host, 1));
+    auto* const inside = reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(buffer.data()) + 2);
+    CHECK_ERROR(
+        fmt::format("tessera: misaligned in DeviceSpan::from_raw_device_pointer\n  {} is not a multiple of 4 "
+                    "bytes, as the address of such an element is\n  try: the address of an element, not of a byte "
+                    "inside of one",
+                    fmt::ptr(inside)),
+        DeviceSpan<float>::from_raw_device_pointer(inside, 1));
+}

@@ -1,0 +1,312 @@
+/// Gemm and GemmPlan: every way in which operands do not fit, with the text that a user sees.
+
+#include <fmt/format.h>
+
+#include "clean_runtime.hpp"
+#include "variant_chooser.hpp"
+
+using namespace tessera;
+using tessera::test::CleanRuntime;
+
+namespace {
+
+struct GemmRuntime : CleanRuntime {
+    Stream stream;
+    DeviceBuffer<float> a{stream, 10'000};
+    DeviceBuffer<float> b{stream, 10'000};
+    DeviceBuffer<float> c{stream, 10'000};
+    DeviceBuffer<float> d{stream, 10'000};
+
+    /// What Gemm::launch says to D (4x6) = A (4x5) * B (5x6) with this epilogue.
+    void launch_with(const Epilogue& epilogue, std::source_location caller = std::source_location::current())
+    {
+        Gemm::launch(stream, a.matrix(4, 5), b.matrix(5, 6), d.matrix(4, 6), epilogue, Variant::automatic, caller);
+    }
+};
+
+std::string mismatch(const std::string& text) { return "tessera: shape_mismatch in Gemm::launch\n  " + text; }
+
+std::string aliases(const void* d, const std::string& name, const std::string& cure)
+{
+    return fmt::format(
+        "tessera: aliasing in Gemm::launch\n  D at {} overlaps {}, which the kernel still reads while it "
+        "writes D\n  try: {}",
+        fmt::ptr(d), name, cure);
+}
+
+const std::string own_memory = "give D memory of its own";
+
+}  // namespace
+
+TEST_CASE_FIXTURE(GemmRuntime, "operands whose extents do not fit are shown as the user wrote them")
+{
+    const auto launch = [&](auto view_a, auto view_b, auto view_d,
+                            std::source_location caller = std::source_location::current()) {
+        Gemm::launch(stream, view_a, view_b, view_d, {}, Variant::automatic, caller);
+    };
+    CHECK_ERROR(mismatch("A is 4x5 and B is 6x5: A*B needs A's columns (5) equal to B's rows (6)\n  try: B looks "
+                         "transposed: pass b.transposed()"),
+                launch(a.matrix(4, 5), b.matrix(6, 5), d.matrix(4, 6)));
+    CHECK_ERROR(mismatch("A is 5x4 and B is 5x6: A*B needs A's columns (4) equal to B's rows (5)\n  try: A looks "
+                         "transposed: pass a.transposed()"),
+                launch(a.matrix(5, 4), b.matrix(5, 6), d.matrix(4, 6)));
+    CHECK_ERROR(mismatch("A is 4x5 and B is 7x6: A*B needs A's columns (5) equal to B's rows (7)"),
+                launch(a.matrix(4, 5), b.matrix(7, 6), d.matrix(4, 6)));
+    CHECK_ERROR(mismatch("A is 4x5 and B is 5x6, so A*B is 4x6, but D is 6x4\n  try: D looks transposed: pass "
+                         "d.transposed()"),
+                launch(a.matrix(4, 5), b.matrix(5, 6), d.matrix(6, 4)));
+    CHECK_ERROR(mismatch("A is 4x5 and B is 5x6, so A*B is 4x6, but D is 4x7"),
+                launch(a.matrix(4, 5), b.matrix(5, 6), d.matrix(4, 7)));
+    CHECK_ERROR(
+        mismatch("A has 2, B has 3 and D has 2 matrices\n  try: batches of equal counts; a batch stride of 0 uses "
+                 "one input matrix for all"),
+        launch(a.span().matrices(2, 20, 4, 5, 5), b.span().matrices(3, 30, 5, 6, 6),
+               d.span().matrices(2, 24, 4, 6, 6)));
+    CHECK_ERROR(
+        mismatch("A has 2, B has 2 and D has 1 matrices\n  try: batches of equal counts; a batch stride of 0 uses "
+                 "one input matrix for all"),
+        launch(a.span().matrices(2, 20, 4, 5, 5), b.span().matrices(2, 30, 5, 6, 6),
+               d.span().matrices(1, 24, 4, 6, 6)));
+    CHECK(fake::launches().empty());
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "C and bias that do not fit are refused")
+{
+    CHECK_ERROR(
+        "tessera: invalid_argument in Gemm::launch\n  beta is 0.5 and there is no C to multiply it with\n  try: "
+        "set .c, or leave beta at 0",
+        launch_with({.beta = 0.5F}));
+    CHECK_ERROR(
+        mismatch("C is 6x4 (1 matrices) and D is 4x6 (1 matrices): they must be equal\n  try: C looks transposed: "
+                 "pass c.transposed()"),
+        launch_with({.beta = 1.0F, .c = c.matrix(6, 4)}));
+    CHECK_ERROR(mismatch("C is 4x5 (1 matrices) and D is 4x6 (1 matrices): they must be equal"),
+                launch_with({.c = c.matrix(4, 5)}));
+    DeviceBuffer<f16> half(stream, 100);
+    CHECK_ERROR("tessera: invalid_argument in Gemm::launch\n  C has elements of f16 and D of f32: they must be equal",
+                launch_with({.beta = 1.0F, .c = half.matrix(4, 6)}));
+    CHECK_ERROR(mismatch("the bias has 6 elements and D is 4x6: a bias per row needs 4"),
+                launch_with({.bias = Bias::per_row(c.subspan(0, 6))}));
+    CHECK_ERROR(mismatch("the bias has 4 elements and D is 4x6: a bias per column needs 6"),
+                launch_with({.bias = Bias::per_column(c.subspan(0, 4))}));
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "every operand must be of the stream's device")
+{
+    const Stream there{Device(fake::t4)};
+    DeviceBuffer<float> far(there, 100);
+    const auto elsewhere = [](const std::string& name) {
+        return "tessera: device_mismatch in Gemm::launch\n  the stream is of device 0 and " + name +
+               " of device 1\n  try: use a stream and memory of one device, or copy the data to device 0 first";
+    };
+    const auto launch = [&](auto view_a, auto view_b, auto view_d,
+                            std::source_location caller = std::source_location::current()) {
+        Gemm::launch(stream, view_a, view_b, view_d, {}, Variant::automatic, caller);
+    };
+    CHECK_ERROR(elsewhere("A"), launch(far.matrix(4, 5), b.matrix(5, 6), d.matrix(4, 6)));
+    CHECK_ERROR(elsewhere("B"), launch(a.matrix(4, 5), far.matrix(5, 6), d.matrix(4, 6)));
+    CHECK_ERROR(elsewhere("D"), launch(a.matrix(4, 5), b.matrix(5, 6), far.matrix(4, 6)));
+    CHECK_ERROR(elsewhere("C"), launch_with({.beta = 1.0F, .c = far.matrix(4, 6)}));
+    CHECK_ERROR(elsewhere("the bias"), launch_with({.bias = Bias::per_row(far.subspan(0, 4))}));
+    CHECK(fake::launches().empty());
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "an output that overlaps an input is refused")
+{
+    const auto launch = [&](auto view_a, auto view_b, auto view_d, const Epilogue& epilogue = {},
+                            std::source_location caller = std::source_location::current()) {
+        Gemm::launch(stream, view_a, view_b, view_d, epilogue, Variant::automatic, caller);
+    };
+    const auto d_view = d.matrix(4, 6);
+    CHECK_ERROR(aliases(d.data(), "A", own_memory), launch(d.matrix(4, 5), b.matrix(5, 6), d_view));
+    CHECK_ERROR(aliases(d.data(), "B", own_memory), launch(a.matrix(4, 5), d.matrix(5, 6), d_view));
+    // By one element, at either end.
+    CHECK_ERROR(aliases(d.data(), "A", own_memory),
+                launch(d.span().subspan(23, 20).matrix(4, 5), b.matrix(5, 6), d_view));
+    CHECK_ERROR(aliases(d.data() + 19, "A", own_memory),
+                launch(d.matrix(4, 5), b.matrix(5, 6), d.span().subspan(19, 24).matrix(4, 6)));
+    CHECK_ERROR(
+        aliases(d.data(), "C", "pass the same view as C and as D, or give D memory of its own"),
+        launch(a.matrix(4, 5), b.matrix(5, 6), d_view, {.beta = 1.0F, .c = d.span().subspan(6, 24).matrix(4, 6)}));
+    CHECK_ERROR(aliases(d.data(), "C", "pass the same view as C and as D, or give D memory of its own"),
+                launch(a.matrix(4, 5), b.matrix(5, 6), d_view, {.beta = 1.0F, .c = d.matrix(4, 6, ColumnMajor{})}));
+    CHECK_ERROR(aliases(d.data(), "the bias", own_memory),
+                launch(a.matrix(4, 5), b.matrix(5, 6), d_view, {.bias = Bias::per_row(d.subspan(20, 4))}));
+    // Blocks of one parent that share a column, and batches whose members interleave.
+    const auto parent = d.matrix(10, 20);
+    CHECK_ERROR(aliases(parent.block(0, 4, 4, 6).data(), "A", own_memory),
+                launch(parent.block(0, 9, 4, 5), b.matrix(5, 6), parent.block(0, 4, 4, 6)));
+    CHECK_ERROR(aliases(parent.block(0, 4, 4, 6).data(), "A", own_memory),
+                launch(parent.block(0, 0, 4, 5), b.matrix(5, 6), parent.block(0, 4, 4, 6)));
+    CHECK_ERROR(aliases(d.data() + 10, "A", own_memory),
+                launch(d.span().matrices(3, 24, 4, 5, 5), b.span().matrices(3, 30, 5, 6, 6),
+                       d.span().subspan(10, 9000).matrices(3, 24, 4, 6, 6)));
+    CHECK(fake::launches().empty());
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "an output beside its inputs, or equal to C, is no alias")
+{
+    const auto parent = d.matrix(10, 20);
+    Gemm::launch(stream, parent.block(0, 0, 4, 5), b.matrix(5, 6), parent.block(0, 5, 4, 6));
+    Gemm::launch(stream, parent.block(0, 6, 4, 5), b.matrix(5, 6), parent.block(0, 0, 4, 6));
+    Gemm::launch(stream, a.matrix(4, 5), parent.block(5, 0, 5, 6), parent.block(0, 0, 4, 6));
+    Gemm::launch(stream, d.span().subspan(24, 20).matrix(4, 5), b.matrix(5, 6), d.matrix(4, 6));
+    launch_with({.beta = 1.0F, .c = d.matrix(4, 6)});
+    launch_with({.c = d.span().subspan(6, 24).matrix(4, 6)});  // beta is 0: C is not read
+    launch_with({.bias = Bias::per_row(d.subspan(24, 4))});
+    const auto batch = d.span().matrices(3, 24, 4, 6, 6);
+    Gemm::launch(stream, a.span().matrices(3, 20, 4, 5, 5), b.span().matrices(3, 30, 5, 6, 6), batch,
+                 {.beta = 1.0F, .c = batch});
+    Gemm::launch(stream, a.matrix(4, 5), a.matrix(5, 6), d.matrix(4, 6));  // inputs may overlap each other
+    CHECK(fake::launches().size() == 9);
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "a variant that cannot compute a problem refuses with the number that breaks the rule")
+{
+    const auto launch = [&](auto view_a, auto view_b, auto view_d, Variant variant,
+                            std::source_location caller = std::source_location::current()) {
+        Gemm::launch(stream, view_a, view_b, view_d, {}, variant, caller);
+    };
+    const auto refused = [](const std::string& problem, const std::string& reason) {
+        return "tessera: variant_refused in Gemm::launch\n  simt_vectorized cannot run " + problem + ": " + reason +
+               "\n  try: Variant::automatic, which takes a variant that can";
+    };
+    const std::string problem = "4x6x5 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major";
+    CHECK_ERROR(refused(problem, "A's leading dimension is 20 bytes, not a multiple of 16"),
+                launch(a.matrix(4, 5), b.matrix(5, 6, 8), d.matrix(4, 6), Variant::simt_vectorized));
+    CHECK_ERROR(refused(problem, "B's leading dimension is 28 bytes, not a multiple of 16"),
+                launch(a.matrix(4, 5, 8), b.matrix(5, 6, 7), d.matrix(4, 6), Variant::simt_vectorized));
+    CHECK_ERROR(
+        refused(problem, "A's address is a multiple of 4 bytes, the kernel needs a multiple of 16"),
+        launch(a.span().subspan(1, 100).matrix(4, 5, 8), b.matrix(5, 6, 8), d.matrix(4, 6), Variant::simt_vectorized));
+    CHECK_ERROR(refused(problem + ", 2 batches", "B's batch stride is 168 bytes, not a multiple of 16"),
+                launch(a.span().matrices(2, 40, 4, 5, 8), b.span().matrices(2, 42, 5, 6, 8),
+                       d.span().matrices(2, 24, 4, 6, 6), Variant::simt_vectorized));
+    // One row has no next one, so its distance does not matter.
+    launch(a.matrix(1, 5), b.matrix(5, 6, 8), d.matrix(1, 6), Variant::simt_vectorized);
+    launch(a.matrix(4, 5), b.matrix(5, 6, 7), d.matrix(4, 6), Variant::automatic);
+    CHECK(fake::launches().size() == 2);
+}
+
+TEST_CASE("a plan is refused for a problem that cannot be")
+{
+    const auto prepare = [](GemmProblem problem, std::source_location caller = std::source_location::current()) {
+        fake::reset();
+        return GemmPlan::prepare(Device(fake::h200, caller), problem, Variant::automatic, caller);
+    };
+    const std::string head = "tessera: invalid_argument in GemmPlan::prepare\n  ";
+    const GemmProblem good{.m = 4, .n = 6, .k = 5};
+    CHECK(prepare(good).workspace_bytes() == 0);
+    for (const auto extent : {&GemmProblem::m, &GemmProblem::n, &GemmProblem::k, &GemmProblem::batches}) {
+        GemmProblem bad = good;
+        bad.*extent = -1;
+        CHECK_ERROR(
+            head + fmt::format("a product cannot have extents {}x{}x{} and {} batches\n  try: extents of 0 or more",
+                               bad.m, bad.n, bad.k, bad.batches),
+            prepare(bad));
+    }
+    GemmProblem bad = good;
+    bad.a.leading_dimension = 4;
+    CHECK_ERROR(
+        head +
+            "A is 4x5 row-major and has leading dimension 4\n  try: a leading dimension of at least 5, or 0 for "
+            "no gaps",
+        prepare(bad));
+    bad = good;
+    bad.b.row_major = false;
+    bad.b.leading_dimension = -2;
+    CHECK_ERROR(
+        head +
+            "B is 5x6 column-major and has leading dimension -2\n  try: a leading dimension of at least 5, or 0 "
+            "for no gaps",
+        prepare(bad));
+    bad = good;
+    bad.d.batch_stride = -1;
+    CHECK_ERROR(head + "D has a batch stride of -1\n  try: a stride of 0 or more", prepare(bad));
+    bad = good;
+    bad.a.address_alignment = 12;
+    CHECK_ERROR(head + "A has an address alignment of 12 bytes\n  try: a power of two", prepare(bad));
+    bad.a.address_alignment = 0;
+    CHECK_ERROR(head + "A has an address alignment of 0 bytes\n  try: a power of two", prepare(bad));
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "a plan runs its own problem with its own variant, on better memory, too")
+{
+    GemmProblem problem{.m = 4, .n = 6, .k = 5};
+    problem.a.address_alignment = 4;
+    const GemmPlan plan = GemmPlan::prepare(Device(fake::h200), problem, Variant::simt_tiled);
+    CHECK(plan.variant() == Variant::simt_tiled);
+    CHECK(plan.problem().a.leading_dimension == 5);
+    CHECK(plan.required_alignment() == 4);
+    plan.launch(stream, a.matrix(4, 5), b.matrix(5, 6), d.matrix(4, 6));
+    plan.launch(stream, a.span().subspan(1, 20).matrix(4, 5), b.matrix(5, 6), d.matrix(4, 6));
+    GemmProblem batched = problem;
+    batched.batches = 2;
+    batched.a.batch_stride = 20;
+    batched.b.batch_stride = 30;
+    batched.d.batch_stride = 24;
+    GemmPlan::prepare(Device(fake::h200), batched)
+        .launch(stream, a.span().matrices(2, 20, 4, 5, 5), b.span().matrices(2, 30, 5, 6, 6),
+                d.span().matrices(2, 24, 4, 6, 6));
+    CHECK(fake::launches().size() == 3);
+    const kernels::SimtKernel tiled =
+        detail::kernel_of(Variant::simt_tiled, plan.problem(), Device(fake::h200).properties());
+    CHECK(fake::launches()[0].function == tiled.function);
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "a plan refuses operands that it was not prepared for")
+{
+    const GemmPlan plan = GemmPlan::prepare(Device(fake::h200), {.m = 4, .n = 6, .k = 5});
+    const auto layout = [](const char* name, int leading_dimension, int batch_stride = 0, int alignment = 256) {
+        return fmt::format("{}: leading dimension {}, batch stride {}, address a multiple of {} bytes", name,
+                           leading_dimension, batch_stride, alignment);
+    };
+    const auto expected = [&](const std::string& given) {
+        return fmt::format(
+            "tessera: shape_mismatch in GemmPlan::launch\n  the plan is for 4x6x5 (MxNxK) f32 -> f32, A "
+            "row-major, B row-major, D row-major ({}; {}; {})\n  and the operands are {}\n  try: prepare a "
+            "plan for these operands, or call Gemm::launch",
+            layout("A", 5), layout("B", 6), layout("D", 6), given);
+    };
+    const auto text = [&](const std::string& problem, const std::string& la, const std::string& lb,
+                          const std::string& ld) {
+        return expected(fmt::format("{} ({}; {}; {})", problem, la, lb, ld));
+    };
+    const std::string plain = "4x6x5 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major";
+    const auto view_a = a.matrix(4, 5);
+    const auto view_b = b.matrix(5, 6);
+    const auto view_d = d.matrix(4, 6);
+    CHECK_ERROR(text("3x6x5 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major", layout("A", 5), layout("B", 6),
+                     layout("D", 6)),
+                plan.launch(stream, a.matrix(3, 5), view_b, d.matrix(3, 6)));
+    CHECK_ERROR(text(plain, layout("A", 8), layout("B", 6), layout("D", 6)),
+                plan.launch(stream, a.matrix(4, 5, 8), view_b, view_d));
+    CHECK_ERROR(text(plain, layout("A", 5, 0, 4), layout("B", 6), layout("D", 6)),
+                plan.launch(stream, a.span().subspan(1, 20).matrix(4, 5), view_b, view_d));
+    CHECK_ERROR(text("4x6x5 (MxNxK) f32 -> f32, A row-major, B column-major, D row-major", layout("A", 5),
+                     layout("B", 5), layout("D", 6)),
+                plan.launch(stream, view_a, b.matrix(5, 6, ColumnMajor{}), view_d));
+    CHECK_ERROR(text(plain + ", relu", layout("A", 5), layout("B", 6), layout("D", 6)),
+                plan.launch(stream, view_a, view_b, view_d, {.activation = Activation::relu}));
+    CHECK_ERROR(text(plain + ", with C", layout("A", 5), layout("B", 6), layout("D", 6)),
+                plan.launch(stream, view_a, view_b, view_d, {.beta = 1.0F, .c = c.matrix(4, 6)}));
+    CHECK_ERROR(text(plain + ", bias per column", layout("A", 5), layout("B", 6), layout("D", 6)),
+                plan.launch(stream, view_a, view_b, view_d, {.bias = Bias::per_column(c.subspan(0, 6))}));
+    CHECK_ERROR(text(plain + ", 2 batches", layout("A", 5, 20), layout("B", 6, 30), layout("D", 6, 24)),
+                plan.launch(stream, a.span().matrices(2, 20, 4, 5, 5), b.span().matrices(2, 30, 5, 6, 6),
+                            d.span().matrices(2, 24, 4, 6, 6)));
+    DeviceBuffer<f16> half(stream, 100);
+    CHECK_ERROR(text("4x6x5 (MxNxK) f16 -> f32, A row-major, B row-major, D row-major", layout("A", 5), layout("B", 6),
+                     layout("D", 6)),
+                plan.launch(stream, half.matrix(4, 5), half.matrix(5, 6), view_d));
+    CHECK_ERROR(
+        "tessera: shape_mismatch in GemmPlan::launch\n  A is 4x5 and B is 6x5: A*B needs A's columns (5) equal to "
+        "B's rows (6)\n  try: B looks transposed: pass b.transposed()",
+        plan.launch(stream, view_a, b.matrix(6, 5), view_d));
+    const Stream there{Device(fake::b200)};
+    CHECK_ERROR(
+        "tessera: device_mismatch in GemmPlan::launch\n  the plan is of device 0 and the stream of device 2\n  "
+        "try: use a stream and memory of one device, or copy the data to device 0 first",
+        plan.launch(there, view_a, view_b, view_d));
+    CHECK(fake::launches().empty());
+}

@@ -1,0 +1,251 @@
+/// Choosing a variant: eligibility on both sides of every limit, preference, and the texts of explain().
+
+#include "variant_chooser.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "clean_runtime.hpp"
+
+using namespace tessera;
+
+namespace {
+
+DeviceProperties device_of(int major, int minor) { return DeviceProperties::of_compute_capability(major, minor); }
+
+GemmProblem problem_of(std::int64_t m, std::int64_t n, std::int64_t k)
+{
+    GemmProblem problem;
+    problem.m = m;
+    problem.n = n;
+    problem.k = k;
+    return problem;
+}
+
+/// The line of explain() that says what runs.
+std::string runs(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
+{
+    const kernels::SimtKernel kernel = detail::kernel_of(variant, detail::resolved(problem), device);
+    return fmt::format("  runs: {} with a {}x{} tile per CTA of {} threads\n", to_string(variant), kernel.block_m,
+                       kernel.block_n, kernel.threads);
+}
+
+Variant choice(const GemmProblem& problem, const DeviceProperties& device)
+{
+    return detail::choose_variant(detail::resolved(problem), device, Variant::automatic, "test",
+                                  std::source_location::current());
+}
+
+}  // namespace
+
+TEST_CASE("each variant has a name and a number of its own, and its name leads back to it")
+{
+    std::set<std::string_view> names{"automatic"};
+    int number = 0;
+    for (const Variant variant : all_variants()) {
+        CHECK(static_cast<int>(variant) == ++number);  // lowest rung first
+        CHECK(names.insert(to_string(variant)).second);
+        CHECK(variant_from_string(to_string(variant)) == variant);
+    }
+    CHECK(number == 5);
+    CHECK(variant_from_string("automatic") == Variant::automatic);
+    CHECK(to_string(Variant::automatic) == "automatic");
+    CHECK_ERROR(
+        "tessera: invalid_argument in variant_from_string\n  no variant is called 'fast'\n  try: one of automatic, "
+        "simt_naive, simt_tiled, simt_vectorized, simt_coarsened, simt_register_blocked",
+        variant_from_string("fast"));
+}
+
+TEST_CASE("a device below compute capability 7.5 is not eligible for anything, 7.5 and above are")
+{
+    const GemmProblem problem = problem_of(64, 64, 64);
+    DeviceProperties old = device_of(7, 5);
+    old.name = "V100";
+    old.compute_capability_minor = 0;
+    for (const Variant variant : all_variants()) {
+        CHECK(GemmPlan::refusal(problem, old, variant) ==
+              "V100 has compute capability 7.0; the kernel needs 7.5 or later");
+        for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {9, 0}, {10, 0}, {12, 1}}) {
+            CHECK(GemmPlan::refusal(problem, device_of(major, minor), variant).empty());
+        }
+    }
+    CHECK(GemmPlan::refusal(problem, old, Variant::automatic) ==
+          "V100 has compute capability 7.0; the kernel needs 7.5 or later");
+    CHECK_ERROR(
+        "tessera: unsupported_device in test\n  no variant can run 64x64x64 (MxNxK) f32 -> f32, A row-major, B "
+        "row-major, D row-major: V100 has compute capability 7.0; the kernel needs 7.5 or later\n  try: a device "
+        "of compute capability 7.5 or later",
+        detail::choose_variant(detail::resolved(problem), old, Variant::automatic, "test",
+                               std::source_location::current()));
+}
+
+TEST_CASE("alignment is a matter of eligibility on both sides of the kernel's own limit")
+{
+    const DeviceProperties device = device_of(9, 0);
+    for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+        const auto bytes = static_cast<std::int64_t>(size_of(type));
+        for (const Variant variant : all_variants()) {
+            CAPTURE(to_string(variant));
+            GemmProblem problem = problem_of(64, 64, 64);
+            problem.input = type;
+            const std::size_t required = GemmPlan::required_alignment(variant, type);
+            const auto step = static_cast<std::int64_t>(required) / bytes;  // elements
+            REQUIRE(step >= 1);
+            problem.a.leading_dimension = problem.b.leading_dimension = 64 * step;
+            problem.a.address_alignment = problem.b.address_alignment = required;
+            problem.batches = 2;
+            problem.a.batch_stride = problem.b.batch_stride = 64 * 64 * step;
+            CHECK(GemmPlan::refusal(problem, device, variant).empty());
+            if (required == size_of(type)) {
+                continue;  // nothing can be less aligned than an element
+            }
+            for (const auto& [name, operand] : {std::pair{'A', &GemmProblem::a}, {'B', &GemmProblem::b}}) {
+                GemmProblem changed = problem;
+                (changed.*operand).address_alignment = required / 2;
+                CHECK(GemmPlan::refusal(changed, device, variant) ==
+                      fmt::format("{}'s address is a multiple of {} bytes, the kernel needs a multiple of {}", name,
+                                  required / 2, required));
+                changed = problem;
+                (changed.*operand).leading_dimension += 1;
+                CHECK(GemmPlan::refusal(changed, device, variant) ==
+                      fmt::format("{}'s leading dimension is {} bytes, not a multiple of {}", name,
+                                  (64 * step + 1) * bytes, required));
+                changed = problem;
+                (changed.*operand).batch_stride += 1;
+                CHECK(GemmPlan::refusal(changed, device, variant) ==
+                      fmt::format("{}'s batch stride is {} bytes, not a multiple of {}", name,
+                                  (64 * 64 * step + 1) * bytes, required));
+                changed.batches = 1;
+                CHECK(GemmPlan::refusal(changed, device, variant).empty());  // no second matrix
+            }
+        }
+    }
+    CHECK(GemmPlan::required_alignment(Variant::automatic, ElementType::f32) == 4);
+    CHECK(GemmPlan::required_alignment(Variant::automatic, ElementType::bf16) == 2);
+    CHECK(GemmPlan::required_alignment(Variant::simt_vectorized, ElementType::f32) == 16);
+}
+
+TEST_CASE("a grid has at most 2^31 - 1 CTAs")
+{
+    const DeviceProperties device = device_of(9, 0);
+    const kernels::SimtKernel naive = detail::kernel_of(Variant::simt_naive, problem_of(1, 1, 1), device);
+    constexpr std::int64_t max_ctas = 0x7FFFFFFF;
+    GemmProblem problem = problem_of(max_ctas * naive.block_m, 1, 1);
+    CHECK(GemmPlan::refusal(problem, device, Variant::simt_naive).empty());
+    problem.m += 1;
+    CHECK(GemmPlan::refusal(problem, device, Variant::simt_naive) ==
+          "the problem takes 2147483648 CTAs, a grid has at most 2147483647");
+    problem = problem_of(1, 1, 1);
+    problem.batches = max_ctas + 1;
+    CHECK(GemmPlan::refusal(problem, device, Variant::simt_naive) ==
+          "the problem takes 2147483648 CTAs, a grid has at most 2147483647");
+    constexpr std::int64_t huge = std::int64_t{1} << 40;
+    problem = problem_of(huge, huge, 1);
+    problem.batches = huge;
+    CHECK(GemmPlan::refusal(problem, device, Variant::simt_naive) ==
+          "the problem takes 9223372036854775807 CTAs, a grid has at most 2147483647");
+    CHECK_ERROR(
+        "tessera: variant_refused in test\n  simt_naive cannot run 2147483648x1x1 (MxNxK) f32 -> f32, A row-major, "
+        "B row-major, D row-major, 2147483648 batches: the problem takes " +
+            fmt::format("{}", (std::int64_t{1} << 31) / naive.block_m * (std::int64_t{1} << 31)) +
+            " CTAs, a grid has at most 2147483647\n  try: Variant::automatic, which takes a variant that can",
+        [&](std::source_location caller) {
+            problem = detail::resolved(problem_of(std::int64_t{1} << 31, 1, 1));
+            problem.batches = std::int64_t{1} << 31;
+            return detail::choose_variant(problem, device, Variant::simt_naive, "test", caller);
+        }(std::source_location::current()));
+}
+
+TEST_CASE("automatic takes the fastest eligible variant, whatever the alignment")
+{
+    for (const auto& [major, minor] : {std::pair{7, 5}, {8, 6}, {9, 0}, {10, 0}}) {
+        GemmProblem problem = problem_of(100, 100, 100);
+        CHECK(choice(problem, device_of(major, minor)) == Variant::simt_register_blocked);
+        problem.a.leading_dimension = problem.b.leading_dimension = 101;
+        problem.a.address_alignment = 4;
+        CHECK(choice(problem, device_of(major, minor)) == Variant::simt_register_blocked);
+    }
+    CHECK(GemmPlan::refusal(problem_of(100, 100, 100), device_of(9, 0), Variant::automatic).empty());
+}
+
+TEST_CASE("a column-major D takes the kernel of the transposed product")
+{
+    const DeviceProperties device = device_of(9, 0);
+    GemmProblem columns = problem_of(100'000, 10, 5);
+    columns.d.row_major = false;
+    GemmProblem rows = problem_of(10, 100'000, 5);  // B^T * A^T
+    rows.a.row_major = rows.b.row_major = false;
+    CHECK(detail::kernel_of(Variant::simt_register_blocked, columns, device).function ==
+          detail::kernel_of(Variant::simt_register_blocked, rows, device).function);
+}
+
+TEST_CASE("a problem describes itself in a line")
+{
+    GemmProblem problem = problem_of(2, 3, 4);
+    CHECK(problem.describe() == "2x3x4 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major");
+    problem.input = ElementType::bf16;
+    problem.output = ElementType::f16;
+    problem.b.row_major = false;
+    problem.batches = 7;
+    problem.has_c = true;
+    problem.bias = BiasAxis::per_row;
+    problem.activation = Activation::gelu;
+    CHECK(problem.describe() ==
+          "2x3x4 (MxNxK) bf16 -> f16, A row-major, B column-major, D row-major, 7 batches, with C, bias per row, gelu");
+}
+
+TEST_CASE("explain says what runs, why, and why each other variant does not, also for a device that is absent")
+{
+    const DeviceProperties b200 = device_of(10, 0);
+    GemmProblem problem = problem_of(1000, 500, 250);
+    CHECK(
+        GemmPlan::explain(problem, b200) ==
+        "1000x500x250 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
+        "  on B200 (compute capability 10.0, 148 SMs)\n" +
+            runs(Variant::simt_register_blocked, problem, b200) +
+            "  why: the fastest SIMT rung at every measured size, and takes any alignment\n"
+            "  passed over: simt_coarsened: not eligible: A's leading dimension is 1000 bytes, not a multiple of 16\n"
+            "  passed over: simt_vectorized: not eligible: A's leading dimension is 1000 bytes, not a multiple of 16\n"
+            "  passed over: simt_tiled: eligible, but reads shared memory element by element\n"
+            "  passed over: simt_naive: eligible, but reads global memory for every product\n");
+
+    const DeviceProperties t4 = device_of(7, 5);
+    problem = problem_of(64, 64, 64);
+    CHECK(GemmPlan::explain(problem, t4, Variant::simt_vectorized) ==
+          "64x64x64 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
+          "  on T4 (compute capability 7.5, 40 SMs)\n" +
+              runs(Variant::simt_vectorized, problem, t4) +
+              "  why: it was asked for\n"
+              "  passed over: simt_register_blocked: eligible, but not asked for\n"
+              "  passed over: simt_coarsened: eligible, but not asked for\n"
+              "  passed over: simt_tiled: eligible, but not asked for\n"
+              "  passed over: simt_naive: eligible, but not asked for\n");
+
+    problem.a.address_alignment = 4;
+    const std::string misaligned =
+        "not eligible: A's address is a multiple of 4 bytes, the kernel needs a multiple of 16\n";
+    CHECK(GemmPlan::explain(problem, t4, Variant::simt_vectorized) ==
+          "64x64x64 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
+          "  on T4 (compute capability 7.5, 40 SMs)\n"
+          "  runs: nothing; simt_vectorized cannot run it\n"
+          "  passed over: simt_register_blocked: eligible, but not asked for\n"
+          "  passed over: simt_coarsened: " +
+              misaligned + "  passed over: simt_vectorized: " + misaligned +
+              "  passed over: simt_tiled: eligible, but not asked for\n"
+              "  passed over: simt_naive: eligible, but not asked for\n");
+
+    const std::string empty = GemmPlan::explain(problem_of(0, 64, 64), t4);
+    CHECK(empty.find("  runs: nothing, because D is empty\n") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(test::CleanRuntime, "a plan explains itself as its problem on its device, and as what was asked for")
+{
+    const GemmProblem problem = problem_of(64, 64, 64);
+    const Device device(fake::b200);
+    const GemmPlan plan = GemmPlan::prepare(device, problem);
+    CHECK(plan.variant() == Variant::simt_register_blocked);
+    CHECK(plan.explain() == GemmPlan::explain(problem, device.properties()));
+    const GemmPlan asked = GemmPlan::prepare(device, problem, Variant::simt_tiled);
+    CHECK(asked.explain() == GemmPlan::explain(problem, device.properties(), Variant::simt_tiled));
+}
