@@ -76,7 +76,8 @@ void launch_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue&
 {
     require_operands(stream, operands, epilogue, launch_operation, caller);
     const GemmProblem problem = problem_of(operands, epilogue);
-    const DeviceProperties& device = Device(stream.device(), caller).properties();
+    const Device owner(stream.device(), caller);
+    const DeviceProperties& device = owner.properties();
     const Variant chosen = choose_variant(problem, device, variant, launch_operation, caller);
     if (!is_empty(problem)) {
         enqueue(stream, operands, epilogue, problem, device, chosen, launch_operation, caller);

@@ -136,7 +136,8 @@ void launch_kernel(const void* kernel, const LaunchConfig& config, void** argume
         return;
     }
     const StreamRef stream = config.stream();
-    const DeviceProperties& device = Device(stream.device(), config.caller()).properties();
+    const Device owner(stream.device(), config.caller());
+    const DeviceProperties& device = owner.properties();
     require_valid(kernel, config, device);
 
     const CurrentDevice current(stream.device(), "launch", config.caller());

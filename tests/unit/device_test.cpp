@@ -7,7 +7,7 @@ using tessera::test::CleanRuntime;
 
 TEST_CASE_FIXTURE(CleanRuntime, "a device's properties are what the runtime reports, and what follows from them")
 {
-    const DeviceProperties& h200 = Device(fake::h200).properties();
+    const DeviceProperties h200 = Device(fake::h200).properties();
     CHECK(h200.name == "H200");
     CHECK(h200.compute_capability() == 90);
     CHECK(h200.sm_count == 132);
@@ -19,7 +19,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a device's properties are what the runtime repo
     CHECK_FALSE(h200.has_tensor_memory);
     CHECK(h200.has_memory_pools);
 
-    const DeviceProperties& t4 = Device(fake::t4).properties();
+    const DeviceProperties t4 = Device(fake::t4).properties();
     CHECK(t4.compute_capability() == 75);
     CHECK_FALSE(t4.has_clusters);
     CHECK_FALSE(t4.has_tensor_maps);
