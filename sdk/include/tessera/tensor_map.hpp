@@ -138,6 +138,9 @@ struct TensorMapOptions {
 
 /// A TMA descriptor. Pass it to a kernel by value as `const __grid_constant__ TensorMap<...>` and never copy it in
 /// device code: the hardware wants the parameter's own address.
+///
+/// In the kernel, a box may begin outside of the tensor, but its innermost coordinate times the element's size must be
+/// a multiple of 16 bytes: an H200 stops with cudaErrorIllegalInstruction otherwise (measured, driver 580.159).
 template <class T, class BoxShape, Swizzle Pattern = Swizzle::none>
 class TensorMap {
     static_assert(detail::tensor_map_type<T> >= 0,
