@@ -67,7 +67,7 @@ void check_loads()
     };
     // Columns that are multiples of 16 bytes: an H200 stops at any other with an illegal instruction (715).
     for (const Corner corner : {Corner{0, 0}, Corner{16, 8}, Corner{-5, -8}, Corner{rows - 3, columns - 4},
-                                Corner{rows, 0}, Corner{0, columns}, Corner{-104, -104}, Corner{7, 24}}) {
+                                Corner{rows, 0}, Corner{0, leading_dimension}, Corner{-104, -104}, Corner{7, 24}}) {
         out.fill(stream, 0xEEEEEEEEU);
         launch(load_box_kernel<Map>(), LaunchConfig(stream, {1}, {128}).shared_memory_bytes(shared_bytes_for_box<Map>),
                map, corner.row, corner.column, out.span());
