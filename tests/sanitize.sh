@@ -69,7 +69,11 @@ for tool in "${tools[@]}"; do
             esac
         fi
         printf '%s: %s ... ' "$tool" "$name"
-        timeout --kill-after=10 "$limit" "$sanitizer" "${options[@]}" "$build/tests/$program" --quick > "$log" 2>&1
+        arguments=(--quick)
+        # Owners that outlive the CUDA runtime leave their memory to the driver, which looks like a leak.
+        [ "$name" = static_owners_test ] && arguments=(--before-runtime)
+        timeout --kill-after=10 "$limit" "$sanitizer" "${options[@]}" "$build/tests/$program" "${arguments[@]}" \
+            > "$log" 2>&1
         code=$?
         errors=$(sed -n 's/.*ERROR SUMMARY: \([0-9]*\) error.*/\1/p; s/.*RACECHECK SUMMARY: \([0-9]*\) hazard.*/\1/p' \
             "$log" | tail -1)

@@ -31,7 +31,8 @@ struct SimtConfig {
     int chunk;
     SharedOrder shared_order;
     Buffers buffers;
-    int min_ctas;  // per multiprocessor, which bounds the registers
+    int min_ctas;                          // per multiprocessor, which bounds the registers
+    bool transposes_in_registers = false;  // operands of whole chunks, and not with 4-byte copies
 
     constexpr int warps_m() const { return block_m / (lanes_m * thread_m); }
     constexpr int warps_n() const { return block_n / (lanes_n * thread_n); }
@@ -115,7 +116,8 @@ struct RegisterBlockedLarge {
                                        .chunk = 4,
                                        .shared_order = SharedOrder::x_contiguous,
                                        .buffers = Buffers::two,
-                                       .min_ctas = 2};
+                                       .min_ctas = 2,
+                                       .transposes_in_registers = true};
 };
 
 /// The same for problems whose large tiles would not fill the chip: half the tile, twice the threads on it.

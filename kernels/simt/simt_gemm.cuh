@@ -18,7 +18,7 @@ namespace detail {
 inline constexpr int raster_band = 16;  // tile rows; a wave of 132 to 264 CTAs is then about square
 
 /// What one instance of the staged kernel is made of.
-template <SimtConfig Config, class Element>
+template <SimtConfig Config, class Element, bool AKContiguous, bool BKContiguous, bool WholeChunks>
 struct StagedTraits {
     /// `cp.async` copies bits, so only floats can take it, and sm_75 does not have it.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -31,9 +31,18 @@ struct StagedTraits {
     static constexpr int stages = Config.buffers == Buffers::two ? 2 : 1;
     using TileA = SharedTile<Config.block_m, Config.block_k, Config.shared_order>;
     using TileB = SharedTile<Config.block_n, Config.block_k, Config.shared_order>;
+    static constexpr bool whole_chunks = WholeChunks;
     template <class Tile, bool KContiguous>
-    using Loader = std::conditional_t<async_copy, AsyncLoader<Tile, KContiguous, threads>,
-                                      RegisterStagedLoader<Tile, KContiguous, Element, threads, Config.chunk>>;
+    using WholeChunkLoader = std::conditional_t<
+        !KContiguous, WholeChunkAsyncLoader<Tile, threads>,
+        std::conditional_t<Config.transposes_in_registers, WholeChunkTransposingLoader<Tile, threads>,
+                           AsyncLoader<Tile, true, threads>>>;
+    template <class Tile, bool KContiguous>
+    using Loader = std::conditional_t<
+        !async_copy, RegisterStagedLoader<Tile, KContiguous, Element, threads, Config.chunk>,
+        std::conditional_t<WholeChunks, WholeChunkLoader<Tile, KContiguous>, AsyncLoader<Tile, KContiguous, threads>>>;
+    using LoaderA = Loader<TileA, AKContiguous>;
+    using LoaderB = Loader<TileB, BKContiguous>;
 
     struct Stage {
         TileA a;  // (block_m, block_k)
@@ -42,7 +51,7 @@ struct StagedTraits {
 };
 
 /// Fills stages, one step along K after the other.
-template <class Traits, class Element, bool AKContiguous, bool BKContiguous>
+template <class Traits, class Element>
 class StageLoader {
 public:
     using Stage = typename Traits::Stage;
@@ -54,7 +63,7 @@ public:
     /// Whether there is a step that was not begun.
     __device__ bool has_next() const { return k_left_ > 0; }
 
-    /// Starts to load the next step into `stage`.
+    /// Starts to load the next step into `stage`; one after the last step is all zeros.
     __device__ void begin(Stage& stage)
     {
         const auto k_left = static_cast<int>(min(k_left_, static_cast<std::int64_t>(Traits::TileA::block_k)));
@@ -63,21 +72,25 @@ public:
         k_left_ -= Traits::TileA::block_k;
     }
 
-    /// Completes the step that was begun, into the same stage. Other threads see it after a barrier.
-    __device__ void finish(Stage& stage)
+    /// Stores what `begin` left in registers into the same stage.
+    __device__ void store(Stage& stage)
+    {
+        a_.store(stage.a);
+        b_.store(stage.b);
+    }
+
+    /// Completes the step that was begun and stored. Other threads see it after a barrier.
+    __device__ void finish()
     {
         if constexpr (Traits::async_copy) {
             __pipeline_commit();
             __pipeline_wait_prior(0);
-        } else {
-            a_.finish(stage.a);
-            b_.finish(stage.b);
         }
     }
 
 private:
-    typename Traits::template Loader<typename Traits::TileA, AKContiguous> a_;
-    typename Traits::template Loader<typename Traits::TileB, BKContiguous> b_;
+    typename Traits::LoaderA a_;
+    typename Traits::LoaderB b_;
     std::int64_t k_left_;
 };
 
@@ -158,7 +171,8 @@ __device__ void multiply_with_one_buffer(Loader& loader, typename Traits::Stage&
     while (loader.has_next()) {
         loader.begin(stage);
         __syncthreads();  // everybody has read the stage's last contents
-        loader.finish(stage);
+        loader.store(stage);
+        loader.finish();
         __syncthreads();
         if constexpr (Config.shared_order == SharedOrder::k_contiguous) {
 #pragma unroll 2  // not fully: 1024 threads leave 64 registers to each
@@ -205,9 +219,13 @@ __device__ void multiply_with_two_buffers(Loader& loader, typename Traits::Stage
     };
 
     constexpr int last = Config.block_k - 1;
+    // Stored before the last two products of a step, not after all: measured, one product earlier or later costs up to
+    // 7 % for one pair of orders.
+    constexpr int store_step = Traits::whole_chunks ? last - 2 : last;
     int stage = 0;
     loader.begin(stages[0]);
-    loader.finish(stages[0]);
+    loader.store(stages[0]);
+    loader.finish();
     __syncthreads();
 #pragma unroll 1
     for (std::int64_t k_left = k; k_left > 0; k_left -= Config.block_k) {
@@ -216,26 +234,34 @@ __device__ void multiply_with_two_buffers(Loader& loader, typename Traits::Stage
 #pragma unroll
         for (int i = 0; i < last; ++i) {
             load_fragments(stages[stage], i + 1);
-            if (i == 0 && loader.has_next()) {
+            // For whole chunks, loads past the end of K (of zeros) are cheaper than a branch, which would keep the
+            // loads from being scheduled between the multiplications.
+            if (i == 0 && (Traits::whole_chunks || loader.has_next())) {
                 loader.begin(stages[stage ^ 1]);  // its readers have passed the last barrier
+            }
+            if (i == store_step) {
+                loader.store(stages[stage ^ 1]);
             }
             add_outer_product(a[i % 2], b[i % 2], accumulator);
         }
         stage ^= 1;
-        loader.finish(stages[stage]);
+        if (store_step == last) {
+            loader.store(stages[stage]);
+        }
+        loader.finish();
         __syncthreads();
     }
     add_outer_product(a[last % 2], b[last % 2], accumulator);
 }
 
-/// The main loop for one pair of orders of A and B.
-template <bool AKContiguous, bool BKContiguous, SimtConfig Config, class Traits, class Element>
+/// The main loop.
+template <SimtConfig Config, class Traits, class Element>
 __device__ __forceinline__ void multiply(const OperandStrip<Element>& a, const OperandStrip<Element>& b, std::int64_t k,
                                          typename Traits::Stage (&stages)[Traits::stages],
                                          const ThreadTile<Config>& place,
                                          float (&accumulator)[Config.thread_m][Config.thread_n])
 {
-    StageLoader<Traits, Element, AKContiguous, BKContiguous> loader(a, b, k);
+    StageLoader<Traits, Element> loader(a, b, k);
     if constexpr (Config.buffers == Buffers::two) {
         multiply_with_two_buffers<Config, Traits>(loader, stages, place, k, accumulator);
     } else {
@@ -301,15 +327,14 @@ __global__ void __launch_bounds__(naive_block* naive_block) naive_gemm(const __g
 
 /// Tiles of A and B are staged in shared memory, as the rung's config says.
 ///
-/// Each pair of orders of A and B has an entry point of its own: four main loops in one kernel share one allocation of
-/// registers and cost up to 5 % (measured), and a branch inside the loop would keep the loads from being scheduled
-/// between the multiplications.
-template <class Rung, class Element, bool AKContiguous, bool BKContiguous>
+/// Each pair of orders of A and B has an entry point of its own, and so have operands of whole chunks (`SimtOrders`) in
+/// the configurations of `has_whole_chunk_entries`: their loop has no branch but its own.
+template <class Rung, class Element, bool AKContiguous, bool BKContiguous, bool WholeChunks>
 __global__ void __launch_bounds__(Rung::config.threads(), Rung::config.min_ctas)
     staged_gemm(const __grid_constant__ GemmArguments arguments)
 {
     constexpr SimtConfig config = Rung::config;
-    using Traits = detail::StagedTraits<config, Element>;
+    using Traits = detail::StagedTraits<config, Element, AKContiguous, BKContiguous, WholeChunks>;
     __shared__ typename Traits::Stage stages[Traits::stages];
 
     const TileIndex tile = grouped_tile(blockIdx.x, arguments.tiles_m, arguments.tiles_n, detail::raster_band);
@@ -319,7 +344,7 @@ __global__ void __launch_bounds__(Rung::config.threads(), Rung::config.min_ctas)
                                           tile.batch, tile.n, arguments.n, config.block_n);
     const detail::ThreadTile<config> place;
     float accumulator[config.thread_m][config.thread_n] = {};
-    detail::multiply<AKContiguous, BKContiguous, config, Traits>(a, b, arguments.k, stages, place, accumulator);
+    detail::multiply<config, Traits>(a, b, arguments.k, stages, place, accumulator);
     detail::store_thread_tile<config>(arguments, tile, place, accumulator);
 }
 

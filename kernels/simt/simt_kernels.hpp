@@ -27,11 +27,17 @@ struct SimtKernel {
     std::size_t required_alignment;  // bytes that A's and B's base, run stride and batch stride must be multiples of
 };
 
+/// Elements that a thread loads at once where the operand allows it.
+inline constexpr int simt_chunk = 4;
+
 /// Which way the operands lie, as the kernel sees them: contiguous in k, or in m (A) and n (B). Both row-major unless
 /// said otherwise.
 struct SimtOrders {
     bool a_k_contiguous = true;
     bool b_k_contiguous = false;
+    /// Promises for A and B that the address is a multiple of `simt_chunk` elements, and that the contiguous extent,
+    /// the run stride and the batch stride are multiples of `simt_chunk`: kernels then need not check.
+    bool whole_chunks = false;
 };
 
 /// The kernel of `rung` for operands A and B of `input` type. One entry point serves all architectures: where the

@@ -4,6 +4,7 @@
 /// by side.
 
 #include <cstdint>
+#include <type_traits>
 
 #include "simt_config.hpp"
 #include "simt_gemm.cuh"
@@ -23,15 +24,33 @@ SimtKernel naive_kernel()
             .required_alignment = sizeof(Element)};
 }
 
+/// The configurations that have entry points for operands of whole chunks: those that were measured to gain from them.
+template <class Rung, class Element>
+inline constexpr bool has_whole_chunk_entries =
+    std::is_same_v<Element, f32> &&
+    (std::is_same_v<Rung, RegisterBlockedLarge> || std::is_same_v<Rung, RegisterBlockedMedium>);
+
+template <class Rung, class Element, bool WholeChunks>
+const void* staged_entry(SimtOrders orders)
+{
+    const auto address = [](auto* kernel) { return reinterpret_cast<const void*>(kernel); };
+    if (orders.a_k_contiguous) {
+        return orders.b_k_contiguous ? address(&staged_gemm<Rung, Element, true, true, WholeChunks>)
+                                     : address(&staged_gemm<Rung, Element, true, false, WholeChunks>);
+    }
+    return orders.b_k_contiguous ? address(&staged_gemm<Rung, Element, false, true, WholeChunks>)
+                                 : address(&staged_gemm<Rung, Element, false, false, WholeChunks>);
+}
+
 template <class Rung, class Element>
 const void* staged_entry(SimtOrders orders)
 {
-    if (orders.a_k_contiguous) {
-        return orders.b_k_contiguous ? reinterpret_cast<const void*>(&staged_gemm<Rung, Element, true, true>)
-                                     : reinterpret_cast<const void*>(&staged_gemm<Rung, Element, true, false>);
+    if constexpr (has_whole_chunk_entries<Rung, Element>) {
+        if (orders.whole_chunks) {
+            return staged_entry<Rung, Element, true>(orders);
+        }
     }
-    return orders.b_k_contiguous ? reinterpret_cast<const void*>(&staged_gemm<Rung, Element, false, true>)
-                                 : reinterpret_cast<const void*>(&staged_gemm<Rung, Element, false, false>);
+    return staged_entry<Rung, Element, false>(orders);
 }
 
 /// A rung that is named after its vectors does not run where it could not load any; the kernel itself would take

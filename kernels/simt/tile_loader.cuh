@@ -3,7 +3,8 @@
 /// From global to shared memory: the tiles of A and B for one step along K, as floats, with zeros beyond the operand.
 ///
 /// Words as in simt_config.hpp. A and B are loaded by the same code: x is m for A and n for B. An operand's contiguous
-/// direction is a template argument, whether its chunks are aligned is known at run time.
+/// direction is a template argument. Whether its chunks are aligned is known at run time, except to the loaders for
+/// operands of whole chunks, which need no branch and fewer predicates.
 
 #include <cuda_pipeline_primitives.h>
 
@@ -84,7 +85,7 @@ struct TileMap : ChunkMap<KContiguous ? Tile::block_k : Tile::extent, KContiguou
     }
 };
 
-/// Loads through registers: `begin` reads the next tile into registers and `finish` stores it, so that the caller can
+/// Loads through registers: `begin` reads the next tile into registers and `store` stores it, so that the caller can
 /// compute between the two. Takes any alignment and widens 16-bit elements on the way.
 template <class Tile, bool KContiguous, class Element, int Threads, int Chunk>
 class RegisterStagedLoader {
@@ -110,7 +111,7 @@ public:
         strip_.data += Tile::block_k * (KContiguous ? 1 : strip_.stride);
     }
 
-    __device__ void finish(Tile& tile) const
+    __device__ void store(Tile& tile) const
     {
         if (!has_chunk()) {
             return;
@@ -199,6 +200,8 @@ public:
         strip_.data += Tile::block_k * (KContiguous ? 1 : strip_.stride);
     }
 
+    __device__ void store(Tile&) const {}  // the copies do
+
 private:
     static_assert(Tile::order == SharedOrder::x_contiguous);
     using VectorMap = TileMap<Tile, KContiguous, 4>;
@@ -223,6 +226,96 @@ private:
     bool vectors_;
     int along_;  // of this thread's first chunk
     int across_;
+};
+
+/// `AsyncLoader` for an operand of whole chunks (`SimtOrders`) that is contiguous in x: 16 bytes at a time.
+template <class Tile, int Threads>
+class WholeChunkAsyncLoader {
+public:
+    __device__ explicit WholeChunkAsyncLoader(const OperandStrip<float>& strip)
+    {
+        const int x = Map::along(threadIdx.x);
+        const int k = Map::across(threadIdx.x);
+        source_ = strip.data + k * strip.stride + x;
+        stride_ = strip.stride;
+        k_ = x < strip.x_left ? k : Tile::block_k;
+        target_ = Map::shared_index(x, k);
+    }
+
+    __device__ void begin(Tile& tile, int k_left)
+    {
+#pragma unroll
+        for (int i = 0; i < Map::chunks / Threads; ++i) {
+            const int k = Map::across(i * Threads);
+            ptx::cp_async_or_zero<16>(tile.elements + target_ + Map::shared_index(0, k), source_ + k * stride_,
+                                      k_ + k < k_left);
+        }
+        source_ += Tile::block_k * stride_;
+    }
+
+    __device__ void store(Tile&) const {}  // the copies do
+
+private:
+    using Map = TileMap<Tile, false, 4>;
+    static_assert(Tile::order == SharedOrder::x_contiguous);
+    static_assert(Map::chunks % Threads == 0 && Map::along(Map::chunks - Threads) == 0, "a thread's chunks have one x");
+
+    const float* source_;  // of this thread's first chunk
+    std::int64_t stride_;
+    int k_;  // of the first chunk; beyond every tile if x is outside the operand
+    int target_;
+};
+
+/// `RegisterStagedLoader` for a float operand of whole chunks (`SimtOrders`) that is contiguous in k: vectors from
+/// global memory, transposed by the stores.
+template <class Tile, int Threads>
+class WholeChunkTransposingLoader {
+public:
+    __device__ explicit WholeChunkTransposingLoader(const OperandStrip<float>& strip)
+    {
+        k_ = Map::along(threadIdx.x);
+        const int x = Map::across(threadIdx.x);
+        source_ = strip.data + x * strip.stride + k_;
+        stride_ = strip.stride;
+        x_left_ = strip.x_left - x;
+        target_ = Map::shared_index(k_, x);
+    }
+
+    __device__ void begin(Tile&, int k_left)
+    {
+#pragma unroll
+        for (int i = 0; i < chunks_per_thread; ++i) {
+            const int x = Map::across(i * Threads);
+            const int x_left = runs_inside(k_ < k_left, x_left_, Map::across_extent);
+            staged_[i] = x < x_left ? __ldg(reinterpret_cast<const float4*>(source_ + x * stride_)) : float4{};
+        }
+        source_ += Tile::block_k;
+    }
+
+    __device__ void store(Tile& tile) const
+    {
+#pragma unroll
+        for (int i = 0; i < chunks_per_thread; ++i) {
+            float* target = tile.elements + target_ + Map::shared_index(0, Map::across(i * Threads));
+            target[Map::shared_index(0, 0)] = staged_[i].x;
+            target[Map::shared_index(1, 0)] = staged_[i].y;
+            target[Map::shared_index(2, 0)] = staged_[i].z;
+            target[Map::shared_index(3, 0)] = staged_[i].w;
+        }
+    }
+
+private:
+    using Map = TileMap<Tile, true, 4>;
+    static_assert(Tile::order == SharedOrder::x_contiguous);
+    static_assert(Map::chunks % Threads == 0 && Map::along(Map::chunks - Threads) == 0, "a thread's chunks have one k");
+    static constexpr int chunks_per_thread = Map::chunks / Threads;
+
+    const float* source_;  // of this thread's first chunk
+    std::int64_t stride_;
+    int k_;       // of its chunks
+    int x_left_;  // how far its first chunk is from the end of the operand
+    int target_;
+    float4 staged_[chunks_per_thread];
 };
 
 }  // namespace tessera::kernels::detail

@@ -127,6 +127,16 @@ std::string tensor_map_refusals(const TensorMapRequest& request)
     if (inner_bytes % global_alignment != 0) {
         refusals.add("the box is {} bytes wide in dimension 0, not a multiple of {}", inner_bytes, global_alignment);
     }
+    std::uint64_t box_bytes = request.element_bytes;
+    bool extents_are_valid = true;  // else the bytes say nothing, and may overflow
+    for (std::uint32_t i = 0; i < request.rank; ++i) {
+        extents_are_valid = extents_are_valid && request.box[i] <= box_limit;
+        box_bytes *= std::min(request.box[i], box_limit);
+    }
+    if (extents_are_valid && box_bytes > max_box_bytes) {
+        refusals.add("the box has {} bytes; it may have at most {}, the shared memory of a multiprocessor", box_bytes,
+                     max_box_bytes);
+    }
     if (request.swizzle != Swizzle::none && inner_bytes > swizzle_span_bytes(request.swizzle)) {
         refusals.add("the box is {} bytes wide in dimension 0; a {}-byte swizzle takes at most {}", inner_bytes,
                      swizzle_span_bytes(request.swizzle), swizzle_span_bytes(request.swizzle));

@@ -41,6 +41,16 @@ constexpr std::int64_t max_ctas = 0x7FFFFFFF;
 
 constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return value / by + (value % by != 0 ? 1 : 0); }
 
+/// `SimtOrders::whole_chunks` for one operand, whose runs have `run` elements. Layouts are those of the operands at
+/// hand (a plan compares them at each launch), so the promise holds.
+bool has_whole_chunks(const MatrixLayout& layout, std::int64_t run, const GemmProblem& problem)
+{
+    const std::size_t chunk_bytes = kernels::simt_chunk * size_of(problem.input);
+    return layout.address_alignment % chunk_bytes == 0 && run % kernels::simt_chunk == 0 &&
+           layout.leading_dimension % kernels::simt_chunk == 0 &&
+           (problem.batches == 1 || layout.batch_stride % kernels::simt_chunk == 0);
+}
+
 }  // namespace
 
 std::string_view to_string(Variant variant) noexcept
@@ -168,8 +178,11 @@ kernels::SimtKernel kernel_of(Variant variant, const GemmProblem& problem, const
     const bool direct = problem.d.row_major;
     const std::int64_t rows = direct ? problem.m : problem.n;
     const std::int64_t columns = direct ? problem.n : problem.m;
+    const bool whole_chunks = has_whole_chunks(problem.a, problem.a.row_major ? problem.k : problem.m, problem) &&
+                              has_whole_chunks(problem.b, problem.b.row_major ? problem.n : problem.k, problem);
     const kernels::SimtOrders orders{.a_k_contiguous = direct ? problem.a.row_major : !problem.b.row_major,
-                                     .b_k_contiguous = direct ? !problem.b.row_major : problem.a.row_major};
+                                     .b_k_contiguous = direct ? !problem.b.row_major : problem.a.row_major,
+                                     .whole_chunks = whole_chunks};
     return kernels::simt_kernel(entry_of(variant).rung, problem.input,
                                 kernels::choose_simt_tile(rows, columns, problem.batches, device.sm_count), orders);
 }

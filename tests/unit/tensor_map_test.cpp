@@ -56,6 +56,9 @@ TEST_CASE("each rule of the encoder has a sentence of its own")
           "the extent of dimension 1 is 0; a tensor map needs at least 1 element");
     CHECK(refusal_after([](auto& r) { r.extents[1] = (std::uint64_t{1} << 32U) + 1; }) ==
           "the extent of dimension 1 is 4294967297; a tensor map takes at most 2^32");
+    CHECK(refusal_after([](auto& r) { r.box = {64, 256, 7}; }).empty());
+    CHECK(refusal_after([](auto& r) { r.box = {64, 256, 8}; }) ==
+          "the box has 262144 bytes; it may have at most 233472, the shared memory of a multiprocessor");
     CHECK(refusal_after([](auto& r) { r.box[1] = 0; }) ==
           "the box has 0 elements in dimension 1; it may have 1 to 256");
     CHECK(refusal_after([](auto& r) { r.box[2] = 257; }) ==

@@ -54,6 +54,10 @@ namespace detail {
 
 inline constexpr std::size_t max_tensor_rank = 5;
 
+/// The largest box in bytes: 228 KiB, the shared memory of a multiprocessor. Not in NVIDIA's documentation; measured
+/// with driver 580.159 on an H200, for 1 to 8-byte elements, ranks 2 to 5 and both with and without a swizzle.
+inline constexpr std::size_t max_box_bytes = 228 * 1024;
+
 /// CUtensorMapDataType for an element type; numbers are the driver's.
 template <class T>
 inline constexpr int tensor_map_type = -1;
@@ -149,6 +153,8 @@ class TensorMap {
                   "tessera: a tensor map has 1 to 5 dimensions");
     static_assert(detail::box_extents_are_valid<BoxShape>(),
                   "tessera: each extent of a tensor map's box is 1 to 256 elements");
+    static_assert(BoxShape::elements * sizeof(T) <= detail::max_box_bytes,
+                  "tessera: a tensor map's box has at most 228 KiB, the shared memory of a multiprocessor");
     static_assert(BoxShape::extents[0] * sizeof(T) % 16 == 0,
                   "tessera: the innermost extent of a tensor map's box must be a multiple of 16 bytes");
     static_assert(Pattern == Swizzle::none || BoxShape::extents[0] * sizeof(T) <= detail::swizzle_span_bytes(Pattern),

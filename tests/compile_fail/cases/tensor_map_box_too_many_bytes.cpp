@@ -1,0 +1,13 @@
+// A box has to fit into shared memory; the driver refuses a larger one with an error code only.
+// expect: "a tensor map's box has at most 228 KiB, the shared memory of a multiprocessor"
+#include "tessera/tensor_map.hpp"
+
+using namespace tessera;
+
+#ifdef NEGATIVE
+using Map = TensorMap<f16, Box<64, 256, 8>>;
+#else
+using Map = TensorMap<f16, Box<64, 256, 7>>;
+#endif
+
+std::size_t bytes() { return Map::box_bytes; }
