@@ -26,13 +26,13 @@ constexpr std::array<std::int64_t, 3> offsets{0, 1, 4};
 constexpr std::array<float, 4> alphas{1, 0, -1, 0.5F};
 constexpr std::array<float, 4> betas{1, 0, -1, 0.5F};
 
-enum class Batching : std::uint8_t { one, two, three_share_a, two_share_b, fill_device };
-constexpr std::array batchings{Batching::one, Batching::two, Batching::three_share_a, Batching::two_share_b,
-                               Batching::fill_device};
+enum class Batching : std::uint8_t { one, two, three_share_a, two_share_b, fill_large, fill_medium };
+constexpr std::array batchings{Batching::one,         Batching::two,        Batching::three_share_a,
+                               Batching::two_share_b, Batching::fill_large, Batching::fill_medium};
 
-kernels::SimtKernel large_kernel()
+kernels::SimtKernel kernel_with(kernels::SimtTile tile)
 {
-    return kernels::simt_kernel(kernels::SimtRung::register_blocked, ElementType::f32, kernels::SimtTile::large);
+    return kernels::simt_kernel(kernels::SimtRung::register_blocked, ElementType::f32, tile);
 }
 
 /// 0, 1, and tile - 1, tile, tile + 1 for each tile of each kernel.
@@ -44,7 +44,7 @@ std::vector<std::int64_t> edges_of(int kernels::SimtKernel::*tile)
     for (const ElementType type : types) {
         for (const SimtRung rung : {SimtRung::naive, SimtRung::tiled, SimtRung::vectorized, SimtRung::coarsened,
                                     SimtRung::register_blocked}) {
-            for (const SimtTile size : {SimtTile::large, SimtTile::small}) {
+            for (const SimtTile size : {SimtTile::large, SimtTile::medium, SimtTile::small}) {
                 for (const std::int64_t edge : {-1, 0, 1}) {
                     edges.insert(kernels::simt_kernel(rung, type, size).*tile + edge);
                 }
@@ -54,10 +54,11 @@ std::vector<std::int64_t> edges_of(int kernels::SimtKernel::*tile)
     return {edges.begin(), edges.end()};
 }
 
-/// So many matrices of m x n that the library takes its large tile, whichever way round D is.
-std::int64_t batches_to_fill(std::int64_t m, std::int64_t n)
+/// So many matrices of m x n that the library takes `tile`, whichever way round D is; some other number if it never
+/// does.
+std::int64_t batches_for(kernels::SimtTile tile, std::int64_t m, std::int64_t n)
 {
-    const kernels::SimtKernel kernel = large_kernel();
+    const kernels::SimtKernel kernel = kernel_with(tile);
     const auto tiles = [](std::int64_t extent, int block) {
         return std::max<std::int64_t>(1, (extent + block - 1) / block);
     };
@@ -65,10 +66,10 @@ std::int64_t batches_to_fill(std::int64_t m, std::int64_t n)
                                              tiles(n, kernel.block_m) * tiles(m, kernel.block_n));
     const int multiprocessors = Device::current().properties().sm_count;
     std::int64_t batches = 1;
-    while (kernels::choose_simt_tile(m, n, batches, multiprocessors) != kernels::SimtTile::large ||
-           kernels::choose_simt_tile(n, m, batches, multiprocessors) != kernels::SimtTile::large) {
+    while (kernels::choose_simt_tile(m, n, batches, multiprocessors) != tile ||
+           kernels::choose_simt_tile(n, m, batches, multiprocessors) != tile) {
         if (++batches > 64 * multiprocessors / per_matrix + 64) {
-            return batches;  // an empty matrix never fills anything
+            return batches;
         }
     }
     return batches;
@@ -80,6 +81,17 @@ void keep_in_range(GemmCase& gemm)
     if (gemm.output == ElementType::f16 && gemm.data == Data::signature) {
         gemm.alpha *= 0x1p-9F;
     }
+}
+
+/// Repeats the product until the library takes `tile`.
+void fill_device(GemmCase& gemm, kernels::SimtTile tile)
+{
+    if (quick()) {  // one ragged tile each: small extents would take thousands of products
+        gemm.m = kernel_with(tile).block_m - 4;
+        gemm.n = kernel_with(tile).block_n - 8;
+    }
+    gemm.batches = batches_for(tile, gemm.m, gemm.n);
+    gemm.a.shared = gemm.b.shared = gemm.c.shared = true;
 }
 
 void set_batching(GemmCase& gemm, Batching batching)
@@ -101,10 +113,8 @@ void set_batching(GemmCase& gemm, Batching batching)
             gemm.b.shared = true;
             gemm.c.batch_gap = 7;
             break;
-        case Batching::fill_device:
-            gemm.batches = batches_to_fill(gemm.m, gemm.n);
-            gemm.a.shared = gemm.b.shared = gemm.c.shared = true;
-            break;
+        case Batching::fill_large: fill_device(gemm, kernels::SimtTile::large); break;
+        case Batching::fill_medium: fill_device(gemm, kernels::SimtTile::medium); break;
     }
 }
 
@@ -119,8 +129,8 @@ Stream& stream()
 TEST_CASE("every variant is right for shapes around its tiles, in all layouts, types and epilogues (all pairs)")
 {
     std::mt19937_64 engine = random_engine(1);
-    const auto block_m = large_kernel().block_m;
-    const auto block_n = large_kernel().block_n;
+    const auto block_m = kernel_with(kernels::SimtTile::large).block_m;
+    const auto block_n = kernel_with(kernels::SimtTile::large).block_n;
     const auto m_edges =
         quick() ? std::vector<std::int64_t>{1, 65, block_m + 1} : edges_of(&kernels::SimtKernel::block_m);
     const auto n_edges =

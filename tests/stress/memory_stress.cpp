@@ -119,7 +119,7 @@ private:
     void multiply()
     {
         const Stream& stream = any_stream();
-        const auto extent = static_cast<std::int64_t>(1 + engine_() % 100);
+        const auto extent = static_cast<std::int64_t>(1 + engine_() % (quick() ? 40 : 100));
         const auto elements = static_cast<std::size_t>(extent * extent);
         DeviceBuffer<float> a(stream, elements);
         DeviceBuffer<float> d(stream, elements);
@@ -221,7 +221,7 @@ TEST_CASE("after random sequences that throw and drop, all memory is back and no
         run_sequence(engine);  // loads all kernels, which takes memory once
     }
     const std::size_t before = settled_free_memory();
-    const int sequences = quick() ? 100 : 2000;
+    const int sequences = quick() ? 50 : 2000;
     for (int i = 0; i < sequences; ++i) {
         run_sequence(engine);
     }

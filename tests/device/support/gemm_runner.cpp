@@ -171,6 +171,7 @@ void check_all_variants(StreamRef stream, const GemmCase& gemm)
     };
 
     for (const Variant variant : all_variants()) {
+        trace(fmt::format("{} with {}", gemm.describe(), to_string(variant)));
         const bool is_aligned = inputs_are_aligned(gemm, data, required_alignment(variant, gemm.input));
         try {
             check(variant, operands.launch(variant));

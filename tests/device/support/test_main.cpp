@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +23,8 @@ constexpr int exit_no_device = 77;
 struct State {
     std::uint64_t seed = 0;
     bool quick = false;
+    bool verbose = false;
+    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
     std::mutex mutex;
     std::int64_t smallest_size = std::numeric_limits<std::int64_t>::max();
     std::string smallest;
@@ -55,9 +58,11 @@ bool parse_options(int argc, char** argv)
         const std::string_view argument = argv[i];
         if (argument == "--quick") {
             state().quick = true;
+        } else if (argument == "--verbose") {
+            state().verbose = true;
         } else if (argument == "--seed") {
             if (++i == argc || !parse_seed(argv[i])) {
-                std::fprintf(stderr, "usage: %s [--seed N] [--quick] [doctest's options]\n", argv[0]);
+                std::fprintf(stderr, "usage: %s [--seed N] [--quick] [--verbose] [doctest's options]\n", argv[0]);
                 return false;
             }
         } else if (argument.starts_with("--seed=")) {
@@ -84,6 +89,14 @@ void keep_pool_memory()
 std::uint64_t seed() { return state().seed; }
 
 bool quick() { return state().quick; }
+
+void trace(const std::string& step)
+{
+    if (state().verbose) {
+        const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - state().start;
+        std::fprintf(stderr, "%.1f s: %s\n", elapsed.count(), step.c_str());
+    }
+}
 
 std::mt19937_64 random_engine(std::uint64_t salt) { return std::mt19937_64(hash(seed(), salt, 0)); }
 

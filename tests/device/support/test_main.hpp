@@ -4,6 +4,7 @@
 ///
 ///     --seed N   (or the environment variable TESSERA_SEED) repeats a run; otherwise each run has a fresh seed
 ///     --quick    a small set that still runs every kernel, for runs under a sanitizer
+///     --verbose  each problem is printed before it runs, to see where a run hangs
 ///
 /// Exit codes: 0 success, 1 a test failed, 2 a bad command line, 77 no CUDA device. All other options are doctest's.
 
@@ -20,6 +21,9 @@ int run_tests(int argc, char** argv, Needs needs);
 
 std::uint64_t seed();
 bool quick();
+
+/// Prints `step` with the seconds since the start if the run is verbose.
+void trace(const std::string& step);
 
 /// An engine that depends on the run's seed and on `salt`, so that test cases can be run alone.
 std::mt19937_64 random_engine(std::uint64_t salt);
