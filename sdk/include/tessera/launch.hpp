@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -90,6 +91,22 @@ template <class Argument, class Parameter>
 concept KernelArgument = std::same_as<std::remove_cvref_t<Argument>, std::remove_cv_t<Parameter>> ||
                          requires(Argument&& argument) { Parameter{std::forward<Argument>(argument)}; };
 
+/// A kernel's arguments in the types of its parameters: what CUDA copies from.
+template <std::size_t Index, class Parameter>
+struct KernelValue {
+    Parameter value;
+};
+template <class Indices, class... Parameters>
+struct KernelValues;
+template <std::size_t... Indices, class... Parameters>
+struct KernelValues<std::index_sequence<Indices...>, Parameters...> : KernelValue<Indices, Parameters>... {
+    /// One more than there are, so that a kernel without parameters has an array too.
+    std::array<void*, sizeof...(Parameters) + 1> addresses() noexcept
+    {
+        return {static_cast<void*>(&static_cast<KernelValue<Indices, Parameters>&>(*this).value)...};
+    }
+};
+
 /// Checks the configuration and launches. `arguments` holds the address of each argument.
 void launch_kernel(const void* kernel, const LaunchConfig& config, void** arguments);
 
@@ -124,11 +141,9 @@ void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Arguments
                       "convert to it without loss");
         if constexpr ((detail::KernelArgument<Arguments, Parameters> && ...)) {
             (detail::require_argument_device(config, arguments), ...);
-            // A lambda's parameters are the copies that CUDA reads from.
-            [&](std::remove_cv_t<Parameters>... values) {
-                void* addresses[sizeof...(Parameters) + 1] = {const_cast<void*>(static_cast<const void*>(&values))...};
-                detail::launch_kernel(reinterpret_cast<const void*>(kernel), config, addresses);
-            }(std::forward<Arguments>(arguments)...);
+            detail::KernelValues<std::index_sequence_for<Parameters...>, std::remove_cv_t<Parameters>...> values{
+                {std::forward<Arguments>(arguments)}...};
+            detail::launch_kernel(reinterpret_cast<const void*>(kernel), config, values.addresses().data());
         }
     }
 }
