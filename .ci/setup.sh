@@ -8,8 +8,8 @@ export PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin"
 
 # have_header <relative path>: where CMake would look, too.
 have_header() {
-    local prefix
-    for prefix in ${CMAKE_PREFIX_PATH//:/ } /usr /usr/local; do
+    local prefix prefixes=${CMAKE_PREFIX_PATH:-}
+    for prefix in ${prefixes//:/ } /usr /usr/local; do
         [ -e "$prefix/include/$1" ] && return 0
     done
     return 1
