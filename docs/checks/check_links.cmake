@@ -1,9 +1,6 @@
 # No link of the README or the guide leads to a file that is not there: cmake -DROOT=<repository> -P ...
 cmake_minimum_required(VERSION 3.25)
 
-# Written with the measurements of a release.
-set(written_last simt-ladder.md performance.md)
-
 # without_code(<variable> <text>): the text without fenced blocks, where [](...) is a lambda
 function(without_code variable text)
     set(kept "")
@@ -36,7 +33,7 @@ foreach(page IN LISTS pages)
     string(REGEX MATCHALL "@link\\([^)# ]+" targets "${text}")
     foreach(target IN LISTS targets)
         string(REPLACE "@link(" "" target "${target}")
-        if(target MATCHES "^https?:" OR target IN_LIST written_last)
+        if(target MATCHES "^https?:")
             continue()
         endif()
         math(EXPR links "${links} + 1")
