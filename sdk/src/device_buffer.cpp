@@ -143,12 +143,8 @@ void DeviceMemory::free() noexcept
     if (switch_device) {
         drop(cudaSetDevice(device_), "cudaSetDevice");
     }
-    if (allocation_ == Allocation::plain) {
-        // cudaFree need not wait for kernels that still use the memory, so we do.
-        drop(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-        drop(cudaFree(data_), "cudaFree");
-    } else if (allocated_in_capture_ || state_ == nullptr || !is_capturing(stream_) || !defer()) {
-        drop(cudaFreeAsync(data_, stream_), "cudaFreeAsync");
+    if (allocated_in_capture_ || state_ == nullptr || !is_capturing(stream_) || !defer()) {
+        free_on(stream_, data_, allocation_ == Allocation::pool);
     }
     if (switch_device && previous >= 0) {
         drop(cudaSetDevice(previous), "cudaSetDevice");
@@ -158,7 +154,7 @@ void DeviceMemory::free() noexcept
 bool DeviceMemory::defer() const noexcept
 {
     try {
-        defer_free(*state_, data_);
+        defer_free(*state_, data_, allocation_ == Allocation::pool);
         return true;
     } catch (...) {
         return false;

@@ -10,13 +10,18 @@
 namespace tessera {
 namespace detail {
 
+struct DeferredFree {
+    void* data;
+    bool from_pool;
+};
+
 /// The native stream is destroyed with the last owner: the `Stream`, or a buffer that is freed on it.
 struct StreamState {
     cudaStream_t stream = nullptr;
     std::atomic<int> owners{1};
     bool destroy_with_last_owner = true;
-    std::mutex mutex;             // guards deferred
-    std::vector<void*> deferred;  // pool memory to free once the stream is not being captured any more
+    std::mutex mutex;                    // guards deferred
+    std::vector<DeferredFree> deferred;  // to free once the stream is not being captured any more
 };
 
 void retain(StreamState* state) noexcept
@@ -37,10 +42,20 @@ void release(StreamState* state) noexcept
     }
 }
 
-void defer_free(StreamState& state, void* data)
+void free_on(cudaStream_t stream, void* data, bool from_pool) noexcept
+{
+    if (from_pool) {
+        drop(cudaFreeAsync(data, stream), "cudaFreeAsync");
+    } else {
+        drop(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+        drop(cudaFree(data), "cudaFree");
+    }
+}
+
+void defer_free(StreamState& state, void* data, bool from_pool)
 {
     const std::scoped_lock lock(state.mutex);
-    state.deferred.push_back(data);
+    state.deferred.push_back({data, from_pool});
 }
 
 void free_deferred(StreamState* state) noexcept
@@ -49,8 +64,8 @@ void free_deferred(StreamState* state) noexcept
         return;
     }
     const std::scoped_lock lock(state->mutex);
-    for (void* data : state->deferred) {
-        drop(cudaFreeAsync(data, state->stream), "cudaFreeAsync");
+    for (const DeferredFree& deferred : state->deferred) {
+        free_on(state->stream, deferred.data, deferred.from_pool);
     }
     state->deferred.clear();
 }

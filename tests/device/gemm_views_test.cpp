@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "device_fixture.hpp"
 #include "support/gemm_runner.hpp"
 #include "support/signature.hpp"
 #include "support/test_main.hpp"
@@ -10,19 +11,6 @@ using namespace tessera;
 using namespace tessera::test;
 
 namespace {
-
-/// Fails with another text if nothing is thrown.
-template <class Call>
-ErrorCode code_of(const Call& call)
-{
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.code();
-    }
-    FAIL("no error was thrown");
-    return {};
-}
 
 /// A row-major host matrix of signature values, for A or B.
 template <class Value>

@@ -322,6 +322,18 @@ TEST_CASE_FIXTURE(CleanRuntime, "a stream of another device is refused and nothi
     CHECK(fake::calls().empty());
 }
 
+TEST_CASE_FIXTURE(CleanRuntime, "a buffer that dies during a capture of its stream is freed after it, pool or not")
+{
+    for (const int ordinal : {fake::h200, fake::t4}) {
+        CAPTURE(ordinal);
+        const Stream stream{Device(ordinal)};
+        DeviceBuffer<int> doomed(stream, 100);
+        const Graph graph = Graph::capture(stream, [&](StreamRef) { const auto gone = std::move(doomed); });
+        CHECK(graph.node_count() == 0);
+        CHECK(fake::live().device_allocations == 0);
+    }
+}
+
 TEST_CASE_FIXTURE(CleanRuntime, "blocking copies and plain allocations are refused during a capture, which goes on")
 {
     const Stream stream;

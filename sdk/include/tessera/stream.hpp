@@ -27,9 +27,11 @@ struct StreamState;  // a counted reference to a native stream; see stream.cpp
 void retain(StreamState* state) noexcept;
 void release(StreamState* state) noexcept;
 
-/// Keeps pool memory whose owner died while the stream was being captured: a capture takes frees of its own memory
-/// only.
-void defer_free(StreamState& state, void* data);
+/// Gives memory back in the order of the stream. What is not from a pool is freed after a wait: cudaFree need not wait
+/// for kernels that still use the memory.
+void free_on(cudaStream_t stream, void* data, bool from_pool) noexcept;
+/// Keeps memory whose owner died while the stream was being captured: a capture takes frees of its own memory only.
+void defer_free(StreamState& state, void* data, bool from_pool);
 /// Frees on the stream, after its capture, what was deferred.
 void free_deferred(StreamState* state) noexcept;
 
