@@ -228,7 +228,7 @@ int run(int argc, char** argv)
 }  // namespace
 }  // namespace tessera::bench
 
-int main(int argc, char** argv)
+int main(int argc, char** argv)  // NOLINT(bugprone-exception-escape): only if stderr is broken
 {
     using namespace tessera::bench;
     try {

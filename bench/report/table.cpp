@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "report/report.hpp"
 
@@ -18,7 +19,8 @@ const Measurement* find(const ProblemReport& report, const std::string& contende
 std::string bar(double ratio)
 {
     constexpr double width = 20;
-    return std::string(static_cast<std::size_t>(width * std::min(ratio, 1.0) + 0.5), '#') + (ratio > 1.05 ? "+" : "");
+    return std::string(static_cast<std::size_t>(std::lround(width * std::min(ratio, 1.0))), '#') +
+           (ratio > 1.05 ? "+" : "");
 }
 
 /// Three significant digits or more, never an exponent: columns line up.

@@ -103,12 +103,10 @@ Answer classify(const Digits& digits)
     const auto bias1 = upload<float>(stream, first.bias);
     const auto bias2 = upload<float>(stream, second.bias);
     const auto bias3 = upload<float>(stream, third.bias);
-    const auto buffer = [&]<class Element>(std::int64_t columns) {
-        return DeviceBuffer<Element>(stream, static_cast<std::size_t>(digits.count * columns));
-    };
-    DeviceBuffer<T> hidden1 = buffer.template operator()<T>(first.outputs);
-    DeviceBuffer<T> hidden2 = buffer.template operator()<T>(second.outputs);
-    DeviceBuffer<float> logits = buffer.template operator()<float>(third.outputs);
+    const auto elements = [&](std::int64_t columns) { return static_cast<std::size_t>(digits.count * columns); };
+    DeviceBuffer<T> hidden1(stream, elements(first.outputs));
+    DeviceBuffer<T> hidden2(stream, elements(second.outputs));
+    DeviceBuffer<float> logits(stream, elements(third.outputs));
 
     const Graph graph = Graph::capture(stream, [&](StreamRef s) {
         Gemm::launch(s, images.matrix(digits.count, first.inputs), weight1.matrix(first.inputs, first.outputs),
@@ -262,7 +260,7 @@ std::filesystem::path default_folder()
 
 }  // namespace
 
-int main(int argc, char** argv)
+int main(int argc, char** argv)  // NOLINT(bugprone-exception-escape): only if there is no memory to parse with
 {
     std::string folder = default_folder().string();
     std::string type = "f32";

@@ -33,10 +33,10 @@ void fill_with_small_integers(PinnedBuffer<float>& buffer, std::uint32_t seed)
 std::vector<float> multiply_on_cpu(const float* a, const float* b)
 {
     std::vector<float> d(elements);
-    for (int row = 0; row < extent; ++row) {
-        for (int k = 0; k < extent; ++k) {
-            for (int column = 0; column < extent; ++column) {
-                d[static_cast<std::size_t>(row * extent + column)] += a[row * extent + k] * b[k * extent + column];
+    for (std::size_t row = 0; row < extent; ++row) {
+        for (std::size_t k = 0; k < extent; ++k) {
+            for (std::size_t column = 0; column < extent; ++column) {
+                d[row * extent + column] += a[row * extent + k] * b[k * extent + column];
             }
         }
     }

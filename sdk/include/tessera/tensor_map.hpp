@@ -56,7 +56,7 @@ inline constexpr std::size_t max_tensor_rank = 5;
 
 /// The largest box in bytes: 228 KiB, the shared memory of a multiprocessor. Not in NVIDIA's documentation; measured
 /// with driver 580.159 on an H200, for 1 to 8-byte elements, ranks 2 to 5 and both with and without a swizzle.
-inline constexpr std::size_t max_box_bytes = 228 * 1024;
+inline constexpr std::size_t max_box_bytes = std::size_t{228} * 1024;
 
 /// CUtensorMapDataType for an element type; numbers are the driver's.
 template <class T>
