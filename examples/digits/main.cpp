@@ -94,7 +94,9 @@ template <class T>
 Answer classify(const Digits& digits)
 {
     constexpr int replays = 101;
-    const auto& [first, second, third] = digits.layers;
+    const Layer& first = digits.layers[0];
+    const Layer& second = digits.layers[1];
+    const Layer& third = digits.layers[2];
     const Stream stream;
     const auto images = upload<T>(stream, digits.images);
     const auto weight1 = upload<T>(stream, first.weight);
