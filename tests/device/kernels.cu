@@ -2,7 +2,15 @@
 
 #include <cooperative_groups.h>
 
+#include <cuda/stream_ref>
+#include <type_traits>
+
+#include "tessera/stream.hpp"
+
 namespace tessera::test {
+
+static_assert(std::is_convertible_v<cuda::stream_ref, StreamRef>, "the ecosystem's streams are taken as they are");
+
 namespace {
 
 __global__ void gate(const volatile int* gate, int* timed_out, std::uint64_t nanoseconds)
