@@ -30,7 +30,8 @@ endif()
 function(tessera_compile target)
     target_compile_options(${target} PRIVATE
         $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion>
-        $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra -lineinfo>)
+        $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>
+        $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${TESSERA_LINEINFO}>>:-lineinfo>)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
         # False alarms of g++ 13 inside of fmt 9's buffers, where it inlines them into our code.
         target_compile_options(${target} PRIVATE
