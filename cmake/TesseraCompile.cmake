@@ -31,6 +31,7 @@ function(tessera_compile target)
     target_compile_options(${target} PRIVATE
         $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion>
         $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>
+        $<$<COMPILE_LANGUAGE:CUDA>:-compress-mode=size>
         $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${TESSERA_LINEINFO}>>:-lineinfo>)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
         # False alarms of g++ 13 inside of fmt 9's buffers, where it inlines them into our code.
