@@ -1,0 +1,22 @@
+#pragma once
+
+// What stands in a function's body: instructions, labels, declarations and nested scopes.
+
+#include "ptx/token_cursor.hpp"
+
+namespace tessera::emulator::ptx {
+
+/// From '{', the current token, to its '}'.
+/// @throws ParseError
+[[nodiscard]] Block parse_block(TokenCursor& cursor);
+
+/// The rest of `.loc file line column [, function_name label] [, inlined_at file line column]`: the cursor is after
+/// `.loc`. What follows comes from that line.
+/// @throws ParseError
+void parse_loc(TokenCursor& cursor);
+
+/// The rest of `.pragma "a", "b";`. Pragmas are hints for an optimizer, so nothing is kept.
+/// @throws ParseError
+void parse_pragma(TokenCursor& cursor);
+
+}  // namespace tessera::emulator::ptx
