@@ -1,0 +1,144 @@
+#include "checks/clocks.hpp"
+
+#include <limits>
+#include <stdexcept>
+
+namespace tessera::emulator {
+
+namespace {
+
+// Vectors grow in steps, so that the loop of join() has whole blocks, which the compiler turns into vector
+// instructions.
+constexpr std::size_t block = 16;
+
+constexpr std::size_t rounded_up(std::size_t size) { return (size + block - 1) / block * block; }
+
+// A number is used again only when this many others are free: most agents have then seen the end of its last operation,
+// so that two operations with one number are rarely taken for each other.
+constexpr std::size_t spare_agents = 64;
+
+// When a warp has executed this many fences, the older half is forgotten; writes from before them then count as fenced.
+constexpr std::size_t remembered_fences = 1024;
+
+void join_seen(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from)
+{
+    if (into.size() < from.size()) {
+        into.resize(rounded_up(from.size()), 0);
+    }
+    std::uint32_t* const target = into.data();
+    const std::uint32_t* const source = from.data();
+    const std::size_t whole = from.size() / block * block;
+    for (std::size_t start = 0; start < whole; start += block) {
+        for (std::size_t i = 0; i < block; ++i) {
+            target[start + i] = target[start + i] < source[start + i] ? source[start + i] : target[start + i];
+        }
+    }
+    for (std::size_t i = whole; i < from.size(); ++i) {
+        target[i] = std::max(target[i], source[i]);
+    }
+}
+
+}  // namespace
+
+void SyncPoint::join(const SyncPoint& other) { join_seen(seen, other.seen); }
+
+Clocks::Clocks(unsigned warps) : agents_(warps), warps_(warps)
+{
+    for (State& state : agents_) {
+        state.in_use = true;
+    }
+}
+
+void Clocks::join(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from) { join_seen(into, from); }
+
+void Clocks::note(std::vector<std::uint32_t>& seen, Agent agent, std::uint32_t time)
+{
+    if (seen.size() <= agent) {
+        seen.resize(rounded_up(agent + std::size_t{1}), 0);
+    }
+    seen[agent] = std::max(seen[agent], time);
+}
+
+void Clocks::release(Agent agent, SyncPoint& point)
+{
+    State& state = agents_[agent];
+    join(point.seen, state.seen);
+    note(point.seen, agent, state.time);
+    ++state.time;
+}
+
+void Clocks::acquire(Agent agent, const SyncPoint& point) { join(agents_[agent].seen, point.seen); }
+
+bool Clocks::ordered_for_async(Epoch epoch, Agent agent, unsigned lane) const noexcept
+{
+    if (!ordered(epoch, agent)) {
+        return false;
+    }
+    if (epoch.time == 0 || is_async(epoch.agent)) {
+        return true;  // an asynchronous operation's completion implies the fence
+    }
+    const std::vector<Fence>& fences = agents_[epoch.agent].fences;
+    if (epoch.time < agents_[epoch.agent].forgotten) {
+        return true;
+    }
+    const LaneMask wanted = lane == any_lane ? all_lanes : LaneMask{1} << lane;
+    auto fence = std::lower_bound(fences.begin(), fences.end(), epoch.time,
+                                  [](const Fence& a, std::uint32_t time) { return a.time < time; });
+    while (fence != fences.end() && (fence->lanes & wanted) == 0) {
+        ++fence;
+    }
+    return fence != fences.end() && ordered({epoch.agent, fence->time}, agent);
+}
+
+void Clocks::proxy_fence(Agent warp, LaneMask lanes)
+{
+    State& state = agents_[warp];
+    if (state.fences.size() == remembered_fences) {
+        const auto oldest_kept = state.fences.begin() + remembered_fences / 2;
+        state.forgotten = oldest_kept->time;
+        state.fences.erase(state.fences.begin(), oldest_kept);
+    }
+    state.fences.push_back({state.time, lanes});
+    ++state.time;
+}
+
+Agent Clocks::begin_async(Agent issuer)
+{
+    Agent agent = 0;
+    const bool all_in_existence = agents_.size() > std::numeric_limits<Agent>::max();
+    if (all_in_existence && free_.empty()) {
+        throw std::length_error(
+            "one cluster has 65536 asynchronous operations in flight, the emulator's limit: "
+            "wait for some of them");
+    }
+    if (free_.size() > spare_agents || all_in_existence) {
+        agent = free_.front();
+        free_.pop_front();
+    } else {
+        agent = static_cast<Agent>(agents_.size());
+        agents_.emplace_back();
+    }
+    State& from = agents_[issuer];
+    State& state = agents_[agent];
+    state.in_use = true;
+    state.start = state.time;
+    state.seen.assign(from.seen.begin(), from.seen.end());
+    note(state.seen, issuer, from.time);
+    ++from.time;
+    return agent;
+}
+
+void Clocks::complete_async(Agent async, SyncPoint& point) { release(async, point); }
+
+void Clocks::end_async(Agent async)
+{
+    State& state = agents_[async];
+    if (!state.in_use) {
+        return;
+    }
+    state.in_use = false;
+    ++state.time;
+    free_.push_back(async);
+}
+
+}  // namespace tessera::emulator

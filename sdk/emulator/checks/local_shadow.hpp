@@ -1,0 +1,50 @@
+#pragma once
+
+// Which bytes of the threads' local memory were written.
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "machine/lanes.hpp"
+
+namespace tessera::emulator {
+
+class LocalShadow {
+public:
+    void write(unsigned lane, std::uint64_t address, std::uint64_t size)
+    {
+        std::vector<bool>& bytes = written_[lane];
+        if (bytes.size() < address + size) {
+            bytes.resize(address + size);
+        }
+        for (std::uint64_t i = 0; i < size; ++i) {
+            bytes[address + i] = true;
+        }
+    }
+    /// Was one of the bytes written? Not all need be: compilers copy the padding of structures along.
+    [[nodiscard]] bool any_written(unsigned lane, std::uint64_t address, std::uint64_t size) const
+    {
+        const std::vector<bool>& bytes = written_[lane];
+        for (std::uint64_t i = address; i < address + size && i < bytes.size(); ++i) {
+            if (bytes[i]) {
+                return true;
+            }
+        }
+        return false;
+    }
+    /// A function starts: its variables from `begin` on have no value yet.
+    void forget(LaneMask lanes, std::uint64_t begin)
+    {
+        for_each_lane(lanes, [&](unsigned lane) {
+            if (written_[lane].size() > begin) {
+                written_[lane].resize(begin);
+            }
+        });
+    }
+
+private:
+    std::array<std::vector<bool>, warp_size> written_;
+};
+
+}  // namespace tessera::emulator

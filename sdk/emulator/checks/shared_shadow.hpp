@@ -1,0 +1,126 @@
+#pragma once
+
+// What is known of each byte of a CTA's shared memory: whether it was written, by whom last, who read it since, and
+// which asynchronous operation still works on it.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "checks/clocks.hpp"
+#include "checks/report.hpp"
+
+namespace tessera::emulator {
+
+enum class Proxy : std::uint8_t { generic, async };
+
+/// Result of a check: nothing, or a finding's kind and message (without place: the caller knows it).
+struct ShadowFinding {
+    FindingKind kind;
+    std::string message;
+};
+
+/// Finds races as FastTrack does (Flanagan and Freund, PLDI 2009): the last write and the reads since then, as moments
+/// of agents, for each word of 4 bytes. Within a word the bytes are told apart as far as no false alarm comes of it: of
+/// several agents that touch different bytes of one word only the last is remembered. Lanes of one warp never race with
+/// each other.
+class SharedShadow {
+public:
+    SharedShadow(std::uint32_t bytes, const Clocks& clocks);
+
+    /// `agent` reads or writes [offset, offset + size) through `proxy`. `atomic` accesses do not race with each other.
+    /// `what` names the access in messages of later conflicts ("st.shared", "bulk copy", "tcgen05.mma"); it must live
+    /// as long as the shadow. `lane` is the lane of the warp, where it is one: fence.proxy.async counts for each lane
+    /// alone.
+    std::optional<ShadowFinding> read(Agent agent, std::uint32_t offset, std::uint32_t size, Proxy proxy,
+                                      const char* what, std::uint32_t ptx_line, bool atomic = false);
+    std::optional<ShadowFinding> write(Agent agent, std::uint32_t offset, std::uint32_t size, Proxy proxy,
+                                       const char* what, std::uint32_t ptx_line, bool atomic = false,
+                                       unsigned lane = Clocks::any_lane);
+    /// The same for the lanes of a warp, through the generic proxy: lane i accesses `size` bytes at offsets[i]. The
+    /// first finding.
+    std::optional<ShadowFinding> read_lanes(Agent warp, const std::uint32_t* offsets, LaneMask lanes,
+                                            std::uint32_t size, const char* what, std::uint32_t ptx_line,
+                                            bool atomic = false);
+    std::optional<ShadowFinding> write_lanes(Agent warp, const std::uint32_t* offsets, LaneMask lanes,
+                                             std::uint32_t size, const char* what, std::uint32_t ptx_line,
+                                             bool atomic = false);
+    /// An asynchronous operation will read or write this range from now until end(): ordinary accesses meanwhile are
+    /// findings.
+    void begin(Agent async, std::uint32_t offset, std::uint32_t size, bool writes, const char* what,
+               std::uint32_t ptx_line);
+    void end(Agent async);
+    /// Memory of an mbarrier: written by other instructions than mbarrier's without inval is a finding.
+    void mark_barrier(std::uint32_t offset, bool is_barrier);
+    [[nodiscard]] bool initialized(std::uint32_t offset, std::uint32_t size) const;
+    void mark_initialized(std::uint32_t offset, std::uint32_t size);
+
+private:
+    // A moment of an agent and the access it made then: time in bits 32-63, agent in 16-31, proxy in 15, atomic in 14,
+    // place in `sites_` in 0-13. Never 0 in the upper half: a value with an empty upper half is 0 (nobody) or the
+    // number of a reader set.
+    using Mark = std::uint64_t;
+    struct Cell {  // per 4 bytes
+        Mark writer = 0;
+        Mark reader = 0;               // of the last write's contents: one agent, or a set of them
+        std::uint8_t initialized = 0;  // these have one bit per byte
+        std::uint8_t written = 0;      // by `writer`
+        std::uint8_t read = 0;         // by `reader`
+        std::uint8_t lane = 0;         // of the writer
+        bool barrier = false;
+    };
+    struct Site {
+        const char* what;
+        std::uint32_t line;
+    };
+    struct Pending {
+        Agent async;
+        bool writes;
+        std::uint32_t offset, size;
+        const char* what;
+        std::uint32_t line;
+        std::uint64_t order;  // of begin()
+    };
+    struct Access;      // one access in progress, with what it has already found out
+    struct Extension {  // reader set plus one reader gives another
+        Mark before = 0, by = 0, after = 0;
+    };
+
+    Access start(Agent agent, Proxy proxy, const char* what, std::uint32_t line, bool atomic);
+    template <bool writes>
+    void touch(Access& access, std::uint32_t offset, std::uint32_t size, unsigned lane, unsigned bytes_per_lane);
+    template <bool writes>
+    std::optional<ShadowFinding> touch_lanes(Access access, const std::uint32_t* offsets, LaneMask lanes,
+                                             std::uint32_t size);
+    void check_writer(Access& access, const Cell& cell, std::uint32_t offset, bool writes);
+    void check_readers(Access& access, const Cell& cell, std::uint32_t offset);
+    void check_pending(Access& access, std::uint32_t offset, std::uint32_t size, bool writes);
+    Mark add_reader(Mark readers, const Access& access);
+    void drop_unused_sets();
+    template <bool writes>
+    void touch_cell(Access& access, Cell& cell, std::uint32_t word, std::uint8_t bytes, unsigned lane);
+    std::uint16_t site(const char* what, std::uint32_t line);
+    static void find(Access& access, FindingKind kind, std::string message);
+    [[nodiscard]] std::string name(const Access& access, std::uint32_t offset, bool writes) const;
+    [[nodiscard]] std::string name(Mark mark, bool writes) const;
+
+    static constexpr unsigned granule_bits = 8;  // asynchronous work is looked up by blocks of 256 bytes
+
+    const Clocks& clocks_;
+    std::vector<Cell> cells_;
+    std::vector<Site> sites_;
+    std::array<std::uint16_t, 256> recent_sites_{};
+    std::vector<std::vector<Mark>> reader_sets_;           // numbered from 1; members in rising order
+    std::unordered_map<std::uint64_t, Mark> set_numbers_;  // by a hash of the members
+    std::size_t set_limit_ = 4096;
+    std::array<Extension, 64> extensions_{};
+    std::vector<Pending> pending_;
+    std::vector<std::uint16_t> pending_in_;  // by granule
+    std::uint64_t next_order_ = 0;
+};
+
+}  // namespace tessera::emulator

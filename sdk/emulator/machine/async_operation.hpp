@@ -1,0 +1,46 @@
+#pragma once
+
+// Work that goes on beside the instruction stream: bulk copies, MMAs, commits, responses. The cluster's scheduler
+// decides when each of them makes its next step.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "checks/clocks.hpp"
+#include "ptx/ast.hpp"
+
+namespace tessera::emulator {
+
+class Cluster;
+class Warp;
+struct Operation;
+
+/// Operations of one queue are executed in the order of issue; those of different queues in any order.
+using AsyncQueue = std::uint64_t;
+inline constexpr AsyncQueue unordered = 0;  ///< a queue of its own
+
+class AsyncOperation {
+public:
+    virtual ~AsyncOperation() = default;
+
+    /// One step of the work (for a load: write the data; then complete_tx). True when nothing is left to do. Called by
+    /// the scheduler, never from within an instruction.
+    virtual bool step(Cluster& cluster) = 0;
+    /// False while it waits for something else than its turn (a peer's allocation).
+    [[nodiscard]] virtual bool ready(const Cluster&) const { return true; }
+    /// "cp.async.bulk.tensor to shared 0x1400 of CTA 1", for reports of hangs.
+    [[nodiscard]] virtual std::string describe() const = 0;
+
+    enum class Kind : std::uint8_t { load, store, mma, other };
+    Kind kind = Kind::other;
+    // Set by Cluster::submit:
+    AsyncQueue queue = unordered;
+    std::uint64_t issued_at = 0;           ///< scheduler step
+    const Operation* operation = nullptr;  ///< the instruction, for reports
+    std::uint32_t cta_rank = 0, warp = 0;  ///< who issued it
+    LaneMask lanes = 0;
+    Agent agent = 0;  ///< its own agent (Clocks::begin_async), ended by the scheduler when step() says it is done
+};
+
+}  // namespace tessera::emulator

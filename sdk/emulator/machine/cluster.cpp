@@ -1,0 +1,451 @@
+#include "machine/cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "machine/fault.hpp"
+#include "machine/grid.hpp"
+#include "machine/tensor_memory.hpp"
+#include "machine/warp.hpp"
+
+namespace tessera::emulator {
+
+namespace {
+
+[[nodiscard]] std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept
+{  // splitmix64 of both
+    std::uint64_t x = a * 0x9E3779B97F4A7C15 + b + 0x9E3779B97F4A7C15;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+    return x ^ (x >> 31);
+}
+
+constexpr unsigned in_order_quantum = 256;
+
+[[nodiscard]] unsigned warps_of(const LaunchRequest& request)
+{
+    return static_cast<unsigned>((request.block.count() + warp_size - 1) / warp_size);
+}
+
+}  // namespace
+
+Cluster::Cluster(Grid& grid_, std::uint64_t index_)
+    : grid(grid_),
+      index(index_),
+      id(position(index_, grid_.clusters)),
+      clocks(warps_of(grid_.request) * static_cast<unsigned>(grid_.request.cluster.count())),
+      random_(mix(grid_.options.seed, index_)),
+      progress_time_(std::chrono::steady_clock::now())
+{
+    const Dim3 extent = grid.request.cluster;
+    const auto count = static_cast<std::uint32_t>(extent.count());
+    const auto threads = static_cast<std::uint32_t>(grid.request.block.count());
+    for (std::uint32_t rank = 0; rank < count; ++rank) {
+        const Dim3 in_cluster = position(rank, extent);
+        const Dim3 cta_id{id.x * extent.x + in_cluster.x, id.y * extent.y + in_cluster.y,
+                          id.z * extent.z + in_cluster.z};
+        ctas.push_back(std::make_unique<Cta>(*this, rank, cta_id));
+        Cta& cta = *ctas.back();
+        if (grid.device.tensor_memory) {
+            cta.tensor_memory = std::make_unique<TensorMemory>(cta);
+        }
+        for (std::uint32_t first = 0; first < threads; first += warp_size) {
+            const std::uint32_t lanes = std::min(threads - first, warp_size);
+            cta.warps.push_back(
+                std::make_unique<Warp>(cta, first / warp_size, lanes == warp_size ? all_lanes : (1u << lanes) - 1));
+            warps_.push_back(cta.warps.back().get());
+        }
+        cta.live_warps = static_cast<std::uint32_t>(cta.warps.size());
+    }
+    exited_.resize(count);
+    order_.resize(warps_.size());
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    statistics.clusters = 1;
+    statistics.ctas = count;
+}
+
+Cluster::~Cluster() = default;
+
+const Options& Cluster::options() const noexcept { return grid.options; }
+
+std::uint32_t Cluster::choose(std::uint32_t bound)
+{
+    return bound <= 1 ? 0 : static_cast<std::uint32_t>(random_() % bound);
+}
+
+Cta* Cluster::cta_of(std::uint32_t shared_address) noexcept
+{
+    const std::uint32_t rank = shared_address >> shared_rank_shift;
+    return rank < ctas.size() ? ctas[rank].get() : nullptr;
+}
+
+// ---- asynchronous work ----
+
+void Cluster::submit(std::unique_ptr<AsyncOperation> operation, Warp& warp, const Operation& source, LaneMask lanes,
+                     AsyncQueue queue)
+{
+    operation->queue = queue;
+    operation->issued_at = steps_;
+    operation->operation = &source;
+    operation->cta_rank = warp.cta.rank;
+    operation->warp = warp.index;
+    operation->lanes = lanes;
+    if (grid.options.check && operation->agent == 0) {
+        operation->agent = clocks.begin_async(warp.agent);
+    }
+    pending_.push_back(std::move(operation));
+    progress();
+}
+
+void Cluster::collect_eligible()
+{
+    eligible_.clear();
+    for (std::size_t i = 0; i < pending_.size(); ++i) {
+        const AsyncOperation& operation = *pending_[i];
+        if (operation.queue != unordered) {
+            bool first = true;
+            for (std::size_t j = 0; j < i && first; ++j) {
+                first = pending_[j]->queue != operation.queue;
+            }
+            if (!first) {
+                continue;
+            }
+        }
+        if (operation.ready(*this)) {
+            eligible_.push_back(i);
+            if (grid.options.schedule == Schedule::in_order) {
+                return;  // only the oldest is asked for
+            }
+        }
+    }
+}
+
+void Cluster::step_async(std::size_t position)
+{
+    ++steps_;
+    if (!pending_[position]->step(*this)) {
+        return;
+    }
+    const std::unique_ptr<AsyncOperation> done = std::move(pending_[position]);
+    pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(position));
+    if (grid.options.check && done->agent != 0) {
+        clocks.end_async(done->agent);
+    }
+    notify();
+    progress();
+}
+
+// ---- the scheduler ----
+
+unsigned Cluster::run_warp(Warp& warp, unsigned budget)
+{
+    if (!warp.runnable()) {
+        return 0;
+    }
+    warp.cta.started = true;
+    const unsigned done = warp.run(budget);
+    steps_ += done;
+    if (warp.cta.exited() && !exited_[warp.cta.rank]) {
+        check_exited(warp.cta);
+    }
+    return done;
+}
+
+unsigned Cluster::run_in_order()
+{
+    unsigned done = 0;
+    const unsigned quantum = pending_.empty() ? 4 * in_order_quantum : in_order_quantum;
+    for (std::size_t i = 0; i < warps_.size() && done == 0; ++i) {
+        Warp& warp = *warps_[next_warp_];
+        next_warp_ = (next_warp_ + 1) % warps_.size();
+        if (!warp.finished()) {
+            done += run_warp(warp, quantum);
+        }
+    }
+    if (!pending_.empty()) {
+        collect_eligible();
+        if (!eligible_.empty()) {
+            step_async(eligible_.front());
+            ++done;
+        }
+    }
+    return done;
+}
+
+unsigned Cluster::run_random()
+{
+    if (!pending_.empty() && choose(3) == 0) {
+        collect_eligible();
+        if (!eligible_.empty()) {
+            step_async(eligible_[choose(static_cast<std::uint32_t>(eligible_.size()))]);
+            return 1;
+        }
+    }
+    const std::size_t first = choose(static_cast<std::uint32_t>(warps_.size()));
+    for (std::size_t i = 0; i < warps_.size(); ++i) {
+        Warp& warp = *warps_[(first + i) % warps_.size()];
+        if (!warp.finished()) {
+            if (const unsigned done = run_warp(warp, 1 + choose(64)); done > 0) {
+                return done;
+            }
+        }
+    }
+    collect_eligible();
+    if (!eligible_.empty()) {
+        step_async(eligible_[choose(static_cast<std::uint32_t>(eligible_.size()))]);
+        return 1;
+    }
+    return 0;
+}
+
+unsigned Cluster::run_adversarial()
+{
+    if (steps_ >= next_mood_) {  // another order of the warps, other manners of the asynchronous work
+        for (std::size_t i = order_.size(); i > 1; --i) {
+            std::swap(order_[i - 1], order_[choose(static_cast<std::uint32_t>(i))]);
+        }
+        async_late_ = choose(3) != 0;
+        next_mood_ = steps_ + 100 + choose(5000);
+    }
+    if (!async_late_ && !pending_.empty()) {  // at once, the newest first
+        collect_eligible();
+        if (!eligible_.empty()) {
+            step_async(eligible_.back());
+            return 1;
+        }
+    }
+    for (const std::size_t position : order_) {  // the first runs until it cannot
+        if (!warps_[position]->finished()) {
+            if (const unsigned done = run_warp(*warps_[position], 1 + choose(400)); done > 0) {
+                return done;
+            }
+        }
+    }
+    collect_eligible();
+    if (!eligible_.empty()) {  // one at a time, any of them, as late as can be
+        step_async(eligible_[choose(static_cast<std::uint32_t>(eligible_.size()))]);
+        return 1;
+    }
+    return 0;
+}
+
+bool Cluster::resolve_standstill()
+{
+    idle_ = true;
+    notify();
+    unsigned done = 0;
+    for (Warp* warp : warps_) {
+        if (!warp->finished()) {
+            done += run_warp(*warp, 1);
+        }
+    }
+    idle_ = false;
+    if (done > 0) {
+        return true;
+    }
+    for (Warp* warp : warps_) {
+        if (!warp->finished() && warp->release_parked()) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool Cluster::run(std::uint64_t budget)
+{
+    const std::uint64_t until = budget == 0 ? ~std::uint64_t{0} : steps_ + budget;
+    while (!finished_ && steps_ < until) {
+        if (grid.stop.load(std::memory_order_relaxed)) {
+            finished_ = true;
+            break;
+        }
+        if (!pending_.empty()) {
+            const auto is = [&](AsyncOperation::Kind kind) {
+                return any_pending([&](const AsyncOperation& o) { return o.kind == kind; });
+            };
+            const unsigned state = (is(AsyncOperation::Kind::load) ? 4u : 0u) |
+                                   (is(AsyncOperation::Kind::mma) ? 2u : 0u) |
+                                   (is(AsyncOperation::Kind::store) ? 1u : 0u);
+            ++statistics.overlap_steps[state];
+        }
+        unsigned done = 0;
+        switch (grid.options.schedule) {
+            case Schedule::in_order: done = run_in_order(); break;
+            case Schedule::random: done = run_random(); break;
+            case Schedule::adversarial: done = run_adversarial(); break;
+        }
+        if (done == 0) {
+            check_finished();
+            if (!finished_ && !resolve_standstill()) {
+                report_hang(true);
+            }
+        } else if (steps_ - hang_check_ > 1'000'000) {
+            check_hang();
+        }
+    }
+    statistics.scheduler_steps = steps_;
+    return finished_;
+}
+
+void Cluster::check_finished()
+{
+    if (pending_.empty() && std::ranges::all_of(warps_, [](const Warp* warp) { return warp->finished(); })) {
+        for (const auto& cta : ctas) {
+            if (!exited_[cta->rank]) {
+                check_exited(*cta);
+            }
+        }
+        finished_ = true;
+    }
+}
+
+void Cluster::check_exited(Cta& cta)
+{
+    exited_[cta.rank] = true;
+    if (cta.tensor_memory != nullptr) {
+        cta.tensor_memory->check_leaks();
+    }
+    notify();
+}
+
+// ---- hangs ----
+
+void Cluster::check_hang()
+{
+    hang_check_ = steps_;
+    const auto now = std::chrono::steady_clock::now();
+    if (steps_ - last_progress_ < grid.options.hang_limit) {
+        progress_time_ = now;
+        return;
+    }
+    if (std::chrono::duration<double>(now - progress_time_).count() > grid.options.hang_seconds) {
+        report_hang(false);
+    }
+}
+
+void Cluster::report_hang(bool deadlock)
+{
+    std::string text =
+        deadlock ? "deadlock: no warp can go on, and no asynchronous work is left that could wake one:"
+                 : fmt::format("hang: nothing visible has happened for {} instructions:", steps_ - last_progress_);
+    const Warp* first = nullptr;
+    const Operation* operation = nullptr;
+    unsigned lines = 0;
+    for (const Warp* warp : warps_) {
+        if (warp->finished()) {
+            continue;
+        }
+        for (const auto& split : warp->splits()) {
+            if (split->mask == 0) {
+                continue;
+            }
+            const Operation& at = warp->operation_at(split->pc);
+            if (first == nullptr) {
+                first = warp;
+                operation = &at;
+            }
+            if (++lines > 24) {
+                continue;
+            }
+            text += fmt::format("\n  CTA {} warp {} lanes {:#010x} at PTX line {}: {}", warp->cta.rank, warp->index,
+                                split->mask, at.source == nullptr ? 0 : at.source->location.line,
+                                at.source == nullptr ? "ret" : at.source->text);
+            const Wait& wait = split->wait;
+            switch (wait.kind) {
+                case Wait::Kind::mbarrier: {
+                    text += fmt::format("\n    waits for phase {} of the mbarrier at {:#x} of CTA {}", wait.phase,
+                                        wait.object, wait.cta);
+                    if (wait.cta < ctas.size()) {
+                        const auto& barriers = ctas[wait.cta]->mbarriers;
+                        const auto found = barriers.find(wait.object & ((1u << shared_rank_shift) - 1));
+                        if (found == barriers.end()) {
+                            text += ": not initialized";
+                        } else {
+                            const Mbarrier& barrier = found->second;
+                            text += fmt::format(
+                                ": {} phases are complete, {} of {} arrivals are missing, {} bytes are expected and "
+                                "have "
+                                "not come; {} arrivals so far{}",
+                                barrier.phase, barrier.pending, barrier.expected, barrier.transactions,
+                                barrier.arrivals_total,
+                                barrier.last_arrival.empty() ? "" : ", the last by " + barrier.last_arrival);
+                        }
+                    }
+                    break;
+                }
+                case Wait::Kind::named_barrier:
+                    if (wait.cta < ctas.size() && wait.object < 16) {
+                        const NamedBarrier& barrier = ctas[wait.cta]->barriers[wait.object];
+                        text += fmt::format("\n    waits at barrier {}: {} of {} threads have arrived", wait.object,
+                                            barrier.arrived, barrier.expected);
+                    }
+                    break;
+                case Wait::Kind::cluster_barrier: text += "\n    waits at the cluster's barrier"; break;
+                case Wait::Kind::lanes:
+                    text += fmt::format("\n    waits for lanes {:#010x} of its warp", wait.lanes);
+                    break;
+                case Wait::Kind::async_group: text += "\n    waits for asynchronous work of its own"; break;
+                case Wait::Kind::tensor_memory: text += "\n    waits for tensor memory"; break;
+                case Wait::Kind::launch_control: text += "\n    waits for cluster launch control"; break;
+                case Wait::Kind::none:
+                    if (split->parked) {
+                        text += "\n    waits for the other lanes where their paths meet";
+                    }
+                    break;
+                case Wait::Kind::time:
+                case Wait::Kind::other: break;
+            }
+        }
+    }
+    if (lines > 24) {
+        text += fmt::format("\n  ... and {} more", lines - 24);
+    }
+    for (const auto& pending : pending_) {
+        text += fmt::format("\n  not complete: {}", pending->describe());
+    }
+    report_at(operation, first == nullptr ? 0 : first->cta.rank, first == nullptr ? 0 : first->index, 0,
+              FindingKind::deadlock, text, true);
+    throw Fault(error_launch_timeout, text);
+}
+
+// ---- reports ----
+
+void Cluster::report_at(const Operation* operation, std::uint32_t rank, std::uint32_t warp, LaneMask lanes,
+                        FindingKind kind, std::string message, bool error)
+{
+    Finding finding;
+    finding.kind = kind;
+    finding.error = error;
+    finding.message = std::move(message);
+    finding.kernel = grid.kernel.name;
+    finding.cta = rank < ctas.size() ? ctas[rank]->id : Dim3{0, 0, 0};
+    finding.warp = warp;
+    finding.lanes = lanes;
+    if (operation != nullptr && operation->source != nullptr) {
+        finding.ptx_line = operation->source->location.line;
+        finding.ptx_text = operation->source->text;
+        finding.source = grid.program.source_of(operation->source->location);
+    }
+    const std::string text = finding.message;
+    grid.report.add(std::move(finding));
+    if (grid.options.strict && !error) {
+        throw Fault(error_launch_failure, text);
+    }
+}
+
+void Cluster::report(const AsyncOperation& operation, FindingKind kind, std::string message, bool error)
+{
+    report_at(operation.operation, operation.cta_rank, operation.warp, operation.lanes, kind, std::move(message),
+              error);
+}
+
+void Cluster::fault(const AsyncOperation& operation, FindingKind kind, int code, std::string message)
+{
+    report(operation, kind, message, true);
+    throw Fault(code, message);
+}
+
+}  // namespace tessera::emulator

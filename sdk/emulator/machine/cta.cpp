@@ -1,0 +1,49 @@
+#include "machine/cta.hpp"
+
+#include "machine/cluster.hpp"
+#include "machine/grid.hpp"
+#include "machine/tensor_memory.hpp"
+#include "machine/warp.hpp"
+
+namespace tessera::emulator {
+
+Cta::Cta(Cluster& cluster_, std::uint32_t rank_, Dim3 id_) : cluster(cluster_), rank(rank_), id(id_)
+{
+    const Grid& grid = cluster.grid;
+    threads = static_cast<std::uint32_t>(grid.request.block.count());
+    // Never zero at first: what is read without having been written must not look right by luck.
+    shared.assign(grid.shared_bytes, std::byte{0xA5});
+    if (grid.options.check) {
+        shadow = std::make_unique<SharedShadow>(grid.shared_bytes, cluster.clocks);
+    }
+}
+
+Cta::~Cta() = default;
+
+std::uint32_t Cta::live_threads() const
+{
+    std::uint32_t count = 0;
+    for (const auto& warp : warps) {
+        count += static_cast<std::uint32_t>(std::popcount(warp->live()));
+    }
+    return count;
+}
+
+std::uint32_t Cta::multiprocessor() const noexcept
+{
+    const Grid& grid = cluster.grid;
+    const std::uint64_t place = cluster.index % grid.resident * grid.request.cluster.count() + rank;
+    return static_cast<std::uint32_t>(place % grid.device.multiprocessors);
+}
+
+std::byte* Cta::shared_bytes(std::uint32_t address, std::uint64_t size) noexcept
+{
+    const std::uint32_t offset =
+        (address & ((1u << shared_rank_shift) - 1)) - shared_base;  // wraps below the base: too large
+    if (size > shared.size() || offset > shared.size() - size) {
+        return nullptr;
+    }
+    return shared.data() + offset;
+}
+
+}  // namespace tessera::emulator

@@ -1,0 +1,51 @@
+#pragma once
+
+// A launch in progress: what all its clusters share.
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "machine/launch.hpp"
+#include "program/program.hpp"
+
+namespace tessera::emulator {
+
+/// Clusters that cluster launch control may still hand out, and printf output.
+struct Grid {
+    const LoadedModule& module;
+    const Program& program;
+    const KernelInfo& kernel;
+    const FunctionCode& code;
+    const LaunchRequest& request;
+    const Options& options;
+    AddressSpace& memory;
+    Report& report;
+    const DeviceModel& device;
+    Dim3 clusters;                     ///< grid / cluster
+    std::uint32_t shared_bytes = 0;    ///< static and dynamic of one CTA
+    std::uint32_t dynamic_offset = 0;  ///< of dynamic shared memory, after the static part, before alignment
+    std::uint64_t launch_id = 0;
+
+    /// How many clusters start at first; number i of them runs clusters i, i + resident, i + 2*resident, ... of the
+    /// grid.
+    std::uint64_t resident = 1;
+    /// The next cluster of each of these sequences that has not started.
+    std::vector<std::uint64_t> next;
+    /// Set when a cluster has faulted: the others end as well.
+    std::atomic<bool> stop{false};
+
+    /// Takes a cluster that has not started away from the grid, for the cluster `asking` (cluster launch control);
+    /// nothing if there is none left or, as the hardware may, if the seed says so. Which one does not depend on the
+    /// number of CPU threads.
+    [[nodiscard]] std::optional<std::uint64_t> cancel_cluster(std::uint64_t asking);
+
+    void print(std::string_view text);
+    std::mutex print_mutex;
+};
+
+}  // namespace tessera::emulator

@@ -1,0 +1,38 @@
+#pragma once
+
+// A warp's lanes: masks, and rows that hold one register for all lanes.
+
+#include <bit>
+#include <cstdint>
+
+namespace tessera::emulator {
+
+inline constexpr unsigned warp_size = 32;
+
+/// Bit i: lane i takes part.
+using LaneMask = std::uint32_t;
+inline constexpr LaneMask all_lanes = 0xFFFFFFFF;
+
+/// Calls `body(lane)` for each lane of `mask`, lowest first.
+template <typename Body>
+inline void for_each_lane(LaneMask mask, Body&& body)
+{
+    for (LaneMask rest = mask; rest != 0; rest &= rest - 1) {
+        body(static_cast<unsigned>(std::countr_zero(rest)));
+    }
+}
+
+struct Dim3 {
+    std::uint32_t x = 1, y = 1, z = 1;
+    [[nodiscard]] constexpr std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
+    friend constexpr bool operator==(const Dim3&, const Dim3&) = default;
+};
+
+/// The position with linear index `index` (x fastest) in `extent`.
+[[nodiscard]] constexpr Dim3 position(std::uint64_t index, Dim3 extent) noexcept
+{
+    return {static_cast<std::uint32_t>(index % extent.x), static_cast<std::uint32_t>(index / extent.x % extent.y),
+            static_cast<std::uint32_t>(index / extent.x / extent.y)};
+}
+
+}  // namespace tessera::emulator

@@ -1,0 +1,262 @@
+#include "machine/launch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "machine/cluster.hpp"
+#include "machine/fault.hpp"
+#include "machine/grid.hpp"
+#include "program/builder.hpp"
+#include "program/program.hpp"
+#include "ptx/parser.hpp"
+
+namespace tessera::emulator {
+
+namespace {
+
+/// Scheduler steps of one cluster before the next one's turn, where clusters may wait for each other.
+constexpr std::uint64_t turn = 4096;
+
+[[nodiscard]] std::uint64_t hash(std::uint64_t x) noexcept
+{
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+    return x ^ (x >> 31);
+}
+
+/// The first fault by number of cluster, and the sum of the statistics.
+class Outcome {
+public:
+    void add(const Statistics& statistics)
+    {
+        const std::scoped_lock lock(mutex_);
+        sum_ += statistics;
+    }
+    void fail(std::uint64_t cluster, int code, const std::string& message)
+    {
+        const std::scoped_lock lock(mutex_);
+        if (code_ == 0 || cluster < cluster_) {
+            cluster_ = cluster;
+            code_ = code;
+            message_ = message;
+        }
+    }
+    [[nodiscard]] LaunchResult result() const { return {code_, message_, sum_}; }
+
+private:
+    std::mutex mutex_;
+    Statistics sum_;
+    std::uint64_t cluster_ = 0;
+    int code_ = 0;
+    std::string message_;
+};
+
+/// Runs `body(cluster)`; faults end up in the outcome and stop the grid.
+template <typename Body>
+void guarded(Grid& grid, Outcome& outcome, std::uint64_t cluster, Body&& body)
+{
+    try {
+        body();
+    } catch (const Fault& fault) {
+        outcome.fail(cluster, fault.code(), fault.what());
+        grid.stop = true;
+    } catch (const std::exception& error) {
+        outcome.fail(cluster, error_launch_failure, fmt::format("the emulated device failed: {}", error.what()));
+        grid.stop = true;
+    }
+}
+
+/// Clusters of different sequences never wait for each other: each sequence is a task.
+void run_apart(Grid& grid, Outcome& outcome, unsigned threads)
+{
+    std::atomic<std::uint64_t> next_sequence{0};
+    const auto work = [&] {
+        for (std::uint64_t sequence = next_sequence++; sequence < grid.resident; sequence = next_sequence++) {
+            const std::uint64_t count = grid.clusters.count();
+            for (std::uint64_t index = sequence; index < count && !grid.stop;
+                 index = grid.next[sequence], grid.next[sequence] += grid.resident) {
+                guarded(grid, outcome, index, [&] {
+                    Cluster cluster(grid, index);
+                    cluster.run(0);
+                    outcome.add(cluster.statistics);
+                });
+            }
+        }
+    };
+    std::vector<std::jthread> helpers;
+    for (unsigned i = 1; i < std::min<std::uint64_t>(threads, grid.resident); ++i) {
+        helpers.emplace_back(work);
+    }
+    work();
+}
+
+/// Clusters may wait for each other: those that are resident take turns, on one thread, so that the result does not
+/// depend on timing.
+void run_together(Grid& grid, Outcome& outcome)
+{
+    struct Resident {
+        std::uint64_t sequence;
+        std::unique_ptr<Cluster> cluster;
+    };
+    std::vector<Resident> residents;
+    for (std::uint64_t i = 0; i < grid.resident; ++i) {
+        residents.push_back({i, nullptr});
+        guarded(grid, outcome, i, [&] { residents.back().cluster = std::make_unique<Cluster>(grid, i); });
+    }
+    while (!residents.empty() && !grid.stop) {
+        for (std::size_t i = 0; i < residents.size() && !grid.stop;) {
+            Resident& resident = residents[i];
+            bool finished = false;
+            guarded(grid, outcome, resident.cluster->index, [&] { finished = resident.cluster->run(turn); });
+            if (!finished) {
+                ++i;
+                continue;
+            }
+            outcome.add(resident.cluster->statistics);
+            resident.cluster.reset();
+            const std::uint64_t index = grid.next[resident.sequence];
+            if (index < grid.clusters.count() && !grid.stop) {
+                grid.next[resident.sequence] += grid.resident;
+                guarded(grid, outcome, index, [&] { resident.cluster = std::make_unique<Cluster>(grid, index); });
+                ++i;
+            } else {
+                residents.erase(residents.begin() + static_cast<std::ptrdiff_t>(i));
+            }
+        }
+    }
+}
+
+}  // namespace
+
+LoadedModule::LoadedModule(std::string_view ptx_text, const DeviceModel& device, int device_index, AddressSpace& memory)
+    : device_(device),
+      memory_(memory),
+      program_(ProgramBuilder(ptx::parse(ptx_text), device, device_index, memory).build())
+{}
+
+LoadedModule::~LoadedModule()
+{
+    for (const auto& [name, variable] : program_->variables) {
+        memory_.free(variable.address);
+    }
+}
+
+const KernelInfo* LoadedModule::find_kernel(std::string_view name) const
+{
+    const auto found = program_->kernels.find(name);
+    return found == program_->kernels.end() ? nullptr : &found->second;
+}
+
+const VariableInfo* LoadedModule::find_variable(std::string_view name) const
+{
+    const auto found = program_->variables.find(name);
+    return found == program_->variables.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> LoadedModule::kernel_names() const
+{
+    std::vector<std::string> names;
+    for (const auto& [name, kernel] : program_->kernels) {
+        names.push_back(name);
+    }
+    return names;
+}
+
+std::optional<std::uint64_t> Grid::cancel_cluster(std::uint64_t asking)
+{
+    const std::uint64_t sequence = asking % resident;
+    const std::uint64_t index = next[sequence];
+    if (index >= clusters.count()) {
+        return std::nullopt;
+    }
+    if (options.schedule != Schedule::in_order && hash(options.seed + 0x9E3779B97F4A7C15 * (index + 1)) % 8 == 0) {
+        return std::nullopt;  // the hardware may refuse for its own reasons; the cluster then starts normally
+    }
+    next[sequence] += resident;
+    return index;
+}
+
+void Grid::print(std::string_view text)
+{
+    const std::scoped_lock lock(print_mutex);
+    if (request.print) {
+        request.print(text);
+    }
+}
+
+unsigned resident_ctas(const DeviceModel& device, const KernelInfo& kernel, unsigned threads,
+                       std::uint32_t dynamic_shared)
+{
+    const unsigned warps = (std::max(threads, 1U) + warp_size - 1) / warp_size;
+    const std::uint64_t shared = std::uint64_t{kernel.static_shared} + dynamic_shared + device.reserved_shared_per_cta;
+    std::uint64_t count = device.ctas_per_multiprocessor;
+    count = std::min<std::uint64_t>(count, device.threads_per_multiprocessor / (warps * warp_size));
+    if (shared > 0) {
+        count = std::min<std::uint64_t>(count, device.shared_per_multiprocessor / shared);
+    }
+    const std::uint64_t registers = std::uint64_t{(kernel.registers + 7) / 8 * 8} * warps * warp_size;
+    if (registers > 0) {
+        count = std::min<std::uint64_t>(count, device.registers_per_multiprocessor / registers);
+    }
+    return static_cast<unsigned>(count);
+}
+
+LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const LaunchRequest& request,
+                    const Options& options, AddressSpace& memory, Report& report)
+{
+    static std::atomic<std::uint64_t> launches{0};
+    const Program& program = module.program();
+    if (!kernel.load_error.empty()) {
+        Finding finding;
+        finding.kind = FindingKind::not_emulated;
+        finding.error = true;
+        finding.kernel = kernel.name;
+        finding.message = kernel.load_error;
+        report.add(std::move(finding));
+        return {error_illegal_instruction, kernel.load_error, {}};
+    }
+    const FunctionCode& code = program.functions[program.kernel_functions.find(kernel.name)->second];
+    Grid grid{module, program, kernel, code,       request, options, memory, report, module.device(),
+              {},     0,       0,      ++launches, 1,       {},      {},     {}};
+    grid.clusters = {request.grid.x / request.cluster.x, request.grid.y / request.cluster.y,
+                     request.grid.z / request.cluster.z};
+    grid.dynamic_offset = kernel.static_shared;
+    // The dynamic part starts at its alignment: there is room for that.
+    grid.shared_bytes = kernel.static_shared + request.dynamic_shared;
+    for (const WarpConstantRow& row : program.warp_constants) {
+        if (row.what == WarpConstant::dynamic_shared_address && row.offset > 0) {
+            const std::uint32_t start =
+                (kernel.static_shared + shared_base + row.offset - 1) / row.offset * row.offset - shared_base;
+            grid.shared_bytes = std::max(grid.shared_bytes, start + request.dynamic_shared);
+        }
+    }
+    const std::uint64_t count = grid.clusters.count();
+    const std::uint64_t cluster_size = request.cluster.count();
+    const std::uint64_t per_multiprocessor = std::max(
+        resident_ctas(module.device(), kernel, static_cast<unsigned>(request.block.count()), request.dynamic_shared),
+        1U);
+    grid.resident =
+        std::clamp<std::uint64_t>(module.device().multiprocessors * per_multiprocessor / cluster_size, 1, count);
+    if (program.launch_control && options.schedule != Schedule::in_order) {
+        grid.resident = 1 + hash(options.seed) % grid.resident;  // so that small grids have clusters to hand out, too
+    }
+    grid.next.resize(grid.resident);
+    for (std::uint64_t i = 0; i < grid.resident; ++i) {
+        grid.next[i] = i + grid.resident;
+    }
+    Outcome outcome;
+    const unsigned threads = options.threads != 0 ? options.threads : std::max(std::thread::hardware_concurrency(), 1U);
+    if ((program.cross_cta || request.cooperative) && grid.resident > 1) {
+        run_together(grid, outcome);
+    } else {
+        run_apart(grid, outcome, threads);
+    }
+    return outcome.result();
+}
+
+}  // namespace tessera::emulator

@@ -1,0 +1,99 @@
+#pragma once
+
+// The seam between the runtime (or a test) and the machine: load a module, launch a kernel of it.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checks/report.hpp"
+#include "machine/address_space.hpp"
+#include "machine/device_model.hpp"
+#include "machine/lanes.hpp"
+#include "machine/options.hpp"
+#include "machine/statistics.hpp"
+
+namespace tessera::emulator {
+
+struct Program;  // program/program.hpp
+
+/// One parameter of a kernel: where it lies in the parameter block.
+struct ParameterLayout {
+    std::uint32_t offset = 0, size = 0;
+};
+
+/// What a host may ask about a kernel.
+struct KernelInfo {
+    std::string name;  ///< mangled, as in the PTX
+    std::vector<ParameterLayout> parameters;
+    std::uint32_t parameter_bytes = 0;
+    std::uint32_t static_shared = 0;   ///< bytes
+    std::uint32_t local_bytes = 0;     ///< per thread
+    std::uint32_t registers = 0;       ///< an estimate: the largest number of live 32-bit registers, at most 255
+    std::uint32_t max_threads = 1024;  ///< from .maxntid/.reqntid
+    Dim3 required_cluster{0, 0, 0};    ///< .reqnctapercluster; x = 0: not given
+    bool explicit_cluster = false;
+    std::string load_error;  ///< not empty: cannot be launched, and why (unknown instruction ...)
+};
+
+/// A module-scope variable, placed in global memory.
+struct VariableInfo {
+    std::uint64_t address = 0, size = 0;
+    bool constant = false;
+};
+
+/// A module loaded on one device: code, and its variables in memory. Immutable; destroying it frees the variables.
+class LoadedModule {
+public:
+    /// @throws ptx::ParseError, or std::runtime_error with a sentence (unresolved symbol, no memory).
+    LoadedModule(std::string_view ptx_text, const DeviceModel& device, int device_index, AddressSpace& memory);
+    ~LoadedModule();
+    LoadedModule(const LoadedModule&) = delete;
+    LoadedModule& operator=(const LoadedModule&) = delete;
+
+    [[nodiscard]] const KernelInfo* find_kernel(std::string_view name) const;
+    [[nodiscard]] const VariableInfo* find_variable(std::string_view name) const;
+    [[nodiscard]] std::vector<std::string> kernel_names() const;
+    [[nodiscard]] const Program& program() const noexcept { return *program_; }
+    [[nodiscard]] const DeviceModel& device() const noexcept { return device_; }
+
+private:
+    const DeviceModel& device_;
+    AddressSpace& memory_;
+    std::unique_ptr<Program> program_;
+};
+
+struct LaunchRequest {
+    Dim3 grid, block, cluster;      ///< cluster: {1,1,1} if there is none
+    bool explicit_cluster = false;  ///< a cluster was asked for, also 1x1x1
+    std::uint32_t dynamic_shared = 0;
+    std::vector<std::byte> parameters;  ///< KernelInfo::parameter_bytes of them
+    bool programmatic_serialization = false;
+    bool cooperative = false;
+    /// Where device printf goes; called at the end of the launch, and when the buffer is full.
+    std::function<void(std::string_view)> print;
+};
+
+/// How a launch ended. `code` has the numbers of cudaError_t: 0, 700 illegal address, 715, 716, 719, 710 assert, 702
+/// hang...
+struct LaunchResult {
+    int code = 0;
+    std::string message;  ///< empty if code is 0
+    Statistics statistics;
+};
+
+/// Runs a kernel to its end, on the calling thread and on others of the machine's pool. Nothing is checked about the
+/// configuration: the runtime does that, as it gives the error codes. Several launches may run at the same time.
+[[nodiscard]] LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const LaunchRequest& request,
+                                  const Options& options, AddressSpace& memory, Report& report);
+
+/// CTAs of this kernel that one multiprocessor can hold.
+[[nodiscard]] unsigned resident_ctas(const DeviceModel& device, const KernelInfo& kernel, unsigned threads,
+                                     std::uint32_t dynamic_shared);
+
+}  // namespace tessera::emulator

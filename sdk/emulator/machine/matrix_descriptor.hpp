@@ -1,0 +1,142 @@
+#pragma once
+
+// Shared-memory matrix descriptors: the 64 bits with which wgmma and tcgen05 instructions name an operand tile (PTX ISA
+// "Matrix descriptor" of wgmma and "Shared memory descriptor" of tcgen05), and where each element of the tile lies.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "machine/swizzle.hpp"
+
+namespace tessera::emulator {
+
+/// Which dimension of an operand is contiguous. A is M x K, B is N x K here: "MN" is M for A and N for B.
+enum class Major : std::uint8_t { k, mn };
+
+/// Bytes of a row of the pattern in an operand tile: one 16-byte chunk without swizzle.
+[[nodiscard]] constexpr std::uint32_t row_span(TensorSwizzle mode) noexcept
+{
+    return mode == TensorSwizzle::none ? 16 : swizzle_span(mode);
+}
+
+/// Bytes after which a swizzle's pattern repeats: operand tiles start at multiples of it. 16 without swizzle.
+[[nodiscard]] constexpr std::uint32_t swizzle_repeat(TensorSwizzle mode) noexcept
+{
+    switch (mode) {
+        case TensorSwizzle::none: return 16;
+        case TensorSwizzle::span_32: return 256;
+        case TensorSwizzle::span_64: return 512;
+        case TensorSwizzle::span_128: return 1024;
+        case TensorSwizzle::span_128_atom_64: return 256;
+        default: return 512;
+    }
+}
+
+/// A descriptor's fields, in bytes.
+struct MatrixDescriptor {
+    std::uint32_t start = 0;    ///< address in the CTA's shared window, below 256 KiB
+    std::uint32_t leading = 0;  ///< leading-dimension byte offset; an address if `leading_absolute`
+    std::uint32_t stride = 0;   ///< stride-dimension byte offset
+    std::uint32_t base_offset =
+        0;  ///< 0 to 7: rows of 128 bytes from a repeat of the pattern to where this tile's pattern starts
+    bool leading_absolute = false;  ///< tcgen05 of sm_103a only
+    TensorSwizzle swizzle = TensorSwizzle::none;
+};
+
+/// A descriptor, or the sentence that says which field is wrong (then the descriptor is what could be read).
+struct DecodedMatrixDescriptor {
+    MatrixDescriptor descriptor;
+    std::string problem;
+};
+
+/// tcgen05 form: constant 0b001 in bits 46-48, swizzle in bits 61-63.
+[[nodiscard]] DecodedMatrixDescriptor decode_tcgen05_descriptor(std::uint64_t bits);
+/// wgmma form: no constant, swizzle in bits 62-63.
+[[nodiscard]] DecodedMatrixDescriptor decode_wgmma_descriptor(std::uint64_t bits);
+
+/// A tile that a descriptor names. It consists of lines along the contiguous dimension: K-major, line i is row i of the
+/// operand, and its bytes are along K; MN-major, line i is k = i, and its bytes are along M or N. All 16-byte chunks of
+/// a line are contiguous in memory each, whatever the swizzle.
+struct OperandTile {
+    MatrixDescriptor descriptor;
+    Major major = Major::k;
+    std::uint32_t lines = 0;  ///< rows (K-major) or K elements (MN-major)
+    std::uint32_t line_bytes =
+        0;  ///< K or MN extent in bytes; a multiple of 16, but for 8-row matrices of 8-bit types (8)
+
+    static constexpr std::uint32_t chunk_bytes = 16;
+    [[nodiscard]] std::uint32_t chunks_per_line() const noexcept
+    {
+        return (line_bytes + chunk_bytes - 1) / chunk_bytes;
+    }
+    /// Address of byte 16 * `chunk` of line `line`, in the CTA's shared window.
+    [[nodiscard]] std::uint32_t chunk_address(std::uint32_t line, std::uint32_t chunk) const noexcept;
+    /// Address of byte `byte` of line `line`.
+    [[nodiscard]] std::uint32_t address(std::uint32_t line, std::uint32_t byte) const noexcept
+    {
+        return chunk_address(line, byte / chunk_bytes) + byte % chunk_bytes;
+    }
+
+    struct Range {
+        std::uint32_t begin = 0, end = 0;  ///< addresses, end excluded
+    };
+    /// Exactly the bytes that the tile covers, as ranges: sorted, merged where they touch.
+    [[nodiscard]] std::vector<Range> ranges() const;
+    /// A cheap cover of the tile by few ranges: ranges(), but with whole rows of the swizzle's width in a swizzled
+    /// K-major tile.
+    [[nodiscard]] std::vector<Range> cover() const;
+    /// Calls body(address, bytes) for pieces that make up exactly the tile: neighbouring chunks of one line are one
+    /// piece.
+    template <typename Body>
+    void for_each_piece(Body&& body) const;
+
+    /// What is wrong with the tile as a whole: majorness and swizzle that do not go together, lines beyond the
+    /// swizzle's width, a start that the pattern does not allow. Empty if nothing is. `element_bits` is that of the
+    /// memory's elements (8 for padded 4- and 6-bit ones).
+    [[nodiscard]] std::string problem(unsigned element_bits) const;
+};
+
+inline std::uint32_t OperandTile::chunk_address(std::uint32_t line, std::uint32_t chunk) const noexcept
+{
+    const MatrixDescriptor& d = descriptor;
+    const std::uint32_t span = row_span(d.swizzle);
+    std::uint32_t linear = 0;
+    if (d.swizzle == TensorSwizzle::none) {
+        // The strides change places between the two majors.
+        linear = d.start + (line / 8) * (major == Major::k ? d.stride : d.leading) + (line % 8) * chunk_bytes +
+                 chunk * (major == Major::k ? d.leading : d.stride);
+    } else {
+        const std::uint32_t group = d.swizzle == TensorSwizzle::span_128_atom_32 ? 4 : 8;
+        const std::uint32_t byte = chunk * chunk_bytes;
+        linear = d.start + (line / group) * d.stride + (line % group) * span +
+                 (major == Major::k ? byte : (byte / span) * d.leading + byte % span);
+    }
+    // A base offset moves the pattern by that many rows of 128 bytes.
+    const std::uint32_t shift = d.base_offset << 7;
+    return (swizzle(d.swizzle, linear - shift) + shift) & 0x3FFFF;
+}
+
+template <typename Body>
+void OperandTile::for_each_piece(Body&& body) const
+{
+    const std::uint32_t chunks = chunks_per_line();
+    for (std::uint32_t line = 0; line < lines; ++line) {
+        std::uint32_t begin = chunk_address(line, 0), end = begin + chunk_bytes;
+        for (std::uint32_t chunk = 1; chunk < chunks; ++chunk) {
+            const std::uint32_t address = chunk_address(line, chunk);
+            if (address == end) {
+                end += chunk_bytes;
+            } else if (address + chunk_bytes == begin) {
+                begin = address;
+            } else {
+                body(begin, end - begin);
+                begin = address;
+                end = address + chunk_bytes;
+            }
+        }
+        body(begin, end - begin);
+    }
+}
+
+}  // namespace tessera::emulator

@@ -1,0 +1,349 @@
+#include "machine/memory_access.hpp"
+
+#include <fmt/format.h>
+
+#include "machine/cluster.hpp"
+#include "machine/fault.hpp"
+#include "machine/grid.hpp"
+
+namespace tessera::emulator {
+
+namespace {
+
+[[nodiscard]] LaneMask bit(unsigned lane) noexcept { return LaneMask{1} << lane; }
+
+[[nodiscard]] std::uint32_t line_of(const Operation* operation) noexcept
+{
+    return operation == nullptr || operation->source == nullptr ? 0 : operation->source->location.line;
+}
+
+/// One access, with what its checks need to name.
+struct Request {
+    Warp& warp;
+    const Operation& operation;
+    const MemoryAccess& access;
+    std::uint64_t address;
+    unsigned size;
+    unsigned lane;
+
+    [[nodiscard]] bool reads() const noexcept { return access.direction != Direction::write; }
+    [[nodiscard]] bool writes() const noexcept { return access.direction != Direction::read; }
+    [[nodiscard]] bool strong() const noexcept { return access.atomic || access.volatile_access; }
+    [[noreturn]] void outside(const std::string& why) const
+    {
+        warp.fault(operation, FindingKind::out_of_bounds, error_illegal_address, bit(lane),
+                   fmt::format("{} of {} bytes at 0x{:x} by lane {}: {}", access.what, size, address, lane, why));
+    }
+    void report(FindingKind kind, const std::string& message, bool error = false) const
+    {
+        warp.report(operation, kind, bit(lane), message, error);
+    }
+};
+
+std::byte* locate_parameter(const Request& r)
+{
+    const std::vector<std::byte>& parameters = r.warp.cluster.grid.request.parameters;
+    const std::uint64_t offset = r.address >= parameter_window ? r.address - parameter_window : r.address;
+    if (r.writes()) {
+        r.outside("kernel parameters cannot be written");
+    }
+    if (offset > parameters.size() || r.size > parameters.size() - offset) {
+        r.outside(fmt::format("the kernel's parameters are {} bytes", parameters.size()));
+    }
+    // Nobody writes through it: see above.
+    return const_cast<std::byte*>(parameters.data()) + offset;
+}
+
+std::byte* locate_local(const Request& r)
+{
+    Warp& warp = r.warp;
+    const Frame& frame = *warp.split().frame;
+    const std::uint64_t top =
+        std::uint64_t{frame.local_base} + frame.function->local_bytes;  // no function above this one is active
+    std::byte* const bytes = warp.local_bytes(r.lane, r.address, r.size);
+    if (bytes == nullptr || r.address + r.size > top) {
+        r.outside(fmt::format("outside of the thread's local memory of {} bytes", top));
+    }
+    if (warp.checks()) {
+        if (r.reads() && !warp.local_shadow.any_written(r.lane, r.address, r.size)) {
+            r.report(
+                FindingKind::uninitialized_local,
+                fmt::format("{} reads {} bytes of local memory at 0x{:x} (lane {}), which the thread has not written",
+                            r.access.what, r.size, r.address, r.lane));
+        }
+        if (r.writes()) {
+            warp.local_shadow.write(r.lane, r.address, r.size);
+        }
+    }
+    return bytes;
+}
+
+std::byte* locate_shared(const Request& r)
+{
+    Warp& warp = r.warp;
+    if (r.address >> 32 != 0) {
+        r.outside("not an address of shared memory: these have 32 bits; convert generic ones with cvta.to.shared");
+    }
+    const auto address = static_cast<std::uint32_t>(r.address);
+    const std::uint32_t rank = address >> shared_rank_shift;
+    Cta* const cta = rank == warp.cta.rank ? &warp.cta : warp.cluster.cta_of(address);
+    if (cta == nullptr) {
+        r.outside(fmt::format("it names CTA {} of a cluster of {}", rank, warp.cluster.ctas.size()));
+    }
+    if (cta != &warp.cta) {
+        if (!cta->started) {
+            r.report(FindingKind::cluster_protocol,
+                     fmt::format("{} at shared 0x{:x} of CTA {}, which may not have started: synchronize the cluster "
+                                 "(barrier.cluster) before the first access to a peer",
+                                 r.access.what, address, rank));
+        } else if (cta->exited()) {
+            r.report(FindingKind::cluster_protocol,
+                     fmt::format("{} at shared 0x{:x} of CTA {}, which has exited: synchronize the cluster "
+                                 "(barrier.cluster) before a CTA leaves",
+                                 r.access.what, address, rank));
+        }
+    }
+    std::byte* const bytes = cta->shared_bytes(address, r.size);
+    if (bytes == nullptr) {
+        r.outside(fmt::format("CTA {} has {} bytes of shared memory, from 0x{:x} on", rank, cta->shared.size(),
+                              (rank << shared_rank_shift) + shared_base));
+    }
+    if (r.strong()) {
+        synchronize(warp, shared_window + address, r.access.direction);
+    }
+    if (cta->shadow && warp.checks()) {
+        const auto offset = static_cast<std::uint32_t>(bytes - cta->shared.data());
+        const std::uint32_t line = line_of(&r.operation);
+        std::optional<ShadowFinding> found;
+        if (r.reads()) {
+            found = cta->shadow->read(warp.agent, offset, r.size, Proxy::generic, r.access.what, line, r.strong());
+        }
+        if (r.writes()) {
+            std::optional<ShadowFinding> second =
+                cta->shadow->write(warp.agent, offset, r.size, Proxy::generic, r.access.what, line, r.strong(), r.lane);
+            found = found ? std::move(found) : std::move(second);
+        }
+        if (found) {
+            r.report(found->kind, found->message);
+        }
+    }
+    return bytes;
+}
+
+std::byte* locate_in_allocation(const Request& r)
+{
+    Warp& warp = r.warp;
+    const AddressSpace& memory = warp.cluster.grid.memory;
+    const AllocationCache::Entry* const entry =
+        warp.cluster.allocations.find(memory, warp.cluster.grid.program, r.address);
+    if (entry == nullptr || r.size > entry->size - (r.address - entry->begin)) {
+        r.outside(memory.describe(entry == nullptr ? r.address : r.address + r.size - 1));
+    }
+    if (entry->constant && r.writes()) {
+        r.outside(fmt::format("{} is constant memory, which kernels cannot write", entry->allocation->label));
+    }
+    if (r.strong()) {
+        synchronize(warp, r.address, r.access.direction);
+    }
+    const std::uint64_t offset = r.address - entry->begin;
+    if (r.reads() && warp.checks() && !entry->allocation->is_initialized(offset, r.size)) {
+        r.report(FindingKind::uninitialized_global,
+                 fmt::format("{} reads {} bytes at 0x{:x} (lane {}), which nobody has written: {}", r.access.what,
+                             r.size, r.address, r.lane, memory.describe(r.address)));
+    }
+    if (r.writes()) {
+        entry->allocation->mark_initialized(offset, r.size);
+    }
+    return entry->allocation->bytes + offset;
+}
+
+}  // namespace
+
+void synchronize(Warp& warp, std::uint64_t generic_address, Direction direction)
+{
+    if (!warp.checks()) {
+        return;
+    }
+    Clocks& clocks = warp.cluster.clocks;
+    SyncPoint& point = clocks.memory_point(generic_address);
+    if (direction != Direction::write) {
+        clocks.acquire(warp.agent, point);
+    }
+    if (direction != Direction::read) {
+        clocks.release(warp.agent, point);
+    }
+}
+
+std::byte* locate(Warp& warp, const Operation& operation, const MemoryAccess& access, std::uint64_t address,
+                  unsigned size, unsigned alignment, unsigned lane)
+{
+    Request r{warp, operation, access, address, size, lane};
+    if (alignment > 1 && address % alignment != 0) {
+        warp.fault(operation, FindingKind::misaligned, error_misaligned_address, bit(lane),
+                   fmt::format("{} of {} bytes at 0x{:x} by lane {}: the address must be a multiple of {}", access.what,
+                               size, address, lane, alignment));
+    }
+    switch (access.space) {
+        case Space::parameter: return locate_parameter(r);
+        case Space::local: return locate_local(r);
+        case Space::shared: return locate_shared(r);
+        case Space::global:
+        case Space::constant: return locate_in_allocation(r);
+        case Space::generic: break;
+    }
+    constexpr std::uint64_t window_bytes = std::uint64_t{1} << 32;
+    if (address - shared_window < window_bytes) {
+        r.address = address - shared_window;
+        return locate_shared(r);
+    }
+    if (address - local_window < window_bytes) {
+        r.address = address - local_window;
+        return locate_local(r);
+    }
+    if (address - parameter_window < window_bytes) {
+        return locate_parameter(r);
+    }
+    return locate_in_allocation(r);
+}
+
+std::byte* locate_global(Cluster& cluster, std::uint64_t address, std::uint64_t size, Direction direction,
+                         std::string& problem)
+{
+    const Grid& grid = cluster.grid;
+    if (address - parameter_window < (std::uint64_t{1} << 32)) {
+        const std::vector<std::byte>& parameters = grid.request.parameters;
+        const std::uint64_t offset = address - parameter_window;
+        if (direction != Direction::read) {
+            problem = fmt::format("0x{:x} is a kernel parameter, which cannot be written", address);
+            return nullptr;
+        }
+        if (offset > parameters.size() || size > parameters.size() - offset) {
+            problem = fmt::format("{} bytes at 0x{:x} are beyond the kernel's parameters of {} bytes", size, address,
+                                  parameters.size());
+            return nullptr;
+        }
+        return const_cast<std::byte*>(parameters.data()) + offset;
+    }
+    const AllocationCache::Entry* const entry = cluster.allocations.find(grid.memory, grid.program, address);
+    if (entry == nullptr || size > entry->size - (address - entry->begin)) {
+        problem = fmt::format("{} bytes at 0x{:x}: {}", size, address,
+                              grid.memory.describe(entry == nullptr ? address : address + size - 1));
+        return nullptr;
+    }
+    if (entry->constant && direction != Direction::read) {
+        problem = fmt::format("0x{:x} is in {}, constant memory, which kernels cannot write", address,
+                              entry->allocation->label);
+        return nullptr;
+    }
+    const std::uint64_t offset = address - entry->begin;
+    if (direction != Direction::write && grid.options.check && !entry->allocation->is_initialized(offset, size)) {
+        problem = fmt::format("of the {} bytes at 0x{:x} some were never written: {}", size, address,
+                              grid.memory.describe(address));
+    }
+    if (direction != Direction::read) {
+        entry->allocation->mark_initialized(offset, size);
+    }
+    return entry->allocation->bytes + offset;
+}
+
+Mbarrier* find_mbarrier(Warp& warp, const Operation& operation, std::uint64_t address, unsigned lane)
+{
+    std::uint32_t shared = 0;
+    if (address >> 32 == 0) {
+        shared = static_cast<std::uint32_t>(address);
+    } else if (!generic_to_shared(address, shared)) {
+        warp.fault(operation, FindingKind::out_of_bounds, error_illegal_address, bit(lane),
+                   fmt::format("0x{:x} is not an address of shared memory, where mbarriers are", address));
+    }
+    if (shared % 8 != 0) {
+        warp.fault(operation, FindingKind::misaligned, error_misaligned_address, bit(lane),
+                   fmt::format("mbarrier at shared 0x{:x}: the address must be a multiple of 8", shared));
+    }
+    const std::uint32_t rank = shared >> shared_rank_shift;
+    Cta* const cta = warp.cluster.cta_of(shared);
+    if (cta == nullptr || cta->shared_bytes(shared, 8) == nullptr) {
+        warp.fault(operation, FindingKind::out_of_bounds, error_illegal_address, bit(lane),
+                   cta == nullptr
+                       ? fmt::format("mbarrier at shared 0x{:x}: it names CTA {} of a cluster of {}", shared, rank,
+                                     warp.cluster.ctas.size())
+                       : fmt::format("mbarrier at shared 0x{:x}: CTA {} has {} bytes of shared memory, from 0x{:x} on",
+                                     shared, rank, cta->shared.size(), (rank << shared_rank_shift) + shared_base));
+    }
+    if (cta != &warp.cta && (!cta->started || cta->exited())) {
+        warp.report(
+            operation, FindingKind::cluster_protocol, bit(lane),
+            fmt::format("mbarrier at shared 0x{:x} of CTA {}, which {}: synchronize the cluster (barrier.cluster) {}",
+                        shared, rank, cta->exited() && cta->started ? "has exited" : "may not have started",
+                        cta->exited() && cta->started ? "before a CTA leaves" : "before the first access to a peer"));
+    }
+    const auto found = cta->mbarriers.find(shared & ((1U << shared_rank_shift) - 1));
+    if (found == cta->mbarriers.end()) {
+        warp.report(
+            operation, FindingKind::barrier_misuse, bit(lane),
+            fmt::format("no mbarrier at shared 0x{:x}: mbarrier.init it, and synchronize, before it is used", shared));
+        return nullptr;
+    }
+    return &found->second;
+}
+
+void async_arrive(Cluster& cluster, const AsyncOperation& by, std::uint32_t shared_address, std::int64_t count,
+                  std::int64_t completed_bytes)
+{
+    const std::uint32_t rank = shared_address >> shared_rank_shift;
+    Cta* const cta = cluster.cta_of(shared_address);
+    if (cta == nullptr || shared_address % 8 != 0 || cta->shared_bytes(shared_address, 8) == nullptr) {
+        cluster.fault(
+            by, FindingKind::out_of_bounds, error_illegal_address,
+            fmt::format("arrival on an mbarrier at shared 0x{:x}: {}", shared_address,
+                        cta == nullptr ? fmt::format("it names CTA {} of a cluster of {}", rank, cluster.ctas.size())
+                                       : "not a multiple of 8, or beyond the CTA's shared memory"));
+    }
+    // A CTA's own work may outlive its warps: the hardware keeps the CTA's place until it is done.
+    if (cta->started && cta->exited() && rank != by.cta_rank) {
+        cluster.report(
+            by, FindingKind::cluster_protocol,
+            fmt::format("arrival on the mbarrier at shared 0x{:x} of CTA {}, which has exited: synchronize the "
+                        "cluster (barrier.cluster) before a CTA leaves",
+                        shared_address, rank));
+    }
+    const auto found = cta->mbarriers.find(shared_address & ((1U << shared_rank_shift) - 1));
+    if (found == cta->mbarriers.end()) {
+        cluster.report(
+            by, FindingKind::barrier_misuse,
+            fmt::format("arrival on the mbarrier at shared 0x{:x} of CTA {}, which is not initialized: for a "
+                        "multicast or a remote arrival, synchronize the cluster after each CTA has initialized "
+                        "its barriers",
+                        shared_address, rank));
+        return;
+    }
+    Mbarrier& barrier = found->second;
+    if (cluster.options().check) {
+        cluster.clocks.complete_async(by.agent, barrier.arriving);
+    }
+    barrier.last_arrival = by.describe();
+    if (completed_bytes != 0) {
+        const std::string problem = barrier.add_transactions(-completed_bytes);
+        if (!problem.empty()) {
+            cluster.report(by, FindingKind::transaction_count,
+                           fmt::format("mbarrier at shared 0x{:x}: {}", shared_address, problem));
+        }
+    }
+    if (count != 0) {
+        const std::string problem = barrier.arrive(count);
+        if (!problem.empty()) {
+            cluster.report(by, FindingKind::barrier_misuse,
+                           fmt::format("mbarrier at shared 0x{:x}: {}", shared_address, problem));
+        }
+    }
+    if (const std::uint32_t missed = barrier.take_copies_missed(); missed != 0) {
+        cluster.report(
+            by, FindingKind::transaction_count,
+            fmt::format("mbarrier at shared 0x{:x}: phase {} is complete while {} other copies that complete on it "
+                        "are on their way: expect_tx was for too few bytes",
+                        shared_address, barrier.phase - 1, missed));
+    }
+    cluster.notify();
+    cluster.progress();
+}
+
+}  // namespace tessera::emulator

@@ -1,0 +1,33 @@
+#pragma once
+
+// How a launch is scheduled and checked.
+
+#include <cstdint>
+
+namespace tessera::emulator {
+
+enum class Schedule : std::uint8_t {
+    in_order,     ///< warps in turn, asynchronous work soon and in the order of issue
+    random,       ///< seeded choices everywhere
+    adversarial,  ///< asynchronous work as late or as early as PTX allows, warps at very different speeds; seeded
+};
+
+enum class Numerics : std::uint8_t {
+    exact,  ///< tensor cores sum as measured on hardware, bit by bit
+    fast,   ///< sums in f32 with vectors; the last bits differ
+};
+
+struct Options {
+    std::uint64_t seed = 1;
+    Schedule schedule = Schedule::in_order;
+    Numerics numerics = Numerics::exact;
+    bool check = true;     ///< races, uninitialized reads, protocol faults; out of bounds is always checked
+    bool strict = false;   ///< a finding ends the launch with an error
+    unsigned threads = 0;  ///< CPU threads for clusters; 0: as many as there are cores
+    /// A cluster counts as hung when it has run this many instructions, for at least this many seconds, and nothing
+    /// visible has happened.
+    std::uint64_t hang_limit = 5'000'000;
+    double hang_seconds = 10;
+};
+
+}  // namespace tessera::emulator

@@ -1,0 +1,56 @@
+#pragma once
+
+// Which bytes a tensor copy moves: from the tensor's global memory to the dense box in shared memory, or back (PTX ISA
+// "Tensors": tiled mode, gather4 and scatter4, im2col mode).
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "machine/tensor_map.hpp"
+
+namespace tessera::emulator {
+
+/// How the coordinates of a tensor copy are meant.
+enum class BoxMode : std::uint8_t {
+    tile,       ///< of the box's first element, one per dimension
+    four_rows,  ///< tile::gather4, tile::scatter4: column, and the four rows of a matrix
+    im2col,     ///< of the first pixel, with offsets into the filter's window
+};
+
+struct BoxRequest {
+    BoxMode mode = BoxMode::tile;
+    unsigned dimensions = 1;  ///< of the instruction: .1d to .5d
+    std::array<std::int32_t, max_tensor_rank> coordinates{};
+    std::array<std::uint32_t, 3> offsets{};  ///< im2col: along dimensions 1, 2, 3 as far as they are pixels'
+};
+
+/// Bytes that lie one after the other in both memories.
+struct BoxRun {
+    std::uint64_t global = 0;  ///< address; only if `inside`
+    std::uint32_t linear = 0;  ///< from the start of the box, before swizzling
+    std::uint32_t shared_bytes = 0;
+    std::uint32_t global_bytes =
+        0;               ///< fewer than `shared_bytes` for packed elements with padding; the rest is padding
+    bool inside = true;  ///< false: out of the tensor's bounds: filled by loads, left out by stores
+};
+
+/// Why a copy with this map is not valid, as a sentence; empty if it is.
+[[nodiscard]] std::string problem_of(const TensorMap& map, const BoxRequest& request, bool is_store);
+
+/// What the copy fills in shared memory, and what a load completes on its mbarrier: out of bounds or not.
+[[nodiscard]] std::uint32_t box_bytes(const TensorMap& map, const BoxRequest& request) noexcept;
+
+/// All runs of a valid copy, by rising `linear`. Together they are the whole box.
+[[nodiscard]] std::vector<BoxRun> box_runs(const TensorMap& map, const BoxRequest& request);
+
+/// Bytes with which elements out of bounds are filled: repeated. (For NaN, one element's worth.)
+[[nodiscard]] std::array<std::byte, 8> fill_pattern(const TensorMap& map) noexcept;
+
+/// Does a load change elements of this type on their way?
+[[nodiscard]] bool converts_elements(TensorElement element) noexcept;
+/// What it does to them (rounding to tf32, flushing subnormal numbers to zero), in place.
+void convert_loaded(const TensorMap& map, std::byte* bytes, std::size_t size) noexcept;
+
+}  // namespace tessera::emulator

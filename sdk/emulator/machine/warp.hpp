@@ -1,0 +1,206 @@
+#pragma once
+
+// One warp: its splits (lanes that run together), their frames, and everything an instruction may ask for.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checks/local_shadow.hpp"
+#include "checks/report.hpp"
+#include "machine/async_groups.hpp"
+#include "machine/cta.hpp"
+#include "machine/lanes.hpp"
+#include "machine/warp_barriers.hpp"
+#include "program/decoder.hpp"
+#include "program/operation.hpp"
+
+namespace tessera::emulator {
+
+struct WarpgroupState;  // execute/wgmma_state.hpp
+
+/// Registers, .param and .local variables of one call of a function, for all lanes.
+struct Frame {
+    const FunctionCode* function = nullptr;
+    Frame* caller = nullptr;
+    std::uint32_t return_pc = 0;
+    const Operation* call = nullptr;    ///< the call that made it; null for the kernel
+    std::vector<std::byte> storage;     ///< registers
+    std::byte* registers = nullptr;     ///< 64-byte aligned, in `storage`
+    std::vector<std::byte> parameters;  ///< lane-major: lane * function->parameter_bytes
+    std::uint32_t local_base = 0;       ///< of its .local variables, in each lane's local memory
+    std::uint32_t references = 0;       ///< splits and frames that hold it
+};
+
+/// Why a split does not go on. Filled by the handler that returns Step::wait; `kind` is none while it runs.
+struct Wait {
+    enum class Kind : std::uint8_t {
+        none,
+        lanes,
+        named_barrier,
+        cluster_barrier,
+        mbarrier,
+        async_group,
+        tensor_memory,
+        launch_control,
+        time,
+        other
+    };
+    Kind kind = Kind::none;
+    std::uint32_t object = 0;  ///< barrier number or address
+    std::uint32_t cta = 0;     ///< rank of the CTA that has the object
+    std::uint64_t phase = 0;   ///< phase or number that it waits for
+    LaneMask lanes = 0;        ///< lanes: who is missing
+};
+
+/// Lanes of a warp that are at the same place of the program and run together.
+struct Split {
+    LaneMask mask = 0;
+    std::uint32_t pc = 0;
+    Frame* frame = nullptr;
+    std::vector<std::uint32_t>
+        joins;  ///< places of Warp::joins_, innermost last, where lanes of a divergence meet again
+    Wait wait;
+    bool parked = false;         ///< at its innermost join
+    bool granted = false;        ///< bar.warp.sync: the others have come
+    std::uint64_t seen = 0;      ///< Cluster::changes() when it last tried, or what the warp had executed then
+    std::uint64_t last_run = 0;  ///< what the warp had executed when it last ran
+};
+
+class Warp {
+public:
+    Warp(Cta& cta, std::uint32_t index, LaneMask lanes);
+    ~Warp();
+
+    Cta& cta;
+    Cluster& cluster;
+    const std::uint32_t index;  ///< in the CTA
+    const Agent agent;          ///< in the cluster's Clocks
+    const LaneMask lanes;       ///< threads that exist
+    LaneMask exited = 0;
+    LaneMask carry = 0;        ///< the condition code CC.CF of each lane (add.cc, subc, madc)
+    LocalShadow local_shadow;  ///< what was written of local memory, if checks are on
+    CopyGroups copies;         ///< cp.async
+    CopyGroups bulk_copies;    ///< bulk copies that complete by groups
+    WarpBarriers barriers;
+    std::shared_ptr<WarpgroupState> warpgroup;  ///< wgmma and setmaxnreg; null until used
+
+    // --- rows ---
+    /// The 32 values of an operand.
+    template <typename T>
+    [[nodiscard]] T* row(Ref ref) noexcept
+    {
+        return reinterpret_cast<T*>(bases_[ref >> 30] + (ref & 0x3FFFFFFF));
+    }
+    template <typename T>
+    [[nodiscard]] const T* row(Ref ref) const noexcept
+    {
+        return reinterpret_cast<const T*>(bases_[ref >> 30] + (ref & 0x3FFFFFFF));
+    }
+    /// The lanes in which a predicate is true.
+    [[nodiscard]] LaneMask predicate(Ref ref) const noexcept { return *row<LaneMask>(ref); }
+    [[nodiscard]] LaneMask predicate(Decoder::Predicate p) const noexcept
+    {
+        return p.negated ? ~predicate(p.row) : predicate(p.row);
+    }
+    void set_predicate(Ref ref, LaneMask active, LaneMask value) noexcept
+    {
+        LaneMask& p = *row<LaneMask>(ref);
+        p = (p & ~active) | (value & active);
+    }
+    /// Address of a memory operand in `lane`, for absolute anchors: in the operand's state space.
+    [[nodiscard]] std::uint64_t address(const AddressRef& ref, unsigned lane) const noexcept
+    {
+        if (ref.base == no_row) {
+            return static_cast<std::uint64_t>(ref.offset);
+        }
+        const std::uint64_t base = ref.wide ? row<std::uint64_t>(ref.base)[lane] : row<std::uint32_t>(ref.base)[lane];
+        return base + static_cast<std::uint64_t>(ref.offset);
+    }
+
+    // --- control ---
+    [[nodiscard]] Split& split() noexcept { return *current_; }
+    [[nodiscard]] LaneMask live() const noexcept { return lanes & ~exited; }
+    /// Branches for the lanes of `taken`; those of the split that are not in it go on. `join`: where they meet again
+    /// (no_join: nowhere).
+    Step branch(LaneMask taken, std::uint32_t target, std::uint32_t join);
+    /// Splits lanes by target: targets[lane] for the lanes of `active` (brx.idx, indirect calls).
+    Step branch_indexed(LaneMask active, const std::uint32_t* targets, std::uint32_t join);
+    /// Enters `callee` with the lanes of `active`; those of `again` execute the call once more afterwards.
+    Step call(const Operation& operation, LaneMask active, const FunctionCode& callee, std::uint32_t return_pc,
+              LaneMask again = 0);
+    Step leave(LaneMask active);  ///< ret
+    Step exit(LaneMask active);
+    /// For instructions that need all lanes of `members` at this operation (shfl.sync, bar.warp.sync): true if the
+    /// current split has them all (exited lanes of members do not count); else the handler returns Step::wait with
+    /// Wait::lanes filled, and the splits are merged when the others arrive.
+    bool gather(LaneMask members);
+    /// Reports `divergent_aligned` if the split is not the whole (live) warp, once it is clear that the others do not
+    /// come. True if converged, or checks are off; false: the handler must return Step::wait (the others may still
+    /// come).
+    bool gather_aligned(const Operation& operation);
+
+    // --- reports ---
+    void report(const Operation& operation, FindingKind kind, LaneMask lanes, std::string message, bool error = false);
+    /// Reports an error and throws Fault.
+    [[noreturn]] void fault(const Operation& operation, FindingKind kind, int code, LaneMask lanes,
+                            std::string message);
+    [[nodiscard]] bool checks() const noexcept;
+
+    // --- execution, for the cluster's scheduler ---
+    /// Runs up to `budget` operations. Returns how many were executed; 0 if every split waits.
+    unsigned run(unsigned budget);
+    [[nodiscard]] bool finished() const noexcept { return exited == lanes; }
+    /// Could a call of run() do something?
+    [[nodiscard]] bool runnable() const;
+    /// Lets lanes that wait for others at a join go on alone, since the others cannot come. True if there were any.
+    bool release_parked();
+    [[nodiscard]] const std::vector<std::unique_ptr<Split>>& splits() const noexcept { return splits_; }
+    /// Bytes of a lane's local memory at its local address.
+    [[nodiscard]] std::byte* local_bytes(unsigned lane, std::uint64_t address, std::uint64_t size);
+    [[nodiscard]] Operation const& operation_at(std::uint32_t pc) const noexcept;
+
+    static constexpr std::uint32_t no_join = 0xFFFFFFFF;
+
+private:
+    struct Join {
+        std::uint32_t pc = 0;
+        Frame* frame = nullptr;
+        LaneMask mask = 0;  // who is to come
+        bool in_use = false;
+        std::uint64_t since = 0;  // operations executed by the warp when the first split parked
+    };
+    [[nodiscard]] Split* pick();
+    void select(Split& split) noexcept;
+    Split& new_split(const Split& like, LaneMask mask, std::uint32_t pc);
+    void remove(Split& split);
+    Frame* new_frame(const FunctionCode& function, Frame* caller);
+    void release(Frame* frame);
+    [[nodiscard]] bool waits(const Split& split) const;
+    bool arrive_at_join(Split& split);
+    void check_joins();  // after lanes have left: parked splits may be complete
+    void leave_joins(Split& split,
+                     std::size_t keep);  // all but the outermost `keep`: others no longer wait for its lanes there
+    std::uint32_t add_join(std::uint32_t pc, Frame* frame, LaneMask mask);
+    void free_unused_join(std::uint32_t join);
+    void absorb(Split& into, Split& from);  // both are at the same place
+    void initialize_constants();
+
+    std::array<std::byte*, 4> bases_{};
+    Split* current_ = nullptr;
+    std::vector<std::unique_ptr<Split>> splits_;
+    std::vector<Join> joins_;
+    std::vector<std::byte> constants_storage_;  // rows of the warp's own constants
+    std::vector<std::byte> local_;              // lane-major
+    std::uint32_t local_stride_ = 0;
+    std::vector<std::unique_ptr<Frame>> frames_, spare_frames_;
+    std::uint64_t executed_ = 0;
+    unsigned parked_ = 0;
+};
+
+}  // namespace tessera::emulator

@@ -1,0 +1,34 @@
+#pragma once
+
+// What a warp's threads have to do with barriers: kept per lane, because each lane arrives and waits for itself.
+
+#include <array>
+#include <cstdint>
+
+#include "checks/clocks.hpp"
+#include "machine/lanes.hpp"
+
+namespace tessera::emulator {
+
+struct WarpBarriers {
+    // bar, barrier
+    LaneMask at_named = 0;                               ///< lanes that have arrived at a named barrier and wait there
+    std::array<std::uint8_t, warp_size> named{};         ///< which one
+    std::array<std::uint64_t, warp_size> named_phase{};  ///< and the phase that they wait for
+    std::array<std::uint32_t, warp_size> reduced_count{};  ///< results of bar.red, when the phase is over
+    LaneMask reduced_and = 0, reduced_or = 0;
+
+    // barrier.cluster
+    LaneMask cluster_current = 0;                          ///< lanes that have arrived in the current phase
+    LaneMask cluster_open = 0;                             ///< lanes that have arrived and have not waited since
+    std::array<std::uint64_t, warp_size> cluster_phase{};  ///< the phase that they arrived in
+
+    unsigned given_up =
+        0;  ///< mbarrier.try_wait that returned false since the last success because nothing else could run
+
+    // Relaxed operations on barriers synchronize only together with fences (PTX ISA "Release and acquire patterns").
+    SyncPoint fenced;    ///< what the warp had done or seen at its last fence: what a relaxed arrival passes on
+    SyncPoint observed;  ///< what relaxed waits have been passed: seen from the next fence on
+};
+
+}  // namespace tessera::emulator

@@ -1,0 +1,557 @@
+#include "program/builder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
+#include <stdexcept>
+
+namespace tessera::emulator {
+
+using ptx::StateSpace;
+using ptx::Type;
+
+namespace {
+
+[[nodiscard]] std::uint64_t round_up(std::uint64_t value, std::uint64_t alignment)
+{
+    return (value + alignment - 1) / alignment * alignment;
+}
+
+[[nodiscard]] std::uint64_t alignment_of(const ptx::Variable& variable)
+{
+    const std::uint64_t natural = std::max<std::uint64_t>(ptx::size_of(variable.type), 1) * variable.vector_width;
+    return std::max<std::uint64_t>(variable.alignment, variable.alignment == 0 ? natural : 1);
+}
+
+[[nodiscard]] const std::unordered_map<std::string_view, Decode>& decoders()
+{
+    static const auto table = [] {
+        std::unordered_map<std::string_view, Decode> result;
+        for (const auto& family :
+             {integer_instructions(), floating_instructions(), conversion_instructions(), control_instructions(),
+              memory_instructions(), barrier_instructions(), warp_instructions(), matrix_instructions(),
+              copy_instructions(), wgmma_instructions(), tcgen05_instructions(), launch_control_instructions()}) {
+            for (const InstructionEntry& entry : family) {
+                result.emplace(entry.opcode, entry.decode);
+            }
+        }
+        return result;
+    }();
+    return table;
+}
+
+}  // namespace
+
+std::string Program::source_of(const ptx::Location& location) const
+{
+    const auto file = module.files.find(location.source_file);
+    if (location.source_line == 0 || file == module.files.end()) {
+        return {};
+    }
+    return fmt::format("{}:{}", file->second, location.source_line);
+}
+
+// ---- module ----
+
+ProgramBuilder::ProgramBuilder(ptx::Module module, const DeviceModel& device_, int device_index, AddressSpace& memory)
+    : device(device_), device_index_(device_index), memory_(memory), program_(std::make_unique<Program>())
+{
+    program_->module = std::move(module);
+}
+
+Ref ProgramBuilder::constant_row(std::uint64_t bits, unsigned bytes)
+{
+    const auto [place, fresh] = constant_rows_.try_emplace({bits, bytes}, 0);
+    if (fresh) {
+        std::vector<std::byte>& rows = program_->constants;
+        const std::size_t offset = round_up(rows.size(), 64);
+        const unsigned width = bytes == 0 ? 4 : bytes;
+        const unsigned count = bytes == 0 ? 1 : warp_size;
+        rows.resize(offset + std::max<std::size_t>(std::size_t{width} * count, 64));
+        for (unsigned i = 0; i < count; ++i) {
+            std::memset(rows.data() + offset + std::size_t{i} * width, 0, width);
+            std::memcpy(rows.data() + offset + std::size_t{i} * width, &bits, std::min(width, 8U));
+        }
+        place->second = static_cast<Ref>(offset) | in_constants;
+    }
+    return place->second;
+}
+
+Ref ProgramBuilder::warp_constant(WarpConstant what, unsigned bytes, std::uint32_t offset)
+{
+    for (const WarpConstantRow& row : program_->warp_constants) {
+        if (row.what == what && row.bytes == bytes && row.offset == offset) {
+            return row.row;
+        }
+    }
+    const Ref row = program_->warp_constant_bytes | in_warp;
+    program_->warp_constants.push_back({what, offset, bytes, row});
+    program_->warp_constant_bytes += static_cast<std::uint32_t>(round_up(std::uint64_t{bytes} * warp_size, 64));
+    return row;
+}
+
+const Symbol* ProgramBuilder::find(std::string_view name) const
+{
+    const auto found = symbols_.find(name);
+    if (found != symbols_.end()) {
+        return &found->second;
+    }
+    const auto alias = program_->module.aliases.find(std::string(name));
+    return alias == program_->module.aliases.end() ? nullptr : find(alias->second);
+}
+
+std::optional<std::uint32_t> ProgramBuilder::function_index(std::string_view name) const
+{
+    const Symbol* symbol = find(name);
+    if (symbol == nullptr || symbol->kind != Symbol::Kind::function) {
+        return std::nullopt;
+    }
+    return static_cast<std::uint32_t>(symbol->offset - function_base);
+}
+
+void ProgramBuilder::place_variables()
+{
+    std::uint64_t shared = 0;
+    for (const ptx::Variable& variable : program_->module.variables) {
+        Symbol symbol;
+        symbol.size = variable.size();
+        switch (variable.space) {
+            case StateSpace::global:
+            case StateSpace::constant: {
+                if (variable.external) {
+                    continue;  // defined in another module, or never used
+                }
+                symbol.kind = Symbol::Kind::memory_variable;
+                const std::uint64_t size = std::max<std::uint64_t>(symbol.size, 1);
+                symbol.offset = memory_.allocate(size, MemoryKind::module, device_index_, variable.name);
+                if (symbol.offset == 0) {
+                    throw std::runtime_error(
+                        fmt::format("no memory for the variable {} of {} bytes", variable.name, size));
+                }
+                program_->variables[variable.name] = {symbol.offset, size, variable.space == StateSpace::constant};
+                break;
+            }
+            case StateSpace::shared:
+                if (variable.external) {
+                    symbol.kind = Symbol::Kind::dynamic_shared;
+                    symbol.offset = alignment_of(variable);
+                } else {
+                    symbol.kind = Symbol::Kind::shared_variable;
+                    shared = round_up(shared, alignment_of(variable));
+                    symbol.offset = shared;
+                    shared += symbol.size;
+                }
+                break;
+            default: continue;  // .tex and others: an error where they are used
+        }
+        symbols_[variable.name] = symbol;
+    }
+    module_shared_bytes = static_cast<std::uint32_t>(shared);
+    for (std::size_t i = 0; i < program_->module.functions.size(); ++i) {
+        const ptx::Function& function = program_->module.functions[i];
+        const auto known = symbols_.find(function.name);
+        if (known != symbols_.end() && !function.defined) {
+            continue;  // a declaration after the definition
+        }
+        Symbol symbol;
+        symbol.kind = Symbol::Kind::function;
+        symbol.offset = function_base + i;
+        symbols_[function.name] = symbol;
+    }
+    for (const ptx::Variable& variable : program_->module.variables) {  // after all addresses are known
+        const auto placed = program_->variables.find(variable.name);
+        if (placed != program_->variables.end()) {
+            initialize(variable, placed->second.address);
+        }
+    }
+}
+
+void ProgramBuilder::initialize(const ptx::Variable& variable, std::uint64_t address)
+{
+    Allocation* allocation = memory_.find(address);
+    std::memset(allocation->bytes, 0, allocation->size);  // PTX ISA "Initializers": zero unless given
+    allocation->mark_initialized(0, allocation->size);
+    const std::size_t width = std::max<std::size_t>(ptx::size_of(variable.type), 1);
+    std::size_t offset = 0;
+    for (const ptx::Variable::InitialValue& value : variable.initial) {
+        std::uint64_t bits = value.bits;
+        if (!value.symbol.empty()) {
+            const Symbol* symbol = find(value.symbol);
+            if (symbol == nullptr) {
+                throw std::runtime_error(
+                    fmt::format("'{}', used to initialize {}, is not defined in this module: link all "
+                                "device code into one module",
+                                value.symbol, variable.name));
+            }
+            bits += symbol->offset;
+            if (value.masked) {
+                bits = bits >> value.mask_shift & 0xFF;
+            }
+        }
+        if (offset + width > allocation->size) {
+            throw std::runtime_error(fmt::format("{} has more initial values than elements", variable.name));
+        }
+        std::memcpy(allocation->bytes + offset, &bits, std::min<std::size_t>(width, 8));
+        offset += width;
+    }
+}
+
+std::unique_ptr<Program> ProgramBuilder::build()
+{
+    place_variables();
+    Program& program = *program_;
+    const std::size_t count = program.module.functions.size();
+    program.functions.resize(count);
+    uses.resize(count);
+    std::vector<std::uint32_t> own_shared(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const ptx::Function& function = program.module.functions[i];
+        FunctionCode& code = program.functions[i];
+        code.name = function.name;
+        code.kernel = function.kernel;
+        code.source = &function;
+        if (function.defined) {
+            FunctionBuilder builder(*this, function, i);
+            builder.build();
+            own_shared[i] = builder.shared_bytes;
+        }
+    }
+    describe_kernels();
+    for (auto& [name, kernel] : program.kernels) {
+        const std::uint32_t index = program.kernel_functions[name];
+        kernel.static_shared =
+            static_cast<std::uint32_t>(std::max<std::uint64_t>(kernel.static_shared, own_shared[index]));
+    }
+    return std::move(program_);
+}
+
+void ProgramBuilder::describe_kernels()
+{
+    Program& program = *program_;
+    for (std::uint32_t i = 0; i < program.functions.size(); ++i) {
+        const ptx::Function& function = *program.functions[i].source;
+        if (!function.kernel || !function.defined) {
+            continue;
+        }
+        KernelInfo kernel;
+        kernel.name = function.name;
+        std::uint64_t offset = 0;
+        for (const ptx::Variable& parameter : function.parameters) {
+            offset = round_up(offset, alignment_of(parameter));
+            kernel.parameters.push_back(
+                {static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(parameter.size())});
+            offset += parameter.size();
+        }
+        kernel.parameter_bytes = static_cast<std::uint32_t>(offset);
+        // What it reaches: its shared memory, its depth of local memory, and whether all of it could be lowered.
+        std::set<std::uint32_t> reached{i};
+        std::vector<std::uint32_t> open{i};
+        bool module_shared = false;
+        while (!open.empty()) {
+            const std::uint32_t at = open.back();
+            open.pop_back();
+            module_shared = module_shared || uses[at].module_shared;
+            kernel.local_bytes += program.functions[at].local_bytes;
+            if (kernel.load_error.empty()) {
+                kernel.load_error = uses[at].error;
+            }
+            for (const std::uint32_t next : uses[at].calls) {
+                if (reached.insert(next).second) {
+                    open.push_back(next);
+                }
+            }
+        }
+        kernel.static_shared = module_shared ? module_shared_bytes : 0;
+        const auto& threads = function.required_threads ? function.required_threads : function.max_threads;
+        if (threads) {
+            std::uint64_t product = 1;
+            for (const std::uint32_t extent : *threads) {
+                product *= extent;
+            }
+            kernel.max_threads = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(product, 1, 1024));
+        }
+        if (function.required_cluster) {
+            const auto& extents = *function.required_cluster;
+            const auto extent = [&](std::size_t d) { return d < extents.size() ? extents[d] : 1; };
+            kernel.required_cluster = {extent(0), extent(1), extent(2)};
+        }
+        kernel.explicit_cluster = function.explicit_cluster;
+        // An estimate that never refuses what the real compiler would fit into its launch bounds.
+        const std::uint32_t limit =
+            std::min(255U, device.registers_per_multiprocessor / std::max(kernel.max_threads, 32U) / 8 * 8);
+        kernel.registers =
+            std::clamp(uses[i].registers, 16U, std::clamp(function.max_registers.value_or(255), 16U, limit));
+        program.kernel_functions[kernel.name] = i;
+        program.kernels[kernel.name] = std::move(kernel);
+    }
+}
+
+// ---- function ----
+
+FunctionBuilder::FunctionBuilder(ProgramBuilder& program_, const ptx::Function& function, std::uint32_t index_)
+    : program(program_), source(function), index(index_), rows_(function)
+{}
+
+Ref FunctionBuilder::new_row(unsigned bytes)
+{
+    const std::uint32_t size = bytes == 0 ? 4 : bytes * warp_size;
+    std::uint32_t& end = code().register_bytes;
+    end = static_cast<std::uint32_t>(round_up(end, bytes == 0 ? 4 : 64));
+    const Ref row = end;
+    end += size;
+    if (end >= in_constants) {
+        throw DecodeError("the function has more registers than can be addressed");
+    }
+    return row;
+}
+
+const Symbol* FunctionBuilder::find(std::string_view name) const
+{
+    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+        const auto found = scope->names.find(name);
+        if (found != scope->names.end()) {
+            return &found->second;
+        }
+        // A parameterized name: the longest prefix without trailing digits.
+        std::size_t digits = name.size();
+        while (digits > 0 && std::isdigit(static_cast<unsigned char>(name[digits - 1])) != 0) {
+            --digits;
+        }
+        for (std::size_t cut = digits; cut < name.size(); ++cut) {
+            const auto range = scope->ranges.find(name.substr(0, cut));
+            if (range == scope->ranges.end() || name.size() - cut > 9 || (name[cut] == '0' && name.size() - cut > 1)) {
+                continue;
+            }
+            const auto number = static_cast<std::uint32_t>(std::stoul(std::string(name.substr(cut))));
+            if (number < *range->second->count) {
+                Symbol& symbol = range_symbols_[{range->second, number}];
+                symbol.kind = Symbol::Kind::reg;
+                symbol.type = range->second->type;
+                symbol.row = rows_.row(*range->second, number);
+                return &symbol;
+            }
+        }
+    }
+    const Symbol* symbol = program.find(name);
+    if (symbol != nullptr && symbol->kind == Symbol::Kind::shared_variable) {
+        program.uses[index].module_shared = true;
+    }
+    return symbol;
+}
+
+const ptx::TargetList* FunctionBuilder::target_list(std::string_view label) const
+{
+    const auto found = targets_.find(label);
+    return found == targets_.end() ? nullptr : &found->second;
+}
+
+void FunctionBuilder::declare_parameters()
+{
+    const auto place = [&](const ptx::Variable& parameter, std::uint64_t& offset) {
+        offset = round_up(offset, alignment_of(parameter));
+        const std::uint64_t at = offset;
+        offset += parameter.size();
+        return at;
+    };
+    Scope& scope = scopes_.emplace_back();
+    if (source.kernel) {
+        std::uint64_t offset = 0;
+        for (const ptx::Variable& parameter : source.parameters) {
+            Symbol symbol;
+            symbol.kind = Symbol::Kind::kernel_parameter;
+            symbol.offset = place(parameter, offset);
+            symbol.size = parameter.size();
+            scope.names[parameter.name] = symbol;
+        }
+        return;
+    }
+    std::uint64_t offset = code().parameter_bytes;
+    for (const auto& [list, formal] :
+         {std::pair{&source.results, &code().results}, std::pair{&source.parameters, &code().parameters}}) {
+        for (const ptx::Variable& parameter : *list) {
+            const std::uint64_t at = place(parameter, offset);
+            formal->push_back({static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(parameter.size())});
+            Symbol symbol;
+            symbol.offset = at;
+            symbol.size = parameter.size();
+            symbol.kind = Symbol::Kind::frame_parameter;
+            if (parameter.space == StateSpace::reg) {
+                throw DecodeError(
+                    fmt::format("{}: register parameters of functions are not supported: use .param", parameter.name));
+            }
+            scope.names[parameter.name] = symbol;
+        }
+    }
+    code().parameter_bytes = static_cast<std::uint32_t>(round_up(offset, 16));
+}
+
+void FunctionBuilder::declare(const ptx::Variable& variable)
+{
+    Scope& scope = scopes_.back();
+    Symbol symbol;
+    symbol.size = variable.size();
+    switch (variable.space) {
+        case StateSpace::reg: {
+            if (variable.vector_width != 1) {
+                throw DecodeError(fmt::format("{}: vector registers are not supported", variable.name));
+            }
+            if (variable.count) {
+                scope.ranges[variable.name] = &variable;
+                return;
+            }
+            symbol.kind = Symbol::Kind::reg;
+            symbol.type = variable.type;
+            symbol.row = rows_.row(variable, 0);
+            break;
+        }
+        case StateSpace::param: {
+            symbol.kind = Symbol::Kind::frame_parameter;
+            std::uint32_t& end = code().parameter_bytes;
+            symbol.offset = round_up(end, alignment_of(variable));
+            end = static_cast<std::uint32_t>(round_up(symbol.offset + symbol.size, 16));
+            break;
+        }
+        case StateSpace::local: {
+            symbol.kind = Symbol::Kind::frame_local;
+            std::uint32_t& end = code().local_bytes;
+            symbol.offset = round_up(end, std::max<std::uint64_t>(alignment_of(variable), 4));
+            end = static_cast<std::uint32_t>(symbol.offset + symbol.size);
+            break;
+        }
+        case StateSpace::shared: {
+            if (variable.external) {
+                symbol.kind = Symbol::Kind::dynamic_shared;
+                symbol.offset = alignment_of(variable);
+                break;
+            }
+            symbol.kind = Symbol::Kind::shared_variable;
+            // A kernel's own variables come after the module's, since it may call functions that use those. A
+            // function's are the module's.
+            std::uint32_t& end = source.kernel ? shared_bytes : program.module_shared_bytes;
+            if (source.kernel && shared_bytes == 0) {
+                shared_bytes = program.module_shared_bytes;
+            }
+            symbol.offset = round_up(end, alignment_of(variable));
+            end = static_cast<std::uint32_t>(symbol.offset + symbol.size);
+            if (!source.kernel) {
+                program.uses[index].module_shared = true;
+            }
+            break;
+        }
+        default:
+            throw DecodeError(
+                fmt::format("{}: variables of this state space cannot be declared in a function", variable.name));
+    }
+    scope.names[variable.name] = symbol;
+}
+
+void FunctionBuilder::collect_targets(const ptx::Block& block)
+{
+    for (const ptx::Statement& statement : block.statements) {
+        if (const auto* list = std::get_if<ptx::TargetList>(&statement.value)) {
+            targets_[list->label] = *list;
+        } else if (const auto* inner = std::get_if<ptx::Block>(&statement.value)) {
+            collect_targets(*inner);
+        }
+    }
+}
+
+void FunctionBuilder::when_placed(const std::string& label, std::function<void(std::uint32_t)> use)
+{
+    label_uses_.push_back({open_blocks_, label, std::move(use), current_});
+}
+
+void FunctionBuilder::insert_before(Operation operation) { program.program().operations.push_back(operation); }
+
+void FunctionBuilder::lower(const ptx::Block& block)
+{
+    scopes_.emplace_back();
+    open_blocks_.push_back(next_block_++);
+    for (const ptx::Statement& statement : block.statements) {
+        if (const auto* instruction = std::get_if<ptx::Instruction>(&statement.value)) {
+            lower(*instruction);
+        } else if (const auto* variable = std::get_if<ptx::Variable>(&statement.value)) {
+            declare(*variable);
+        } else if (const auto* label = std::get_if<ptx::Label>(&statement.value)) {
+            placed_[{open_blocks_.back(), label->name}] =
+                static_cast<std::uint32_t>(program.program().operations.size());
+        } else if (const auto* inner = std::get_if<ptx::Block>(&statement.value)) {
+            lower(*inner);
+        }
+    }
+    open_blocks_.pop_back();
+    scopes_.pop_back();
+}
+
+void FunctionBuilder::lower(const ptx::Instruction& instruction)
+{
+    current_ = &instruction;
+    const auto decode = decoders().find(instruction.opcode);
+    if (decode == decoders().end()) {
+        throw DecodeError(fmt::format("unknown instruction '{}'", instruction.opcode));
+    }
+    program.program().launch_control = program.program().launch_control || instruction.opcode == "clusterlaunchcontrol";
+    Operation operation;
+    operation.source = &instruction;
+    Decoder decoder(*this, instruction, operation);
+    decode->second(decoder, operation);
+    decoder.finish();
+    if (!instruction.guard.empty()) {
+        const Symbol* guard = find(instruction.guard);
+        if (guard == nullptr || guard->kind != Symbol::Kind::reg || guard->type != Type::pred) {
+            throw DecodeError(fmt::format("the guard '{}' is not a predicate", instruction.guard));
+        }
+        operation.guard = guard->row;
+        operation.guard_negated = instruction.guard_negated;
+    }
+    program.program().operations.push_back(operation);
+}
+
+void FunctionBuilder::connect()
+{
+    for (const Use& use : label_uses_) {
+        std::optional<std::uint32_t> place;
+        for (auto block = use.scope.rbegin(); block != use.scope.rend() && !place; ++block) {
+            const auto found = placed_.find({*block, use.label});
+            if (found != placed_.end()) {
+                place = found->second;
+            }
+        }
+        if (!place) {
+            current_ = use.instruction;
+            throw DecodeError(fmt::format("the label '{}' is not defined", use.label));
+        }
+        use.use(*place);
+    }
+}
+
+void FunctionBuilder::build()
+{
+    std::vector<Operation>& operations = program.program().operations;
+    code().entry = static_cast<std::uint32_t>(operations.size());
+    code().register_bytes = rows_.bytes();
+    program.uses[index].registers = rows_.peak();
+    try {
+        declare_parameters();
+        collect_targets(source.body);
+        lower(source.body);
+        Operation end;  // falling off the end returns
+        end.execute = end_of_function_operation();
+        end.kind = InstructionClass::control;
+        operations.push_back(end);
+        connect();
+        find_joins(operations, code().entry, static_cast<std::uint32_t>(operations.size()));
+    } catch (const DecodeError& error) {
+        std::string place = fmt::format("in {}", source.name);
+        if (current_ != nullptr) {
+            place = fmt::format("PTX line {}: {}: in {}", current_->location.line, current_->text, source.name);
+        }
+        program.uses[index].error = fmt::format("{}: {}", place, error.what());
+    }
+    code().end = static_cast<std::uint32_t>(operations.size());
+}
+
+}  // namespace tessera::emulator

@@ -1,0 +1,156 @@
+#pragma once
+
+// From a parsed module to a Program: places variables, gives registers their rows, lowers instructions, finds where
+// diverged lanes meet again.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "machine/address_space.hpp"
+#include "program/decoder.hpp"
+#include "program/program.hpp"
+#include "program/register_rows.hpp"
+
+namespace tessera::emulator {
+
+/// What a name in a function means.
+struct Symbol {
+    enum class Kind : std::uint8_t {
+        reg,
+        memory_variable,
+        shared_variable,
+        dynamic_shared,
+        frame_local,
+        frame_parameter,
+        kernel_parameter,
+        function
+    };
+    Kind kind = Kind::reg;
+    ptx::Type type = ptx::Type::none;  ///< of a register
+    Ref row = no_row;                  ///< of a register
+    std::uint64_t offset = 0;          ///< address, or offset in its area; alignment of dynamic shared memory
+    std::uint64_t size = 0;
+};
+
+class ProgramBuilder {
+public:
+    ProgramBuilder(ptx::Module module, const DeviceModel& device, int device_index, AddressSpace& memory);
+
+    /// @throws std::runtime_error with a sentence: no memory for the variables, an unresolved symbol
+    [[nodiscard]] std::unique_ptr<Program> build();
+
+    [[nodiscard]] Ref constant_row(std::uint64_t bits, unsigned bytes);
+    [[nodiscard]] Ref warp_constant(WarpConstant what, unsigned bytes, std::uint32_t offset = 0);
+    [[nodiscard]] const Symbol* find(std::string_view name) const;
+    [[nodiscard]] std::optional<std::uint32_t> function_index(std::string_view name) const;
+
+    const DeviceModel& device;
+    Program& program() noexcept { return *program_; }
+
+    /// Which functions each function calls, and which module-scope shared variables it names: for a kernel's footprint.
+    struct Uses {
+        std::set<std::uint32_t> calls;
+        bool module_shared = false;
+        std::uint32_t registers = 0;  ///< alive at the same time
+        std::string error;            ///< first instruction that could not be lowered
+    };
+    std::vector<Uses> uses;
+    std::uint32_t module_shared_bytes = 0;
+
+private:
+    void place_variables();
+    void initialize(const ptx::Variable& variable, std::uint64_t address);
+    void describe_kernels();
+
+    int device_index_;
+    AddressSpace& memory_;
+    std::unique_ptr<Program> program_;
+    std::map<std::string, Symbol, std::less<>> symbols_;
+    std::map<std::pair<std::uint64_t, unsigned>, Ref> constant_rows_;
+};
+
+/// Lowers one function.
+class FunctionBuilder {
+public:
+    FunctionBuilder(ProgramBuilder& program, const ptx::Function& function, std::uint32_t index);
+    void build();
+
+    [[nodiscard]] const Symbol* find(std::string_view name) const;
+    [[nodiscard]] Ref new_row(unsigned bytes);
+    /// The operation of a label, known when the function is complete: `use` is called then.
+    void when_placed(const std::string& label, std::function<void(std::uint32_t)> use);
+    /// Names listed by a .branchtargets, .calltargets or .callprototype.
+    [[nodiscard]] const ptx::TargetList* target_list(std::string_view label) const;
+    /// An operation to execute before the one that is being decoded.
+    void insert_before(Operation operation);
+
+    ProgramBuilder& program;
+    const ptx::Function& source;
+    const std::uint32_t index;
+
+    /// Static shared variables of this function's own body, in bytes (kernels only: others' count as the module's).
+    std::uint32_t shared_bytes = 0;
+
+private:
+    void declare(const ptx::Variable& variable);
+    void declare_parameters();
+    void collect_targets(const ptx::Block& block);
+    void lower(const ptx::Block& block);
+    void lower(const ptx::Instruction& instruction);
+    void connect();
+
+    FunctionCode& code() noexcept { return program.program().functions[index]; }
+
+    struct Scope {
+        std::map<std::string, Symbol, std::less<>> names;
+        std::map<std::string, const ptx::Variable*, std::less<>> ranges;  // %r<12>
+    };
+    std::vector<Scope> scopes_;
+    mutable std::map<std::pair<const ptx::Variable*, std::uint32_t>, Symbol> range_symbols_;
+    RegisterRows rows_;
+    std::map<std::string, ptx::TargetList, std::less<>> targets_;
+    struct Use {
+        std::vector<std::uint32_t> scope;  // ids of the open blocks, outermost first
+        std::string label;
+        std::function<void(std::uint32_t)> use;
+        const ptx::Instruction* instruction;
+    };
+    std::vector<Use> label_uses_;
+    std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> placed_;  // (block id, label)
+    std::vector<std::uint32_t> open_blocks_;
+    std::uint32_t next_block_ = 0;
+    const ptx::Instruction* current_ = nullptr;
+};
+
+/// A branch's payload: read by the pass that finds joins.
+struct BranchPayload : Payload {
+    std::vector<std::uint32_t> targets;  ///< operations; one, or those of a brx.idx
+    std::uint32_t join = 0xFFFFFFFF;     ///< operation where lanes that part here meet again
+};
+
+/// Operation that writes the generic-free local address of a .local variable: operand 0 = frame's base + operand 1.
+[[nodiscard]] Execute local_address_operation() noexcept;
+
+/// Operation after the last one of a function: returns.
+[[nodiscard]] Execute end_of_function_operation() noexcept;
+
+/// Does the operation end the flow of its lanes (ret, exit, trap)?
+[[nodiscard]] bool ends_flow(const Operation& operation) noexcept;
+/// A branch that all lanes of the guard take; its payload is a BranchPayload.
+[[nodiscard]] bool is_branch(const Operation& operation) noexcept;
+
+/// A call of a function of the program: its lanes meet at the operation after it.
+[[nodiscard]] bool is_call(const Operation& operation) noexcept;
+
+/// Sets `join` of the branches in [first, last) to their immediate post-dominators and marks the operations there.
+void find_joins(std::vector<Operation>& operations, std::uint32_t first, std::uint32_t last);
+
+}  // namespace tessera::emulator

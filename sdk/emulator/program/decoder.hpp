@@ -1,0 +1,162 @@
+#pragma once
+
+// Lowers one ptx::Instruction to an Operation. Each family of instructions (execute/*.cpp) has a table of opcodes with
+// a function that reads modifiers and operands through Decoder; what it does not ask for is an error, so nothing is
+// ever ignored silently.
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "machine/device_model.hpp"
+#include "program/operation.hpp"
+#include "program/program.hpp"
+
+namespace tessera::emulator {
+
+class FunctionBuilder;
+
+/// The instruction is not known or not valid; the message names the part at fault.
+class DecodeError : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+/// [base + offset] as an operand: the address is base's value in the lane (if there is one) plus `offset`, from an
+/// anchor.
+struct AddressRef {
+    enum class Anchor : std::uint8_t {
+        absolute,          ///< the sum is the address
+        kernel_parameter,  ///< bytes into the launch's parameter block
+        frame_parameter,   ///< bytes into the frame's .param area
+        frame_local,       ///< bytes into the frame's .local area
+    };
+    Anchor anchor = Anchor::absolute;
+    Ref base = no_row;
+    bool wide = true;  ///< base holds 64-bit values, not 32-bit ones
+    std::int64_t offset = 0;
+};
+
+class Decoder {
+public:
+    Decoder(FunctionBuilder& function, const ptx::Instruction& instruction, Operation& operation);
+
+    // --- modifiers: each may be taken once; at the end all must have been taken ---
+    /// True, and taken, if ".name" is there.
+    bool take(std::string_view name);
+    /// The one of `names` that is there, taken; empty if none is.
+    std::string_view take_one_of(std::initializer_list<std::string_view> names);
+    /// The first type among what is left, taken. The second call gives the second type (cvt, mma: up to four).
+    std::optional<ptx::Type> take_type();
+    /// @throws DecodeError if there is none
+    ptx::Type require_type();
+    /// The first modifier left that starts with `prefix`, taken, without the prefix. Empty if there is none.
+    std::optional<std::string> take_prefixed(std::string_view prefix);
+    /// Takes what only hints at caching or scheduling: .L1::*, .L2::*, .level::*, .ca .cg .cs .cv .cop .lu .wb .wt,
+    /// .nc, .uni.
+    void take_cache_hints();
+    [[nodiscard]] std::vector<std::string> remaining() const;
+
+    // --- operands ---
+    [[nodiscard]] std::size_t operands() const noexcept { return instruction_.operands.size(); }
+    [[nodiscard]] const ptx::Operand& operand(std::size_t index) const;
+    /// Row to read a value of `type` from: register, special register, immediate (converted to the type), address of a
+    /// variable or function. -r and !p of the operand are resolved for immediates and refused for registers, but for
+    /// predicates: see read_predicate.
+    Ref read(std::size_t index, ptx::Type type);
+    Ref read(const ptx::Operand& operand, ptx::Type type);
+    /// Row to write to; a scratch row for the sink "_".
+    Ref write(std::size_t index, ptx::Type type);
+    Ref write(const ptx::Operand& operand, ptx::Type type);
+    /// For p|q as destination: the second predicate's row; no_row if the operand has none.
+    Ref write_second(std::size_t index);
+    struct Predicate {
+        Ref row = no_row;
+        bool negated = false;
+    };
+    Predicate read_predicate(std::size_t index);
+    /// {a, b, c, ...}, or a single operand as a vector of one.
+    std::vector<Ref> read_vector(std::size_t index, ptx::Type type);
+    std::vector<Ref> write_vector(std::size_t index, ptx::Type type);
+    [[nodiscard]] bool is_vector(std::size_t index) const;
+    [[nodiscard]] bool is_register(std::size_t index) const;
+    [[nodiscard]] bool is_sink(std::size_t index) const;
+    AddressRef address(std::size_t index);
+    AddressRef address(const ptx::Operand& operand);
+    /// An integer that must be known now.
+    [[nodiscard]] std::optional<std::int64_t> constant(std::size_t index) const;
+    /// Type that the register was declared with.
+    [[nodiscard]] ptx::Type declared_type(std::size_t index) const;
+    /// Rows for values known now: the same in every lane.
+    Ref constant_row(std::uint64_t bits, ptx::Type type);
+    /// Row for temporary values of this function.
+    Ref scratch_row(unsigned bytes);
+
+    /// Gives the operation its payload.
+    template <typename P>
+    P& emplace_payload(P payload = {})
+    {
+        auto owned = std::make_unique<P>(std::move(payload));
+        P& result = *owned;
+        own(std::move(owned));
+        return result;
+    }
+
+    [[nodiscard]] const ptx::Instruction& instruction() const noexcept { return instruction_; }
+    [[nodiscard]] Operation& operation() noexcept { return operation_; }
+    [[nodiscard]] const DeviceModel& device() const noexcept;
+    [[nodiscard]] FunctionBuilder& function() noexcept { return function_; }
+    /// Says that this program's clusters may talk to each other through global memory, so that they must run side by
+    /// side.
+    void mark_cross_cta();
+    /// @throws DecodeError(message)
+    [[noreturn]] void fail(const std::string& message) const;
+    /// @throws DecodeError naming the first modifier that nobody took
+    void finish() const;
+
+private:
+    void own(std::unique_ptr<Payload> payload);
+
+    FunctionBuilder& function_;
+    const ptx::Instruction& instruction_;
+    Operation& operation_;
+    std::vector<bool> taken_;
+};
+
+/// Fills `operation.execute`, its operands and payload, and `kind`.
+using Decode = void (*)(Decoder& decoder, Operation& operation);
+
+struct InstructionEntry {
+    std::string_view opcode;  ///< text before the first dot: "cp", "tcgen05", "mbarrier"
+    Decode decode;
+};
+
+// The families. An opcode is in one table only; "cp", "fence", "red" ... whose forms belong to several families are
+// decoded by a function that tells them apart.
+[[nodiscard]] std::span<const InstructionEntry> integer_instructions();   // execute/integer.cpp
+[[nodiscard]] std::span<const InstructionEntry> floating_instructions();  // execute/floating.cpp
+[[nodiscard]] std::span<const InstructionEntry>
+conversion_instructions();  // execute/conversion.cpp: cvt, mov, pack, prmt ...
+[[nodiscard]] std::span<const InstructionEntry>
+control_instructions();  // execute/control.cpp: bra, call, ret, exit, trap ...
+[[nodiscard]] std::span<const InstructionEntry>
+memory_instructions();  // execute/memory.cpp: ld, st, atom, red, cvta, isspacep, mapa ...
+[[nodiscard]] std::span<const InstructionEntry>
+barrier_instructions();  // execute/barrier.cpp: bar, barrier, mbarrier, fence, membar
+[[nodiscard]] std::span<const InstructionEntry>
+warp_instructions();  // execute/warp_collective.cpp: shfl, vote, match, redux, elect, activemask
+[[nodiscard]] std::span<const InstructionEntry>
+matrix_instructions();  // execute/matrix.cpp: ldmatrix, stmatrix, movmatrix, mma, wmma
+[[nodiscard]] std::span<const InstructionEntry>
+copy_instructions();  // execute/copy.cpp: cp.*, prefetch, tensormap, st.async family helpers
+[[nodiscard]] std::span<const InstructionEntry> wgmma_instructions();    // execute/wgmma.cpp: wgmma, setmaxnreg
+[[nodiscard]] std::span<const InstructionEntry> tcgen05_instructions();  // execute/tcgen05.cpp
+[[nodiscard]] std::span<const InstructionEntry>
+launch_control_instructions();  // execute/launch_control.cpp: clusterlaunchcontrol, griddepcontrol
+
+}  // namespace tessera::emulator

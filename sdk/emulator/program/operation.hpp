@@ -1,0 +1,59 @@
+#pragma once
+
+// One PTX instruction, ready to execute: a function, where its operands' rows lie, and what else it was told.
+
+#include <array>
+#include <cstdint>
+
+#include "machine/lanes.hpp"
+#include "machine/statistics.hpp"
+#include "ptx/ast.hpp"
+
+namespace tessera::emulator {
+
+class Warp;
+struct Operation;
+
+/// What became of an execution.
+enum class Step : std::uint8_t {
+    next,   ///< done; on to the next operation
+    jump,   ///< done; the function has set the pc of the current split
+    wait,   ///< not done: Split::wait says for what. Executed again, with the same lanes, after something has changed
+    yield,  ///< done, but let others run before the next operation
+    ended,  ///< lanes of the current split have exited; it may be empty
+};
+
+/// Executes `operation` for the lanes in `active` (never empty): the lanes of the current split whose guard is true.
+using Execute = Step (*)(Warp& warp, const Operation& operation, LaneMask active);
+
+/// Where the row of an operand lies: a row holds one value for each lane. Bits 30-31 say in which block
+/// (0 the frame's registers, 1 the program's constants, 2 the warp's own constants such as %tid), the others
+/// how many bytes from its start. A row of a type of n bytes has 32*n bytes; a predicate's is one LaneMask.
+using Ref = std::uint32_t;
+inline constexpr Ref no_row = 0xFFFFFFFF;
+inline constexpr Ref in_constants = 1u << 30;
+inline constexpr Ref in_warp = 2u << 30;
+
+/// Base of what one kind of instruction was told beyond its operands.
+struct Payload {
+    virtual ~Payload() = default;
+};
+
+struct Operation {
+    Execute execute = nullptr;
+    const Payload* payload = nullptr;          ///< owned by the Program
+    const ptx::Instruction* source = nullptr;  ///< for messages; null for what the builder added
+    std::array<Ref, 6> operand{no_row, no_row, no_row, no_row, no_row, no_row};
+    Ref guard = no_row;
+    bool guard_negated = false;
+    bool join = false;  ///< diverged lanes may wait here for each other
+    InstructionClass kind = InstructionClass::other;
+
+    template <typename P>
+    [[nodiscard]] const P& as() const noexcept
+    {
+        return static_cast<const P&>(*payload);
+    }
+};
+
+}  // namespace tessera::emulator

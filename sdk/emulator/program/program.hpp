@@ -1,0 +1,113 @@
+#pragma once
+
+// A module's code, ready to execute.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "machine/launch.hpp"
+#include "program/operation.hpp"
+#include "ptx/ast.hpp"
+
+namespace tessera::emulator {
+
+/// What a row of the warp's own constants holds.
+enum class WarpConstant : std::uint8_t {
+    tid_x,
+    tid_y,
+    tid_z,
+    ntid_x,
+    ntid_y,
+    ntid_z,
+    ctaid_x,
+    ctaid_y,
+    ctaid_z,
+    nctaid_x,
+    nctaid_y,
+    nctaid_z,
+    laneid,
+    warpid,
+    nwarpid,
+    smid,
+    nsmid,
+    gridid,
+    lanemask_eq,
+    lanemask_le,
+    lanemask_lt,
+    lanemask_ge,
+    lanemask_gt,
+    clusterid_x,
+    clusterid_y,
+    clusterid_z,
+    nclusterid_x,
+    nclusterid_y,
+    nclusterid_z,
+    cluster_ctaid_x,
+    cluster_ctaid_y,
+    cluster_ctaid_z,
+    cluster_nctaid_x,
+    cluster_nctaid_y,
+    cluster_nctaid_z,
+    cluster_ctarank,
+    cluster_nctarank,
+    is_explicit_cluster,
+    total_smem_size,
+    dynamic_smem_size,
+    aggr_smem_size,
+    shared_address,          ///< of a static shared variable: `offset` bytes into the CTA's, as this CTA sees it
+    dynamic_shared_address,  ///< of an `extern .shared` array
+    shared_address_generic,
+    dynamic_shared_address_generic,  ///< the same as a generic address
+};
+
+struct WarpConstantRow {
+    WarpConstant what;
+    std::uint32_t offset = 0;  ///< shared_address: bytes; dynamic: the variable's alignment
+    unsigned bytes = 4;        ///< 2, 4 or 8: width of the row's values
+    Ref row = 0;
+};
+
+/// A variable in `.param` or `.local` space of a function's frame.
+struct FrameVariable {
+    std::uint32_t offset = 0, size = 0;
+};
+
+struct FunctionCode {
+    std::string name;
+    bool kernel = false;
+    std::uint32_t entry = 0;                         ///< index of its first operation
+    std::uint32_t end = 0;                           ///< one past its last
+    std::uint32_t register_bytes = 0;                ///< of a frame
+    std::uint32_t parameter_bytes = 0;               ///< per lane: formal and local .param variables
+    std::uint32_t local_bytes = 0;                   ///< per lane: .local variables
+    std::vector<FrameVariable> results, parameters;  ///< a .func's formal ones, in its frame's param area
+    const ptx::Function* source = nullptr;
+};
+
+struct Program {
+    ptx::Module module;                 ///< the operations point into it
+    std::vector<Operation> operations;  ///< of all functions, one after the other
+    std::vector<FunctionCode> functions;
+    std::vector<std::unique_ptr<Payload>> payloads;
+    std::vector<std::byte> constants;  ///< rows
+    std::vector<WarpConstantRow> warp_constants;
+    std::uint32_t warp_constant_bytes = 0;
+    std::map<std::string, KernelInfo, std::less<>> kernels;
+    std::map<std::string, std::uint32_t, std::less<>> kernel_functions;  ///< index in `functions`
+    std::map<std::string, VariableInfo, std::less<>> variables;
+    std::vector<std::uint64_t> function_handles;  ///< "addresses" of functions: index into `functions` + function_base
+    bool launch_control = false;                  ///< uses cluster launch control
+    bool cross_cta =
+        false;  ///< has atomics, volatile or acquiring accesses to global memory: clusters may talk to each other
+
+    [[nodiscard]] std::string source_of(const ptx::Location& location) const;  ///< "file.cu:12", or ""
+};
+
+/// Function pointers are these plus the index of the function.
+inline constexpr std::uint64_t function_base = 0x00F0'0000'0000'0000;
+
+}  // namespace tessera::emulator
