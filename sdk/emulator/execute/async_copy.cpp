@@ -1,0 +1,367 @@
+// cp.async: non-bulk asynchronous copies of single threads, and their groups (PTX ISA 9.7.9.25.3).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "execute/barrier_families.hpp"
+#include "execute/copy_families.hpp"
+#include "machine/async_operation.hpp"
+#include "machine/fault.hpp"
+#include "machine/memory_access.hpp"
+
+namespace tessera::emulator {
+
+namespace {
+
+using ptx::Type;
+
+constexpr const char* name = "cp.async";
+
+constexpr LaneMask bit(unsigned lane) { return LaneMask{1} << lane; }
+
+/// The copies of a warp's lanes that one instruction started.
+class AsyncCopy : public AsyncOperation {
+public:
+    AsyncCopy(Warp& warp, LaneMask lanes, std::uint32_t bytes) : warp_(warp), left_(lanes), bytes_(bytes)
+    {
+        kind = Kind::load;
+    }
+
+    std::array<std::uint32_t, warp_size> destination{};  ///< in the shared window
+    std::array<std::uint64_t, warp_size> source{};
+    std::array<std::uint8_t, warp_size> source_bytes{};  ///< the rest is filled with zeros
+    CopyGroups::Sequence sequence = 0;
+
+    void watch(std::uint32_t line)
+    {
+        SharedShadow* const shadow = warp_.cta.shadow.get();
+        if (shadow == nullptr) {
+            return;
+        }
+        std::array<std::uint32_t, warp_size> offsets{};
+        std::size_t count = 0;
+        for_each_lane(left_, [&](unsigned lane) { offsets[count++] = offset(lane); });
+        std::sort(offsets.begin(), offsets.begin() + static_cast<std::ptrdiff_t>(count));
+        for (std::size_t i = 0; i < count;) {
+            const std::uint32_t start = offsets[i];
+            std::uint32_t end = start;
+            for (; i < count && offsets[i] <= end; ++i) {
+                end = offsets[i] + bytes_;
+            }
+            shadow->begin(agent, start, end - start, true, name, line);
+        }
+    }
+
+    bool step(Cluster& cluster) override
+    {
+        LaneMask now = left_;
+        if (cluster.options().schedule != Schedule::in_order && std::popcount(left_) > 1 && cluster.choose(2) == 0) {
+            // some of the lanes' copies arrive first
+            const auto chosen =
+                static_cast<LaneMask>(cluster.choose(0xFFFF)) | static_cast<LaneMask>(cluster.choose(0xFFFF)) << 16U;
+            now = (left_ & chosen) != 0 ? left_ & chosen : left_;
+        }
+        move(cluster, now);
+        left_ &= ~now;
+        if (left_ != 0) {
+            return false;
+        }
+        if (warp_.cta.shadow != nullptr) {
+            warp_.cta.shadow->end(agent);
+        }
+        SyncPoint& point = warp_.copies.reached(sequence, CopyGroups::Stage::complete);
+        if (cluster.options().check) {
+            cluster.clocks.complete_async(agent, point);
+        }
+        cluster.notify();
+        return true;
+    }
+
+    [[nodiscard]] std::string describe() const override
+    {
+        const auto lane = static_cast<unsigned>(std::countr_zero(left_ == 0 ? 1U : left_));
+        return fmt::format("{} of {} bytes per lane, the first to shared {:#x} of CTA {}", name, bytes_,
+                           destination[lane], warp_.cta.rank);
+    }
+
+private:
+    [[nodiscard]] std::uint32_t offset(unsigned lane) const
+    {
+        return (destination[lane] & ((1U << shared_rank_shift) - 1)) - shared_base;
+    }
+
+    void move(Cluster& cluster, LaneMask now)
+    {
+        if (warp_.cta.shadow != nullptr) {
+            const std::uint32_t line = operation->source == nullptr ? 0 : operation->source->location.line;
+            std::array<std::uint32_t, warp_size> offsets{};
+            for_each_lane(now, [&](unsigned lane) { offsets[lane] = offset(lane); });
+            if (auto found = warp_.cta.shadow->write_lanes(agent, offsets.data(), now, bytes_, name, line)) {
+                cluster.report(*this, found->kind, std::move(found->message));
+            }
+        }
+        for_each_lane(now, [&](unsigned lane) {
+            std::byte* const target = warp_.cta.shared_bytes(destination[lane], bytes_);
+            const std::uint32_t read = source_bytes[lane];
+            if (read != 0) {
+                std::string problem;
+                const std::byte* const bytes = locate_global(cluster, source[lane], read, Direction::read, problem);
+                if (bytes == nullptr) {
+                    cluster.fault(*this, FindingKind::out_of_bounds, error_illegal_address,
+                                  fmt::format("{} by lane {}: {}", name, lane, problem));
+                }
+                if (!problem.empty()) {
+                    cluster.report(*this, FindingKind::uninitialized_global,
+                                   fmt::format("{} by lane {}: {}", name, lane, problem));
+                }
+                std::memcpy(target, bytes, read);
+            }
+            std::memset(target + read, 0, bytes_ - read);
+        });
+        cluster.statistics.async_copy_bytes += std::uint64_t{bytes_} * static_cast<unsigned>(std::popcount(now));
+        cluster.progress();
+    }
+
+    Warp& warp_;
+    LaneMask left_;
+    std::uint32_t bytes_;
+};
+
+struct CopyPayload : Payload {
+    AddressRef destination, source;
+    std::uint32_t bytes = 0;
+    Ref source_bytes = no_row;
+    Decoder::Predicate ignore_source;
+};
+
+Step execute_copy(Warp& warp, const Operation& operation, LaneMask active)
+{
+    const auto& payload = operation.as<CopyPayload>();
+    const LaneMask ignored = payload.ignore_source.row == no_row ? 0 : warp.predicate(payload.ignore_source);
+    auto copy = std::make_unique<AsyncCopy>(warp, active, payload.bytes);
+    for_each_lane(active, [&](unsigned lane) {
+        const std::uint32_t destination =
+            to_shared_window(warp, operation, warp.address(payload.destination, lane) & 0xFFFF'FFFFU, lane);
+        const std::uint64_t source = warp.address(payload.source, lane);
+        std::uint32_t read =
+            payload.source_bytes == no_row ? payload.bytes : warp.row<std::uint32_t>(payload.source_bytes)[lane];
+        if (read > payload.bytes) {
+            warp.report(
+                operation, FindingKind::invalid_operand, bit(lane),
+                fmt::format("{}: the source size is {} bytes, more than the {} to copy", name, read, payload.bytes));
+            read = payload.bytes;
+        }
+        if ((ignored & bit(lane)) != 0) {
+            read = 0;
+        }
+        if (destination % payload.bytes != 0 || (read != 0 && source % payload.bytes != 0)) {
+            warp.fault(operation, FindingKind::misaligned, error_misaligned_address, bit(lane),
+                       fmt::format("{} of {} bytes to shared {:#x} from {:#x}: both addresses must be multiples of {}",
+                                   name, payload.bytes, destination, source, payload.bytes));
+        }
+        if (warp.cluster.cta_of(destination) != &warp.cta ||
+            warp.cta.shared_bytes(destination, payload.bytes) == nullptr) {
+            warp.fault(operation, FindingKind::out_of_bounds, error_illegal_address, bit(lane),
+                       fmt::format("{} of {} bytes to shared {:#x}: outside of the CTA's {} bytes of shared memory",
+                                   name, payload.bytes, destination, warp.cta.shared.size()));
+        }
+        copy->destination[lane] = destination;
+        copy->source[lane] = source;
+        copy->source_bytes[lane] = static_cast<std::uint8_t>(read);
+    });
+    copy->sequence = warp.copies.add(active);
+    AsyncCopy& started = *copy;
+    warp.cluster.submit(std::move(copy), warp, operation, active);
+    started.watch(operation.source == nullptr ? 0 : operation.source->location.line);
+    return Step::next;
+}
+
+Step execute_commit(Warp& warp, const Operation&, LaneMask active)
+{
+    warp.copies.commit(active);
+    return Step::next;
+}
+
+struct WaitPayload : Payload {
+    std::uint64_t keep = 0;
+};
+
+Step execute_wait_group(Warp& warp, const Operation& operation, LaneMask active)
+{
+    const std::uint64_t keep = operation.as<WaitPayload>().keep;
+    if (!warp.copies.have_reached(active, keep, CopyGroups::Stage::complete)) {
+        warp.split().wait = {Wait::Kind::async_group, 0, warp.cta.rank, keep, active};
+        return Step::wait;
+    }
+    warp.copies.acquire(active, keep, CopyGroups::Stage::complete, warp.cluster.clocks, warp.agent);
+    return Step::next;
+}
+
+Step execute_wait_all(Warp& warp, const Operation&, LaneMask active)
+{
+    if (!warp.copies.all_reached(active, CopyGroups::Stage::complete)) {
+        warp.split().wait = {Wait::Kind::async_group, 0, warp.cta.rank, 0, active};
+        return Step::wait;
+    }
+    warp.copies.acquire_all(active, warp.cluster.clocks, warp.agent);
+    return Step::next;
+}
+
+/// cp.async.mbarrier.arrive: arrives for each lane when its copies issued so far are over.
+class CopyArrival : public AsyncOperation {
+public:
+    CopyArrival(Warp& warp, LaneMask lanes)
+        : warp_(warp), left_(lanes), end_(warp.copies.next()), waits_(warp.copies.waits())
+    {}
+
+    std::array<std::uint32_t, warp_size> barrier{};
+
+    [[nodiscard]] bool ready(const Cluster&) const override { return reached() != 0; }
+
+    bool step(Cluster& cluster) override
+    {
+        const LaneMask now = reached();
+        if (cluster.options().check) {
+            warp_.copies.pass(now, end_, cluster.clocks, agent);
+            if (warp_.copies.waits() !=
+                waits_) {  // the warp has waited for the copies itself since: it knows what they did
+                SyncPoint seen;
+                cluster.clocks.release(warp_.agent, seen);
+                cluster.clocks.acquire(agent, seen);
+            }
+        }
+        for_each_lane(now, [&](unsigned lane) { async_arrive(cluster, *this, barrier[lane], 1, 0); });
+        left_ &= ~now;
+        return left_ == 0;
+    }
+
+    [[nodiscard]] std::string describe() const override
+    {
+        const auto lane = static_cast<unsigned>(std::countr_zero(left_ == 0 ? 1U : left_));
+        return fmt::format("cp.async.mbarrier.arrive on shared {:#x} for lanes {:#010x}", barrier[lane], left_);
+    }
+
+private:
+    [[nodiscard]] LaneMask reached() const
+    {
+        if (warp_.copies.reached_before(left_, end_, CopyGroups::Stage::complete)) {
+            return left_;
+        }
+        LaneMask lanes = 0;
+        for_each_lane(left_, [&](unsigned lane) {
+            lanes |= warp_.copies.reached_before(bit(lane), end_, CopyGroups::Stage::complete) ? bit(lane) : 0;
+        });
+        return lanes;
+    }
+
+    Warp& warp_;
+    LaneMask left_;
+    CopyGroups::Sequence end_;
+    std::uint64_t waits_;
+};
+
+struct ArrivalPayload : Payload {
+    AddressRef address;
+    bool generic = false, counted = false;  ///< counted: .noinc, the arrival is one of those that the barrier expects
+};
+
+Step execute_arrival(Warp& warp, const Operation& operation, LaneMask active)
+{
+    const auto& payload = operation.as<ArrivalPayload>();
+    LaneMask valid = 0;
+    auto arrival = std::make_unique<CopyArrival>(warp, active);
+    for_each_lane(active, [&](unsigned lane) {
+        const std::uint64_t address = warp.address(payload.address, lane);
+        const BarrierSite site = barrier_at(warp, operation, payload.generic ? address : address & 0xFFFF'FFFFU, lane);
+        if (!site) {
+            return;
+        }
+        valid |= bit(lane);
+        arrival->barrier[lane] = site.address;
+        if (!payload.counted) {
+            report_barrier_problems(warp, operation, lane, site, FindingKind::barrier_misuse,
+                                    site.barrier->add_pending(1));
+        }
+    });
+    if (valid != 0) {
+        if (valid != active) {
+            auto some = std::make_unique<CopyArrival>(warp, valid);
+            some->barrier = arrival->barrier;
+            arrival = std::move(some);
+        }
+        warp.cluster.submit(std::move(arrival), warp, operation, valid);
+    }
+    return Step::next;
+}
+
+void decode_arrival(Decoder& decoder, Operation& operation)
+{
+    auto& payload = decoder.emplace_payload<ArrivalPayload>();
+    if (!decoder.take("arrive") || !decoder.take("b64") || decoder.operands() != 1) {
+        decoder.fail("the form is cp.async.mbarrier.arrive{.noinc}{.shared}.b64 [address]");
+    }
+    payload.counted = decoder.take("noinc");
+    payload.generic = decoder.take_one_of({"shared", "shared::cta"}).empty();
+    payload.address = decoder.address(0);
+    operation.execute = execute_arrival;
+}
+
+}  // namespace
+
+void decode_async_copy(Decoder& decoder, Operation& operation)
+{
+    if (decoder.take("commit_group")) {
+        operation.execute = execute_commit;
+        return;
+    }
+    if (decoder.take("wait_all")) {
+        operation.execute = execute_wait_all;
+        return;
+    }
+    if (decoder.take("wait_group")) {
+        const std::optional<std::int64_t> keep = decoder.operands() == 1 ? decoder.constant(0) : std::nullopt;
+        if (!keep || *keep < 0) {
+            decoder.fail("the number of groups that may be pending is a constant");
+        }
+        decoder.emplace_payload<WaitPayload>().keep = static_cast<std::uint64_t>(*keep);
+        operation.execute = execute_wait_group;
+        return;
+    }
+    if (decoder.take("mbarrier")) {
+        decode_arrival(decoder, operation);
+        return;
+    }
+    auto& payload = decoder.emplace_payload<CopyPayload>();
+    const std::string_view level = decoder.take_one_of({"ca", "cg"});
+    if (level.empty() || decoder.take_one_of({"shared", "shared::cta"}).empty() || !decoder.take("global")) {
+        decoder.fail("the form is cp.async.{ca,cg}.shared.global");
+    }
+    const std::size_t policy = decoder.take("L2::cache_hint") ? 1 : 0;
+    decoder.take_cache_hints();
+    if (decoder.operands() < 3 + policy || decoder.operands() > 4 + policy) {
+        decoder.fail("the operands are [destination], [source], size, and optionally the source's size or a predicate");
+    }
+    const std::int64_t bytes = decoder.constant(2).value_or(0);
+    if (bytes != 16 && (level == "cg" || (bytes != 4 && bytes != 8))) {
+        decoder.fail(fmt::format("the size is {}; it must be 16{}", bytes, level == "cg" ? " with .cg" : ", 8 or 4"));
+    }
+    payload.bytes = static_cast<std::uint32_t>(bytes);
+    payload.destination = decoder.address(0);
+    payload.source = decoder.address(1);
+    if (decoder.operands() == 4 + policy) {
+        if (decoder.declared_type(3) == Type::pred) {
+            payload.ignore_source = decoder.read_predicate(3);
+        } else {
+            payload.source_bytes = decoder.read(3, Type::u32);
+        }
+    }
+    operation.execute = execute_copy;
+}
+
+}  // namespace tessera::emulator

@@ -1,0 +1,434 @@
+// bar, barrier, bar.warp.sync and barrier.cluster (PTX ISA 9.7.13.1-3), and the table of all instructions on barriers.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+
+#include "execute/barrier_families.hpp"
+#include "machine/cluster.hpp"
+#include "machine/fault.hpp"
+#include "machine/warp.hpp"
+#include "program/decoder.hpp"
+
+namespace tessera::emulator {
+
+namespace {
+
+using ptx::Type;
+
+enum class Reduction : std::uint8_t { none, population, conjunction, disjunction };
+
+struct NamedPayload : Payload {
+    bool aligned = false, waits = true;
+    Reduction reduction = Reduction::none;
+    Decoder::Predicate predicate;
+};
+
+// Operands of bar and barrier.
+constexpr std::size_t number_row = 0, count_row = 1, result_row = 2;
+
+std::uint32_t whole_warps(std::uint32_t threads) { return (threads + warp_size - 1) / warp_size * warp_size; }
+
+void complete(Cta& cta, unsigned number)
+{
+    NamedBarrier& barrier = cta.barriers[number];
+    if (barrier.reduction) {
+        for (const auto& warp : cta.warps) {
+            WarpBarriers& state = warp->barriers;
+            for_each_lane(state.at_named, [&](unsigned lane) {
+                if (state.named[lane] != number || state.named_phase[lane] != barrier.phase) {
+                    return;
+                }
+                const LaneMask bit = LaneMask{1} << lane;
+                state.reduced_count[lane] = barrier.reduction_count;
+                state.reduced_and = barrier.reduction_and ? state.reduced_and | bit : state.reduced_and & ~bit;
+                state.reduced_or = barrier.reduction_or ? state.reduced_or | bit : state.reduced_or & ~bit;
+            });
+        }
+    }
+    ++barrier.phase;
+    barrier.expected = barrier.arrived = 0;
+    barrier.arrived_warps = 0;
+    barrier.all_threads = false;
+    barrier.reduction = barrier.reduction_or = false;
+    barrier.reduction_and = true;
+    barrier.reduction_count = 0;
+    barrier.completed.join(barrier.arriving);
+    barrier.arriving.clear();
+    cta.cluster.notify();
+}
+
+/// Threads may also leave after the others have arrived, so that those who wait ask again.
+void complete_if_due(Cta& cta, unsigned number)
+{
+    const NamedBarrier& barrier = cta.barriers[number];
+    if (barrier.expected == 0) {
+        return;
+    }
+    std::uint32_t arrived = barrier.arrived;
+    if (barrier.all_threads && arrived < barrier.expected) {
+        for (const auto& warp : cta.warps) {
+            if (warp->finished() && (barrier.arrived_warps >> warp->index & 1U) == 0) {
+                arrived += warp_size;
+            }
+        }
+    }
+    if (arrived >= barrier.expected) {
+        complete(cta, number);
+    }
+}
+
+/// `lanes` arrive, all at the same barrier with the same count (0: all threads of the CTA).
+void arrive(Warp& warp, const Operation& operation, LaneMask lanes, std::uint32_t number, std::uint32_t count)
+{
+    Cta& cta = warp.cta;
+    const auto& payload = operation.as<NamedPayload>();
+    if (number >= cta.barriers.size()) {
+        warp.fault(operation, FindingKind::invalid_operand, error_illegal_instruction, lanes,
+                   fmt::format("barrier {} does not exist: a CTA has barriers 0 to 15", number));
+    }
+    if (count % warp_size != 0) {
+        warp.fault(
+            operation, FindingKind::invalid_operand, error_illegal_instruction, lanes,
+            fmt::format("the thread count of barrier {} is {}; it must be a multiple of {}", number, count, warp_size));
+    }
+    const bool all_threads = operation.operand[count_row] == no_row;
+    if (count == 0 && !all_threads) {
+        warp.fault(
+            operation, FindingKind::invalid_operand, error_illegal_instruction, lanes,
+            fmt::format("the thread count of barrier {} is 0; give the number of threads that take part", number));
+    }
+    const std::uint32_t threads = whole_warps(cta.threads);
+    const std::uint32_t expected = all_threads ? threads : count;
+    NamedBarrier& barrier = cta.barriers[number];
+    if (barrier.expected == 0) {
+        barrier.expected = expected;
+        barrier.all_threads = all_threads;
+        if (expected > threads) {
+            warp.report(operation, FindingKind::barrier_misuse, lanes,
+                        fmt::format("barrier {} waits for {} threads, the CTA has {}: it can never complete", number,
+                                    expected, cta.threads));
+        }
+    } else if (barrier.expected != expected) {
+        warp.report(
+            operation, FindingKind::barrier_misuse, lanes,
+            fmt::format("threads arrive at barrier {} with a count of {} while others wait there with {}: all who take "
+                        "part in one phase must give the same count",
+                        number, expected, barrier.expected));
+    }
+    if (warp.checks()) {
+        warp.cluster.clocks.release(warp.agent, barrier.arriving);
+    }
+    const LaneMask live = warp.live();
+    std::uint32_t arrived = static_cast<std::uint32_t>(std::popcount(lanes));
+    if ((lanes & live & (~live + 1)) != 0) {  // with the lowest lane come those that do not exist (any more)
+        arrived += static_cast<std::uint32_t>(std::popcount(~live));
+    }
+    barrier.arrived += arrived;
+    barrier.arrived_warps |= std::uint64_t{1} << warp.index;
+    if (payload.reduction != Reduction::none) {
+        const LaneMask yes = warp.predicate(payload.predicate) & lanes;
+        barrier.reduction = true;
+        barrier.reduction_count += static_cast<std::uint32_t>(std::popcount(yes));
+        barrier.reduction_and = barrier.reduction_and && yes == lanes;
+        barrier.reduction_or = barrier.reduction_or || yes != 0;
+    }
+    if (barrier.arrived > barrier.expected && barrier.expected <= threads) {
+        warp.report(operation, FindingKind::barrier_misuse, lanes,
+                    fmt::format("{} threads arrive at barrier {}, which expects {}: the count is too small",
+                                barrier.arrived, number, barrier.expected));
+    }
+    if (payload.waits) {
+        WarpBarriers& state = warp.barriers;
+        state.at_named |= lanes;
+        for_each_lane(lanes, [&](unsigned lane) {
+            state.named[lane] = static_cast<std::uint8_t>(number);
+            state.named_phase[lane] = barrier.phase;
+        });
+    }
+    complete_if_due(cta, number);
+}
+
+void arrive_all(Warp& warp, const Operation& operation, LaneMask lanes)
+{
+    const std::uint32_t* numbers = warp.row<std::uint32_t>(operation.operand[number_row]);
+    const Ref counts_ref = operation.operand[count_row];
+    const std::uint32_t* counts = counts_ref == no_row ? nullptr : warp.row<std::uint32_t>(counts_ref);
+    for (LaneMask rest = lanes; rest != 0;) {
+        const auto first = static_cast<unsigned>(std::countr_zero(rest));
+        LaneMask same = 0;
+        for_each_lane(rest, [&](unsigned lane) {
+            const bool equal = numbers[lane] == numbers[first] && (counts == nullptr || counts[lane] == counts[first]);
+            same |= equal ? LaneMask{1} << lane : 0;
+        });
+        arrive(warp, operation, same, numbers[first], counts == nullptr ? 0 : counts[first]);
+        rest &= ~same;
+    }
+}
+
+void write_reduction(Warp& warp, const Operation& operation, LaneMask active)
+{
+    const WarpBarriers& state = warp.barriers;
+    const Ref result = operation.operand[result_row];
+    switch (operation.as<NamedPayload>().reduction) {
+        case Reduction::none: break;
+        case Reduction::population:
+            for_each_lane(active,
+                          [&](unsigned lane) { warp.row<std::uint32_t>(result)[lane] = state.reduced_count[lane]; });
+            break;
+        case Reduction::conjunction: warp.set_predicate(result, active, state.reduced_and); break;
+        case Reduction::disjunction: warp.set_predicate(result, active, state.reduced_or); break;
+    }
+}
+
+Step execute_named(Warp& warp, const Operation& operation, LaneMask active)
+{
+    const auto& payload = operation.as<NamedPayload>();
+    WarpBarriers& state = warp.barriers;
+    if (const LaneMask fresh = active & ~state.at_named; fresh != 0) {
+        if (payload.aligned && !warp.gather_aligned(operation)) {
+            return Step::wait;
+        }
+        arrive_all(warp, operation, fresh);
+    }
+    if (!payload.waits) {
+        return Step::next;
+    }
+    LaneMask done = 0;
+    const auto first = static_cast<unsigned>(std::countr_zero(active));
+    for_each_lane(active, [&](unsigned lane) {
+        NamedBarrier& barrier = warp.cta.barriers[state.named[lane]];
+        if (barrier.phase == state.named_phase[lane] && lane == first) {
+            complete_if_due(warp.cta, state.named[lane]);
+        }
+        done |= barrier.phase != state.named_phase[lane] ? LaneMask{1} << lane : 0;
+    });
+    if (done != active) {
+        ++warp.cluster.statistics.barrier_waits;
+        const auto waiting = static_cast<unsigned>(std::countr_zero(active & ~done));
+        warp.split().wait = {Wait::Kind::named_barrier, state.named[waiting], warp.cta.rank, state.named_phase[waiting],
+                             active & ~done};
+        return Step::wait;
+    }
+    state.at_named &= ~active;
+    if (warp.checks()) {
+        unsigned acquired = 0xFF;
+        for_each_lane(active, [&](unsigned lane) {
+            if (state.named[lane] != acquired) {
+                acquired = state.named[lane];
+                warp.cluster.clocks.acquire(warp.agent, warp.cta.barriers[acquired].completed);
+            }
+        });
+    }
+    write_reduction(warp, operation, active);
+    return Step::next;
+}
+
+/// Each lane waits for those that its own mask names: tiles of a warp may synchronize side by side in one instruction.
+Step execute_warp_sync(Warp& warp, const Operation& operation, LaneMask active)
+{
+    const std::uint32_t* masks = warp.row<std::uint32_t>(operation.operand[0]);
+    LaneMask left_out = 0;
+    for (LaneMask rest = active; rest != 0;) {
+        const LaneMask members = masks[std::countr_zero(rest)];
+        LaneMask same = 0;
+        for_each_lane(rest, [&](unsigned lane) { same |= masks[lane] == members ? LaneMask{1} << lane : 0; });
+        left_out |= same & ~members;
+        rest &= ~same;
+        if ((same & members) != 0 && !warp.gather(members)) {
+            return Step::wait;
+        }
+    }
+    if (left_out != 0) {
+        warp.report(operation, FindingKind::invalid_operand, left_out,
+                    fmt::format("lanes {:#010x} execute bar.warp.sync with a mask that does not name them", left_out));
+    }
+    return Step::next;
+}
+
+struct ClusterPayload : Payload {
+    bool aligned = false, relaxed = false;
+};
+
+void complete_cluster_if_due(Cluster& cluster)
+{
+    for (const auto& cta : cluster.ctas) {
+        for (const auto& warp : cta->warps) {
+            if ((warp->live() & ~warp->barriers.cluster_current) != 0) {
+                return;
+            }
+        }
+    }
+    ClusterBarrier& barrier = cluster.barrier;
+    if (barrier.arrived == 0) {
+        return;
+    }
+    for (const auto& cta : cluster.ctas) {
+        for (const auto& warp : cta->warps) {
+            warp->barriers.cluster_current = 0;
+        }
+    }
+    ++barrier.phase;
+    barrier.arrived = 0;
+    barrier.completed.join(barrier.arriving);
+    barrier.arriving.clear();
+    cluster.notify();
+}
+
+Step execute_cluster_arrive(Warp& warp, const Operation& operation, LaneMask active)
+{
+    const auto& payload = operation.as<ClusterPayload>();
+    if (payload.aligned && !warp.gather_aligned(operation)) {
+        return Step::wait;
+    }
+    ClusterBarrier& barrier = warp.cluster.barrier;
+    WarpBarriers& state = warp.barriers;
+    if (const LaneMask again = active & state.cluster_open; again != 0) {
+        warp.report(operation, FindingKind::cluster_protocol, again,
+                    "barrier.cluster.arrive a second time without barrier.cluster.wait in between");
+    }
+    if (warp.checks()) {
+        if (payload.relaxed) {
+            barrier.arriving.join(state.fenced);
+        } else {
+            warp.cluster.clocks.release(warp.agent, barrier.arriving);
+        }
+    }
+    state.cluster_current |= active;
+    state.cluster_open |= active;
+    barrier.arrived += static_cast<std::uint32_t>(std::popcount(active));
+    for_each_lane(active, [&](unsigned lane) { state.cluster_phase[lane] = barrier.phase; });
+    complete_cluster_if_due(warp.cluster);
+    return Step::next;
+}
+
+Step execute_cluster_wait(Warp& warp, const Operation& operation, LaneMask active)
+{
+    const auto& payload = operation.as<ClusterPayload>();
+    if (payload.aligned && !warp.gather_aligned(operation)) {
+        return Step::wait;
+    }
+    ClusterBarrier& barrier = warp.cluster.barrier;
+    WarpBarriers& state = warp.barriers;
+    if (const LaneMask early = active & ~state.cluster_open; early != 0) {
+        warp.report(operation, FindingKind::cluster_protocol, early,
+                    "barrier.cluster.wait without barrier.cluster.arrive before it: it waits for nobody");
+    }
+    complete_cluster_if_due(warp.cluster);  // threads may have left
+    LaneMask waiting = 0;
+    for_each_lane(active & state.cluster_open, [&](unsigned lane) {
+        waiting |= state.cluster_phase[lane] == barrier.phase ? LaneMask{1} << lane : 0;
+    });
+    if (waiting != 0) {
+        ++warp.cluster.statistics.barrier_waits;
+        warp.split().wait = {Wait::Kind::cluster_barrier, 0, warp.cta.rank, barrier.phase, waiting};
+        return Step::wait;
+    }
+    state.cluster_open &= ~active;
+    if (warp.checks()) {
+        warp.cluster.clocks.acquire(warp.agent, barrier.completed);
+    }
+    return Step::next;
+}
+
+// --- decoding ---
+
+void decode_cluster(Decoder& decoder, Operation& operation)
+{
+    auto& payload = decoder.emplace_payload<ClusterPayload>();
+    if (decoder.device().max_cluster == 0) {
+        decoder.fail(fmt::format("barrier.cluster needs compute capability 9.0, {} has {}.{}", decoder.device().name,
+                                 decoder.device().major, decoder.device().minor));
+    }
+    payload.aligned = decoder.take("aligned");
+    if (decoder.take("arrive")) {
+        payload.relaxed = decoder.take_one_of({"relaxed", "release"}) == "relaxed";
+        operation.execute = execute_cluster_arrive;
+    } else if (decoder.take("wait")) {
+        decoder.take("acquire");
+        operation.execute = execute_cluster_wait;
+    } else {
+        decoder.fail("barrier.cluster needs .arrive or .wait");
+    }
+    if (decoder.operands() != 0) {
+        decoder.fail("barrier.cluster has no operands");
+    }
+}
+
+/// bar and barrier: `aligned_always` for bar.
+void decode_named(Decoder& decoder, Operation& operation, bool aligned_always)
+{
+    auto& payload = decoder.emplace_payload<NamedPayload>();
+    decoder.take("cta");
+    payload.aligned = decoder.take("aligned") || aligned_always;
+    operation.execute = execute_named;
+    std::size_t number = 0;
+    if (decoder.take("red")) {
+        const std::string_view which = decoder.take_one_of({"popc", "and", "or"});
+        payload.reduction = which == "popc"  ? Reduction::population
+                            : which == "and" ? Reduction::conjunction
+                                             : Reduction::disjunction;
+        const Type type = decoder.require_type();
+        if (which.empty() || type != (which == "popc" ? Type::u32 : Type::pred)) {
+            decoder.fail("the forms are .red.popc.u32, .red.and.pred and .red.or.pred");
+        }
+        operation.operand[result_row] = decoder.write(0, type);
+        payload.predicate = decoder.read_predicate(decoder.operands() - 1);
+        number = 1;
+    } else if (decoder.take("arrive")) {
+        payload.waits = false;
+        if (decoder.operands() != 2) {
+            decoder.fail("an arrival needs the barrier and the number of threads");
+        }
+    } else if (!decoder.take("sync")) {
+        decoder.fail("one of .sync, .arrive and .red is needed");
+    }
+    const std::size_t counted = number + (payload.reduction == Reduction::none ? 1U : 2U);
+    if (decoder.operands() != counted && decoder.operands() != counted + 1) {
+        decoder.fail(
+            fmt::format("{} operands are given, {} or {} are needed", decoder.operands(), counted, counted + 1));
+    }
+    operation.operand[number_row] = decoder.read(number, Type::u32);
+    if (decoder.operands() > counted) {
+        operation.operand[count_row] = decoder.read(number + 1, Type::u32);
+    }
+}
+
+void decode_bar(Decoder& decoder, Operation& operation)
+{
+    operation.kind = InstructionClass::barrier;
+    if (decoder.take("warp")) {
+        if (!decoder.take("sync") || decoder.operands() != 1) {
+            decoder.fail("the form is bar.warp.sync membermask");
+        }
+        operation.operand[0] = decoder.read(0, Type::b32);
+        operation.execute = execute_warp_sync;
+        return;
+    }
+    decode_named(decoder, operation, true);
+}
+
+void decode_barrier(Decoder& decoder, Operation& operation)
+{
+    operation.kind = InstructionClass::barrier;
+    if (decoder.take("cluster")) {
+        decode_cluster(decoder, operation);
+    } else {
+        decode_named(decoder, operation, false);
+    }
+}
+
+}  // namespace
+
+std::span<const InstructionEntry> barrier_instructions()
+{
+    static constexpr std::array entries{
+        InstructionEntry{"bar", decode_bar},           InstructionEntry{"barrier", decode_barrier},
+        InstructionEntry{"mbarrier", decode_mbarrier}, InstructionEntry{"fence", decode_fence},
+        InstructionEntry{"membar", decode_membar},
+    };
+    return entries;
+}
+
+}  // namespace tessera::emulator

@@ -1,0 +1,22 @@
+#pragma once
+
+// Decoders of the forms of cp, each with a file of its own. The modifiers that name the form have been taken.
+
+#include "program/decoder.hpp"
+
+namespace tessera::emulator {
+
+void decode_async_copy(Decoder& decoder, Operation& operation);   // execute/async_copy.cpp: cp.async and its groups
+void decode_bulk_copy(Decoder& decoder, Operation& operation);    // execute/bulk_copy.cpp: cp.async.bulk
+void decode_bulk_reduce(Decoder& decoder, Operation& operation);  // execute/bulk_copy.cpp: cp.reduce.async.bulk
+void decode_tensor_copy(Decoder& decoder, Operation& operation);  // execute/tensor_copy.cpp: cp.async.bulk.tensor
+void decode_tensor_reduce(Decoder& decoder,
+                          Operation& operation);  // execute/tensor_copy.cpp: cp.reduce.async.bulk.tensor
+void decode_tensor_prefetch(Decoder& decoder,
+                            Operation& operation);  // execute/tensor_copy.cpp: cp.async.bulk.prefetch.tensor
+void decode_tensormap(Decoder& decoder, Operation& operation);  // execute/tensormap.cpp
+
+/// Does nothing: for hints.
+[[nodiscard]] Step execute_nothing(Warp& warp, const Operation& operation, LaneMask active);
+
+}  // namespace tessera::emulator

@@ -1,0 +1,156 @@
+// fence and membar (PTX ISA 9.7.13.4). Memory is sequentially consistent here, so that fences matter to the checks
+// only: they make relaxed operations on barriers synchronize, and proxy fences make writes visible to the async proxy.
+
+#include <fmt/format.h>
+
+#include "execute/barrier_families.hpp"
+#include "machine/cluster.hpp"
+#include "machine/fault.hpp"
+#include "machine/memory_access.hpp"
+#include "machine/tensor_map.hpp"
+
+namespace tessera::emulator {
+
+namespace {
+
+struct FencePayload : Payload {
+    bool release = false, acquire = false;
+    bool proxy_async = false;
+};
+
+Step execute_fence(Warp& warp, const Operation& operation, LaneMask active)
+{
+    if (!warp.checks()) {
+        return Step::next;
+    }
+    const auto& payload = operation.as<FencePayload>();
+    Clocks& clocks = warp.cluster.clocks;
+    if (payload.acquire) {
+        clocks.acquire(warp.agent, warp.barriers.observed);
+    }
+    if (payload.proxy_async) {
+        clocks.proxy_fence(warp.agent, active);
+    }
+    if (payload.release) {
+        clocks.release(warp.agent, warp.barriers.fenced);
+    }
+    return Step::next;
+}
+
+struct TensormapFencePayload : FencePayload {
+    AddressRef address;
+};
+
+/// fence.proxy.tensormap::generic.acquire [address], 128: the map there is about to be used.
+Step execute_tensormap_acquire(Warp& warp, const Operation& operation, LaneMask active)
+{
+    const auto& payload = operation.as<TensormapFencePayload>();
+    for_each_lane(active, [&](unsigned lane) {
+        const std::uint64_t address = warp.address(payload.address, lane);
+        std::string problem;
+        if (address % tensor_map_bytes != 0) {
+            warp.report(operation, FindingKind::misaligned, LaneMask{1} << lane,
+                        fmt::format("a tensor map at {:#x}: the fence is for 128 bytes aligned to 128", address));
+        }
+        if (locate_global(warp.cluster, address, tensor_map_bytes, Direction::read, problem) == nullptr) {
+            warp.fault(operation, FindingKind::out_of_bounds, error_illegal_address, LaneMask{1} << lane, problem);
+        }
+    });
+    return execute_fence(warp, operation, active);
+}
+
+bool take_scope(Decoder& decoder) { return !decoder.take_one_of({"cta", "cluster", "gpu", "sys"}).empty(); }
+
+void decode_proxy_fence(Decoder& decoder, Operation& operation)
+{
+    if (decoder.take("tensormap::generic")) {
+        auto& payload = decoder.emplace_payload<TensormapFencePayload>();
+        const std::string_view semantics = decoder.take_one_of({"acquire", "release"});
+        payload.release = semantics == "release";
+        payload.acquire = semantics == "acquire";
+        if (semantics.empty() || !take_scope(decoder)) {
+            decoder.fail("the forms are .release.scope, and .acquire.scope [address], 128");
+        }
+        if (payload.release) {
+            operation.execute = execute_fence;
+            return;
+        }
+        if (decoder.operands() != 2 || decoder.constant(1) != std::int64_t{tensor_map_bytes}) {
+            decoder.fail("an acquire names the address and the size, which is 128");
+        }
+        payload.address = decoder.address(0);
+        operation.execute = execute_tensormap_acquire;
+        return;
+    }
+    auto& payload = decoder.emplace_payload<FencePayload>();
+    operation.execute = execute_fence;
+    if (decoder.take("alias")) {
+        return;
+    }
+    if (decoder.take("async")) {
+        // Only shared memory is watched for missing fences, so that one for global memory alone changes nothing.
+        payload.proxy_async = decoder.take_one_of({"global", "shared::cta", "shared::cluster"}) != "global";
+        return;
+    }
+    if (decoder.take("async::generic")) {
+        const std::string_view semantics = decoder.take_one_of({"acquire", "release"});
+        const bool restricted =
+            !decoder.take_one_of({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"}).empty();
+        if (semantics.empty() || !restricted || !decoder.take("cluster")) {
+            decoder.fail(
+                "the forms are .acquire.sync_restrict::shared::cluster.cluster and "
+                ".release.sync_restrict::shared::cta.cluster");
+        }
+        payload.proxy_async = true;
+        payload.release = semantics == "release";
+        payload.acquire = semantics == "acquire";
+        return;
+    }
+    decoder.fail("the kind of proxy is missing or not known: .alias, .async, .async::generic or .tensormap::generic");
+}
+
+}  // namespace
+
+void decode_fence(Decoder& decoder, Operation& operation)
+{
+    operation.kind = InstructionClass::barrier;
+    if (decoder.take("proxy")) {
+        decode_proxy_fence(decoder, operation);
+        return;
+    }
+    auto& payload = decoder.emplace_payload<FencePayload>();
+    operation.execute = execute_fence;
+    if (decoder.take("mbarrier_init")) {
+        if (!decoder.take("release") || !decoder.take("cluster")) {
+            decoder.fail("the form is fence.mbarrier_init.release.cluster");
+        }
+        payload.release = true;
+        return;
+    }
+    const std::string_view semantics = decoder.take_one_of({"sc", "acq_rel", "acquire", "release"});
+    decoder.take_one_of({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
+    if (!take_scope(decoder)) {
+        decoder.fail("the scope is missing: .cta, .cluster, .gpu or .sys");
+    }
+    payload.release = semantics != "acquire";
+    payload.acquire = semantics != "release";
+}
+
+void decode_membar(Decoder& decoder, Operation& operation)
+{
+    operation.kind = InstructionClass::barrier;
+    auto& payload = decoder.emplace_payload<FencePayload>();
+    operation.execute = execute_fence;
+    if (decoder.take("proxy")) {
+        if (!decoder.take("alias")) {
+            decoder.fail("the form is membar.proxy.alias");
+        }
+        return;
+    }
+    if (decoder.take_one_of({"cta", "gl", "sys"}).empty()) {
+        decoder.fail("the level is missing: .cta, .gl or .sys");
+    }
+    payload.release = payload.acquire = true;
+}
+
+}  // namespace tessera::emulator

@@ -1,0 +1,83 @@
+#pragma once
+
+// What ld, st, atom, red and their relatives share: how their operands are read from the PTX, and how the addresses of
+// a warp's lanes become pointers, checked all at once where possible.
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "machine/memory_access.hpp"
+#include "program/decoder.hpp"
+
+namespace tessera::emulator {
+
+inline constexpr unsigned max_vector = 8;
+
+/// An instruction that accesses memory at one address per lane.
+struct MemoryPayload : Payload {
+    AddressRef address;
+    MemoryAccess access;
+    std::string what;      ///< "ld.shared.v4.f32": `access.what` points here
+    bool own_cta = false;  ///< .shared or .shared::cta: the address must be in the executing CTA's memory
+    unsigned bytes = 0;    ///< per lane: of all elements
+    unsigned elements = 1;
+    std::array<Ref, max_vector> rows{};  ///< data, by element
+};
+
+/// Where the lanes' bytes are. Only entries of active lanes are meaningful.
+struct LanePointers {
+    enum class Shape : std::uint8_t {
+        scattered,
+        row,        ///< all 32 lanes, one after the other without gaps
+        broadcast,  ///< all 32 lanes at the same place
+    };
+    std::array<std::uintptr_t, warp_size> at;
+    Shape shape = Shape::scattered;
+
+    [[nodiscard]] std::byte* operator[](unsigned lane) const noexcept { return reinterpret_cast<std::byte*>(at[lane]); }
+};
+
+/// Resolves the addresses of the active lanes with all checks, marks what is written as initialized, and counts the
+/// bytes.
+void resolve(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
+             LanePointers& pointers);
+
+/// Takes the state space of a load, store or atomic and sets `own_cta`. Nothing there: generic.
+[[nodiscard]] Space take_space(Decoder& decoder, bool& own_cta);
+/// Reads the address operand `index` into the payload and checks that its anchor agrees with the space.
+void take_address(Decoder& decoder, std::size_t index, MemoryPayload& payload);
+/// Takes .weak, .volatile, .relaxed, `strongest` ("acquire" or "release"), .mmio and the scope. True for what is not
+/// weak.
+[[nodiscard]] bool take_strength(Decoder& decoder, std::string_view strongest);
+/// Takes the cache and eviction hints and, for .L2::cache_hint, the policy that is operand `index`.
+/// @return the number of operands that the instruction must have: `index`, or one more
+[[nodiscard]] std::size_t take_hints_and_policy(Decoder& decoder, std::size_t index);
+/// @throws DecodeError unless the instruction has `count` operands
+void expect_operands(const Decoder& decoder, std::size_t count);
+/// "ld.shared.v4.f32": opcode and modifiers, without hints.
+[[nodiscard]] std::string short_name(const ptx::Instruction& instruction);
+
+/// The rows of a data operand, which may be a vector, and the size of their values: at least that of `type`, more if
+/// the registers are wider. Constants have rows of the same width as the registers beside them.
+struct DataRows {
+    std::vector<Ref> rows;
+    unsigned row_bytes = 0;
+};
+[[nodiscard]] DataRows read_data(Decoder& decoder, std::size_t index, ptx::Type type);
+[[nodiscard]] DataRows write_data(Decoder& decoder, std::size_t index, ptx::Type type);
+
+// Decoders that have files of their own.
+void decode_ld(Decoder& decoder, Operation& operation);                  // execute/load_store.cpp
+void decode_st(Decoder& decoder, Operation& operation);                  // execute/load_store.cpp
+void decode_st_async(Decoder& decoder, Operation& operation);            // execute/async_store.cpp
+void decode_st_bulk(Decoder& decoder, Operation& operation);             // execute/async_store.cpp
+void decode_red_async(Decoder& decoder, Operation& operation);           // execute/async_store.cpp
+void decode_atom(Decoder& decoder, Operation& operation);                // execute/atomics.cpp
+void decode_red(Decoder& decoder, Operation& operation);                 // execute/atomics.cpp
+[[nodiscard]] std::span<const InstructionEntry> address_instructions();  // execute/addressing.cpp
+
+}  // namespace tessera::emulator

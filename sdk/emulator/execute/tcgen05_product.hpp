@@ -1,0 +1,63 @@
+#pragma once
+
+// What one tcgen05.mma computes: operands from shared and tensor memory, and where the rows of D lie.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "machine/cta.hpp"
+#include "machine/instruction_descriptor.hpp"
+#include "machine/matrix_descriptor.hpp"
+#include "machine/options.hpp"
+#include "machine/tensor_memory.hpp"
+
+namespace tessera::emulator::tcgen05 {
+
+/// Columns of B that count as zero, and from which B column on (zero-column mask descriptor of .ws).
+struct ColumnMask {
+    std::vector<bool> zero;  ///< N of them; empty: none
+    unsigned shift = 0;
+};
+/// Reads the 64-bit descriptor. `problem` says which field is wrong.
+[[nodiscard]] ColumnMask decode_column_mask(std::uint64_t bits, unsigned m, unsigned n, std::string& problem);
+
+/// All that an MMA works with, in the numbers of one CTA of the pair.
+struct MmaOperands {
+    MmaForm form;
+    InstructionDescriptor descriptor;
+    OperandTile a, b;  ///< shared memory; the same in both CTAs
+    TensorAddress d, a_address, metadata, scales_a, scales_b;
+    bool accumulate = true;
+    unsigned scale_d = 0;                     ///< D is multiplied by 2^-scale_d first
+    std::array<std::uint32_t, 8> disabled{};  ///< lanes of D that are not written; words 4-7 are the odd CTA's
+    ColumnMask columns;
+
+    [[nodiscard]] unsigned ctas() const noexcept { return form.cta_group; }
+    [[nodiscard]] unsigned rows_per_cta() const noexcept { return descriptor.m / form.cta_group; }
+    /// Bytes of K that one row of A or B has in memory. A sparse A has half of its elements there.
+    [[nodiscard]] unsigned a_row_bytes() const noexcept { return 32; }
+    [[nodiscard]] unsigned b_row_bytes() const noexcept { return form.sparse ? 64 : 32; }
+};
+
+/// A part of D whose rows lie in consecutive lanes: rows row .. row + rows - 1 of CTA `cta`'s share, columns column ..
+/// of D.
+struct DBlock {
+    unsigned cta = 0, row = 0, rows = 0, column = 0, columns = 0;
+    unsigned lane = 0, tensor_column = 0;
+};
+[[nodiscard]] std::vector<DBlock> blocks_of(const MmaOperands& operands);
+
+/// Parts of tensor memory that the instruction uses, the same in each CTA.
+[[nodiscard]] TensorRegion d_region(const MmaOperands& operands);
+[[nodiscard]] TensorRegion a_region(const MmaOperands& operands);
+[[nodiscard]] TensorRegion metadata_region(const MmaOperands& operands);
+/// Full columns, and the last one if it is used in part.
+[[nodiscard]] std::vector<TensorRegion> scale_regions(const MmaOperands& operands, bool of_b);
+
+/// Does it. `ctas[1]` for pairs. @return a sentence if the operands' contents are not what the instruction needs, else
+/// empty
+std::string multiply(const MmaOperands& operands, const std::array<Cta*, 2>& ctas, Numerics numerics);
+
+}  // namespace tessera::emulator::tcgen05

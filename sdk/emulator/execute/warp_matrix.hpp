@@ -1,0 +1,60 @@
+#pragma once
+
+// What mma.sync and wmma share: how their text is read, and the multiplication of fragments.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "execute/fragment.hpp"
+#include "execute/matrix_product.hpp"
+#include "program/decoder.hpp"
+
+namespace tessera::emulator {
+
+/// mma: execute/mma_sync.cpp.
+void decode_mma(Decoder& decoder, Operation& operation);
+/// wmma: execute/wmma.cpp.
+void decode_wmma(Decoder& decoder, Operation& operation);
+
+struct MmaShape {
+    unsigned m = 0, n = 0, k = 0;
+    [[nodiscard]] std::string name() const;
+    friend bool operator==(const MmaShape&, const MmaShape&) = default;
+};
+/// Takes .m<M>n<N>k<K>. @throws DecodeError if there is none
+[[nodiscard]] MmaShape take_mma_shape(Decoder& decoder);
+/// Takes the types, in the order of the text. s4, u4 and b1 are no types of registers, so they are not ptx::Type.
+[[nodiscard]] std::vector<std::string> take_matrix_types(Decoder& decoder);
+
+/// D = A * B + C on fragments.
+struct FragmentProduct final : Payload {
+    Product product;
+    OperandFragment a, b;
+    AccumulatorFragment c, d;
+    SumType c_type = SumType::f32;
+    std::vector<Ref> a_registers, b_registers, c_registers, d_registers;
+    /// Sparse A: the row of metadata, the selector, and how it is to be read.
+    Ref metadata = no_row;
+    unsigned selector = 0;
+};
+
+/// Sets the fragments' layouts from `product`'s shape and types, and checks the operands' vectors.
+/// @throws DecodeError if a vector has the wrong number of registers
+void read_fragments(Decoder& decoder, FragmentProduct& payload);
+/// K positions of the stored elements of a sparse A of 16 rows, [row][k/2], from the metadata registers of a warp (PTX
+/// ISA "Sparse matrix storage"). False if the metadata has a value that PTX forbids.
+bool sparse_positions(const Product& product, const std::uint32_t* metadata, unsigned selector,
+                      std::uint16_t* positions);
+inline constexpr const char* sparse_problem =
+    "the sparsity metadata names the same place of a chunk twice (or, for tf32, has another value than 0b1110 and "
+    "0b0100); every four bits "
+    "must name two different places";
+/// Values that the sparsity selector may have: 0 to one less.
+[[nodiscard]] unsigned sparse_selectors(Element element, unsigned k) noexcept;
+
+/// Executes a FragmentProduct.
+Step execute_fragment_product(Warp& warp, const Operation& operation, LaneMask active);
+
+}  // namespace tessera::emulator
