@@ -1,0 +1,51 @@
+#pragma once
+
+// The frame of every call of the API: planned faults, a lost context, the last error. No exception leaves it.
+
+#include <exception>
+#include <new>
+#include <string>
+
+#include "runtime/state.hpp"
+
+namespace tessera::emulator {
+
+/// What a call does apart from its body.
+struct CallKind {
+    bool needs_context = true;     ///< fails once the device's context is lost
+    bool performs_anyway = false;  ///< destroys or waits: does its work also if it reports an error, as CUDA's do
+};
+inline constexpr CallKind context_call{};
+inline constexpr CallKind query_call{.needs_context = false};
+inline constexpr CallKind release_call{.needs_context = true, .performs_anyway = true};
+
+/// The error that the call shall give without its body, or success.
+[[nodiscard]] cudaError_t status_before(const char* name, CallKind kind) noexcept;
+/// Keeps `status` as the thread's last error if it is one ("not ready" is none).
+cudaError_t remember(cudaError_t status) noexcept;
+/// What the exception in flight means. Says it on stderr.
+[[nodiscard]] cudaError_t status_of_exception(const char* name) noexcept;
+
+/// Runs `body`, which gives a cudaError_t, as the API function `name`.
+template <class Body>
+cudaError_t call(const char* name, CallKind kind, Body&& body) noexcept
+{
+    const cudaError_t before = status_before(name, kind);
+    if (before != cudaSuccess && (!kind.performs_anyway || before == cudaErrorCudartUnloading)) {
+        return remember(before);
+    }
+    try {
+        const cudaError_t status = body();
+        return remember(before != cudaSuccess ? before : status);
+    } catch (...) {
+        return remember(status_of_exception(name));
+    }
+}
+
+template <class Body>
+cudaError_t call(const char* name, Body&& body) noexcept
+{
+    return call(name, context_call, static_cast<Body&&>(body));
+}
+
+}  // namespace tessera::emulator

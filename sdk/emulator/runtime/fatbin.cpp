@@ -1,0 +1,210 @@
+#include "runtime/fatbin.hpp"
+
+#include <fmt/format.h>
+#include <lz4.h>
+#include <zstd.h>
+
+#include <cstring>
+#include <stdexcept>
+
+namespace tessera::emulator {
+
+namespace {
+
+constexpr std::uint32_t wrapper_magic = 0x466243B1;
+constexpr std::uint32_t data_magic = 0xBA55ED50;
+constexpr std::uint32_t prelinked_version = 2;
+
+struct Wrapper {
+    std::uint32_t magic, version;
+    const std::byte* data;
+    const void* const* prelinked;  // version 2: fat binaries of the translation units, up to a null
+};
+
+struct Header {
+    std::uint32_t magic;
+    std::uint16_t version, header_size;
+    std::uint64_t size;  // of what follows
+};
+
+struct EntryHeader {
+    std::uint16_t kind, version;
+    std::uint32_t header_size;
+    std::uint64_t payload_size;
+    std::uint32_t compressed_size, unknown;
+    std::uint16_t isa_minor, isa_major;
+    std::uint32_t architecture;
+    std::uint32_t name_offset, name_length;
+    std::uint64_t flags;
+    std::uint64_t zero;
+    std::uint64_t uncompressed_size;
+};
+static_assert(sizeof(EntryHeader) == 64);
+
+constexpr std::uint64_t flag_lz4 = 0x2000;
+constexpr std::uint64_t flag_zstd = 0x8000;
+constexpr std::uint64_t flag_exact_chip = 0x100000;
+constexpr std::uint64_t flag_family = 0x200000;
+
+template <class Struct>
+Struct load(const void* address)
+{
+    Struct value;
+    std::memcpy(&value, address, sizeof value);
+    return value;
+}
+
+std::vector<FatbinEntry> read_data(const std::byte* data)
+{
+    const auto header = load<Header>(data);
+    if (header.magic != data_magic || header.header_size < sizeof(Header)) {
+        throw std::runtime_error(
+            fmt::format("the fat binary begins with {:#x} instead of {:#x}", header.magic, data_magic));
+    }
+    const std::byte* position = data + header.header_size;
+    const std::byte* const end = position + header.size;
+    std::vector<FatbinEntry> entries;
+    while (static_cast<std::size_t>(end - position) >= sizeof(EntryHeader)) {
+        const auto entry = load<EntryHeader>(position);
+        const auto left = static_cast<std::uint64_t>(end - position);
+        if (entry.header_size < sizeof(EntryHeader) || entry.header_size > left ||
+            entry.payload_size > left - entry.header_size) {
+            throw std::runtime_error(
+                fmt::format("image {} of the fat binary does not fit into it (header of {} bytes, "
+                            "payload of {}, {} bytes left)",
+                            entries.size(), entry.header_size, entry.payload_size, left));
+        }
+        FatbinEntry result;
+        result.kind = entry.kind == 1   ? FatbinEntry::Kind::ptx
+                      : entry.kind == 2 ? FatbinEntry::Kind::elf
+                                        : FatbinEntry::Kind::other;
+        result.architecture = entry.architecture;
+        result.suffix = (entry.flags & flag_exact_chip) != 0 ? 'a' : (entry.flags & flag_family) != 0 ? 'f' : '\0';
+        result.isa_major = entry.isa_major;
+        result.isa_minor = entry.isa_minor;
+        const bool is_compressed = entry.compressed_size != 0;
+        if (is_compressed) {
+            result.compression = (entry.flags & flag_zstd) != 0  ? FatbinEntry::Compression::zstd
+                                 : (entry.flags & flag_lz4) != 0 ? FatbinEntry::Compression::lz4
+                                                                 : FatbinEntry::Compression::none;
+            result.uncompressed_size = entry.uncompressed_size;
+        }
+        const std::uint64_t payload =
+            is_compressed ? std::min<std::uint64_t>(entry.compressed_size, entry.payload_size) : entry.payload_size;
+        result.payload = {position + entry.header_size, payload};
+        entries.push_back(result);
+        position += entry.header_size + entry.payload_size;
+    }
+    return entries;
+}
+
+std::string list_targets(std::span<const FatbinEntry> entries, FatbinEntry::Kind kind)
+{
+    std::string list;
+    for (const FatbinEntry& entry : entries) {
+        if (entry.kind == kind) {
+            list += (list.empty() ? "" : ", ") + entry.target();
+        }
+    }
+    return list;
+}
+
+}  // namespace
+
+std::string FatbinEntry::target() const
+{
+    std::string text = fmt::format("sm_{}", architecture);
+    if (suffix != 0) {
+        text += suffix;
+    }
+    return text;
+}
+
+bool is_fatbin(const void* data) noexcept
+{
+    const auto magic = load<std::uint32_t>(data);
+    return magic == wrapper_magic || magic == data_magic;
+}
+
+std::vector<FatbinEntry> read_fatbin(const void* wrapper_or_data)
+{
+    const auto magic = load<std::uint32_t>(wrapper_or_data);
+    if (magic != wrapper_magic) {
+        return read_data(static_cast<const std::byte*>(wrapper_or_data));
+    }
+    return read_data(load<Wrapper>(wrapper_or_data).data);
+}
+
+std::vector<std::vector<FatbinEntry>> read_prelinked(const void* wrapper)
+{
+    std::vector<std::vector<FatbinEntry>> units;
+    const auto head = load<Wrapper>(wrapper);
+    if (head.magic == wrapper_magic && head.version == prelinked_version && head.prelinked != nullptr) {
+        for (const void* const* unit = head.prelinked; *unit != nullptr; ++unit) {
+            units.push_back(read_fatbin(*unit));
+        }
+    }
+    return units;
+}
+
+const FatbinEntry* choose_ptx(std::span<const FatbinEntry> entries, const DeviceModel& device)
+{
+    const auto rank = [](const FatbinEntry& entry) { return entry.suffix == 'a' ? 2 : entry.suffix == 'f' ? 1 : 0; };
+    const FatbinEntry* best = nullptr;
+    for (const FatbinEntry& entry : entries) {
+        if (entry.kind != FatbinEntry::Kind::ptx || !runs_target(device, entry.target())) {
+            continue;
+        }
+        if (best == nullptr || rank(entry) > rank(*best) ||
+            (rank(entry) == rank(*best) && entry.architecture > best->architecture)) {
+            best = &entry;
+        }
+    }
+    return best;
+}
+
+std::string ptx_text(const FatbinEntry& entry)
+{
+    std::string text;
+    const auto* source = reinterpret_cast<const char*>(entry.payload.data());
+    switch (entry.compression) {
+        case FatbinEntry::Compression::none: text.assign(source, entry.payload.size()); break;
+        case FatbinEntry::Compression::zstd: {
+            text.resize(entry.uncompressed_size);
+            const std::size_t size = ZSTD_decompress(text.data(), text.size(), source, entry.payload.size());
+            if (ZSTD_isError(size) != 0) {
+                throw std::runtime_error(fmt::format("the PTX for {} cannot be decompressed (zstd): {}", entry.target(),
+                                                     ZSTD_getErrorName(size)));
+            }
+            text.resize(size);
+            break;
+        }
+        case FatbinEntry::Compression::lz4: {
+            text.resize(entry.uncompressed_size);
+            const int size = LZ4_decompress_safe(source, text.data(), static_cast<int>(entry.payload.size()),
+                                                 static_cast<int>(text.size()));
+            if (size < 0) {
+                throw std::runtime_error(fmt::format("the PTX for {} cannot be decompressed (LZ4)", entry.target()));
+            }
+            text.resize(static_cast<std::size_t>(size));
+            break;
+        }
+    }
+    // Images are padded with zeros to a multiple of 8 bytes.
+    text.resize(std::strlen(text.c_str()));
+    return text;
+}
+
+std::string explain_no_ptx(std::span<const FatbinEntry> entries, const DeviceModel& device)
+{
+    const std::string ptx = list_targets(entries, FatbinEntry::Kind::ptx);
+    const std::string elf = list_targets(entries, FatbinEntry::Kind::elf);
+    const std::string target = fmt::format("{}{}", device.capability(), device.capability() >= 90 ? "a" : "");
+    return fmt::format(
+        "the program has no PTX that {} (compute capability {}.{}) can run: PTX for {}; machine code, which is not "
+        "emulated, for {}. Compile with -gencode arch=compute_{},code=[sm_{},compute_{}]",
+        device.name, device.major, device.minor, ptx.empty() ? "nothing" : ptx, elf.empty() ? "nothing" : elf, target,
+        target, target);
+}
+
+}  // namespace tessera::emulator

@@ -1,0 +1,309 @@
+#include "runtime/graph.hpp"
+
+#include <algorithm>
+
+#include "runtime/stream_work.hpp"
+#include "runtime/work.hpp"
+
+namespace tessera::emulator {
+
+namespace {
+
+void add_to_plan(const Graph& graph, Plan& plan)
+{
+    for (const GraphNode* node : in_order(graph)) {
+        plan.push_back({.original = node, .work = node->work, .enabled = true});
+        repair_pointers(plan.back().work);
+    }
+}
+
+/// Children run as part of their parent's launch, so that events in them are recorded on it.
+void perform_plan(Device& device, const Plan& plan);
+
+void perform_node(Device& device, const Work& work)
+{
+    if (const auto* record = std::get_if<EventRecordWork>(&work)) {
+        Runtime& runtime = Runtime::get();
+        const std::scoped_lock lock(runtime.mutex);
+        if (const auto found = runtime.events.find(record->event); found != runtime.events.end()) {
+            Event& event = *found->second;
+            event.is_recorded = true;
+            event.position = {};
+            event.recording = std::make_shared<Recording>();
+            event.recording->time = std::chrono::steady_clock::now();
+            event.recording->happened = true;
+        }
+    } else if (const auto* wait = std::get_if<EventWaitWork>(&work)) {
+        Position position;
+        {
+            Runtime& runtime = Runtime::get();
+            const std::scoped_lock lock(runtime.mutex);
+            if (const auto found = runtime.events.find(wait->event); found != runtime.events.end()) {
+                position = found->second->position;
+            }
+        }
+        position.wait();
+    } else if (const auto* child = std::get_if<ChildWork>(&work)) {
+        Plan plan;
+        add_to_plan(*child->graph, plan);
+        perform_plan(device, plan);
+    } else {
+        perform(device, work);
+    }
+}
+
+void perform_plan(Device& device, const Plan& plan)
+{
+    for (const PlannedNode& node : plan) {
+        if (node.enabled) {
+            perform_node(device, node.work);
+        }
+    }
+}
+
+}  // namespace
+
+Graph::~Graph()
+{
+    for (const auto& [object, count] : user_objects) {
+        release(*object, count);
+    }
+}
+
+void release(UserObject& object, unsigned count)
+{
+    if (object.references.fetch_sub(count) == count) {
+        object.destroy(object.pointer);
+        delete &object;
+    }
+}
+
+std::shared_ptr<Plan> change_plan(const GraphExec& exec, cudaGraphNode_t node, PlannedNode*& planned)
+{
+    auto plan = std::make_shared<Plan>(*exec.plan);
+    for (PlannedNode& candidate : *plan) {
+        repair_pointers(candidate.work);
+        if (handle_of(candidate.original) == node) {
+            planned = &candidate;
+        }
+    }
+    return planned == nullptr ? nullptr : plan;
+}
+
+std::shared_ptr<Graph> make_graph()
+{
+    auto graph = std::make_shared<Graph>();
+    graph->self = graph;
+    Runtime::get().graphs[handle_of(graph.get())] = graph;
+    return graph;
+}
+
+std::shared_ptr<Graph> find_graph(cudaGraph_t handle)
+{
+    Runtime& runtime = Runtime::get();
+    const auto found = runtime.graphs.find(handle);
+    if (found != runtime.graphs.end()) {
+        return found->second;
+    }
+    // Those of child nodes, and those that are being captured, belong to others.
+    for (const auto& capture : runtime.captures) {
+        if (handle_of(capture->graph.get()) == handle) {
+            return capture->graph;
+        }
+    }
+    for (const auto& [key, graph] : runtime.graphs) {
+        for (const auto& node : graph->nodes) {
+            const auto* child = std::get_if<ChildWork>(&node->work);
+            if (child != nullptr && handle_of(child->graph.get()) == handle) {
+                return child->graph;
+            }
+        }
+    }
+    return nullptr;
+}
+
+std::shared_ptr<GraphExec> find_graph_exec(cudaGraphExec_t handle)
+{
+    const auto& execs = Runtime::get().graph_execs;
+    const auto found = execs.find(handle);
+    return found == execs.end() ? nullptr : found->second;
+}
+
+GraphNode* find_node(cudaGraphNode_t handle)
+{
+    Runtime& runtime = Runtime::get();
+    const auto is_in = [&](const Graph& graph) {
+        return std::ranges::any_of(graph.nodes, [&](const auto& node) { return handle_of(node.get()) == handle; });
+    };
+    const bool found =
+        std::ranges::any_of(runtime.graphs, [&](const auto& entry) { return is_in(*entry.second); }) ||
+        std::ranges::any_of(runtime.captures, [&](const auto& capture) { return is_in(*capture->graph); }) ||
+        std::ranges::any_of(runtime.graphs, [&](const auto& entry) {
+            return std::ranges::any_of(entry.second->nodes, [&](const auto& node) {
+                const auto* child = std::get_if<ChildWork>(&node->work);
+                return child != nullptr && is_in(*child->graph);
+            });
+        });
+    return found ? reinterpret_cast<GraphNode*>(handle) : nullptr;
+}
+
+GraphNode* add_node(Graph& graph, Work work, std::vector<GraphNode*> dependencies)
+{
+    auto node = std::make_unique<GraphNode>();
+    node->graph = &graph;
+    node->work = std::move(work);
+    repair_pointers(node->work);
+    node->dependencies = std::move(dependencies);
+    graph.nodes.push_back(std::move(node));
+    return graph.nodes.back().get();
+}
+
+std::shared_ptr<Graph> clone(const Graph& graph)
+{
+    auto copy = std::make_shared<Graph>();
+    copy->self = copy;
+    copy->memory = graph.memory;
+    copy->user_objects = graph.user_objects;
+    for (const auto& [object, count] : copy->user_objects) {
+        object->references += count;
+    }
+    std::map<const GraphNode*, GraphNode*> copies;
+    for (const auto& node : graph.nodes) {
+        Work work = node->work;
+        if (auto* child = std::get_if<ChildWork>(&work)) {
+            child->graph = clone(*child->graph);
+        }
+        GraphNode* made = add_node(*copy, std::move(work), {});
+        made->copied_from = node.get();
+        copies[node.get()] = made;
+    }
+    for (const auto& node : graph.nodes) {
+        for (const GraphNode* dependency : node->dependencies) {
+            copies[node.get()]->dependencies.push_back(copies.at(dependency));
+        }
+    }
+    return copy;
+}
+
+std::vector<GraphNode*> in_order(const Graph& graph)
+{
+    std::vector<GraphNode*> order;
+    std::set<const GraphNode*> placed;
+    while (order.size() < graph.nodes.size()) {
+        const std::size_t before = order.size();
+        for (const auto& node : graph.nodes) {
+            const bool is_ready =
+                !placed.contains(node.get()) &&
+                std::ranges::all_of(node->dependencies, [&](const GraphNode* other) { return placed.contains(other); });
+            if (is_ready) {
+                order.push_back(node.get());
+                placed.insert(node.get());
+            }
+        }
+        if (order.size() == before) {
+            return {};
+        }
+    }
+    return order;
+}
+
+cudaGraphNodeType type_of(const Work& work)
+{
+    struct Types {
+        cudaGraphNodeType operator()(const KernelWork&) const { return cudaGraphNodeTypeKernel; }
+        cudaGraphNodeType operator()(const CopyWork&) const { return cudaGraphNodeTypeMemcpy; }
+        cudaGraphNodeType operator()(const FillWork&) const { return cudaGraphNodeTypeMemset; }
+        cudaGraphNodeType operator()(const HostWork&) const { return cudaGraphNodeTypeHost; }
+        cudaGraphNodeType operator()(const EmptyWork&) const { return cudaGraphNodeTypeEmpty; }
+        cudaGraphNodeType operator()(const EventRecordWork&) const { return cudaGraphNodeTypeEventRecord; }
+        cudaGraphNodeType operator()(const EventWaitWork&) const { return cudaGraphNodeTypeWaitEvent; }
+        cudaGraphNodeType operator()(const ChildWork&) const { return cudaGraphNodeTypeGraph; }
+        cudaGraphNodeType operator()(const AllocateWork&) const { return cudaGraphNodeTypeMemAlloc; }
+        cudaGraphNodeType operator()(const FreeWork&) const { return cudaGraphNodeTypeMemFree; }
+    };
+    return std::visit(Types{}, work);
+}
+
+bool comes_after(const GraphNode* later, const GraphNode* earlier)
+{
+    std::set<const GraphNode*> seen;
+    std::vector<const GraphNode*> open{later};
+    while (!open.empty()) {
+        const GraphNode* node = open.back();
+        open.pop_back();
+        if (node == earlier) {
+            return true;
+        }
+        for (const GraphNode* dependency : node->dependencies) {
+            if (seen.insert(dependency).second) {
+                open.push_back(dependency);
+            }
+        }
+    }
+    return false;
+}
+
+void repair_pointers(Work& work)
+{
+    if (auto* kernel = std::get_if<KernelWork>(&work)) {
+        kernel->arguments.clear();
+        for (const ParameterLayout& parameter : kernel->info->parameters) {
+            kernel->arguments.push_back(kernel->request.parameters.data() + parameter.offset);
+        }
+        kernel->parameters.kernelParams = kernel->arguments.data();
+    }
+}
+
+cudaError_t instantiate(cudaGraphExec_t* executable, Graph& graph, unsigned long long flags)
+{
+    if (in_order(graph).size() != graph.nodes.size()) {
+        return cudaErrorInvalidValue;
+    }
+    auto exec = std::make_shared<GraphExec>();
+    auto plan = std::make_shared<Plan>();
+    add_to_plan(graph, *plan);
+    for (PlannedNode& node : *plan) {
+        if (auto* child = std::get_if<ChildWork>(&node.work)) {
+            child->graph = clone(*child->graph);
+        }
+    }
+    exec->plan = std::move(plan);
+    exec->memory = graph.memory;
+    exec->flags = flags;
+    exec->device = current_device().index;
+    *executable = handle_of(exec.get());
+    Runtime::get().graph_execs[*executable] = std::move(exec);
+    return cudaSuccess;
+}
+
+cudaError_t launch_graph(GraphExec& exec, Stream& stream)
+{
+    if (stream.capture != nullptr) {
+        if (stream.capture->is_invalid) {
+            return cudaErrorStreamCaptureInvalidated;
+        }
+        // A launch that is captured becomes a child graph.
+        auto child = std::make_shared<Graph>();
+        child->self = child;
+        child->memory = exec.memory;
+        GraphNode* previous = nullptr;
+        for (const PlannedNode& node : *exec.plan) {
+            if (node.enabled) {
+                previous =
+                    add_node(*child, node.work,
+                             previous == nullptr ? std::vector<GraphNode*>{} : std::vector<GraphNode*>{previous});
+            }
+        }
+        return submit(stream, ChildWork{std::move(child)});
+    }
+    if (const cudaError_t forbidden = forbid_on_captured(stream); forbidden != cudaSuccess) {
+        return forbidden;
+    }
+    // Launches of one executable do not overlap.
+    exec.last_launch = enqueue(
+        stream, [&device = *stream.device, plan = exec.plan, memory = exec.memory] { perform_plan(device, *plan); },
+        {exec.last_launch});
+    return cudaSuccess;
+}
+
+}  // namespace tessera::emulator

@@ -1,0 +1,81 @@
+#include "runtime/queue.hpp"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace tessera::emulator {
+
+namespace {
+
+constexpr std::chrono::milliseconds idle_time{100};
+
+}  // namespace
+
+bool Position::is_reached() const
+{
+    if (queue == nullptr) {
+        return true;
+    }
+    const std::scoped_lock lock(queue->mutex_);
+    return queue->done_ >= sequence;
+}
+
+void Position::wait() const
+{
+    if (queue != nullptr) {
+        std::unique_lock lock(queue->mutex_);
+        queue->work_done_.wait(lock, [this] { return queue->done_ >= sequence; });
+    }
+}
+
+Position Queue::enqueue(std::vector<Position> waits, std::function<void()> work)
+{
+    std::erase_if(waits, [this](const Position& wait) { return wait.queue.get() == this || wait.is_reached(); });
+    const std::scoped_lock lock(mutex_);
+    items_.push_back({std::move(waits), std::move(work)});
+    ++submitted_;
+    if (!has_thread_) {
+        // The thread holds the queue: it must outlive its work.
+        std::thread([self = shared_from_this()] { self->run(); }).detach();
+        has_thread_ = true;
+    }
+    work_came_.notify_one();
+    return {shared_from_this(), submitted_};
+}
+
+Position Queue::last()
+{
+    const std::scoped_lock lock(mutex_);
+    return {shared_from_this(), submitted_};
+}
+
+bool Queue::is_idle()
+{
+    const std::scoped_lock lock(mutex_);
+    return done_ == submitted_;
+}
+
+void Queue::run()
+{
+    std::unique_lock lock(mutex_);
+    while (true) {
+        if (items_.empty() && !work_came_.wait_for(lock, idle_time, [this] { return !items_.empty(); })) {
+            has_thread_ = false;
+            return;
+        }
+        Item item = std::move(items_.front());
+        items_.pop_front();
+        lock.unlock();
+        for (const Position& wait : item.waits) {
+            wait.wait();
+        }
+        item.work();
+        item = {};  // what it holds is released before anyone sees it done
+        lock.lock();
+        ++done_;
+        work_done_.notify_all();
+    }
+}
+
+}  // namespace tessera::emulator

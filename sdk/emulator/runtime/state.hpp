@@ -1,0 +1,87 @@
+#pragma once
+
+// The one runtime of a process.
+
+#include <string>
+#include <string_view>
+
+#include "checks/report.hpp"
+#include "runtime/fault_injection.hpp"
+#include "runtime/objects.hpp"
+#include "runtime/settings.hpp"
+
+namespace tessera::emulator {
+
+/// Everything that the API works on. `mutex` guards all of it but for what has a lock of its own (memory, heap, report,
+/// faults, queues); it is not held while the host waits or calls back.
+struct Runtime {
+    Settings settings;
+    std::recursive_mutex mutex;
+    AddressSpace memory;
+    Heap heap{memory};
+    Report report;
+    FaultInjection faults;
+    std::vector<std::unique_ptr<Device>> devices;
+
+    std::set<Stream*> streams;  ///< living, default streams included
+    std::map<cudaEvent_t, std::shared_ptr<Event>> events;
+    std::map<cudaGraph_t, std::shared_ptr<Graph>> graphs;
+    std::map<cudaGraphExec_t, std::shared_ptr<GraphExec>> graph_execs;
+    std::set<std::shared_ptr<Capture>> captures;
+    std::set<Pool*> pools;
+
+    std::map<const void*, std::shared_ptr<CodeImage>> images;          ///< by registration handle
+    std::map<const void*, std::unique_ptr<Kernel>> kernels_by_symbol;  ///< host function
+    std::map<const void*, Variable> variables;                         ///< by host variable
+    std::vector<void**> managed_variables;                             ///< host pointers to managed variables
+    std::set<const Kernel*> kernels;                                   ///< living, for handles
+    std::vector<std::unique_ptr<Kernel>> retired_kernels;
+    std::set<Library*> libraries;
+
+    unsigned long long next_id = 1;
+    bool is_unloading = false;
+
+    /// The runtime, made at the first use and never destroyed: threads of the program may call in until the very end.
+    static Runtime& get();
+
+private:
+    Runtime();
+};
+
+/// What belongs to a thread of the program.
+struct ThreadState {
+    int device = 0;
+    cudaError_t last_error = cudaSuccess;
+    cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+    std::map<int, Stream*> default_streams;  ///< the per-thread ones, by device
+    struct Configuration {
+        dim3 grid, block;
+        std::size_t shared = 0;
+        cudaStream_t stream = nullptr;
+    };
+    std::vector<Configuration> configurations;  ///< of <<<>>>, between push and pop
+
+    static ThreadState& get();
+};
+
+/// Prints "tessera-emu: " and `text` to stderr.
+void say(std::string_view text);
+
+/// Adds a finding that concerns the host program.
+void report_host(FindingKind kind, std::string message, bool error = false);
+
+[[nodiscard]] Device& current_device();
+/// Null if there is no such device.
+[[nodiscard]] Device* find_device(int index);
+
+/// The context is lost: every later call gives `code` until cudaDeviceReset.
+void fail(Device& device, int code, const std::string& message);
+
+/// Writes what the kernels of `device` printed.
+void flush_printed(Device& device);
+
+/// Writes the report at the end of the process, with what was not freed. The exit status that strictness asks for, or
+/// 0.
+int finish(Runtime& runtime);
+
+}  // namespace tessera::emulator
