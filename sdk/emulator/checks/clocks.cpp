@@ -77,6 +77,10 @@ bool Clocks::ordered_for_async(Epoch epoch, Agent agent, unsigned lane) const no
     if (epoch.time == 0 || is_async(epoch.agent)) {
         return true;  // an asynchronous operation's completion implies the fence
     }
+    const std::vector<std::uint32_t>& fenced = agents_[agent].fenced_seen;
+    if (is_async(agent) && epoch.agent < fenced.size() && fenced[epoch.agent] >= epoch.time) {
+        return true;
+    }
     const std::vector<Fence>& fences = agents_[epoch.agent].fences;
     if (epoch.time < agents_[epoch.agent].forgotten) {
         return true;
@@ -100,6 +104,14 @@ void Clocks::proxy_fence(Agent warp, LaneMask lanes)
     }
     state.fences.push_back({state.time, lanes});
     ++state.time;
+    if (lanes == all_lanes) {
+        state.fenced_seen = state.seen;
+    }
+}
+
+void Clocks::trust_issuers_fence(Agent async, Agent issuer)
+{
+    agents_[async].fenced_seen = agents_[issuer].fenced_seen;
 }
 
 Agent Clocks::begin_async(Agent issuer)
@@ -123,6 +135,7 @@ Agent Clocks::begin_async(Agent issuer)
     state.in_use = true;
     state.start = state.time;
     state.seen.assign(from.seen.begin(), from.seen.end());
+    state.fenced_seen.clear();
     note(state.seen, issuer, from.time);
     ++from.time;
     return agent;

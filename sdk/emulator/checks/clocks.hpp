@@ -67,6 +67,11 @@ public:
 
     /// A new asynchronous agent that has seen what `issuer` has seen (the issuer's clock advances).
     [[nodiscard]] Agent begin_async(Agent issuer);
+    /// `async` may also rely on the last fence.proxy.async of `issuer`'s whole warp for what others had done before it
+    /// as far as the issuer knew then: a proxy fence may stand anywhere on the way from the write to the read. This is
+    /// for wgmma, where compilers (Triton's) put one fence of all threads between the barrier and the first wgmma. For
+    /// copies, which one thread issues, that would take a forgotten fence of the writers for a right program.
+    void trust_issuers_fence(Agent async, Agent issuer);
     /// The operation is complete: what it did is passed to `point` (may be called more than once, e.g. for multicast).
     void complete_async(Agent async, SyncPoint& point);
     /// Its number may be used again.
@@ -94,10 +99,11 @@ private:
     };
     struct State {
         std::uint32_t time = 1;
-        std::uint32_t start = 1;          // moments before belong to an operation that had the same number
-        std::vector<std::uint32_t> seen;  // of others; the own entry: of operations that had the number before
-        std::vector<Fence> fences;        // by rising time
-        std::uint32_t forgotten = 0;      // fences before this moment are no longer known: all counts as fenced
+        std::uint32_t start = 1;                 // moments before belong to an operation that had the same number
+        std::vector<std::uint32_t> seen;         // of others; the own entry: of operations that had the number before
+        std::vector<Fence> fences;               // by rising time
+        std::vector<std::uint32_t> fenced_seen;  // of others, at the last fence of all lanes
+        std::uint32_t forgotten = 0;             // fences before this moment are no longer known: all counts as fenced
         bool in_use = false;
     };
     static void join(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from);

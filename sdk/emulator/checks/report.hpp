@@ -16,35 +16,35 @@ namespace tessera::emulator {
 
 /// Kinds of findings. name_of() gives the name that reports print and tests ask for ("shared-race").
 enum class FindingKind : std::uint8_t {
-    out_of_bounds,             ///< memory access outside of every allocation or of the CTA's shared memory
-    misaligned,                ///< an address that the instruction does not allow
+    out_of_bounds,  ///< memory access outside of every allocation or of the CTA's shared memory
+    misaligned,     ///< an address that the instruction does not allow
     uninitialized_global,
     uninitialized_shared,
     uninitialized_local,
     uninitialized_tmem,
-    shared_race,               ///< two warps, or a warp and asynchronous work, without order between them
-    missing_proxy_fence,       ///< generic writes read by the async proxy without fence.proxy.async
-    stage_overwritten,         ///< shared memory written while asynchronous work still reads it, or read before it is complete
-    async_read_pending,        ///< registers or memory used before the asynchronous work that writes them is complete
-    accumulator_before_commit, ///< tensor memory read or written with an MMA on it not known to be complete
+    shared_race,          ///< two warps, or a warp and asynchronous work, without order between them
+    missing_proxy_fence,  ///< generic writes read by the async proxy without fence.proxy.async
+    stage_overwritten,  ///< shared memory written while asynchronous work still reads it, or read before it is complete
+    async_read_pending,         ///< registers or memory used before the asynchronous work that writes them is complete
+    accumulator_before_commit,  ///< tensor memory read or written with an MMA on it not known to be complete
     tmem_leak,
-    tmem_after_release,        ///< use of columns that are not allocated
-    tmem_allocation,           ///< allocation rules: relinquish, order, size, pair
-    tmem_lanes,                ///< a warp touches lanes that are not its own
-    invalid_descriptor,        ///< instruction, matrix or tensor-map descriptor
-    invalid_operand,           ///< anything else that PTX calls undefined
-    cta_mask,                  ///< multicast or commit mask names CTAs that do not exist or do not wait
-    barrier_misuse,            ///< mbarrier not initialized, reused without inval, count out of range
-    transaction_count,         ///< expect_tx and complete_tx do not match
-    cta_group,                 ///< commit or mma of different CTA groups mixed
-    cluster_protocol,          ///< peer's memory used before it has started or after it has left
-    divergent_aligned,         ///< .aligned instruction executed by a part of a warp
-    barrier_divergence,        ///< bar.sync that not all take part in
+    tmem_after_release,  ///< use of columns that are not allocated
+    tmem_allocation,     ///< allocation rules: relinquish, order, size, pair
+    tmem_lanes,          ///< a warp touches lanes that are not its own
+    invalid_descriptor,  ///< instruction, matrix or tensor-map descriptor
+    invalid_operand,     ///< anything else that PTX calls undefined
+    cta_mask,            ///< multicast or commit mask names CTAs that do not exist or do not wait
+    barrier_misuse,      ///< mbarrier not initialized, reused without inval, count out of range
+    transaction_count,   ///< expect_tx and complete_tx do not match
+    cta_group,           ///< commit or mma of different CTA groups mixed
+    cluster_protocol,    ///< peer's memory used before it has started or after it has left
+    divergent_aligned,   ///< .aligned instruction executed by a part of a warp
+    barrier_divergence,  ///< bar.sync that not all take part in
     deadlock,
     trap,
     assertion,
-    launch_control,            ///< cluster launch control protocol
-    resource_leak,             ///< memory, streams, events, graphs at exit
+    launch_control,  ///< cluster launch control protocol
+    resource_leak,   ///< memory, streams, events, graphs at exit
     not_emulated,
 };
 
@@ -52,16 +52,16 @@ enum class FindingKind : std::uint8_t {
 
 struct Finding {
     FindingKind kind = FindingKind::invalid_operand;
-    bool error = false;         ///< hardware would stop the kernel here
-    std::string message;        ///< what, with the values, and the cure
+    bool error = false;   ///< hardware would stop the kernel here
+    std::string message;  ///< what, with the values, and the cure
     std::string kernel;
-    Dim3 cta;                   ///< %ctaid of the first occurrence
+    Dim3 cta;  ///< %ctaid of the first occurrence
     std::uint32_t warp = 0;
-    LaneMask lanes = 0;         ///< lanes concerned; 0: not a matter of lanes
+    LaneMask lanes = 0;  ///< lanes concerned; 0: not a matter of lanes
     std::uint32_t ptx_line = 0;
     std::string ptx_text;
-    std::string source;         ///< "file.cu:12", empty if the PTX has no .loc
-    std::uint64_t count = 1;    ///< occurrences with the same kind, kernel and PTX line
+    std::string source;       ///< "file.cu:12", empty if the PTX has no .loc
+    std::uint64_t count = 1;  ///< occurrences with the same kind, kernel and PTX line
 };
 
 /// Collects findings of a process. May be called from several threads.

@@ -314,7 +314,8 @@ void decode_atomic(Decoder& decoder, Operation& operation, bool returns)
     } else if (returns) {
         std::ranges::copy(rows(write_data(decoder, 0, type)), payload.rows.begin());
     }
-    if (returns && space != Space::shared) {
+    const bool order_matters = ptx::name_of(type).find('f') != std::string_view::npos;  // sums of rounded values
+    if ((returns || order_matters) && space != Space::shared) {
         decoder.mark_cross_cta();  // may wait for another cluster's
     }
     payload.update = type == Type::b128 ? nullptr : atomic_update(*kind, type);

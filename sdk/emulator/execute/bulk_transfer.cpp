@@ -283,7 +283,11 @@ void LoadTransfer::signal(Cluster& cluster, const LoadTarget& target)
             --found->second.copies;
         }
     }
-    async_arrive(cluster, *this, target.barrier, 0, box_.bytes);
+    // Padding is not counted: elements that take less room in global than in shared memory complete their packed bytes.
+    // (That is what CUTLASS expects of them in its mixed-precision kernels.)
+    const std::uint32_t bytes =
+        map_ ? box_.bytes * global_bits(map_->element) / shared_bits(map_->element) : box_.bytes;
+    async_arrive(cluster, *this, target.barrier, 0, bytes);
 }
 
 std::string LoadTransfer::describe() const

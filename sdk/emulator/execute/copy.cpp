@@ -25,6 +25,9 @@ void decode_cp(Decoder& decoder, Operation& operation)
 {
     operation.kind = InstructionClass::copy;
     const bool reduces = decoder.take("reduce");
+    if (reduces) {
+        decoder.mark_cross_cta();  // sums of several clusters: in an order that does not depend on timing
+    }
     if (!decoder.take("async")) {
         decoder.fail("the forms are cp.async and cp.reduce.async");
     }

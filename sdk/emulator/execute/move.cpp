@@ -72,6 +72,9 @@ struct PredicatePayload : Payload {
     return grid.launch_id * second + read_clock(warp) * 1'000'000 / kilohertz;
 }
 
+/// Where cooperative groups look for the barrier of a cooperative launch; null tells them that it is none.
+[[nodiscard]] U64 read_grid_workspace(Warp& warp) { return warp.cluster.grid.workspace; }
+
 template <typename T, U64 (*read)(Warp&), unsigned shift>
 Step read_counter(Warp& warp, const Operation& operation, LaneMask active)
 {
@@ -93,6 +96,8 @@ constexpr std::array counters{
     Counter{"%globaltimer", read_counter<U32, read_global_timer, 0>, read_counter<U64, read_global_timer, 0>},
     Counter{"%globaltimer_lo", read_counter<U32, read_global_timer, 0>, read_counter<U32, read_global_timer, 0>},
     Counter{"%globaltimer_hi", read_counter<U32, read_global_timer, 32>, read_counter<U32, read_global_timer, 32>},
+    Counter{"%envreg1", read_counter<U32, read_grid_workspace, 32>, read_counter<U32, read_grid_workspace, 32>},
+    Counter{"%envreg2", read_counter<U32, read_grid_workspace, 0>, read_counter<U32, read_grid_workspace, 0>},
 };
 
 /// Special registers with one value on this machine: performance counters and the driver's registers read as zero. The

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <functional>
@@ -135,11 +136,14 @@ Step execute_replace(Warp& warp, const Operation& operation, LaneMask active)
         const MemoryAccess access{
             .space = payload.space, .direction = Direction::read_write, .what = "tensormap.replace"};
         std::byte* const bytes = locate(warp, operation, access, address, tensor_map_bytes, tensor_map_bytes, lane);
-        std::optional<TensorMap> map = decode_tensor_map(MapBytes(bytes, tensor_map_bytes));
+        // 128 zero bytes are a map with nothing set yet: compilers (Triton's) make maps in a kernel from that.
+        const bool blank = std::all_of(bytes, bytes + tensor_map_bytes, [](std::byte b) { return b == std::byte{0}; });
+        std::optional<TensorMap> map = blank ? TensorMap{} : decode_tensor_map(MapBytes(bytes, tensor_map_bytes));
         if (!map) {
             warp.report(
                 operation, FindingKind::invalid_descriptor, bit(lane),
-                fmt::format("tensormap.replace: there is no tensor map at {:#x}: copy one there first", address));
+                fmt::format("tensormap.replace: there is no tensor map at {:#x}: copy one there, or zeros, first",
+                            address));
             return;
         }
         const std::uint64_t value = payload.wide ? warp.row<std::uint64_t>(payload.value)[lane]

@@ -43,8 +43,8 @@ MatrixDescriptor read_descriptor(Warp& warp, const Operation& operation, LaneMas
         }
         std::string problem = decoded.problem;
         if (problem.empty()) {
-            problem =
-                payload.tile(decoded.descriptor, is_a).problem(bits_of(is_a ? payload.product.a : payload.product.b));
+            problem = payload.tile(decoded.descriptor, is_a)
+                          .problem(bits_of(is_a ? payload.product.a : payload.product.b), true);
         }
         if (!problem.empty()) {
             warp.report(operation, FindingKind::invalid_descriptor, active,
@@ -231,7 +231,9 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
     const std::uint64_t keep = operation.as<WaitPayload>().keep;
     if (state.groups.size() > keep) {
         const std::uint64_t end = state.groups[state.groups.size() - 1 - keep];
-        if (state.completed < end) {
+        const std::vector<Warp*> warps = warps_that_wait_for_each_other(warp);
+        if (std::any_of(warps.begin(), warps.end(),
+                        [&](Warp* other) { return warpgroup_state(*other).completed < end; })) {
             warp.split().wait = {.kind = Wait::Kind::async_group, .phase = end};
             return Step::wait;
         }
@@ -241,8 +243,8 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
         for (; state.acquired < end; ++state.acquired) {
             if (warp.checks()) {
                 warp.cluster.clocks.acquire(warp.agent, state.completions.front());
+                state.completions.pop_front();
             }
-            state.completions.pop_front();
         }
         write_back(warp, end);
     }
@@ -422,6 +424,19 @@ void decode_wgmma(Decoder& decoder, Operation& operation)
 constexpr std::array<InstructionEntry, 2> entries{{{"wgmma", decode_wgmma}, {"setmaxnreg", decode_setmaxnreg}}};
 
 }  // namespace
+
+std::vector<Warp*> warps_that_wait_for_each_other(Warp& warp)
+{
+    const std::size_t first = warp.index / warps_per_warpgroup * std::size_t{warps_per_warpgroup};
+    if (warp.cta.warps.size() < first + warps_per_warpgroup) {
+        return {&warp};
+    }
+    std::vector<Warp*> warps;
+    for (std::size_t i = first; i < first + warps_per_warpgroup; ++i) {
+        warps.push_back(warp.cta.warps[i].get());
+    }
+    return warps;
+}
 
 std::span<const InstructionEntry> wgmma_instructions() { return entries; }
 

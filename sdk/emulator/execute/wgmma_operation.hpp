@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -55,6 +56,8 @@ public:
         kind = Kind::mma;
     }
 
+    [[nodiscard]] bool trusts_issuers_fence() const override { return true; }
+
     std::uint64_t number = 0;  ///< among the warp's wgmmas
     bool accumulate = false, whole_warpgroup = true;
     MatrixDescriptor a_descriptor, b_descriptor;
@@ -92,11 +95,14 @@ public:
             ++statistics.mma_issued;
             statistics.mma_operand_bytes += b_bytes.size();
         }
-        WarpgroupState& state = warpgroup_state(warp_);
-        ++state.completed;
-        state.completions.emplace_back();
-        if (warp_.checks()) {
-            cluster.clocks.complete_async(agent, state.completions.back());
+        ++warpgroup_state(warp_).completed;
+        for (Warp* const warp : warps_that_wait_for_each_other(warp_)) {
+            WarpgroupState& state = warpgroup_state(*warp);
+            if (warp_.checks() && number >= state.acquired) {
+                const std::size_t place = number - state.acquired;
+                state.completions.resize(std::max(state.completions.size(), place + 1));
+                cluster.clocks.complete_async(agent, state.completions[place]);
+            }
         }
         cluster.notify();
         return true;

@@ -87,6 +87,11 @@ struct WarpgroupState {
 
 inline constexpr unsigned warps_per_warpgroup = 4;
 
+/// The warps of the warpgroup, or this one alone if the warpgroup is not whole. A wgmma is one instruction of all four:
+/// who waits for it waits for all four parts, and one warp may tell a producer that they are done with a stage (as the
+/// pipelines of CUTLASS do).
+[[nodiscard]] std::vector<Warp*> warps_that_wait_for_each_other(Warp& warp);
+
 /// setmaxnreg: execute/register_pool.cpp.
 void decode_setmaxnreg(Decoder& decoder, Operation& operation);
 

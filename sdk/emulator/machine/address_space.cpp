@@ -97,7 +97,8 @@ bool Allocation::is_initialized(std::uint64_t offset, std::uint64_t count) const
            });
 }
 
-void Allocation::mark_uninitialized(std::uint64_t offset, std::uint64_t count) noexcept {
+void Allocation::mark_uninitialized(std::uint64_t offset, std::uint64_t count) noexcept
+{
     if (initialized == nullptr) {
         return;
     }

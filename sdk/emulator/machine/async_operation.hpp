@@ -29,6 +29,9 @@ public:
     virtual bool step(Cluster& cluster) = 0;
     /// False while it waits for something else than its turn (a peer's allocation).
     [[nodiscard]] virtual bool ready(const Cluster&) const { return true; }
+    /// Does a fence.proxy.async by the issuing warp make visible what other threads wrote? See
+    /// Clocks::trust_issuers_fence.
+    [[nodiscard]] virtual bool trusts_issuers_fence() const { return false; }
     /// "cp.async.bulk.tensor to shared 0x1400 of CTA 1", for reports of hangs.
     [[nodiscard]] virtual std::string describe() const = 0;
 

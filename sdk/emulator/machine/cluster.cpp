@@ -95,6 +95,9 @@ void Cluster::submit(std::unique_ptr<AsyncOperation> operation, Warp& warp, cons
     operation->lanes = lanes;
     if (grid.options.check && operation->agent == 0) {
         operation->agent = clocks.begin_async(warp.agent);
+        if (operation->trusts_issuers_fence()) {
+            clocks.trust_issuers_fence(operation->agent, warp.agent);
+        }
     }
     pending_.push_back(std::move(operation));
     progress();
@@ -326,6 +329,23 @@ void Cluster::check_hang()
     }
 }
 
+namespace {
+
+/// A phase that has all its arrivals and yet will never be complete.
+std::string unmatched_bytes(const Wait& wait, const Mbarrier& barrier)
+{
+    return fmt::format(
+        "phase {} of the mbarrier at {:#x} of CTA {} can never complete: all arrivals have come, but {}: the byte "
+        "count "
+        "of expect_tx must be the sum of what the copies of this phase complete",
+        barrier.phase, wait.object, wait.cta,
+        barrier.transactions > 0
+            ? fmt::format("{} bytes are expected that no copy is left to bring", barrier.transactions)
+            : fmt::format("copies brought {} bytes that nobody expected", -barrier.transactions));
+}
+
+}  // namespace
+
 void Cluster::report_hang(bool deadlock)
 {
     std::string text =
@@ -372,6 +392,11 @@ void Cluster::report_hang(bool deadlock)
                                 barrier.phase, barrier.pending, barrier.expected, barrier.transactions,
                                 barrier.arrivals_total,
                                 barrier.last_arrival.empty() ? "" : ", the last by " + barrier.last_arrival);
+                            // Nothing is on its way any more: these bytes will never match.
+                            if (deadlock && barrier.pending == 0 && barrier.transactions != 0) {
+                                report_at(&at, warp->cta.rank, warp->index, split->mask, FindingKind::transaction_count,
+                                          unmatched_bytes(wait, barrier), false);
+                            }
                         }
                     }
                     break;

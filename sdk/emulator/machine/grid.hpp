@@ -36,6 +36,8 @@ struct Grid {
     std::uint64_t resident = 1;
     /// The next cluster of each of these sequences that has not started.
     std::vector<std::uint64_t> next;
+    /// Where the grid barrier of a cooperative launch lies; 0 in other launches.
+    std::uint64_t workspace = 0;
     /// Set when a cluster has faulted: the others end as well.
     std::atomic<bool> stop{false};
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 
 #include "machine/cluster.hpp"
@@ -131,6 +132,43 @@ void run_together(Grid& grid, Outcome& outcome)
     }
 }
 
+/// What a driver gives every cooperative launch, and cooperative_groups::grid_group::sync expects: its own size and the
+/// word of the grid barrier, zero at first.
+class GridWorkspace {
+public:
+    GridWorkspace(AddressSpace& memory, bool wanted) : memory_(memory)
+    {
+        if (!wanted) {
+            return;
+        }
+        struct Layout {
+            std::uint32_t bytes = sizeof(Layout);
+            std::uint32_t barrier = 0;
+        };
+        address_ = memory_.allocate(sizeof(Layout), MemoryKind::module, 0, "workspace of a cooperative launch");
+        Allocation* allocation = address_ == 0 ? nullptr : memory_.find(address_);
+        if (allocation == nullptr) {
+            throw std::runtime_error("no device memory for the grid barrier of a cooperative launch");
+        }
+        const Layout layout;
+        std::memcpy(allocation->bytes, &layout, sizeof layout);
+        allocation->mark_initialized(0, sizeof layout);
+    }
+    ~GridWorkspace()
+    {
+        if (address_ != 0) {
+            memory_.free(address_);
+        }
+    }
+    GridWorkspace(const GridWorkspace&) = delete;
+    GridWorkspace& operator=(const GridWorkspace&) = delete;
+    [[nodiscard]] std::uint64_t address() const noexcept { return address_; }
+
+private:
+    AddressSpace& memory_;
+    std::uint64_t address_ = 0;
+};
+
 }  // namespace
 
 LoadedModule::LoadedModule(std::string_view ptx_text, const DeviceModel& device, int device_index, AddressSpace& memory)
@@ -222,7 +260,7 @@ LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const 
     }
     const FunctionCode& code = program.functions[program.kernel_functions.find(kernel.name)->second];
     Grid grid{module, program, kernel, code,       request, options, memory, report, module.device(),
-              {},     0,       0,      ++launches, 1,       {},      {},     {}};
+              {},     0,       0,      ++launches, 1,       {},      {},     {},     {}};
     grid.clusters = {request.grid.x / request.cluster.x, request.grid.y / request.cluster.y,
                      request.grid.z / request.cluster.z};
     grid.dynamic_offset = kernel.static_shared;
@@ -249,6 +287,8 @@ LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const 
     for (std::uint64_t i = 0; i < grid.resident; ++i) {
         grid.next[i] = i + grid.resident;
     }
+    const GridWorkspace workspace(memory, request.cooperative);
+    grid.workspace = workspace.address();
     Outcome outcome;
     const unsigned threads = options.threads != 0 ? options.threads : std::max(std::thread::hardware_concurrency(), 1U);
     if ((program.cross_cta || request.cooperative) && grid.resident > 1) {

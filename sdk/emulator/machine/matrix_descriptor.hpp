@@ -93,8 +93,10 @@ struct OperandTile {
 
     /// What is wrong with the tile as a whole: majorness and swizzle that do not go together, lines beyond the
     /// swizzle's width, a start that the pattern does not allow. Empty if nothing is. `element_bits` is that of the
-    /// memory's elements (8 for padded 4- and 6-bit ones).
-    [[nodiscard]] std::string problem(unsigned element_bits) const;
+    /// memory's elements (8 for padded 4- and 6-bit ones). `anywhere`: a tile may start at any row of the pattern,
+    /// which lies where the addresses put it (wgmma: production kernels' stages are aligned to 128 bytes only, as what
+    /// TMA writes follows the addresses, too).
+    [[nodiscard]] std::string problem(unsigned element_bits, bool anywhere = false) const;
 };
 
 inline std::uint32_t OperandTile::chunk_address(std::uint32_t line, std::uint32_t chunk) const noexcept

@@ -8,19 +8,31 @@
 
 namespace tessera::emulator {
 
-enum class InstructionClass : std::uint8_t { integer, floating, conversion, memory, control, barrier, shuffle, tensor, copy, other, count };
+enum class InstructionClass : std::uint8_t {
+    integer,
+    floating,
+    conversion,
+    memory,
+    control,
+    barrier,
+    shuffle,
+    tensor,
+    copy,
+    other,
+    count
+};
 
 struct Statistics {
     std::array<std::uint64_t, static_cast<std::size_t>(InstructionClass::count)> warp_instructions{};
-    std::uint64_t global_read_bytes = 0, global_write_bytes = 0;   ///< by ld, st, atom: visible to L2
+    std::uint64_t global_read_bytes = 0, global_write_bytes = 0;  ///< by ld, st, atom: visible to L2
     std::uint64_t shared_read_bytes = 0, shared_write_bytes = 0;
-    std::uint64_t async_copy_bytes = 0;                            ///< cp.async
-    std::uint64_t tma_load_bytes = 0, tma_store_bytes = 0;         ///< shared-memory side; multicast counts each destination
-    std::uint64_t tma_global_read_bytes = 0;                       ///< global side; multicast counts once
-    std::uint64_t mma_issued = 0;                                  ///< mma.sync, wgmma, tcgen05.mma
-    std::uint64_t mma_operand_bytes = 0;                           ///< read from shared and tensor memory
+    std::uint64_t async_copy_bytes = 0;                     ///< cp.async
+    std::uint64_t tma_load_bytes = 0, tma_store_bytes = 0;  ///< shared-memory side; multicast counts each destination
+    std::uint64_t tma_global_read_bytes = 0;                ///< global side; multicast counts once
+    std::uint64_t mma_issued = 0;                           ///< mma.sync, wgmma, tcgen05.mma
+    std::uint64_t mma_operand_bytes = 0;                    ///< read from shared and tensor memory
     std::uint64_t mma_flops = 0;
-    std::uint64_t barrier_waits = 0;                               ///< waits that found their phase not complete
+    std::uint64_t barrier_waits = 0;  ///< waits that found their phase not complete
     std::uint64_t barrier_polls = 0;
     std::uint64_t clusters = 0, ctas = 0;
     std::uint64_t scheduler_steps = 0;

@@ -39,7 +39,8 @@ struct BoxRun {
 /// Why a copy with this map is not valid, as a sentence; empty if it is.
 [[nodiscard]] std::string problem_of(const TensorMap& map, const BoxRequest& request, bool is_store);
 
-/// What the copy fills in shared memory, and what a load completes on its mbarrier: out of bounds or not.
+/// What the copy fills in shared memory, out of bounds or not. A load completes as many bytes on its mbarrier, less the
+/// padding of packed elements.
 [[nodiscard]] std::uint32_t box_bytes(const TensorMap& map, const BoxRequest& request) noexcept;
 
 /// All runs of a valid copy, by rising `linear`. Together they are the whole box.

@@ -98,7 +98,7 @@ struct TensorMap {
     /// Elements along dimension i that one copy moves: every element_strides[i]-th of the box. Dimension 0 has no
     /// element stride without interleave.
     [[nodiscard]] std::uint32_t copied(unsigned i) const noexcept;
-    /// What a whole box fills in shared memory, and what one copy completes on its mbarrier.
+    /// What a whole box fills in shared memory, with the padding of packed elements.
     [[nodiscard]] std::uint64_t box_bytes() const noexcept;
 };
 

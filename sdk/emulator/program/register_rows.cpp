@@ -123,7 +123,7 @@ private:
 
     void operand(const ptx::Operand& operand_, bool destination)
     {
-        if (!operand_.second.empty()) {   // of p|q, or _|q
+        if (!operand_.second.empty()) {  // of p|q, or _|q
             name(operand_.second, destination);
         }
         switch (operand_.kind) {

@@ -36,6 +36,23 @@ To cast(From from)
 
 cudaStream_t stream_of(CUstream stream) { return stream; }
 
+/// Fills `count` elements with `value`. The runtime fills bytes only: byte i of all elements is one column of a plane.
+template <class Value>
+cudaError_t fill_elements(CUdeviceptr to, Value value, std::size_t count, CUstream stream, bool wait)
+{
+    if (to % sizeof(Value) != 0) {
+        return cudaErrorInvalidValue;
+    }
+    cudaError_t status = cudaSuccess;
+    for (std::size_t i = 0; i < sizeof(Value) && status == cudaSuccess; ++i) {
+        const int byte = static_cast<int>(value >> (8 * i) & 0xFF);
+        void* const column = cast<void*>(to + i);
+        status = wait ? cudaMemset2D(column, sizeof(Value), byte, 1, count)
+                      : cudaMemset2DAsync(column, sizeof(Value), byte, 1, count, stream_of(stream));
+    }
+    return status;
+}
+
 /// A context is the device's primary one; its handle is the device's number and one.
 CUcontext context_of(int device) { return cast<CUcontext>(static_cast<std::uintptr_t>(device) + 1); }
 
@@ -455,6 +472,26 @@ CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count)
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream)
 {
     return on_runtime([&] { return cudaMemsetAsync(cast<void*>(to), value, count, stream_of(stream)); });
+}
+
+CUresult cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t count)
+{
+    return on_runtime([&] { return fill_elements(to, value, count, nullptr, true); });
+}
+
+CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream)
+{
+    return on_runtime([&] { return fill_elements(to, value, count, stream, false); });
+}
+
+CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t count)
+{
+    return on_runtime([&] { return fill_elements(to, value, count, nullptr, true); });
+}
+
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUstream stream)
+{
+    return on_runtime([&] { return fill_elements(to, value, count, stream, false); });
 }
 
 CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address)

@@ -98,7 +98,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
         attributes->localSizeBytes = info.local_bytes;
         attributes->maxThreadsPerBlock = static_cast<int>(info.max_threads);
         attributes->numRegs = static_cast<int>(info.registers);
-        attributes->ptxVersion = attributes->binaryVersion = static_cast<int>(device.model->capability());
+        attributes->ptxVersion = ready.ptx_version;  // by which CUB chooses how it was compiled
+        attributes->binaryVersion = static_cast<int>(device.model->capability());
         attributes->maxDynamicSharedSizeBytes = max_dynamic_shared(ready, *device.model);
         attributes->preferredShmemCarveout = state.carveout;
         attributes->clusterDimMustBeSet = info.explicit_cluster ? 1 : 0;

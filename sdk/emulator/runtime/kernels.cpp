@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
 #include "runtime/ptx_link.hpp"
@@ -40,6 +41,19 @@ std::string select_ptx(const CodeImage& image, const DeviceModel& device, Loaded
     result.status = cudaErrorNoKernelImageForDevice;
     say(explain_no_ptx(image.entries, device));
     return {};
+}
+
+/// 80 for ".target sm_80"; 0 if there is none.
+int ptx_version_of(std::string_view text)
+{
+    constexpr std::string_view target = ".target";
+    const std::size_t directive = text.find(target);
+    const std::size_t name = directive == std::string_view::npos ? directive : text.find("sm_", directive);
+    int version = 0;
+    if (name != std::string_view::npos) {
+        std::from_chars(text.data() + name + 3, text.data() + text.size(), version);
+    }
+    return version;
 }
 
 cudaError_t check_block(const dim3& block, const KernelInfo& info)
@@ -131,6 +145,7 @@ LoadedOn load(CodeImage& image, Device& device)
     try {
         const std::string text = select_ptx(image, *device.model, result);
         if (result.status == cudaSuccess) {
+            result.ptx_version = ptx_version_of(text);
             result.module = std::make_shared<LoadedModule>(text, *device.model, device.index, Runtime::get().memory);
         }
     } catch (const std::bad_alloc&) {
@@ -154,6 +169,7 @@ cudaError_t prepare(const void* function, Device& device, ReadyKernel& ready)
         return loaded.status;
     }
     ready.module = loaded.module;
+    ready.ptx_version = loaded.ptx_version;
     ready.info = ready.module->find_kernel(ready.kernel->name);
     ready.state = &ready.kernel->states[device.index];
     return ready.info == nullptr ? cudaErrorInvalidDeviceFunction : cudaSuccess;

@@ -14,6 +14,7 @@ struct ReadyKernel {
     std::shared_ptr<const LoadedModule> module;
     const KernelInfo* info = nullptr;
     KernelState* state = nullptr;
+    int ptx_version = 0;
 };
 
 /// The kernel that `function` means: a host function that was registered, or a cudaKernel_t or cudaFunction_t. Null if

@@ -37,6 +37,7 @@ struct Capture;
 struct LoadedOn {
     std::shared_ptr<const LoadedModule> module;
     cudaError_t status = cudaSuccess;
+    int ptx_version = 0;  ///< 80 for "sm_80": what the PTX was made for
 };
 
 /// A fat binary, or PTX text, with what was found in it for each device that asked.

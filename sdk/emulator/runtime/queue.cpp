@@ -1,5 +1,6 @@
 #include "runtime/queue.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -14,11 +15,7 @@ constexpr std::chrono::milliseconds idle_time{100};
 
 bool Position::is_reached() const
 {
-    if (queue == nullptr) {
-        return true;
-    }
-    const std::scoped_lock lock(queue->mutex_);
-    return queue->done_ >= sequence;
+    return queue == nullptr || queue->done_.load(std::memory_order_acquire) >= sequence;
 }
 
 void Position::wait() const
@@ -29,11 +26,11 @@ void Position::wait() const
     }
 }
 
-Position Queue::enqueue(std::vector<Position> waits, std::function<void()> work)
+Position Queue::enqueue(std::vector<Position> waits, std::function<void()> work, bool is_instant)
 {
     std::erase_if(waits, [this](const Position& wait) { return wait.queue.get() == this || wait.is_reached(); });
     const std::scoped_lock lock(mutex_);
-    items_.push_back({std::move(waits), std::move(work)});
+    items_.push_back({std::move(waits), std::move(work), is_instant});
     ++submitted_;
     if (!has_thread_) {
         // The thread holds the queue: it must outlive its work.
@@ -56,6 +53,11 @@ bool Queue::is_idle()
     return done_ == submitted_;
 }
 
+bool Queue::can_follow_at_once(const Item& item)
+{
+    return item.is_instant && std::ranges::all_of(item.waits, [](const Position& wait) { return wait.is_reached(); });
+}
+
 void Queue::run()
 {
     std::unique_lock lock(mutex_);
@@ -64,16 +66,20 @@ void Queue::run()
             has_thread_ = false;
             return;
         }
-        Item item = std::move(items_.front());
-        items_.pop_front();
-        lock.unlock();
-        for (const Position& wait : item.waits) {
-            wait.wait();
-        }
-        item.work();
-        item = {};  // what it holds is released before anyone sees it done
-        lock.lock();
-        ++done_;
+        std::uint64_t finished = 0;
+        do {
+            Item item = std::move(items_.front());
+            items_.pop_front();
+            lock.unlock();
+            for (const Position& wait : item.waits) {
+                wait.wait();
+            }
+            item.work();
+            item = {};  // what it holds is released before anyone sees it done
+            lock.lock();
+            ++finished;
+        } while (!items_.empty() && can_follow_at_once(items_.front()));
+        done_.fetch_add(finished, std::memory_order_release);
         work_done_.notify_all();
     }
 }

@@ -2,6 +2,7 @@
 
 // Work that is done in order, on a thread of its own: what a stream is made of.
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -30,7 +31,9 @@ class Queue : public std::enable_shared_from_this<Queue> {
 public:
     /// Enqueues `work`, to be done after everything before it and after `waits`. A wait may only name a position that
     /// exists already, so queues cannot wait for each other in a circle.
-    Position enqueue(std::vector<Position> waits, std::function<void()> work);
+    /// `is_instant`: it takes no time (the record of an event), so whoever sees the work before it done sees it done,
+    /// too.
+    Position enqueue(std::vector<Position> waits, std::function<void()> work, bool is_instant = false);
 
     /// The position of the latest work.
     [[nodiscard]] Position last();
@@ -41,13 +44,16 @@ private:
     struct Item {
         std::vector<Position> waits;
         std::function<void()> work;
+        bool is_instant = false;
     };
     void run();
+    [[nodiscard]] static bool can_follow_at_once(const Item& item);
 
     std::mutex mutex_;
     std::condition_variable work_came_, work_done_;
     std::deque<Item> items_;
-    std::uint64_t submitted_ = 0, done_ = 0;
+    std::uint64_t submitted_ = 0;
+    std::atomic<std::uint64_t> done_{0};  ///< changed with the mutex held, read without: queues look at each other
     bool has_thread_ = false;
 };
 

@@ -83,10 +83,10 @@ Stream* find_stream(cudaStream_t handle)
     return found == runtime.streams.end() ? nullptr : *found;
 }
 
-Position enqueue(Stream& stream, std::function<void()> body, std::vector<Position> waits)
+Position enqueue(Stream& stream, std::function<void()> body, std::vector<Position> waits, bool is_instant)
 {
     add_implicit_waits(stream, waits);
-    return stream.queue->enqueue(std::move(waits), std::move(body));
+    return stream.queue->enqueue(std::move(waits), std::move(body), is_instant);
 }
 
 cudaError_t submit(Stream& stream, Work work, std::vector<Position> waits)
@@ -218,10 +218,13 @@ cudaError_t record_event(Stream& stream, cudaEvent_t handle, bool as_node)
     event.captured_nodes.clear();
     event.is_recorded = true;
     event.recording = recording;
-    event.position = enqueue(stream, [recording] {
-        recording->time = std::chrono::steady_clock::now();
-        recording->happened.store(true, std::memory_order_release);
-    });
+    event.position = enqueue(
+        stream,
+        [recording] {
+            recording->time = std::chrono::steady_clock::now();
+            recording->happened.store(true, std::memory_order_release);
+        },
+        {}, true);
     return cudaSuccess;
 }
 

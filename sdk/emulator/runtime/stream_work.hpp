@@ -27,7 +27,7 @@ namespace tessera::emulator {
 
 /// Enqueues something that cannot be captured. Gives the position, so that the caller can wait.
 /// The runtime's mutex must be held.
-Position enqueue(Stream& stream, std::function<void()> body, std::vector<Position> waits = {});
+Position enqueue(Stream& stream, std::function<void()> body, std::vector<Position> waits = {}, bool is_instant = false);
 
 /// Waits for all work of the device, or of one stream, and writes what kernels printed. The runtime's mutex must not be
 /// held.
