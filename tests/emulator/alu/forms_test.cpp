@@ -1,0 +1,60 @@
+// Which forms of the instructions are known, and which are refused: as ptxas 13.0 decides for sm_100a.
+
+#include "one_instruction.hpp"
+
+namespace {
+
+using namespace tessera::emulator;
+using namespace tessera::emulator::test;
+
+constexpr const char* accepted[] = {
+#include "accepted_forms.inc"
+};
+
+constexpr const char* refused[] = {
+#include "refused_forms.inc"
+};
+
+}  // namespace
+
+TEST_CASE("every accepted form can be lowered")
+{
+    for (const char* form : accepted) {
+        INFO(std::string(form));
+        CHECK(refusal(form) == "");
+    }
+}
+
+TEST_CASE("wrong forms are refused with a sentence")
+{
+    for (const char* form : refused) {
+        INFO(std::string(form));
+        CHECK(refusal(form) != "");
+    }
+}
+
+TEST_CASE("refusals name the part at fault")
+{
+    const auto names = [](const char* form, const char* part) {
+        const std::string why = refusal(form);
+        INFO(why);
+        CHECK(why.find(part) != std::string::npos);
+    };
+    names("add.sat.u32 %r0,%r1,%r2;", ".sat is for .s32 only");
+    names("mul.lo.f32 %f0,%f1,%f2;", "'.lo'");
+    names("cvt.u32.f32 %r0,%f1;", "needs .rni .rzi .rmi or .rpi");
+    names("fma.f32 %f0,%f1,%f2,%f3;", "rounding mode");
+    names("setp.lt.b32 %p0,%r1,%r2;", ".lt is not defined for type .b32");
+    names("add.u32 %rd0,%r1,%r2;", "is a .b64 register");
+    names("add.u32 %r0,%r1;", "takes 3 operands, not 2");
+}
+
+TEST_CASE("a device without an instruction refuses it")
+{
+    CHECK(refusal("add.u16x2 %r0,%r1,%r2;", "sm_75", "t4").find("needs sm_90") != std::string::npos);
+    CHECK(refusal("add.rn.f32x2 %rd0,%rd1,%rd2;", "sm_90", "h200").find("needs sm_100") != std::string::npos);
+    CHECK(refusal("redux.sync.min.f32 %f0,%f1,-1;", "sm_90", "h200").find("needs sm_100") != std::string::npos);
+    CHECK(refusal("cvt.rn.satfinite.e2m1x2.f32 %rb0,%f1,%f2;", "sm_90", "h200").find("needs sm_100") !=
+          std::string::npos);
+    CHECK(refusal("elect.sync %r0|%p0,-1;", "sm_75", "t4").find("needs sm_90") != std::string::npos);
+}

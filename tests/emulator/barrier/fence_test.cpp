@@ -1,0 +1,41 @@
+// fence and membar: every form is accepted, and those that matter to barriers and to the async proxy do what they are
+// for.
+
+#include "schedules.hpp"
+
+using namespace tessera::emulator;
+using namespace tessera::emulator::test;
+
+TEST_CASE("every form of fence and membar runs")
+{
+    std::string body;
+    for (const char* semantics : {"sc.", "acq_rel.", "acquire.", "release.", ""}) {
+        for (const char* scope : {"cta", "cluster", "gpu", "sys"}) {
+            body += std::string("fence.") + semantics + scope + ";\n";
+        }
+    }
+    for (const char* form :
+         {"fence.acquire.sync_restrict::shared::cluster.cluster", "fence.release.sync_restrict::shared::cta.cluster",
+          "fence.mbarrier_init.release.cluster", "fence.proxy.alias", "fence.proxy.async", "fence.proxy.async.global",
+          "fence.proxy.async.shared::cta", "fence.proxy.async.shared::cluster",
+          "fence.proxy.tensormap::generic.release.gpu", "fence.proxy.tensormap::generic.acquire.sys [d0], 128",
+          "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
+          "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster", "membar.cta", "membar.gl",
+          "membar.sys", "membar.proxy.alias"}) {
+        body += std::string(form) + ";\n";
+    }
+    PtxRun run(module_text(
+        "sm_90", ".visible .entry k(.param .u64 out) { .reg .b64 d<2>; ld.param.u64 d0, [out];\n" + body + "ret; }"));
+    const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(32));
+    const LaunchResult result = run.launch("k", {}, out);
+    REQUIRE_CLEAN(run, result);
+}
+
+TEST_CASE("a tensor map's fence names memory that exists")
+{
+    PtxRun run(module_text("sm_90", R"(
+.visible .entry k() { .reg .b64 d<2>; mov.u64 d0, 0x1000; fence.proxy.tensormap::generic.acquire.gpu [d0], 128; ret; }
+)"));
+    CHECK(run.launch("k", {}).code == 700);
+    CHECK(run.count(FindingKind::out_of_bounds) == 1);
+}

@@ -1,0 +1,118 @@
+// Groups of asynchronous copies: what a wait for all but the latest N groups waits for.
+
+#include <doctest/doctest.h>
+
+#include "machine/async_groups.hpp"
+
+using namespace tessera::emulator;
+using Stage = CopyGroups::Stage;
+
+TEST_CASE("wait_group N waits for all but the latest N groups of the lane")
+{
+    CopyGroups groups;
+    const LaneMask lane = 1;
+    const auto first = groups.add(lane);
+    groups.commit(lane);
+    const auto second = groups.add(lane);
+    const auto third = groups.add(lane);
+    groups.commit(lane);
+    CHECK(groups.have_reached(lane, 2, Stage::complete));
+    CHECK_FALSE(groups.have_reached(lane, 1, Stage::complete));
+    groups.reached(first, Stage::complete);
+    CHECK(groups.have_reached(lane, 1, Stage::complete));
+    CHECK_FALSE(groups.have_reached(lane, 0, Stage::complete));
+    groups.reached(third, Stage::complete);
+    CHECK_FALSE(groups.have_reached(lane, 0, Stage::complete));
+    CHECK(groups.outstanding(lane) == 1);
+    groups.reached(second, Stage::complete);
+    CHECK(groups.have_reached(lane, 0, Stage::complete));
+}
+
+TEST_CASE("copies that are not committed are in no group, but among all")
+{
+    CopyGroups groups;
+    const auto copy = groups.add(0b11);
+    CHECK(groups.have_reached(0b11, 0, Stage::complete));
+    CHECK_FALSE(groups.all_reached(0b11, Stage::complete));
+    CHECK(groups.all_reached(0b100, Stage::complete));
+    groups.reached(copy, Stage::complete);
+    CHECK(groups.all_reached(0b11, Stage::complete));
+}
+
+TEST_CASE("empty groups count")
+{
+    CopyGroups groups;
+    const auto copy = groups.add(1);
+    groups.commit(1);
+    groups.commit(1);
+    groups.commit(1);
+    CHECK_FALSE(groups.have_reached(1, 2, Stage::complete));
+    CHECK(groups.have_reached(1, 3, Stage::complete));
+    groups.reached(copy, Stage::complete);
+    CHECK(groups.have_reached(1, 0, Stage::complete));
+}
+
+TEST_CASE("lanes have groups of their own")
+{
+    CopyGroups groups;
+    const auto both = groups.add(0b11);
+    groups.commit(0b01);
+    const auto upper = groups.add(0b10);
+    groups.commit(0b10);
+    groups.reached(both, Stage::complete);
+    CHECK(groups.have_reached(0b01, 0, Stage::complete));
+    CHECK_FALSE(groups.have_reached(0b10, 0, Stage::complete));
+    CHECK_FALSE(groups.have_reached(0b11, 0, Stage::complete));
+    groups.reached(upper, Stage::complete);
+    CHECK(groups.have_reached(0b11, 0, Stage::complete));
+}
+
+TEST_CASE("the source is read before the copy is complete")
+{
+    CopyGroups groups;
+    const auto copy = groups.add(1);
+    groups.commit(1);
+    groups.reached(copy, Stage::source_read);
+    CHECK(groups.have_reached(1, 0, Stage::source_read));
+    CHECK_FALSE(groups.have_reached(1, 0, Stage::complete));
+    groups.reached(copy, Stage::complete);
+    CHECK(groups.have_reached(1, 0, Stage::complete));
+}
+
+TEST_CASE("who waits sees what the copies did, and only of those it waited for")
+{
+    Clocks clocks(2);
+    CopyGroups groups;
+    const Agent early = clocks.begin_async(0);
+    const auto first = groups.add(1);
+    groups.commit(1);
+    const Agent late = clocks.begin_async(0);
+    const auto second = groups.add(1);
+    groups.commit(1);
+    const Epoch early_write = clocks.now(early);
+    const Epoch late_write = clocks.now(late);
+    clocks.complete_async(early, groups.reached(first, Stage::complete));
+    clocks.complete_async(late, groups.reached(second, Stage::complete));
+    CHECK_FALSE(clocks.ordered(early_write, 0));
+    groups.acquire(1, 1, Stage::complete, clocks, 0);
+    CHECK(clocks.ordered(early_write, 0));
+    CHECK_FALSE(clocks.ordered(late_write, 0));
+    groups.acquire(1, 0, Stage::complete, clocks, 0);
+    CHECK(clocks.ordered(late_write, 0));
+}
+
+TEST_CASE("a program that never waits does not make groups pile up, nor lose one that is open")
+{
+    CopyGroups groups;
+    CopyGroups::Sequence open = groups.add(1);
+    groups.commit(1);
+    for (unsigned i = 0; i < 5000; ++i) {
+        const auto copy = groups.add(1);
+        groups.commit(1);
+        groups.reached(copy, Stage::complete);
+    }
+    CHECK_FALSE(groups.have_reached(1, 5000, Stage::complete));
+    CHECK(groups.have_reached(1, 5001, Stage::complete));
+    groups.reached(open, Stage::complete);
+    CHECK(groups.have_reached(1, 0, Stage::complete));
+}

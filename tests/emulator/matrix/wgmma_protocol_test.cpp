@@ -1,0 +1,321 @@
+// What wgmma demands of a program beyond operands: each rule kept, and each broken.
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "run_ptx.hpp"
+
+namespace {
+
+using namespace tessera::emulator;
+using test::PtxRun;
+
+/// A kernel of one CTA whose shared memory (64 KiB) is full of bf16 ones; `ready` makes it visible to wgmma. %a and %b
+/// are descriptors of K-major tiles with 128-byte swizzle, so a wgmma adds 16 to each element of D.
+const std::string fill =
+    "mov.u32 %s, smem;\nshl.b32 %x, %me, 4;\nadd.u32 %y, %s, %x;\nmov.b32 %x, 0x3f803f80;\nmov.u32 %z, 32;\n"
+    "FILL: st.shared.v4.b32 [%y], {%x,%x,%x,%x};\nadd.u32 %y, %y, 2048;\nsub.u32 %z, %z, 1;\nsetp.ne.u32 %p, %z, "
+    "0;\n@%p bra FILL;\n";
+const std::string ready = "fence.proxy.async;\nbar.sync 0;\n";
+const std::string descriptors =
+    "shr.u32 %x, %s, 4;\ncvt.u64.u32 %a, %x;\nor.b64 %a, %a, 0x4000004000010000;\nadd.u64 %b, %a, 1024;\n";
+const std::string zero = "mov.f32 %f0, 0f00000000;\nmov.f32 %f1, %f0;\nmov.f32 %f2, %f0;\nmov.f32 %f3, %f0;\n";
+const std::string fence = "wgmma.fence.sync.aligned;\n";
+const std::string multiply =
+    "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0,%f1,%f2,%f3}, %a, %b, 1, 1, 1, 0, 0;\n";
+const std::string commit = "wgmma.commit_group.sync.aligned;\n";
+const std::string wait = "wgmma.wait_group.sync.aligned 0;\n";
+const std::string store = "st.global.f32 [%out], %f0;\nst.global.f32 [%out+512], %f3;\n";
+
+std::string kernel(const std::string& body, unsigned threads = 128)
+{
+    return ".version 9.0\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 smem[];\n"
+           ".visible .entry k(.param .u64 p_out)\n.maxntid " +
+           std::to_string(threads) +
+           "\n{\n.reg .b64 %a, %b, %c, %out, %t;\n.reg .b32 %s, %x, %y, %z, %w, %me, %r<20>;\n.reg .f32 %f<20>;\n.reg "
+           ".pred %p, %q;\n"
+           "ld.param.u64 %out, [p_out];\ncvta.to.global.u64 %out, %out;\nmov.u32 %me, %tid.x;\nmul.wide.u32 %t, %me, "
+           "4;\n"
+           "add.u64 %out, %out, %t;\n" +
+           body + "ret;\n}\n";
+}
+
+struct Outcome {
+    LaunchResult result;
+    std::vector<float> values;
+    std::unique_ptr<PtxRun> run;
+    [[nodiscard]] std::uint64_t count(FindingKind kind) const { return run->count(kind); }
+    [[nodiscard]] std::uint64_t total() const { return run->report.total(); }
+    [[nodiscard]] std::string text() const { return run->report.text(); }
+};
+
+Outcome execute(const std::string& body, unsigned threads = 128, Schedule schedule = Schedule::in_order,
+                std::uint64_t seed = 1)
+{
+    Outcome outcome;
+    outcome.run = std::make_unique<PtxRun>(kernel(body, threads), "h200");
+    outcome.run->options.schedule = schedule;
+    outcome.run->options.seed = seed;
+    outcome.run->options.hang_limit = 100'000;
+    const std::uint64_t out = outcome.run->buffer(std::vector<float>(1024, -1.0F));
+    outcome.result = outcome.run->launch("k", {.block = {threads, 1, 1}, .dynamic_shared = 65536}, out);
+    outcome.values = outcome.run->read<float>(out, 256);
+    return outcome;
+}
+
+const std::string prepared = fill + ready + descriptors + zero;
+
+TEST_CASE("a right program is reported clean in every schedule")
+{
+    // Two groups in flight, the second adds to the first; a third after it on its own registers.
+    const std::string other =
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f4,%f5,%f6,%f7}, %a, %b, 0, 1, 1, 0, 0;\n";
+    const std::string body = prepared + fence + multiply + commit + multiply + multiply + commit + other + commit +
+                             "wgmma.wait_group.sync.aligned 1;\nadd.f32 %f0, %f0, 0f3F800000;\n" + wait +
+                             "add.f32 %f3, %f3, %f4;\n" + store;
+    for (const Schedule schedule : {Schedule::in_order, Schedule::random, Schedule::adversarial}) {
+        for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+            const Outcome outcome = execute(body, 128, schedule, seed);
+            CAPTURE(seed);
+            CHECK(outcome.text() == "");
+            CHECK(outcome.result.code == 0);
+            for (unsigned thread = 0; thread < 128; ++thread) {
+                CHECK(outcome.values[thread] == 49.0F);
+                CHECK(outcome.values[128 + thread] == 64.0F);
+            }
+        }
+    }
+}
+
+TEST_CASE("statistics count one instruction of the four warps")
+{
+    const Outcome outcome = execute(prepared + fence + multiply + commit + wait + store);
+    CHECK(outcome.result.statistics.mma_issued == 1);
+    CHECK(outcome.result.statistics.mma_flops == 2 * 64 * 8 * 16);
+    CHECK(outcome.result.statistics.mma_operand_bytes == (64 + 8) * 32);
+}
+
+TEST_CASE("an accumulator that is not waited for has no value")
+{
+    const Outcome outcome = execute(prepared + fence + multiply + commit + store);
+    CHECK(std::bit_cast<std::uint32_t>(outcome.values[0]) != std::bit_cast<std::uint32_t>(16.0F));
+    CHECK(outcome.values[0] != outcome.values[0]);
+}
+
+TEST_CASE("an accumulator read before the wait is reported")
+{
+    const Outcome outcome = execute(prepared + fence + multiply + commit + "add.f32 %f9, %f0, %f1;\n" + wait + store);
+    CHECK(outcome.count(FindingKind::async_read_pending) > 0);
+    const Outcome too_early = execute(prepared + fence + multiply + commit + multiply + commit +
+                                      "wgmma.wait_group.sync.aligned 1;\nadd.f32 %f9, %f0, %f1;\n" + wait + store);
+    CHECK(too_early.count(FindingKind::async_read_pending) > 0);
+}
+
+TEST_CASE("an accumulator written while in flight is reported")
+{
+    const Outcome outcome = execute(prepared + fence + multiply + commit + "mov.f32 %f2, 0f3F800000;\n" + wait + store);
+    CHECK(outcome.count(FindingKind::async_read_pending) > 0);
+}
+
+TEST_CASE("a move of an accumulator in flight gives the value after the wait")
+{
+    const Outcome outcome =
+        execute(prepared + fence + multiply + commit + "mov.f32 %f9, %f0;\n" + wait + "st.global.f32 [%out], %f9;\n");
+    CHECK(outcome.text() == "");
+    CHECK(outcome.values[5] == 16.0F);
+}
+
+TEST_CASE("accumulators that overlap in part are reported, and right after a wait")
+{
+    const std::string shifted =
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1,%f0,%f2,%f3}, %a, %b, 1, 1, 1, 0, 0;\n";
+    const Outcome outcome = execute(prepared + fence + multiply + shifted + commit + wait + store);
+    CHECK(outcome.count(FindingKind::async_read_pending) > 0);
+    CHECK(outcome.values[0] == 32.0F);
+}
+
+TEST_CASE("A registers written before the wait are reported")
+{
+    const std::string operands = "mov.b32 %r0, 0x3f803f80;\nmov.b32 %r1, %r0;\nmov.b32 %r2, %r0;\nmov.b32 %r3, %r0;\n";
+    const std::string from_registers =
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, %b, 1, 1, 1, 0;\n";
+    const Outcome right =
+        execute(prepared + operands + fence + from_registers + commit + wait + "mov.b32 %r1, 0;\n" + store);
+    CHECK(right.text() == "");
+    CHECK(right.values[0] == 16.0F);
+    const Outcome wrong =
+        execute(prepared + operands + fence + from_registers + commit + "mov.b32 %r1, 0;\n" + wait + store);
+    CHECK(wrong.count(FindingKind::async_read_pending) > 0);
+}
+
+TEST_CASE("a missing wgmma.fence is reported")
+{
+    const Outcome first = execute(prepared + multiply + commit + wait + store);
+    CHECK(first.count(FindingKind::invalid_operand) > 0);
+    const std::string change = "add.f32 %f0, %f0, 0f3F800000;\n";
+    const Outcome later =
+        execute(prepared + fence + multiply + commit + wait + change + multiply + commit + wait + store);
+    CHECK(later.count(FindingKind::invalid_operand) > 0);
+    const Outcome right =
+        execute(prepared + fence + multiply + commit + wait + change + fence + multiply + commit + wait + store);
+    CHECK(right.text() == "");
+    CHECK(right.values[0] == 33.0F);
+    const Outcome untouched = execute(prepared + fence + multiply + commit + wait + multiply + commit + wait + store);
+    CHECK(untouched.text() == "");
+}
+
+TEST_CASE("a missing proxy fence is reported")
+{
+    const Outcome outcome =
+        execute(fill + "bar.sync 0;\n" + descriptors + zero + fence + multiply + commit + wait + store);
+    CHECK(outcome.count(FindingKind::missing_proxy_fence) > 0);
+    // As Triton's kernels do it: one fence of every thread, after the barrier.
+    const Outcome late = execute(fill + "bar.sync 0;\nfence.proxy.async.shared::cta;\n" + descriptors + zero + fence +
+                                 multiply + commit + wait + store);
+    CHECK(late.text() == "");
+    const Outcome too_early = execute(fill + "fence.proxy.async;\nst.shared.u32 [%s], 0;\nbar.sync 0;\n" + descriptors +
+                                      zero + fence + multiply + commit + wait + store);
+    CHECK(too_early.count(FindingKind::missing_proxy_fence) > 0);
+}
+
+TEST_CASE("a stage overwritten before the wait is reported in every schedule")
+{
+    const std::string overwrite =
+        "shl.b32 %x, %me, 4;\nadd.u32 %y, %s, %x;\nst.shared.v4.b32 [%y], {%me,%me,%me,%me};\n";
+    for (const Schedule schedule : {Schedule::in_order, Schedule::random, Schedule::adversarial}) {
+        for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+            CAPTURE(seed);
+            const Outcome wrong =
+                execute(prepared + fence + multiply + commit + overwrite + wait + store, 128, schedule, seed);
+            CHECK(wrong.count(FindingKind::stage_overwritten) + wrong.count(FindingKind::shared_race) +
+                      wrong.count(FindingKind::missing_proxy_fence) >
+                  0);
+            // After the wait, and a barrier for the other warps' sake, it may be.
+            const Outcome right = execute(
+                prepared + fence + multiply + commit + wait + "bar.sync 0;\n" + overwrite + store, 128, schedule, seed);
+            CHECK(right.text() == "");
+        }
+    }
+    // The wait is for the four warps' common instruction, so that one warp may give B back for all of them.
+    const std::string overwrite_b =
+        "shl.b32 %x, %me, 3;\nadd.u32 %y, %s, %x;\nst.shared.v2.b32 [%y+16384], {%me,%me};\n";
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+        CAPTURE(seed);
+        const Outcome right = execute(prepared + fence + multiply + commit + wait + overwrite_b + store, 128,
+                                      Schedule::adversarial, seed);
+        CHECK(right.text() == "");
+        const Outcome wrong = execute(prepared + fence + multiply + commit + overwrite_b + wait + store, 128,
+                                      Schedule::adversarial, seed);
+        CHECK(wrong.total() > 0);
+    }
+}
+
+TEST_CASE("operands outside of shared memory or never written are reported")
+{
+    const Outcome outside = execute(fill + ready + descriptors + zero + "add.u64 %b, %b, 3072;\n" + fence + multiply +
+                                    commit + wait + store);
+    CHECK(outside.count(FindingKind::out_of_bounds) > 0);
+    const Outcome unwritten =
+        execute("mov.u32 %s, smem;\n" + ready + descriptors + zero + fence + multiply + commit + wait + store);
+    CHECK(unwritten.count(FindingKind::uninitialized_shared) > 0);
+}
+
+TEST_CASE("wrong descriptors are reported")
+{
+    const auto with = [](const std::string& change) {
+        return execute(prepared + change + fence + multiply + commit + wait + store)
+            .count(FindingKind::invalid_descriptor);
+    };
+    CHECK(with("") == 0);
+    CHECK(with("or.b64 %b, %b, 0x0000400000000000;\n") > 0);  // the form of tcgen05
+    CHECK(with("or.b64 %b, %b, 0x2000000000000000;\n") > 0);  // 61: no field of wgmma's
+    CHECK(with("add.u64 %b, %b, 7;\n") > 0);                  // 112 bytes into a row: a K step does not fit
+    CHECK(with("add.u64 %b, %b, 8;\n") == 0);                 // the next row: the pattern follows the addresses
+    CHECK(with("or.b64 %b, %b, 0xC000;\n") > 0);              // a start address that was not masked
+    CHECK(with("add.u64 %b, %b, 2;\n") == 0);                 // one K step: 32 bytes
+}
+
+TEST_CASE("the warpgroup's warps must agree")
+{
+    const auto with = [](const std::string& change) {
+        return execute(prepared + change + fence + multiply + commit + wait + store);
+    };
+    CHECK(with("setp.ge.u32 %p, %me, 96;\n@%p add.u64 %b, %b, 1024;\n").count(FindingKind::invalid_descriptor) > 0);
+    CHECK(with("setp.eq.u32 %p, %me, 7;\n@%p add.u64 %a, %a, 1024;\n").count(FindingKind::invalid_descriptor) > 0);
+    const std::string scaled =
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0,%f1,%f2,%f3}, %a, %b, %p, 1, 1, 0, 0;\n";
+    CHECK(execute(prepared + "setp.lt.u32 %p, %me, 5;\n" + fence + scaled + commit + wait + store)
+              .count(FindingKind::invalid_operand) > 0);
+    // Another instruction in one of the warps.
+    const std::string apart =
+        "setp.ge.u32 %q, %me, 64;\n@%q bra OTHER;\n" + multiply + "bra JOIN;\nOTHER:\n" + multiply + "JOIN:\n";
+    CHECK(execute(prepared + fence + apart + commit + wait + store).count(FindingKind::divergent_aligned) > 0);
+}
+
+TEST_CASE("a warp of the warpgroup that never comes hangs the others")
+{
+    const Outcome outcome =
+        execute(prepared + "setp.ge.u32 %p, %me, 96;\n@%p exit;\n" + fence + multiply + commit + wait + store);
+    CHECK(outcome.count(FindingKind::deadlock) > 0);
+    CHECK(outcome.result.code != 0);
+    CHECK(outcome.text().find("warp 3") != std::string::npos);
+}
+
+TEST_CASE("three warps are no warpgroup")
+{
+    CHECK(execute(prepared + fence + multiply + commit + wait + store, 96).count(FindingKind::invalid_operand) > 0);
+}
+
+TEST_CASE("a part of a warp is reported")
+{
+    const Outcome outcome = execute(prepared + fence + "setp.lt.u32 %p, %me, 16;\n@%p bra SKIP;\n" + multiply +
+                                    "SKIP:\n" + commit + wait + store);
+    CHECK(outcome.count(FindingKind::divergent_aligned) > 0);
+}
+
+TEST_CASE("wgmma is refused where it does not exist, and in wrong forms")
+{
+    const auto error_on = [](const std::string& text, const char* device) {
+        PtxRun run(text, device);
+        return run.module().find_kernel("k")->load_error;
+    };
+    CHECK(error_on(kernel(multiply), "h200") == "");
+    CHECK(error_on(kernel(multiply), "b200").find("9.0") != std::string::npos);
+    const auto refused = [&](const std::string& instruction) { return !error_on(kernel(instruction), "h200").empty(); };
+    CHECK(refused("wgmma.mma_async.sync.aligned.m64n40k32.s32.s8.s8 {%f0,%f1,%f2,%f3}, %a, %b, 1;\n"));
+    CHECK(refused("wgmma.mma_async.sync.aligned.m64n8k8.f32.bf16.bf16 {%f0,%f1,%f2,%f3}, %a, %b, 1, 1, 1, 0, 0;\n"));
+    CHECK(refused("wgmma.mma_async.sync.aligned.m64n8k16.f16.bf16.bf16 {%f0,%f1}, %a, %b, 1, 1, 1, 0, 0;\n"));
+    CHECK(refused("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0,%f1,%f2}, %a, %b, 1, 1, 1, 0, 0;\n"));
+    CHECK(refused("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0,%f1,%f2,%f3}, %a, %b, 1, 2, 1, 0, 0;\n"));
+    CHECK(refused("wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f0,%f1,%f2,%f3}, %a, %b, 1, 1, 1, 0, 0;\n"));
+    CHECK(refused("wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.xor.popc {%f0,%f1,%f2,%f3}, %a, %b, 1;\n"));
+    CHECK(refused("wgmma.wait_group.sync.aligned %x;\n"));
+    CHECK(refused("wgmma.fence.sync;\n"));
+    CHECK(refused("setmaxnreg.inc.sync.aligned.u32 20;\n"));
+    CHECK(refused("setmaxnreg.inc.sync.aligned.u32 28;\n"));
+    CHECK(refused("setmaxnreg.inc.sync.aligned.u32 264;\n"));
+}
+
+TEST_CASE("setmaxnreg moves registers between warpgroups")
+{
+    // 384 threads start with 168 registers each.
+    const auto program = [](unsigned down, unsigned up) {
+        return "setp.lt.u32 %p, %me, 128;\n@%p bra LESS;\nsetmaxnreg.inc.sync.aligned.u32 " + std::to_string(up) +
+               ";\nbra DONE;\nLESS:\nsetmaxnreg.dec.sync.aligned.u32 " + std::to_string(down) +
+               ";\nDONE:\nst.global.f32 [%out], 0f3F800000;\n";
+    };
+    for (const Schedule schedule : {Schedule::in_order, Schedule::random, Schedule::adversarial}) {
+        const Outcome right = execute(program(24, 240), 384, schedule);
+        CHECK(right.text() == "");
+        CHECK(right.result.code == 0);
+    }
+    const Outcome too_many = execute(program(40, 240) + "bar.sync 0;\n", 384);
+    CHECK(too_many.count(FindingKind::deadlock) > 0);
+    const Outcome wrong_way = execute("setmaxnreg.dec.sync.aligned.u32 240;\n", 384);
+    CHECK(wrong_way.count(FindingKind::invalid_operand) > 0);
+}
+
+}  // namespace

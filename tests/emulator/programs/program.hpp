@@ -1,0 +1,140 @@
+#pragma once
+
+// Runs the test programs: PTX that nvcc made while building, launched again and again on one emulated device.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "run_ptx.hpp"
+
+namespace tessera::emulator::test {
+
+/// Seeds of each schedule that chooses, for programs that must be clean: --seeds N.
+[[nodiscard]] unsigned clean_seeds();
+void set_clean_seeds(unsigned seeds);
+
+/// What one launch did. Its buffers are gone, D was copied.
+struct Outcome {
+    LaunchResult result;
+    std::vector<Finding> findings;
+    std::string text;  ///< of the findings, as people read them
+    std::vector<double> d;
+};
+
+/// A place in a program, as a finding names it.
+struct Place {
+    std::string file;
+    std::uint32_t line = 0;
+};
+
+/// One file of PTX on one emulated device.
+class TestProgram {
+public:
+    /// `name`: of the .cu file, without the suffix.
+    explicit TestProgram(const std::string& name, std::string_view device = "b200");
+
+    /// The kernel `name<arguments..., fault>`; `arguments` may be empty, else it ends in a comma: "1,".
+    [[nodiscard]] std::string kernel(const std::string& name, const std::string& arguments, int fault) const;
+
+    /// Where the instruction of this PTX line comes from: the innermost place first, then where that was inlined.
+    [[nodiscard]] std::vector<Place> places(std::uint32_t ptx_line) const;
+
+    [[nodiscard]] const std::string& line(std::uint32_t number) const { return lines_.at(number - 1); }
+
+    PtxRun run;
+
+private:
+    std::vector<std::string> lines_;
+};
+
+/// Product of row-major A (m x k) and B^T (B is n x k) in double, and how far off a result may be.
+struct Reference {
+    std::vector<double> d, bound;
+};
+[[nodiscard]] Reference reference(const std::vector<double>& a, const std::vector<double>& b, int m, int n, int k,
+                                  double result_epsilon);
+
+/// Values that bf16 (f16, f32) hold exactly.
+[[nodiscard]] std::vector<double> random_values(std::size_t count, unsigned seed);
+
+[[nodiscard]] std::vector<std::uint16_t> to_bf16(const std::vector<double>& values);
+[[nodiscard]] std::vector<double> from_bf16(const std::vector<std::uint16_t>& bits);
+
+/// A row-major matrix of bf16 for tensor copies in boxes with the 128-byte swizzle.
+[[nodiscard]] std::array<std::byte, tensor_map_bytes> bf16_map(std::uint64_t address, int rows, int columns,
+                                                               int box_rows, int box_columns);
+
+/// One way to do it wrong, and how it must be told.
+struct PlantedFault {
+    const char* name;
+    int fault;
+    std::vector<FindingKind> kinds;  ///< at least one of these
+    const char* ptx = "";            ///< in the PTX text of the finding
+    const char* source = "";         ///< in a source line that the instruction comes from
+    int k = 0;                       ///< 0: the program's own
+    /// Every seed finds it; or else seeds of each schedule one of which does.
+    unsigned within_seeds = 1;
+};
+
+/// Calls launch(fault, k) under each schedule and checks what it finds. Prints it.
+template <typename Launch>
+void check_planted(TestProgram& program, const std::string& family, const PlantedFault& planted, Launch&& launch);
+
+/// Calls launch() with several seeds of each schedule: no finding, and D is the reference.
+template <typename Launch>
+void check_clean(TestProgram& program, const Reference& expected, Launch&& launch);
+
+void check_outcome(const TestProgram& program, const std::string& family, const PlantedFault& planted,
+                   const Outcome& outcome, bool& found);
+void check_clean_outcome(const Outcome& outcome, const Reference& expected);
+
+[[nodiscard]] std::string_view name_of(Schedule schedule);
+[[nodiscard]] std::string missed(const std::string& family, const PlantedFault& planted, Schedule schedule);
+void report_missed(const std::string& text);
+
+template <typename Launch>
+void check_planted(TestProgram& program, const std::string& family, const PlantedFault& planted, Launch&& launch)
+{
+    program.run.options.hang_seconds = 0.2;
+    program.run.options.hang_limit = 50'000;
+    for (const Schedule schedule : {Schedule::in_order, Schedule::random, Schedule::adversarial}) {
+        constexpr unsigned seeds_that_all_find = 3;
+        bool found = false;
+        const unsigned seeds = planted.within_seeds == 1 ? seeds_that_all_find : planted.within_seeds;
+        for (unsigned seed = 1; seed <= (schedule == Schedule::in_order ? 1 : seeds); ++seed) {
+            program.run.options.schedule = schedule;
+            program.run.options.seed = seed;
+            bool found_now = false;
+            check_outcome(program, family, planted, launch(planted), found_now);
+            found = found || found_now;
+            if (planted.within_seeds == 1 && !found_now) {
+                report_missed(missed(family, planted, schedule));
+            } else if (planted.within_seeds != 1 && found_now) {
+                break;
+            }
+        }
+        if (planted.within_seeds != 1 && !found && schedule != Schedule::in_order) {
+            report_missed(missed(family, planted, schedule));
+        }
+    }
+}
+
+template <typename Launch>
+void check_clean(TestProgram& program, const Reference& expected, Launch&& launch)
+{
+    const auto once = [&](Schedule schedule, unsigned seed) {
+        program.run.options.schedule = schedule;
+        program.run.options.seed = seed;
+        check_clean_outcome(launch(), expected);
+    };
+    once(Schedule::in_order, 1);
+    for (unsigned seed = 1; seed <= clean_seeds(); ++seed) {
+        once(Schedule::random, seed);
+        once(Schedule::adversarial, seed);
+    }
+}
+
+}  // namespace tessera::emulator::test

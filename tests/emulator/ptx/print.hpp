@@ -1,0 +1,17 @@
+#pragma once
+
+// A module's tree as PTX text again, in one spelling, so that trees can be compared and printed text be parsed again.
+
+#include <string>
+
+#include "ptx/ast.hpp"
+
+namespace tessera::emulator::ptx {
+
+/// All of the tree but locations and the statements' own text. Variables come before functions.
+[[nodiscard]] std::string print(const Module& module);
+[[nodiscard]] std::string print(const Instruction& instruction);
+[[nodiscard]] std::string print(const Operand& operand);
+[[nodiscard]] std::string print(const Variable& variable);
+
+}  // namespace tessera::emulator::ptx

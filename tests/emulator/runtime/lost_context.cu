@@ -1,0 +1,67 @@
+/// What a kernel that faults does to the calls after it, what leaks and a report say at the end.
+/// Argument: "fault", "assert", "trap", "printf", "leak", "clean".
+
+#include <cuda_runtime.h>
+
+#include <cassert>
+#include <cstdio>
+#include <cstring>
+
+__global__ void fault(int* memory, int index) { memory[index] = 1; }
+__global__ void failing_assert(int value) { assert(value == 2); }
+__global__ void trap() { __trap(); }
+__global__ void print(int value) { printf("value %d from thread %d\n", value, static_cast<int>(threadIdx.x)); }
+
+namespace {
+
+int expect(const char* what, cudaError_t got, cudaError_t wanted)
+{
+    if (got != wanted) {
+        std::printf("FAILED: %s gave %s instead of %s\n", what, cudaGetErrorName(got), cudaGetErrorName(wanted));
+    }
+    return got == wanted ? 0 : 1;
+}
+
+int lost(cudaError_t error)
+{
+    int failures = expect("synchronize", cudaDeviceSynchronize(), error);
+    void* memory = nullptr;
+    failures += expect("malloc", cudaMalloc(&memory, 16), error);
+    failures += expect("peek", cudaPeekAtLastError(), error);
+    failures += expect("last error", cudaGetLastError(), error);
+    failures += expect("synchronize again", cudaDeviceSynchronize(), error);
+    int count = 0;
+    failures += expect("device count", cudaGetDeviceCount(&count), cudaSuccess);
+    return failures;
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    const char* what = argc > 1 ? argv[1] : "clean";
+    int* memory = nullptr;
+    cudaMalloc(&memory, 1024);
+    if (std::strcmp(what, "fault") == 0) {
+        fault<<<1, 1>>>(memory, 1 << 28);
+        return lost(cudaErrorIllegalAddress);
+    }
+    if (std::strcmp(what, "assert") == 0) {
+        failing_assert<<<1, 1>>>(argc);
+        failing_assert<<<1, 1>>>(3);
+        return lost(cudaErrorAssert);
+    }
+    if (std::strcmp(what, "trap") == 0) {
+        trap<<<1, 1>>>();
+        return lost(cudaErrorLaunchFailure);
+    }
+    if (std::strcmp(what, "printf") == 0) {
+        print<<<1, 2>>>(42);
+        cudaDeviceSynchronize();
+        std::printf("after\n");
+    }
+    if (std::strcmp(what, "leak") != 0) {
+        cudaFree(memory);
+    }
+    return 0;
+}

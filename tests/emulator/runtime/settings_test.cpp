@@ -1,0 +1,201 @@
+/// The environment, fault injection, reports, error names, statistics.
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <stdexcept>
+
+#include "checks/report.hpp"
+#include "machine/statistics.hpp"
+#include "runtime/error_names.hpp"
+#include "runtime/fault_injection.hpp"
+#include "runtime/settings.hpp"
+
+using namespace tessera::emulator;
+
+namespace {
+
+Settings read(std::map<std::string, std::string> variables)
+{
+    return read_settings([&](const char* name) -> const char* {
+        const auto found = variables.find(name);
+        return found == variables.end() ? nullptr : found->second.c_str();
+    });
+}
+
+}  // namespace
+
+TEST_CASE("without variables, a b200 with checks")
+{
+    const Settings settings = read({});
+    REQUIRE(settings.devices.size() == 1);
+    CHECK(settings.devices[0]->key == "b200");
+    CHECK(settings.options.check);
+    CHECK_FALSE(settings.options.strict);
+    CHECK(settings.options.schedule == Schedule::in_order);
+    CHECK(settings.errors.empty());
+}
+
+TEST_CASE("all variables")
+{
+    const Settings settings = read({{"TESSERA_EMU_DEVICE", "h200,t4"},
+                                    {"TESSERA_EMU_SEED", "42"},
+                                    {"TESSERA_EMU_SCHEDULE", "adversarial"},
+                                    {"TESSERA_EMU_NUMERICS", "fast"},
+                                    {"TESSERA_EMU_CHECK", "0"},
+                                    {"TESSERA_EMU_STRICT", "1"},
+                                    {"TESSERA_EMU_THREADS", "3"},
+                                    {"TESSERA_EMU_REPORT", "json:a/b.json"},
+                                    {"TESSERA_EMU_STATISTICS", "text"},
+                                    {"TESSERA_EMU_FAIL", "3=cudaErrorUnknown"}});
+    CHECK(settings.errors.empty());
+    REQUIRE(settings.devices.size() == 2);
+    CHECK(settings.devices[1]->key == "t4");
+    CHECK(settings.options.seed == 42);
+    CHECK(settings.options.schedule == Schedule::adversarial);
+    CHECK(settings.options.numerics == Numerics::fast);
+    CHECK_FALSE(settings.options.check);
+    CHECK(settings.options.strict);
+    CHECK(settings.options.threads == 3);
+    CHECK(settings.report_format == OutputFormat::json);
+    CHECK(settings.report_path == "a/b.json");
+    CHECK(settings.statistics);
+    CHECK(settings.statistics_path.empty());
+    CHECK(settings.faults == "3=cudaErrorUnknown");
+}
+
+TEST_CASE("what cannot be understood is named, with what can")
+{
+    for (const auto& [name, value, expected] : {std::tuple{"TESSERA_EMU_DEVICE", "b300", "b200, h200, t4"},
+                                                {"TESSERA_EMU_SEED", "12x", "a number"},
+                                                {"TESSERA_EMU_SCHEDULE", "adverse", "in-order, random, adversarial"},
+                                                {"TESSERA_EMU_STRICT", "yes", "0 or 1"},
+                                                {"TESSERA_EMU_REPORT", "xml", "json"}}) {
+        const Settings settings = read({{name, value}});
+        REQUIRE(settings.errors.size() == 1);
+        CHECK(settings.errors[0].find(value) != std::string::npos);
+        CHECK(settings.errors[0].find(expected) != std::string::npos);
+    }
+}
+
+TEST_CASE("the n-th call fails, of a name or of any")
+{
+    FaultInjection faults;
+    faults.plan("cudaMalloc:2=cudaErrorMemoryAllocation,4=999");
+    CHECK(faults.next("cudaMalloc") == 0);
+    CHECK(faults.next("cudaFree") == 0);
+    CHECK(faults.next("cudaMalloc") == 2);
+    CHECK(faults.next("cudaFree") == 999);
+    CHECK(faults.next("cudaMalloc") == 0);
+    CHECK(faults.calls() == 5);
+    faults.fail("", 1, 700);
+    CHECK(faults.next("cudaMemcpy") == 700);
+    faults.fail("cudaFree", 1, 700);
+    faults.clear();
+    CHECK(faults.next("cudaFree") == 0);
+}
+
+TEST_CASE("plans that mean nothing are refused")
+{
+    for (const char* plan : {"cudaMalloc", "cudaMalloc:x=cudaErrorUnknown", "cudaMalloc:0=cudaErrorUnknown",
+                             "1=cudaErrorNoSuchThing", "1=0", "1=cudaSuccess", "=cudaErrorUnknown"}) {
+        CAPTURE(plan);
+        FaultInjection faults;
+        CHECK_THROWS_AS(faults.plan(plan), std::invalid_argument);
+    }
+}
+
+TEST_CASE("error names both ways")
+{
+    CHECK(std::string_view(error_name(700)) == "cudaErrorIllegalAddress");
+    CHECK(find_error("cudaErrorTensorMemoryLeak") == 721);
+    CHECK(error_name(12345) == nullptr);
+    CHECK(error_text(12345) == nullptr);
+    CHECK_FALSE(find_error("cudaErrorNothing").has_value());
+    CHECK(std::string_view(error_text(2)) == "out of memory");
+}
+
+TEST_CASE("a finding is counted where it was seen before")
+{
+    Report report;
+    int news = 0;
+    report.on_new = [&](const Finding&) { ++news; };
+    Finding finding;
+    finding.kind = FindingKind::shared_race;
+    finding.kernel = "k";
+    finding.ptx_line = 12;
+    finding.ptx_text = "st.shared.b32 [%r1], %r2;";
+    finding.cta = {0, 0, 0};
+    finding.message = "first";
+    finding.lanes = 4;
+    CHECK(report.add(finding));
+    finding.message = "second";
+    CHECK_FALSE(report.add(finding));
+    finding.ptx_line = 13;
+    CHECK(report.add(finding));
+    finding.kind = FindingKind::deadlock;
+    CHECK(report.add(finding));
+    CHECK(news == 3);
+    CHECK(report.total() == 4);
+    REQUIRE(report.findings().size() == 3);
+    CHECK(report.findings()[0].count == 2);
+    CHECK(
+        report.text().find("shared-race: first\n    in k, CTA (0, 0, 0), warp 0, lane 2\n    PTX line 12: st.shared") !=
+        std::string::npos);
+    CHECK(report.text().find("2 times") != std::string::npos);
+    report.clear();
+    CHECK(report.total() == 0);
+}
+
+TEST_CASE("findings without a place differ by what they say")
+{
+    Report report;
+    Finding leak;
+    leak.kind = FindingKind::resource_leak;
+    leak.message = "a";
+    CHECK(report.add(leak));
+    CHECK_FALSE(report.add(leak));
+    leak.message = "b";
+    CHECK(report.add(leak));
+}
+
+TEST_CASE("JSON escapes what must be escaped")
+{
+    Report report;
+    Finding finding;
+    finding.kind = FindingKind::trap;
+    finding.error = true;
+    finding.message = "a \"quoted\" \\ word\nand a line";
+    report.add(finding);
+    const std::string json = report.json();
+    CHECK(
+        json.find(R"("kind": "trap", "error": true, "count": 1, "message": "a \"quoted\" \\ word\u000aand a line")") !=
+        std::string::npos);
+    CHECK(json.find("\"total\": 1}") != std::string::npos);
+}
+
+TEST_CASE("every kind of finding has a name of its own")
+{
+    std::map<std::string_view, int> names;
+    for (int kind = 0; kind <= static_cast<int>(FindingKind::not_emulated); ++kind) {
+        ++names[name_of(static_cast<FindingKind>(kind))];
+    }
+    CHECK(names.size() == static_cast<std::size_t>(FindingKind::not_emulated) + 1);
+    CHECK(names.contains("missing-proxy-fence"));
+}
+
+TEST_CASE("statistics add up and are written")
+{
+    Statistics a;
+    a.mma_issued = 3;
+    a.warp_instructions[0] = 10;
+    a.overlap_steps[6] = 5;
+    Statistics b = a;
+    b += a;
+    CHECK(b.mma_issued == 6);
+    CHECK(b.warp_instructions[0] == 20);
+    CHECK(b.overlap_steps[6] == 10);
+    CHECK(to_json(b).find("\"mma_issued\": 6") != std::string::npos);
+    CHECK(to_json(b).find("\"loads+mmas\": 10") != std::string::npos);
+    CHECK(to_text(b).find("warp_instructions.integer") != std::string::npos);
+}
