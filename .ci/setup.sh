@@ -23,6 +23,9 @@ missing_packages() {
     have_header gsl/span || echo "libmsgsl-dev:gsl::span in the public headers"
     have_header fmt/format.h || echo "libfmt-dev:texts of errors"
     have_header CLI/CLI.hpp || echo "libcli11-dev:command lines of the examples"
+    have_header zstd.h || echo "libzstd-dev:compressed device code, read by the emulated device"
+    have_header lz4.h || echo "liblz4-dev:the same"
+    command -v pkg-config >/dev/null || echo "pkg-config:to find the two"
     have_header doctest/doctest.h || have_header doctest.h || echo "doctest-dev:the tests"
 }
 

@@ -4,6 +4,7 @@
 #   fmt             texts of errors and reports, header-only and private
 #   doctest         tests only
 #   CLI11           command lines of examples and tools
+#   zstd, lz4       compressed fat binaries, read by the emulated device; from the system, by pkg-config
 
 include(FetchContent)
 
@@ -30,7 +31,7 @@ if(TESSERA_BUILD_TESTS)
         https://github.com/doctest/doctest/archive/refs/tags/v2.4.11.tar.gz
         632ed2c05a7f53fa961381497bf8069093f0d6628c5f26286161fbd32a560186)
 endif()
-if(TESSERA_BUILD_EXAMPLES OR TESSERA_BUILD_BENCH)
+if(TESSERA_BUILD_EXAMPLES OR TESSERA_BUILD_BENCH OR TESSERA_BUILD_EMULATOR)
     tessera_dependency(CLI11 CLI11::CLI11
         https://github.com/CLIUtils/CLI11/archive/refs/tags/v2.4.2.tar.gz
         f2d893a65c3b1324c50d4e682c0cdc021dd0477ae2c048544f39eed6654b699a)

@@ -1,0 +1,10 @@
+// The `tiled` rung of the SIMT ladder for row-major f32, as the SDK has it, for the emulated device to run.
+
+#include "kernels/simt/simt_config.hpp"
+#include "kernels/simt/simt_gemm.cuh"
+
+namespace tessera::kernels {
+
+template __global__ void staged_gemm<Tiled, f32, true, false, false>(const __grid_constant__ GemmArguments);
+
+}  // namespace tessera::kernels
