@@ -16,6 +16,8 @@ data=examples/digits/data
 run=()
 if ! have_gpu; then
     device=${TESSERA_EMU_DEVICE:-b200}
+    [ -x build/sdk/emulator/tessera-emu ] ||
+        fail "there is no CUDA device, and the emulated one was not built: it needs pkg-config, libzstd-dev and liblz4-dev"
     run=(build/sdk/emulator/tessera-emu --device "$device" --)
     say "no CUDA device was found: everything runs on the emulated device '$device'. Results are real, times are the emulator's"
 fi
