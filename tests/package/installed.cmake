@@ -7,8 +7,8 @@ run(${CMAKE_COMMAND} --install ${TESSERA_BUILD} --config ${BUILD_TYPE} --prefix 
 set(prefix "${WORK}/a prefix")
 file(RENAME ${WORK}/staging ${prefix})
 
-# Public headers, one library and the CMake package; and GSL, where this build brought its own.
-set(expected "^(include/(tessera|gsl)/|lib[^/]*/([^/]+/)?(libtessera|cmake/tessera/)|share/cmake/Microsoft.GSL/)")
+# Public headers, one library and the CMake package; the emulated device; and GSL, where this build brought its own.
+set(expected "^(include/(tessera|gsl)/|lib[^/]*/([^/]+/)?(libtessera|cmake/tessera/|tessera-emulator/lib(cudart|cuda)[.]so)|bin/tessera-emu$|share/cmake/Microsoft.GSL/)")
 file(GLOB_RECURSE installed RELATIVE ${prefix} ${prefix}/*)
 foreach(path IN LISTS installed)
     if(NOT path MATCHES "${expected}")
