@@ -47,7 +47,7 @@ static_assert(SharedLayout<Major::k, Swizzle::b128, 128, 128, 2>::k_offset(64) =
 static_assert(KNone::k_offset(16) == 2 * 2048 && Mn128::k_offset(16) == 2 * 1024 && Mn128Atom32::k_offset(8) == 1024);
 
 /// The address that the hardware computes for (row, k) from the fields of a descriptor: PTX ISA, "Strides".
-std::uint32_t hardware_address(const SharedTile& tile, std::uint64_t descriptor, std::uint32_t row, std::uint32_t k)
+std::uint32_t hardware_address(const TileLayout& tile, std::uint64_t descriptor, std::uint32_t row, std::uint32_t k)
 {
     const auto start = static_cast<std::uint32_t>(descriptor & 0x3FFFU) << 4;
     const auto leading = static_cast<std::uint32_t>(descriptor >> 16 & 0x3FFFU) << 4;
@@ -77,7 +77,7 @@ TEST_CASE("every element of every layout is where the descriptor's fields say, a
         for (const Swizzle swizzle :
              {Swizzle::none, Swizzle::b32, Swizzle::b64, Swizzle::b128, Swizzle::b128_atom_32b}) {
             for (const std::uint32_t element_bytes : {1U, 2U, 4U}) {
-                const SharedTile tile{major, swizzle, 256, 128, element_bytes};
+                const TileLayout tile{major, swizzle, 256, 128, element_bytes};
                 if (!tcgen05_can_read(tile)) {
                     continue;
                 }
@@ -107,10 +107,10 @@ TEST_CASE("every element of every layout is where the descriptor's fields say, a
 
 TEST_CASE("wgmma and tcgen05 name the same tile with other codes")
 {
-    CHECK(wgmma_can_read(Mn128::tile));
+    CHECK(wgmma_can_read(Mn128::layout));
     CHECK_FALSE(wgmma_can_read({Major::mn, Swizzle::b128, 128, 128, 1}));
     CHECK_FALSE(wgmma_can_read({Major::mn, Swizzle::b128_atom_32b, 128, 32, 4}));
     CHECK(tcgen05_can_read({Major::mn, Swizzle::b128, 128, 128, 1}));
     CHECK_FALSE(tcgen05_can_read({Major::mn, Swizzle::b128, 128, 32, 4}));
-    CHECK(tcgen05_descriptor(K128::tile, 0x400).advanced(K128::k_offset(32)).bits() == (0x4000404000010000U | 0x44U));
+    CHECK(tcgen05_descriptor(K128::layout, 0x400).advanced(K128::k_offset(32)).bits() == (0x4000404000010000U | 0x44U));
 }

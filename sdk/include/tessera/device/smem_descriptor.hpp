@@ -3,7 +3,7 @@
 /// Shared-memory matrix descriptors: how wgmma (Hopper) and tcgen05.mma (Blackwell) are told where a tile of A or B
 /// lies.
 ///
-/// `SharedLayout` is a tile as a type, `SharedTile` the same as a value; `wgmma_descriptor` and `tcgen05_descriptor`
+/// `SharedLayout` is a tile as a type, `TileLayout` the same as a value; `wgmma_descriptor` and `tcgen05_descriptor`
 /// make the 64-bit operand of the instruction from it. The two encodings differ, and so do their types: a descriptor of
 /// one does not compile where the other is asked for. Usable on host and device; folds to constants.
 ///
@@ -27,7 +27,7 @@ enum class Major : std::uint8_t { k, mn };
 ///
 /// With a swizzle, the tile is a sequence of *blocks* as wide as the swizzle's span in the contiguous direction, each
 /// with all of the other direction; without one, blocks are 16 bytes wide. One TMA box is one block or a part of it.
-struct SharedTile {
+struct TileLayout {
     Major major;                  ///< the contiguous direction
     Swizzle swizzle;              ///< how the blocks are permuted
     std::uint32_t rows;           ///< along M or N, in elements
@@ -86,11 +86,11 @@ private:
     static constexpr std::uint32_t chunk_bytes = 16;  // what a swizzle exchanges, and the unit of a descriptor
 };
 
-/// A tile of A or B as a type. `tile` has its facts.
+/// A tile of A or B as a type. `layout` has its facts.
 template <Major MajorAxis, Swizzle Pattern, unsigned Rows, unsigned K, unsigned ElementBytes>
 struct SharedLayout {
     /// The same as a value.
-    static constexpr SharedTile tile{MajorAxis, Pattern, Rows, K, ElementBytes};
+    static constexpr TileLayout layout{MajorAxis, Pattern, Rows, K, ElementBytes};
 
     static_assert(ElementBytes == 1 || ElementBytes == 2 || ElementBytes == 4,
                   "tessera: an element in shared memory has 1, 2 or 4 bytes");
@@ -98,26 +98,26 @@ struct SharedLayout {
                   "tessera: a shared tile has a multiple of 8 rows: the tensor core reads them in eights");
     static_assert(K > 0 && K * ElementBytes % 32 == 0,
                   "tessera: a shared tile's K must be a multiple of 32 bytes, which one instruction reads");
-    static_assert((MajorAxis == Major::k ? K : Rows) * ElementBytes % tile.span() == 0,
+    static_assert((MajorAxis == Major::k ? K : Rows) * ElementBytes % layout.span() == 0,
                   "tessera: a shared tile must be a multiple of its swizzle's span wide in its contiguous direction");
     static_assert(MajorAxis == Major::k || K % 8 == 0,
                   "tessera: an M- or N-major shared tile has a multiple of 8 elements along K");
     static_assert(MajorAxis == Major::mn || Pattern != Swizzle::b128_atom_32b,
                   "tessera: the swizzle with 32-byte atoms is for M- or N-major tiles of 4-byte elements");
 
-    static constexpr std::uint32_t bytes = tile.bytes();          ///< size of the tile
-    static constexpr std::uint32_t alignment = tile.alignment();  ///< what its address must be a multiple of
+    static constexpr std::uint32_t bytes = layout.bytes();          ///< size of the tile
+    static constexpr std::uint32_t alignment = layout.alignment();  ///< what its address must be a multiple of
 
-    /// `SharedTile::offset`.
+    /// `TileLayout::offset`.
     TESSERA_DETAIL_HOST_DEVICE static constexpr std::uint32_t offset(std::uint32_t row, std::uint32_t column) noexcept
     {
-        constexpr SharedTile facts = tile;  // device code has no access to a static member of class type
+        constexpr TileLayout facts = layout;  // device code has no access to a static member of class type
         return facts.offset(row, column);
     }
-    /// `SharedTile::k_offset`.
+    /// `TileLayout::k_offset`.
     TESSERA_DETAIL_HOST_DEVICE static constexpr std::uint32_t k_offset(std::uint32_t count) noexcept
     {
-        constexpr SharedTile facts = tile;
+        constexpr TileLayout facts = layout;
         return facts.k_offset(count);
     }
 };
@@ -165,7 +165,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr std::uint64_t descriptor_field(std::uint32_
     return (bytes & 0x3FFFFU) >> 4;
 }
 
-TESSERA_DETAIL_HOST_DEVICE constexpr std::uint64_t descriptor_strides(const SharedTile& tile) noexcept
+TESSERA_DETAIL_HOST_DEVICE constexpr std::uint64_t descriptor_strides(const TileLayout& tile) noexcept
 {
     return descriptor_field(tile.leading_byte_offset()) << 16 | descriptor_field(tile.stride_byte_offset()) << 32;
 }
@@ -197,14 +197,14 @@ TESSERA_DETAIL_HOST_DEVICE constexpr std::uint64_t tcgen05_swizzle_code(Swizzle 
 }  // namespace detail
 
 /// Whether wgmma can read the tile: M- or N-major ones are for 16-bit elements only.
-TESSERA_DETAIL_HOST_DEVICE constexpr bool wgmma_can_read(const SharedTile& tile) noexcept
+TESSERA_DETAIL_HOST_DEVICE constexpr bool wgmma_can_read(const TileLayout& tile) noexcept
 {
     return tile.swizzle != Swizzle::b128_atom_32b && (tile.major == Major::k || tile.element_bytes == 2);
 }
 
 /// Whether tcgen05.mma can read the tile: M- or N-major tiles of 4-byte elements, and only those, have the swizzle with
 /// 32-byte atoms.
-TESSERA_DETAIL_HOST_DEVICE constexpr bool tcgen05_can_read(const SharedTile& tile) noexcept
+TESSERA_DETAIL_HOST_DEVICE constexpr bool tcgen05_can_read(const TileLayout& tile) noexcept
 {
     const bool needs_large_atoms = tile.major == Major::mn && tile.element_bytes == 4;
     return needs_large_atoms == (tile.swizzle == Swizzle::b128_atom_32b);
@@ -212,7 +212,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr bool tcgen05_can_read(const SharedTile& til
 
 /// The descriptor of a tile for wgmma. @param shared_address  32-bit shared address of its origin, a multiple of
 /// `tile.alignment()`
-TESSERA_DETAIL_HOST_DEVICE constexpr WgmmaDescriptor wgmma_descriptor(const SharedTile& tile,
+TESSERA_DETAIL_HOST_DEVICE constexpr WgmmaDescriptor wgmma_descriptor(const TileLayout& tile,
                                                                       std::uint32_t shared_address) noexcept
 {
     return WgmmaDescriptor::from_bits(detail::descriptor_field(shared_address) | detail::descriptor_strides(tile) |
@@ -221,7 +221,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr WgmmaDescriptor wgmma_descriptor(const Shar
 
 /// The descriptor of a tile for tcgen05.mma. @param shared_address  32-bit shared address of its origin, a multiple of
 /// `tile.alignment()`
-TESSERA_DETAIL_HOST_DEVICE constexpr Tcgen05Descriptor tcgen05_descriptor(const SharedTile& tile,
+TESSERA_DETAIL_HOST_DEVICE constexpr Tcgen05Descriptor tcgen05_descriptor(const TileLayout& tile,
                                                                           std::uint32_t shared_address) noexcept
 {
     constexpr std::uint64_t version = std::uint64_t{1} << 46;
@@ -233,7 +233,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr Tcgen05Descriptor tcgen05_descriptor(const 
 template <class Layout>
 TESSERA_DETAIL_HOST_DEVICE constexpr WgmmaDescriptor wgmma_descriptor(std::uint32_t shared_address) noexcept
 {
-    constexpr SharedTile tile = Layout::tile;
+    constexpr TileLayout tile = Layout::layout;
     static_assert(tile.major == Major::k || tile.element_bytes == 2,
                   "tessera: wgmma reads M- or N-major tiles of 16-bit elements only; others must be K-major");
     static_assert(tile.swizzle != Swizzle::b128_atom_32b,
@@ -245,7 +245,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr WgmmaDescriptor wgmma_descriptor(std::uint3
 template <class Layout>
 TESSERA_DETAIL_HOST_DEVICE constexpr Tcgen05Descriptor tcgen05_descriptor(std::uint32_t shared_address) noexcept
 {
-    constexpr SharedTile tile = Layout::tile;
+    constexpr TileLayout tile = Layout::layout;
     static_assert(tcgen05_can_read(tile),
                   "tessera: tcgen05 reads M- or N-major tiles of 4-byte elements with Swizzle::b128_atom_32b only, and "
                   "no other tile with it");
