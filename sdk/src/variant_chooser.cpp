@@ -51,6 +51,12 @@ bool has_whole_chunks(const MatrixLayout& layout, std::int64_t run, const GemmPr
            (problem.batches == 1 || layout.batch_stride % kernels::simt_chunk == 0);
 }
 
+std::string name_of(InputTypes input)
+{
+    return input.a == input.b ? std::string(to_string(input.a))
+                              : fmt::format("{} x {}", to_string(input.a), to_string(input.b));
+}
+
 }  // namespace
 
 std::string_view to_string(Variant variant) noexcept
@@ -87,7 +93,7 @@ std::vector<Variant> all_variants()
 std::string GemmProblem::describe() const
 {
     const auto order = [](const MatrixLayout& layout) { return layout.row_major ? "row-major" : "column-major"; };
-    std::string text = fmt::format("{}x{}x{} (MxNxK) {} -> {}, A {}, B {}, D {}", m, n, k, to_string(input),
+    std::string text = fmt::format("{}x{}x{} (MxNxK) {} -> {}, A {}, B {}, D {}", m, n, k, name_of(input),
                                    to_string(output), order(a), order(b), order(d));
     if (batches != 1) {
         text += fmt::format(", {} batches", batches);
@@ -101,6 +107,9 @@ std::string GemmProblem::describe() const
     if (activation != Activation::none) {
         text += fmt::format(", {}", to_string(activation));
     }
+    if (is_float8(input) && fp8_accumulation == Fp8Accumulation::fast) {
+        text += ", fast accumulation";
+    }
     return text;
 }
 
@@ -113,6 +122,10 @@ std::string to_string(const Refusal& refusal, const DeviceProperties& device)
             return fmt::format("{} has compute capability {}.{}; the kernel needs {}.{} or later", device.name,
                                device.compute_capability_major, device.compute_capability_minor, refusal.required / 10,
                                refusal.required % 10);
+        case Refusal::Reason::input_types:
+            return fmt::format("the kernel is not compiled for inputs of {}", name_of(refusal.types));
+        case Refusal::Reason::output_type:
+            return fmt::format("a kernel writes f32, f16 or bf16, not {}", name_of(refusal.types));
         case Refusal::Reason::address_alignment:
             return fmt::format("{}'s address is a multiple of {} bytes, the kernel needs a multiple of {}",
                                refusal.operand, refusal.found, refusal.required);
@@ -135,6 +148,16 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
               fmt::format("a product cannot have extents {}x{}x{} and {} batches", problem.m, problem.n, problem.k,
                           problem.batches),
               "extents of 0 or more");
+    }
+    if (!can_multiply(problem.input)) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              fmt::format("A has elements of {} and B of {}", tessera::to_string(problem.input.a),
+                          tessera::to_string(problem.input.b)),
+              "equal types; only f8e4m3 and f8e5m2 can be mixed");
+    }
+    if (!is_output(problem.output)) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              fmt::format("D has elements of {}", tessera::to_string(problem.output)), "f32, f16 or bf16");
     }
     const auto require_layout = [&](char name, const MatrixLayout& layout, std::int64_t rows, std::int64_t columns) {
         const std::int64_t vector_size = layout.row_major ? columns : rows;
@@ -192,6 +215,12 @@ std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem,
     using Reason = Refusal::Reason;
     if (device.compute_capability() < lowest_compute_capability) {
         return Refusal{Reason::architecture, ' ', device.compute_capability(), lowest_compute_capability};
+    }
+    if (!kernels::simt_takes(entry_of(variant).rung, problem.input)) {
+        return Refusal{Reason::input_types, ' ', 0, 0, problem.input};
+    }
+    if (!is_output(problem.output)) {
+        return Refusal{Reason::output_type, ' ', 0, 0, problem.output};
     }
     const kernels::SimtKernel kernel = kernel_of(variant, problem, device);
     const auto required = static_cast<std::int64_t>(kernel.required_alignment);

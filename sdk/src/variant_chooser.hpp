@@ -26,11 +26,20 @@ namespace tessera::detail {
 
 /// Why a variant is not eligible.
 struct Refusal {
-    enum class Reason : std::uint8_t { architecture, address_alignment, leading_dimension, batch_stride, grid_size };
+    enum class Reason : std::uint8_t {
+        architecture,
+        input_types,
+        output_type,
+        address_alignment,
+        leading_dimension,
+        batch_stride,
+        grid_size
+    };
     Reason reason;
     char operand = ' ';         // 'A' or 'B', for the alignment reasons
     std::int64_t found = 0;     // the value that breaks the rule: bytes, or CTAs
     std::int64_t required = 0;  // what it must be a multiple of, or at most
+    InputTypes types = {};      // of the inputs, or both that of the output
 };
 
 /// As a sentence, e.g. "B's leading dimension is 4094 bytes, not a multiple of 16".
