@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "machine/device_model.hpp"
@@ -136,12 +137,21 @@ int main(int argc, char** argv)
     bool strict = false;
     app.add_flag("--strict", strict, "a finding ends its launch with an error, and the program with exit status 86");
     std::vector<std::string> command;
-    app.add_option("program", command, "the program and its arguments")->required();
+    app.add_option("program", command, "the program and its arguments");
     app.prefix_command();
     app.positionals_at_end();
-    CLI11_PARSE(app, argc, argv);
+    // What follows the first "--" is not for CLI11, some versions of which would hand the "--" itself on to the
+    // program.
+    char** const end = argv + argc;
+    char** const separator = std::find(argv, end, std::string_view("--"));
+    CLI11_PARSE(app, static_cast<int>(separator - argv), argv);
     const std::vector<std::string> rest = app.remaining();
     command.insert(command.end(), rest.begin(), rest.end());
+    command.insert(command.end(), command.empty() && separator != end ? separator + 1 : separator, end);
+    if (command.empty()) {
+        fmt::print(stderr, "tessera-emu: which program? tessera-emu [options] -- program [arguments]\n");
+        return exit_usage;
+    }
 
     const auto folder = find_library_folder();
     if (!folder) {
