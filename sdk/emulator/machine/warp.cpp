@@ -164,6 +164,10 @@ void Warp::release(Frame* frame)
 {
     while (frame != nullptr && --frame->references == 0) {
         Frame* caller = frame->caller;
+        if (follows_) {
+            undefined_.forget(frame);
+            follows_ = !undefined_.empty();
+        }
         const auto found = std::ranges::find_if(frames_, [&](const auto& owned) { return owned.get() == frame; });
         spare_frames_.push_back(std::move(*found));
         *found = std::move(frames_.back());
@@ -215,6 +219,9 @@ unsigned Warp::run(unsigned budget)
             if (operation.join && !split->joins.empty() && split->wait.kind == Wait::Kind::none &&
                 !arrive_at_join(*split)) {
                 break;
+            }
+            if (follows_) [[unlikely]] {
+                pass_on_undefined(operation);
             }
             LaneMask active = split->mask;
             if (operation.guard != no_row) {

@@ -26,16 +26,25 @@ namespace {
     return std::max<std::uint64_t>(variable.alignment, variable.alignment == 0 ? natural : 1);
 }
 
-[[nodiscard]] const std::unordered_map<std::string_view, Decode>& decoders()
+struct KnownInstruction {
+    Decode decode;
+    bool computes;  ///< see value_flow()
+};
+
+[[nodiscard]] const std::unordered_map<std::string_view, KnownInstruction>& decoders()
 {
     static const auto table = [] {
-        std::unordered_map<std::string_view, Decode> result;
-        for (const auto& family :
-             {integer_instructions(), floating_instructions(), conversion_instructions(), control_instructions(),
-              memory_instructions(), barrier_instructions(), warp_instructions(), matrix_instructions(),
-              copy_instructions(), wgmma_instructions(), tcgen05_instructions(), launch_control_instructions()}) {
+        std::unordered_map<std::string_view, KnownInstruction> result;
+        for (const auto& family : {integer_instructions(), floating_instructions(), conversion_instructions()}) {
             for (const InstructionEntry& entry : family) {
-                result.emplace(entry.opcode, entry.decode);
+                result.emplace(entry.opcode, KnownInstruction{entry.decode, true});
+            }
+        }
+        for (const auto& family : {control_instructions(), memory_instructions(), barrier_instructions(),
+                                   warp_instructions(), matrix_instructions(), copy_instructions(),
+                                   wgmma_instructions(), tcgen05_instructions(), launch_control_instructions()}) {
+            for (const InstructionEntry& entry : family) {
+                result.emplace(entry.opcode, KnownInstruction{entry.decode, false});
             }
         }
         return result;
@@ -497,7 +506,7 @@ void FunctionBuilder::lower(const ptx::Instruction& instruction)
     Operation operation;
     operation.source = &instruction;
     Decoder decoder(*this, instruction, operation);
-    decode->second(decoder, operation);
+    decode->second.decode(decoder, operation);
     decoder.finish();
     if (!instruction.guard.empty()) {
         const Symbol* guard = find(instruction.guard);
@@ -507,7 +516,10 @@ void FunctionBuilder::lower(const ptx::Instruction& instruction)
         operation.guard = guard->row;
         operation.guard_negated = instruction.guard_negated;
     }
-    program.program().operations.push_back(operation);
+    std::vector<Operation>& operations = program.program().operations;
+    program.program().rows.add(static_cast<std::uint32_t>(operations.size()), decoder.addresses(), decoder.reads(),
+                               decoder.writes(), value_flow(instruction, decode->second.computes));
+    operations.push_back(operation);
 }
 
 void FunctionBuilder::connect()

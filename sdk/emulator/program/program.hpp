@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "machine/launch.hpp"
+#include "program/operand_rows.hpp"
 #include "program/operation.hpp"
 #include "ptx/ast.hpp"
 
@@ -91,6 +92,7 @@ struct FunctionCode {
 struct Program {
     ptx::Module module;                 ///< the operations point into it
     std::vector<Operation> operations;  ///< of all functions, one after the other
+    OperandRows rows;                   ///< of the operations
     std::vector<FunctionCode> functions;
     std::vector<std::unique_ptr<Payload>> payloads;
     std::vector<std::byte> constants;  ///< rows
