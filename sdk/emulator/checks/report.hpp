@@ -61,7 +61,8 @@ struct Finding {
     LaneMask lanes = 0;  ///< lanes concerned; 0: not a matter of lanes
     std::uint32_t ptx_line = 0;
     std::string ptx_text;
-    std::string source;       ///< "file.cu:12", empty if the PTX has no .loc
+    /// "file.cu:12", or "file.cuh:9 (in f(int)), inlined at file.cu:12"; empty if the PTX has no .loc.
+    std::string source;
     std::uint64_t count = 1;  ///< occurrences with the same kind, kernel and PTX line
 };
 

@@ -106,7 +106,7 @@ struct Program {
     bool cross_cta =
         false;  ///< has atomics, volatile or acquiring accesses to global memory: clusters may talk to each other
 
-    [[nodiscard]] std::string source_of(const ptx::Location& location) const;  ///< "file.cu:12", or ""
+    [[nodiscard]] std::string source_of(const ptx::Location& location) const;  ///< as Finding::source has it
 };
 
 /// Function pointers are these plus the index of the function.
