@@ -175,6 +175,17 @@ void BulkTransfer::report_exited(Cluster& cluster, const Cta& cta, bool writes)
                           what_, cta.rank));
 }
 
+void BulkTransfer::report_exit_before_read(Cluster& cluster, const Cta& cta)
+{
+    if (cluster.options().check && cluster.options().exits_before_read && cta.started && cta.exited()) {
+        cluster.report(
+            *this, FindingKind::exit_before_read,
+            fmt::format("{} reads shared memory of CTA {}, which has exited: hardware keeps the memory until "
+                        "it is read; cp.async.bulk.wait_group.read before the CTA leaves does not rely on it",
+                        what_, cta.rank));
+    }
+}
+
 std::size_t BulkTransfer::portion(Cluster& cluster, std::size_t left)
 {
     if (cluster.options().schedule == Schedule::in_order || left < 2 || cluster.choose(2) == 0) {
@@ -326,7 +337,7 @@ void StoreTransfer::watch() { begin(warp_.cta, source_, false); }
 void StoreTransfer::read_source(Cluster& cluster)
 {
     Cta& cta = warp_.cta;
-    report_exited(cluster, cta, false);
+    report_exit_before_read(cluster, cta);
     check(cluster, cta, source_, 0, box_.runs.size(), false);
     data_.resize(box_.bytes);
     for (const BoxRun& run : box_.runs) {

@@ -124,6 +124,8 @@ int main(int argc, char** argv)
         ->check(CLI::IsMember({"in-order", "random", "adversarial"}));
     hand_on("--check", "TESSERA_EMU_CHECK", "0: no search for races, uninitialized reads, protocol faults [1]")
         ->check(CLI::IsMember({"0", "1"}));
+    hand_on("--also", "TESSERA_EMU_ALSO",
+            "report these, too: same-value-race, exit-before-read; several with commas [none]");
     hand_on("--report", "TESSERA_EMU_REPORT", "text, json, text:FILE or json:FILE [text, to stderr]");
     hand_on("--fail", "TESSERA_EMU_FAIL",
             "fail calls on purpose: NAME:N=ERROR or N=ERROR, for example cudaMalloc:3=cudaErrorMemoryAllocation");
