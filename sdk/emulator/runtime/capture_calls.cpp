@@ -18,15 +18,17 @@ void leave(Stream& stream)
     stream.frontier.clear();
 }
 
-/// Every node of a stream that joined must lead to the origin stream's latest nodes.
+/// Every node of a stream that was forked must lead to the origin stream's latest nodes.
 bool is_joined(const Capture& capture)
 {
-    return std::ranges::all_of(capture.members, [&](const Stream* member) {
-        return std::ranges::all_of(member->frontier, [&](const GraphNode* node) {
-            return std::ranges::any_of(capture.origin->frontier,
-                                       [&](const GraphNode* last) { return comes_after(last, node); });
-        });
-    });
+    const auto leads_to_end = [&](const GraphNode* node) {
+        return std::ranges::any_of(capture.origin->frontier,
+                                   [&](const GraphNode* last) { return comes_after(last, node); });
+    };
+    return std::ranges::all_of(capture.left_behind, leads_to_end) &&
+           std::ranges::all_of(capture.members, [&](const Stream* member) {
+               return std::ranges::all_of(member->frontier, leads_to_end);
+           });
 }
 
 cudaError_t begin(cudaStream_t handle, cudaStreamCaptureMode mode, std::shared_ptr<Graph> into,
