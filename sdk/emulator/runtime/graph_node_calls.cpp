@@ -15,7 +15,7 @@ namespace {
 
 cudaError_t make(const cudaKernelNodeParams* parameters, Work& work)
 {
-    if (parameters == nullptr || parameters->kernelParams == nullptr) {
+    if (parameters == nullptr || (parameters->kernelParams == nullptr && parameters->extra != nullptr)) {
         return cudaErrorInvalidValue;  // `extra`, a packed buffer, is not emulated
     }
     KernelWork kernel;

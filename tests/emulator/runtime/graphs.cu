@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 __global__ void add(int* value, int increment) { *value += increment; }
@@ -16,6 +17,9 @@ __global__ void count_down(cudaGraphConditionalHandle condition, int* value)
 {
     cudaGraphSetConditional(condition, static_cast<unsigned>(--*value));
 }
+
+__device__ int runs;
+__global__ void count_a_run() { ++runs; }
 
 namespace {
 
@@ -31,7 +35,14 @@ void expect(const char* what, Value got, Value wanted)
     }
 }
 
-void check(const char* what, cudaError_t status) { expect(what, status, cudaSuccess); }
+/// What must work for the rest to make sense.
+void check(const char* what, cudaError_t status)
+{
+    if (status != cudaSuccess) {
+        std::printf("FAILED: %s: %s\n", what, cudaGetErrorName(status));
+        std::exit(1);
+    }
+}
 
 /// Numbers in device memory.
 class Numbers {
@@ -40,6 +51,7 @@ public:
     {
         check("malloc", cudaMalloc(&data_, count * sizeof(int)));
         check("memset", cudaMemset(data_, 0, count * sizeof(int)));
+        check("synchronize", cudaDeviceSynchronize());  // streams that do not block are not ordered after the memset
     }
     Numbers(const Numbers&) = delete;
     Numbers& operator=(const Numbers&) = delete;
@@ -295,6 +307,56 @@ void workspace_of_a_graph()
     expect("destroyed once", destroyed, 1);
 }
 
+/// Memory that a graph allocates may be freed outside of it, in any way; the next launch allocates it again.
+void memory_of_a_graph()
+{
+    cudaGraph_t graph = nullptr;
+    cudaGraphCreate(&graph, 0);
+    cudaMemAllocNodeParams parameters{};
+    parameters.poolProps.allocType = cudaMemAllocationTypePinned;
+    parameters.poolProps.location = {cudaMemLocationTypeDevice, {0}};
+    parameters.bytesize = sizeof(int);
+    cudaGraphNode_t node = nullptr;
+    check("allocation node", cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &parameters));
+    int* const memory = static_cast<int*>(parameters.dptr);
+    cudaMemsetParams fill{};
+    fill.dst = memory;
+    fill.elementSize = 4;
+    fill.width = 1;
+    fill.height = 1;
+    fill.value = 41;
+    cudaGraphNode_t filled = nullptr;
+    check("memset node", cudaGraphAddMemsetNode(&filled, graph, &node, 1, &fill));
+    add_kernel(graph, add, filled, memory, 1);
+    for (const bool in_stream_order : {false, true, false}) {
+        run(graph);
+        int value = 0;
+        check("read", cudaMemcpy(&value, memory, sizeof value, cudaMemcpyDeviceToHost));
+        expect("allocated again", value, 42);
+        check("free", in_stream_order ? cudaFreeAsync(memory, cudaStreamPerThread) : cudaFree(memory));
+    }
+    check("synchronize", cudaStreamSynchronize(cudaStreamPerThread));
+    check("destroy", cudaGraphDestroy(graph));
+}
+
+void kernel_without_parameters()
+{
+    cudaGraph_t graph = nullptr;
+    cudaGraphCreate(&graph, 0);
+    cudaGraphNodeParams parameters{};
+    parameters.type = cudaGraphNodeTypeKernel;
+    parameters.kernel.func = reinterpret_cast<void*>(count_a_run);
+    parameters.kernel.gridDim = {1, 1, 1};
+    parameters.kernel.blockDim = {1, 1, 1};
+    cudaGraphNode_t node = nullptr;
+    check("add kernel", cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &parameters));
+    run(graph, 3);
+    int count = 0;
+    check("count", cudaMemcpyFromSymbol(&count, runs, sizeof count));
+    expect("runs", count, 3);
+    cudaGraphDestroy(graph);
+}
+
 void batch_of_copies()
 {
     const Numbers numbers(3);
@@ -332,6 +394,8 @@ int main()
     switch_by_capture();
     wrong_conditionals();
     workspace_of_a_graph();
+    memory_of_a_graph();
+    kernel_without_parameters();
     batch_of_copies();
     return faults;
 }
