@@ -96,13 +96,17 @@ cudaError_t begin_into(cudaStream_t handle, cudaGraph_t graph_handle, const cuda
 cudaError_t end_capture(cudaStream_t handle, cudaGraph_t* graph)
 {
     return call("cudaStreamEndCapture", release_call, [&]() -> cudaError_t {
-        if (graph == nullptr) {
-            return cudaErrorInvalidValue;
-        }
-        *graph = nullptr;
         Runtime& runtime = Runtime::get();
         const std::scoped_lock lock(runtime.mutex);
         Stream* stream = find_stream(handle);
+        if (graph == nullptr) {  // the program has the graph already, if it gave it
+            const bool is_known = stream != nullptr && stream->capture != nullptr && stream->capture->into_given_graph;
+            if (!is_known) {
+                return cudaErrorInvalidValue;
+            }
+        } else {
+            *graph = nullptr;
+        }
         if (stream == nullptr) {
             return cudaErrorInvalidResourceHandle;
         }
@@ -125,9 +129,12 @@ cudaError_t end_capture(cudaStream_t handle, cudaGraph_t* graph)
         }
         runtime.captures.erase(capture);
         if (status == cudaSuccess) {
-            *graph = handle_of(capture->graph.get());
+            const cudaGraph_t made = handle_of(capture->graph.get());
             if (!capture->into_given_graph) {
-                runtime.graphs[*graph] = capture->graph;
+                runtime.graphs[made] = capture->graph;
+            }
+            if (graph != nullptr) {
+                *graph = made;
             }
         }
         return status;

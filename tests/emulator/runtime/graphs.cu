@@ -236,7 +236,8 @@ void switch_by_capture()
               cudaStreamBeginCaptureToGraph(stream, bodies[i], nullptr, nullptr, 0, cudaStreamCaptureModeGlobal));
         add<<<1, 1, 0, stream>>>(numbers.at(1 + i), 1);
         cudaGraph_t same = nullptr;
-        check("end", cudaStreamEndCapture(stream, &same));
+        check("end", cudaStreamEndCapture(stream, i == 0 ? nullptr : &same));  // it is known, as it was given
+        expect("it is the graph that was given", same == (i == 0 ? nullptr : bodies[i]), true);
     }
     for (const int value : {2, 0, 2, 3}) {  // there is no body 3
         numbers.set(0, value);
