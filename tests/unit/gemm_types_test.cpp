@@ -1,4 +1,5 @@
-/// Gemm and GemmPlan with tf32 and 8-bit operands and per-tensor scales: what reaches the kernel, and what is refused.
+/// Gemm and GemmPlan with tf32 and 8-bit operands and per-tensor scales: what reaches a SIMT kernel, and what is
+/// refused.
 
 #include <fmt/format.h>
 
@@ -28,7 +29,7 @@ struct TypesRuntime : CleanRuntime {
     /// D (4x6) = A (4x5) * B (5x6) with this epilogue.
     void launch_with(const Epilogue& epilogue, std::source_location caller = std::source_location::current())
     {
-        Gemm::launch(stream, e4m3.matrix(4, 5), e5m2.matrix(5, 6), d.matrix(4, 6), epilogue, Variant::automatic,
+        Gemm::launch(stream, e4m3.matrix(4, 5), e5m2.matrix(5, 6), d.matrix(4, 6), epilogue, Variant::simt_naive,
                      caller);
     }
 
@@ -56,11 +57,11 @@ constexpr InputTypes mixed{ElementType::f8e4m3, ElementType::f8e5m2};
 
 TEST_CASE_FIXTURE(TypesRuntime, "the kernel is told both 8-bit types, exchanged with the operands for a column-major D")
 {
-    Gemm::launch(stream, e4m3.matrix(4, 5), e5m2.matrix(5, 6), d.matrix(4, 6));
+    launch_with({});
     CHECK(argument().a_type == ElementType::f8e4m3);
     CHECK(argument().b_type == ElementType::f8e5m2);
     CHECK(argument().a.data == e4m3.data());
-    Gemm::launch(stream, e4m3.matrix(4, 5), e5m2.matrix(5, 6), d.matrix(4, 6, ColumnMajor{}));
+    Gemm::launch(stream, e4m3.matrix(4, 5), e5m2.matrix(5, 6), d.matrix(4, 6, ColumnMajor{}), {}, Variant::simt_naive);
     CHECK(argument().a_type == ElementType::f8e5m2);
     CHECK(argument().b_type == ElementType::f8e4m3);
     CHECK(argument().a.data == e5m2.data());
@@ -73,7 +74,8 @@ TEST_CASE_FIXTURE(TypesRuntime, "scales reach the kernel as A's and B's, whateve
     CHECK(argument().scale_a == scales.data() + 2);
     CHECK(argument().scale_b == scales.data() + 5);
     CHECK(argument().alpha == 3.0F);
-    Gemm::launch(stream, e4m3.matrix(4, 5), e5m2.matrix(5, 6), d.matrix(4, 6, ColumnMajor{}), epilogue);
+    Gemm::launch(stream, e4m3.matrix(4, 5), e5m2.matrix(5, 6), d.matrix(4, 6, ColumnMajor{}), epilogue,
+                 Variant::simt_naive);
     CHECK(argument().scale_a == scales.data() + 2);
     CHECK(argument().scale_b == scales.data() + 5);
     launch_with({.scale_b = scales.subspan(0, 1)});
@@ -122,7 +124,7 @@ TEST_CASE_FIXTURE(TypesRuntime, "a scale must be one float, of the stream's devi
     CHECK(fake::launches().size() == 1);
 }
 
-TEST_CASE_FIXTURE(TypesRuntime, "f32 memory is taken as tf32 under a name, and runs on the f32 kernels")
+TEST_CASE_FIXTURE(TypesRuntime, "f32 memory is taken as tf32 under a name, and runs on the f32 SIMT kernels")
 {
     const auto view = as_tf32(a.matrix(4, 5, 8));
     static_assert(std::is_same_v<decltype(view), const MatrixView<tf32, RowMajor>>);
@@ -135,13 +137,14 @@ TEST_CASE_FIXTURE(TypesRuntime, "f32 memory is taken as tf32 under a name, and r
     static_assert(std::is_same_v<decltype(batch), const BatchView<const tf32, ColumnMajor>>);
     CHECK(batch.count() == 3);
     CHECK(batch.stride() == 40);
-    Gemm::launch(stream, view, as_tf32(b.matrix(5, 6)), d.matrix(4, 6));
+    constexpr Variant variant = Variant::simt_register_blocked;
+    Gemm::launch(stream, view, as_tf32(b.matrix(5, 6)), d.matrix(4, 6), {}, variant);
     const void* function = fake::launches().back().function;
-    Gemm::launch(stream, a.matrix(4, 5, 8), b.matrix(5, 6), d.matrix(4, 6));
+    Gemm::launch(stream, a.matrix(4, 5, 8), b.matrix(5, 6), d.matrix(4, 6), {}, variant);
     CHECK(fake::launches().back().function == function);
 }
 
-TEST_CASE("rungs without a kernel for 8-bit inputs refuse with that reason, the others run")
+TEST_CASE("SIMT rungs without a kernel for 8-bit inputs refuse with that reason, the others run")
 {
     const DeviceProperties t4 = DeviceProperties::of_compute_capability(7, 5);
     for (const InputTypes input : {InputTypes(ElementType::f8e4m3), InputTypes(ElementType::f8e5m2), mixed}) {
@@ -158,7 +161,8 @@ TEST_CASE("rungs without a kernel for 8-bit inputs refuse with that reason, the 
                   .find("simt_tiled: not eligible: the kernel is not compiled for inputs of " + name) !=
               std::string::npos);
     }
-    for (const Variant variant : all_variants()) {
+    for (const Variant variant : {Variant::simt_naive, Variant::simt_tiled, Variant::simt_vectorized,
+                                  Variant::simt_coarsened, Variant::simt_register_blocked}) {
         GemmProblem problem = problem_of(ElementType::tf32);
         problem.a.leading_dimension = problem.b.leading_dimension = 8;
         CHECK(GemmPlan::refusal(problem, t4, variant).empty());
@@ -174,7 +178,7 @@ TEST_CASE("a plan is refused for types that cannot be")
 {
     fake::reset();
     const auto prepare = [](const GemmProblem& problem, std::source_location caller = std::source_location::current()) {
-        return GemmPlan::prepare(Device(fake::h200, caller), problem, Variant::automatic, caller);
+        return GemmPlan::prepare(Device(fake::t4, caller), problem, Variant::automatic, caller);
     };
     CHECK_ERROR(
         "tessera: invalid_argument in GemmPlan::prepare\n  A has elements of tf32 and B of f32\n  try: equal types; "
@@ -190,14 +194,14 @@ TEST_CASE("a plan is refused for types that cannot be")
 TEST_CASE_FIXTURE(TypesRuntime, "a plan serves the accumulation that it was made for, where there is a choice")
 {
     const Device device(fake::h200);
-    const auto plan = GemmPlan::prepare(device, problem_of(mixed));
+    const auto plan = GemmPlan::prepare(device, problem_of(mixed), Variant::simt_naive);
     plan.launch(stream, e4m3.matrix(4, 5), e5m2.matrix(5, 6), d.matrix(4, 6), {.scale_a = scales.subspan(0, 1)});
     CHECK(fake::launches().size() == 1);
     CHECK_THROWS_AS(plan.launch(stream, e4m3.matrix(4, 5), e5m2.matrix(5, 6), d.matrix(4, 6),
                                 {.fp8_accumulation = Fp8Accumulation::fast}),
                     Error);
     CHECK_THROWS_AS(plan.launch(stream, e4m3.matrix(4, 5), e4m3.matrix(5, 6), d.matrix(4, 6)), Error);
-    const auto plain = GemmPlan::prepare(device, problem_of(ElementType::f32));
+    const auto plain = GemmPlan::prepare(device, problem_of(ElementType::f32), Variant::simt_naive);
     plain.launch(stream, a.matrix(4, 5), b.matrix(5, 6), d.matrix(4, 6), {.fp8_accumulation = Fp8Accumulation::fast});
     CHECK(fake::launches().size() == 2);
 }
