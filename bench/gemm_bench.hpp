@@ -15,10 +15,11 @@ namespace tessera::bench {
 
 struct GemmOptions {
     std::vector<Problem> problems;
-    std::vector<std::string> variants;  ///< of ours, besides the automatic choice
-    bool peers = true;                  ///< cuBLASLt takes part
+    std::vector<std::string> variants{"automatic"};  ///< of ours
+    bool peers = true;                               ///< cuBLASLt takes part
     std::size_t rounds = 30;
     std::chrono::milliseconds pause{10};  ///< before each sample
+    std::chrono::milliseconds sample{4};  ///< what a sample lasts at least, as far as a graph's launches reach
     double time_limit_seconds = 0;        ///< 0: none
     std::uint64_t seed = 1;
 };

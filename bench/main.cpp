@@ -36,7 +36,8 @@ struct CommandLine {
     std::vector<std::string> shapes;
     std::vector<std::string> gemm_types{"bf16"};
     std::vector<std::string> gemm_orders{"rc"};
-    std::vector<std::string> variants;
+    std::vector<std::string> variants = GemmOptions{}.variants;
+    int sample = static_cast<int>(GemmOptions{}.sample.count());
     std::string peers = "cublaslt";
     double time_limit = 0;
     int pause = static_cast<int>(GemmOptions{}.pause.count());
@@ -138,6 +139,7 @@ GemmOptions gemm_options_of(const CommandLine& line)
     options.peers = line.peers != "none";
     options.rounds = line.rounds != 0 ? line.rounds : line.quick ? options.rounds / 4 : options.rounds;
     options.pause = std::chrono::milliseconds(line.pause);
+    options.sample = std::chrono::milliseconds(line.sample);
     options.time_limit_seconds = line.time_limit;
     options.seed = line.seed;
     return options;
@@ -258,12 +260,17 @@ int run(int argc, char** argv)
     gemm->add_option("--orders", line.gemm_orders, "of --shapes, A's and B's: rr, rc, cr, cc (r: row-major)")
         ->delimiter(',')
         ->capture_default_str();
-    gemm->add_option("--variant", line.variants, "measure these variants, too, separated by commas")->delimiter(',');
+    gemm->add_option("--variant", line.variants, "of ours, separated by commas, or none")
+        ->delimiter(',')
+        ->capture_default_str();
     gemm->add_option("--peers", line.peers, "cublaslt or none")
         ->check(CLI::IsMember({"cublaslt", "none"}))
         ->capture_default_str();
     gemm->add_option("--time-limit", line.time_limit, "seconds: fewer rounds, then fewer problems; 0: none")
         ->check(CLI::Range(0.0, 1e6))
+        ->capture_default_str();
+    gemm->add_option("--sample", line.sample, "milliseconds that a sample lasts at least")
+        ->check(CLI::Range(1, 1000))
         ->capture_default_str();
     gemm->add_option("--pause", line.pause, "milliseconds of idleness before each sample")
         ->check(CLI::Range(0, 10000))

@@ -71,10 +71,10 @@ GemmContender contender(Variant variant)
 
 std::vector<GemmContender> our_contenders(const std::vector<std::string>& variants)
 {
-    std::vector<GemmContender> contenders{contender(Variant::automatic)};
+    std::vector<GemmContender> contenders;
     for (const std::string& name : variants) {
-        if (const Variant variant = variant_from_string(name); variant != Variant::automatic) {
-            contenders.push_back(contender(variant));
+        if (name != "none") {
+            contenders.push_back(contender(variant_from_string(name)));
         }
     }
     return contenders;

@@ -39,6 +39,10 @@ struct RatioSummary {
 /// All pairs that have at least one problem in common.
 std::vector<RatioSummary> summarize_ratios(const std::vector<ProblemReport>& reports);
 
+/// The first heuristic is one of the 16: where the winner of their race comes out slower in the end, the best is the
+/// heuristic's measurement.
+void settle_best(ProblemReport& report);
+
 /// "4096x4096x4096 bf16:bf16 rc", and "ld+1" for matrices with gaps.
 std::string name_of(const Problem& problem);
 
