@@ -87,8 +87,8 @@ void check_loads()
         const std::vector<std::uint32_t> actual = out.to_vector();
         CHECK_MESSAGE(std::memcmp(actual.data(), expected.data(), expected.size()) == 0,
                       to_string(element_traits<T>::type)
-                          << ", swizzle of " << detail::swizzle_span_bytes(Pattern) << " bytes, box at (" << corner.row
-                          << ", " << corner.column << ")");
+                          << ", swizzle of " << swizzle_span_bytes(Pattern) << " bytes, box at (" << corner.row << ", "
+                          << corner.column << ")");
     }
 }
 
@@ -122,8 +122,7 @@ public:
         request.data = reinterpret_cast<const void*>(std::uintptr_t{0x7F0000000000} + 16 * (engine_() % 1000));
         request.swizzle = static_cast<Swizzle>(engine_() % 4);
         request.promotion = static_cast<L2Promotion>(engine_() % 4);
-        const std::uint32_t limit =
-            request.swizzle == Swizzle::none ? 256 : detail::swizzle_span_bytes(request.swizzle);
+        const std::uint32_t limit = request.swizzle == Swizzle::none ? 256 : swizzle_span_bytes(request.swizzle);
         std::uint64_t stride = 16;
         for (std::size_t i = 0; i < detail::max_tensor_rank; ++i) {
             request.extents[i] = 1 + engine_() % 1000;
