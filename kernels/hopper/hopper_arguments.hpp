@@ -20,7 +20,8 @@ struct HopperWork {
     std::uint32_t tiles;     // all, batches included
     std::uint32_t k_blocks;  // stages of one tile
     std::uint32_t band;      // tile rows of the raster
-    bool stream_k;           // each cluster has the same number of stages, and tiles may be shared
+    bool skip_k;    // there is nothing to multiply: the one stage is loaded from beyond the operands' ends, as zeros
+    bool stream_k;  // each cluster has the same number of stages, and tiles may be shared
 };
 
 /// Memory for sums of tiles that several clusters share: `HopperKernel::workspace_bytes` says how much.

@@ -80,7 +80,7 @@ public:
             const int row = static_cast<int>((place.m * cluster.rows() + cluster.row()) * tile_m);
             const int column = static_cast<int>((place.n * cluster.columns() + cluster.column()) * tile_n);
             const int batch = static_cast<int>(place.batch);
-            int k = static_cast<int>(unit.k_begin) * block_k;
+            int k = static_cast<int>(arguments.work.skip_k ? 1 : unit.k_begin) * block_k;
             for (std::uint32_t stage = 0; stage < unit.k_count; ++stage, k += block_k) {
                 auto slot = ring.acquire(Config::config.stage_bytes());
                 a.load(shared.stages[slot.index()].a, slot, row, k, batch);
