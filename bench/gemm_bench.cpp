@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "gemm/contender.hpp"
+#include "gemm/hopper_configs.hpp"
 #include "gemm/ours.hpp"
 #include "method/progress.hpp"
 #include "method/timer.hpp"
@@ -74,6 +75,9 @@ public:
           timer_(device),
           contenders_(our_contenders(options.variants))
     {
+        if (options.config) {
+            contenders_.push_back(hopper_config_contender(*options.config));
+        }
         if (options.peers) {
             try {
                 cublaslt_ = std::make_unique<CublasLt>(stream_);
@@ -125,7 +129,7 @@ private:
         report.input_sets = size.sets;
         report.exceeds_cache = size.exceeds_cache;
 
-        const Task task{device_, problem, ring.sets(),
+        const Task task{device_, stream_, problem, ring.sets(),
                         [&](const std::vector<Enqueue>& products) { return race(products, size.sets); }};
         std::vector<Entry> entries;
         for (const GemmContender& contender : contenders_) {
@@ -221,7 +225,7 @@ private:
     {
         Measurement& measurement = report.measurements[entry.measurement];
         measurement.outcome = Outcome::right;
-        with_element(report.problem.output, [&]<class Output>(std::type_identity<Output>) {
+        with_output_element(report.problem.output, [&]<class Output>(std::type_identity<Output>) {
             std::vector<Output> d(report.problem.d_size());
             const gsl::span<unsigned char> bytes(reinterpret_cast<unsigned char*>(d.data()), d.size() * sizeof(Output));
             for (std::size_t set = 0; set < report.input_sets; set += std::max<std::size_t>(report.input_sets - 1, 1)) {
@@ -274,9 +278,8 @@ std::string describe_gemm_method(const GemmOptions& options)
         "measured\n"
         "anew, or the first heuristic where that comes out faster. Each timed batch was run first on outputs full of "
         "NaN\n"
-        "and judged: every element of the first and the last D written, and one element of each tile of 64 x 64 "
-        "within\n"
-        "the bound of a float64 reference. Orders: A's, then B's; r is row-major.\n",
+        "and judged: every element of the first and the last D written, and at the crossings of one row in 64 and one\n"
+        "column in 64 (or more) within the bound of a float64 reference. Orders: A's, then B's; r is row-major.\n",
         options.sample.count(), options.rounds, options.pause.count(), 1e6 * graph_below_seconds, options.seed,
         cublaslt_candidates);
 }
@@ -301,7 +304,7 @@ std::vector<ProblemReport> run_gemm(const Device& device, const GemmOptions& opt
 {
     device.make_current();  // cuBLASLt works on the current device
     const GemmBench bench(device, options);
-    const GemmTable table(bench.names(true), bench.names(false));
+    const GemmTable table(bench.names(true), bench.names(false), options.remarks);
     print(table.header());
 
     double expected_left = 0;
