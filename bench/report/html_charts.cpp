@@ -250,9 +250,15 @@ std::string sweep_chart(const std::vector<ProblemReport>& reports, ElementType i
         svg.line({left, y(tick)}, {right, y(tick)}, tick == 0 ? "axis" : "grid");
         svg.text({left - 8, y(tick) + 4}, "end", fmt::format("{:g}", tick / 1e12));
     }
+    constexpr double label_width = 40;
+    double last_label = -label_width;
     for (const auto& [extent, report] : cubes) {
-        svg.line({x(static_cast<double>(extent)), bottom}, {x(static_cast<double>(extent)), bottom + 4}, "axis");
-        svg.text({x(static_cast<double>(extent)), bottom + 18}, "middle", fmt::format("{}", extent));
+        const double at = x(static_cast<double>(extent));
+        svg.line({at, bottom}, {at, bottom + 4}, "axis");
+        if (at - last_label >= label_width) {
+            svg.text({at, bottom + 18}, "middle", fmt::format("{}", extent));
+            last_label = at;
+        }
     }
     svg.text({left, bottom + 38}, "start", "M = N = K");
     svg.text({8, top - 12}, "start", "TFLOP/s");
