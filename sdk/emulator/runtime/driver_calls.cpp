@@ -56,9 +56,21 @@ cudaError_t fill_elements(CUdeviceptr to, Value value, std::size_t count, CUstre
 /// A context is the device's primary one; its handle is the device's number and one.
 CUcontext context_of(int device) { return cast<CUcontext>(static_cast<std::uintptr_t>(device) + 1); }
 
+/// The 128-byte swizzles with larger atoms came with Blackwell: the driver of an H200 refuses them.
+bool has_swizzle(TensorSwizzle swizzle)
+{
+    constexpr int first_major = 10;
+    int device = 0, major = 0;
+    return swizzle < TensorSwizzle::span_128_atom_32 ||
+           (cudaGetDevice(&device) == cudaSuccess &&
+            cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+            major >= first_major);
+}
+
 CUresult encode_checked(CUtensorMap* map, const TensorMap& wanted)
 {
-    if (map == nullptr || cast<std::uintptr_t>(map) % 64 != 0 || !refusals(wanted).empty()) {
+    if (map == nullptr || cast<std::uintptr_t>(map) % 64 != 0 || !refusals(wanted).empty() ||
+        !has_swizzle(wanted.swizzle)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     const auto bytes = encode(wanted);

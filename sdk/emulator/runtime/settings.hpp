@@ -19,11 +19,13 @@ enum class OutputFormat { text, json };
 ///   TESSERA_EMU_SCHEDULE    in-order (default), random, adversarial
 ///   TESSERA_EMU_NUMERICS    exact (default), fast
 ///   TESSERA_EMU_CHECK       1 (default), 0
-///   TESSERA_EMU_STRICT      0 (default), 1: a finding ends its launch with an error, and the process with exit status
-///   86 TESSERA_EMU_THREADS     CPU threads; 0 (default): as many as there are cores TESSERA_EMU_HANG_LIMIT
-///   instructions of one cluster without progress that count as a hang TESSERA_EMU_REPORT      text (default), json,
-///   text:PATH, json:PATH; without a path to stderr TESSERA_EMU_STATISTICS  the same, or 1 for text; one record per
-///   launch TESSERA_EMU_FAIL        see FaultInjection::plan
+///   TESSERA_EMU_ALSO        findings to report that are left out otherwise: same-value-race, exit-before-read
+///   TESSERA_EMU_STRICT      0 (default), 1: a finding ends its launch with an error, and the process with status 86
+///   TESSERA_EMU_THREADS     CPU threads; 0 (default): as many as there are cores
+///   TESSERA_EMU_HANG_LIMIT  instructions of one cluster without progress that count as a hang
+///   TESSERA_EMU_REPORT      text (default), json, text:PATH, json:PATH; without a path to stderr
+///   TESSERA_EMU_STATISTICS  the same, or 1 for text; one record per launch
+///   TESSERA_EMU_FAIL        see FaultInjection::plan
 struct Settings {
     std::vector<const DeviceModel*> devices;
     Options options;
