@@ -4,6 +4,7 @@
 
 #include "gemm_operands.hpp"
 #include "hopper_launch.hpp"
+#include "profiler_range.hpp"
 #include "variant_chooser.hpp"
 
 namespace tessera {
@@ -36,6 +37,7 @@ void enqueue(StreamRef stream, const detail::GemmOperands& operands, const Epilo
              std::string_view operation, const std::source_location& caller)
 {
     const kernels::GemmArguments arguments = detail::arguments_of(operands, epilogue);
+    const detail::ProfilerRange range(problem, choice.variant);
     const detail::CurrentDevice current(stream.device(), operation, caller);
     const cudaError_t status = choice.variant == Variant::hopper
                                    ? detail::launch_hopper(stream, problem, choice, arguments, device, {})
