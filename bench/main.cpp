@@ -1,17 +1,23 @@
 /// tessera-bench: measures this library against its peers on the machine that it runs on. See README.md.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "gemm/presets.hpp"
+#include "gemm_bench.hpp"
 #include "launch_bench.hpp"
+#include "method/bandwidth.hpp"
 #include "report/environment.hpp"
+#include "report/html.hpp"
 #include "report/report.hpp"
 #include "simt_bench.hpp"
 
@@ -28,6 +34,21 @@ struct CommandLine {
     bool quick = false;
     std::size_t rounds = 0;  // 0: the benchmark's own number
     std::uint64_t seed = 1;
+    // gemm
+    std::vector<std::string> presets;
+    std::vector<std::string> shapes;
+    std::vector<std::string> gemm_types{"bf16"};
+    std::vector<std::string> gemm_orders{"rc"};
+    std::vector<std::string> variants = GemmOptions{}.variants;
+    int sample = static_cast<int>(GemmOptions{}.sample.count());
+    std::string peers = "cublaslt";
+    double time_limit = 0;
+    std::string html;
+    std::vector<std::string> peaks;
+    double bandwidth = 0;
+    std::optional<std::string> config;
+    bool remarks = false;
+    int pause = static_cast<int>(GemmOptions{}.pause.count());
     // simt
     std::vector<std::string> sizes;
     std::vector<std::string> types{"f32"};
@@ -103,6 +124,37 @@ SimtOptions simt_options_of(const CommandLine& line)
     return options;
 }
 
+GemmOptions gemm_options_of(const CommandLine& line)
+{
+    GemmOptions options;
+    for (const std::string& type : line.gemm_types) {
+        for (const std::string& orders : line.gemm_orders) {
+            for (const std::string& shape : line.shapes) {
+                const Types types = parse_types(type);
+                options.problems.push_back({parse_shape(shape), types.input, parse_orders(orders), types.output});
+            }
+        }
+    }
+    std::vector<std::string> presets = line.presets;
+    if (presets.empty() && line.shapes.empty()) {
+        presets.emplace_back("hopper");
+    }
+    for (const std::string& name : presets) {
+        const std::vector<Problem> problems = preset(name);
+        options.problems.insert(options.problems.end(), problems.begin(), problems.end());
+    }
+    options.variants = line.variants;
+    options.peers = line.peers != "none";
+    options.rounds = line.rounds != 0 ? line.rounds : line.quick ? options.rounds / 4 : options.rounds;
+    options.pause = std::chrono::milliseconds(line.pause);
+    options.config = line.config;
+    options.remarks = line.remarks;
+    options.sample = std::chrono::milliseconds(line.sample);
+    options.time_limit_seconds = line.time_limit;
+    options.seed = line.seed;
+    return options;
+}
+
 LaunchOptions launch_options_of(const CommandLine& line)
 {
     LaunchOptions options;
@@ -117,6 +169,19 @@ void print(const std::string& text)
 {
     fmt::print("{}\n", text);
     std::fflush(stdout);
+}
+
+int exit_code_of(const std::vector<ProblemReport>& reports)
+{
+    for (const ProblemReport& report : reports) {
+        for (const Measurement& measurement : report.measurements) {
+            if (measurement.outcome == Outcome::wrong) {
+                fmt::print(stderr, "tessera-bench: wrong results, see above\n");
+                return failure;
+            }
+        }
+    }
+    return success;
 }
 
 int run_simt_command(const CommandLine& line, const SimtOptions& options)
@@ -135,15 +200,50 @@ int run_simt_command(const CommandLine& line, const SimtOptions& options)
         run_simt(device, options, [](const ProblemReport& report) { print(table_of(report)); });
     csv.write(csv_of(environment, reports));
     json.write(json_of(environment, reports));
-    for (const ProblemReport& report : reports) {
-        for (const Measurement& measurement : report.measurements) {
-            if (measurement.outcome == Outcome::wrong) {
-                fmt::print(stderr, "tessera-bench: wrong results, see above\n");
-                return failure;
-            }
+    return exit_code_of(reports);
+}
+
+/// What was said about the device on the command line.
+Ceilings ceilings_of(const CommandLine& line)
+{
+    Ceilings ceilings;
+    for (const std::string& peak : line.peaks) {
+        const std::size_t equals = peak.find('=');
+        const ElementType input = parse_types(peak.substr(0, equals)).input;
+        double rate = 0;
+        if (equals == std::string::npos || !CLI::detail::lexical_cast(peak.substr(equals + 1), rate) || rate <= 0) {
+            throw std::invalid_argument(fmt::format("'{}' is no peak: write type=TFLOP/s, such as bf16=800", peak));
         }
+        ceilings.compute.push_back({input, 1e12 * rate, "given on the command line"});
     }
-    return success;
+    ceilings.bytes_per_second = 1e12 * line.bandwidth;
+    ceilings.bytes_source = "given on the command line";
+    return ceilings;
+}
+
+int run_gemm_command(const CommandLine& line, const GemmOptions& options)
+{
+    const Device device = require_device(line.device);
+    OutputFile csv(line.csv);
+    OutputFile json(line.json);
+    OutputFile html(line.html);
+    Environment environment = environment_of(device);
+    const Environment peers = environment_of_gemm_peers(device, options);
+    environment.insert(environment.end(), peers.begin(), peers.end());
+    environment.emplace_back("seed", fmt::format("{}", options.seed));
+    print(table_of(environment));
+    print(describe_gemm_method(options));
+
+    Ceilings ceilings = ceilings_of(line);
+    if (!line.html.empty() && ceilings.bytes_per_second == 0) {
+        ceilings.bytes_per_second = measure_read_bandwidth(device);
+        ceilings.bytes_source = "a kernel that only reads, before this run";
+    }
+    const std::vector<ProblemReport> reports = run_gemm(device, options);
+    csv.write(csv_of(environment, reports));
+    json.write(json_of(environment, reports, "gemm"));
+    html.write(html_of({environment, describe_gemm_method(options), reports, completed(ceilings, reports)}));
+    return exit_code_of(reports);
 }
 
 int run_launch_command(const CommandLine& line, const LaunchOptions& options)
@@ -184,6 +284,43 @@ int run(int argc, char** argv)
         "Without a command: simt.\nExit codes: 0 success, 1 wrong result or failure, 2 bad command line, 77 no CUDA "
         "device.");
 
+    CLI::App* gemm = app.add_subcommand("gemm", "Gemm::launch against cuBLASLt's first heuristic and best of 16");
+    add_common_options(*gemm, line);
+    gemm->add_option("presets", line.presets,
+                     fmt::format("lists of problems: {}; without --shapes: hopper", fmt::join(preset_names(), ", ")));
+    gemm->add_option("--shapes", line.shapes, "MxNxK or N (a cube), separated by commas")->delimiter(',');
+    gemm->add_option("--types", line.gemm_types, "of --shapes, as input:output, or one for both: bf16, f16:f32, ...")
+        ->delimiter(',')
+        ->capture_default_str();
+    gemm->add_option("--orders", line.gemm_orders, "of --shapes, A's and B's: rr, rc, cr, cc (r: row-major)")
+        ->delimiter(',')
+        ->capture_default_str();
+    gemm->add_option("--variant", line.variants, "of ours, separated by commas, or none")
+        ->delimiter(',')
+        ->capture_default_str();
+    gemm->add_option("--peers", line.peers, "cublaslt or none")
+        ->check(CLI::IsMember({"cublaslt", "none"}))
+        ->capture_default_str();
+    gemm->add_option("--time-limit", line.time_limit, "seconds: fewer rounds, then fewer problems; 0: none")
+        ->check(CLI::Range(0.0, 1e6))
+        ->capture_default_str();
+    gemm->add_option("--sample", line.sample, "milliseconds that a sample lasts at least")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    gemm->add_option("--html", line.html, "write a report with drawings to this file");
+    gemm->add_option("--peak", line.peaks,
+                     "ceilings of the report's rooflines in TFLOP/s: bf16=800,f8e4m3=1600; "
+                     "without: the fastest product")
+        ->delimiter(',');
+    gemm->add_option("--bandwidth", line.bandwidth, "ceiling of memory in TB/s; without: measured")
+        ->check(CLI::Range(0.001, 1000.0));
+    gemm->add_option("--config", line.config,
+                     "measure the fastest of the Hopper configurations whose description contains this text, too");
+    gemm->add_flag("--remarks", line.remarks, "print what each contender chose");
+    gemm->add_option("--pause", line.pause, "milliseconds of idleness before each sample")
+        ->check(CLI::Range(0, 10000))
+        ->capture_default_str();
+
     CLI::App* simt = app.add_subcommand("simt", "the SIMT ladder against cuBLAS in true fp32, and against the CPU");
     add_common_options(*simt, line);
     simt->add_option("--sizes", line.sizes, "MxNxK or N (a cube), separated by commas")->delimiter(',');
@@ -215,12 +352,16 @@ int run(int argc, char** argv)
         return app.exit(error) == 0 ? success : bad_usage;
     }
 
+    const GemmOptions gemm_options = gemm_options_of(line);
     const SimtOptions simt_options = simt_options_of(line);
     const LaunchOptions launch_options = launch_options_of(line);
     if (Device::count() == 0) {
         fmt::print(stderr,
                    "tessera-bench: this machine has no CUDA device (or no driver for it): nothing was measured\n");
         return no_device;
+    }
+    if (gemm->parsed()) {
+        return run_gemm_command(line, gemm_options);
     }
     return launch->parsed() ? run_launch_command(line, launch_options) : run_simt_command(line, simt_options);
 }

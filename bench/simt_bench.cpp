@@ -131,7 +131,7 @@ public:
         switch (problem.input) {
             case ElementType::f16: return measure_as<f16>(problem, on_round);
             case ElementType::bf16: return measure_as<bf16>(problem, on_round);
-            case ElementType::f32: break;
+            default: break;
         }
         return measure_as<f32>(problem, on_round);
     }
@@ -212,7 +212,8 @@ private:
             ring.copy_first_output_to(d);
             record(reference.judge(d, entry.accumulation), report.measurements[entry.measurement]);
         }
-        std::vector<std::vector<double>> samples = time_in_rounds(timer_, stream_, batches, options_.rounds, on_round);
+        std::vector<std::vector<double>> samples =
+            time_in_rounds(timer_, stream_, batches, {options_.rounds}, on_round);
         for (std::size_t i = 0; i < samples.size(); ++i) {
             report.measurements[entries[i].measurement].seconds = std::move(samples[i]);
         }

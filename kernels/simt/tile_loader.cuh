@@ -9,9 +9,11 @@
 #include <cuda_pipeline_primitives.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "../common/gemm_arguments.hpp"
 #include "../common/ptx.cuh"
+#include "input_element.cuh"
 #include "simt_config.hpp"
 
 namespace tessera::kernels::detail {
@@ -41,9 +43,12 @@ struct OperandStrip {
     std::int64_t stride;  // from one contiguous run to the next
     int x_left;           // how much of the block is inside the operand
     bool aligned;         // each run starts at an address that a chunk of four can be loaded from
+    Widen<Element> widen;
 
-    __device__ OperandStrip(const Operand& operand, std::int64_t x_stride, std::int64_t k_stride, bool k_contiguous,
-                            std::uint32_t batch, std::uint32_t tile, std::int64_t x_extent, int block)
+    __device__ OperandStrip(const Operand& operand, ElementType type, std::int64_t x_stride, std::int64_t k_stride,
+                            bool k_contiguous, std::uint32_t batch, std::uint32_t tile, std::int64_t x_extent,
+                            int block)
+        : widen(type)
     {
         const std::int64_t first_x = static_cast<std::int64_t>(tile) * block;
         data = static_cast<const Element*>(operand.data) + batch * operand.batch_stride + first_x * x_stride;
@@ -86,7 +91,7 @@ struct TileMap : ChunkMap<KContiguous ? Tile::block_k : Tile::extent, KContiguou
 };
 
 /// Loads through registers: `begin` reads the next tile into registers and `store` stores it, so that the caller can
-/// compute between the two. Takes any alignment and widens 16-bit elements on the way.
+/// compute between the two. Takes any alignment and widens narrow elements on the way.
 template <class Tile, bool KContiguous, class Element, int Threads, int Chunk>
 class RegisterStagedLoader {
 public:
@@ -120,13 +125,16 @@ public:
 #pragma unroll
         for (int i = 0; i < chunks_per_thread; ++i) {
             float* target = mine + Map::shared_index(Map::along(i * Threads), Map::across(i * Threads));
-            const Element(&elements)[Chunk] = staged_[i].elements;
+            const Vector& chunk = reinterpret_cast<const Vector&>(staged_[i]);
+            const Element(&elements)[Chunk] = chunk.elements;
             if constexpr (Chunk == 4 && !Map::scatters) {
-                *reinterpret_cast<float4*>(target) = make_float4(elements[0], elements[1], elements[2], elements[3]);
+                const Widen<Element>& widen = strip_.widen;
+                *reinterpret_cast<float4*>(target) =
+                    make_float4(widen(elements[0]), widen(elements[1]), widen(elements[2]), widen(elements[3]));
             } else {
 #pragma unroll
                 for (int j = 0; j < Chunk; ++j) {
-                    target[Map::shared_index(j, 0)] = elements[j];
+                    target[Map::shared_index(j, 0)] = strip_.widen(elements[j]);
                 }
             }
         }
@@ -137,6 +145,9 @@ private:
     struct alignas(Chunk * sizeof(Element)) Vector {
         Element elements[Chunk];
     };
+
+    /// Where a chunk waits: four 8-bit elements in one register, not in four.
+    using Staged = std::conditional_t<sizeof(Element) == 1 && Chunk == 4, std::uint32_t, Vector>;
 
     static constexpr int chunks_per_thread = (Map::chunks + Threads - 1) / Threads;
     static_assert(Map::chunks % Threads == 0 || Map::chunks < Threads,
@@ -156,13 +167,20 @@ private:
             const int step_along = Map::along(i * Threads);
             const int step_across = Map::across(i * Threads);
             const bool run_inside = has_chunk() && across + step_across < across_left;
-            load_chunk(staged_[i], mine + step_across * strip_.stride + step_along,
-                       run_inside ? along_left - along - step_along : 0);
+            const Element* source = mine + step_across * strip_.stride + step_along;
+            const int elements_left = run_inside ? along_left - along - step_along : 0;
+            if constexpr (std::is_same_v<Staged, Vector>) {
+                load_chunk(staged_[i], source, elements_left);
+            } else {
+                Vector chunk;
+                load_chunk(chunk, source, elements_left);
+                staged_[i] = __builtin_bit_cast(Staged, chunk);
+            }
         }
     }
 
     OperandStrip<Element> strip_;
-    Vector staged_[chunks_per_thread];
+    Staged staged_[chunks_per_thread];
 };
 
 /// `runs_left` (at most `extent`) if `inside`, otherwise nothing positive.

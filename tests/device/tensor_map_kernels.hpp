@@ -14,9 +14,7 @@ inline constexpr unsigned box_rows = 16;
 /// As wide as the swizzle allows; 64 bytes without one.
 template <class T, Swizzle Pattern>
 using TestMap = TensorMap<
-    T,
-    Box<static_cast<unsigned>((Pattern == Swizzle::none ? 64U : detail::swizzle_span_bytes(Pattern)) / sizeof(T)),
-        box_rows>,
+    T, Box<static_cast<unsigned>((Pattern == Swizzle::none ? 64U : swizzle_span_bytes(Pattern)) / sizeof(T)), box_rows>,
     Pattern>;
 
 /// Loads the box whose first element is (row, column) and writes the bytes of shared memory, as they lie there, to

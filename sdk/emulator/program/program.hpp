@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "machine/launch.hpp"
+#include "program/operand_rows.hpp"
 #include "program/operation.hpp"
 #include "ptx/ast.hpp"
 
@@ -89,6 +90,7 @@ struct FunctionCode {
 struct Program {
     ptx::Module module;                 ///< the operations point into it
     std::vector<Operation> operations;  ///< of all functions, one after the other
+    OperandRows rows;                   ///< of the operations
     std::vector<FunctionCode> functions;
     std::vector<std::unique_ptr<Payload>> payloads;
     std::vector<std::byte> constants;  ///< rows
@@ -101,7 +103,7 @@ struct Program {
     bool cross_cta =
         false;  ///< has atomics, volatile or acquiring accesses to global memory: clusters may talk to each other
 
-    [[nodiscard]] std::string source_of(const ptx::Location& location) const;  ///< "file.cu:12", or ""
+    [[nodiscard]] std::string source_of(const ptx::Location& location) const;  ///< as Finding::source has it
 };
 
 /// Function pointers are these plus the index of the function.

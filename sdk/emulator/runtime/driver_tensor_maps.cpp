@@ -1,6 +1,7 @@
 // The driver's calls for tensor maps. Compiled twice, like driver_calls.cpp.
 
 #include <cuda.h>
+#include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <array>
@@ -13,9 +14,21 @@ using namespace tessera::emulator;
 
 namespace {
 
+/// The 128-byte swizzles with larger atoms came with Blackwell: the driver of an H200 refuses them.
+bool has_swizzle(TensorSwizzle swizzle)
+{
+    constexpr int first_major = 10;
+    int device = 0, major = 0;
+    return swizzle < TensorSwizzle::span_128_atom_32 ||
+           (cudaGetDevice(&device) == cudaSuccess &&
+            cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+            major >= first_major);
+}
+
 CUresult encode_checked(const char* name, CUtensorMap* map, const TensorMap& wanted)
 {
-    if (map == nullptr || reinterpret_cast<std::uintptr_t>(map) % 64 != 0 || !refusals(wanted).empty()) {
+    if (map == nullptr || reinterpret_cast<std::uintptr_t>(map) % 64 != 0 || !refusals(wanted).empty() ||
+        !has_swizzle(wanted.swizzle)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (wanted.interleave != TensorInterleave::none) {

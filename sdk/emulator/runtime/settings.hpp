@@ -19,6 +19,7 @@ enum class OutputFormat { text, json };
 /// - SCHEDULE: in-order (default), random, adversarial.
 /// - NUMERICS: exact (default), fast.
 /// - CHECK: 1 (default), 0.
+/// - ALSO: findings to report that are left out otherwise: same-value-race, exit-before-read.
 /// - STRICT: 0 (default), 1: a finding ends its launch with an error, and the process with exit status 86.
 /// - THREADS: CPU threads; 0 (default): as many as there are cores.
 /// - HANG_LIMIT: instructions of one cluster without progress that count as a hang.

@@ -17,12 +17,9 @@
 #include "tessera/element.hpp"
 #include "tessera/matrix_view.hpp"
 #include "tessera/stream.hpp"
+#include "tessera/swizzle.hpp"
 
 namespace tessera {
-
-/// How a box is permuted in shared memory so that rows and columns of it can both be read without bank conflicts: the
-/// 16-byte chunks inside of a span of 32, 64 or 128 bytes are exchanged by an XOR with higher address bits.
-enum class Swizzle : std::uint8_t { none = 0, b32 = 1, b64 = 2, b128 = 3 };
 
 /// What a load delivers for elements outside of the tensor.
 enum class OutOfBounds : std::uint8_t { zero = 0, nan = 1 };
@@ -59,6 +56,9 @@ inline constexpr std::size_t max_tensor_rank = 5;
 inline constexpr std::size_t max_box_bytes = std::size_t{228} * 1024;
 
 /// CUtensorMapDataType for an element type; numbers are the driver's.
+///
+/// The driver has no 8-bit floats: their bytes travel as integers. tf32 travels as f32, bit by bit: the driver's own
+/// type for it (11) would round on the way, which elements that are tf32 have behind them.
 template <class T>
 inline constexpr int tensor_map_type = -1;
 template <>
@@ -81,6 +81,12 @@ template <>
 inline constexpr int tensor_map_type<double> = 8;
 template <>
 inline constexpr int tensor_map_type<bf16> = 9;
+template <>
+inline constexpr int tensor_map_type<tf32> = tensor_map_type<f32>;
+template <>
+inline constexpr int tensor_map_type<f8e4m3> = tensor_map_type<std::uint8_t>;
+template <>
+inline constexpr int tensor_map_type<f8e5m2> = tensor_map_type<std::uint8_t>;
 
 /// Everything the encoder is told, without types.
 struct TensorMapRequest {
@@ -116,11 +122,6 @@ TensorMapBits encode_tensor_map(const Device& device, const TensorMapRequest& re
 void mend_small_tensor_map(const DeviceProperties& device, const TensorMapRequest& request,
                            TensorMapBits& bits) noexcept;
 
-constexpr std::uint32_t swizzle_span_bytes(Swizzle swizzle) noexcept
-{
-    return swizzle == Swizzle::none ? 0U : 16U << static_cast<unsigned>(swizzle);
-}
-
 template <class BoxType>
 constexpr bool box_extents_are_valid() noexcept
 {
@@ -148,7 +149,8 @@ struct TensorMapOptions {
 template <class T, class BoxShape, Swizzle Pattern = Swizzle::none>
 class TensorMap {
     static_assert(detail::tensor_map_type<T> >= 0,
-                  "tessera: a tensor map's element is f32, f16, bf16, double, uint8/16/32/64 or int32/64");
+                  "tessera: a tensor map's element is f32, f16, bf16, tf32, f8e4m3, f8e5m2, double, uint8/16/32/64 or "
+                  "int32/64");
     static_assert(BoxShape::rank >= 1 && BoxShape::rank <= detail::max_tensor_rank,
                   "tessera: a tensor map has 1 to 5 dimensions");
     static_assert(detail::box_extents_are_valid<BoxShape>(),
@@ -157,7 +159,7 @@ class TensorMap {
                   "tessera: a tensor map's box has at most 228 KiB, the shared memory of a multiprocessor");
     static_assert(BoxShape::extents[0] * sizeof(T) % 16 == 0,
                   "tessera: the innermost extent of a tensor map's box must be a multiple of 16 bytes");
-    static_assert(Pattern == Swizzle::none || BoxShape::extents[0] * sizeof(T) <= detail::swizzle_span_bytes(Pattern),
+    static_assert(Pattern == Swizzle::none || BoxShape::extents[0] * sizeof(T) <= swizzle_span_bytes(Pattern),
                   "tessera: the innermost extent of a tensor map's box must fit into the swizzle's span (32, 64 or 128 "
                   "bytes)");
 
@@ -173,8 +175,7 @@ public:
     /// Bytes that one load writes to shared memory, also where the box leaves the tensor: what a barrier must expect.
     static constexpr std::size_t box_bytes = BoxShape::elements * sizeof(T);
     /// What the shared memory address of a box must be a multiple of, so that the swizzle pattern starts at its origin.
-    static constexpr std::size_t shared_alignment =
-        Pattern == Swizzle::none ? 128 : 8 * std::size_t{detail::swizzle_span_bytes(Pattern)};
+    static constexpr std::size_t shared_alignment = swizzle_alignment(Pattern);
 
     /// Encodes a map of `layout`, which must be memory of `device` and outlive every kernel that uses the map.
     /// @throws Error `tensor_map_refused` with a sentence for each broken rule, `unsupported_device` below compute

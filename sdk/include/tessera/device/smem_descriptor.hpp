@@ -1,0 +1,255 @@
+#pragma once
+
+/// Shared-memory matrix descriptors: how wgmma (Hopper) and tcgen05.mma (Blackwell) are told where a tile of A or B
+/// lies.
+///
+/// `SharedLayout` is a tile as a type, `TileLayout` the same as a value; `wgmma_descriptor` and `tcgen05_descriptor`
+/// make the 64-bit operand of the instruction from it. The two encodings differ, and so do their types: a descriptor of
+/// one does not compile where the other is asked for. Usable on host and device; folds to constants.
+///
+///     using TileA = SharedLayout<Major::k, Swizzle::b128, 128, 64, 2>;  // (128, 64) of bf16, a row of 128 bytes each
+///     const auto a = tcgen05_descriptor<TileA>(shared_address);
+///     const auto next = a.advanced(TileA::k_offset(16));                // 16 elements along K
+///
+/// Source: PTX ISA 9.0, "Matrix descriptor format" of wgmma and "Shared memory descriptor" of tcgen05.
+
+#include <cstdint>
+
+#include "tessera/detail/host_device.hpp"
+#include "tessera/swizzle.hpp"
+
+namespace tessera {
+
+/// The direction in which an operand is contiguous: along K, or along M (for A) or N (for B).
+enum class Major : std::uint8_t { k, mn };
+
+/// A tile of A or B in shared memory as TMA writes it: (rows, k) elements, where rows runs along M or N.
+///
+/// With a swizzle, the tile is a sequence of *blocks* as wide as the swizzle's span in the contiguous direction, each
+/// with all of the other direction; without one, blocks are 16 bytes wide. One TMA box is one block or a part of it.
+struct TileLayout {
+    Major major;                  ///< the contiguous direction
+    Swizzle swizzle;              ///< how the blocks are permuted
+    std::uint32_t rows;           ///< along M or N, in elements
+    std::uint32_t k;              ///< along K, in elements
+    std::uint32_t element_bytes;  ///< 1, 2 or 4
+
+    /// Size of the tile.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t bytes() const noexcept { return rows * k * element_bytes; }
+    /// What its address must be a multiple of.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t alignment() const noexcept { return swizzle_alignment(swizzle); }
+    /// Width of a block in the contiguous direction, in bytes.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t span() const noexcept
+    {
+        return swizzle == Swizzle::none ? chunk_bytes : swizzle_span_bytes(swizzle);
+    }
+    /// From one block to the next.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t block_bytes() const noexcept
+    {
+        return span() * (major == Major::k ? rows : k);
+    }
+
+    /// LBO, in bytes. Not looked at for a swizzled K-major tile, where it is "1" by convention.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t leading_byte_offset() const noexcept
+    {
+        if (swizzle == Swizzle::none) {
+            return major == Major::k ? block_bytes() : 8 * chunk_bytes;  // the next chunk of K | the next 8 rows of K
+        }
+        return major == Major::k ? chunk_bytes : block_bytes();
+    }
+    /// SBO, in bytes.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t stride_byte_offset() const noexcept
+    {
+        if (swizzle == Swizzle::none) {
+            return major == Major::k ? 8 * chunk_bytes : block_bytes();  // the next 8 rows | the next chunk of M or N
+        }
+        return (swizzle == Swizzle::b128_atom_32b ? 4 : 8) * span();  // the next rows of the pattern
+    }
+
+    /// Where element (row, k) lies, in bytes from the tile's aligned origin.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t offset(std::uint32_t row, std::uint32_t column) const noexcept
+    {
+        const std::uint32_t contiguous = (major == Major::k ? column : row) * element_bytes;
+        const std::uint32_t line = major == Major::k ? row : column;
+        return swizzled(swizzle, contiguous / span() * block_bytes() + line * span() + contiguous % span());
+    }
+
+    /// How far a descriptor's address moves for `count` elements along K, whole instructions' worth of them (32 bytes).
+    /// Inside of a swizzle's span this is a plain addition: the XOR takes its bits from above it.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t k_offset(std::uint32_t count) const noexcept
+    {
+        const std::uint32_t contiguous = count * element_bytes;
+        return major == Major::k ? contiguous / span() * block_bytes() + contiguous % span() : count * span();
+    }
+
+private:
+    static constexpr std::uint32_t chunk_bytes = 16;  // what a swizzle exchanges, and the unit of a descriptor
+};
+
+/// A tile of A or B as a type. `layout` has its facts.
+template <Major MajorAxis, Swizzle Pattern, unsigned Rows, unsigned K, unsigned ElementBytes>
+struct SharedLayout {
+    /// The same as a value.
+    static constexpr TileLayout layout{MajorAxis, Pattern, Rows, K, ElementBytes};
+
+    static_assert(ElementBytes == 1 || ElementBytes == 2 || ElementBytes == 4,
+                  "tessera: an element in shared memory has 1, 2 or 4 bytes");
+    static_assert(Rows >= 8 && Rows % 8 == 0,
+                  "tessera: a shared tile has a multiple of 8 rows: the tensor core reads them in eights");
+    static_assert(K > 0 && K * ElementBytes % 32 == 0,
+                  "tessera: a shared tile's K must be a multiple of 32 bytes, which one instruction reads");
+    static_assert((MajorAxis == Major::k ? K : Rows) * ElementBytes % layout.span() == 0,
+                  "tessera: a shared tile must be a multiple of its swizzle's span wide in its contiguous direction");
+    static_assert(MajorAxis == Major::k || K % 8 == 0,
+                  "tessera: an M- or N-major shared tile has a multiple of 8 elements along K");
+    static_assert(MajorAxis == Major::mn || Pattern != Swizzle::b128_atom_32b,
+                  "tessera: the swizzle with 32-byte atoms is for M- or N-major tiles of 4-byte elements");
+
+    static constexpr std::uint32_t bytes = layout.bytes();          ///< size of the tile
+    static constexpr std::uint32_t alignment = layout.alignment();  ///< what its address must be a multiple of
+
+    /// `TileLayout::offset`.
+    TESSERA_DETAIL_HOST_DEVICE static constexpr std::uint32_t offset(std::uint32_t row, std::uint32_t column) noexcept
+    {
+        constexpr TileLayout facts = layout;  // device code has no access to a static member of class type
+        return facts.offset(row, column);
+    }
+    /// `TileLayout::k_offset`.
+    TESSERA_DETAIL_HOST_DEVICE static constexpr std::uint32_t k_offset(std::uint32_t count) noexcept
+    {
+        constexpr TileLayout facts = layout;
+        return facts.k_offset(count);
+    }
+};
+
+/// The two instructions that read shared memory through a descriptor.
+enum class TensorCore : std::uint8_t { wgmma, tcgen05 };
+
+/// The 64-bit operand. Made by the functions below; of `wgmma` and of `tcgen05` are different types.
+template <TensorCore Core>
+class SmemDescriptor {
+public:
+    /// For code that keeps the constant part and the address apart: both parts of `bits()`, added.
+    TESSERA_DETAIL_HOST_DEVICE static constexpr SmemDescriptor from_bits(std::uint64_t bits) noexcept
+    {
+        return SmemDescriptor(bits);
+    }
+
+    /// What the instruction is given.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint64_t bits() const noexcept { return bits_; }
+
+    /// The same layout `bytes` further on, a multiple of 16. The address field is 14 bits of 16 bytes, the whole of
+    /// shared memory: nothing carries over, and only the low half changes.
+    TESSERA_DETAIL_HOST_DEVICE constexpr SmemDescriptor advanced(std::uint32_t bytes) const noexcept
+    {
+        const std::uint32_t low = static_cast<std::uint32_t>(bits_) + (bytes >> 4);
+        return SmemDescriptor((bits_ & 0xFFFFFFFF00000000U) | low);
+    }
+
+    friend constexpr bool operator==(const SmemDescriptor&, const SmemDescriptor&) = default;
+
+private:
+    TESSERA_DETAIL_HOST_DEVICE constexpr explicit SmemDescriptor(std::uint64_t bits) noexcept : bits_(bits) {}
+
+    std::uint64_t bits_;
+};
+
+using WgmmaDescriptor = SmemDescriptor<TensorCore::wgmma>;      ///< for Hopper
+using Tcgen05Descriptor = SmemDescriptor<TensorCore::tcgen05>;  ///< for Blackwell
+
+namespace detail {
+
+/// Bytes as the 14-bit field of a descriptor. Address bits from 18 on (the CTA's rank in its cluster) fall away.
+TESSERA_DETAIL_HOST_DEVICE constexpr std::uint64_t descriptor_field(std::uint32_t bytes) noexcept
+{
+    return (bytes & 0x3FFFFU) >> 4;
+}
+
+TESSERA_DETAIL_HOST_DEVICE constexpr std::uint64_t descriptor_strides(const TileLayout& tile) noexcept
+{
+    return descriptor_field(tile.leading_byte_offset()) << 16 | descriptor_field(tile.stride_byte_offset()) << 32;
+}
+
+TESSERA_DETAIL_HOST_DEVICE constexpr std::uint64_t wgmma_swizzle_code(Swizzle swizzle) noexcept
+{
+    switch (swizzle) {
+        case Swizzle::b128: return 1;
+        case Swizzle::b64: return 2;
+        case Swizzle::b32: return 3;
+        case Swizzle::b128_atom_32b:
+        case Swizzle::none: break;
+    }
+    return 0;
+}
+
+TESSERA_DETAIL_HOST_DEVICE constexpr std::uint64_t tcgen05_swizzle_code(Swizzle swizzle) noexcept
+{
+    switch (swizzle) {
+        case Swizzle::b128_atom_32b: return 1;
+        case Swizzle::b128: return 2;
+        case Swizzle::b64: return 4;
+        case Swizzle::b32: return 6;
+        case Swizzle::none: break;
+    }
+    return 0;
+}
+
+}  // namespace detail
+
+/// Whether wgmma can read the tile: M- or N-major ones are for 16-bit elements only.
+TESSERA_DETAIL_HOST_DEVICE constexpr bool wgmma_can_read(const TileLayout& tile) noexcept
+{
+    return tile.swizzle != Swizzle::b128_atom_32b && (tile.major == Major::k || tile.element_bytes == 2);
+}
+
+/// Whether tcgen05.mma can read the tile: M- or N-major tiles of 4-byte elements, and only those, have the swizzle with
+/// 32-byte atoms.
+TESSERA_DETAIL_HOST_DEVICE constexpr bool tcgen05_can_read(const TileLayout& tile) noexcept
+{
+    const bool needs_large_atoms = tile.major == Major::mn && tile.element_bytes == 4;
+    return needs_large_atoms == (tile.swizzle == Swizzle::b128_atom_32b);
+}
+
+/// The descriptor of a tile for wgmma. @param shared_address  32-bit shared address of its origin, a multiple of
+/// `tile.alignment()`
+TESSERA_DETAIL_HOST_DEVICE constexpr WgmmaDescriptor wgmma_descriptor(const TileLayout& tile,
+                                                                      std::uint32_t shared_address) noexcept
+{
+    return WgmmaDescriptor::from_bits(detail::descriptor_field(shared_address) | detail::descriptor_strides(tile) |
+                                      detail::wgmma_swizzle_code(tile.swizzle) << 62);
+}
+
+/// The descriptor of a tile for tcgen05.mma. @param shared_address  32-bit shared address of its origin, a multiple of
+/// `tile.alignment()`
+TESSERA_DETAIL_HOST_DEVICE constexpr Tcgen05Descriptor tcgen05_descriptor(const TileLayout& tile,
+                                                                          std::uint32_t shared_address) noexcept
+{
+    constexpr std::uint64_t version = std::uint64_t{1} << 46;
+    return Tcgen05Descriptor::from_bits(detail::descriptor_field(shared_address) | detail::descriptor_strides(tile) |
+                                        version | detail::tcgen05_swizzle_code(tile.swizzle) << 61);
+}
+
+/// As above, for a `SharedLayout`, whose fitness is checked at compile time.
+template <class Layout>
+TESSERA_DETAIL_HOST_DEVICE constexpr WgmmaDescriptor wgmma_descriptor(std::uint32_t shared_address) noexcept
+{
+    constexpr TileLayout tile = Layout::layout;
+    static_assert(tile.major == Major::k || tile.element_bytes == 2,
+                  "tessera: wgmma reads M- or N-major tiles of 16-bit elements only; others must be K-major");
+    static_assert(tile.swizzle != Swizzle::b128_atom_32b,
+                  "tessera: wgmma does not have the swizzle with 32-byte atoms");
+    return wgmma_descriptor(tile, shared_address);
+}
+
+/// As above, for a `SharedLayout`, whose fitness is checked at compile time.
+template <class Layout>
+TESSERA_DETAIL_HOST_DEVICE constexpr Tcgen05Descriptor tcgen05_descriptor(std::uint32_t shared_address) noexcept
+{
+    constexpr TileLayout tile = Layout::layout;
+    static_assert(tcgen05_can_read(tile),
+                  "tessera: tcgen05 reads M- or N-major tiles of 4-byte elements with Swizzle::b128_atom_32b only, and "
+                  "no other tile with it");
+    return tcgen05_descriptor(tile, shared_address);
+}
+
+}  // namespace tessera
