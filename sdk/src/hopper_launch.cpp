@@ -180,7 +180,8 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
                          kernel.tile_n / kernel.box_n % choice.cluster_m == 0;
     // A box of an MN-major operand is 128 bytes of the other dimension wide.
     const bool boxes = (shape.b_k_major || kernel.box_n == 64) && (shape.a_k_major || kernel.box_m == 64);
-    return cluster && boxes && choice.clusters * cluster_size <= device.sm_count;
+    const bool accumulation = kernel.two_level || problem.fp8_accumulation == Fp8Accumulation::fast;
+    return cluster && boxes && accumulation && choice.clusters * cluster_size <= device.sm_count;
 }
 
 std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const DeviceProperties& device)
@@ -255,6 +256,7 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     arguments.a_batched = batches > 1 && gemm.a.batch_stride != 0;
     arguments.b_batched = batches > 1 && gemm.b.batch_stride != 0;
     arguments.types = types_of(gemm.a_type, gemm.b_type);
+    arguments.two_level = is_float8(problem.input) && problem.fp8_accumulation == Fp8Accumulation::two_level;
     arguments.cluster_m = choice.cluster_m;
     arguments.workspace = workspace;
 
