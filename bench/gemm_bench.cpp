@@ -122,7 +122,7 @@ private:
     ProblemReport measure(const Problem& problem, const HostInputs& inputs, const SampledReference& reference,
                           Clock::time_point deadline, const OnStep& on_step) const
     {
-        const RingSize size = RingSize::for_problem(problem, device_.properties().l2_cache_bytes, max_graph_launches);
+        const RingSize size = RingSize::for_problem(problem, device_.properties().l2_cache_bytes, options_.most_sets);
         OperandRing ring(stream_, problem, size.sets, inputs.a, inputs.b);
         ProblemReport report;
         report.problem = problem;
