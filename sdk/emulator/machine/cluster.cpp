@@ -420,7 +420,6 @@ void Cluster::report_hang(bool deadlock)
                         text += "\n    waits for the other lanes where their paths meet";
                     }
                     break;
-                case Wait::Kind::time:
                 case Wait::Kind::other: break;
             }
         }

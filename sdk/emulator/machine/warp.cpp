@@ -111,8 +111,6 @@ void Warp::initialize_constants()
                     break;
                 case WarpConstant::shared_address: value = own + constant.offset; break;
                 case WarpConstant::dynamic_shared_address: value = dynamic; break;
-                case WarpConstant::shared_address_generic: value = shared_window + own + constant.offset; break;
-                case WarpConstant::dynamic_shared_address_generic: value = shared_window + dynamic; break;
             }
             std::memcpy(out + std::size_t{lane} * constant.bytes, &value, std::min(constant.bytes, 8u));
         }

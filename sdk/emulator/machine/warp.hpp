@@ -49,7 +49,6 @@ struct Wait {
         async_group,
         tensor_memory,
         launch_control,
-        time,
         other
     };
     Kind kind = Kind::none;

@@ -61,8 +61,6 @@ enum class WarpConstant : std::uint8_t {
     aggr_smem_size,
     shared_address,          ///< of a static shared variable: `offset` bytes into the CTA's, as this CTA sees it
     dynamic_shared_address,  ///< of an `extern .shared` array
-    shared_address_generic,
-    dynamic_shared_address_generic,  ///< the same as a generic address
 };
 
 struct WarpConstantRow {
@@ -101,8 +99,7 @@ struct Program {
     std::map<std::string, KernelInfo, std::less<>> kernels;
     std::map<std::string, std::uint32_t, std::less<>> kernel_functions;  ///< index in `functions`
     std::map<std::string, VariableInfo, std::less<>> variables;
-    std::vector<std::uint64_t> function_handles;  ///< "addresses" of functions: index into `functions` + function_base
-    bool launch_control = false;                  ///< uses cluster launch control
+    bool launch_control = false;  ///< uses cluster launch control
     bool cross_cta =
         false;  ///< has atomics, volatile or acquiring accesses to global memory: clusters may talk to each other
 
