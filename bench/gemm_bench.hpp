@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "method/timer.hpp"
 #include "report/report.hpp"
 #include "tessera/device.hpp"
 
@@ -26,7 +27,8 @@ struct GemmOptions {
     /// What a sample lasts at least, as far as a graph's launches reach: long enough for the power limit to answer to
     /// the contender itself.
     std::chrono::milliseconds sample{50};
-    double time_limit_seconds = 0;  ///< 0: none
+    std::size_t most_sets = max_graph_launches;  ///< of operands; few leave them in the second-level cache
+    double time_limit_seconds = 0;               ///< 0: none
     std::uint64_t seed = 1;
 };
 
