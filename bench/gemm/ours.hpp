@@ -9,7 +9,7 @@
 
 namespace tessera::bench {
 
-/// One contender for each variant: "tessera_automatic" is Gemm::launch as a user calls it.
+/// One contender for each variant: "tessera_automatic" is what Gemm::launch runs by itself.
 ///
 /// @param variants  names as variant_from_string knows them, or "none". @throws Error `invalid_argument` for others
 std::vector<GemmContender> our_contenders(const std::vector<std::string>& variants);
