@@ -17,6 +17,7 @@ namespace tessera::bench {
 struct GemmOptions {
     std::vector<Problem> problems;
     std::vector<std::string> variants{"automatic"};  ///< of ours
+    bool tuned = false;                              ///< also what Gemm::tune finds
     std::optional<std::string> config;               ///< also the Hopper configurations that this text describes
     bool remarks = false;                            ///< what was chosen is printed below each row
     bool peers = true;                               ///< cuBLASLt takes part

@@ -7,6 +7,7 @@
 #include "problem/with_element.hpp"
 #include "report/gemm_summary.hpp"
 #include "tessera/gemm.hpp"
+#include "tessera/gemm_tuner.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -76,6 +77,16 @@ Prepared prepare(const Task& task, Variant variant)
                                                            : Accumulation::tensor_core};
 }
 
+Prepared prepare_tuned(const Task& task)
+{
+    GemmProblem problem = task.problem.gemm_problem();
+    problem.fp8_accumulation = Fp8Accumulation::fast;
+    Gemm::tune(task.device, problem);
+    Prepared prepared = prepare(task, Variant::automatic);
+    GemmTuningCache::clear();  // the plan has it; automatic choices for other contenders are the cost model's again
+    return prepared;
+}
+
 GemmContender contender(Variant variant)
 {
     return {fmt::format("{}{}", our_prefix, to_string(variant)),
@@ -83,6 +94,8 @@ GemmContender contender(Variant variant)
 }
 
 }  // namespace
+
+GemmContender tuned_contender() { return {fmt::format("{}tuned", our_prefix), prepare_tuned}; }
 
 std::vector<GemmContender> our_contenders(const std::vector<std::string>& variants)
 {
