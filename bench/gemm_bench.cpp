@@ -78,6 +78,9 @@ public:
         if (options.config) {
             contenders_.push_back(hopper_config_contender(*options.config));
         }
+        if (options.tuning.wanted()) {
+            contenders_.push_back(tuned_contender(options.tuning));
+        }
         if (options.peers) {
             try {
                 cublaslt_ = std::make_unique<CublasLt>(stream_);
