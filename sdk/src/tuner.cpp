@@ -85,7 +85,9 @@ public:
         const std::size_t passes = (std::min(wanted, most_launches) + scratch_.sets() - 1) / scratch_.sets();
         launches_ = std::max<std::size_t>(passes, 1) * scratch_.sets();
         for (Candidate& candidate : candidates) {
-            candidate.samples.clear();
+            if (candidate.runs()) {
+                candidate.samples.clear();  // of the first look
+            }
         }
         take_rounds(candidates, 1);
         prune(candidates, options_.prune_ratio * single_sample_slack, candidates.size());
