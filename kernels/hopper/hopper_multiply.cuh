@@ -14,22 +14,11 @@ namespace tessera::kernels {
 /// them.
 class HopperReleaser {
 public:
-    __device__ explicit HopperReleaser(const ClusterGrid& cluster) : alone_(cluster.size() == 1)
-    {
-        const std::uint32_t thread = threadIdx.x % 128;
-        tells_ = thread < cluster.rows() + cluster.columns() - 1;
-        // First the own row, then the rest of the own column.
-        std::uint32_t row = cluster.row();
-        std::uint32_t column = thread;
-        if (thread >= cluster.columns()) {
-            column = cluster.column();
-            const std::uint32_t other = thread - cluster.columns();
-            row = other < cluster.row() ? other : other + 1;
-        }
-        peer_ = cluster.at(row, column).value();
-        rows_ = cluster.rows();
-        cluster_ = &cluster;
-    }
+    __device__ explicit HopperReleaser(const ClusterGrid& cluster)
+        : peer_(peer_of_thread(cluster)),
+          alone_(cluster.size() == 1),
+          tells_(threadIdx.x % 128 < cluster.rows() + cluster.columns() - 1)
+    {}
 
     template <class Ring>
     __device__ void release(ReadSlot<Ring>&& slot) const
@@ -39,14 +28,23 @@ public:
         } else if (alone_) {
             std::move(slot).release();
         } else {
-            std::move(slot).release_to(cluster_->at(peer_ % rows_, peer_ / rows_));
+            std::move(slot).release_to(peer_);
         }
     }
 
 private:
-    const ClusterGrid* cluster_;
-    std::uint32_t peer_;
-    std::uint32_t rows_;
+    /// First the CTAs of the own row, then the others of the own column.
+    __device__ static CtaRank peer_of_thread(const ClusterGrid& cluster)
+    {
+        const std::uint32_t thread = threadIdx.x % 128;
+        if (thread < cluster.columns()) {
+            return cluster.at(cluster.row(), thread);
+        }
+        const std::uint32_t other = (thread - cluster.columns()) % cluster.rows();
+        return cluster.at(other < cluster.row() ? other : other + 1, cluster.column());
+    }
+
+    CtaRank peer_;
     bool alone_;
     bool tells_;
 };

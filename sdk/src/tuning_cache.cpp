@@ -256,10 +256,11 @@ std::string format_entry(const TuningKey& key, const TunedChoice& tuned, std::st
     }
     const KernelChoice& choice = tuned.choice;
     line += fmt::format(
-        " variant={} config={} cluster_m={} cluster_n={} swapped={} stream_k={} band={} clusters={} seconds={} "
+        " variant={} config={} cluster_m={} cluster_n={} cluster_k={} swapped={} stream_k={} band={} clusters={} "
+        "seconds={} "
         "untuned={} when={}",
         tessera::to_string(choice.variant), config_name(key, choice), choice.cluster_m, choice.cluster_n,
-        choice.swapped ? 1 : 0, choice.stream_k ? 1 : 0, choice.band, choice.clusters, tuned.seconds,
+        choice.cluster_k, choice.swapped ? 1 : 0, choice.stream_k ? 1 : 0, choice.band, choice.clusters, tuned.seconds,
         tuned.untuned_seconds, tuned.when);
     return fmt::format("{}{}{:016x}", line, checksum_mark, checksum(line));
 }
@@ -342,7 +343,8 @@ std::optional<ParsedEntry> parse_entry(std::string_view line)
     }
     constexpr int byte = 255;
     if (!tokens.small("cluster_m", 0, byte, choice.cluster_m) ||
-        !tokens.small("cluster_n", 0, byte, choice.cluster_n) || !tokens.small("swapped", 0, 1, choice.swapped) ||
+        !tokens.small("cluster_n", 0, byte, choice.cluster_n) ||
+        !tokens.small("cluster_k", 0, byte, choice.cluster_k) || !tokens.small("swapped", 0, 1, choice.swapped) ||
         !tokens.small("stream_k", 0, 1, choice.stream_k) || !tokens.small("band", 0, byte, choice.band) ||
         !tokens.small("clusters", 0, 0xFFFF, choice.clusters) ||
         !tokens.number("seconds", 0.0, 1e9, entry.tuned.seconds) ||
