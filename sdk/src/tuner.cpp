@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <optional>
 
 #include "gemm_operands.hpp"
 #include "hopper_chooser.hpp"
@@ -39,7 +38,6 @@ constexpr std::size_t most_finalists = 8;
 
 struct Candidate {
     KernelChoice choice;
-    std::optional<Graph> graph = std::nullopt;
     std::vector<double> samples = {};
     TuningTrial::Outcome outcome = TuningTrial::Outcome::finalist;
 
@@ -132,7 +130,6 @@ private:
                 throw;
             }
             candidate.outcome = TuningTrial::Outcome::failed;
-            candidate.graph.reset();
         }
     }
 
@@ -155,9 +152,9 @@ private:
         }
     }
 
-    void capture(Candidate& candidate)
+    Graph capture(const Candidate& candidate)
     {
-        candidate.graph = Graph::capture(
+        return Graph::capture(
             stream_,
             [&](StreamRef captured) {
                 for (std::size_t i = 0; i < launches_; ++i) {
@@ -177,11 +174,10 @@ private:
                     continue;
                 }
                 attempt(candidate, [&] {
-                    if (!candidate.graph) {
-                        capture(candidate);
-                    }
-                    candidate.graph->launch(stream_, caller_);  // untimed: the host gets ahead of the device
-                    candidate.samples.push_back(seconds_of([&] { candidate.graph->launch(stream_, caller_); }) /
+                    // Made anew each time: it owns a workspace, and the candidates are hundreds.
+                    const Graph graph = capture(candidate);
+                    graph.launch(stream_, caller_);  // untimed: the host gets ahead of the device
+                    candidate.samples.push_back(seconds_of([&] { graph.launch(stream_, caller_); }) /
                                                 static_cast<double>(launches_));
                 });
             }
@@ -212,7 +208,6 @@ private:
         for (Candidate& candidate : candidates) {
             if (&candidate != first_ && candidate.runs() && candidate.seconds() > limit) {
                 candidate.outcome = TuningTrial::Outcome::pruned;
-                candidate.graph.reset();
             }
         }
     }
