@@ -1,6 +1,7 @@
 /// tessera-bench: measures this library against its peers on the machine that it runs on. See README.md.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -10,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "gemm/presets.hpp"
+#include "gemm_bench.hpp"
 #include "launch_bench.hpp"
 #include "report/environment.hpp"
 #include "report/report.hpp"
@@ -28,6 +31,15 @@ struct CommandLine {
     bool quick = false;
     std::size_t rounds = 0;  // 0: the benchmark's own number
     std::uint64_t seed = 1;
+    // gemm
+    std::vector<std::string> presets;
+    std::vector<std::string> shapes;
+    std::vector<std::string> gemm_types{"bf16"};
+    std::vector<std::string> gemm_orders{"rc"};
+    std::vector<std::string> variants;
+    std::string peers = "cublaslt";
+    double time_limit = 0;
+    int pause = static_cast<int>(GemmOptions{}.pause.count());
     // simt
     std::vector<std::string> sizes;
     std::vector<std::string> types{"f32"};
@@ -103,6 +115,34 @@ SimtOptions simt_options_of(const CommandLine& line)
     return options;
 }
 
+GemmOptions gemm_options_of(const CommandLine& line)
+{
+    GemmOptions options;
+    for (const std::string& type : line.gemm_types) {
+        for (const std::string& orders : line.gemm_orders) {
+            for (const std::string& shape : line.shapes) {
+                const Types types = parse_types(type);
+                options.problems.push_back({parse_shape(shape), types.input, parse_orders(orders), types.output});
+            }
+        }
+    }
+    std::vector<std::string> presets = line.presets;
+    if (presets.empty() && line.shapes.empty()) {
+        presets.emplace_back("hopper");
+    }
+    for (const std::string& name : presets) {
+        const std::vector<Problem> problems = preset(name);
+        options.problems.insert(options.problems.end(), problems.begin(), problems.end());
+    }
+    options.variants = line.variants;
+    options.peers = line.peers != "none";
+    options.rounds = line.rounds != 0 ? line.rounds : line.quick ? options.rounds / 4 : options.rounds;
+    options.pause = std::chrono::milliseconds(line.pause);
+    options.time_limit_seconds = line.time_limit;
+    options.seed = line.seed;
+    return options;
+}
+
 LaunchOptions launch_options_of(const CommandLine& line)
 {
     LaunchOptions options;
@@ -117,6 +157,19 @@ void print(const std::string& text)
 {
     fmt::print("{}\n", text);
     std::fflush(stdout);
+}
+
+int exit_code_of(const std::vector<ProblemReport>& reports)
+{
+    for (const ProblemReport& report : reports) {
+        for (const Measurement& measurement : report.measurements) {
+            if (measurement.outcome == Outcome::wrong) {
+                fmt::print(stderr, "tessera-bench: wrong results, see above\n");
+                return failure;
+            }
+        }
+    }
+    return success;
 }
 
 int run_simt_command(const CommandLine& line, const SimtOptions& options)
@@ -135,15 +188,25 @@ int run_simt_command(const CommandLine& line, const SimtOptions& options)
         run_simt(device, options, [](const ProblemReport& report) { print(table_of(report)); });
     csv.write(csv_of(environment, reports));
     json.write(json_of(environment, reports));
-    for (const ProblemReport& report : reports) {
-        for (const Measurement& measurement : report.measurements) {
-            if (measurement.outcome == Outcome::wrong) {
-                fmt::print(stderr, "tessera-bench: wrong results, see above\n");
-                return failure;
-            }
-        }
-    }
-    return success;
+    return exit_code_of(reports);
+}
+
+int run_gemm_command(const CommandLine& line, const GemmOptions& options)
+{
+    const Device device = require_device(line.device);
+    OutputFile csv(line.csv);
+    OutputFile json(line.json);
+    Environment environment = environment_of(device);
+    const Environment peers = environment_of_gemm_peers(device, options);
+    environment.insert(environment.end(), peers.begin(), peers.end());
+    environment.emplace_back("seed", fmt::format("{}", options.seed));
+    print(table_of(environment));
+    print(describe_gemm_method(options));
+
+    const std::vector<ProblemReport> reports = run_gemm(device, options);
+    csv.write(csv_of(environment, reports));
+    json.write(json_of(environment, reports, "gemm"));
+    return exit_code_of(reports);
 }
 
 int run_launch_command(const CommandLine& line, const LaunchOptions& options)
@@ -184,6 +247,28 @@ int run(int argc, char** argv)
         "Without a command: simt.\nExit codes: 0 success, 1 wrong result or failure, 2 bad command line, 77 no CUDA "
         "device.");
 
+    CLI::App* gemm = app.add_subcommand("gemm", "Gemm::launch against cuBLASLt's first heuristic and best of 16");
+    add_common_options(*gemm, line);
+    gemm->add_option("presets", line.presets,
+                     fmt::format("lists of problems: {}; without --shapes: hopper", fmt::join(preset_names(), ", ")));
+    gemm->add_option("--shapes", line.shapes, "MxNxK or N (a cube), separated by commas")->delimiter(',');
+    gemm->add_option("--types", line.gemm_types, "of --shapes, as input:output, or one for both: bf16, f16:f32, ...")
+        ->delimiter(',')
+        ->capture_default_str();
+    gemm->add_option("--orders", line.gemm_orders, "of --shapes, A's and B's: rr, rc, cr, cc (r: row-major)")
+        ->delimiter(',')
+        ->capture_default_str();
+    gemm->add_option("--variant", line.variants, "measure these variants, too, separated by commas")->delimiter(',');
+    gemm->add_option("--peers", line.peers, "cublaslt or none")
+        ->check(CLI::IsMember({"cublaslt", "none"}))
+        ->capture_default_str();
+    gemm->add_option("--time-limit", line.time_limit, "seconds: fewer rounds, then fewer problems; 0: none")
+        ->check(CLI::Range(0.0, 1e6))
+        ->capture_default_str();
+    gemm->add_option("--pause", line.pause, "milliseconds of idleness before each sample")
+        ->check(CLI::Range(0, 10000))
+        ->capture_default_str();
+
     CLI::App* simt = app.add_subcommand("simt", "the SIMT ladder against cuBLAS in true fp32, and against the CPU");
     add_common_options(*simt, line);
     simt->add_option("--sizes", line.sizes, "MxNxK or N (a cube), separated by commas")->delimiter(',');
@@ -215,12 +300,16 @@ int run(int argc, char** argv)
         return app.exit(error) == 0 ? success : bad_usage;
     }
 
+    const GemmOptions gemm_options = gemm_options_of(line);
     const SimtOptions simt_options = simt_options_of(line);
     const LaunchOptions launch_options = launch_options_of(line);
     if (Device::count() == 0) {
         fmt::print(stderr,
                    "tessera-bench: this machine has no CUDA device (or no driver for it): nothing was measured\n");
         return no_device;
+    }
+    if (gemm->parsed()) {
+        return run_gemm_command(line, gemm_options);
     }
     return launch->parsed() ? run_launch_command(line, launch_options) : run_simt_command(line, simt_options);
 }

@@ -212,7 +212,8 @@ private:
             ring.copy_first_output_to(d);
             record(reference.judge(d, entry.accumulation), report.measurements[entry.measurement]);
         }
-        std::vector<std::vector<double>> samples = time_in_rounds(timer_, stream_, batches, options_.rounds, on_round);
+        std::vector<std::vector<double>> samples =
+            time_in_rounds(timer_, stream_, batches, {options_.rounds}, on_round);
         for (std::size_t i = 0; i < samples.size(); ++i) {
             report.measurements[entries[i].measurement].seconds = std::move(samples[i]);
         }

@@ -23,4 +23,13 @@ Summary summarize(std::vector<double> samples)
             percentile(samples, 0.9), samples.back(),           samples.size()};
 }
 
+double geometric_mean(const std::vector<double>& ratios)
+{
+    double logarithms = 0;
+    for (const double ratio : ratios) {
+        logarithms += std::log(ratio);
+    }
+    return std::exp(logarithms / static_cast<double>(ratios.size()));
+}
+
 }  // namespace tessera::bench

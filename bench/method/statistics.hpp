@@ -24,4 +24,7 @@ double percentile(const std::vector<double>& sorted, double fraction);
 /// All zero for no samples.
 Summary summarize(std::vector<double> samples);
 
+/// The n-th root of the product: what ratios have as their mean. `ratios` are positive and not empty.
+double geometric_mean(const std::vector<double>& ratios);
+
 }  // namespace tessera::bench

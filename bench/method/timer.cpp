@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 namespace tessera::bench {
 
-BatchShape BatchShape::for_product_time(std::size_t sets, double seconds)
+BatchShape BatchShape::for_product_time(std::size_t sets, double seconds, double shortest)
 {
-    if (seconds >= graph_below_seconds) {
-        return {sets};
-    }
-    const double wanted = std::ceil(shortest_batch_seconds / (seconds * static_cast<double>(sets)));
+    const double wanted = std::ceil(shortest / (seconds * static_cast<double>(sets)));
     const auto most = static_cast<double>(std::max<std::size_t>(max_graph_launches / sets, 1));
-    return {sets, static_cast<std::size_t>(std::clamp(wanted, 1.0, most)), true};
+    return {sets, static_cast<std::size_t>(std::clamp(wanted, 1.0, most)), seconds < graph_below_seconds};
 }
 
 Batch::Batch(StreamRef stream, const Contender& contender, BatchShape shape) : contender_(&contender), shape_(shape)
@@ -57,14 +55,21 @@ double DeviceTimer::seconds_per_product(StreamRef stream, const Batch& batch) co
 }
 
 std::vector<std::vector<double>> time_in_rounds(const DeviceTimer& timer, StreamRef stream,
-                                                const std::vector<Batch>& batches, std::size_t rounds,
+                                                const std::vector<Batch>& batches, const Rounds& rounds,
                                                 const std::function<void(std::size_t)>& on_round)
 {
     std::vector<std::vector<double>> samples(batches.size());
-    for (std::size_t round = 0; round < rounds; ++round) {
+    constexpr std::size_t fewest_rounds = 3;
+    for (std::size_t round = 0; round < rounds.count; ++round) {
+        if (round >= fewest_rounds && std::chrono::steady_clock::now() > rounds.deadline) {
+            break;
+        }
         on_round(round);
         for (std::size_t position = 0; position < batches.size(); ++position) {
             const std::size_t i = (round + position) % batches.size();
+            if (rounds.pause.count() > 0) {
+                std::this_thread::sleep_for(rounds.pause);
+            }
             samples[i].push_back(timer.seconds_per_product(stream, batches[i]));
         }
     }

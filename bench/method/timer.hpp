@@ -14,6 +14,7 @@
 ///      device and its launch calls do not count.
 ///   4. Short products are replayed from a graph, where the gaps between kernels are the hardware's.
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -45,8 +46,9 @@ struct BatchShape {
 
     std::size_t launches() const noexcept { return sets * passes; }
 
-    /// The shape for a problem whose fastest contender needs `seconds` for one product.
-    static BatchShape for_product_time(std::size_t sets, double seconds);
+    /// The shape for a problem whose fastest contender needs `seconds` for one product. Replayed batches last at least
+    /// `shortest`, as far as a graph's launches reach; a batch longer than that takes every set once.
+    static BatchShape for_product_time(std::size_t sets, double seconds, double shortest = shortest_batch_seconds);
 };
 
 class Batch {
@@ -76,10 +78,19 @@ private:
     Event stop_;
 };
 
-/// Takes `rounds` samples of each batch: result[i] are the seconds per product of batches[i]. `on_round(round)` is
-/// called before each round.
+struct Rounds {
+    std::size_t count;
+    /// Idle time before each sample. Where power or heat limits the clock, each sample then starts from about the same
+    /// state, whichever contender was measured before.
+    std::chrono::milliseconds pause{0};
+    /// No new round is begun after this, but three are always made.
+    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+};
+
+/// Takes a sample of each batch in each round: result[i] are the seconds per product of batches[i]. `on_round(round)`
+/// is called before each round.
 std::vector<std::vector<double>> time_in_rounds(const DeviceTimer& timer, StreamRef stream,
-                                                const std::vector<Batch>& batches, std::size_t rounds,
+                                                const std::vector<Batch>& batches, const Rounds& rounds,
                                                 const std::function<void(std::size_t)>& on_round);
 
 }  // namespace tessera::bench

@@ -15,8 +15,11 @@ GemmProblem Problem::gemm_problem() const
     problem.n = shape.n;
     problem.k = shape.k;
     problem.input = input;
+    problem.output = output;
     problem.a.row_major = orders.a_row_major;
+    problem.a.leading_dimension = a_leading_dimension();
     problem.b.row_major = orders.b_row_major;
+    problem.b.leading_dimension = b_leading_dimension();
     return problem;
 }
 
@@ -60,6 +63,18 @@ ElementType parse_type(std::string_view text)
         }
     }
     throw std::invalid_argument(fmt::format("'{}' is no element type: write f32, f16 or bf16", text));
+}
+
+Types parse_types(std::string_view text)
+{
+    const std::size_t colon = text.find(':');
+    const ElementType input = parse_type(text.substr(0, colon));
+    return {input, colon == std::string_view::npos ? input : parse_type(text.substr(colon + 1))};
+}
+
+std::string to_string(const Types& types)
+{
+    return fmt::format("{}:{}", tessera::to_string(types.input), tessera::to_string(types.output));
 }
 
 Orders parse_orders(std::string_view text)

@@ -28,20 +28,34 @@ struct Orders {
     friend bool operator==(const Orders&, const Orders&) = default;
 };
 
-/// D = A*B with A and B of type `input` and D in f32. No matrix has gaps.
+/// D = A*B with A and B of type `input`.
 struct Problem {
     Shape shape;
     ElementType input = ElementType::f32;
     Orders orders;
+    ElementType output = ElementType::f32;
+    /// Elements behind each row of A and B (behind each column, where they are column-major). D has no gaps.
+    std::int64_t padding = 0;
 
     double flops() const noexcept
     {
         return 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
     }
-    std::size_t a_size() const noexcept { return static_cast<std::size_t>(shape.m * shape.k); }
-    std::size_t b_size() const noexcept { return static_cast<std::size_t>(shape.k * shape.n); }
+    std::int64_t a_leading_dimension() const noexcept { return padding + (orders.a_row_major ? shape.k : shape.m); }
+    std::int64_t b_leading_dimension() const noexcept { return padding + (orders.b_row_major ? shape.n : shape.k); }
+    /// In elements, gaps included.
+    std::size_t a_size() const noexcept
+    {
+        return static_cast<std::size_t>(a_leading_dimension() * (orders.a_row_major ? shape.m : shape.k));
+    }
+    std::size_t b_size() const noexcept
+    {
+        return static_cast<std::size_t>(b_leading_dimension() * (orders.b_row_major ? shape.k : shape.n));
+    }
     std::size_t d_size() const noexcept { return static_cast<std::size_t>(shape.m * shape.n); }
-    std::size_t bytes() const noexcept { return (a_size() + b_size()) * size_of(input) + d_size() * sizeof(float); }
+    std::size_t bytes() const noexcept { return (a_size() + b_size()) * size_of(input) + d_size() * size_of(output); }
+
+    friend bool operator==(const Problem&, const Problem&) = default;
 
     /// As the SDK describes it.
     GemmProblem gemm_problem() const;
@@ -56,6 +70,18 @@ std::string to_string(const Shape& shape);
 
 /// "f32", "f16" or "bf16". @throws std::invalid_argument
 ElementType parse_type(std::string_view text);
+
+/// The types of A and B and of D.
+struct Types {
+    ElementType input;
+    ElementType output;
+
+    friend bool operator==(const Types&, const Types&) = default;
+};
+
+/// "bf16:f32" is D in f32 from A and B in bf16; "bf16" alone is short for "bf16:bf16". @throws std::invalid_argument
+Types parse_types(std::string_view text);
+std::string to_string(const Types& types);
 
 /// "rr", "rc", "cr" or "cc": A's order, then B's; r is row-major. @throws std::invalid_argument
 Orders parse_orders(std::string_view text);

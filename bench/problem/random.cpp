@@ -1,10 +1,9 @@
 #include "problem/random.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <random>
-#include <thread>
-#include <vector>
+
+#include "problem/parallel.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -31,19 +30,10 @@ template <class T>
 void fill_normal(gsl::span<T> elements, std::uint64_t seed, std::uint64_t sequence)
 {
     const std::size_t chunks = (elements.size() + chunk_size - 1) / chunk_size;
-    std::atomic<std::size_t> next = 0;
-    const auto work = [&] {
-        for (std::size_t i = next++; i < chunks; i = next++) {
-            const std::size_t offset = i * chunk_size;
-            fill_chunk(elements.subspan(offset, std::min(chunk_size, elements.size() - offset)), seed, sequence, i);
-        }
-    };
-    const std::size_t workers = std::min<std::size_t>(chunks, std::max(1U, std::thread::hardware_concurrency()));
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < workers; ++i) {
-        threads.emplace_back(work);
-    }
-    work();
+    for_each_in_parallel(chunks, [&](std::size_t i) {
+        const std::size_t offset = i * chunk_size;
+        fill_chunk(elements.subspan(offset, std::min(chunk_size, elements.size() - offset)), seed, sequence, i);
+    });
 }
 
 template void fill_normal(gsl::span<f32>, std::uint64_t, std::uint64_t);

@@ -3,33 +3,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
-#include <numeric>
 #include <random>
+
+#include "problem/parallel.hpp"
 
 namespace tessera::bench {
 namespace {
 
-constexpr std::int64_t sampled_vectors = 64;
+// At least so many vectors, if there are as many; more where a band, of the rows or columns that one vector stands for,
+// would be wider than any kernel's smallest tile; at most so many, for the host's sake.
+constexpr std::int64_t fewest_vectors = 64;
+constexpr std::int64_t widest_band = 64;
+constexpr std::int64_t most_vectors = 512;
 
-/// All indices if there are few, else the first, the last and random ones between, ascending.
+/// One random index out of each of equal bands, the first and the last index among them, ascending. All if there are
+/// few.
 std::vector<std::int64_t> sample_indices(std::int64_t extent, std::mt19937_64& generator)
 {
+    const std::int64_t bands =
+        std::min(extent, std::clamp((extent + widest_band - 1) / widest_band, fewest_vectors, most_vectors));
     std::vector<std::int64_t> indices;
-    if (extent <= sampled_vectors) {
-        indices.resize(static_cast<std::size_t>(extent));
-        std::iota(indices.begin(), indices.end(), std::int64_t{0});
-        return indices;
+    for (std::int64_t band = 0; band < bands; ++band) {
+        std::uniform_int_distribution<std::int64_t> inside(extent * band / bands, extent * (band + 1) / bands - 1);
+        indices.push_back(inside(generator));
     }
-    indices = {0, extent - 1};
-    std::uniform_int_distribution<std::int64_t> between(1, extent - 2);
-    while (static_cast<std::int64_t>(indices.size()) < sampled_vectors) {
-        const std::int64_t index = between(generator);
-        if (std::find(indices.begin(), indices.end(), index) == indices.end()) {
-            indices.push_back(index);
-        }
-    }
-    std::sort(indices.begin(), indices.end());
+    indices.front() = 0;
+    indices.back() = extent - 1;
     return indices;
 }
 
@@ -51,6 +52,26 @@ std::vector<double> gather(gsl::span<const T> matrix, const std::vector<std::int
 
 double gamma(double roundings, double unit) { return roundings * unit / (1 - roundings * unit); }
 
+/// The largest error of a sum of k products, as a fraction of the sum of their magnitudes.
+double relative_bound(double k, double unit)
+{
+    // With rounding errors that are independent and have mean zero, lambda * sqrt(k) * u is exceeded with a probability
+    // of at most 2k * exp(-lambda^2 / 2): 4e-17 for lambda = 10 and the longest sum that is measured (Higham and Mary,
+    // A New Approach to Probabilistic Rounding Error Analysis, 2019). For a long sum, gamma_k would let anything pass.
+    constexpr double lambda = 10;
+    return std::min(gamma(k, unit), lambda * std::sqrt(k) * unit);
+}
+
+double unit_roundoff(ElementType type)
+{
+    switch (type) {
+        case ElementType::f16: return element_traits<f16>::unit_roundoff;
+        case ElementType::bf16: return element_traits<bf16>::unit_roundoff;
+        case ElementType::f32: break;
+    }
+    return 0;  // D is what was accumulated
+}
+
 }  // namespace
 
 template <class T>
@@ -61,14 +82,18 @@ SampledReference::SampledReference(const Problem& problem, gsl::span<const T> a,
     std::mt19937_64 generator(seed);
     rows_ = sample_indices(shape_.m, generator);
     columns_ = sample_indices(shape_.n, generator);
-    const auto [m, n, k] = shape_;
+    const std::int64_t k = shape_.k;
+    const std::int64_t lda = problem.a_leading_dimension();
+    const std::int64_t ldb = problem.b_leading_dimension();
     const bool a_rows = problem.orders.a_row_major;
     const bool b_rows = problem.orders.b_row_major;
-    const std::vector<double> a_vectors = gather(a, rows_, k, a_rows ? k : 1, a_rows ? 1 : m);
-    const std::vector<double> b_vectors = gather(b, columns_, k, b_rows ? 1 : k, b_rows ? n : 1);
+    const std::vector<double> a_vectors = gather(a, rows_, k, a_rows ? lda : 1, a_rows ? 1 : lda);
+    const std::vector<double> b_vectors = gather(b, columns_, k, b_rows ? 1 : ldb, b_rows ? ldb : 1);
 
     const auto length = static_cast<std::size_t>(k);
-    for (std::size_t row = 0; row < rows_.size(); ++row) {
+    values_.resize(rows_.size() * columns_.size());
+    magnitudes_.resize(values_.size());
+    for_each_in_parallel(rows_.size(), [&](std::size_t row) {
         for (std::size_t column = 0; column < columns_.size(); ++column) {
             const double* x = &a_vectors[row * length];
             const double* y = &b_vectors[column * length];
@@ -78,31 +103,41 @@ SampledReference::SampledReference(const Problem& problem, gsl::span<const T> a,
                 value += x[i] * y[i];
                 magnitude += std::abs(x[i] * y[i]);
             }
-            values_.push_back(value);
-            magnitudes_.push_back(magnitude);
+            values_[row * columns_.size() + column] = value;
+            magnitudes_[row * columns_.size() + column] = magnitude;
         }
-    }
+    });
 }
 
-Verdict SampledReference::judge(gsl::span<const float> d, Accumulation accumulation) const
+template <class Output>
+Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumulation) const
 {
     const auto columns = static_cast<std::size_t>(shape_.n);
-    const auto unwritten = std::find_if(d.begin(), d.end(), [](float value) { return std::isnan(value); });
-    if (unwritten != d.end()) {
-        const auto index = static_cast<std::size_t>(unwritten - d.begin());
+    std::atomic<std::size_t> unwritten = d.size();
+    for_each_in_parallel(static_cast<std::size_t>(shape_.m), [&](std::size_t row) {
+        const auto elements = d.subspan(row * columns, columns);
+        const auto found = std::find_if(elements.begin(), elements.end(),
+                                        [](Output value) { return std::isnan(static_cast<float>(value)); });
+        if (found != elements.end()) {
+            unwritten = row * columns + static_cast<std::size_t>(found - elements.begin());
+        }
+    });
+    if (const std::size_t index = unwritten; index != d.size()) {
         return {fmt::format("D({}, {}) was not written or is NaN", index / columns, index % columns), INFINITY};
     }
     const auto k = static_cast<double>(shape_.k);
     const double unit = accumulation == Accumulation::fp32 ? 0x1p-24 : 4 * 0x1p-24;
-    const double relative = gamma(k, unit) + gamma(k, 0x1p-53);
+    const double relative = relative_bound(k, unit) + gamma(k, 0x1p-53);
+    const double output_unit = unit_roundoff(element_traits<Output>::type);
     Verdict verdict;
     for (std::size_t row = 0; row < rows_.size(); ++row) {
         for (std::size_t column = 0; column < columns_.size(); ++column) {
             const std::size_t sample = row * columns_.size() + column;
-            const float found =
-                d[static_cast<std::size_t>(rows_[row]) * columns + static_cast<std::size_t>(columns_[column])];
+            const auto found = static_cast<float>(
+                d[static_cast<std::size_t>(rows_[row]) * columns + static_cast<std::size_t>(columns_[column])]);
             const double error = std::abs(static_cast<double>(found) - values_[sample]);
-            const double bound = relative * magnitudes_[sample];
+            const double accumulated = relative * magnitudes_[sample];
+            const double bound = accumulated + output_unit * (std::abs(values_[sample]) + accumulated);
             if (error > bound && verdict.fault.empty()) {
                 verdict.fault = fmt::format("D({}, {}) is {:.9g}, the float64 reference is {:.9g}, the bound is {:.3g}",
                                             rows_[row], columns_[column], found, values_[sample], bound);
@@ -119,5 +154,9 @@ template SampledReference::SampledReference(const Problem&, gsl::span<const f32>
 template SampledReference::SampledReference(const Problem&, gsl::span<const f16>, gsl::span<const f16>, std::uint64_t);
 template SampledReference::SampledReference(const Problem&, gsl::span<const bf16>, gsl::span<const bf16>,
                                             std::uint64_t);
+
+template Verdict SampledReference::judge(gsl::span<const f32>, Accumulation) const;
+template Verdict SampledReference::judge(gsl::span<const f16>, Accumulation) const;
+template Verdict SampledReference::judge(gsl::span<const bf16>, Accumulation) const;
 
 }  // namespace tessera::bench

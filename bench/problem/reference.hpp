@@ -1,11 +1,12 @@
 #pragma once
 
-/// Judges results: a float64 reference at sampled elements, and the bound that an fp32 product must keep.
+/// Judges results: a float64 reference at sampled elements, and the bound that a product accumulated in fp32 must keep.
 ///
 /// A sum of k products of which each passes through at most k roundings of unit u is off by at most
 /// gamma_k * sum |a||b| with gamma_k = k*u / (1 - k*u), in whatever order it is summed, fused or not (Higham, Accuracy
 /// and Stability of Numerical Algorithms, section 3.1). The reference's own error is bounded the same way, with
-/// float64's unit. D is f32, so nothing else is rounded.
+/// float64's unit. A sum of more than a hundred products must keep the probabilistic bound, 10 * sqrt(k) * u. A D of 16
+/// bits is rounded once more, which its own unit roundoff bounds.
 
 #include <cstdint>
 #include <gsl/span>
@@ -33,13 +34,19 @@ struct Verdict {
 
 class SampledReference {
 public:
-    /// Computes the product at the crossings of up to 64 rows and 64 columns: the first, the last, and random ones.
+    /// Computes the product at the crossings of rows and columns: all of up to 64, else one random row out of each band
+    /// of at most 64, the first and the last among them (beyond 32768, the bands grow: there are at most 512).
     template <class T>
     SampledReference(const Problem& problem, gsl::span<const T> a, gsl::span<const T> b, std::uint64_t seed);
 
     /// Judges a row-major D that was filled with NaN before the product was computed: each element must have been
     /// written, and the sampled ones must keep the bound.
-    Verdict judge(gsl::span<const float> d, Accumulation accumulation) const;
+    template <class Output>
+    Verdict judge(gsl::span<const Output> d, Accumulation accumulation) const;
+    Verdict judge(const std::vector<float>& d, Accumulation accumulation) const
+    {
+        return judge(gsl::span<const float>(d), accumulation);
+    }
 
 private:
     Shape shape_;

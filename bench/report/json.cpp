@@ -94,24 +94,26 @@ std::string object_of(const ProblemReport& report)
     for (std::size_t i = 0; i < report.measurements.size(); ++i) {
         measurements.push_back(object_of(report, i));
     }
-    const auto& [shape, input, orders] = report.problem;
-    return fmt::format(R"({{"m": {}, "n": {}, "k": {}, "input": "{}", "orders": "{}", "input_sets": {}, )"
-                       R"("exceeds_l2": {}, "products_per_sample": {}, "graph_replay": {}, "baseline": {}, )"
-                       "\"measurements\": [{}\n    ]}}",
-                       shape.m, shape.n, shape.k, tessera::to_string(input), to_string(orders), report.input_sets,
-                       report.exceeds_cache, report.launches_per_sample, report.graph_replay,
-                       text_value(report.baseline), join(measurements, "      "));
+    const auto& [shape, input, orders, output, padding] = report.problem;
+    return fmt::format(
+        R"({{"m": {}, "n": {}, "k": {}, "input": "{}", "output": "{}", "orders": "{}", "padding": {}, "input_sets": {}, )"
+        R"("exceeds_l2": {}, "products_per_sample": {}, "graph_replay": {}, "baseline": {}, )"
+        "\"measurements\": [{}\n    ]}}",
+        shape.m, shape.n, shape.k, tessera::to_string(input), tessera::to_string(output), to_string(orders), padding,
+        report.input_sets, report.exceeds_cache, report.launches_per_sample, report.graph_replay,
+        text_value(report.baseline), join(measurements, "      "));
 }
 
 }  // namespace
 
-std::string json_of(const Environment& environment, const std::vector<ProblemReport>& reports)
+std::string json_of(const Environment& environment, const std::vector<ProblemReport>& reports,
+                    std::string_view benchmark)
 {
     std::vector<std::string> results;
     for (const ProblemReport& report : reports) {
         results.push_back(object_of(report));
     }
-    return document(environment, "simt", results);
+    return document(environment, benchmark, results);
 }
 
 std::string json_of(const Environment& environment, const LaunchReport& report)

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct Measurement {
     std::string contender;
     bool is_rung = false;  ///< belongs to the ladder, and is expected to beat the rung before it
     Outcome outcome = Outcome::not_run;
-    std::string note;
+    std::string note;  ///< for `right`: what was chosen, if there is something to say
     double error_over_bound = 0;
     std::vector<double> seconds;  ///< per product, a sample each
 };
@@ -73,7 +74,8 @@ std::string table_of(const Environment& environment);
 std::string csv_of(const Environment& environment, const std::vector<ProblemReport>& reports);
 std::string csv_of(const Environment& environment, const LaunchReport& report);
 
-std::string json_of(const Environment& environment, const std::vector<ProblemReport>& reports);
+std::string json_of(const Environment& environment, const std::vector<ProblemReport>& reports,
+                    std::string_view benchmark = "simt");
 std::string json_of(const Environment& environment, const LaunchReport& report);
 
 }  // namespace tessera::bench

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "gemm_operands.hpp"
+#include "hopper_launch.hpp"
 #include "variant_chooser.hpp"
 
 namespace tessera {
@@ -11,12 +12,10 @@ namespace {
 constexpr std::string_view launch_operation = "Gemm::launch";
 constexpr std::string_view plan_launch_operation = "GemmPlan::launch";
 
-void enqueue(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
-             const GemmProblem& problem, const DeviceProperties& device, Variant variant, std::string_view operation,
-             const std::source_location& caller)
+cudaError_t launch_simt(StreamRef stream, const GemmProblem& problem, Variant variant, kernels::GemmArguments arguments,
+                        const DeviceProperties& device)
 {
-    const kernels::SimtKernel kernel = detail::kernel_of(variant, problem, device);
-    kernels::GemmArguments arguments = detail::arguments_of(operands, epilogue);
+    const kernels::SimtKernel kernel = detail::simt_kernel_of(variant, problem, device);
     const auto tiles = [](std::int64_t extent, int block) { return (extent + block - 1) / block; };
     arguments.tiles_m = static_cast<std::uint32_t>(tiles(arguments.m, kernel.block_m));
     arguments.tiles_n = static_cast<std::uint32_t>(tiles(arguments.n, kernel.block_n));
@@ -29,12 +28,21 @@ void enqueue(StreamRef stream, const detail::GemmOperands& operands, const Epilo
     config.dynamicSmemBytes = kernel.shared_bytes;
     config.stream = stream.get();
     void* parameters[] = {&arguments};
+    return cudaLaunchKernelExC(&config, kernel.function, parameters);
+}
 
+void enqueue(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
+             const GemmProblem& problem, const DeviceProperties& device, const detail::KernelChoice& choice,
+             std::string_view operation, const std::source_location& caller)
+{
+    const kernels::GemmArguments arguments = detail::arguments_of(operands, epilogue);
     const detail::CurrentDevice current(stream.device(), operation, caller);
-    const cudaError_t status = cudaLaunchKernelExC(&config, kernel.function, parameters);
+    const cudaError_t status = choice.variant == Variant::hopper
+                                   ? detail::launch_hopper(stream, problem, choice, arguments, device, {})
+                                   : launch_simt(stream, problem, choice.variant, arguments, device);
     if (status != cudaSuccess) [[unlikely]] {
         detail::raise_cuda(status, "cudaLaunchKernelExC", operation, caller,
-                           fmt::format("while launching {} for {}", to_string(variant), problem.describe()));
+                           fmt::format("while launching {} for {}", to_string(choice.variant), problem.describe()));
     }
 }
 
@@ -78,7 +86,7 @@ void launch_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue&
     const GemmProblem problem = problem_of(operands, epilogue);
     const Device owner(stream.device(), caller);
     const DeviceProperties& device = owner.properties();
-    const Variant chosen = choose_variant(problem, device, variant, launch_operation, caller);
+    const KernelChoice chosen = choose_kernel(problem, device, variant, launch_operation, caller);
     if (!is_empty(problem)) {
         enqueue(stream, operands, epilogue, problem, device, chosen, launch_operation, caller);
     }
@@ -92,7 +100,7 @@ GemmPlan GemmPlan::prepare(const Device& device, const GemmProblem& problem, Var
     constexpr std::string_view operation = "GemmPlan::prepare";
     detail::require_valid(problem, operation, caller);
     const GemmProblem planned = detail::resolved(problem);
-    const Variant chosen = detail::choose_variant(planned, device.properties(), variant, operation, caller);
+    const detail::KernelChoice chosen = detail::choose_kernel(planned, device.properties(), variant, operation, caller);
     return {planned, device.properties(), device.ordinal(), variant, chosen};
 }
 
@@ -109,17 +117,13 @@ void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& oper
                       "prepare a plan for these operands, or call Gemm::launch");
     }
     if (!is_empty(problem)) {
-        enqueue(stream, operands, epilogue, problem, *properties_, variant_, plan_launch_operation, caller);
+        enqueue(stream, operands, epilogue, problem, *properties_, choice_, plan_launch_operation, caller);
     }
 }
 
 std::size_t GemmPlan::required_alignment(Variant variant, ElementType input) noexcept
 {
-    // The same for every tile of a variant, so any problem and device will do.
-    GemmProblem problem;
-    problem.input = input;
-    return variant == Variant::automatic ? size_of(input)
-                                         : detail::kernel_of(variant, problem, DeviceProperties{}).required_alignment;
+    return detail::required_alignment(variant, input);
 }
 
 std::string GemmPlan::refusal(const GemmProblem& problem, const DeviceProperties& device, Variant variant)

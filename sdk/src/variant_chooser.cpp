@@ -6,6 +6,8 @@
 #include <array>
 #include <limits>
 
+#include "hopper_chooser.hpp"
+#include "hopper_launch.hpp"
 #include "tessera/error.hpp"
 
 namespace tessera {
@@ -14,12 +16,13 @@ namespace {
 struct VariantEntry {
     Variant variant;
     std::string_view name;
-    kernels::SimtRung rung;
+    kernels::SimtRung rung;     // of the SIMT variants
     std::string_view strength;  // for explain(): what it is good at
 };
 
 // In order of preference, fastest first. docs/simt-ladder.md has the measurements behind the order.
 constexpr std::array variants{
+    VariantEntry{Variant::hopper, "hopper", {}, "the tensor cores of compute capability 9.0, fed by TMA"},
     VariantEntry{Variant::simt_register_blocked, "simt_register_blocked", kernels::SimtRung::register_blocked,
                  "the fastest SIMT rung at every measured size, and takes any alignment"},
     VariantEntry{Variant::simt_coarsened, "simt_coarsened", kernels::SimtRung::coarsened,
@@ -35,6 +38,8 @@ const VariantEntry& entry_of(Variant variant)
     return *std::find_if(variants.begin(), variants.end() - 1,
                          [&](const VariantEntry& entry) { return entry.variant == variant; });
 }
+
+constexpr bool is_simt(Variant variant) { return variant < Variant::hopper; }
 
 constexpr int lowest_compute_capability = 75;
 constexpr std::int64_t max_ctas = 0x7FFFFFFF;
@@ -113,6 +118,11 @@ std::string to_string(const Refusal& refusal, const DeviceProperties& device)
             return fmt::format("{} has compute capability {}.{}; the kernel needs {}.{} or later", device.name,
                                device.compute_capability_major, device.compute_capability_minor, refusal.required / 10,
                                refusal.required % 10);
+        case Refusal::Reason::not_built:
+            return fmt::format("this build of the library has no code for compute capability {}.{}",
+                               refusal.required / 10, refusal.required % 10);
+        case Refusal::Reason::element_type:
+            return "tensor cores would round f32 operands to tf32, which has to be asked for: pass views of tf32";
         case Refusal::Reason::address_alignment:
             return fmt::format("{}'s address is a multiple of {} bytes, the kernel needs a multiple of {}",
                                refusal.operand, refusal.found, refusal.required);
@@ -172,7 +182,7 @@ GemmProblem resolved(GemmProblem problem) noexcept
     return problem;
 }
 
-kernels::SimtKernel kernel_of(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
+kernels::SimtKernel simt_kernel_of(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
 {
     // The kernels write rows of D: a column-major D is computed as the transposed product, B^T * A^T.
     const bool direct = problem.d.row_major;
@@ -193,7 +203,10 @@ std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem,
     if (device.compute_capability() < lowest_compute_capability) {
         return Refusal{Reason::architecture, ' ', device.compute_capability(), lowest_compute_capability};
     }
-    const kernels::SimtKernel kernel = kernel_of(variant, problem, device);
+    if (variant == Variant::hopper) {
+        return find_hopper_refusal(problem, device);
+    }
+    const kernels::SimtKernel kernel = simt_kernel_of(variant, problem, device);
     const auto required = static_cast<std::int64_t>(kernel.required_alignment);
     const auto element_bytes = static_cast<std::int64_t>(size_of(problem.input));
 
@@ -231,9 +244,12 @@ std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem,
     return std::nullopt;
 }
 
-Variant choose_variant(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
-                       std::string_view operation, const std::source_location& caller)
+KernelChoice choose_kernel(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
+                           std::string_view operation, const std::source_location& caller)
 {
+    const auto choice_of = [&](Variant variant) {
+        return variant == Variant::hopper ? choose_hopper(problem, device) : KernelChoice{.variant = variant};
+    };
     if (wanted != Variant::automatic) {
         if (const auto refusal = find_refusal(wanted, problem, device)) [[unlikely]] {
             raise(ErrorCode::variant_refused, operation, caller,
@@ -241,18 +257,32 @@ Variant choose_variant(const GemmProblem& problem, const DeviceProperties& devic
                               to_string(*refusal, device)),
                   "Variant::automatic, which takes a variant that can");
         }
-        return wanted;
+        return choice_of(wanted);
     }
     for (const VariantEntry& entry : variants) {
         if (!find_refusal(entry.variant, problem, device)) {
-            return entry.variant;
+            return choice_of(entry.variant);
         }
     }
-    const Refusal refusal = find_refusal(variants.front().variant, problem, device).value();
+    const Refusal refusal = find_refusal(variants.back().variant, problem, device).value();
     const bool too_old = refusal.reason == Refusal::Reason::architecture;
     raise(too_old ? ErrorCode::unsupported_device : ErrorCode::variant_refused, operation, caller,
           fmt::format("no variant can run {}: {}", problem.describe(), to_string(refusal, device)),
           too_old ? "a device of compute capability 7.5 or later" : "split the problem");
+}
+
+std::size_t required_alignment(Variant variant, ElementType input) noexcept
+{
+    if (variant == Variant::automatic) {
+        return size_of(input);
+    }
+    if (!is_simt(variant)) {
+        return hopper_alignment;
+    }
+    // The same for every tile of a variant, so any problem and device will do.
+    GemmProblem problem;
+    problem.input = input;
+    return simt_kernel_of(variant, problem, DeviceProperties{}).required_alignment;
 }
 
 std::string explain_choice(const GemmProblem& given, const DeviceProperties& device, Variant wanted)
@@ -269,9 +299,14 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
     } else if (problem.m == 0 || problem.n == 0 || problem.batches == 0) {
         text += "  runs: nothing, because D is empty\n";
     } else {
-        const kernels::SimtKernel kernel = kernel_of(chosen->variant, problem, device);
-        text += fmt::format("  runs: {} with a {}x{} tile per CTA of {} threads\n", chosen->name, kernel.block_m,
-                            kernel.block_n, kernel.threads);
+        if (chosen->variant == Variant::hopper) {
+            text += fmt::format("  runs: {} as {}\n", chosen->name,
+                                describe_hopper(problem, choose_hopper(problem, device)));
+        } else {
+            const kernels::SimtKernel kernel = simt_kernel_of(chosen->variant, problem, device);
+            text += fmt::format("  runs: {} with a {}x{} tile per CTA of {} threads\n", chosen->name, kernel.block_m,
+                                kernel.block_n, kernel.threads);
+        }
         text +=
             wanted == Variant::automatic ? fmt::format("  why: {}\n", chosen->strength) : "  why: it was asked for\n";
     }

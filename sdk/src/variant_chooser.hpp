@@ -19,6 +19,7 @@
 #include <string>
 
 #include "kernels/simt/simt_kernels.hpp"
+#include "tessera/detail/kernel_choice.hpp"
 #include "tessera/device.hpp"
 #include "tessera/gemm_problem.hpp"
 
@@ -26,7 +27,15 @@ namespace tessera::detail {
 
 /// Why a variant is not eligible.
 struct Refusal {
-    enum class Reason : std::uint8_t { architecture, address_alignment, leading_dimension, batch_stride, grid_size };
+    enum class Reason : std::uint8_t {
+        architecture,
+        not_built,
+        element_type,
+        address_alignment,
+        leading_dimension,
+        batch_stride,
+        grid_size
+    };
     Reason reason;
     char operand = ' ';         // 'A' or 'B', for the alignment reasons
     std::int64_t found = 0;     // the value that breaks the rule: bytes, or CTAs
@@ -42,16 +51,19 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
 /// Fills in the leading dimensions that are given as 0 ("no gaps").
 GemmProblem resolved(GemmProblem problem) noexcept;
 
-/// The kernel behind a variant, with the tile that suits the problem.
-kernels::SimtKernel kernel_of(Variant variant, const GemmProblem& problem, const DeviceProperties& device);
+/// The kernel behind a SIMT variant, with the tile that suits the problem.
+kernels::SimtKernel simt_kernel_of(Variant variant, const GemmProblem& problem, const DeviceProperties& device);
 
 /// Nothing if `variant` is eligible. `problem` is resolved.
 std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem, const DeviceProperties& device);
 
-/// The preferred eligible variant, or `wanted` itself if it is eligible.
+/// The preferred kernel of the eligible variants, or of `wanted` if it is eligible.
 /// @throws Error `variant_refused` with the reason, `unsupported_device` if no variant is eligible
-Variant choose_variant(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
-                       std::string_view operation, const std::source_location& caller);
+KernelChoice choose_kernel(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
+                           std::string_view operation, const std::source_location& caller);
+
+/// What A's and B's addresses and strides must be multiples of for a variant, in bytes.
+std::size_t required_alignment(Variant variant, ElementType input) noexcept;
 
 /// Text for people: the choice, its reason, and a line for every other variant.
 std::string explain_choice(const GemmProblem& problem, const DeviceProperties& device, Variant wanted);

@@ -21,6 +21,7 @@
 #include <string>
 #include <type_traits>
 
+#include "tessera/detail/kernel_choice.hpp"
 #include "tessera/device_span.hpp"
 #include "tessera/gemm_problem.hpp"
 #include "tessera/matrix_view.hpp"
@@ -198,11 +199,11 @@ public:
     /// What the plan was prepared for, leading dimensions filled in.
     const GemmProblem& problem() const noexcept { return problem_; }
     /// The chosen variant, never `automatic`.
-    Variant variant() const noexcept { return variant_; }
+    Variant variant() const noexcept { return choice_.variant; }
     /// Bytes of device memory that a launch needs besides its operands. No variant of this release needs any.
     std::size_t workspace_bytes() const noexcept { return 0; }
     /// What the chosen variant needs the addresses and strides of A and B to be multiples of, in bytes.
-    std::size_t required_alignment() const noexcept { return required_alignment(variant_, problem_.input); }
+    std::size_t required_alignment() const noexcept { return required_alignment(choice_.variant, problem_.input); }
     /// The same for any variant and element type of A and B.
     static std::size_t required_alignment(Variant variant, ElementType input) noexcept;
 
@@ -218,8 +219,8 @@ public:
 
 private:
     GemmPlan(const GemmProblem& problem, const DeviceProperties& device, int ordinal, Variant wanted,
-             Variant chosen) noexcept
-        : problem_(problem), properties_(&device), device_(ordinal), wanted_(wanted), variant_(chosen)
+             const detail::KernelChoice& chosen) noexcept
+        : problem_(problem), properties_(&device), device_(ordinal), wanted_(wanted), choice_(chosen)
     {}
     void launch_checked(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
                         const std::source_location& caller) const;
@@ -228,7 +229,7 @@ private:
     const DeviceProperties* properties_;  // Device's, which live as long as the process
     int device_;
     Variant wanted_;  // by the caller, perhaps automatic
-    Variant variant_;
+    detail::KernelChoice choice_;
 };
 
 }  // namespace tessera

@@ -23,6 +23,7 @@ enum class Variant : std::uint8_t {
     simt_vectorized = 3,        ///< staged with 16-byte accesses
     simt_coarsened = 4,         ///< several elements of D per thread, along one dimension
     simt_register_blocked = 5,  ///< a two-dimensional register tile per thread, double-buffered asynchronous staging
+    hopper = 16,                ///< wgmma, TMA, clusters and a persistent grid (compute capability 9.0)
 };
 
 /// "automatic", "simt_naive", ...

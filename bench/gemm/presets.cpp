@@ -1,0 +1,89 @@
+#include "gemm/presets.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <stdexcept>
+
+namespace tessera::bench {
+namespace {
+
+// Square and large, ragged, wide, skinny (few rows: the weights are streamed), deep (one tile, long k) and flat (k of
+// one pipeline stage): what separates good GEMMs from each other.
+constexpr std::array hopper_shapes{Shape{1024, 1024, 1024}, Shape{2048, 2048, 2048},    Shape{4096, 4096, 4096},
+                                   Shape{8192, 8192, 8192}, Shape{16384, 16384, 16384}, Shape{4000, 4096, 4096},
+                                   Shape{4096, 4096, 4000}, Shape{1536, 6144, 2048},    Shape{8192, 28672, 4096},
+                                   Shape{64, 4096, 4096},   Shape{16, 14336, 4096},     Shape{128, 8192, 8192},
+                                   Shape{256, 256, 65536},  Shape{1000, 1000, 1000},    Shape{4096, 4096, 64}};
+constexpr std::array sweep_extents{256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192};
+constexpr Shape cube_4096{4096, 4096, 4096};
+
+Problem bf16_problem(const Shape& shape) { return {shape, ElementType::bf16, k_contiguous, ElementType::bf16}; }
+
+std::vector<Problem> hopper()
+{
+    std::vector<Problem> problems;
+    for (const Shape& shape : hopper_shapes) {
+        problems.push_back(bf16_problem(shape));
+    }
+    return problems;
+}
+
+std::vector<Problem> layouts()
+{
+    std::vector<Problem> problems;
+    for (const Orders& orders : {k_contiguous, Orders{true, true}, Orders{false, false}, Orders{false, true}}) {
+        problems.push_back(bf16_problem(cube_4096));
+        problems.back().orders = orders;
+    }
+    return problems;
+}
+
+/// The same product with and without a leading dimension that TMA cannot address.
+std::vector<Problem> odd()
+{
+    std::vector<Problem> problems{bf16_problem(cube_4096), bf16_problem(cube_4096)};
+    problems.back().padding = 1;
+    return problems;
+}
+
+std::vector<Problem> sweep()
+{
+    std::vector<Problem> problems;
+    for (const std::int64_t extent : sweep_extents) {
+        problems.push_back(bf16_problem({extent, extent, extent}));
+    }
+    return problems;
+}
+
+struct Preset {
+    std::string_view name;
+    std::vector<Problem> (*problems)();
+};
+
+constexpr std::array presets{Preset{"hopper", hopper}, Preset{"layouts", layouts}, Preset{"odd", odd},
+                             Preset{"sweep", sweep}};
+
+}  // namespace
+
+std::vector<std::string_view> preset_names()
+{
+    std::vector<std::string_view> names;
+    for (const Preset& known : presets) {
+        names.push_back(known.name);
+    }
+    return names;
+}
+
+std::vector<Problem> preset(std::string_view name)
+{
+    for (const Preset& known : presets) {
+        if (known.name == name) {
+            return known.problems();
+        }
+    }
+    throw std::invalid_argument(fmt::format("'{}' is no preset: there are {}", name, fmt::join(preset_names(), ", ")));
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,342 @@
+#include "gemm_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+#include "gemm/contender.hpp"
+#include "gemm/ours.hpp"
+#include "method/progress.hpp"
+#include "method/timer.hpp"
+#include "peers/cublaslt.hpp"
+#include "problem/input_ring.hpp"
+#include "problem/operand_ring.hpp"
+#include "problem/reference.hpp"
+#include "problem/with_element.hpp"
+#include "report/gemm_summary.hpp"
+
+namespace tessera::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A sample lasts at least so long, that power and clocks settle at what the contender makes of them.
+constexpr double sample_seconds = 4e-3;
+// Of each candidate for the best of 16: enough for a median, and for long products enough to tell 1% apart.
+constexpr std::size_t race_rounds = 5;
+constexpr double race_sample_seconds = 1e-3;
+
+/// One who is ready for the problem, and its place in the report.
+struct Entry {
+    Contender contender;
+    Accumulation accumulation;
+    std::size_t measurement;
+};
+
+/// The matrices of one problem as bytes on the host.
+struct HostInputs {
+    std::vector<unsigned char> a;
+    std::vector<unsigned char> b;
+};
+
+template <class T>
+std::vector<unsigned char> random_bytes(std::size_t size, std::uint64_t seed, std::uint64_t sequence,
+                                        std::vector<T>& elements)
+{
+    elements.resize(size);
+    fill_normal(gsl::span<T>(elements), seed, sequence);
+    const auto* bytes = reinterpret_cast<const unsigned char*>(elements.data());
+    return {bytes, bytes + size * sizeof(T)};
+}
+
+/// Only to share out the time left: a rate that good kernels reach, a constant for inputs and checks, the pauses.
+double expected_seconds(const Problem& problem, const GemmOptions& options)
+{
+    constexpr double usual_rate = 5e14;
+    constexpr double contenders = 3;
+    const double sample = std::max(sample_seconds, 3 * problem.flops() / usual_rate);
+    return 0.3 + static_cast<double>(problem.bytes()) * 2e-9 +
+           contenders * static_cast<double>(options.rounds) *
+               (2 * sample + std::chrono::duration<double>(options.pause).count());
+}
+
+class GemmBench {
+public:
+    GemmBench(const Device& device, const GemmOptions& options)
+        : device_(device),
+          options_(options),
+          stream_(device),
+          timer_(device),
+          contenders_(our_contenders(options.variants))
+    {
+        if (options.peers) {
+            try {
+                cublaslt_ = std::make_unique<CublasLt>(stream_);
+            } catch (const std::runtime_error&) {
+                return;  // environment_of_gemm_peers has said so
+            }
+            for (GemmContender& contender : cublaslt_contenders(*cublaslt_)) {
+                contenders_.push_back(std::move(contender));
+            }
+        }
+    }
+
+    std::vector<std::string> names(bool ours) const
+    {
+        std::vector<std::string> names;
+        for (const GemmContender& contender : contenders_) {
+            if (contender.name.starts_with(our_prefix) == ours) {
+                names.push_back(contender.name);
+            }
+        }
+        return names;
+    }
+
+    /// `on_step` is told what is going on and which part of the problem's time is over.
+    using OnStep = std::function<void(const std::string& what, double fraction)>;
+
+    ProblemReport measure(const Problem& problem, Clock::time_point deadline, const OnStep& on_step) const
+    {
+        return with_element(problem.input, [&]<class Input>(std::type_identity<Input>) {
+            on_step("inputs and reference", 0);
+            std::vector<Input> a;
+            std::vector<Input> b;
+            const HostInputs bytes{random_bytes(problem.a_size(), options_.seed, 0, a),
+                                   random_bytes(problem.b_size(), options_.seed, 1, b)};
+            const SampledReference reference(problem, gsl::span<const Input>(a), gsl::span<const Input>(b),
+                                             options_.seed);
+            return measure(problem, bytes, reference, deadline, on_step);
+        });
+    }
+
+private:
+    ProblemReport measure(const Problem& problem, const HostInputs& inputs, const SampledReference& reference,
+                          Clock::time_point deadline, const OnStep& on_step) const
+    {
+        const RingSize size = RingSize::for_problem(problem, device_.properties().l2_cache_bytes, max_graph_launches);
+        OperandRing ring(stream_, problem, size.sets, inputs.a, inputs.b);
+        ProblemReport report;
+        report.problem = problem;
+        report.input_sets = size.sets;
+        report.exceeds_cache = size.exceeds_cache;
+
+        const Task task{device_, problem, ring.sets(),
+                        [&](const std::vector<Enqueue>& products) { return race(products, size.sets); }};
+        std::vector<Entry> entries;
+        for (const GemmContender& contender : contenders_) {
+            on_step(contender.name + ": choice of an algorithm", 0.1);
+            Prepared prepared = contender.prepare(task);
+            if (prepared.enqueue) {
+                entries.push_back(
+                    {{contender.name, std::move(prepared.enqueue)}, prepared.accumulation, report.measurements.size()});
+            }
+            report.measurements.push_back({contender.name, false, Outcome::not_run, std::move(prepared.remark), 0, {}});
+            if (!contender.name.starts_with(our_prefix) && report.baseline.empty()) {
+                report.baseline = contender.name;
+            }
+        }
+        if (!entries.empty()) {
+            time_and_judge(report, entries, ring, reference, deadline, on_step);
+        }
+        return report;
+    }
+
+    /// Seconds of one product each, after an untimed run, over all sets.
+    double first_estimate(const Contender& contender, std::size_t sets) const
+    {
+        const Batch once(stream_, contender, {sets});
+        once.enqueue(stream_);  // loads modules
+        return timer_.seconds_per_product(stream_, once);
+    }
+
+    std::vector<double> race(const std::vector<Enqueue>& products, std::size_t sets) const
+    {
+        std::vector<Contender> racers;
+        std::vector<std::size_t> places;
+        double fastest = std::numeric_limits<double>::infinity();
+        for (std::size_t i = 0; i < products.size(); ++i) {
+            Contender racer{{}, products[i]};
+            try {
+                fastest = std::min(fastest, first_estimate(racer, sets));
+            } catch (const std::runtime_error&) {
+                continue;  // proposed, but cannot run: it keeps an infinite time
+            }
+            racers.push_back(std::move(racer));
+            places.push_back(i);
+        }
+        const BatchShape shape = BatchShape::for_product_time(sets, fastest, race_sample_seconds);
+        std::vector<Batch> batches;
+        for (const Contender& racer : racers) {
+            batches.emplace_back(stream_, racer, shape);
+        }
+        const auto samples = time_in_rounds(timer_, stream_, batches, {race_rounds}, [](std::size_t) {});
+        std::vector<double> medians(products.size(), std::numeric_limits<double>::infinity());
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            medians[places[i]] = summarize(samples[i]).median;
+        }
+        return medians;
+    }
+
+    void time_and_judge(ProblemReport& report, const std::vector<Entry>& entries, OperandRing& ring,
+                        const SampledReference& reference, Clock::time_point deadline, const OnStep& on_step) const
+    {
+        double fastest = std::numeric_limits<double>::infinity();
+        for (const Entry& entry : entries) {
+            fastest = std::min(fastest, first_estimate(entry.contender, report.input_sets));
+        }
+        const BatchShape shape = BatchShape::for_product_time(report.input_sets, fastest, sample_seconds);
+        report.launches_per_sample = shape.launches();
+        report.graph_replay = shape.graph_replay;
+
+        // The check is the warm-up: what is judged is the very batch that is timed.
+        std::vector<Batch> batches;
+        for (const Entry& entry : entries) {
+            on_step(entry.contender.name + ": check", 0.2);
+            batches.emplace_back(stream_, entry.contender, shape);
+            ring.poison_outputs(stream_);
+            batches.back().enqueue(stream_);
+            judge(report, entry, ring, reference);
+        }
+        auto samples = time_in_rounds(
+            timer_, stream_, batches, {options_.rounds, options_.pause, deadline}, [&](std::size_t round) {
+                on_step(fmt::format("round {} of {}", round + 1, options_.rounds),
+                        0.3 + 0.7 * static_cast<double>(round) / static_cast<double>(options_.rounds));
+            });
+        for (std::size_t i = 0; i < samples.size(); ++i) {
+            report.measurements[entries[i].measurement].seconds = std::move(samples[i]);
+        }
+    }
+
+    /// Looks at D of the first set and of the last.
+    static void judge(ProblemReport& report, const Entry& entry, const OperandRing& ring,
+                      const SampledReference& reference)
+    {
+        Measurement& measurement = report.measurements[entry.measurement];
+        measurement.outcome = Outcome::right;
+        with_element(report.problem.output, [&]<class Output>(std::type_identity<Output>) {
+            std::vector<Output> d(report.problem.d_size());
+            const gsl::span<unsigned char> bytes(reinterpret_cast<unsigned char*>(d.data()), d.size() * sizeof(Output));
+            for (std::size_t set = 0; set < report.input_sets; set += std::max<std::size_t>(report.input_sets - 1, 1)) {
+                ring.copy_output_to(set, bytes);
+                const Verdict verdict = reference.judge(gsl::span<const Output>(d), entry.accumulation);
+                measurement.error_over_bound = std::max(measurement.error_over_bound, verdict.error_over_bound);
+                if (!verdict.fault.empty()) {
+                    measurement.outcome = Outcome::wrong;
+                    measurement.note = verdict.fault;
+                }
+            }
+        });
+    }
+
+    Device device_;
+    const GemmOptions& options_;
+    Stream stream_;
+    DeviceTimer timer_;
+    std::unique_ptr<CublasLt> cublaslt_;
+    std::vector<GemmContender> contenders_;
+};
+
+ProblemReport left_out(const Problem& problem, const std::vector<std::string>& ours)
+{
+    ProblemReport report;
+    report.problem = problem;
+    for (const std::string& name : ours) {
+        report.measurements.push_back({name, false, Outcome::not_run, "the time limit was reached", 0, {}});
+    }
+    return report;
+}
+
+void print(const std::string& text)
+{
+    fmt::print("{}\n", text);
+    std::fflush(stdout);
+}
+
+}  // namespace
+
+std::string describe_gemm_method(const GemmOptions& options)
+{
+    return fmt::format(
+        "A sample is the device time (events) of a batch of products, at least {:.0f} ms of them where they are "
+        "short,\n"
+        "over operand sets in rotation, divided by their number: between two uses of a set, the others move twice the\n"
+        "L2 cache. Up to {} rounds; a round takes one sample of each contender, in rotating order, each after {} ms "
+        "of\n"
+        "idleness and behind untimed work of the same contender. Products below {:.0f} us are replayed from a graph.\n"
+        "Inputs are standard normal, seed {}. cuBLASLt has a workspace of 64 MiB; its best of {} is the fastest by a\n"
+        "short race of all candidates and is then measured anew. Each timed batch was run first on outputs full of "
+        "NaN\n"
+        "and judged: every element of the first and the last D written, and one element of each tile of 64 x 64 (or\n"
+        "more) within the bound of a float64 reference. Orders: A's, then B's; r is row-major.\n",
+        1e3 * sample_seconds, options.rounds, options.pause.count(), 1e6 * graph_below_seconds, options.seed,
+        cublaslt_candidates);
+}
+
+Environment environment_of_gemm_peers(const Device& device, const GemmOptions& options)
+{
+    if (!options.peers) {
+        return {{"cuBLASLt", "left out, as was asked for"}};
+    }
+    device.make_current();
+    try {
+        const Stream stream(device);
+        const CublasLt cublaslt(stream);
+        return {{"cuBLASLt", CublasLt::version()}};
+    } catch (const std::runtime_error& error) {
+        return {
+            {"cuBLASLt", fmt::format("does not work on this device ({}): Tessera is measured alone", error.what())}};
+    }
+}
+
+std::vector<ProblemReport> run_gemm(const Device& device, const GemmOptions& options)
+{
+    device.make_current();  // cuBLASLt works on the current device
+    const GemmBench bench(device, options);
+    const GemmTable table(bench.names(true), bench.names(false));
+    print(table.header());
+
+    double expected_left = 0;
+    for (const Problem& problem : options.problems) {
+        expected_left += expected_seconds(problem, options);
+    }
+    const Clock::time_point start = Clock::now();
+    const auto after = [](double seconds) {
+        return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    };
+    Progress progress(expected_left);
+    double done = 0;
+    std::vector<ProblemReport> reports;
+    for (const Problem& problem : options.problems) {
+        const double expected = expected_seconds(problem, options);
+        // Each problem gets its share of the time that is left.
+        Clock::time_point deadline = Clock::time_point::max();
+        if (options.time_limit_seconds > 0) {
+            const double left =
+                options.time_limit_seconds - std::chrono::duration<double>(Clock::now() - start).count();
+            if (left <= 0) {
+                reports.push_back(left_out(problem, bench.names(true)));
+                print(table.row(reports.back()));
+                continue;
+            }
+            deadline = Clock::now() + after(left * expected / expected_left);
+        }
+        const std::string name = name_of(problem);
+        reports.push_back(bench.measure(problem, deadline, [&](const std::string& what, double fraction) {
+            progress.show(done + expected * fraction, fmt::format("{}: {}", name, what));
+        }));
+        done += expected;
+        expected_left -= expected;
+        progress.clear();
+        print(table.row(reports.back()));
+    }
+    print("\n" + GemmTable::footer(reports));
+    return reports;
+}
+
+}  // namespace tessera::bench

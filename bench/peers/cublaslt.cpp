@@ -1,0 +1,157 @@
+#include "peers/cublaslt.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <type_traits>
+
+#include "report/gemm_summary.hpp"
+
+namespace tessera::bench {
+namespace {
+
+// Twice what NVIDIA recommends for Hopper and Blackwell (32 MiB): the choice of algorithms is not narrowed.
+constexpr std::size_t workspace_bytes = std::size_t{64} << 20;
+
+void check(cublasStatus_t status, const char* call)
+{
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        throw std::runtime_error(fmt::format("{} failed: {}", call, cublasLtGetStatusString(status)));
+    }
+}
+
+cudaDataType_t data_type(ElementType type)
+{
+    switch (type) {
+        case ElementType::f16: return CUDA_R_16F;
+        case ElementType::bf16: return CUDA_R_16BF;
+        case ElementType::f32: break;
+    }
+    return CUDA_R_32F;
+}
+
+/// Calls cuBLASLt's destroy function in the end.
+template <class Handle, cublasStatus_t (*destroy)(Handle)>
+using Owned =
+    std::unique_ptr<std::remove_pointer_t<Handle>, decltype([](Handle handle) { static_cast<void>(destroy(handle)); })>;
+using Description = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+
+Layout make_layout(ElementType type, std::int64_t rows, std::int64_t columns, std::int64_t leading_dimension)
+{
+    cublasLtMatrixLayout_t layout = nullptr;
+    check(cublasLtMatrixLayoutCreate(&layout, data_type(type), static_cast<std::uint64_t>(rows),
+                                     static_cast<std::uint64_t>(columns), leading_dimension),
+          "cublasLtMatrixLayoutCreate");
+    return Layout(layout);
+}
+
+/// A product as cuBLASLt sees it. It is column-major: a row-major D is the column-major D^T = B^T * A^T, and a
+/// row-major B already lies in memory as B^T does.
+struct Product {
+    explicit Product(const Problem& problem)
+    {
+        const auto [m, n, k] = problem.shape;
+        const bool a_rows = problem.orders.a_row_major;
+        const bool b_rows = problem.orders.b_row_major;
+        cublasLtMatmulDesc_t created = nullptr;
+        check(cublasLtMatmulDescCreate(&created, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+        description.reset(created);
+        set(CUBLASLT_MATMUL_DESC_TRANSA, b_rows ? CUBLAS_OP_N : CUBLAS_OP_T);
+        set(CUBLASLT_MATMUL_DESC_TRANSB, a_rows ? CUBLAS_OP_N : CUBLAS_OP_T);
+        left = make_layout(problem.input, b_rows ? n : k, b_rows ? k : n, problem.b_leading_dimension());
+        right = make_layout(problem.input, a_rows ? k : m, a_rows ? m : k, problem.a_leading_dimension());
+        output = make_layout(problem.output, n, m, n);
+    }
+
+    template <class Value>
+    void set(cublasLtMatmulDescAttributes_t attribute, Value value) const
+    {
+        check(cublasLtMatmulDescSetAttribute(description.get(), attribute, &value, sizeof value),
+              "cublasLtMatmulDescSetAttribute");
+    }
+
+    Description description;
+    Layout left;
+    Layout right;
+    Layout output;
+};
+
+}  // namespace
+
+CublasLt::CublasLt(StreamRef stream) : workspace_(stream, workspace_bytes)
+{
+    check(cublasLtCreate(&handle_), "cublasLtCreate");
+}
+
+CublasLt::~CublasLt() { cublasLtDestroy(handle_); }
+
+std::vector<Enqueue> CublasLt::candidates(const Task& task, std::size_t most) const
+{
+    const auto product = std::make_shared<const Product>(task.problem);
+    cublasLtMatmulPreference_t created = nullptr;
+    check(cublasLtMatmulPreferenceCreate(&created), "cublasLtMatmulPreferenceCreate");
+    const Preference preference(created);
+    check(cublasLtMatmulPreferenceSetAttribute(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                               &workspace_bytes, sizeof workspace_bytes),
+          "cublasLtMatmulPreferenceSetAttribute");
+
+    std::vector<cublasLtMatmulHeuristicResult_t> results(most);
+    int count = 0;
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        handle_, product->description.get(), product->left.get(), product->right.get(), product->output.get(),
+        product->output.get(), preference.get(), static_cast<int>(most), results.data(), &count);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) {
+        return {};
+    }
+    check(status, "cublasLtMatmulAlgoGetHeuristic");
+
+    std::vector<Enqueue> enqueues;
+    for (const cublasLtMatmulHeuristicResult_t& result : gsl::span(results).first(static_cast<std::size_t>(count))) {
+        if (result.state != CUBLAS_STATUS_SUCCESS) {
+            continue;
+        }
+        enqueues.emplace_back([handle = handle_, workspace = const_cast<unsigned char*>(workspace_.data()), product,
+                               algorithm = result.algo, sets = task.sets](StreamRef stream, std::size_t set) {
+            const float alpha = 1;
+            const float beta = 0;
+            const Operands& operands = sets[set];
+            check(cublasLtMatmul(handle, product->description.get(), &alpha, operands.b, product->left.get(),
+                                 operands.a, product->right.get(), &beta, operands.d, product->output.get(), operands.d,
+                                 product->output.get(), &algorithm, workspace, workspace_bytes, stream.get()),
+                  "cublasLtMatmul");
+        });
+    }
+    return enqueues;
+}
+
+std::string CublasLt::version()
+{
+    const std::size_t number = cublasLtGetVersion();  // 10000 * major + 100 * minor + patch
+    return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+}
+
+std::vector<GemmContender> cublaslt_contenders(const CublasLt& cublaslt)
+{
+    constexpr const char* none = "cuBLASLt has no algorithm for this";
+    const auto heuristic = [&cublaslt](const Task& task) -> Prepared {
+        std::vector<Enqueue> found = cublaslt.candidates(task, 1);
+        return found.empty() ? Prepared{{}, none} : Prepared{std::move(found.front()), {}};
+    };
+    const auto best = [&cublaslt](const Task& task) -> Prepared {
+        std::vector<Enqueue> found = cublaslt.candidates(task, cublaslt_candidates);
+        if (found.empty()) {
+            return {{}, none};
+        }
+        const std::vector<double> seconds = task.race(found);
+        const auto fastest =
+            static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
+        return {std::move(found[fastest]), fmt::format("candidate {} of {}", fastest + 1, found.size())};
+    };
+    return {{std::string(heuristic_name), heuristic}, {std::string(best_name), best}};
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,24 @@
+#pragma once
+
+/// From element types that are known at run time to types of C++.
+
+#include <stdexcept>
+#include <type_traits>
+
+#include "tessera/element.hpp"
+
+namespace tessera::bench {
+
+/// Calls `use(std::type_identity<T>{})` with the type that `type` names, and returns what it returns.
+template <class Use>
+decltype(auto) with_element(ElementType type, const Use& use)
+{
+    switch (type) {
+        case ElementType::f32: return use(std::type_identity<f32>{});
+        case ElementType::f16: return use(std::type_identity<f16>{});
+        case ElementType::bf16: return use(std::type_identity<bf16>{});
+    }
+    throw std::logic_error("an element type that the benchmark does not know");
+}
+
+}  // namespace tessera::bench

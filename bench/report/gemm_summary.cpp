@@ -1,0 +1,165 @@
+#include "report/gemm_summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace tessera::bench {
+namespace {
+
+constexpr int problem_width = 36;
+
+/// "cublaslt_best_of_16" is "cublaslt best of 16" to people.
+std::string readable(std::string text)
+{
+    std::replace(text.begin(), text.end(), '_', ' ');
+    return text;
+}
+
+std::string without_prefix(const std::string& name)
+{
+    const std::size_t first = name.find('_');
+    return readable(first == std::string::npos ? name : name.substr(first + 1));
+}
+
+const Measurement* find(const ProblemReport& report, std::string_view contender)
+{
+    const auto found = std::find_if(report.measurements.begin(), report.measurements.end(),
+                                    [&](const Measurement& measurement) { return measurement.contender == contender; });
+    return found == report.measurements.end() ? nullptr : &*found;
+}
+
+int width_of(const std::string& name) { return std::max(8, static_cast<int>(readable(name).size())); }
+
+std::string ratio_title(const std::string& ours, const std::string& peer)
+{
+    return fmt::format("{} / {}", without_prefix(ours), without_prefix(peer));
+}
+
+}  // namespace
+
+double flops_per_second(const ProblemReport& report, std::string_view contender)
+{
+    const Measurement* measurement = find(report, contender);
+    if (measurement == nullptr || measurement->outcome != Outcome::right || measurement->seconds.empty()) {
+        return 0;
+    }
+    return report.problem.flops() / summarize(measurement->seconds).median;
+}
+
+double speed_ratio(const ProblemReport& report, std::string_view contender, std::string_view peer)
+{
+    const double theirs = flops_per_second(report, peer);
+    return theirs == 0 ? 0 : flops_per_second(report, contender) / theirs;
+}
+
+std::vector<std::string> contender_names(const std::vector<ProblemReport>& reports, bool ours)
+{
+    std::vector<std::string> names;
+    for (const ProblemReport& report : reports) {
+        for (const Measurement& measurement : report.measurements) {
+            if (measurement.contender.starts_with(our_prefix) == ours &&
+                std::find(names.begin(), names.end(), measurement.contender) == names.end()) {
+                names.push_back(measurement.contender);
+            }
+        }
+    }
+    return names;
+}
+
+std::vector<RatioSummary> summarize_ratios(const std::vector<ProblemReport>& reports)
+{
+    std::vector<RatioSummary> summaries;
+    for (const std::string& ours : contender_names(reports, true)) {
+        for (const std::string& peer : contender_names(reports, false)) {
+            RatioSummary summary{ours, peer, 0, 0, std::numeric_limits<double>::infinity(), {}};
+            std::vector<double> ratios;
+            for (const ProblemReport& report : reports) {
+                const double ratio = speed_ratio(report, ours, peer);
+                if (ratio == 0) {
+                    continue;
+                }
+                ratios.push_back(ratio);
+                if (ratio < summary.lowest) {
+                    summary.lowest = ratio;
+                    summary.lowest_problem = name_of(report.problem);
+                }
+            }
+            if (!ratios.empty()) {
+                summary.problems = ratios.size();
+                summary.geometric_mean = geometric_mean(ratios);
+                summaries.push_back(summary);
+            }
+        }
+    }
+    return summaries;
+}
+
+std::string name_of(const Problem& problem)
+{
+    return fmt::format("{} {} {}{}", to_string(problem.shape), to_string(Types{problem.input, problem.output}),
+                       to_string(problem.orders), problem.padding == 0 ? "" : fmt::format(" ld+{}", problem.padding));
+}
+
+GemmTable::GemmTable(std::vector<std::string> ours, std::vector<std::string> peers)
+    : ours_(std::move(ours)), peers_(std::move(peers))
+{}
+
+std::string GemmTable::header() const
+{
+    std::string text =
+        fmt::format("TFLOP/s by the median, and speed ratios\n{:<{}}", "MxNxK in:out orders", problem_width);
+    for (const auto* names : {&ours_, &peers_}) {
+        for (const std::string& name : *names) {
+            text += fmt::format("  {:>{}}", readable(name), width_of(name));
+        }
+    }
+    for (const std::string& ours : ours_) {
+        for (const std::string& peer : peers_) {
+            text += fmt::format("  {}", ratio_title(ours, peer));
+        }
+    }
+    return text;
+}
+
+std::string GemmTable::row(const ProblemReport& report) const
+{
+    std::string text = fmt::format("{:<{}}", name_of(report.problem), problem_width);
+    std::string remarks;
+    for (const auto* names : {&ours_, &peers_}) {
+        for (const std::string& name : *names) {
+            const double rate = flops_per_second(report, name) / 1e12;
+            const Measurement* measurement = find(report, name);
+            const bool wrong = measurement != nullptr && measurement->outcome == Outcome::wrong;
+            const std::string cell = wrong       ? "WRONG"
+                                     : rate == 0 ? "-"
+                                                 : fmt::format("{:.{}f}", rate, rate < 10 ? 3 : 1);
+            text += fmt::format("  {:>{}}", cell, width_of(name));
+            if (measurement != nullptr && measurement->outcome != Outcome::right) {
+                remarks += fmt::format("\n    {}: {}", readable(name), measurement->note);
+            }
+        }
+    }
+    for (const std::string& ours : ours_) {
+        for (const std::string& peer : peers_) {
+            const double ratio = speed_ratio(report, ours, peer);
+            text += fmt::format("  {:>{}}", ratio == 0 ? "-" : fmt::format("{:.3f}", ratio),
+                                ratio_title(ours, peer).size());
+        }
+    }
+    return text + remarks;
+}
+
+std::string GemmTable::footer(const std::vector<ProblemReport>& reports)
+{
+    std::string text;
+    for (const RatioSummary& summary : summarize_ratios(reports)) {
+        text += fmt::format("{} / {}: geometric mean {:.3f} over {} problem{}, lowest {:.3f} at {}\n",
+                            readable(summary.contender), readable(summary.peer), summary.geometric_mean,
+                            summary.problems, summary.problems == 1 ? "" : "s", summary.lowest, summary.lowest_problem);
+    }
+    return text;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,49 @@
+#pragma once
+
+/// What the Hopper kernel is told besides the product itself: how it is cut into work, and through which maps it is
+/// loaded.
+
+#include <cstdint>
+
+#include "kernels/common/gemm_arguments.hpp"
+#include "tessera/tensor_map.hpp"
+
+namespace tessera::kernels {
+
+/// Element types of A and B that one instance of the kernel tells apart at run time.
+enum class HopperTypes : std::uint8_t { f16, bf16, tf32, e4m3_e4m3, e4m3_e5m2, e5m2_e4m3, e5m2_e5m2 };
+
+/// How the work is dealt to the clusters of the grid.
+struct HopperWork {
+    std::uint32_t tiles_m;   // of a cluster: cluster_m * tile_m rows each
+    std::uint32_t tiles_n;   // likewise
+    std::uint32_t tiles;     // all, batches included
+    std::uint32_t k_blocks;  // stages of one tile
+    std::uint32_t band;      // tile rows of the raster
+    bool skip_k;    // there is nothing to multiply: the one stage is loaded from beyond the operands' ends, as zeros
+    bool stream_k;  // each cluster has the same number of stages, and tiles may be shared
+};
+
+/// Memory for sums of tiles that several clusters share: `HopperKernel::workspace_bytes` says how much.
+struct HopperWorkspace {
+    float* partials;          // [2 * clusters][cluster size][tile_m][tile_n]
+    std::uint32_t* arrivals;  // [2 * clusters][cluster size][consumers], all zero before and after a launch
+};
+
+struct HopperArguments {
+    tessera::detail::TensorMapBits a;  // 3-dimensional: contiguous, strided, batch
+    tessera::detail::TensorMapBits b;
+    tessera::detail::TensorMapBits d;
+    GemmArguments gemm;
+    HopperWork work;
+    HopperWorkspace workspace;
+    std::uint32_t cluster_m;  // CTAs of a cluster that have the same tile column and share B
+    HopperTypes types;
+    bool a_k_major;
+    bool b_k_major;
+    bool a_batched;  // else one matrix serves all batches
+    bool b_batched;
+    bool stores_by_tma;  // D is nothing but alpha * A * B, and TMA can address it
+};
+
+}  // namespace tessera::kernels

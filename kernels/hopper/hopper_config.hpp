@@ -1,0 +1,91 @@
+#pragma once
+
+/// The configurations of the Hopper GEMM kernel as constants: what is compiled in. What costs nothing at run time
+/// (cluster shape, element type of one size, orders of A and B, raster, split of K) is an argument instead.
+///
+/// Words: a CTA computes a *tile* of D, (tile_m, tile_n), and walks K in *stages* of 128 bytes of each row. A
+/// *consumer* is a warpgroup that multiplies and writes; one more warpgroup loads.
+
+#include <cstdint>
+
+#include "tessera/detail/host_device.hpp"
+
+namespace tessera::kernels {
+
+/// How consumers share the work.
+enum class HopperSchedule : std::uint8_t {
+    cooperative,  ///< each has its rows of the same tile
+    ping_pong,    ///< each has a tile of its own, so that one multiplies while the other writes
+};
+
+struct HopperConfig {
+    const char* name;
+    int tile_m;
+    int tile_n;
+    int consumers;
+    HopperSchedule schedule;
+    int stages;
+
+    /// Rows of the tile that one consumer has.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int consumer_m() const
+    {
+        return schedule == HopperSchedule::cooperative ? tile_m / consumers : tile_m;
+    }
+    /// Accumulator registers of a consumer's thread.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int accumulators() const { return consumer_m() / 64 * (tile_n / 2); }
+    TESSERA_DETAIL_HOST_DEVICE constexpr int threads() const { return 128 * (consumers + 1); }
+    TESSERA_DETAIL_HOST_DEVICE constexpr int stage_bytes() const { return (tile_m + tile_n) * hopper_row_bytes; }
+    /// Everything: stages, store buffers, barriers, and what aligning the base to a swizzle pattern may take.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int shared_bytes() const
+    {
+        return stages * stage_bytes() + consumers * hopper_store_buffers * hopper_store_bytes + barrier_bytes;
+    }
+
+    static constexpr int hopper_row_bytes = 128;    // of a stage: the widest swizzle pattern
+    static constexpr int hopper_store_buffers = 2;  // per consumer: one is stored while the other is filled
+    static constexpr int hopper_store_bytes = 64 * 128;
+    static constexpr int barrier_bytes = 1024;
+};
+
+inline constexpr int hopper_max_shared_bytes = 227 * 1024;
+
+constexpr bool is_valid(const HopperConfig& config)
+{
+    const bool tiles = config.tile_m % 64 == 0 && config.consumer_m() % 64 == 0 && config.consumer_m() > 0 &&
+                       (config.tile_n % 64 == 0 || config.tile_n == 32 || config.tile_n == 16) && config.tile_n <= 256;
+    return tiles && config.consumers >= 1 && config.consumers <= 2 && config.accumulators() <= 128 &&
+           config.stages >= 3 && config.shared_bytes() <= hopper_max_shared_bytes;
+}
+
+#define TESSERA_HOPPER_CONFIG(NAME, ...)                                  \
+    struct NAME {                                                         \
+        static constexpr HopperConfig config{.name = #NAME, __VA_ARGS__}; \
+    };                                                                    \
+    static_assert(is_valid(NAME::config))
+
+TESSERA_HOPPER_CONFIG(Tile128x256, .tile_m = 128, .tile_n = 256, .consumers = 2,
+                      .schedule = HopperSchedule::cooperative, .stages = 4);
+TESSERA_HOPPER_CONFIG(Tile256x128, .tile_m = 256, .tile_n = 128, .consumers = 2,
+                      .schedule = HopperSchedule::cooperative, .stages = 4);
+TESSERA_HOPPER_CONFIG(Tile128x192, .tile_m = 128, .tile_n = 192, .consumers = 2,
+                      .schedule = HopperSchedule::cooperative, .stages = 4);
+TESSERA_HOPPER_CONFIG(Tile128x128, .tile_m = 128, .tile_n = 128, .consumers = 2,
+                      .schedule = HopperSchedule::cooperative, .stages = 6);
+TESSERA_HOPPER_CONFIG(PingPong128x128, .tile_m = 128, .tile_n = 128, .consumers = 2,
+                      .schedule = HopperSchedule::ping_pong, .stages = 6);
+TESSERA_HOPPER_CONFIG(PingPong64x256, .tile_m = 64, .tile_n = 256, .consumers = 2,
+                      .schedule = HopperSchedule::ping_pong, .stages = 4);
+TESSERA_HOPPER_CONFIG(PingPong64x128, .tile_m = 64, .tile_n = 128, .consumers = 2,
+                      .schedule = HopperSchedule::ping_pong, .stages = 8);
+TESSERA_HOPPER_CONFIG(Tile128x64, .tile_m = 128, .tile_n = 64, .consumers = 2, .schedule = HopperSchedule::cooperative,
+                      .stages = 8);
+TESSERA_HOPPER_CONFIG(PingPong64x64, .tile_m = 64, .tile_n = 64, .consumers = 2, .schedule = HopperSchedule::ping_pong,
+                      .stages = 12);
+TESSERA_HOPPER_CONFIG(Tile128x32, .tile_m = 128, .tile_n = 32, .consumers = 2, .schedule = HopperSchedule::cooperative,
+                      .stages = 9);
+TESSERA_HOPPER_CONFIG(Tile128x16, .tile_m = 128, .tile_n = 16, .consumers = 2, .schedule = HopperSchedule::cooperative,
+                      .stages = 10);
+
+#undef TESSERA_HOPPER_CONFIG
+
+}  // namespace tessera::kernels

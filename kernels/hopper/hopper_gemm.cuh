@@ -1,0 +1,129 @@
+#pragma once
+
+/// The Hopper GEMM kernel: persistent, warp-specialized, one warpgroup that loads and one or two that multiply (wgmma)
+/// and write. hopper_config.hpp has the configurations, hopper_arguments.hpp what is chosen at run time.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "hopper_arguments.hpp"
+#include "hopper_epilogue.cuh"
+#include "hopper_load.cuh"
+#include "hopper_multiply.cuh"
+#include "hopper_shared.cuh"
+#include "hopper_work.cuh"
+
+namespace tessera::kernels {
+
+namespace detail {
+
+// Of 65536 registers: the load warpgroup needs few, the consumers all others (multiples of 8).
+inline constexpr int load_registers = 40;
+inline constexpr int one_consumer_registers = 240;
+inline constexpr int two_consumers_registers = 232;
+
+template <int Registers>
+__device__ __forceinline__ void give_registers_back()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));  // not in cuda::ptx
+}
+template <int Registers>
+__device__ __forceinline__ void take_registers()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));  // not in cuda::ptx
+}
+
+/// True in one thread of the warp, which is converged. Not in cuda::ptx.
+__device__ __forceinline__ bool elect_one()
+{
+    std::uint32_t elected = 0;
+    asm volatile("{\n\t.reg .pred p;\n\telect.sync _|p, 0xFFFFFFFF;\n\tselp.b32 %0, 1, 0, p;\n\t}" : "=r"(elected));
+    return elected != 0;
+}
+
+template <int ElementBytes>
+using StorageElement =
+    std::conditional_t<ElementBytes == 1, std::uint8_t, std::conditional_t<ElementBytes == 2, std::uint16_t, float>>;
+
+/// The consumer role.
+template <class Config, int ElementBytes>
+__device__ void consume(const HopperArguments& arguments, HopperShared<Config>& shared, HopperQueue queue,
+                        const ClusterGrid& cluster, std::uint32_t cluster_id, int consumer, BarriersPublished published)
+{
+    constexpr HopperConfig config = Config::config;
+    constexpr bool ping_pong = config.schedule == HopperSchedule::ping_pong;
+    const int consumer_row = ping_pong ? 0 : consumer * config.consumer_m();
+    const HopperReleaser releaser(cluster);
+    HopperEpilogue<Config> epilogue(arguments, shared, consumer);
+    RingConsumer<HopperRing<Config>> ring(shared.ring, published);
+    HopperUnit unit{};
+    int turn = 0;
+    while (queue.next(unit)) {
+        if (ping_pong && turn++ % config.consumers != consumer) {
+            ring.skip(unit.k_count);
+            continue;
+        }
+        float accumulators[config.consumer_m() / 64][config.tile_n / 2];
+        multiply_unit<Config, ElementBytes>(arguments, accumulators, ring, shared, releaser, consumer_row,
+                                            unit.k_count);
+        const TileIndex place = queue.place(unit.tile);
+        const std::int64_t row = std::int64_t{place.m * cluster.rows() + cluster.row()} * config.tile_m + consumer_row;
+        const std::int64_t column = std::int64_t{place.n * cluster.columns() + cluster.column()} * config.tile_n;
+        if (queue.is_shared(unit)) {
+            epilogue.share(accumulators, queue, unit.tile, cluster_id,
+                           cluster.row() + cluster.column() * cluster.rows(), cluster.size(), consumer_row, row, column,
+                           place.batch);
+        } else {
+            epilogue.write(accumulators, row, column, place.batch);
+        }
+    }
+    epilogue.finish();
+}
+
+}  // namespace detail
+
+/// D = act(alpha * A*B + beta * C + bias). The grid is a number of clusters of `cluster_m` times any CTAs, in x.
+template <class Config, int ElementBytes>
+__global__ void __launch_bounds__(Config::config.threads(), 1)
+    hopper_gemm(const __grid_constant__ HopperArguments arguments)
+{
+    constexpr HopperConfig config = Config::config;
+    extern __shared__ __align__(1024) std::byte dynamic_shared[];
+    static_assert(sizeof(HopperShared<Config>) <= config.shared_bytes());
+    auto& shared = *reinterpret_cast<HopperShared<Config>*>(dynamic_shared);
+
+    const ClusterGrid cluster(arguments.cluster_m);
+    const std::uint32_t cluster_id = blockIdx.x / cluster.size();
+    const std::uint32_t clusters = gridDim.x / cluster.size();
+    const HopperQueue queue(arguments.work, cluster_id, clusters);
+    // Told to the compiler as uniform: wgmma must not stand in a branch that might diverge.
+    const int warpgroup = __shfl_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x) / 128, 0);
+
+    if (threadIdx.x == 0) {
+        constexpr std::uint32_t readers = config.schedule == HopperSchedule::cooperative ? config.consumers : 1;
+        shared.ring.initialize(1, readers * (cluster.rows() + cluster.columns() - 1));
+    }
+    const BarriersPublished published = cluster.size() > 1 ? publish_barriers_to_cluster() : publish_barriers();
+    // The kernel before this one may still run, and may be waiting for room: it is done and its results are there only
+    // after this (PTX ISA, "griddepcontrol").
+    cudaGridDependencySynchronize();
+    cudaTriggerProgrammaticLaunchCompletion();
+
+    if (warpgroup == 0) {
+        detail::give_registers_back<detail::load_registers>();
+        if (threadIdx.x < 32 && detail::elect_one()) {
+            HopperTmaLoader<Config, detail::StorageElement<ElementBytes>>::run(arguments, shared, queue, cluster,
+                                                                               published);
+        }
+    } else {
+        detail::take_registers<config.consumers == 1 ? detail::one_consumer_registers
+                                                     : detail::two_consumers_registers>();
+        detail::consume<Config, ElementBytes>(arguments, shared, queue, cluster, cluster_id, warpgroup - 1, published);
+    }
+    if (cluster.size() > 1) {
+        __syncwarp();
+        ClusterGrid::synchronize();  // a peer's consumers still tell this CTA that they are done
+    }
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,46 @@
+#pragma once
+
+/// The Hopper kernels as the host sees them: which configurations there are, and the facts a launch needs.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace tessera::kernels {
+
+/// One compiled configuration. Its entry point takes one `HopperArguments` by value.
+struct HopperKernel {
+    std::string_view name;  // stable: it appears in tuning caches
+    const void* function;   // for cudaLaunchKernelExC
+    int tile_m;             // output tile of one CTA
+    int tile_n;
+    int block_k;               // elements of K in one stage
+    int consumers;             // warpgroups that multiply
+    bool ping_pong;            // each consumer has a tile of its own
+    int threads;               // per CTA, one-dimensional
+    std::size_t shared_bytes;  // dynamic shared memory
+    int box_m;                 // rows of A that one TMA operation loads
+    int box_n;                 // rows of B likewise
+
+    /// What a launch of `clusters` clusters of `cluster_size` CTAs needs to share tiles.
+    std::size_t workspace_bytes(std::size_t clusters, std::size_t cluster_size) const noexcept
+    {
+        return 2 * clusters * cluster_size * static_cast<std::size_t>(tile_m * tile_n) * sizeof(float);
+    }
+    /// Counters of such a launch.
+    std::size_t workspace_counters(std::size_t clusters, std::size_t cluster_size) const noexcept
+    {
+        return 2 * clusters * cluster_size * static_cast<std::size_t>(consumers);
+    }
+};
+
+/// Rows and columns of a store of a 16-bit D; an fp32 D has half as many columns.
+inline constexpr int hopper_store_rows = 64;
+inline constexpr int hopper_store_row_bytes = 128;
+
+/// The configurations for A and B of elements of this size (1, 2 or 4 bytes), in a fixed order. Empty if this build has
+/// no code for compute capability 9.0.
+std::span<const HopperKernel> hopper_kernels(std::size_t element_bytes);
+
+}  // namespace tessera::kernels

@@ -1,0 +1,31 @@
+#pragma once
+
+/// The shared memory of a CTA.
+
+#include <cstddef>
+
+#include "hopper_config.hpp"
+#include "tessera/device/tma.cuh"
+
+namespace tessera::kernels {
+
+/// One slot for each stage: filled by TMA or by the load warpgroup, freed by the consumers of every CTA that was sent
+/// it.
+template <class Config>
+using HopperRing = RingBarriers<FilledByTma, FreedByThreads, Config::config.stages>;
+
+template <class Config>
+struct alignas(1024) HopperShared {
+    struct Stage {
+        std::byte
+            a[Config::config.tile_m * HopperConfig::hopper_row_bytes];  // (tile_m, 128 bytes of K), see HopperOperand
+        std::byte b[Config::config.tile_n * HopperConfig::hopper_row_bytes];  // (tile_n, 128 bytes of K)
+    };
+
+    Stage stages[Config::config.stages];
+    std::byte store[Config::config.consumers][HopperConfig::hopper_store_buffers][HopperConfig::hopper_store_bytes];
+    HopperRing<Config> ring;
+    std::uint32_t is_last[Config::config.consumers];  // of those who share a tile
+};
+
+}  // namespace tessera::kernels

@@ -1,0 +1,30 @@
+#pragma once
+
+/// The table of one element size. Instantiated once per size, each in a file of its own, so that they compile side by
+/// side.
+
+#include <algorithm>
+
+#include "hopper_gemm.cuh"
+#include "hopper_kernels.hpp"
+
+namespace tessera::kernels::detail {
+
+template <class Config, int ElementBytes>
+HopperKernel hopper_kernel()
+{
+    constexpr HopperConfig config = Config::config;
+    return {.name = config.name,
+            .function = reinterpret_cast<const void*>(&hopper_gemm<Config, ElementBytes>),
+            .tile_m = config.tile_m,
+            .tile_n = config.tile_n,
+            .block_k = HopperConfig::hopper_row_bytes / ElementBytes,
+            .consumers = config.consumers,
+            .ping_pong = config.schedule == HopperSchedule::ping_pong,
+            .threads = config.threads(),
+            .shared_bytes = static_cast<std::size_t>(config.shared_bytes()),
+            .box_m = std::min(config.tile_m, 64),
+            .box_n = std::min(config.tile_n, 64)};
+}
+
+}  // namespace tessera::kernels::detail

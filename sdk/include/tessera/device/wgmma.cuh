@@ -1,0 +1,234 @@
+#pragma once
+
+/// Hopper's warpgroup matrix instructions (wgmma, sm_90a): D (64, N) += A (64, 32 bytes of K) * B (32 bytes of K, N),
+/// with D in the registers of a warpgroup and A and B in shared memory. In none of cuda::ptx.
+///
+/// Order of use: `wgmma_fence`, any number of `wgmma`, `wgmma_commit`, later `wgmma_wait<0>`. Between the first and the
+/// last the accumulator belongs to the tensor core. All of it is executed by all four warps of a warpgroup.
+///
+/// Register 4j + 2i + h of lane t in warp w of the warpgroup is element (16w + t/4 + 8i, 8j + 2(t%4) + h) of D.
+///
+/// Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions".
+
+#include <cstdint>
+
+namespace tessera {
+
+/// Element types of A and B. Products are accumulated in fp32.
+enum class WgmmaTypes : std::uint8_t { f16, bf16, tf32, e4m3_e4m3, e4m3_e5m2, e5m2_e4m3, e5m2_e5m2 };
+
+/// How a warpgroup's operand lies in shared memory: which dimension is contiguous. MN-major is for 16-bit types only.
+enum class OperandMajor : std::uint8_t { k = 0, mn = 1 };
+
+/// Rows of D that one instruction computes.
+inline constexpr int wgmma_m = 64;
+
+/// Before the first instruction of a sequence, and after registers of the accumulator were written otherwise.
+__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+/// Closes a group of instructions.
+__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+/// Waits until at most `Newest` groups are unfinished.
+template <int Newest>
+__device__ __forceinline__ void wgmma_wait()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Newest) : "memory");
+}
+
+/// Waits for all groups. Only after this may `accumulators` be read: the compiler is told that they change here, so
+/// that it moves no use of them ahead of the wait.
+template <int Blocks, int Registers>
+__device__ __forceinline__ void wgmma_finish(float (&accumulators)[Blocks][Registers])
+{
+    wgmma_wait<0>();
+#pragma unroll
+    for (auto& block : accumulators) {
+#pragma unroll
+        for (float& value : block) {
+            asm volatile("" : "+f"(value)::"memory");
+        }
+    }
+}
+
+namespace detail {
+
+// clang-format off
+// One operand list per N, and one instruction text per type. Undefined again below.
+#define TESSERA_DETAIL_D8 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+#define TESSERA_DETAIL_R8 \
+    "{%0, %1, %2, %3}, %4, %5, p, 1, 1"
+#define TESSERA_DETAIL_P8 "%6"
+#define TESSERA_DETAIL_T8 ", %7, %8"
+#define TESSERA_DETAIL_D16 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
+#define TESSERA_DETAIL_R16 \
+    "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, p, 1, 1"
+#define TESSERA_DETAIL_P16 "%10"
+#define TESSERA_DETAIL_T16 ", %11, %12"
+#define TESSERA_DETAIL_D32 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+#define TESSERA_DETAIL_R32 \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, p, 1, 1"
+#define TESSERA_DETAIL_P32 "%18"
+#define TESSERA_DETAIL_T32 ", %19, %20"
+#define TESSERA_DETAIL_D64 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+#define TESSERA_DETAIL_R64 \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p, 1, 1"
+#define TESSERA_DETAIL_P64 "%34"
+#define TESSERA_DETAIL_T64 ", %35, %36"
+#define TESSERA_DETAIL_D128 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+    "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+    "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
+    "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+#define TESSERA_DETAIL_R128 \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1"
+#define TESSERA_DETAIL_P128 "%66"
+#define TESSERA_DETAIL_T128 ", %67, %68"
+#define TESSERA_DETAIL_D192 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+    "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+    "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
+    "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), \
+    "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), \
+    "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), \
+    "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), \
+    "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
+#define TESSERA_DETAIL_R192 \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, %96, %97, p, 1, 1"
+#define TESSERA_DETAIL_P192 "%98"
+#define TESSERA_DETAIL_T192 ", %99, %100"
+#define TESSERA_DETAIL_D256 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+    "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+    "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
+    "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), \
+    "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), \
+    "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), \
+    "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), \
+    "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]), \
+    "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]), \
+    "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]), \
+    "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), \
+    "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
+#define TESSERA_DETAIL_R256 \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, %128, %129, p, 1, 1"
+#define TESSERA_DETAIL_P256 "%130"
+#define TESSERA_DETAIL_T256 ", %131, %132"
+
+#define TESSERA_DETAIL_WGMMA(N, K, TYPES, MAJORS, ...)                                                        \
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " TESSERA_DETAIL_P##N ", 0;\n\t"                        \
+                 "wgmma.mma_async.sync.aligned.m64n" #N K ".f32" TYPES " " TESSERA_DETAIL_R##N MAJORS ";\n\t}" \
+                 : TESSERA_DETAIL_D##N                                                                         \
+                 : "l"(a), "l"(b), "r"(accumulate) __VA_OPT__(, ) __VA_ARGS__)
+#define TESSERA_DETAIL_TYPES(N)                                                                                \
+    if constexpr (Columns == N) {                                                                              \
+        if constexpr (Types == WgmmaTypes::f16) {                                                              \
+            TESSERA_DETAIL_WGMMA(N, "k16", ".f16.f16", TESSERA_DETAIL_T##N, "n"(major_a), "n"(major_b));        \
+        } else if constexpr (Types == WgmmaTypes::bf16) {                                                      \
+            TESSERA_DETAIL_WGMMA(N, "k16", ".bf16.bf16", TESSERA_DETAIL_T##N, "n"(major_a), "n"(major_b));      \
+        } else if constexpr (Types == WgmmaTypes::tf32) {                                                      \
+            TESSERA_DETAIL_WGMMA(N, "k8", ".tf32.tf32", "");                                                   \
+        } else if constexpr (Types == WgmmaTypes::e4m3_e4m3) {                                                 \
+            TESSERA_DETAIL_WGMMA(N, "k32", ".e4m3.e4m3", "");                                                  \
+        } else if constexpr (Types == WgmmaTypes::e4m3_e5m2) {                                                 \
+            TESSERA_DETAIL_WGMMA(N, "k32", ".e4m3.e5m2", "");                                                  \
+        } else if constexpr (Types == WgmmaTypes::e5m2_e4m3) {                                                 \
+            TESSERA_DETAIL_WGMMA(N, "k32", ".e5m2.e4m3", "");                                                  \
+        } else {                                                                                               \
+            TESSERA_DETAIL_WGMMA(N, "k32", ".e5m2.e5m2", "");                                                  \
+        }                                                                                                      \
+    }
+// clang-format on
+
+}  // namespace detail
+
+/// Issues one instruction: D = A * B, plus D if `accumulate` is not 0.
+/// @param a, b  descriptors of the operands (smem_descriptor.hpp)
+template <WgmmaTypes Types, int Columns, OperandMajor MajorA = OperandMajor::k, OperandMajor MajorB = OperandMajor::k>
+__device__ __forceinline__ void wgmma(float (&d)[Columns / 2], std::uint64_t a, std::uint64_t b, int accumulate)
+{
+    static_assert(Columns == 8 || Columns == 16 || Columns == 32 || Columns == 64 || Columns == 128 || Columns == 192 ||
+                      Columns == 256,
+                  "tessera: wgmma is offered for N = 8, 16, 32, 64, 128, 192, 256");
+    static_assert((MajorA == OperandMajor::k && MajorB == OperandMajor::k) || Types == WgmmaTypes::f16 ||
+                      Types == WgmmaTypes::bf16,
+                  "tessera: wgmma takes an MN-major operand of f16 or bf16 only: other types must be K-major");
+    [[maybe_unused]] constexpr int major_a = static_cast<int>(MajorA);
+    [[maybe_unused]] constexpr int major_b = static_cast<int>(MajorB);
+    TESSERA_DETAIL_TYPES(8)
+    TESSERA_DETAIL_TYPES(16)
+    TESSERA_DETAIL_TYPES(32)
+    TESSERA_DETAIL_TYPES(64)
+    TESSERA_DETAIL_TYPES(128)
+    TESSERA_DETAIL_TYPES(192)
+    TESSERA_DETAIL_TYPES(256)
+}
+
+#undef TESSERA_DETAIL_D8
+#undef TESSERA_DETAIL_R8
+#undef TESSERA_DETAIL_P8
+#undef TESSERA_DETAIL_T8
+#undef TESSERA_DETAIL_D16
+#undef TESSERA_DETAIL_R16
+#undef TESSERA_DETAIL_P16
+#undef TESSERA_DETAIL_T16
+#undef TESSERA_DETAIL_D32
+#undef TESSERA_DETAIL_R32
+#undef TESSERA_DETAIL_P32
+#undef TESSERA_DETAIL_T32
+#undef TESSERA_DETAIL_D64
+#undef TESSERA_DETAIL_R64
+#undef TESSERA_DETAIL_P64
+#undef TESSERA_DETAIL_T64
+#undef TESSERA_DETAIL_D128
+#undef TESSERA_DETAIL_R128
+#undef TESSERA_DETAIL_P128
+#undef TESSERA_DETAIL_T128
+#undef TESSERA_DETAIL_D192
+#undef TESSERA_DETAIL_R192
+#undef TESSERA_DETAIL_P192
+#undef TESSERA_DETAIL_T192
+#undef TESSERA_DETAIL_D256
+#undef TESSERA_DETAIL_R256
+#undef TESSERA_DETAIL_P256
+#undef TESSERA_DETAIL_T256
+#undef TESSERA_DETAIL_WGMMA
+#undef TESSERA_DETAIL_TYPES
+
+}  // namespace tessera

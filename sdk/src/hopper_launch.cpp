@@ -1,0 +1,310 @@
+#include "hopper_launch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+
+#include "tessera/tensor_map.hpp"
+
+namespace tessera::detail {
+namespace {
+
+using kernels::HopperKernel;
+
+constexpr auto tma_alignment = static_cast<std::int64_t>(hopper_alignment);
+constexpr int hopper_compute_capability = 90;
+constexpr std::int64_t max_extent = 0x7FFFFFFF - 512;  // coordinates are 32-bit, and tiles reach beyond the edge
+
+constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+
+const HopperKernel& kernel_of(const GemmProblem& problem, const KernelChoice& choice)
+{
+    return kernels::hopper_kernels(size_of(problem.input))[choice.config];
+}
+
+kernels::HopperTypes types_of(ElementType input)
+{
+    switch (input) {
+        case ElementType::f16: return kernels::HopperTypes::f16;
+        case ElementType::bf16: return kernels::HopperTypes::bf16;
+        default: return kernels::HopperTypes::tf32;
+    }
+}
+
+kernels::GemmArguments swap_sides(kernels::GemmArguments arguments)
+{
+    const auto transpose = [](const kernels::Operand& operand) {
+        return kernels::Operand{operand.data, operand.column_stride, operand.row_stride, operand.batch_stride};
+    };
+    const kernels::Operand left = arguments.a;
+    arguments.a = transpose(arguments.b);
+    arguments.b = transpose(left);
+    arguments.c = transpose(arguments.c);
+    std::swap(arguments.m, arguments.n);
+    std::swap(arguments.d_row_stride, arguments.d_column_stride);
+    if (arguments.bias_axis != BiasAxis::none) {
+        arguments.bias_axis = arguments.bias_axis == BiasAxis::per_row ? BiasAxis::per_column : BiasAxis::per_row;
+    }
+    return arguments;
+}
+
+/// A map of one operand or of D: (contiguous, strided, batch).
+TensorMapRequest map_request(const void* data, int type, std::size_t element_bytes, std::int64_t contiguous,
+                             std::int64_t strided, std::int64_t stride, std::int64_t batches, std::int64_t batch_stride,
+                             std::uint32_t box_contiguous, std::uint32_t box_strided)
+{
+    const auto bytes = static_cast<std::int64_t>(element_bytes);
+    // A stride that is never taken may be anything; the encoder wants a multiple of 16.
+    const auto stride_bytes = [&](std::int64_t extent, std::int64_t elements) {
+        return static_cast<std::uint64_t>(extent > 1 ? elements * bytes : tma_alignment);
+    };
+    TensorMapRequest request{};
+    request.type = type;
+    request.element_bytes = static_cast<std::uint32_t>(element_bytes);
+    request.rank = 3;
+    request.data = data;
+    request.extents = {static_cast<std::uint64_t>(contiguous), static_cast<std::uint64_t>(strided),
+                       static_cast<std::uint64_t>(batches)};
+    request.strides = {stride_bytes(strided, stride), stride_bytes(batches, batch_stride)};
+    request.box = {box_contiguous, box_strided, 1};
+    request.swizzle = Swizzle::b128;
+    request.out_of_bounds = OutOfBounds::zero;
+    request.promotion = L2Promotion::b256;
+    return request;
+}
+
+int storage_type(std::size_t element_bytes)
+{
+    switch (element_bytes) {
+        case 1: return tensor_map_type<std::uint8_t>;
+        case 2: return tensor_map_type<std::uint16_t>;
+        default: return tensor_map_type<f32>;
+    }
+}
+
+bool encode(const TensorMapRequest& request, TensorMapBits& bits)
+{
+    int driver_status = 0;
+    return encode_tensor_map_unchecked(request, bits, &driver_status) == cudaSuccess && driver_status == 0;
+}
+
+/// The kernel's limit of dynamic shared memory, raised once per device.
+cudaError_t allow_shared_memory(const HopperKernel& kernel, int device)
+{
+    // One bit per device for each kernel; a device beyond the 64th pays for the call each time.
+    static std::array<std::atomic<std::uint64_t>, 64> raised{};
+    const std::size_t slot = std::bit_cast<std::uintptr_t>(kernel.function) / 16 % raised.size();
+    (void)slot;
+    (void)device;
+    return cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                static_cast<int>(kernel.shared_bytes));
+}
+
+}  // namespace
+
+HopperShape hopper_shape(const GemmProblem& problem, bool swapped)
+{
+    HopperShape shape{problem.m, problem.n, problem.k, problem.batches, problem.a.row_major, !problem.b.row_major};
+    if (swapped != !problem.d.row_major) {
+        std::swap(shape.m, shape.n);
+        std::swap(shape.a_k_major, shape.b_k_major);
+    }
+    return shape;
+}
+
+std::optional<Refusal> find_hopper_refusal(const GemmProblem& problem, const DeviceProperties& device)
+{
+    using Reason = Refusal::Reason;
+    if (device.compute_capability() != hopper_compute_capability) {
+        return Refusal{Reason::architecture, ' ', device.compute_capability(), hopper_compute_capability};
+    }
+    if (problem.input == ElementType::f32) {
+        return Refusal{Reason::element_type};
+    }
+    if (kernels::hopper_kernels(size_of(problem.input)).empty()) {
+        return Refusal{Reason::not_built, ' ', 0, hopper_compute_capability};
+    }
+    struct Side {
+        char name;
+        const MatrixLayout& layout;
+        std::int64_t vectors;
+    };
+    const auto element_bytes = static_cast<std::int64_t>(size_of(problem.input));
+    const std::array sides{Side{'A', problem.a, problem.a.row_major ? problem.m : problem.k},
+                           Side{'B', problem.b, problem.b.row_major ? problem.k : problem.n}};
+    for (const Side& side : sides) {
+        const auto address = static_cast<std::int64_t>(side.layout.address_alignment);
+        if (address % tma_alignment != 0) {
+            return Refusal{Reason::address_alignment, side.name, address, tma_alignment};
+        }
+        if (side.vectors > 1 && side.layout.leading_dimension * element_bytes % tma_alignment != 0) {
+            return Refusal{Reason::leading_dimension, side.name, side.layout.leading_dimension * element_bytes,
+                           tma_alignment};
+        }
+        if (problem.batches > 1 && side.layout.batch_stride * element_bytes % tma_alignment != 0) {
+            return Refusal{Reason::batch_stride, side.name, side.layout.batch_stride * element_bytes, tma_alignment};
+        }
+    }
+    if (const std::int64_t largest = std::max({problem.m, problem.n, problem.k, problem.batches});
+        largest > max_extent) {
+        return Refusal{Reason::grid_size, ' ', largest, max_extent};
+    }
+    return std::nullopt;
+}
+
+bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice)
+{
+    const auto table = kernels::hopper_kernels(size_of(problem.input));
+    if (choice.config >= table.size() || choice.clusters == 0 || choice.band == 0) {
+        return false;
+    }
+    const HopperKernel& kernel = table[choice.config];
+    const HopperShape shape = hopper_shape(problem, choice.swapped);
+    const int cluster_size = choice.cluster_m * choice.cluster_n;
+    const bool cluster = cluster_size >= 1 && cluster_size <= 4 &&
+                         kernel.tile_m / kernel.box_m % choice.cluster_n == 0 &&
+                         kernel.tile_n / kernel.box_n % choice.cluster_m == 0;
+    // A box of an MN-major operand is 128 bytes of the other dimension wide.
+    const bool boxes = (shape.b_k_major || kernel.box_n == 64) && (shape.a_k_major || kernel.box_m == 64);
+    return cluster && boxes && choice.clusters * cluster_size <= device.sm_count;
+}
+
+std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const DeviceProperties& device)
+{
+    std::vector<KernelChoice> candidates;
+    const auto table = kernels::hopper_kernels(size_of(problem.input));
+    for (std::size_t config = 0; config < table.size(); ++config) {
+        const HopperKernel& kernel = table[config];
+        for (const bool swapped : {false, true}) {
+            const HopperShape shape = hopper_shape(problem, swapped);
+            if (swapped && shape.n > 128) {
+                continue;
+            }
+            for (const auto& [cluster_m, cluster_n] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}}) {
+                const std::int64_t tiles_m = divide_up(shape.m, std::int64_t{kernel.tile_m} * cluster_m);
+                const std::int64_t tiles_n = divide_up(shape.n, std::int64_t{kernel.tile_n} * cluster_n);
+                const std::int64_t tiles = tiles_m * tiles_n * shape.batches;
+                const std::int64_t blocks = std::max<std::int64_t>(divide_up(shape.k, kernel.block_k), 1);
+                const std::int64_t fit = device.sm_count / (cluster_m * cluster_n);
+                for (const bool stream_k : {false, true}) {
+                    const std::int64_t clusters = std::min(fit, stream_k ? tiles * blocks / 4 : tiles);
+                    if (clusters < 1 || (stream_k && (tiles % clusters == 0 || tiles > 8 * clusters))) {
+                        continue;
+                    }
+                    for (const int band : {4, 8, 16}) {
+                        if (band > 4 && band / 2 >= tiles_m) {
+                            continue;
+                        }
+                        const KernelChoice choice{.variant = Variant::hopper,
+                                                  .config = static_cast<std::uint8_t>(config),
+                                                  .cluster_m = static_cast<std::uint8_t>(cluster_m),
+                                                  .cluster_n = static_cast<std::uint8_t>(cluster_n),
+                                                  .swapped = swapped,
+                                                  .stream_k = stream_k,
+                                                  .band = static_cast<std::uint8_t>(band),
+                                                  .clusters = static_cast<std::uint16_t>(clusters)};
+                        if (is_hopper_choice_valid(problem, device, choice)) {
+                            candidates.push_back(choice);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    return candidates;
+}
+
+HopperWorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelChoice& choice)
+{
+    if (!choice.stream_k) {
+        return {};
+    }
+    const HopperKernel& kernel = kernel_of(problem, choice);
+    const auto cluster_size = static_cast<std::size_t>(choice.cluster_m * choice.cluster_n);
+    return {kernel.workspace_bytes(choice.clusters, cluster_size),
+            kernel.workspace_counters(choice.clusters, cluster_size)};
+}
+
+cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& choice,
+                          const kernels::GemmArguments& given, const DeviceProperties&,
+                          kernels::HopperWorkspace workspace)
+{
+    const HopperKernel& kernel = kernel_of(problem, choice);
+    const std::size_t bytes = size_of(problem.input);
+    kernels::HopperArguments arguments{};
+    arguments.gemm = choice.swapped ? swap_sides(given) : given;
+    const kernels::GemmArguments& gemm = arguments.gemm;
+    const std::int64_t batches = problem.batches;
+    const HopperShape shape = hopper_shape(problem, choice.swapped);
+    arguments.a_k_major = shape.a_k_major;
+    arguments.b_k_major = shape.b_k_major;
+    arguments.a_batched = batches > 1 && gemm.a.batch_stride != 0;
+    arguments.b_batched = batches > 1 && gemm.b.batch_stride != 0;
+    arguments.types = types_of(problem.input);
+    arguments.cluster_m = choice.cluster_m;
+    arguments.workspace = workspace;
+
+    const auto row_elements = static_cast<std::uint32_t>(128 / bytes);
+    const auto operand_map = [&](const kernels::Operand& operand, bool k_major, std::int64_t rows, bool batched,
+                                 int box) {
+        const std::int64_t k = std::max<std::int64_t>(gemm.k, 1);
+        const std::int64_t stride = operand.column_stride * operand.row_stride;  // one of them is 1
+        // What is not read needs a map all the same: of any memory.
+        const void* data = gemm.k == 0 ? gemm.d : operand.data;
+        return k_major ? map_request(data, storage_type(bytes), bytes, k, rows, stride, batched ? batches : 1,
+                                     operand.batch_stride, row_elements, static_cast<std::uint32_t>(box))
+                       : map_request(data, storage_type(bytes), bytes, rows, k, stride, batched ? batches : 1,
+                                     operand.batch_stride, row_elements, row_elements);
+    };
+    if (!encode(operand_map(gemm.a, shape.a_k_major, gemm.m, arguments.a_batched, kernel.box_m), arguments.a) ||
+        !encode(operand_map(gemm.b, shape.b_k_major, gemm.n, arguments.b_batched, kernel.box_n), arguments.b)) {
+        return cudaErrorInvalidValue;
+    }
+
+    const std::size_t d_bytes = size_of(gemm.d_type);
+    const auto d_alignment = [&](std::int64_t elements) {
+        return elements * static_cast<std::int64_t>(d_bytes) % 16 == 0;
+    };
+    const bool d_aligned = std::bit_cast<std::uintptr_t>(gemm.d) % 16 == 0 && gemm.d_column_stride == 1 &&
+                           (gemm.m == 1 || d_alignment(gemm.d_row_stride)) &&
+                           (batches == 1 || d_alignment(gemm.d_batch_stride));
+    if (d_aligned && gemm.beta == 0 && gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none) {
+        const int columns = std::min<int>(static_cast<int>(128 / d_bytes), kernel.tile_n);
+        arguments.stores_by_tma =
+            encode(map_request(gemm.d, storage_type(d_bytes), d_bytes, gemm.n, gemm.m, gemm.d_row_stride, batches,
+                               gemm.d_batch_stride, static_cast<std::uint32_t>(columns), kernels::hopper_store_rows),
+                   arguments.d);
+    }
+
+    const int cluster_size = choice.cluster_m * choice.cluster_n;
+    arguments.work.tiles_m =
+        static_cast<std::uint32_t>(divide_up(gemm.m, std::int64_t{kernel.tile_m} * choice.cluster_m));
+    arguments.work.tiles_n =
+        static_cast<std::uint32_t>(divide_up(gemm.n, std::int64_t{kernel.tile_n} * choice.cluster_n));
+    arguments.work.tiles = arguments.work.tiles_m * arguments.work.tiles_n * static_cast<std::uint32_t>(batches);
+    arguments.work.k_blocks = static_cast<std::uint32_t>(std::max<std::int64_t>(divide_up(gemm.k, kernel.block_k), 1));
+    arguments.work.band = choice.band;
+    arguments.work.stream_k = choice.stream_k;
+    arguments.work.skip_k = gemm.k == 0;
+
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(static_cast<unsigned>(choice.clusters * cluster_size));
+    config.blockDim = dim3(static_cast<unsigned>(kernel.threads));
+    config.dynamicSmemBytes = kernel.shared_bytes;
+    config.stream = stream.get();
+    std::array<cudaLaunchAttribute, 2> attributes{};
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim = {static_cast<unsigned>(cluster_size), 1, 1};
+    config.attrs = attributes.data();
+    config.numAttrs = cluster_size > 1 ? 2 : 1;
+    if (const cudaError_t status = allow_shared_memory(kernel, stream.device()); status != cudaSuccess) {
+        return status;
+    }
+    void* parameters[] = {&arguments};
+    return cudaLaunchKernelExC(&config, kernel.function, parameters);
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,55 @@
+#pragma once
+
+/// The Hopper kernels' side of a launch: eligibility, candidates, tensor maps, grid.
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "kernels/common/gemm_arguments.hpp"
+#include "kernels/hopper/hopper_arguments.hpp"
+#include "kernels/hopper/hopper_kernels.hpp"
+#include "tessera/detail/kernel_choice.hpp"
+#include "tessera/device.hpp"
+#include "tessera/stream.hpp"
+#include "variant_chooser.hpp"
+
+namespace tessera::detail {
+
+/// What the addresses and strides of A and B must be multiples of, in bytes: TMA's rule.
+inline constexpr std::size_t hopper_alignment = 16;
+
+/// The problem as the kernel sees it: after the transposition of a column-major D, and after that of `swapped`.
+struct HopperShape {
+    std::int64_t m;
+    std::int64_t n;
+    std::int64_t k;
+    std::int64_t batches;
+    bool a_k_major;
+    bool b_k_major;
+};
+
+HopperShape hopper_shape(const GemmProblem& problem, bool swapped);
+
+/// Nothing if the Hopper kernels give the right answer for `problem` on `device`. `problem` is resolved.
+std::optional<Refusal> find_hopper_refusal(const GemmProblem& problem, const DeviceProperties& device);
+
+/// Whether `choice` can run `problem`: what a tuner may try.
+bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice);
+
+/// All choices that are worth a try for an eligible problem.
+std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const DeviceProperties& device);
+
+/// What a launch needs besides its operands.
+struct HopperWorkspaceNeed {
+    std::size_t partial_bytes = 0;
+    std::size_t counters = 0;
+};
+HopperWorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelChoice& choice);
+
+/// Enqueues. The device is current, the problem eligible, and the workspace as large as needed, its counters zero.
+cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& choice,
+                          const kernels::GemmArguments& arguments, const DeviceProperties& device,
+                          kernels::HopperWorkspace workspace);
+
+}  // namespace tessera::detail
