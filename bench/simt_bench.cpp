@@ -131,7 +131,7 @@ public:
         switch (problem.input) {
             case ElementType::f16: return measure_as<f16>(problem, on_round);
             case ElementType::bf16: return measure_as<bf16>(problem, on_round);
-            case ElementType::f32: break;
+            default: break;
         }
         return measure_as<f32>(problem, on_round);
     }

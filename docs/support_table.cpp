@@ -16,7 +16,15 @@ namespace {
 
 using namespace tessera;
 
-constexpr ElementType element_types[] = {ElementType::f32, ElementType::f16, ElementType::bf16};
+constexpr InputTypes input_types[] = {ElementType::f32,
+                                      ElementType::f16,
+                                      ElementType::bf16,
+                                      ElementType::tf32,
+                                      ElementType::f8e4m3,
+                                      ElementType::f8e5m2,
+                                      {ElementType::f8e4m3, ElementType::f8e5m2},
+                                      {ElementType::f8e5m2, ElementType::f8e4m3}};
+constexpr ElementType output_types[] = {ElementType::f32, ElementType::f16, ElementType::bf16};
 constexpr std::pair<int, int> compute_capabilities[] = {{7, 5},  {8, 0},  {8, 6},  {8, 7},  {8, 9}, {9, 0},
                                                         {10, 0}, {10, 3}, {11, 0}, {12, 0}, {12, 1}};
 /// Bytes; as far as any kernel could ask for.
@@ -29,7 +37,7 @@ constexpr std::int64_t odd_vector_count = 301;
 /// Storage orders of A, B and D: one bit each.
 constexpr unsigned order_combinations = 8;
 
-GemmProblem problem_of(ElementType input, ElementType output, unsigned orders, std::size_t alignment)
+GemmProblem problem_of(InputTypes input, ElementType output, unsigned orders, std::size_t alignment)
 {
     // The shortest leading dimension whose bytes are a multiple of `alignment` and of nothing larger.
     const auto layout = [](bool row_major, std::int64_t rows, std::int64_t columns, ElementType type,
@@ -40,14 +48,14 @@ GemmProblem problem_of(ElementType input, ElementType output, unsigned orders, s
         return MatrixLayout{row_major, leading_dimension, leading_dimension * odd_vector_count, bytes};
     };
     GemmProblem problem{.m = m, .n = n, .k = k, .batches = 2, .input = input, .output = output};
-    problem.a = layout((orders & 1U) != 0, m, k, input, alignment);
-    problem.b = layout((orders & 2U) != 0, k, n, input, alignment);
+    problem.a = layout((orders & 1U) != 0, m, k, input.a, alignment);
+    problem.b = layout((orders & 2U) != 0, k, n, input.b, alignment);
     problem.d = layout((orders & 4U) != 0, m, n, output, size_of(output));
     return problem;
 }
 
 /// The smallest alignment with which the variant is eligible, or 0.
-std::size_t needed_alignment(Variant variant, const DeviceProperties& device, ElementType input, ElementType output,
+std::size_t needed_alignment(Variant variant, const DeviceProperties& device, InputTypes input, ElementType output,
                              unsigned orders)
 {
     for (std::size_t alignment = size_of(input); alignment <= largest_alignment; alignment *= 2) {
@@ -56,6 +64,12 @@ std::size_t needed_alignment(Variant variant, const DeviceProperties& device, El
         }
     }
     return 0;
+}
+
+std::string name_of(InputTypes input)
+{
+    return input.a == input.b ? std::string(to_string(input.a))
+                              : fmt::format("{} x {}", to_string(input.a), to_string(input.b));
 }
 
 std::string orders_text(const std::vector<unsigned>& orders)
@@ -75,10 +89,10 @@ std::string orders_text(const std::vector<unsigned>& orders)
 std::string rows_of(Variant variant, const DeviceProperties& device)
 {
     std::string rows;
-    for (const ElementType input : element_types) {
+    for (const InputTypes input : input_types) {
         // Outputs and orders that need the same alignment share a row.
         std::map<std::pair<std::size_t, std::string>, std::string> outputs_by_need;
-        for (const ElementType output : element_types) {
+        for (const ElementType output : output_types) {
             std::map<std::size_t, std::vector<unsigned>> orders_by_alignment;
             for (unsigned orders = 0; orders < order_combinations; ++orders) {
                 if (const std::size_t needed = needed_alignment(variant, device, input, output, orders); needed != 0) {
@@ -92,7 +106,7 @@ std::string rows_of(Variant variant, const DeviceProperties& device)
         }
         for (const auto& [need, outputs] : outputs_by_need) {
             const bool any = need.first <= size_of(input);
-            rows += fmt::format("| {} | {} | {} | {} |\n", to_string(input), outputs, need.second,
+            rows += fmt::format("| {} | {} | {} | {} |\n", name_of(input), outputs, need.second,
                                 any ? "any" : fmt::format("multiples of {} bytes", need.first));
         }
     }

@@ -23,7 +23,7 @@ cudaDataType_t data_type(ElementType type)
     switch (type) {
         case ElementType::f16: return CUDA_R_16F;
         case ElementType::bf16: return CUDA_R_16BF;
-        case ElementType::f32: break;
+        default: break;
     }
     return CUDA_R_32F;
 }

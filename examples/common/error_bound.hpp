@@ -28,13 +28,14 @@ inline double gamma(double n, double unit_roundoff)
     return nu < 1.0 ? nu / (1.0 - nu) : std::numeric_limits<double>::infinity();
 }
 
-/// Half the distance of neighbouring numbers of `type` at `magnitude`: the error of rounding to it once.
+/// Half the distance of neighbouring numbers of `type`, an output type, at `magnitude`: the error of rounding to it
+/// once.
 inline double rounding_error(double magnitude, tessera::ElementType type)
 {
     switch (type) {
         case tessera::ElementType::f16: return std::fmax(magnitude * 0x1p-11, 0x1p-25);
         case tessera::ElementType::bf16: return std::fmax(magnitude * 0x1p-8, 0x1p-134);
-        case tessera::ElementType::f32: break;
+        default: break;
     }
     return std::fmax(magnitude * f32_roundoff, f32_smallest / 2.0);
 }

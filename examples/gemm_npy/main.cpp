@@ -269,7 +269,7 @@ int with_type(ElementType type, const Work& work)
     switch (type) {
         case ElementType::f16: return work.template operator()<f16>();
         case ElementType::bf16: return work.template operator()<bf16>();
-        case ElementType::f32: break;
+        default: break;
     }
     return work.template operator()<f32>();
 }

@@ -106,7 +106,7 @@ bool rounds_to_infinity(double magnitude, tessera::ElementType type)
     switch (type) {
         case tessera::ElementType::f16: return std::isinf(static_cast<float>(tessera::f16(value)));
         case tessera::ElementType::bf16: return std::isinf(static_cast<float>(tessera::bf16(value)));
-        case tessera::ElementType::f32: break;
+        default: break;
     }
     return std::isinf(value);
 }

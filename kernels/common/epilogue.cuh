@@ -15,13 +15,13 @@ namespace tessera::kernels {
 
 namespace detail {
 
-/// Element `index` of a matrix whose type is known at run time.
+/// Element `index` of a matrix or vector whose type, an output type, is known at run time.
 __device__ inline float load_element(const void* data, std::int64_t index, ElementType type)
 {
     switch (type) {
         case ElementType::f16: return static_cast<const f16*>(data)[index];
         case ElementType::bf16: return static_cast<const bf16*>(data)[index];
-        case ElementType::f32: break;
+        default: break;
     }
     return static_cast<const float*>(data)[index];
 }
@@ -31,7 +31,7 @@ __device__ inline void store_element(void* data, std::int64_t index, ElementType
     switch (type) {
         case ElementType::f16: static_cast<f16*>(data)[index] = f16(value); return;
         case ElementType::bf16: static_cast<bf16*>(data)[index] = bf16(value); return;
-        case ElementType::f32: break;
+        default: break;
     }
     static_cast<float*>(data)[index] = value;
 }
@@ -53,7 +53,7 @@ __device__ inline void store_vector(void* data, std::int64_t index, ElementType 
         case ElementType::bf16:
             *reinterpret_cast<uint2*>(static_cast<bf16*>(data) + index) = pack4<bf16>(values);
             return;
-        case ElementType::f32: break;
+        default: break;
     }
     *reinterpret_cast<float4*>(static_cast<float*>(data) + index) =
         make_float4(values[0], values[1], values[2], values[3]);
@@ -96,6 +96,7 @@ public:
         : arguments_(arguments),
           c_offset_(batch * arguments.c.batch_stride),
           d_offset_(batch * arguments.d_batch_stride),
+          alpha_(scaled_alpha(arguments)),
           vector_stores_(can_store_vectors(arguments, d_offset_))
     {}
 
@@ -113,7 +114,7 @@ public:
         for (int j = 0; j < Columns; ++j) {
             // Zeros that pad K turn a sum of -0 into +0. Adding +0 does so always: no kernel's padding shows in the
             // bits.
-            values[j] = __fmul_rn(arguments_.alpha, __fadd_rn(accumulator[j], 0.0F));
+            values[j] = __fmul_rn(alpha_, __fadd_rn(accumulator[j], 0.0F));
         }
         add_c(row, column, columns, values);
         add_bias(row, column, columns, values);
@@ -133,6 +134,19 @@ public:
                                       values[j]);
             }
         }
+    }
+
+    /// alpha with the scales of A and B.
+    __device__ static float scaled_alpha(const GemmArguments& arguments)
+    {
+        float alpha = arguments.alpha;
+        if (arguments.scale_a != nullptr) {
+            alpha = __fmul_rn(alpha, *arguments.scale_a);
+        }
+        if (arguments.scale_b != nullptr) {
+            alpha = __fmul_rn(alpha, *arguments.scale_b);
+        }
+        return alpha;
     }
 
 private:
@@ -180,6 +194,7 @@ private:
     const GemmArguments& arguments_;  // the kernel's parameter, in constant memory
     std::int64_t c_offset_;
     std::int64_t d_offset_;
+    float alpha_;  // with the scales of A and B
     bool vector_stores_;
 };
 

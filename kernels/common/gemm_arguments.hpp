@@ -24,7 +24,7 @@ struct Operand {
 
 using ActivationKind = Activation;
 
-/// D(m, n) = act(alpha * sum_k A(m, k) * B(k, n) + beta * C(m, n) + bias), accumulated in fp32.
+/// D(m, n) = act(alpha * scale_a * scale_b * sum_k A(m, k) * B(k, n) + beta * C(m, n) + bias), accumulated in fp32.
 ///
 /// `c.data` is read only if `beta` is not zero (so NaN there does not spread otherwise) and has D's element type; it
 /// may be the very same matrix as D. `bias` has m (per_row) or n (per_column) contiguous elements, shared by all
@@ -38,6 +38,8 @@ struct GemmArguments {
     std::int64_t d_column_stride;
     std::int64_t d_batch_stride;
     const void* bias;
+    const float* scale_a;  // one float or null; A's and B's as the caller has them, also where the two are exchanged
+    const float* scale_b;
     std::int64_t m;
     std::int64_t n;
     std::int64_t k;
@@ -45,6 +47,8 @@ struct GemmArguments {
     float beta;
     std::uint32_t tiles_m;  // the grid is one-dimensional: tiles_m * tiles_n * batches CTAs
     std::uint32_t tiles_n;
+    ElementType a_type;  // for kernels that take several
+    ElementType b_type;
     ElementType d_type;
     ElementType bias_type;
     BiasAxis bias_axis;

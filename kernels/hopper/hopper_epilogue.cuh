@@ -196,7 +196,7 @@ private:
         constexpr int columns = tile_n < 64 ? tile_n : 64;
         constexpr int row_bytes = columns * 2;
         const bool as_f16 = arguments_.gemm.d_type == ElementType::f16;
-        const float alpha = arguments_.gemm.alpha;
+        const float alpha = Epilogue::scaled_alpha(arguments_.gemm);
         const int matrix_row = warp_ * 16 + lane_ % 16;  // the row of the buffer whose address this lane gives
 #pragma unroll
         for (int block = 0; block < blocks; ++block) {
@@ -223,12 +223,13 @@ private:
     __device__ void write_wide(const Accumulators& accumulators, int row, int column, int batch)
     {
         constexpr int columns = tile_n < 32 ? tile_n : 32;
+        const float alpha = Epilogue::scaled_alpha(arguments_.gemm);
 #pragma unroll
         for (int block = 0; block < blocks; ++block) {
 #pragma unroll
             for (int part = 0; part < tile_n / columns; ++part) {
                 std::byte* const buffer = next_buffer();
-                put_wide<columns>(accumulators[block], part, buffer, arguments_.gemm.alpha);
+                put_wide<columns>(accumulators[block], part, buffer, alpha);
                 store_buffer<float, columns, 64>(buffer, column + part * columns, row + block * 64, batch);
             }
         }

@@ -318,9 +318,11 @@ __global__ void __launch_bounds__(naive_block* naive_block) naive_gemm(const __g
     const Element* a_row = static_cast<const Element*>(a.data) + tile.batch * a.batch_stride + row * a.row_stride;
     const Element* b_column =
         static_cast<const Element*>(b.data) + tile.batch * b.batch_stride + column * b.column_stride;
+    const detail::Widen<Element> widen_a(arguments.a_type);
+    const detail::Widen<Element> widen_b(arguments.b_type);
     float accumulator[1] = {};
     for (std::int64_t k = 0; k < arguments.k; ++k) {
-        accumulator[0] = fmaf(a_row[k * a.column_stride], b_column[k * b.row_stride], accumulator[0]);
+        accumulator[0] = fmaf(widen_a(a_row[k * a.column_stride]), widen_b(b_column[k * b.row_stride]), accumulator[0]);
     }
     Epilogue(arguments, tile.batch).store(row, column, accumulator);
 }
@@ -338,10 +340,12 @@ __global__ void __launch_bounds__(Rung::config.threads(), Rung::config.min_ctas)
     __shared__ typename Traits::Stage stages[Traits::stages];
 
     const TileIndex tile = grouped_tile(blockIdx.x, arguments.tiles_m, arguments.tiles_n, detail::raster_band);
-    const detail::OperandStrip<Element> a(arguments.a, arguments.a.row_stride, arguments.a.column_stride, AKContiguous,
-                                          tile.batch, tile.m, arguments.m, config.block_m);
-    const detail::OperandStrip<Element> b(arguments.b, arguments.b.column_stride, arguments.b.row_stride, BKContiguous,
-                                          tile.batch, tile.n, arguments.n, config.block_n);
+    const detail::OperandStrip<Element> a(arguments.a, arguments.a_type, arguments.a.row_stride,
+                                          arguments.a.column_stride, AKContiguous, tile.batch, tile.m, arguments.m,
+                                          config.block_m);
+    const detail::OperandStrip<Element> b(arguments.b, arguments.b_type, arguments.b.column_stride,
+                                          arguments.b.row_stride, BKContiguous, tile.batch, tile.n, arguments.n,
+                                          config.block_n);
     const detail::ThreadTile<config> place;
     float accumulator[config.thread_m][config.thread_n] = {};
     detail::multiply<config, Traits>(a, b, arguments.k, stages, place, accumulator);

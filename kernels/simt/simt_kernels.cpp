@@ -10,23 +10,36 @@
 
 namespace tessera::kernels {
 
+struct AnyFloat8;
+
 namespace detail {
 
-// Instantiated in simt_f32.cu, simt_f16.cu and simt_bf16.cu.
+// Instantiated in simt_f32.cu, simt_f16.cu, simt_bf16.cu and simt_f8.cu.
 template <class Element>
 SimtKernel typed_simt_kernel(SimtRung rung, SimtOrders orders, SimtTile tile);
 extern template SimtKernel typed_simt_kernel<f32>(SimtRung, SimtOrders, SimtTile);
 extern template SimtKernel typed_simt_kernel<f16>(SimtRung, SimtOrders, SimtTile);
 extern template SimtKernel typed_simt_kernel<bf16>(SimtRung, SimtOrders, SimtTile);
+template <>
+SimtKernel typed_simt_kernel<AnyFloat8>(SimtRung, SimtOrders, SimtTile);
 
 }  // namespace detail
 
-SimtKernel simt_kernel(SimtRung rung, ElementType input, SimtTile tile, SimtOrders orders)
+bool simt_takes(SimtRung rung, InputTypes input)
 {
-    switch (input) {
+    const bool has_float8 = rung == SimtRung::naive || rung == SimtRung::register_blocked;
+    return can_multiply(input) && (has_float8 || !is_float8(input));
+}
+
+SimtKernel simt_kernel(SimtRung rung, InputTypes input, SimtTile tile, SimtOrders orders)
+{
+    switch (input.a) {
         case ElementType::f16: return detail::typed_simt_kernel<f16>(rung, orders, tile);
         case ElementType::bf16: return detail::typed_simt_kernel<bf16>(rung, orders, tile);
-        case ElementType::f32: break;
+        case ElementType::f8e4m3:
+        case ElementType::f8e5m2: return detail::typed_simt_kernel<AnyFloat8>(rung, orders, tile);
+        case ElementType::f32:
+        case ElementType::tf32: break;  // has the value of the float with its bits
     }
     return detail::typed_simt_kernel<f32>(rung, orders, tile);
 }

@@ -40,9 +40,12 @@ struct SimtOrders {
     bool whole_chunks = false;
 };
 
-/// The kernel of `rung` for operands A and B of `input` type. One entry point serves all architectures: where the
+/// Whether there is a kernel of `rung` for operands of these types.
+bool simt_takes(SimtRung rung, InputTypes input);
+
+/// The kernel of `rung` for operands of types that it takes. One entry point serves all architectures: where the
 /// kernel was compiled for sm_80 or above, it has `cp.async`.
-SimtKernel simt_kernel(SimtRung rung, ElementType input, SimtTile tile = SimtTile::large, SimtOrders orders = {});
+SimtKernel simt_kernel(SimtRung rung, InputTypes input, SimtTile tile = SimtTile::large, SimtOrders orders = {});
 
 /// The faster tile of `register_blocked` for `batches` products of (m, n) on a device with so many multiprocessors.
 SimtTile choose_simt_tile(std::int64_t m, std::int64_t n, std::int64_t batches, int multiprocessors);

@@ -71,6 +71,17 @@ SimtKernel staged_kernel(SimtOrders orders, Alignment alignment)
 }
 
 template <class Element>
+SimtKernel register_blocked_kernel(SimtOrders orders, SimtTile tile)
+{
+    switch (tile) {
+        case SimtTile::medium: return staged_kernel<RegisterBlockedMedium, Element>(orders, Alignment::element);
+        case SimtTile::small: return staged_kernel<RegisterBlockedSmall, Element>(orders, Alignment::element);
+        case SimtTile::large: break;
+    }
+    return staged_kernel<RegisterBlockedLarge, Element>(orders, Alignment::element);
+}
+
+template <class Element>
 SimtKernel typed_simt_kernel(SimtRung rung, SimtOrders orders, SimtTile tile)
 {
     switch (rung) {
@@ -80,12 +91,7 @@ SimtKernel typed_simt_kernel(SimtRung rung, SimtOrders orders, SimtTile tile)
         case SimtRung::coarsened: return staged_kernel<Coarsened, Element>(orders, Alignment::chunk);
         case SimtRung::register_blocked: break;
     }
-    switch (tile) {
-        case SimtTile::medium: return staged_kernel<RegisterBlockedMedium, Element>(orders, Alignment::element);
-        case SimtTile::small: return staged_kernel<RegisterBlockedSmall, Element>(orders, Alignment::element);
-        case SimtTile::large: break;
-    }
-    return staged_kernel<RegisterBlockedLarge, Element>(orders, Alignment::element);
+    return register_blocked_kernel<Element>(orders, tile);
 }
 
 }  // namespace tessera::kernels::detail

@@ -12,6 +12,7 @@
 
 #include "../common/gemm_arguments.hpp"
 #include "../common/ptx.cuh"
+#include "input_element.cuh"
 #include "simt_config.hpp"
 
 namespace tessera::kernels::detail {
@@ -41,9 +42,12 @@ struct OperandStrip {
     std::int64_t stride;  // from one contiguous run to the next
     int x_left;           // how much of the block is inside the operand
     bool aligned;         // each run starts at an address that a chunk of four can be loaded from
+    Widen<Element> widen;
 
-    __device__ OperandStrip(const Operand& operand, std::int64_t x_stride, std::int64_t k_stride, bool k_contiguous,
-                            std::uint32_t batch, std::uint32_t tile, std::int64_t x_extent, int block)
+    __device__ OperandStrip(const Operand& operand, ElementType type, std::int64_t x_stride, std::int64_t k_stride,
+                            bool k_contiguous, std::uint32_t batch, std::uint32_t tile, std::int64_t x_extent,
+                            int block)
+        : widen(type)
     {
         const std::int64_t first_x = static_cast<std::int64_t>(tile) * block;
         data = static_cast<const Element*>(operand.data) + batch * operand.batch_stride + first_x * x_stride;
@@ -86,7 +90,7 @@ struct TileMap : ChunkMap<KContiguous ? Tile::block_k : Tile::extent, KContiguou
 };
 
 /// Loads through registers: `begin` reads the next tile into registers and `store` stores it, so that the caller can
-/// compute between the two. Takes any alignment and widens 16-bit elements on the way.
+/// compute between the two. Takes any alignment and widens narrow elements on the way.
 template <class Tile, bool KContiguous, class Element, int Threads, int Chunk>
 class RegisterStagedLoader {
 public:
@@ -122,11 +126,13 @@ public:
             float* target = mine + Map::shared_index(Map::along(i * Threads), Map::across(i * Threads));
             const Element(&elements)[Chunk] = staged_[i].elements;
             if constexpr (Chunk == 4 && !Map::scatters) {
-                *reinterpret_cast<float4*>(target) = make_float4(elements[0], elements[1], elements[2], elements[3]);
+                const Widen<Element>& widen = strip_.widen;
+                *reinterpret_cast<float4*>(target) =
+                    make_float4(widen(elements[0]), widen(elements[1]), widen(elements[2]), widen(elements[3]));
             } else {
 #pragma unroll
                 for (int j = 0; j < Chunk; ++j) {
-                    target[Map::shared_index(j, 0)] = elements[j];
+                    target[Map::shared_index(j, 0)] = strip_.widen(elements[j]);
                 }
             }
         }

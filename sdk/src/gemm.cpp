@@ -62,7 +62,8 @@ bool serves(const GemmProblem& planned, const GemmProblem& given) noexcept
     return planned.m == given.m && planned.n == given.n && planned.k == given.k && planned.batches == given.batches &&
            planned.input == given.input && planned.output == given.output && serves(planned.a, given.a, batched) &&
            serves(planned.b, given.b, batched) && serves(planned.d, given.d, batched) && planned.has_c == given.has_c &&
-           planned.bias == given.bias && planned.activation == given.activation;
+           planned.bias == given.bias && planned.activation == given.activation &&
+           (!is_float8(planned.input) || planned.fp8_accumulation == given.fp8_accumulation);
 }
 
 std::string describe_layouts(const GemmProblem& problem)
@@ -121,7 +122,7 @@ void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& oper
     }
 }
 
-std::size_t GemmPlan::required_alignment(Variant variant, ElementType input) noexcept
+std::size_t GemmPlan::required_alignment(Variant variant, InputTypes input) noexcept
 {
     return detail::required_alignment(variant, input);
 }

@@ -52,6 +52,14 @@ void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std:
                               to_string(d.type)));
         }
     }
+    const auto require_scale = [&](std::string_view name, DeviceSpan<const float> scale) {
+        if (scale.size() > 1) {
+            mismatch(fmt::format("{} has {} elements: the scale of a tensor is one float", name, scale.size()),
+                     "a span of the one element, e.g. scales.span().subspan(i, 1)");
+        }
+    };
+    require_scale("scale_a", epilogue.scale_a);
+    require_scale("scale_b", epilogue.scale_b);
     const Bias& bias = epilogue.bias;
     if (bias.axis != BiasAxis::none) {
         const bool per_row = bias.axis == BiasAxis::per_row;
@@ -129,14 +137,18 @@ void require_no_alias(const GemmOperands& operands, const Epilogue& epilogue, st
     if (epilogue.beta != 0 && !same_matrix && may_overlap(output, footprint(c))) {
         refuse("C", "pass the same view as C and as D, or give D memory of its own");
     }
+    const auto require_apart = [&](const char* name, const void* data, std::uintptr_t bytes) {
+        const auto begin = std::bit_cast<std::uintptr_t>(data);
+        if (may_overlap(output, {begin, begin + bytes, bytes, 0, 0})) {
+            refuse(name, "give D memory of its own");
+        }
+    };
     const Bias& bias = epilogue.bias;
     if (bias.axis != BiasAxis::none) {
-        const auto begin = std::bit_cast<std::uintptr_t>(bias.data);
-        const std::uintptr_t bytes = bias.size * size_of(bias.type);
-        if (may_overlap(output, {begin, begin + bytes, bytes, 0, 0})) {
-            refuse("the bias", "give D memory of its own");
-        }
+        require_apart("the bias", bias.data, bias.size * size_of(bias.type));
     }
+    require_apart("scale_a", epilogue.scale_a.data(), epilogue.scale_a.size_bytes());
+    require_apart("scale_b", epilogue.scale_b.data(), epilogue.scale_b.size_bytes());
 }
 
 void require_one_device(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue,
@@ -150,6 +162,8 @@ void require_one_device(StreamRef stream, const GemmOperands& operands, const Ep
     require("D", operands.d.device);
     require("C", epilogue.c.device);
     require("the bias", epilogue.bias.device);
+    require("scale_a", epilogue.scale_a.device());
+    require("scale_b", epilogue.scale_b.device());
 }
 
 /// The largest power of two, up to what any kernel asks for, that divides the address.
@@ -193,7 +207,7 @@ GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) n
     problem.n = operands.d.columns;
     problem.k = operands.a.columns;
     problem.batches = operands.d.batches;
-    problem.input = operands.a.type;
+    problem.input = {operands.a.type, operands.b.type};
     problem.output = operands.d.type;
     problem.a = layout_of(operands.a);
     problem.b = layout_of(operands.b);
@@ -201,6 +215,7 @@ GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) n
     problem.has_c = epilogue.beta != 0;
     problem.bias = epilogue.bias.axis;
     problem.activation = epilogue.activation;
+    problem.fp8_accumulation = epilogue.fp8_accumulation;
     return problem;
 }
 
@@ -219,10 +234,18 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
     arguments.bias = epilogue.bias.data;
     arguments.m = d.rows;
     arguments.n = d.columns;
-    // alpha = 0 means that the product is not looked at: no k, no NaN from A or B.
-    arguments.k = epilogue.alpha == 0 ? 0 : a.columns;
+    arguments.k = a.columns;
+    if (epilogue.alpha == 0) {  // the product is not looked at: no k, no NaN from A, B or a scale
+        arguments.k = 0;
+    } else {
+        const auto address = [](DeviceSpan<const float> scale) { return scale.empty() ? nullptr : scale.data(); };
+        arguments.scale_a = address(epilogue.scale_a);
+        arguments.scale_b = address(epilogue.scale_b);
+    }
     arguments.alpha = epilogue.alpha;
     arguments.beta = epilogue.beta;
+    arguments.a_type = a.type;
+    arguments.b_type = b.type;
     arguments.d_type = d.type;
     arguments.bias_type = epilogue.bias.type;
     arguments.bias_axis = epilogue.bias.axis;
@@ -232,6 +255,7 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
         arguments.a = transposed(arguments.b);
         arguments.b = transposed(left);
         arguments.c = transposed(arguments.c);
+        std::swap(arguments.a_type, arguments.b_type);
         std::swap(arguments.m, arguments.n);
         std::swap(arguments.d_row_stride, arguments.d_column_stride);
         if (arguments.bias_axis != BiasAxis::none) {

@@ -23,13 +23,18 @@ const HopperKernel& kernel_of(const GemmProblem& problem, const KernelChoice& ch
     return kernels::hopper_kernels(size_of(problem.input))[choice.config];
 }
 
-kernels::HopperTypes types_of(ElementType input)
+kernels::HopperTypes types_of(ElementType a, ElementType b)
 {
-    switch (input) {
-        case ElementType::f16: return kernels::HopperTypes::f16;
-        case ElementType::bf16: return kernels::HopperTypes::bf16;
-        default: return kernels::HopperTypes::tf32;
+    using Types = kernels::HopperTypes;
+    switch (a) {
+        case ElementType::f16: return Types::f16;
+        case ElementType::bf16: return Types::bf16;
+        case ElementType::f8e4m3: return b == ElementType::f8e4m3 ? Types::e4m3_e4m3 : Types::e4m3_e5m2;
+        case ElementType::f8e5m2: return b == ElementType::f8e4m3 ? Types::e5m2_e4m3 : Types::e5m2_e5m2;
+        case ElementType::tf32:
+        case ElementType::f32: break;
     }
+    return Types::tf32;
 }
 
 kernels::GemmArguments swap_sides(kernels::GemmArguments arguments)
@@ -41,6 +46,7 @@ kernels::GemmArguments swap_sides(kernels::GemmArguments arguments)
     arguments.a = transpose(arguments.b);
     arguments.b = transpose(left);
     arguments.c = transpose(arguments.c);
+    std::swap(arguments.a_type, arguments.b_type);
     std::swap(arguments.m, arguments.n);
     std::swap(arguments.d_row_stride, arguments.d_column_stride);
     if (arguments.bias_axis != BiasAxis::none) {
@@ -119,8 +125,8 @@ std::optional<Refusal> find_hopper_refusal(const GemmProblem& problem, const Dev
     if (device.compute_capability() != hopper_compute_capability) {
         return Refusal{Reason::architecture, ' ', device.compute_capability(), hopper_compute_capability};
     }
-    if (problem.input == ElementType::f32) {
-        return Refusal{Reason::element_type};
+    if (problem.input == InputTypes(ElementType::f32)) {
+        return Refusal{Reason::needs_tf32};
     }
     if (kernels::hopper_kernels(size_of(problem.input)).empty()) {
         return Refusal{Reason::not_built, ' ', 0, hopper_compute_capability};
@@ -241,7 +247,7 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     arguments.b_k_major = shape.b_k_major;
     arguments.a_batched = batches > 1 && gemm.a.batch_stride != 0;
     arguments.b_batched = batches > 1 && gemm.b.batch_stride != 0;
-    arguments.types = types_of(problem.input);
+    arguments.types = types_of(gemm.a_type, gemm.b_type);
     arguments.cluster_m = choice.cluster_m;
     arguments.workspace = workspace;
 

@@ -56,6 +56,12 @@ bool has_whole_chunks(const MatrixLayout& layout, std::int64_t run, const GemmPr
            (problem.batches == 1 || layout.batch_stride % kernels::simt_chunk == 0);
 }
 
+std::string name_of(InputTypes input)
+{
+    return input.a == input.b ? std::string(to_string(input.a))
+                              : fmt::format("{} x {}", to_string(input.a), to_string(input.b));
+}
+
 }  // namespace
 
 std::string_view to_string(Variant variant) noexcept
@@ -92,7 +98,7 @@ std::vector<Variant> all_variants()
 std::string GemmProblem::describe() const
 {
     const auto order = [](const MatrixLayout& layout) { return layout.row_major ? "row-major" : "column-major"; };
-    std::string text = fmt::format("{}x{}x{} (MxNxK) {} -> {}, A {}, B {}, D {}", m, n, k, to_string(input),
+    std::string text = fmt::format("{}x{}x{} (MxNxK) {} -> {}, A {}, B {}, D {}", m, n, k, name_of(input),
                                    to_string(output), order(a), order(b), order(d));
     if (batches != 1) {
         text += fmt::format(", {} batches", batches);
@@ -105,6 +111,9 @@ std::string GemmProblem::describe() const
     }
     if (activation != Activation::none) {
         text += fmt::format(", {}", to_string(activation));
+    }
+    if (is_float8(input) && fp8_accumulation == Fp8Accumulation::fast) {
+        text += ", fast accumulation";
     }
     return text;
 }
@@ -121,8 +130,12 @@ std::string to_string(const Refusal& refusal, const DeviceProperties& device)
         case Refusal::Reason::not_built:
             return fmt::format("this build of the library has no code for compute capability {}.{}",
                                refusal.required / 10, refusal.required % 10);
-        case Refusal::Reason::element_type:
+        case Refusal::Reason::needs_tf32:
             return "tensor cores would round f32 operands to tf32, which has to be asked for: pass views of tf32";
+        case Refusal::Reason::input_types:
+            return fmt::format("the kernel is not compiled for inputs of {}", name_of(refusal.types));
+        case Refusal::Reason::output_type:
+            return fmt::format("a kernel writes f32, f16 or bf16, not {}", name_of(refusal.types));
         case Refusal::Reason::address_alignment:
             return fmt::format("{}'s address is a multiple of {} bytes, the kernel needs a multiple of {}",
                                refusal.operand, refusal.found, refusal.required);
@@ -145,6 +158,16 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
               fmt::format("a product cannot have extents {}x{}x{} and {} batches", problem.m, problem.n, problem.k,
                           problem.batches),
               "extents of 0 or more");
+    }
+    if (!can_multiply(problem.input)) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              fmt::format("A has elements of {} and B of {}", tessera::to_string(problem.input.a),
+                          tessera::to_string(problem.input.b)),
+              "equal types; only f8e4m3 and f8e5m2 can be mixed");
+    }
+    if (!is_output(problem.output)) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              fmt::format("D has elements of {}", tessera::to_string(problem.output)), "f32, f16 or bf16");
     }
     const auto require_layout = [&](char name, const MatrixLayout& layout, std::int64_t rows, std::int64_t columns) {
         const std::int64_t vector_size = layout.row_major ? columns : rows;
@@ -203,8 +226,14 @@ std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem,
     if (device.compute_capability() < lowest_compute_capability) {
         return Refusal{Reason::architecture, ' ', device.compute_capability(), lowest_compute_capability};
     }
+    if (!is_output(problem.output)) {
+        return Refusal{Reason::output_type, ' ', 0, 0, problem.output};
+    }
     if (variant == Variant::hopper) {
         return find_hopper_refusal(problem, device);
+    }
+    if (!kernels::simt_takes(entry_of(variant).rung, problem.input)) {
+        return Refusal{Reason::input_types, ' ', 0, 0, problem.input};
     }
     const kernels::SimtKernel kernel = simt_kernel_of(variant, problem, device);
     const auto required = static_cast<std::int64_t>(kernel.required_alignment);
@@ -271,7 +300,7 @@ KernelChoice choose_kernel(const GemmProblem& problem, const DeviceProperties& d
           too_old ? "a device of compute capability 7.5 or later" : "split the problem");
 }
 
-std::size_t required_alignment(Variant variant, ElementType input) noexcept
+std::size_t required_alignment(Variant variant, InputTypes input) noexcept
 {
     if (variant == Variant::automatic) {
         return size_of(input);

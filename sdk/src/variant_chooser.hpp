@@ -30,7 +30,9 @@ struct Refusal {
     enum class Reason : std::uint8_t {
         architecture,
         not_built,
-        element_type,
+        needs_tf32,
+        input_types,
+        output_type,
         address_alignment,
         leading_dimension,
         batch_stride,
@@ -40,6 +42,7 @@ struct Refusal {
     char operand = ' ';         // 'A' or 'B', for the alignment reasons
     std::int64_t found = 0;     // the value that breaks the rule: bytes, or CTAs
     std::int64_t required = 0;  // what it must be a multiple of, or at most
+    InputTypes types = {};      // of the inputs, or both that of the output
 };
 
 /// As a sentence, e.g. "B's leading dimension is 4094 bytes, not a multiple of 16".
@@ -63,7 +66,7 @@ KernelChoice choose_kernel(const GemmProblem& problem, const DeviceProperties& d
                            std::string_view operation, const std::source_location& caller);
 
 /// What A's and B's addresses and strides must be multiples of for a variant, in bytes.
-std::size_t required_alignment(Variant variant, ElementType input) noexcept;
+std::size_t required_alignment(Variant variant, InputTypes input) noexcept;
 
 /// Text for people: the choice, its reason, and a line for every other variant.
 std::string explain_choice(const GemmProblem& problem, const DeviceProperties& device, Variant wanted);

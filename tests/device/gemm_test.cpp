@@ -17,7 +17,6 @@ using namespace tessera::test;
 
 namespace {
 
-constexpr std::array types{ElementType::f32, ElementType::f16, ElementType::bf16};
 constexpr std::array bias_axes{BiasAxis::none, BiasAxis::per_row, BiasAxis::per_column};
 constexpr std::array activations{Activation::none, Activation::relu, Activation::gelu, Activation::silu};
 constexpr std::array addends{Addend::none, Addend::separate, Addend::in_place};
@@ -25,6 +24,7 @@ constexpr std::array<std::int64_t, 4> paddings{0, 1, 4, 8};
 constexpr std::array<std::int64_t, 3> offsets{0, 1, 4};
 constexpr std::array<float, 4> alphas{1, 0, -1, 0.5F};
 constexpr std::array<float, 4> betas{1, 0, -1, 0.5F};
+constexpr std::array<std::optional<float>, 3> scales{std::nullopt, 0.5F, -2.0F};
 
 enum class Batching : std::uint8_t { one, two, three_share_a, two_share_b, fill_large, fill_medium };
 constexpr std::array batchings{Batching::one,         Batching::two,        Batching::three_share_a,
@@ -41,7 +41,7 @@ std::vector<std::int64_t> edges_of(int kernels::SimtKernel::*tile)
     using kernels::SimtRung;
     using kernels::SimtTile;
     std::set<std::int64_t> edges{0, 1};
-    for (const ElementType type : types) {
+    for (const InputTypes type : input_types) {
         for (const SimtRung rung : {SimtRung::naive, SimtRung::tiled, SimtRung::vectorized, SimtRung::coarsened,
                                     SimtRung::register_blocked}) {
             for (const SimtTile size : {SimtTile::large, SimtTile::medium, SimtTile::small}) {
@@ -143,9 +143,9 @@ TEST_CASE("every variant is right for shapes around its tiles, in all layouts, t
     const std::vector<int> levels{count(m_edges),
                                   count(n_edges),
                                   count(k_edges),
-                                  3,
-                                  3,
-                                  3,
+                                  count(input_types),
+                                  count(output_types),
+                                  count(output_types),
                                   2,
                                   2,
                                   2,
@@ -159,6 +159,8 @@ TEST_CASE("every variant is right for shapes around its tiles, in all layouts, t
                                   count(offsets),
                                   count(offsets),
                                   count(alphas),
+                                  count(scales),
+                                  count(scales),
                                   count(betas),
                                   count(addends),
                                   count(bias_axes),
@@ -176,9 +178,9 @@ TEST_CASE("every variant is right for shapes around its tiles, in all layouts, t
         gemm.m = take(m_edges);
         gemm.n = take(n_edges);
         gemm.k = take(k_edges);
-        gemm.input = take(types);
-        gemm.output = take(types);
-        gemm.bias_type = take(types);
+        gemm.input = take(input_types);
+        gemm.output = take(output_types);
+        gemm.bias_type = take(output_types);
         for (Layout* layout : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) {
             layout->row_major = take_flag();
         }
@@ -189,6 +191,8 @@ TEST_CASE("every variant is right for shapes around its tiles, in all layouts, t
             layout->offset = take(offsets);
         }
         gemm.alpha = take(alphas);
+        gemm.scale_a = take(scales);
+        gemm.scale_b = take(scales);
         gemm.beta = take(betas);
         gemm.addend = take(addends);
         gemm.bias = take(bias_axes);
@@ -213,8 +217,8 @@ TEST_CASE("every variant is right for every combination of types, orders and epi
     std::mt19937_64 engine = random_engine(2);
     const std::array<std::int64_t, 8> extents{1, 7, 16, 17, 31, 33, 64, 65};
     const auto any_extent = [&] { return extents[engine() % extents.size()]; };
-    for (const ElementType input : types) {
-        for (const ElementType output : types) {
+    for (const InputTypes input : input_types) {
+        for (const ElementType output : output_types) {
             for (unsigned orders = 0; orders < 8; ++orders) {
                 for (const BiasAxis bias : bias_axes) {
                     for (const Activation activation : activations) {
@@ -225,7 +229,7 @@ TEST_CASE("every variant is right for every combination of types, orders and epi
                             gemm.k = any_extent();
                             gemm.input = input;
                             gemm.output = output;
-                            gemm.bias_type = types[engine() % types.size()];
+                            gemm.bias_type = output_types[engine() % output_types.size()];
                             gemm.a.row_major = (orders & 1U) != 0;
                             gemm.b.row_major = (orders & 2U) != 0;
                             gemm.d.row_major = (orders & 4U) != 0;
@@ -246,14 +250,14 @@ TEST_CASE("every variant is right for every combination of types, orders and epi
 
 TEST_CASE("long sums stay within the bound that follows from K")
 {
-    for (const ElementType input : types) {
+    for (const InputTypes input : input_types) {
         for (const std::int64_t k : {std::int64_t{quick() ? 300 : 5000}, std::int64_t{257}}) {
             GemmCase gemm;
             gemm.m = 65;
             gemm.n = 70;
             gemm.k = k;
             gemm.input = input;
-            gemm.output = input;
+            gemm.output = is_output(input.a) ? input.a : ElementType::bf16;
             gemm.b.row_major = false;
             check_all_variants(stream(), gemm);
         }
@@ -262,14 +266,14 @@ TEST_CASE("long sums stay within the bound that follows from K")
 
 TEST_CASE("NaN and infinities of A, B, C and bias come out where the formula says, and nowhere else")
 {
-    for (const ElementType type : types) {
+    for (const InputTypes input : input_types) {
         for (const Activation activation : activations) {
             GemmCase gemm;
             gemm.m = 37;
             gemm.n = 66;
             gemm.k = 5;  // few enough that some sums stay finite
-            gemm.input = type;
-            gemm.output = type;
+            gemm.input = input;
+            gemm.output = is_output(input.a) ? input.a : ElementType::f32;
             gemm.addend = Addend::separate;
             gemm.beta = 0.5F;
             gemm.bias = BiasAxis::per_column;
@@ -282,8 +286,8 @@ TEST_CASE("NaN and infinities of A, B, C and bias come out where the formula say
 
 TEST_CASE("the SIMT ladder computes one chain of fused multiply-adds in ascending k")
 {
-    for (const ElementType input : types) {
-        for (const ElementType output : types) {
+    for (const InputTypes input : input_types) {
+        for (const ElementType output : output_types) {
             GemmCase gemm;
             gemm.m = 130;
             gemm.n = 71;
@@ -291,8 +295,10 @@ TEST_CASE("the SIMT ladder computes one chain of fused multiply-adds in ascendin
             gemm.input = input;
             gemm.output = output;
             gemm.a.row_major = output != ElementType::f16;
-            gemm.d.row_major = input != ElementType::f16;
+            gemm.d.row_major = input.a != ElementType::f16 && input.a != ElementType::f8e5m2;
             gemm.alpha = 0.7F;
+            gemm.scale_a = 1.7F;
+            gemm.scale_b = 0.3F;
             gemm.beta = -1.3F;
             gemm.addend = Addend::in_place;
             gemm.bias = BiasAxis::per_row;
@@ -300,7 +306,7 @@ TEST_CASE("the SIMT ladder computes one chain of fused multiply-adds in ascendin
             const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
             DeviceOperands operands(stream(), gemm, data);
             for (const Variant variant : all_variants()) {
-                if (!inputs_are_aligned(gemm, data, required_alignment(variant, input))) {
+                if (!takes(variant, input) || !inputs_are_aligned(gemm, data, required_alignment(variant, input))) {
                     continue;
                 }
                 if (const auto wrong = find_other_than_fma_chain(gemm, data, operands.launch(variant))) {

@@ -73,7 +73,7 @@ HostArray launch_on_host(const GemmCase& gemm, const GemmData& data, const Spoil
                                        data.b.get(data.b_place.index(batch, k_b, c)), sum);
                     }
                 }
-                float value = gemm.alpha * sum;
+                float value = gemm.alpha * gemm.scale_a.value_or(1) * gemm.scale_b.value_or(1) * sum;
                 if (gemm.beta != 0) {
                     value =
                         std::fma(gemm.beta,
@@ -164,13 +164,13 @@ TEST_CASE("the bound is narrow enough to notice a product that is missing")
 TEST_CASE("a correct result is found right: every layout, type and exact epilogue")
 {
     std::mt19937_64 engine = random_engine(3);
-    const std::vector<int> levels{4, 4, 3, 3, 3, 2, 2, 2, 2, 3, 3, 3, 3, 2, 3};
+    const std::vector<int> levels{4, 4, 3, static_cast<int>(input_types.size()), 3, 2, 2, 2, 2, 3, 3, 3, 3, 2, 3};
     for (const Combination& c : pair_covering(levels, engine)) {
         GemmCase gemm;
         gemm.m = std::array{0, 1, 5, 17}[static_cast<std::size_t>(c[0])];
         gemm.n = std::array{0, 1, 6, 18}[static_cast<std::size_t>(c[1])];
         gemm.k = std::array{0, 1, 19}[static_cast<std::size_t>(c[2])];
-        gemm.input = static_cast<ElementType>(c[3]);
+        gemm.input = input_types[static_cast<std::size_t>(c[3])];
         gemm.output = static_cast<ElementType>(c[4]);
         gemm.a.row_major = c[5] != 0;
         gemm.b.row_major = c[6] != 0;

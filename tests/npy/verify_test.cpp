@@ -42,7 +42,7 @@ float round_to(ElementType type, float value)
     switch (type) {
         case ElementType::f16: return static_cast<float>(tessera::f16(value));
         case ElementType::bf16: return static_cast<float>(tessera::bf16(value));
-        case ElementType::f32: break;
+        default: break;
     }
     return value;
 }

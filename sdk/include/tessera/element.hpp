@@ -1,12 +1,14 @@
 #pragma once
 
-/// Element types of matrices: `f32`, `f16` (IEEE binary16) and `bf16` (the upper half of a binary32).
+/// Element types of matrices: `f32`, `f16` (IEEE binary16), `bf16` (the upper half of a binary32), and for the operands
+/// A and B also `tf32` (tf32.hpp), `f8e4m3` and `f8e5m2` (float8.hpp).
 ///
-/// The two 16-bit types are storage with conversions, not arithmetic types: arithmetic is done in `float`. Narrowing
-/// rounds to nearest, ties to even, and is explicit; widening is exact and implicit. They have the size, alignment and
-/// bits of CUDA's `__half` and `__nv_bfloat16` and convert from and to them without including CUDA's headers here.
+/// All but `f32` are storage with conversions, not arithmetic types: arithmetic is done in `float`. Narrowing rounds to
+/// nearest and is explicit; widening is exact and implicit. They have the size, alignment and bits of CUDA's `__half`,
+/// `__nv_bfloat16`, `__nv_fp8_e4m3` and `__nv_fp8_e5m2` and convert from and to them without including CUDA's headers
+/// here.
 ///
-/// `ElementType` names a type at run time. Its list is open at the end: 8-bit types follow.
+/// `ElementType` names a type at run time.
 ///
 /// The compiler's built-ins stand where std::bit_cast and std::is_constant_evaluated would: device code cannot call
 /// those without --expt-relaxed-constexpr, a flag that a header should not force on its users.
@@ -18,6 +20,8 @@
 #include <type_traits>
 
 #include "tessera/detail/host_device.hpp"
+#include "tessera/float8.hpp"
+#include "tessera/tf32.hpp"
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
@@ -191,23 +195,46 @@ struct bf16 {
 };
 
 /// An element type as a value. Numbers are stable: they appear in plans and caches.
-enum class ElementType : std::uint8_t { f32 = 0, f16 = 1, bf16 = 2 };
+enum class ElementType : std::uint8_t { f32 = 0, f16 = 1, bf16 = 2, tf32 = 3, f8e4m3 = 4, f8e5m2 = 5 };
 
 /// Bytes of one element.
 TESSERA_DETAIL_HOST_DEVICE constexpr std::size_t size_of(ElementType type) noexcept
 {
-    return type == ElementType::f32 ? 4 : 2;
+    switch (type) {
+        case ElementType::f16:
+        case ElementType::bf16: return 2;
+        case ElementType::f8e4m3:
+        case ElementType::f8e5m2: return 1;
+        case ElementType::f32:
+        case ElementType::tf32: break;
+    }
+    return 4;
 }
 
-/// "f32", "f16" or "bf16".
+/// "f32", "f16", "bf16", "tf32", "f8e4m3" or "f8e5m2".
 constexpr std::string_view to_string(ElementType type) noexcept
 {
     switch (type) {
         case ElementType::f32: return "f32";
         case ElementType::f16: return "f16";
         case ElementType::bf16: return "bf16";
+        case ElementType::tf32: return "tf32";
+        case ElementType::f8e4m3: return "f8e4m3";
+        case ElementType::f8e5m2: return "f8e5m2";
     }
     return "unknown";
+}
+
+/// Whether it is `f8e4m3` or `f8e5m2`: the types that A and B may mix.
+TESSERA_DETAIL_HOST_DEVICE constexpr bool is_float8(ElementType type) noexcept
+{
+    return type == ElementType::f8e4m3 || type == ElementType::f8e5m2;
+}
+
+/// Whether C, D and a bias can have it: `f32`, `f16` and `bf16`.
+TESSERA_DETAIL_HOST_DEVICE constexpr bool is_output(ElementType type) noexcept
+{
+    return type == ElementType::f32 || type == ElementType::f16 || type == ElementType::bf16;
 }
 
 /// Facts about an element type: `element_traits<T>::type` is its run-time name. Specialized for matrix elements only.
@@ -232,9 +259,62 @@ struct element_traits<bf16> {
     static constexpr float unit_roundoff = 0x1p-8F;         ///< largest relative error of one rounding
 };
 
-/// A type that a matrix of `Gemm::launch` can have: `f32`, `f16` or `bf16`. CUDA's own 16-bit types are stored as ours.
+/// Facts about tf32.
+template <>
+struct element_traits<tf32> {
+    static constexpr ElementType type = ElementType::tf32;  ///< the run-time name
+    static constexpr float unit_roundoff = 0x1p-11F;        ///< largest relative error of one rounding
+};
+/// Facts about f8e4m3.
+template <>
+struct element_traits<f8e4m3> {
+    static constexpr ElementType type = ElementType::f8e4m3;  ///< the run-time name
+    static constexpr float unit_roundoff = 0x1p-4F;           ///< largest relative error of one rounding
+};
+/// Facts about f8e5m2.
+template <>
+struct element_traits<f8e5m2> {
+    static constexpr ElementType type = ElementType::f8e5m2;  ///< the run-time name
+    static constexpr float unit_roundoff = 0x1p-3F;           ///< largest relative error of one rounding
+};
+
+/// A type that the operands A and B of `Gemm::launch` can have. CUDA's own types are stored as ours.
 template <class T>
 concept MatrixElement = requires { element_traits<std::remove_const_t<T>>::type; };
+
+/// A type that C, D and a bias can have: `f32`, `f16` or `bf16`. The others are for operands only: a result in 8 bits
+/// would need a scale that is known before the product is.
+template <class T>
+concept OutputElement = MatrixElement<T> && is_output(element_traits<std::remove_const_t<T>>::type);
+
+/// The element types of A and B: equal, or one `f8e4m3` and the other `f8e5m2`. Both have the same size.
+struct InputTypes {
+    ElementType a = ElementType::f32;  ///< of A
+    ElementType b = ElementType::f32;  ///< of B
+
+    InputTypes() = default;
+    /// The same for both.
+    TESSERA_DETAIL_HOST_DEVICE constexpr InputTypes(ElementType both) noexcept : a(both), b(both) {}
+    /// One for each.
+    TESSERA_DETAIL_HOST_DEVICE constexpr InputTypes(ElementType a, ElementType b) noexcept : a(a), b(b) {}
+
+    friend bool operator==(const InputTypes&, const InputTypes&) = default;
+};
+
+/// Bytes of one element of A or B.
+TESSERA_DETAIL_HOST_DEVICE constexpr std::size_t size_of(InputTypes types) noexcept { return size_of(types.a); }
+
+/// Whether A and B are of 8 bits.
+TESSERA_DETAIL_HOST_DEVICE constexpr bool is_float8(InputTypes types) noexcept
+{
+    return is_float8(types.a) && is_float8(types.b);
+}
+
+/// Whether there are products of A and B of these types.
+TESSERA_DETAIL_HOST_DEVICE constexpr bool can_multiply(InputTypes types) noexcept
+{
+    return types.a == types.b || is_float8(types);
+}
 
 static_assert(sizeof(f16) == 2 && std::is_trivially_copyable_v<f16>);
 static_assert(sizeof(bf16) == 2 && std::is_trivially_copyable_v<bf16>);

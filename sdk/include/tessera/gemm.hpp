@@ -6,13 +6,16 @@
 ///     Gemm::launch(stream, x, w, y, {.bias = Bias::per_column(b.span()), .activation = Activation::relu});
 ///
 /// Contract of every launch:
-///   - D = act(alpha * A*B + beta * C + bias), accumulated in fp32 in ascending k, rounded once to D's type. The same
-///     problem on the same device model gives the same bits every time.
+///   - D = act(alpha * A*B + beta * C + bias), accumulated in fp32, rounded once to D's type. SIMT kernels add the
+///     products one by one in ascending k, so that all of them give the same bits; tensor cores add several at once as
+///     their hardware does, which is documented with each variant. The same problem on the same device model and build
+///     of the library gives the same bits every time.
+///   - A and B have the same type, or one is f8e4m3 and the other f8e5m2.
 ///   - Asynchronous on the stream: one kernel, no allocation, no wait; can be captured into a graph; may be called from
 ///     several threads. Operands must stay alive and unchanged until the kernel has finished.
-///   - Extents may be 0: an empty D launches nothing; k = 0 gives act(beta * C + bias). C is not read if beta is 0, and
-///     A and B are not read if alpha is 0 (as in BLAS, NaN there does not spread then).
-///   - D may be C (the same view). D must not overlap A, B or the bias, nor C in any other way.
+///   - Extents may be 0: an empty D launches nothing; k = 0 gives act(beta * C + bias). C is not read if beta is 0; A,
+///     B and their scales are not read if alpha is 0 (as in BLAS, NaN there does not spread then).
+///   - D may be C (the same view). D must not overlap A, B, a scale or the bias, nor C in any other way.
 ///   - A refusal is an Error with the values that broke the rule; nothing was enqueued then.
 
 #include <cstddef>
@@ -76,14 +79,14 @@ struct Bias {
     int device = -1;                      ///< the ordinal of the memory's device, -1 for none
 
     /// m elements: element i is added to all of row i of D.
-    template <MatrixElement T>
+    template <OutputElement T>
     static Bias per_row(DeviceSpan<T> vector) noexcept
     {
         return make(vector, BiasAxis::per_row);
     }
     /// n elements: element j is added to all of column j of D. What a layer of a neural network calls its bias when the
     /// rows of D are samples.
-    template <MatrixElement T>
+    template <OutputElement T>
     static Bias per_column(DeviceSpan<T> vector) noexcept
     {
         return make(vector, BiasAxis::per_column);
@@ -103,13 +106,17 @@ private:
     }
 };
 
-/// What happens to the product on its way to D: act(alpha * A*B + beta * C + bias).
+/// What happens to the product on its way to D: act(alpha * A*B + beta * C + bias), where alpha is `alpha`, times
+/// `scale_a`, times `scale_b`, each product rounded to fp32.
 struct Epilogue {
     float alpha = 1.0F;                        ///< scales the product
     float beta = 0.0F;                         ///< scales C; at 0, C is not read
     MatrixOperand c = {};                      ///< of D's type and extents, in any order; needed if beta is not 0
     Bias bias = {};                            ///< added after scaling; `Bias{}` for none
     Activation activation = Activation::none;  ///< applied last
+    DeviceSpan<const float> scale_a = {};      ///< one float on the device, read by the kernel: A's scale; or none
+    DeviceSpan<const float> scale_b = {};      ///< the same for B
+    Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;  ///< for 8-bit inputs on Hopper's tensor cores
 };
 
 namespace detail {
@@ -127,8 +134,11 @@ template <class A, class B, class D>
 constexpr void require_element_types()
 {
     static_assert(
-        std::is_same_v<std::remove_const_t<A>, std::remove_const_t<B>>,
-        "tessera: A and B have different element types: convert one of them, no kernel multiplies mixed types");
+        can_multiply({element_traits<std::remove_const_t<A>>::type, element_traits<std::remove_const_t<B>>::type}),
+        "tessera: A and B have different element types: convert one of them, no kernel multiplies mixed types but "
+        "f8e4m3 and f8e5m2");
+    static_assert(OutputElement<D>,
+                  "tessera: the output D has elements of f32, f16 or bf16; tf32 and 8-bit types are for A and B only");
     static_assert(
         !std::is_const_v<D>,
         "tessera: the output D is a view of const elements and cannot be written: take the view from a buffer "
@@ -143,9 +153,9 @@ public:
     /// Enqueues D = act(alpha * A*B + beta * C + bias) on `stream`; see the top of this file for the whole contract.
     ///
     /// @param a         m x k, either order, any leading dimension
-    /// @param b         k x n, likewise, of A's element type
-    /// @param d         m x n, likewise; the output may have another element type
-    /// @param epilogue  scale, addend, bias and activation
+    /// @param b         k x n, likewise, of A's element type (8-bit types may be mixed)
+    /// @param d         m x n, likewise; of f32, f16 or bf16, whatever A and B are
+    /// @param epilogue  scales, addend, bias and activation
     /// @param variant   the kernel to use, or `automatic`
     /// @throws Error `shape_mismatch`, `aliasing`, `device_mismatch`, `variant_refused`, `invalid_argument`
     template <class A, class OrderA, class B, class OrderB, class D, class OrderD>
@@ -204,8 +214,8 @@ public:
     std::size_t workspace_bytes() const noexcept { return 0; }
     /// What the chosen variant needs the addresses and strides of A and B to be multiples of, in bytes.
     std::size_t required_alignment() const noexcept { return required_alignment(choice_.variant, problem_.input); }
-    /// The same for any variant and element type of A and B.
-    static std::size_t required_alignment(Variant variant, ElementType input) noexcept;
+    /// The same for any variant and element types of A and B.
+    static std::size_t required_alignment(Variant variant, InputTypes input) noexcept;
 
     /// Why `variant` cannot compute `problem` on `device`, as a sentence; empty if it can. Speed plays no part in it.
     static std::string refusal(const GemmProblem& problem, const DeviceProperties& device, Variant variant);

@@ -46,20 +46,28 @@ struct MatrixLayout {
     std::size_t address_alignment = 256;
 };
 
+/// How Hopper's tensor cores add up products of 8-bit elements: their own accumulator keeps about 14 bits of a sum that
+/// has 24 in fp32. Inputs of 16 bits and more, and all other kernels, are not concerned and ignore it.
+enum class Fp8Accumulation : std::uint8_t {
+    two_level = 0,  ///< every 128 of K, what the tensor core has added up is added to an fp32 sum
+    fast = 1,       ///< all of K in the tensor core's accumulator; what "fast accumulation" is elsewhere
+};
+
 /// D = act(alpha * A*B + beta * C + bias): A is m x k, B is k x n, C and D are m x n. Any extent may be 0.
 struct GemmProblem {
-    std::int64_t m = 0;                        ///< rows of A and D
-    std::int64_t n = 0;                        ///< columns of B and D
-    std::int64_t k = 0;                        ///< columns of A, rows of B
-    std::int64_t batches = 1;                  ///< how many products of these extents
-    ElementType input = ElementType::f32;      ///< of A and B
-    ElementType output = ElementType::f32;     ///< of C and D
-    MatrixLayout a = {};                       ///< of A, m x k
-    MatrixLayout b = {};                       ///< of B, k x n
-    MatrixLayout d = {};                       ///< of D, m x n
-    bool has_c = false;                        ///< whether beta * C is added
-    BiasAxis bias = BiasAxis::none;            ///< which bias is added
-    Activation activation = Activation::none;  ///< what is applied last
+    std::int64_t m = 0;                                             ///< rows of A and D
+    std::int64_t n = 0;                                             ///< columns of B and D
+    std::int64_t k = 0;                                             ///< columns of A, rows of B
+    std::int64_t batches = 1;                                       ///< how many products of these extents
+    InputTypes input = {};                                          ///< of A and B; one ElementType if they are equal
+    ElementType output = ElementType::f32;                          ///< of C and D
+    MatrixLayout a = {};                                            ///< of A, m x k
+    MatrixLayout b = {};                                            ///< of B, k x n
+    MatrixLayout d = {};                                            ///< of D, m x n
+    bool has_c = false;                                             ///< whether beta * C is added
+    BiasAxis bias = BiasAxis::none;                                 ///< which bias is added
+    Activation activation = Activation::none;                       ///< what is applied last
+    Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;  ///< for 8-bit inputs
 
     /// One line for people: extents, types, orders, epilogue.
     std::string describe() const;

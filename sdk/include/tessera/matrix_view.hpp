@@ -75,10 +75,11 @@ int device_of_elements(const void* pointer, std::size_t alignment, std::string_v
 
 }  // namespace detail
 
-/// A matrix in device memory. `T` is `f32`, `f16` or `bf16`, or one of them `const`.
+/// A matrix in device memory. `T` is one of the types of element.hpp or a `const` one.
 template <class T, class Order = RowMajor>
 class MatrixView {
-    static_assert(MatrixElement<T>, "tessera: a matrix has elements of type f32, f16 or bf16 (or const ones)");
+    static_assert(MatrixElement<T>,
+                  "tessera: a matrix has elements of type f32, f16, bf16, tf32, f8e4m3 or f8e5m2 (or const ones)");
     static_assert(StorageOrder<Order>, "tessera: the storage order of a matrix is RowMajor or ColumnMajor");
 
 public:
@@ -165,6 +166,18 @@ private:
     int device_;
 };
 
+/// The memory of an f32 matrix as tf32, so that tensor cores take it as it is: nothing is copied or rounded, a tensor
+/// core ignores the 13 low bits of each element. That truncates (a relative error of up to 2^-10, where `tf32(float)`
+/// rounds with one of 2^-11), and makes infinity of a NaN that only those bits tell from it; CUDA makes no such NaN.
+template <class T, class Order>
+    requires std::same_as<std::remove_const_t<T>, f32>
+auto as_tf32(MatrixView<T, Order> matrix) noexcept
+{
+    using Element = std::conditional_t<std::is_const_v<T>, const tf32, tf32>;
+    return MatrixView<Element, Order>(reinterpret_cast<Element*>(matrix.data()), matrix.rows(), matrix.columns(),
+                                      matrix.leading_dimension(), matrix.device());
+}
+
 /// `count()` matrices of equal extents, `stride()` elements apart. Stride 0 is one matrix used for all (inputs only).
 template <class T, class Order = RowMajor>
 class BatchView {
@@ -208,6 +221,14 @@ private:
     std::int64_t count_;
     std::int64_t stride_;
 };
+
+/// The same for a batch.
+template <class T, class Order>
+    requires std::same_as<std::remove_const_t<T>, f32>
+auto as_tf32(BatchView<T, Order> batch) noexcept
+{
+    return BatchView(as_tf32(batch.first()), batch.count(), batch.stride());
+}
 
 namespace detail {
 

@@ -56,6 +56,9 @@ inline constexpr std::size_t max_tensor_rank = 5;
 inline constexpr std::size_t max_box_bytes = std::size_t{228} * 1024;
 
 /// CUtensorMapDataType for an element type; numbers are the driver's.
+///
+/// The driver has no 8-bit floats: their bytes travel as integers. tf32 travels as f32, bit by bit: the driver's own
+/// type for it (11) would round on the way, which elements that are tf32 have behind them.
 template <class T>
 inline constexpr int tensor_map_type = -1;
 template <>
@@ -78,6 +81,12 @@ template <>
 inline constexpr int tensor_map_type<double> = 8;
 template <>
 inline constexpr int tensor_map_type<bf16> = 9;
+template <>
+inline constexpr int tensor_map_type<tf32> = tensor_map_type<f32>;
+template <>
+inline constexpr int tensor_map_type<f8e4m3> = tensor_map_type<std::uint8_t>;
+template <>
+inline constexpr int tensor_map_type<f8e5m2> = tensor_map_type<std::uint8_t>;
 
 /// Everything the encoder is told, without types.
 struct TensorMapRequest {
@@ -140,7 +149,8 @@ struct TensorMapOptions {
 template <class T, class BoxShape, Swizzle Pattern = Swizzle::none>
 class TensorMap {
     static_assert(detail::tensor_map_type<T> >= 0,
-                  "tessera: a tensor map's element is f32, f16, bf16, double, uint8/16/32/64 or int32/64");
+                  "tessera: a tensor map's element is f32, f16, bf16, tf32, f8e4m3, f8e5m2, double, uint8/16/32/64 or "
+                  "int32/64");
     static_assert(BoxShape::rank >= 1 && BoxShape::rank <= detail::max_tensor_rank,
                   "tessera: a tensor map has 1 to 5 dimensions");
     static_assert(detail::box_extents_are_valid<BoxShape>(),

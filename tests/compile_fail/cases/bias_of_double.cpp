@@ -1,4 +1,4 @@
-// A bias has a matrix's element types.
+// A bias has an output's element types.
 // expect g++: "no matching function for call to 'tessera::Bias::per_row("
 // expect clang++: "no matching function for call to 'per_row'"
 #include "tessera/gemm.hpp"

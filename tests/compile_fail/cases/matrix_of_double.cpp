@@ -1,5 +1,5 @@
 // No kernel of this release multiplies double; a view of it could be used for nothing.
-// expect: "a matrix has elements of type f32, f16 or bf16 (or const ones)"
+// expect: "a matrix has elements of type f32, f16, bf16, tf32, f8e4m3 or f8e5m2 (or const ones)"
 #include "tessera/matrix_view.hpp"
 
 #ifdef NEGATIVE

@@ -114,7 +114,7 @@ ElementEpilogue epilogue_at(const GemmCase& gemm, const GemmData& data, std::int
                             std::int64_t column)
 {
     ElementEpilogue epilogue;
-    epilogue.alpha = gemm.alpha;
+    epilogue.alpha = gemm.alpha * gemm.scale_a.value_or(1) * gemm.scale_b.value_or(1);
     epilogue.activation = gemm.activation;
     if (gemm.addend != Addend::none && gemm.beta != 0) {
         epilogue.beta = gemm.beta;
@@ -200,10 +200,18 @@ std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& 
 
 std::string GemmCase::describe() const
 {
+    const std::string input_name = input.a == input.b ? std::string(to_string(input.a))
+                                                      : fmt::format("{} x {}", to_string(input.a), to_string(input.b));
     std::string text =
-        fmt::format("{}x{}x{} (MxNxK), {} batches, {} -> {}", m, n, k, batches, to_string(input), to_string(output));
+        fmt::format("{}x{}x{} (MxNxK), {} batches, {} -> {}", m, n, k, batches, input_name, to_string(output));
     text += test::describe("A", a) + test::describe("B", b) + test::describe("D", d);
     text += fmt::format(", alpha {}, beta {}", alpha, beta);
+    if (scale_a) {
+        text += fmt::format(", A's scale {}", *scale_a);
+    }
+    if (scale_b) {
+        text += fmt::format(", B's scale {}", *scale_b);
+    }
     if (addend != Addend::none) {
         text += addend == Addend::in_place ? ", C is D" : test::describe("C", c);
     }
@@ -228,24 +236,25 @@ GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)
                   b_place,
                   c_place,
                   d_place,
-                  array_for(a_place, gemm.input, guards),
-                  array_for(b_place, gemm.input, guards),
+                  array_for(a_place, gemm.input.a, guards),
+                  array_for(b_place, gemm.input.b, guards),
                   separate ? array_for(c_place, gemm.output, guards) : HostArray(gemm.output, 0),
                   HostArray(gemm.bias_type,
                             gemm.bias == BiasAxis::none
                                 ? 0
                                 : static_cast<std::size_t>(guard_elements + gemm.bias_offset + bias_elements + behind)),
+                  HostArray(ElementType::f32, 2),
                   array_for(d_place, gemm.output, Guards::both_sides)};
 
     const bool exact = gemm.data == Data::signature;
     set_elements(data.a, a_place, [&](std::int64_t batch, std::int64_t row, std::int64_t k) {
         return gemm.alpha == 0 ? quiet_nan
-               : exact         ? signature_a(row + 7 * batch, k)
+               : exact         ? signature_a(row + 7 * batch, k, gemm.input.a)
                                : random_value(gemm, seed, salt_a, (batch * gemm.m + row) * gemm.k + k);
     });
     set_elements(data.b, b_place, [&](std::int64_t batch, std::int64_t k, std::int64_t column) {
         return gemm.alpha == 0 ? quiet_nan
-               : exact         ? signature_b(k, column + 11 * batch)
+               : exact         ? signature_b(k, column + 11 * batch, gemm.input.b)
                                : random_value(gemm, seed, salt_b, (batch * gemm.k + k) * gemm.n + column);
     });
     const auto c_value = [&](std::int64_t batch, std::int64_t row, std::int64_t column) {
@@ -258,6 +267,10 @@ GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)
         set_elements(data.c, c_place, c_value);
     } else if (gemm.addend == Addend::in_place && gemm.beta != 0) {
         set_elements(data.d, d_place, c_value);
+    }
+    if (gemm.alpha != 0) {
+        data.scales.set(0, gemm.scale_a.value_or(quiet_nan));
+        data.scales.set(1, gemm.scale_b.value_or(quiet_nan));
     }
     for (std::int64_t i = 0; i < bias_elements; ++i) {
         data.bias.set(static_cast<std::size_t>(guard_elements + gemm.bias_offset + i),

@@ -2,6 +2,7 @@
 
 /// A matrix product to test, the data for it, and what D must be.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,7 +15,20 @@
 namespace tessera::test {
 
 /// Poison before and after each operand: 256 bytes or more, and a multiple of that, which keeps the alignment.
-inline constexpr std::int64_t guard_elements = 128;
+inline constexpr std::int64_t guard_elements = 256;
+
+/// Every pair of element types that A and B can have.
+inline constexpr std::array input_types{InputTypes(ElementType::f32),
+                                        InputTypes(ElementType::f16),
+                                        InputTypes(ElementType::bf16),
+                                        InputTypes(ElementType::tf32),
+                                        InputTypes(ElementType::f8e4m3),
+                                        InputTypes(ElementType::f8e5m2),
+                                        InputTypes(ElementType::f8e4m3, ElementType::f8e5m2),
+                                        InputTypes(ElementType::f8e5m2, ElementType::f8e4m3)};
+
+/// Every type that C, D and a bias can have.
+inline constexpr std::array output_types{ElementType::f32, ElementType::f16, ElementType::bf16};
 
 /// How an operand of a test lies in memory.
 struct Layout {
@@ -40,7 +54,7 @@ struct GemmCase {
     std::int64_t n = 1;
     std::int64_t k = 1;
     std::int64_t batches = 1;
-    ElementType input = ElementType::f32;
+    InputTypes input = {};
     ElementType output = ElementType::f32;
     ElementType bias_type = ElementType::f32;
     Layout a;
@@ -48,6 +62,8 @@ struct GemmCase {
     Layout c;
     Layout d;
     float alpha = 1;
+    std::optional<float> scale_a = {};
+    std::optional<float> scale_b = {};
     float beta = 0;
     Addend addend = Addend::none;
     BiasAxis bias = BiasAxis::none;
@@ -78,9 +94,10 @@ struct GemmData {
     Placement d_place;
     HostArray a;
     HostArray b;
-    HostArray c;     // empty if there is none, or if it is D
-    HostArray bias;  // likewise
-    HostArray d;     // as it is before the launch
+    HostArray c;       // empty if there is none, or if it is D
+    HostArray bias;    // likewise
+    HostArray scales;  // of A and of B, NaN where there is none or alpha is 0
+    HostArray d;       // as it is before the launch
 
     static GemmData make(const GemmCase& gemm, Guards guards, std::uint64_t seed);
 };

@@ -44,6 +44,7 @@ DeviceOperands::DeviceOperands(StreamRef stream, const GemmCase& gemm, const Gem
       b_(DeviceBuffer<std::byte>::from_host(stream, data.b.bytes())),
       c_(DeviceBuffer<std::byte>::from_host(stream, data.c.bytes())),
       bias_(DeviceBuffer<std::byte>::from_host(stream, data.bias.bytes())),
+      scales_(DeviceBuffer<std::byte>::from_host(stream, data.scales.bytes())),
       d_(DeviceBuffer<std::byte>::from_host(stream, data.d.bytes()))
 {}
 
@@ -56,15 +57,20 @@ void DeviceOperands::dispatch(const Launch& launch)
     epilogue.activation = gemm_.activation;
     if (gemm_.bias != BiasAxis::none) {
         const bool per_row = gemm_.bias == BiasAxis::per_row;
-        with_type(gemm_.bias_type, [&]<class T>(std::type_identity<T>) {
+        with_output_type(gemm_.bias_type, [&]<class T>(std::type_identity<T>) {
             const auto vector =
                 span_of<const T>(bias_).subspan(static_cast<std::size_t>(guard_elements + gemm_.bias_offset),
                                                 static_cast<std::size_t>(per_row ? gemm_.m : gemm_.n));
             epilogue.bias = per_row ? Bias::per_row(vector) : Bias::per_column(vector);
         });
     }
-    with_type(gemm_.input, [&]<class In>(std::type_identity<In>) {
-        with_type(gemm_.output, [&]<class Out>(std::type_identity<Out>) {
+    const auto scale = [&](std::optional<float> value, std::size_t index) {
+        return value ? span_of<const float>(scales_).subspan(index, 1) : DeviceSpan<const float>();
+    };
+    epilogue.scale_a = scale(gemm_.scale_a, 0);
+    epilogue.scale_b = scale(gemm_.scale_b, 1);
+    with_input_types(gemm_.input, [&]<class InA, class InB>(std::type_identity<InA>, std::type_identity<InB>) {
+        with_output_type(gemm_.output, [&]<class Out>(std::type_identity<Out>) {
             if (gemm_.addend == Addend::separate) {
                 with_order(data_.c_place.row_major,
                            [&](auto order) { epilogue.c = batch_view(span_of<const Out>(c_), data_.c_place, order); });
@@ -76,8 +82,8 @@ void DeviceOperands::dispatch(const Launch& launch)
                 }
                 with_order(data_.a_place.row_major, [&](auto a_order) {
                     with_order(data_.b_place.row_major, [&](auto b_order) {
-                        launch(batch_view(span_of<const In>(a_), data_.a_place, a_order),
-                               batch_view(span_of<const In>(b_), data_.b_place, b_order), d, epilogue);
+                        launch(batch_view(span_of<const InA>(a_), data_.a_place, a_order),
+                               batch_view(span_of<const InB>(b_), data_.b_place, b_order), d, epilogue);
                     });
                 });
             });
@@ -112,8 +118,8 @@ HostArray DeviceOperands::launch_plan(Variant variant)
     problem.batches = gemm_.batches;
     problem.input = gemm_.input;
     problem.output = gemm_.output;
-    problem.a = layout(data_.a_place, gemm_.input);
-    problem.b = layout(data_.b_place, gemm_.input);
+    problem.a = layout(data_.a_place, gemm_.input.a);
+    problem.b = layout(data_.b_place, gemm_.input.b);
     problem.d = layout(data_.d_place, gemm_.output);
     problem.has_c = gemm_.beta != 0;
     problem.bias = gemm_.bias;
@@ -132,7 +138,20 @@ HostArray DeviceOperands::download() const
     return result;
 }
 
-std::size_t required_alignment(Variant variant, ElementType input)
+bool takes(Variant variant, InputTypes input)
+{
+    switch (variant) {
+        case Variant::simt_tiled:
+        case Variant::simt_vectorized:
+        case Variant::simt_coarsened: return !is_float8(input);
+        case Variant::simt_naive:
+        case Variant::simt_register_blocked:
+        case Variant::automatic: break;
+    }
+    return true;
+}
+
+std::size_t required_alignment(Variant variant, InputTypes input)
 {
     using kernels::SimtRung;
     switch (variant) {
@@ -177,14 +196,15 @@ void check_all_variants(StreamRef stream, const GemmCase& gemm)
             continue;
         }
         trace(fmt::format("{} with {}", gemm.describe(), to_string(variant)));
-        const bool is_aligned = inputs_are_aligned(gemm, data, required_alignment(variant, gemm.input));
+        const bool runs =
+            takes(variant, gemm.input) && inputs_are_aligned(gemm, data, required_alignment(variant, gemm.input));
         try {
             check(variant, operands.launch(variant));
-            if (!is_aligned) {
-                fail(variant, "ran, though its alignment is not met");
+            if (!runs) {
+                fail(variant, "ran, though its types or its alignment are not met");
             }
         } catch (const Error& error) {
-            if (error.code() != ErrorCode::variant_refused || is_aligned) {
+            if (error.code() != ErrorCode::variant_refused || runs) {
                 fail(variant, error.what());
             } else if (operands.download().bytes() != data.d.bytes()) {
                 fail(variant, "was refused and wrote D all the same");

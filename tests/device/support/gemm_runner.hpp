@@ -34,6 +34,7 @@ private:
     DeviceBuffer<std::byte> b_;
     DeviceBuffer<std::byte> c_;
     DeviceBuffer<std::byte> bias_;
+    DeviceBuffer<std::byte> scales_;
     DeviceBuffer<std::byte> d_;
 };
 
@@ -42,7 +43,10 @@ private:
 /// to report_failure.
 void check_all_variants(StreamRef stream, const GemmCase& gemm);
 
+/// Whether the variant has a kernel for these types.
+bool takes(Variant variant, InputTypes input);
+
 /// The entry of `all_variants()` as the kernels know it: what it needs addresses and strides to be multiples of.
-std::size_t required_alignment(Variant variant, ElementType input);
+std::size_t required_alignment(Variant variant, InputTypes input);
 
 }  // namespace tessera::test

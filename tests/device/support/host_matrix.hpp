@@ -14,16 +14,36 @@
 
 namespace tessera::test {
 
-/// Calls `use(std::type_identity<T>{})` with the type that `type` names.
+/// Calls `use(std::type_identity<T>{})` with the output type that `type` names.
 template <class Use>
-decltype(auto) with_type(ElementType type, Use&& use)
+decltype(auto) with_output_type(ElementType type, Use&& use)
 {
     switch (type) {
         case ElementType::f16: return use(std::type_identity<f16>{});
         case ElementType::bf16: return use(std::type_identity<bf16>{});
-        case ElementType::f32: break;
+        default: break;
     }
     return use(std::type_identity<f32>{});
+}
+
+/// Calls `use(std::type_identity<A>{}, std::type_identity<B>{})` with the types that `types` names.
+template <class Use>
+decltype(auto) with_input_types(InputTypes types, Use&& use)
+{
+    const auto same = [&]<class T>(std::type_identity<T> type) { return use(type, type); };
+    switch (types.a) {
+        case ElementType::f16: return same(std::type_identity<f16>{});
+        case ElementType::bf16: return same(std::type_identity<bf16>{});
+        case ElementType::tf32: return same(std::type_identity<tf32>{});
+        case ElementType::f8e4m3:
+            return types.b == types.a ? same(std::type_identity<f8e4m3>{})
+                                      : use(std::type_identity<f8e4m3>{}, std::type_identity<f8e5m2>{});
+        case ElementType::f8e5m2:
+            return types.b == types.a ? same(std::type_identity<f8e5m2>{})
+                                      : use(std::type_identity<f8e5m2>{}, std::type_identity<f8e4m3>{});
+        case ElementType::f32: break;
+    }
+    return same(std::type_identity<f32>{});
 }
 
 /// A NaN that no arithmetic makes: an element that still has it was never written.
@@ -32,7 +52,10 @@ constexpr std::uint32_t poison_bits(ElementType type)
     switch (type) {
         case ElementType::f16: return 0x7EA5;
         case ElementType::bf16: return 0x7FA5;
-        case ElementType::f32: break;
+        case ElementType::f8e4m3:
+        case ElementType::f8e5m2: return 0xFF;
+        case ElementType::f32:
+        case ElementType::tf32: break;
     }
     return 0x7FA5A5A5;
 }
@@ -70,7 +93,10 @@ public:
         switch (type) {
             case ElementType::f16: return detail::widen_from_f16(static_cast<std::uint16_t>(bits));
             case ElementType::bf16: return detail::widen_from_bf16(static_cast<std::uint16_t>(bits));
-            case ElementType::f32: break;
+            case ElementType::f8e4m3: return f8e4m3::from_bits(static_cast<std::uint8_t>(bits));
+            case ElementType::f8e5m2: return f8e5m2::from_bits(static_cast<std::uint8_t>(bits));
+            case ElementType::f32:
+            case ElementType::tf32: break;
         }
         return std::bit_cast<float>(bits);
     }
@@ -79,6 +105,9 @@ public:
         switch (type) {
             case ElementType::f16: return detail::narrow_to_f16(value);
             case ElementType::bf16: return detail::narrow_to_bf16(value);
+            case ElementType::tf32: return detail::narrow_to_tf32(value);
+            case ElementType::f8e4m3: return f8e4m3(value).bits;
+            case ElementType::f8e5m2: return f8e5m2(value).bits;
             case ElementType::f32: break;
         }
         return std::bit_cast<std::uint32_t>(value);

@@ -4,11 +4,13 @@
 /// so D must be exactly right, and a permuted, repeated or forgotten index changes D.
 ///
 /// Signs are Walsh functions (the parity of the common bits of two numbers), which are orthogonal: one k cannot stand
-/// in for another. Magnitudes tell rows and columns apart where the signs repeat; 251 and 241 are primes, so they
+/// in for another. Magnitudes tell rows and columns apart where the signs repeat; 251, 241, 7 and 5 are primes, so they
 /// repeat at odd distances, at which the Walsh function of k = 0 changes its sign.
 
 #include <bit>
 #include <cstdint>
+
+#include "tessera/element.hpp"
 
 namespace tessera::test {
 
@@ -20,16 +22,18 @@ inline float walsh(std::int64_t left, std::int64_t right)
     return std::popcount(static_cast<std::uint64_t>(left & right)) % 2 == 0 ? 1.0F : -1.0F;
 }
 
-/// A(row, k): an integer of at most 8 bits, so exact in every type.
-inline float signature_a(std::int64_t row, std::int64_t k)
+/// A(row, k): an integer of at most 8 bits, so exact in every type; for 8-bit types of at most 3, the significand of
+/// e5m2.
+inline float signature_a(std::int64_t row, std::int64_t k, ElementType type = ElementType::f32)
 {
-    return walsh(row + 1, k + 1) * static_cast<float>(1 + row % 251);
+    return walsh(row + 1, k + 1) * static_cast<float>(1 + row % (is_float8(type) ? 7 : 251));
 }
 
 /// B(k, column): likewise, times 1, 2 or 4, which tells those k apart whose Walsh functions are equal in few columns.
-inline float signature_b(std::int64_t k, std::int64_t column)
+inline float signature_b(std::int64_t k, std::int64_t column, ElementType type = ElementType::f32)
 {
-    return walsh(2 * k + 1, column + 1) * static_cast<float>(1 + column % 241) * static_cast<float>(1 << k % 3);
+    return walsh(2 * k + 1, column + 1) * static_cast<float>(1 + column % (is_float8(type) ? 5 : 241)) *
+           static_cast<float>(1 << k % 3);
 }
 
 /// C(row, column) and the bias: integers from -8 to 8.

@@ -32,9 +32,9 @@ template <class Use>
 void with_type(ElementType type, Use&& use)
 {
     switch (type) {
-        case ElementType::f32: use(f32{}); return;
         case ElementType::f16: use(f16{}); return;
         case ElementType::bf16: use(bf16{}); return;
+        default: use(f32{}); return;
     }
 }
 
@@ -218,7 +218,7 @@ double value_of(std::uint32_t bits, ElementType type)
     switch (type) {
         case ElementType::f16: return f16::from_bits(static_cast<std::uint16_t>(bits));
         case ElementType::bf16: return bf16::from_bits(static_cast<std::uint16_t>(bits));
-        case ElementType::f32: break;
+        default: break;
     }
     return std::bit_cast<float>(bits);
 }

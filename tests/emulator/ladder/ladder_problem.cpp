@@ -23,7 +23,7 @@ constexpr Format format_of(ElementType type)
     switch (type) {
         case ElementType::f16: return {10, 5};
         case ElementType::bf16: return {7, 8};
-        case ElementType::f32: break;
+        default: break;
     }
     return {23, 8};
 }

@@ -1,0 +1,14 @@
+// A bias is added to fp32 sums, whose scale an 8-bit vector would not have.
+// expect g++: "no matching function for call to 'tessera::Bias::per_column("
+// expect clang++: "no matching function for call to 'per_column'"
+#include "tessera/gemm.hpp"
+
+using namespace tessera;
+
+#ifdef NEGATIVE
+using Element = f8e5m2;
+#else
+using Element = f16;
+#endif
+
+Bias bias_of(DeviceSpan<const Element> values) { return Bias::per_column(values); }
