@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "blackwell_launch.hpp"
 #include "gemm_operands.hpp"
 #include "hopper_launch.hpp"
 #include "variant_chooser.hpp"
@@ -39,6 +40,8 @@ void enqueue(StreamRef stream, const detail::GemmOperands& operands, const Epilo
     const detail::CurrentDevice current(stream.device(), operation, caller);
     const cudaError_t status = choice.variant == Variant::hopper
                                    ? detail::launch_hopper(stream, problem, choice, arguments, device, {})
+                               : detail::is_blackwell(choice.variant)
+                                   ? detail::launch_blackwell(stream, problem, choice.variant, arguments, device)
                                    : launch_simt(stream, problem, choice.variant, arguments, device);
     if (status != cudaSuccess) [[unlikely]] {
         detail::raise_cuda(status, "cudaLaunchKernelExC", operation, caller,

@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 
+#include "blackwell_launch.hpp"
 #include "hopper_chooser.hpp"
 #include "hopper_launch.hpp"
 #include "tessera/error.hpp"
@@ -23,6 +24,20 @@ struct VariantEntry {
 // In order of preference, fastest first. docs/simt-ladder.md has the measurements behind the order.
 constexpr std::array variants{
     VariantEntry{Variant::hopper, "hopper", {}, "the tensor cores of compute capability 9.0, fed by TMA"},
+    VariantEntry{Variant::blackwell_cta_pair_256, "blackwell_cta_pair_256", {},
+                 "the most products per byte whose epilogue still hides under the next tile"},
+    VariantEntry{Variant::blackwell_cta_pair_512, "blackwell_cta_pair_512", {},
+                 "has no room to overlap a tile's epilogue with the next tile"},
+    VariantEntry{Variant::blackwell_cta_pair, "blackwell_cta_pair", {}, "reads more bytes per product"},
+    VariantEntry{Variant::blackwell_clc_multicast, "blackwell_clc_multicast", {},
+                 "each CTA reads all of B from its own shared memory"},
+    VariantEntry{Variant::blackwell_clc, "blackwell_clc", {}, "each CTA loads all of its operands itself"},
+    VariantEntry{Variant::blackwell_persistent, "blackwell_persistent", {}, "its tiles are dealt out beforehand"},
+    VariantEntry{Variant::blackwell_warp_specialized, "blackwell_warp_specialized", {},
+                 "no overlap of a tile's epilogue with the next tile"},
+    VariantEntry{Variant::blackwell_pipelined, "blackwell_pipelined", {}, "one thread loads and multiplies"},
+    VariantEntry{Variant::blackwell_swizzled, "blackwell_swizzled", {}, "waits for every load"},
+    VariantEntry{Variant::blackwell_tiled, "blackwell_tiled", {}, "loads 16 bytes of a row at a time"},
     VariantEntry{Variant::simt_register_blocked, "simt_register_blocked", kernels::SimtRung::register_blocked,
                  "the fastest SIMT rung at every measured size, and takes any alignment"},
     VariantEntry{Variant::simt_coarsened, "simt_coarsened", kernels::SimtRung::coarsened,
@@ -232,6 +247,9 @@ std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem,
     if (variant == Variant::hopper) {
         return find_hopper_refusal(problem, device);
     }
+    if (is_blackwell(variant)) {
+        return find_blackwell_refusal(variant, problem, device);
+    }
     if (!kernels::simt_takes(entry_of(variant).rung, problem.input)) {
         return Refusal{Reason::input_types, ' ', 0, 0, problem.input};
     }
@@ -305,8 +323,11 @@ std::size_t required_alignment(Variant variant, InputTypes input) noexcept
     if (variant == Variant::automatic) {
         return size_of(input);
     }
-    if (!is_simt(variant)) {
+    if (variant == Variant::hopper) {
         return hopper_alignment;
+    }
+    if (is_blackwell(variant)) {
+        return size_of(input);  // what TMA cannot address is loaded by threads
     }
     // The same for every tile of a variant, so any problem and device will do.
     GemmProblem problem;
@@ -331,6 +352,10 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
         if (chosen->variant == Variant::hopper) {
             text += fmt::format("  runs: {} as {}\n", chosen->name,
                                 describe_hopper(problem, choose_hopper(problem, device)));
+        } else if (is_blackwell(chosen->variant)) {
+            const kernels::BlackwellConfig& config = kernels::blackwell_config(blackwell_rung(chosen->variant));
+            text += fmt::format("  runs: {} with a {}x{} tile per cluster of {}\n", chosen->name, config.cluster_m(),
+                                config.block_n, config.cluster == 1 ? "one CTA" : "two CTAs");
         } else {
             const kernels::SimtKernel kernel = simt_kernel_of(chosen->variant, problem, device);
             text += fmt::format("  runs: {} with a {}x{} tile per CTA of {} threads\n", chosen->name, kernel.block_m,
