@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the Blackwell kernel is told: tensor maps, and as run-time facts whatever costs nothing at run time. Element types
-/// within a kind, majors, swizzles and the epilogue are such facts: they only change numbers in descriptors.
+/// What the Blackwell kernel is told: tensor maps, and as run-time facts whatever costs nothing at run time. Element
+/// types within a kind, majors, swizzles and the epilogue are such facts: they only change numbers in descriptors.
 
 #include <cstdint>
 
@@ -13,11 +13,11 @@ namespace tessera::kernels {
 
 /// How a CTA's part of one stage of A or B is loaded and read.
 struct StagedOperand {
-    tessera::detail::TensorMapBits map;           // rank 3: contiguous dimension, other dimension, batch
-    TileLayout layout;             // of the part
-    std::uint64_t descriptor;      // of the part at address 0
-    std::uint32_t descriptor_step;  // from one instruction's K to the next, in the descriptor's units of 16 bytes
-    std::uint32_t boxes;           // TMA loads that fill the part
+    tessera::detail::TensorMapBits map;  // rank 3: contiguous dimension, other dimension, batch
+    TileLayout layout;                   // of the part
+    std::uint64_t descriptor;            // of the part at address 0
+    std::uint32_t descriptor_step;       // from one instruction's K to the next, in the descriptor's units of 16 bytes
+    std::uint32_t boxes;                 // TMA loads that fill the part
     std::uint32_t box_bytes;
     std::int32_t box_rows;  // from one box to the next along M or N, in elements
     std::int32_t box_k;     // from one box to the next along K

@@ -2,9 +2,9 @@
 
 /// The rungs of the Blackwell ladder as constants: a `BlackwellConfig` makes the one kernel into a rung.
 ///
-/// Words: a *cluster tile* is what a cluster computes of D at once. Each of its CTAs computes `m_tiles` blocks of 128 rows,
-/// one below the other for one CTA, a pair's interleaved: an instruction of a pair has 256 rows, 128 in each CTA. A
-/// *stage* holds what one step along K needs: 128 bytes of each row of A and B.
+/// Words: a *cluster tile* is what a cluster computes of D at once. Each of its CTAs computes `m_tiles` blocks of 128
+/// rows, one below the other for one CTA, a pair's interleaved: an instruction of a pair has 256 rows, 128 in each CTA.
+/// A *stage* holds what one step along K needs: 128 bytes of each row of A and B.
 
 #include <cstdint>
 
@@ -45,15 +45,18 @@ struct BlackwellConfig {
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t instruction_m() const { return 128 * group_size(); }
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t tensor_memory_columns() const { return accumulators * block_n; }
 
-    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t a_bytes() const { return 128 * stage_row_bytes; }  // of one block
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t a_bytes() const
+    {
+        return 128 * stage_row_bytes;
+    }  // of one block
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t b_bytes() const { return b_rows() * stage_row_bytes; }
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t stage_bytes() const { return m_tiles * a_bytes() + b_bytes(); }
 
     static constexpr std::uint32_t stage_row_bytes = 128;  // the widest swizzle's span: 64 elements of 16 bits
 };
 
-inline constexpr std::uint32_t epilogue_warps = 4;       // one for each 32 lanes of tensor memory
-inline constexpr std::uint32_t staging_buffers = 2;      // per epilogue warp: one is filled while the other is stored
+inline constexpr std::uint32_t epilogue_warps = 4;        // one for each 32 lanes of tensor memory
+inline constexpr std::uint32_t staging_buffers = 2;       // per epilogue warp: one is filled while the other is stored
 inline constexpr std::uint32_t staging_bytes = 32 * 128;  // 32 rows, as wide as the widest swizzle
 inline constexpr std::uint32_t clc_slots = 2;
 inline constexpr std::uint32_t blackwell_shared_limit = 232448;  // bytes: 227 KiB, what a CTA can have
@@ -91,8 +94,8 @@ struct BlackwellPipelined {
 struct BlackwellWarpSpecialized {
     static constexpr BlackwellConfig config{.stages = 6};
 };
-/// A CTA does many tiles: the set-up is paid once, and a second accumulator lets one tile be stored under the next one's
-/// products.
+/// A CTA does many tiles: the set-up is paid once, and a second accumulator lets one tile be stored under the next
+/// one's products.
 struct BlackwellPersistent {
     static constexpr BlackwellConfig config{
         .stages = 6, .accumulators = 2, .scheduling = Scheduling::static_persistent};
@@ -103,11 +106,8 @@ struct BlackwellClc {
 };
 /// Two CTAs load one half of B each, for both: a quarter less traffic from L2.
 struct BlackwellClcMulticast {
-    static constexpr BlackwellConfig config{.cluster = 2,
-                                            .stages = 6,
-                                            .accumulators = 2,
-                                            .multicast = true,
-                                            .scheduling = Scheduling::launch_control};
+    static constexpr BlackwellConfig config{
+        .cluster = 2, .stages = 6, .accumulators = 2, .multicast = true, .scheduling = Scheduling::launch_control};
 };
 /// Two CTAs execute one instruction of 256 rows: each holds half of B, and reads half as much of it.
 struct BlackwellCtaPair {
@@ -126,8 +126,8 @@ struct BlackwellCtaPair256 {
                                             .accumulators = 2,
                                             .scheduling = Scheduling::launch_control};
 };
-/// Two blocks of rows share a stage of B: twice the products for 3/2 of the bytes, at the price of the overlap of a tile's
-/// epilogue with the next tile.
+/// Two blocks of rows share a stage of B: twice the products for 3/2 of the bytes, at the price of the overlap of a
+/// tile's epilogue with the next tile.
 struct BlackwellCtaPair512 {
     static constexpr BlackwellConfig config{.group = CtaGroup::pair,
                                             .cluster = 2,

@@ -2,8 +2,8 @@
 
 /// The epilogue of the Blackwell kernel: an accumulator from tensor memory through registers to D.
 ///
-/// Each of four warps has 32 rows to itself: it reads 16 columns of them at a time, scales, adds, activates and rounds them
-/// (the operations and their order are those of kernels/common/epilogue.cuh: the same bits), collects 128 bytes of
+/// Each of four warps has 32 rows to itself: it reads 16 columns of them at a time, scales, adds, activates and rounds
+/// them (the operations and their order are those of kernels/common/epilogue.cuh: the same bits), collects 128 bytes of
 /// each row in swizzled shared memory, and has TMA store them while it goes on. No warp waits for another.
 
 #include <cuda/ptx>
@@ -28,8 +28,7 @@ inline constexpr std::uint32_t chunk_columns = 16;  // that are in registers at 
 __device__ __forceinline__ void store_shared(std::uint32_t address, std::uint32_t x, std::uint32_t y, std::uint32_t z,
                                              std::uint32_t w)
 {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w)
-                 : "memory");
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
 __device__ __forceinline__ uint4 load_shared(std::uint32_t address)
@@ -80,6 +79,10 @@ public:
     __device__ void store(const OutputTile<32, Columns>& tile, const TmemAccumulator<Columns, Group>& accumulator,
                           bool is_zero, Release release)
     {
+        if (tile.first_row() >= gemm_.m) {
+            release();
+            return;
+        }
         const auto columns_left = static_cast<std::int64_t>(gemm_.n) - tile.first_column();
         const std::uint32_t chunks_in_store = wide_ ? 4 : 2;
         const bool through_shared = arguments_.stores_by_tma;

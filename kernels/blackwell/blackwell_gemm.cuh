@@ -2,8 +2,8 @@
 
 /// The Blackwell GEMM kernel, with the rungs of blackwell_config.hpp as template argument.
 ///
-/// Warps 0 to 3 are the epilogue, warp 4 loads, warp 5 multiplies (on the lower rungs warp 4 does both), warp 6 asks for
-/// work. Warps 8 to 11 exist if an operand is copied by threads.
+/// Warps 0 to 3 are the epilogue, warp 4 loads, warp 5 multiplies (on the lower rungs warp 4 does both), warp 6 asks
+/// for work. Warps 8 to 11 exist if an operand is copied by threads.
 
 #include <cuda/ptx>
 
@@ -35,10 +35,9 @@ __device__ __forceinline__ void let_next_grid_start()
 }
 
 template <class Rung>
-using Queue = std::conditional_t<
-    Rung::config.scheduling == Scheduling::one_tile, SingleWorkQueue,
-    std::conditional_t<Rung::config.scheduling == Scheduling::static_persistent, StaticWorkQueue,
-                       ClcWorkQueue<Rung::config.cluster, clc_slots>>>;
+using Queue = std::conditional_t<Rung::config.scheduling == Scheduling::one_tile, SingleWorkQueue,
+                                 std::conditional_t<Rung::config.scheduling == Scheduling::static_persistent,
+                                                    StaticWorkQueue, ClcWorkQueue<Rung::config.cluster, clc_slots>>>;
 
 /// The calling warp's own reader of the cluster's work.
 template <class Rung>

@@ -28,8 +28,8 @@ inline constexpr int blackwell_rungs = 10;
 /// The rung's configuration.
 const BlackwellConfig& blackwell_config(BlackwellRung rung);
 
-/// A compiled kernel. Its entry point takes one `BlackwellArguments` by value; null if this build has no code for compute
-/// capability 10.
+/// A compiled kernel. Its entry point takes one `BlackwellArguments` by value; null if this build has no code for
+/// compute capability 10.
 struct BlackwellKernel {
     const void* function;      // for cudaLaunchKernelExC
     std::size_t shared_bytes;  // dynamic shared memory

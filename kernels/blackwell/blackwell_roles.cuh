@@ -274,16 +274,16 @@ public:
                 for (std::uint32_t m_tile = 0; m_tile < config.m_tiles; ++m_tile) {
                     const std::int64_t row =
                         std::int64_t{tile.first_row()} + 128 * block_of<Rung>(m_tile, cluster_.row());
-                    fill(storage_.a[slot.index()][m_tile], arguments_.a.layout, a.data,
-                         tile.batch() * a.batch_stride, a.row_stride, a.column_stride, row, gemm.m, k);
+                    fill(storage_.a[slot.index()][m_tile], arguments_.a.layout, a.data, tile.batch() * a.batch_stride,
+                         a.row_stride, a.column_stride, row, gemm.m, k);
                 }
             }
             if (arguments_.b.by_threads) {
                 const Operand& b = gemm.b;  // (k, n)
                 const std::uint32_t part = config.group == CtaGroup::pair ? cluster_.row() : 0;
                 fill(storage_.b[slot.index()], arguments_.b.layout, b.data, tile.batch() * b.batch_stride,
-                     b.column_stride, b.row_stride, std::int64_t{tile.first_column()} + part * config.b_rows(),
-                     gemm.n, k);
+                     b.column_stride, b.row_stride, std::int64_t{tile.first_column()} + part * config.b_rows(), gemm.n,
+                     k);
             }
             cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // the tensor core reads through the async proxy
             __syncwarp();
@@ -305,12 +305,8 @@ private:
                          std::int64_t k) const
     {
         switch (layout.element_bytes) {
-            case 1:
-                fill<std::uint8_t>(to, layout, data, batch_offset, row_stride, k_stride, row, rows, k);
-                return;
-            case 2:
-                fill<std::uint16_t>(to, layout, data, batch_offset, row_stride, k_stride, row, rows, k);
-                return;
+            case 1: fill<std::uint8_t>(to, layout, data, batch_offset, row_stride, k_stride, row, rows, k); return;
+            case 2: fill<std::uint16_t>(to, layout, data, batch_offset, row_stride, k_stride, row, rows, k); return;
             default: fill<std::uint32_t>(to, layout, data, batch_offset, row_stride, k_stride, row, rows, k);
         }
     }

@@ -38,7 +38,8 @@ __device__ __forceinline__ void load(std::uint32_t destination, const Map& map, 
 {
     if constexpr (Group == CtaGroup::one) {
         asm volatile(
-            "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
+            "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, "
+            "%4}], "
             "[%5];" ::"r"(destination),
             "l"(&map), "r"(origin.inner), "r"(origin.outer), "r"(origin.batch), "r"(shared_address(barrier.word()))
             : "memory");

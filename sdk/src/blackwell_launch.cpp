@@ -13,8 +13,8 @@ namespace {
 using kernels::BlackwellConfig;
 using kernels::StagedOperand;
 
-constexpr std::int64_t tma_alignment = 16;               // bytes, of addresses and strides
-constexpr std::int64_t max_extent = 0x7FFFFFFF - 512;    // coordinates are 32-bit, and tiles reach beyond the edge
+constexpr std::int64_t tma_alignment = 16;                  // bytes, of addresses and strides
+constexpr std::int64_t max_extent = 0x7FFFFFFF - 512;       // coordinates are 32-bit, and tiles reach beyond the edge
 constexpr std::int64_t max_stride = std::int64_t{1} << 40;  // bytes, exclusive: TMA's limit
 constexpr std::int64_t max_ctas = 0x7FFFFFFF;
 constexpr int blackwell_major = 10;
@@ -141,8 +141,9 @@ Lines lines_of(const kernels::Operand& operand, Major major, std::int64_t rows, 
                std::int64_t row_stride, std::int64_t k_stride, ElementType type)
 {
     const bool k_major = major == Major::k;
-    return {operand.data, static_cast<std::int64_t>(size_of(type)), k_major ? k : rows, k_major ? rows : k,
-            k_major ? row_stride : k_stride, batches, operand.batch_stride};
+    return {operand.data,        static_cast<std::int64_t>(size_of(type)), k_major ? k : rows,
+            k_major ? rows : k,  k_major ? row_stride : k_stride,          batches,
+            operand.batch_stride};
 }
 
 struct Matrices {
@@ -159,8 +160,10 @@ Matrices matrices_of(const kernels::GemmArguments& gemm, std::int64_t batches)
     Matrices all{};
     all.a_major = gemm.a.column_stride == 1 ? Major::k : Major::mn;
     all.b_major = gemm.b.row_stride == 1 ? Major::k : Major::mn;
-    all.a = lines_of(gemm.a, all.a_major, gemm.m, gemm.k, batches, gemm.a.row_stride, gemm.a.column_stride, gemm.a_type);
-    all.b = lines_of(gemm.b, all.b_major, gemm.n, gemm.k, batches, gemm.b.column_stride, gemm.b.row_stride, gemm.b_type);
+    all.a =
+        lines_of(gemm.a, all.a_major, gemm.m, gemm.k, batches, gemm.a.row_stride, gemm.a.column_stride, gemm.a_type);
+    all.b =
+        lines_of(gemm.b, all.b_major, gemm.n, gemm.k, batches, gemm.b.column_stride, gemm.b.row_stride, gemm.b_type);
     const auto output_bytes = static_cast<std::int64_t>(size_of(gemm.d_type));
     all.c = {gemm.c.data, output_bytes, gemm.n, gemm.m, gemm.c.row_stride, batches, gemm.c.batch_stride};
     all.d = {gemm.d, output_bytes, gemm.n, gemm.m, gemm.d_row_stride, batches, gemm.d_batch_stride};
@@ -268,16 +271,15 @@ cudaError_t launch_blackwell(StreamRef stream, const GemmProblem& problem, Varia
         (gemm.k == 0 || arguments.a.by_threads || encode_operand(matrices.a, arguments.a)) &&
         (gemm.k == 0 || arguments.b.by_threads || encode_operand(matrices.b, arguments.b)) &&
         (!arguments.stores_by_tma || encode(matrices.d, output_run, 32, Swizzle::b128, arguments.d)) &&
-        (!arguments.stores_by_tma || gemm.beta == 0 ||
-         encode(matrices.c, output_run, 32, Swizzle::b128, arguments.c));
+        (!arguments.stores_by_tma || gemm.beta == 0 || encode(matrices.c, output_run, 32, Swizzle::b128, arguments.c));
     if (!encoded) {
         return cudaErrorInvalidValue;
     }
 
-    const std::uint32_t clusters = config.scheduling == kernels::Scheduling::static_persistent
-                                       ? std::min(arguments.units, static_cast<std::uint32_t>(device.sm_count) /
-                                                                       config.cluster)
-                                       : arguments.units;
+    const std::uint32_t clusters =
+        config.scheduling == kernels::Scheduling::static_persistent
+            ? std::min(arguments.units, static_cast<std::uint32_t>(device.sm_count) / config.cluster)
+            : arguments.units;
     cudaLaunchConfig_t launch{};
     launch.gridDim = dim3(clusters * config.cluster);
     launch.blockDim = dim3(static_cast<unsigned>(arguments.copies ? kernel.copying_threads : kernel.threads));

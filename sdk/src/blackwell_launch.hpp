@@ -18,8 +18,7 @@ namespace tessera::detail {
 constexpr bool is_blackwell(Variant variant) noexcept { return variant >= Variant::blackwell_tiled; }
 constexpr kernels::BlackwellRung blackwell_rung(Variant variant) noexcept
 {
-    return static_cast<kernels::BlackwellRung>(static_cast<int>(variant) -
-                                               static_cast<int>(Variant::blackwell_tiled));
+    return static_cast<kernels::BlackwellRung>(static_cast<int>(variant) - static_cast<int>(Variant::blackwell_tiled));
 }
 
 /// Nothing if the rung gives the right answer for `problem` on `device`. `problem` is resolved.

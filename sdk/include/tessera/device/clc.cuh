@@ -65,7 +65,8 @@ public:
 class StaticWorkQueue {
 public:
     /// @param units  how many there are
-    __device__ explicit StaticWorkQueue(std::uint32_t units) : units_(units), index_(cuda::ptx::get_sreg_clusterid_x()) {}
+    __device__ explicit StaticWorkQueue(std::uint32_t units) : units_(units), index_(cuda::ptx::get_sreg_clusterid_x())
+    {}
 
     /// The cluster's own unit. The grid is not larger than the work.
     __device__ WorkItem first() const { return WorkItem(index_); }

@@ -19,8 +19,8 @@
 
 namespace tessera {
 
-/// True in one thread of the calling, converged warp: always the same one. Tells the compiler that the code behind it is
-/// executed by one thread, which `lane == 0` does not.
+/// True in one thread of the calling, converged warp: always the same one. Tells the compiler that the code behind it
+/// is executed by one thread, which `lane == 0` does not.
 __device__ __forceinline__ bool elect_one()
 {
     std::uint32_t elected = 0;
@@ -40,14 +40,15 @@ enum class Accumulate : std::uint32_t { overwrite = 0, add = 1 };
 namespace detail {
 
 /// The instruction with the name `NAME`; one function of a template cannot have it as text otherwise.
-#define TESSERA_DETAIL_TCGEN05_MMA(NAME)                                                                           \
-    asm volatile(                                                                                                  \
-        "{\n\t"                                                                                                    \
-        ".reg .pred p;\n\t"                                                                                        \
-        "setp.ne.b32 p, %4, 0;\n\t"                                                                                \
-        "tcgen05.mma." NAME " [%0], %1, %2, %3, p;\n\t"                                                            \
-        "}" ::"r"(d),                                                                                              \
-        "l"(a), "l"(b), "r"(instruction), "r"(accumulate)                                                          \
+#define TESSERA_DETAIL_TCGEN05_MMA(NAME)                  \
+    asm volatile(                                         \
+        "{\n\t"                                           \
+        ".reg .pred p;\n\t"                               \
+        "setp.ne.b32 p, %4, 0;\n\t"                       \
+        "tcgen05.mma." NAME                               \
+        " [%0], %1, %2, %3, p;\n\t"                       \
+        "}" ::"r"(d),                                     \
+        "l"(a), "l"(b), "r"(instruction), "r"(accumulate) \
         : "memory")
 
 template <MmaKind Kind, CtaGroup Group>

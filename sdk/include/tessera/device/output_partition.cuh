@@ -96,8 +96,8 @@ private:
     std::uint32_t band_;
 };
 
-/// Stores `shared` to a part of an output tile; the rest as `tma_store` of tma.cuh. The map is of one matrix (rank 2) or
-/// of a batch (rank 3), columns innermost.
+/// Stores `shared` to a part of an output tile; the rest as `tma_store` of tma.cuh. The map is of one matrix (rank 2)
+/// or of a batch (rank 3), columns innermost.
 template <class T, class BoxShape, Swizzle Pattern, std::uint32_t Rows, std::uint32_t Columns, class Tile>
 __device__ void tma_store(const TensorMap<T, BoxShape, Pattern>& map, const OutputTile<Rows, Columns>& part,
                           const Tile& shared)
@@ -105,8 +105,7 @@ __device__ void tma_store(const TensorMap<T, BoxShape, Pattern>& map, const Outp
     static_assert(std::is_same_v<BoxShape, Box<Columns, Rows>> || std::is_same_v<BoxShape, Box<Columns, Rows, 1>>,
                   "tessera: the output tile is not of the tensor map's box");
     if constexpr (BoxShape::rank == 2) {
-        tma_store(map,
-                  {static_cast<std::int32_t>(part.first_column()), static_cast<std::int32_t>(part.first_row())},
+        tma_store(map, {static_cast<std::int32_t>(part.first_column()), static_cast<std::int32_t>(part.first_row())},
                   shared);
     } else {
         tma_store(map,
