@@ -74,10 +74,9 @@ public:
     {}
 
     /// Writes one accumulator to the warp's rows of the output; `release` is called as soon as it is read.
-    /// @param is_zero  nothing was accumulated, and the accumulator is not looked at
     template <std::uint32_t Columns, CtaGroup Group, class Release>
     __device__ void store(const OutputTile<32, Columns>& tile, const TmemAccumulator<Columns, Group>& accumulator,
-                          bool is_zero, Release release)
+                          Release release)
     {
         if (tile.first_row() >= gemm_.m) {
             release();
@@ -98,7 +97,7 @@ public:
                 begin_store(tile, chunk);
             }
             RegisterTile<float, detail::chunk_columns> values{};
-            if (!is_zero) {
+            if (arguments_.k_steps > 0) {  // else nothing was accumulated
                 values = accumulator.template load_rows<detail::chunk_columns>(warp_, first).wait();
             }
             if (first + detail::chunk_columns >= min(columns_left, static_cast<std::int64_t>(Columns)) &&

@@ -121,13 +121,9 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
             for (std::uint32_t m_tile = 0; m_tile < config.m_tiles; ++m_tile) {
                 const auto rows = tile.template part<128, config.block_n>(block_of<Rung>(m_tile, cluster.row()), 0)
                                       .template part<32, config.block_n>(warp, 0);
-                if (arguments.k_steps == 0) {
-                    epilogue.store(rows, tensor_memory.template accumulator<config.block_n>(0), true, [] {});
-                    continue;
-                }
                 auto slot = accumulators.wait();
                 tcgen05_fence_after_sync();
-                epilogue.store(rows, tensor_memory.template accumulator<config.block_n>(slot.index()), false, [&] {
+                epilogue.store(rows, tensor_memory.template accumulator<config.block_n>(slot.index()), [&] {
                     tcgen05_fence_before_sync();
                     __syncwarp();
                     if (threadIdx.x % 32 == 0) {
@@ -149,6 +145,7 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
             if constexpr (config.roles == Roles::specialized) {
                 for (WorkItem work = queue.first(); work; work = queue.next()) {
                     loader.begin(partition.tile(work));
+#pragma unroll 1
                     for (std::uint32_t k = 0; k < arguments.k_steps; ++k) {
                         loader.step();
                     }
@@ -158,16 +155,14 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
                                                                                 tensor_memory);
                 loader.begin(partition.tile(queue.first()));
                 std::uint32_t loaded = 0;
-                if (arguments.k_steps > 0) {
-                    multiplier.multiply(arguments.k_steps, [&](std::uint32_t k) {
-                        // One stage stays with the tensor core, so that loading ahead does not wait for it.
-                        constexpr std::uint32_t ahead = Rung::config.stages > 1 ? Rung::config.stages - 1 : 1;
-                        while (loaded < min(k + ahead, arguments.k_steps)) {
-                            loader.step();
-                            ++loaded;
-                        }
-                    });
-                }
+                multiplier.multiply(arguments.k_steps, [&](std::uint32_t k) {
+                    // One stage stays with the tensor core, so that loading ahead does not wait for it.
+                    constexpr std::uint32_t ahead = Rung::config.stages > 1 ? Rung::config.stages - 1 : 1;
+                    while (loaded < min(k + ahead, arguments.k_steps)) {
+                        loader.step();
+                        ++loaded;
+                    }
+                });
             }
             detail::let_next_grid_start();
             loader.drain();
@@ -178,9 +173,7 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
                                                                             tensor_memory);
             auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
             for (WorkItem work = queue.first(); work; work = queue.next()) {
-                if (arguments.k_steps > 0) {
-                    multiplier.multiply(arguments.k_steps, [](std::uint32_t) {});
-                }
+                multiplier.multiply(arguments.k_steps, [](std::uint32_t) {});
             }
         }
     } else if (warp == detail::scheduler_warp) {

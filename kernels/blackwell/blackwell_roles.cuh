@@ -89,6 +89,7 @@ private:
             for (std::uint32_t m_tile = 0; m_tile < config.m_tiles; ++m_tile) {
                 const auto row = row_ + static_cast<std::int32_t>(128 * block_of<Rung>(m_tile, cluster_.row()));
                 const std::uint32_t to = tma::shared_address(storage_.a[stage][m_tile]);
+#pragma unroll 1
                 for (std::uint32_t box = 0; box < arguments_.a.boxes; ++box) {
                     tma::load<config.group>(to + box * arguments_.a.box_bytes, arguments_.a.map,
                                             origin(arguments_.a, row, box), slot.full());
@@ -99,6 +100,7 @@ private:
             const std::uint32_t to = tma::shared_address(storage_.b[stage]);
             if constexpr (config.multicast) {
                 const std::uint32_t share = arguments_.b.boxes / config.cluster;
+#pragma unroll 1
                 for (std::uint32_t i = 0; i < share; ++i) {
                     const std::uint32_t box = cluster_.row() * share + i;
                     tma::load_multicast(to + box * arguments_.b.box_bytes, arguments_.b.map,
@@ -107,6 +109,7 @@ private:
             } else {
                 const std::uint32_t part = config.group == CtaGroup::pair ? cluster_.row() : 0;
                 const auto column = column_ + static_cast<std::int32_t>(part * config.b_rows());
+#pragma unroll 1
                 for (std::uint32_t box = 0; box < arguments_.b.boxes; ++box) {
                     tma::load<config.group>(to + box * arguments_.b.box_bytes, arguments_.b.map,
                                             origin(arguments_.b, column, box), slot.full());
@@ -155,7 +158,7 @@ public:
           accumulators_(storage.accumulators, published)
     {}
 
-    /// Multiplies a whole tile: `k_steps` stages, at least one, each preceded by `before_step(k)`.
+    /// Multiplies a whole tile: `k_steps` stages, each preceded by `before_step(k)`.
     template <class BeforeStep>
     __device__ void multiply(std::uint32_t k_steps, BeforeStep before_step)
     {
@@ -185,6 +188,7 @@ private:
             tcgen05_fence_after_sync();  // after the epilogue's loads of the accumulators
             const std::uint32_t indices[] = {slots.index()...};
             auto accumulate = Accumulate::overwrite;
+#pragma unroll 1
             for (std::uint32_t k = 0; k < k_steps; ++k) {
                 before_step(k);
                 multiply_stage(indices, accumulate);
