@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "gemm/contender.hpp"
+#include "gemm/hopper_configs.hpp"
 #include "gemm/ours.hpp"
 #include "method/progress.hpp"
 #include "method/timer.hpp"
@@ -26,11 +27,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A sample lasts at least so long, that power and clocks settle at what the contender makes of them.
-constexpr double sample_seconds = 4e-3;
-// Of each candidate for the best of 16: enough for a median, and for long products enough to tell 1% apart.
+// Of each candidate for the best of 16: enough for a median, each sample shorter than those that are reported.
 constexpr std::size_t race_rounds = 5;
-constexpr double race_sample_seconds = 1e-3;
+constexpr double race_sample_fraction = 0.25;
+
+double seconds_of(std::chrono::milliseconds duration) { return std::chrono::duration<double>(duration).count(); }
 
 /// One who is ready for the problem, and its place in the report.
 struct Entry {
@@ -60,10 +61,9 @@ double expected_seconds(const Problem& problem, const GemmOptions& options)
 {
     constexpr double usual_rate = 5e14;
     constexpr double contenders = 3;
-    const double sample = std::max(sample_seconds, 3 * problem.flops() / usual_rate);
+    const double sample = std::max(seconds_of(options.sample), 3 * problem.flops() / usual_rate);
     return 0.3 + static_cast<double>(problem.bytes()) * 2e-9 +
-           contenders * static_cast<double>(options.rounds) *
-               (2 * sample + std::chrono::duration<double>(options.pause).count());
+           contenders * static_cast<double>(options.rounds) * (2 * sample + seconds_of(options.pause));
 }
 
 class GemmBench {
@@ -75,6 +75,9 @@ public:
           timer_(device),
           contenders_(our_contenders(options.variants))
     {
+        if (options.config) {
+            contenders_.push_back(hopper_config_contender(*options.config));
+        }
         if (options.peers) {
             try {
                 cublaslt_ = std::make_unique<CublasLt>(stream_);
@@ -126,7 +129,7 @@ private:
         report.input_sets = size.sets;
         report.exceeds_cache = size.exceeds_cache;
 
-        const Task task{device_, problem, ring.sets(),
+        const Task task{device_, stream_, problem, ring.sets(),
                         [&](const std::vector<Enqueue>& products) { return race(products, size.sets); }};
         std::vector<Entry> entries;
         for (const GemmContender& contender : contenders_) {
@@ -170,12 +173,14 @@ private:
             racers.push_back(std::move(racer));
             places.push_back(i);
         }
-        const BatchShape shape = BatchShape::for_product_time(sets, fastest, race_sample_seconds);
+        const BatchShape shape =
+            BatchShape::for_product_time(sets, fastest, race_sample_fraction * seconds_of(options_.sample));
         std::vector<Batch> batches;
         for (const Contender& racer : racers) {
             batches.emplace_back(stream_, racer, shape);
         }
-        const auto samples = time_in_rounds(timer_, stream_, batches, {race_rounds}, [](std::size_t) {});
+        const auto samples =
+            time_in_rounds(timer_, stream_, batches, {race_rounds, options_.pause}, [](std::size_t) {});
         std::vector<double> medians(products.size(), std::numeric_limits<double>::infinity());
         for (std::size_t i = 0; i < places.size(); ++i) {
             medians[places[i]] = summarize(samples[i]).median;
@@ -190,7 +195,7 @@ private:
         for (const Entry& entry : entries) {
             fastest = std::min(fastest, first_estimate(entry.contender, report.input_sets));
         }
-        const BatchShape shape = BatchShape::for_product_time(report.input_sets, fastest, sample_seconds);
+        const BatchShape shape = BatchShape::for_product_time(report.input_sets, fastest, seconds_of(options_.sample));
         report.launches_per_sample = shape.launches();
         report.graph_replay = shape.graph_replay;
 
@@ -211,6 +216,7 @@ private:
         for (std::size_t i = 0; i < samples.size(); ++i) {
             report.measurements[entries[i].measurement].seconds = std::move(samples[i]);
         }
+        settle_best(report);
     }
 
     /// Looks at D of the first set and of the last.
@@ -219,7 +225,7 @@ private:
     {
         Measurement& measurement = report.measurements[entry.measurement];
         measurement.outcome = Outcome::right;
-        with_element(report.problem.output, [&]<class Output>(std::type_identity<Output>) {
+        with_output_element(report.problem.output, [&]<class Output>(std::type_identity<Output>) {
             std::vector<Output> d(report.problem.d_size());
             const gsl::span<unsigned char> bytes(reinterpret_cast<unsigned char*>(d.data()), d.size() * sizeof(Output));
             for (std::size_t set = 0; set < report.input_sets; set += std::max<std::size_t>(report.input_sets - 1, 1)) {
@@ -263,18 +269,18 @@ void print(const std::string& text)
 std::string describe_gemm_method(const GemmOptions& options)
 {
     return fmt::format(
-        "A sample is the device time (events) of a batch of products, at least {:.0f} ms of them where they are "
-        "short,\n"
-        "over operand sets in rotation, divided by their number: between two uses of a set, the others move twice the\n"
-        "L2 cache. Up to {} rounds; a round takes one sample of each contender, in rotating order, each after {} ms "
+        "A sample is the device time (events) of a batch of products, {} ms or more of them, divided by their number.\n"
+        "Operand sets rotate: between two uses of a set, the others move twice the L2 cache. Up to {} rounds; a round\n"
+        "takes one sample of each contender, in rotating order, each after {} ms of idleness and behind untimed work "
         "of\n"
-        "idleness and behind untimed work of the same contender. Products below {:.0f} us are replayed from a graph.\n"
-        "Inputs are standard normal, seed {}. cuBLASLt has a workspace of 64 MiB; its best of {} is the fastest by a\n"
-        "short race of all candidates and is then measured anew. Each timed batch was run first on outputs full of "
+        "the same contender. Products below {:.0f} us are replayed from a graph. Inputs are standard normal, seed {}.\n"
+        "cuBLASLt has a workspace of 64 MiB; its best of {} is the fastest in a short race of all candidates, "
+        "measured\n"
+        "anew, or the first heuristic where that comes out faster. Each timed batch was run first on outputs full of "
         "NaN\n"
-        "and judged: every element of the first and the last D written, and one element of each tile of 64 x 64 (or\n"
-        "more) within the bound of a float64 reference. Orders: A's, then B's; r is row-major.\n",
-        1e3 * sample_seconds, options.rounds, options.pause.count(), 1e6 * graph_below_seconds, options.seed,
+        "and judged: every element of the first and the last D written, and at the crossings of one row in 64 and one\n"
+        "column in 64 (or more) within the bound of a float64 reference. Orders: A's, then B's; r is row-major.\n",
+        options.sample.count(), options.rounds, options.pause.count(), 1e6 * graph_below_seconds, options.seed,
         cublaslt_candidates);
 }
 
@@ -298,7 +304,7 @@ std::vector<ProblemReport> run_gemm(const Device& device, const GemmOptions& opt
 {
     device.make_current();  // cuBLASLt works on the current device
     const GemmBench bench(device, options);
-    const GemmTable table(bench.names(true), bench.names(false));
+    const GemmTable table(bench.names(true), bench.names(false), options.remarks);
     print(table.header());
 
     double expected_left = 0;

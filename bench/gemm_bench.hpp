@@ -4,7 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +15,18 @@ namespace tessera::bench {
 
 struct GemmOptions {
     std::vector<Problem> problems;
-    std::vector<std::string> variants;  ///< of ours, besides the automatic choice
-    bool peers = true;                  ///< cuBLASLt takes part
-    std::size_t rounds = 30;
-    std::chrono::milliseconds pause{10};  ///< before each sample
-    double time_limit_seconds = 0;        ///< 0: none
+    std::vector<std::string> variants{"automatic"};  ///< of ours
+    std::optional<std::string> config;               ///< also the Hopper configurations that this text describes
+    bool remarks = false;                            ///< what was chosen is printed below each row
+    bool peers = true;                               ///< cuBLASLt takes part
+    std::size_t rounds = 15;
+    /// Before each sample. Without pauses a large GPU runs at its power limit, as it does in long service; with some,
+    /// it is measured as a single product in between other work meets it.
+    std::chrono::milliseconds pause{0};
+    /// What a sample lasts at least, as far as a graph's launches reach: long enough for the power limit to answer to
+    /// the contender itself.
+    std::chrono::milliseconds sample{50};
+    double time_limit_seconds = 0;  ///< 0: none
     std::uint64_t seed = 1;
 };
 

@@ -40,7 +40,7 @@ public:
         const std::int64_t n = d.columns();
         const GemmProblem problem = Problem{{m, n, a.columns()}, ElementType::f32, {}}.gemm_problem();
         const kernels::SimtKernel kernel =
-            detail::kernel_of(Variant::simt_register_blocked, problem, device.properties());
+            detail::simt_kernel_of(Variant::simt_register_blocked, problem, device.properties());
         const auto tiles = [](std::int64_t extent, int block) {
             return static_cast<std::uint32_t>((extent + block - 1) / block);
         };

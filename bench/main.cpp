@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -14,7 +15,9 @@
 #include "gemm/presets.hpp"
 #include "gemm_bench.hpp"
 #include "launch_bench.hpp"
+#include "method/bandwidth.hpp"
 #include "report/environment.hpp"
+#include "report/html.hpp"
 #include "report/report.hpp"
 #include "simt_bench.hpp"
 
@@ -36,9 +39,15 @@ struct CommandLine {
     std::vector<std::string> shapes;
     std::vector<std::string> gemm_types{"bf16"};
     std::vector<std::string> gemm_orders{"rc"};
-    std::vector<std::string> variants;
+    std::vector<std::string> variants = GemmOptions{}.variants;
+    int sample = static_cast<int>(GemmOptions{}.sample.count());
     std::string peers = "cublaslt";
     double time_limit = 0;
+    std::string html;
+    std::vector<std::string> peaks;
+    double bandwidth = 0;
+    std::optional<std::string> config;
+    bool remarks = false;
     int pause = static_cast<int>(GemmOptions{}.pause.count());
     // simt
     std::vector<std::string> sizes;
@@ -138,6 +147,9 @@ GemmOptions gemm_options_of(const CommandLine& line)
     options.peers = line.peers != "none";
     options.rounds = line.rounds != 0 ? line.rounds : line.quick ? options.rounds / 4 : options.rounds;
     options.pause = std::chrono::milliseconds(line.pause);
+    options.config = line.config;
+    options.remarks = line.remarks;
+    options.sample = std::chrono::milliseconds(line.sample);
     options.time_limit_seconds = line.time_limit;
     options.seed = line.seed;
     return options;
@@ -191,11 +203,30 @@ int run_simt_command(const CommandLine& line, const SimtOptions& options)
     return exit_code_of(reports);
 }
 
+/// What was said about the device on the command line.
+Ceilings ceilings_of(const CommandLine& line)
+{
+    Ceilings ceilings;
+    for (const std::string& peak : line.peaks) {
+        const std::size_t equals = peak.find('=');
+        const ElementType input = parse_types(peak.substr(0, equals)).input;
+        double rate = 0;
+        if (equals == std::string::npos || !CLI::detail::lexical_cast(peak.substr(equals + 1), rate) || rate <= 0) {
+            throw std::invalid_argument(fmt::format("'{}' is no peak: write type=TFLOP/s, such as bf16=800", peak));
+        }
+        ceilings.compute.push_back({input, 1e12 * rate, "given on the command line"});
+    }
+    ceilings.bytes_per_second = 1e12 * line.bandwidth;
+    ceilings.bytes_source = "given on the command line";
+    return ceilings;
+}
+
 int run_gemm_command(const CommandLine& line, const GemmOptions& options)
 {
     const Device device = require_device(line.device);
     OutputFile csv(line.csv);
     OutputFile json(line.json);
+    OutputFile html(line.html);
     Environment environment = environment_of(device);
     const Environment peers = environment_of_gemm_peers(device, options);
     environment.insert(environment.end(), peers.begin(), peers.end());
@@ -203,9 +234,15 @@ int run_gemm_command(const CommandLine& line, const GemmOptions& options)
     print(table_of(environment));
     print(describe_gemm_method(options));
 
+    Ceilings ceilings = ceilings_of(line);
+    if (!line.html.empty() && ceilings.bytes_per_second == 0) {
+        ceilings.bytes_per_second = measure_read_bandwidth(device);
+        ceilings.bytes_source = "a kernel that only reads, before this run";
+    }
     const std::vector<ProblemReport> reports = run_gemm(device, options);
     csv.write(csv_of(environment, reports));
     json.write(json_of(environment, reports, "gemm"));
+    html.write(html_of({environment, describe_gemm_method(options), reports, completed(ceilings, reports)}));
     return exit_code_of(reports);
 }
 
@@ -258,13 +295,28 @@ int run(int argc, char** argv)
     gemm->add_option("--orders", line.gemm_orders, "of --shapes, A's and B's: rr, rc, cr, cc (r: row-major)")
         ->delimiter(',')
         ->capture_default_str();
-    gemm->add_option("--variant", line.variants, "measure these variants, too, separated by commas")->delimiter(',');
+    gemm->add_option("--variant", line.variants, "of ours, separated by commas, or none")
+        ->delimiter(',')
+        ->capture_default_str();
     gemm->add_option("--peers", line.peers, "cublaslt or none")
         ->check(CLI::IsMember({"cublaslt", "none"}))
         ->capture_default_str();
     gemm->add_option("--time-limit", line.time_limit, "seconds: fewer rounds, then fewer problems; 0: none")
         ->check(CLI::Range(0.0, 1e6))
         ->capture_default_str();
+    gemm->add_option("--sample", line.sample, "milliseconds that a sample lasts at least")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    gemm->add_option("--html", line.html, "write a report with drawings to this file");
+    gemm->add_option("--peak", line.peaks,
+                     "ceilings of the report's rooflines in TFLOP/s: bf16=800,f8e4m3=1600; "
+                     "without: the fastest product")
+        ->delimiter(',');
+    gemm->add_option("--bandwidth", line.bandwidth, "ceiling of memory in TB/s; without: measured")
+        ->check(CLI::Range(0.001, 1000.0));
+    gemm->add_option("--config", line.config,
+                     "measure the fastest of the Hopper configurations whose description contains this text, too");
+    gemm->add_flag("--remarks", line.remarks, "print what each contender chose");
     gemm->add_option("--pause", line.pause, "milliseconds of idleness before each sample")
         ->check(CLI::Range(0, 10000))
         ->capture_default_str();

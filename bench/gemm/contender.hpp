@@ -27,6 +27,7 @@ using Enqueue = std::function<void(StreamRef stream, std::size_t set)>;
 /// What every contender of a problem is given.
 struct Task {
     const Device& device;
+    StreamRef stream;  ///< on which everything is enqueued
     const Problem& problem;
     const std::vector<Operands>& sets;  ///< equal contents at different addresses; live as long as what is prepared
     /// Times the given products against each other, briefly: median seconds of each.

@@ -31,7 +31,7 @@ Enqueue launch_of(const Task& task, Variant variant)
     }
     return [views = std::move(views), variant](StreamRef stream, std::size_t set) {
         const Views& operands = views[set];
-        Gemm::launch(stream, operands.a, operands.b, operands.d, {}, variant);
+        Gemm::launch(stream, operands.a, operands.b, operands.d, {.fp8_accumulation = Fp8Accumulation::fast}, variant);
     };
 }
 
@@ -39,7 +39,7 @@ Enqueue launch_of(const Task& task, Variant variant)
 {
     const Problem& problem = task.problem;
     return with_element(problem.input, [&]<class Input>(std::type_identity<Input>) {
-        return with_element(problem.output, [&]<class Output>(std::type_identity<Output>) {
+        return with_output_element(problem.output, [&]<class Output>(std::type_identity<Output>) {
             if (problem.orders.a_row_major) {
                 return problem.orders.b_row_major ? launch_of<RowMajor, RowMajor, Input, Output>(task, variant)
                                                   : launch_of<RowMajor, ColumnMajor, Input, Output>(task, variant);
@@ -52,13 +52,16 @@ Enqueue launch_of(const Task& task, Variant variant)
 
 Prepared prepare(const Task& task, Variant variant)
 {
-    const GemmProblem problem = task.problem.gemm_problem();
+    GemmProblem problem = task.problem.gemm_problem();
+    problem.fp8_accumulation = Fp8Accumulation::fast;  // as cuBLASLt is asked to
     if (std::string refusal = GemmPlan::refusal(problem, task.device.properties(), variant); !refusal.empty()) {
         return {{}, std::move(refusal)};
     }
     const std::string_view chosen = to_string(GemmPlan::prepare(task.device, problem, variant).variant());
     return {launch_of(task, variant), variant == Variant::automatic ? std::string(chosen) : std::string(),
-            chosen.starts_with("simt_") ? Accumulation::fp32 : Accumulation::tensor_core};
+            chosen.starts_with("simt_") ? Accumulation::fp32
+            : is_float8(problem.input)  ? Accumulation::hopper_fp8
+                                        : Accumulation::tensor_core};
 }
 
 GemmContender contender(Variant variant)
@@ -71,10 +74,10 @@ GemmContender contender(Variant variant)
 
 std::vector<GemmContender> our_contenders(const std::vector<std::string>& variants)
 {
-    std::vector<GemmContender> contenders{contender(Variant::automatic)};
+    std::vector<GemmContender> contenders;
     for (const std::string& name : variants) {
-        if (const Variant variant = variant_from_string(name); variant != Variant::automatic) {
-            contenders.push_back(contender(variant));
+        if (name != "none") {
+            contenders.push_back(contender(variant_from_string(name)));
         }
     }
     return contenders;

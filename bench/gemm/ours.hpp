@@ -9,9 +9,9 @@
 
 namespace tessera::bench {
 
-/// "tessera_automatic", which is Gemm::launch as a user calls it, and one contender for each of the named variants.
+/// One contender for each variant: "tessera_automatic" is Gemm::launch as a user calls it.
 ///
-/// @param variants  names as variant_from_string knows them. @throws Error `invalid_argument` for others
+/// @param variants  names as variant_from_string knows them, or "none". @throws Error `invalid_argument` for others
 std::vector<GemmContender> our_contenders(const std::vector<std::string>& variants);
 
 }  // namespace tessera::bench

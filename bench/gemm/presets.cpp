@@ -48,6 +48,15 @@ std::vector<Problem> odd()
     return problems;
 }
 
+std::vector<Problem> fp8()
+{
+    std::vector<Problem> problems;
+    for (const Shape& shape : {cube_4096, Shape{8192, 8192, 8192}}) {
+        problems.push_back({shape, ElementType::f8e4m3, k_contiguous, ElementType::bf16});
+    }
+    return problems;
+}
+
 std::vector<Problem> sweep()
 {
     std::vector<Problem> problems;
@@ -62,8 +71,8 @@ struct Preset {
     std::vector<Problem> (*problems)();
 };
 
-constexpr std::array presets{Preset{"hopper", hopper}, Preset{"layouts", layouts}, Preset{"odd", odd},
-                             Preset{"sweep", sweep}};
+constexpr std::array presets{Preset{"hopper", hopper}, Preset{"fp8", fp8}, Preset{"layouts", layouts},
+                             Preset{"odd", odd}, Preset{"sweep", sweep}};
 
 }  // namespace
 

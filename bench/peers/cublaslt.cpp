@@ -27,7 +27,10 @@ cudaDataType_t data_type(ElementType type)
     switch (type) {
         case ElementType::f16: return CUDA_R_16F;
         case ElementType::bf16: return CUDA_R_16BF;
-        case ElementType::f32: break;
+        case ElementType::f8e4m3: return CUDA_R_8F_E4M3;
+        case ElementType::f8e5m2: return CUDA_R_8F_E5M2;
+        case ElementType::f32:
+        case ElementType::tf32: break;
     }
     return CUDA_R_32F;
 }
@@ -58,10 +61,16 @@ struct Product {
         const bool a_rows = problem.orders.a_row_major;
         const bool b_rows = problem.orders.b_row_major;
         cublasLtMatmulDesc_t created = nullptr;
-        check(cublasLtMatmulDescCreate(&created, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+        check(cublasLtMatmulDescCreate(
+                  &created, problem.input == ElementType::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                  CUDA_R_32F),
+              "cublasLtMatmulDescCreate");
         description.reset(created);
         set(CUBLASLT_MATMUL_DESC_TRANSA, b_rows ? CUBLAS_OP_N : CUBLAS_OP_T);
         set(CUBLASLT_MATMUL_DESC_TRANSB, a_rows ? CUBLAS_OP_N : CUBLAS_OP_T);
+        if (is_float8(problem.input)) {
+            set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
+        }
         left = make_layout(problem.input, b_rows ? n : k, b_rows ? k : n, problem.b_leading_dimension());
         right = make_layout(problem.input, a_rows ? k : m, a_rows ? m : k, problem.a_leading_dimension());
         output = make_layout(problem.output, n, m, n);
@@ -79,6 +88,11 @@ struct Product {
     Layout right;
     Layout output;
 };
+
+Accumulation accumulation_of(const Problem& problem)
+{
+    return is_float8(problem.input) ? Accumulation::hopper_fp8 : Accumulation::tensor_core;
+}
 
 }  // namespace
 
@@ -139,7 +153,8 @@ std::vector<GemmContender> cublaslt_contenders(const CublasLt& cublaslt)
     constexpr const char* none = "cuBLASLt has no algorithm for this";
     const auto heuristic = [&cublaslt](const Task& task) -> Prepared {
         std::vector<Enqueue> found = cublaslt.candidates(task, 1);
-        return found.empty() ? Prepared{{}, none} : Prepared{std::move(found.front()), {}};
+        return found.empty() ? Prepared{{}, none}
+                             : Prepared{std::move(found.front()), {}, accumulation_of(task.problem)};
     };
     const auto best = [&cublaslt](const Task& task) -> Prepared {
         std::vector<Enqueue> found = cublaslt.candidates(task, cublaslt_candidates);
@@ -149,7 +164,8 @@ std::vector<GemmContender> cublaslt_contenders(const CublasLt& cublaslt)
         const std::vector<double> seconds = task.race(found);
         const auto fastest =
             static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
-        return {std::move(found[fastest]), fmt::format("candidate {} of {}", fastest + 1, found.size())};
+        return {std::move(found[fastest]), fmt::format("candidate {} of {}", fastest + 1, found.size()),
+                accumulation_of(task.problem)};
     };
     return {{std::string(heuristic_name), heuristic}, {std::string(best_name), best}};
 }

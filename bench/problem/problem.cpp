@@ -67,9 +67,25 @@ ElementType parse_type(std::string_view text)
 
 Types parse_types(std::string_view text)
 {
+    constexpr std::array all{ElementType::f32,  ElementType::f16,    ElementType::bf16,
+                             ElementType::tf32, ElementType::f8e4m3, ElementType::f8e5m2};
+    const auto parse = [&](std::string_view name, const auto& allowed) {
+        for (const ElementType type : all) {
+            if (tessera::to_string(type) == name && allowed(type)) {
+                return type;
+            }
+        }
+        throw std::invalid_argument(
+            fmt::format("'{}' names no types: write input:output, where A and B are f32, f16, bf16, tf32, f8e4m3 or "
+                        "f8e5m2 and D is f32, f16 or bf16",
+                        text));
+    };
     const std::size_t colon = text.find(':');
-    const ElementType input = parse_type(text.substr(0, colon));
-    return {input, colon == std::string_view::npos ? input : parse_type(text.substr(colon + 1))};
+    const ElementType input = parse(text.substr(0, colon), [](ElementType) { return true; });
+    if (colon != std::string_view::npos) {
+        return {input, parse(text.substr(colon + 1), [](ElementType type) { return is_output(type); })};
+    }
+    return {input, is_output(input) ? input : is_float8(input) ? ElementType::bf16 : ElementType::f32};
 }
 
 std::string to_string(const Types& types)

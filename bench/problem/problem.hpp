@@ -79,7 +79,8 @@ struct Types {
     friend bool operator==(const Types&, const Types&) = default;
 };
 
-/// "bf16:f32" is D in f32 from A and B in bf16; "bf16" alone is short for "bf16:bf16". @throws std::invalid_argument
+/// "bf16:f32" is D in f32 from A and B in bf16. "bf16" alone is short for "bf16:bf16"; 8-bit types alone give bf16, and
+/// tf32 alone gives f32. @throws std::invalid_argument
 Types parse_types(std::string_view text);
 std::string to_string(const Types& types);
 

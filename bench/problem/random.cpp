@@ -39,5 +39,8 @@ void fill_normal(gsl::span<T> elements, std::uint64_t seed, std::uint64_t sequen
 template void fill_normal(gsl::span<f32>, std::uint64_t, std::uint64_t);
 template void fill_normal(gsl::span<f16>, std::uint64_t, std::uint64_t);
 template void fill_normal(gsl::span<bf16>, std::uint64_t, std::uint64_t);
+template void fill_normal(gsl::span<tf32>, std::uint64_t, std::uint64_t);
+template void fill_normal(gsl::span<f8e4m3>, std::uint64_t, std::uint64_t);
+template void fill_normal(gsl::span<f8e5m2>, std::uint64_t, std::uint64_t);
 
 }  // namespace tessera::bench

@@ -52,22 +52,25 @@ std::vector<double> gather(gsl::span<const T> matrix, const std::vector<std::int
 
 double gamma(double roundings, double unit) { return roundings * unit / (1 - roundings * unit); }
 
+// With rounding errors that are independent and have mean zero, lambda * sqrt(k) * u is exceeded with a probability of
+// at most 2k * exp(-lambda^2 / 2): 4e-17 for lambda = 10 and the longest sum that is measured (Higham and Mary, A New
+// Approach to Probabilistic Rounding Error Analysis, 2019). For a long sum, gamma_k would let anything pass.
+constexpr double lambda = 10;
+
+/// The largest error of a sum of k products in Hopper's accumulator for 8-bit elements, as a fraction of the largest
+/// partial sum. Each of k products and, for every 32 of them, the old sum are cut 13 bits behind the largest one's
+/// leading bit: fewer than 2k cuts, each of at most 2^-13 of that.
+double hopper_fp8_bound(double k) { return std::min(2 * k, lambda * std::sqrt(2 * k)) * 0x1p-13; }
+
 /// The largest error of a sum of k products, as a fraction of the sum of their magnitudes.
-double relative_bound(double k, double unit)
-{
-    // With rounding errors that are independent and have mean zero, lambda * sqrt(k) * u is exceeded with a probability
-    // of at most 2k * exp(-lambda^2 / 2): 4e-17 for lambda = 10 and the longest sum that is measured (Higham and Mary,
-    // A New Approach to Probabilistic Rounding Error Analysis, 2019). For a long sum, gamma_k would let anything pass.
-    constexpr double lambda = 10;
-    return std::min(gamma(k, unit), lambda * std::sqrt(k) * unit);
-}
+double relative_bound(double k, double unit) { return std::min(gamma(k, unit), lambda * std::sqrt(k) * unit); }
 
 double unit_roundoff(ElementType type)
 {
     switch (type) {
         case ElementType::f16: return element_traits<f16>::unit_roundoff;
         case ElementType::bf16: return element_traits<bf16>::unit_roundoff;
-        case ElementType::f32: break;
+        default: break;
     }
     return 0;  // D is what was accumulated
 }
@@ -93,18 +96,25 @@ SampledReference::SampledReference(const Problem& problem, gsl::span<const T> a,
     const auto length = static_cast<std::size_t>(k);
     values_.resize(rows_.size() * columns_.size());
     magnitudes_.resize(values_.size());
+    peaks_.resize(values_.size());
     for_each_in_parallel(rows_.size(), [&](std::size_t row) {
         for (std::size_t column = 0; column < columns_.size(); ++column) {
             const double* x = &a_vectors[row * length];
             const double* y = &b_vectors[column * length];
             double value = 0;
             double magnitude = 0;
+            double largest_sum = 0;
+            double largest_product = 0;
             for (std::size_t i = 0; i < length; ++i) {
-                value += x[i] * y[i];
-                magnitude += std::abs(x[i] * y[i]);
+                const double product = x[i] * y[i];
+                value += product;
+                magnitude += std::abs(product);
+                largest_sum = std::max(largest_sum, std::abs(value));
+                largest_product = std::max(largest_product, std::abs(product));
             }
             values_[row * columns_.size() + column] = value;
             magnitudes_[row * columns_.size() + column] = magnitude;
+            peaks_[row * columns_.size() + column] = largest_sum + largest_product;
         }
     });
 }
@@ -128,6 +138,7 @@ Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumula
     const auto k = static_cast<double>(shape_.k);
     const double unit = accumulation == Accumulation::fp32 ? 0x1p-24 : 4 * 0x1p-24;
     const double relative = relative_bound(k, unit) + gamma(k, 0x1p-53);
+    const double fp8 = hopper_fp8_bound(k);
     const double output_unit = unit_roundoff(element_traits<Output>::type);
     Verdict verdict;
     for (std::size_t row = 0; row < rows_.size(); ++row) {
@@ -136,7 +147,8 @@ Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumula
             const auto found = static_cast<float>(
                 d[static_cast<std::size_t>(rows_[row]) * columns + static_cast<std::size_t>(columns_[column])]);
             const double error = std::abs(static_cast<double>(found) - values_[sample]);
-            const double accumulated = relative * magnitudes_[sample];
+            const double accumulated =
+                accumulation == Accumulation::hopper_fp8 ? fp8 * peaks_[sample] : relative * magnitudes_[sample];
             const double bound = accumulated + output_unit * (std::abs(values_[sample]) + accumulated);
             if (error > bound && verdict.fault.empty()) {
                 verdict.fault = fmt::format("D({}, {}) is {:.9g}, the float64 reference is {:.9g}, the bound is {:.3g}",
@@ -153,6 +165,12 @@ Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumula
 template SampledReference::SampledReference(const Problem&, gsl::span<const f32>, gsl::span<const f32>, std::uint64_t);
 template SampledReference::SampledReference(const Problem&, gsl::span<const f16>, gsl::span<const f16>, std::uint64_t);
 template SampledReference::SampledReference(const Problem&, gsl::span<const bf16>, gsl::span<const bf16>,
+                                            std::uint64_t);
+template SampledReference::SampledReference(const Problem&, gsl::span<const tf32>, gsl::span<const tf32>,
+                                            std::uint64_t);
+template SampledReference::SampledReference(const Problem&, gsl::span<const f8e4m3>, gsl::span<const f8e4m3>,
+                                            std::uint64_t);
+template SampledReference::SampledReference(const Problem&, gsl::span<const f8e5m2>, gsl::span<const f8e5m2>,
                                             std::uint64_t);
 
 template Verdict SampledReference::judge(gsl::span<const f32>, Accumulation) const;

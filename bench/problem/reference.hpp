@@ -23,6 +23,7 @@ enum class Accumulation : std::uint8_t {
     tensor_core,  ///< the addends of a block are aligned to the largest and cut to 24 bits, each off by up to 2^-23 of
                   ///< the sum of magnitudes; b products and the old sum make (b + 1)/b <= 2 cuts per product: u = 4 *
                   ///< 2^-24
+    hopper_fp8,   ///< Hopper's own accumulator for 8-bit elements: addends are cut to 13 bits behind the largest one
 };
 
 struct Verdict {
@@ -54,6 +55,7 @@ private:
     std::vector<std::int64_t> columns_;
     std::vector<double> values_;      // (rows, columns), row-major: sum of a * b
     std::vector<double> magnitudes_;  // sum of |a| * |b|
+    std::vector<double> peaks_;       // largest partial sum in ascending k, and largest product, together
 };
 
 extern template SampledReference::SampledReference(const Problem&, gsl::span<const f32>, gsl::span<const f32>,
@@ -61,6 +63,12 @@ extern template SampledReference::SampledReference(const Problem&, gsl::span<con
 extern template SampledReference::SampledReference(const Problem&, gsl::span<const f16>, gsl::span<const f16>,
                                                    std::uint64_t);
 extern template SampledReference::SampledReference(const Problem&, gsl::span<const bf16>, gsl::span<const bf16>,
+                                                   std::uint64_t);
+extern template SampledReference::SampledReference(const Problem&, gsl::span<const tf32>, gsl::span<const tf32>,
+                                                   std::uint64_t);
+extern template SampledReference::SampledReference(const Problem&, gsl::span<const f8e4m3>, gsl::span<const f8e4m3>,
+                                                   std::uint64_t);
+extern template SampledReference::SampledReference(const Problem&, gsl::span<const f8e5m2>, gsl::span<const f8e5m2>,
                                                    std::uint64_t);
 
 }  // namespace tessera::bench

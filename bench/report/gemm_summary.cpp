@@ -10,13 +10,6 @@ namespace {
 
 constexpr int problem_width = 36;
 
-/// "cublaslt_best_of_16" is "cublaslt best of 16" to people.
-std::string readable(std::string text)
-{
-    std::replace(text.begin(), text.end(), '_', ' ');
-    return text;
-}
-
 std::string without_prefix(const std::string& name)
 {
     const std::size_t first = name.find('_');
@@ -96,14 +89,34 @@ std::vector<RatioSummary> summarize_ratios(const std::vector<ProblemReport>& rep
     return summaries;
 }
 
+void settle_best(ProblemReport& report)
+{
+    if (flops_per_second(report, heuristic_name) > flops_per_second(report, best_name)) {
+        const Measurement heuristic = *find(report, heuristic_name);
+        for (Measurement& measurement : report.measurements) {
+            if (measurement.contender == best_name) {
+                measurement = heuristic;
+                measurement.contender = best_name;
+                measurement.note = "the heuristic's measurement";
+            }
+        }
+    }
+}
+
+std::string readable(std::string name)
+{
+    std::replace(name.begin(), name.end(), '_', ' ');
+    return name;
+}
+
 std::string name_of(const Problem& problem)
 {
     return fmt::format("{} {} {}{}", to_string(problem.shape), to_string(Types{problem.input, problem.output}),
                        to_string(problem.orders), problem.padding == 0 ? "" : fmt::format(" ld+{}", problem.padding));
 }
 
-GemmTable::GemmTable(std::vector<std::string> ours, std::vector<std::string> peers)
-    : ours_(std::move(ours)), peers_(std::move(peers))
+GemmTable::GemmTable(std::vector<std::string> ours, std::vector<std::string> peers, bool remarks)
+    : ours_(std::move(ours)), peers_(std::move(peers)), remarks_(remarks)
 {}
 
 std::string GemmTable::header() const
@@ -136,7 +149,8 @@ std::string GemmTable::row(const ProblemReport& report) const
                                      : rate == 0 ? "-"
                                                  : fmt::format("{:.{}f}", rate, rate < 10 ? 3 : 1);
             text += fmt::format("  {:>{}}", cell, width_of(name));
-            if (measurement != nullptr && measurement->outcome != Outcome::right) {
+            if (measurement != nullptr && !measurement->note.empty() &&
+                (remarks_ || measurement->outcome != Outcome::right)) {
                 remarks += fmt::format("\n    {}: {}", readable(name), measurement->note);
             }
         }

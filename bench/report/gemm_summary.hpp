@@ -39,13 +39,21 @@ struct RatioSummary {
 /// All pairs that have at least one problem in common.
 std::vector<RatioSummary> summarize_ratios(const std::vector<ProblemReport>& reports);
 
+/// The first heuristic is one of the 16: where the winner of their race comes out slower in the end, the best is the
+/// heuristic's measurement.
+void settle_best(ProblemReport& report);
+
 /// "4096x4096x4096 bf16:bf16 rc", and "ld+1" for matrices with gaps.
 std::string name_of(const Problem& problem);
+
+/// "cublaslt_best_of_16" is "cublaslt best of 16" to people.
+std::string readable(std::string name);
 
 /// The table in three pieces, so that rows can be printed as they come. All contenders must have been named before.
 class GemmTable {
 public:
-    GemmTable(std::vector<std::string> ours, std::vector<std::string> peers);
+    /// @param remarks  print what each contender chose, below the row
+    GemmTable(std::vector<std::string> ours, std::vector<std::string> peers, bool remarks = false);
 
     std::string header() const;
     std::string row(const ProblemReport& report) const;
@@ -54,6 +62,7 @@ public:
 private:
     std::vector<std::string> ours_;
     std::vector<std::string> peers_;
+    bool remarks_;
 };
 
 }  // namespace tessera::bench

@@ -4,8 +4,10 @@
 #include <tessera/tessera.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -91,6 +93,19 @@ GemmProblem problem_of(const Options& options, const Inputs& inputs)
     return problem;
 }
 
+/// The scale with which 8-bit elements use their type's range: what the largest magnitude must be divided by to become
+/// the type's largest value. Other types have range enough: 1.
+template <class T>
+float scale_for(const std::vector<float>& elements)
+{
+    float largest = 0;
+    for (const float element : elements) {
+        largest = std::isfinite(element) ? std::max(largest, std::fabs(element)) : largest;
+    }
+    const float range = T(std::numeric_limits<float>::max());  // saturates
+    return sizeof(T) == 1 && largest > 0 ? largest / range : 1.0F;
+}
+
 /// Rounds `elements` to T, in place too, so that host and device hold the same values.
 template <class T>
 DeviceBuffer<T> upload(StreamRef stream, std::vector<float>& elements)
@@ -156,7 +171,8 @@ std::vector<float> row_major(npy::Array<float>& array)
     return elements;
 }
 
-bool report_verification(const Options& options, Inputs& inputs, const std::vector<float>& d)
+/// `alpha` has the scales of A and B in it, whose elements are those that the GPU was given.
+bool report_verification(const Options& options, Inputs& inputs, float alpha, const std::vector<float>& d)
 {
     ReferenceProblem problem;
     problem.m = inputs.m();
@@ -167,7 +183,7 @@ bool report_verification(const Options& options, Inputs& inputs, const std::vect
     problem.c = row_major(inputs.c);
     problem.bias = inputs.bias;
     problem.bias_axis = options.bias_axis;
-    problem.alpha = static_cast<double>(options.alpha);
+    problem.alpha = static_cast<double>(alpha);
     problem.beta = static_cast<double>(options.beta);
     problem.activation = options.activation;
     problem.output = options.output_type;
@@ -212,13 +228,25 @@ int multiply(const Options& options, Inputs& inputs)
     const GemmPlan plan = GemmPlan::prepare(device, problem_of(options, inputs), options.variant);
 
     const Stream stream(device);
+    const float scale_a = scale_for<Input>(inputs.a.elements);
+    const float scale_b = scale_for<Input>(inputs.b.elements);
+    const auto divide = [](std::vector<float>& elements, float scale) {
+        std::ranges::transform(elements, elements.begin(), [&](float element) { return element / scale; });
+    };
+    divide(inputs.a.elements, scale_a);
+    divide(inputs.b.elements, scale_b);
+    const auto scales = DeviceBuffer<float>::from_host(stream, std::vector<float>{scale_a, scale_b});
     const auto a = upload<Input>(stream, inputs.a.elements);
     const auto b = upload<Input>(stream, inputs.b.elements);
     const auto c = upload<Output>(stream, inputs.c.elements);
     const auto bias = upload<float>(stream, inputs.bias);
     DeviceBuffer<Output> d(stream, static_cast<std::size_t>(inputs.m() * inputs.n()));
 
-    Epilogue epilogue{.alpha = options.alpha, .beta = options.beta, .activation = options.activation};
+    Epilogue epilogue{.alpha = options.alpha,
+                      .beta = options.beta,
+                      .activation = options.activation,
+                      .scale_a = scales.subspan(0, 1),
+                      .scale_b = scales.subspan(1, 1)};
     if (!options.c.empty()) {
         std::visit([&](auto view) { epilogue.c = view; }, view_of(c, inputs.c));
     }
@@ -246,7 +274,8 @@ int multiply(const Options& options, Inputs& inputs)
     if (!options.d.empty()) {
         store(options.d, inputs.m(), inputs.n(), product);
     }
-    if (options.verify && !report_verification(options, inputs, {product.begin(), product.end()})) {
+    if (options.verify &&
+        !report_verification(options, inputs, options.alpha * scale_a * scale_b, {product.begin(), product.end()})) {
         return examples::exit_failure;
     }
     return examples::exit_success;
@@ -262,9 +291,9 @@ int explain(const Options& options, const Inputs& inputs)
     return examples::exit_success;
 }
 
-/// Calls `work` with the C++ type of `type`.
+/// Calls `work` with the C++ type of `type`, which C and D can have.
 template <class Work>
-int with_type(ElementType type, const Work& work)
+int with_output_type(ElementType type, const Work& work)
 {
     switch (type) {
         case ElementType::f16: return work.template operator()<f16>();
@@ -272,6 +301,19 @@ int with_type(ElementType type, const Work& work)
         default: break;
     }
     return work.template operator()<f32>();
+}
+
+/// The same for A and B.
+template <class Work>
+int with_input_type(ElementType type, const Work& work)
+{
+    switch (type) {
+        case ElementType::tf32: return work.template operator()<tf32>();
+        case ElementType::f8e4m3: return work.template operator()<f8e4m3>();
+        case ElementType::f8e5m2: return work.template operator()<f8e5m2>();
+        default: break;
+    }
+    return with_output_type(type, work);
 }
 
 }  // namespace
@@ -288,9 +330,9 @@ int main(int argc, char** argv)
         if (options->explain) {
             return explain(*options, inputs);
         }
-        return with_type(options->type, [&]<class Input>() {
-            return with_type(options->output_type,
-                             [&]<class Output>() { return multiply<Input, Output>(*options, inputs); });
+        return with_input_type(options->type, [&]<class Input>() {
+            return with_output_type(options->output_type,
+                                    [&]<class Output>() { return multiply<Input, Output>(*options, inputs); });
         });
     });
 }

@@ -16,9 +16,11 @@ constexpr const char* description =
 constexpr const char* footer =
     "A, B, C and the bias are .npy files of any NumPy integer or float type, matrices in C or Fortran order. A and B "
     "are\n"
-    "converted to --type, C to --output-type, the bias to float32. D is stored as float32 or float16; bf16 is stored "
-    "as\n"
-    "float32, since NumPy has no type for it.\n"
+    "converted to --type (8-bit types with a scale, so that the largest element becomes the type's largest value), C "
+    "to\n"
+    "--output-type, the bias to float32. D is stored as float32 or float16; bf16 is stored as float32, since NumPy has "
+    "no\n"
+    "type for it.\n"
     "\n"
     "Exit codes: 0 done, 1 an error or a wrong result, 2 bad command line, 77 no CUDA device.";
 
@@ -63,7 +65,9 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code)
 
     Options options;
     options.seed = std::random_device{}();
-    const std::vector<ElementType> types{ElementType::f32, ElementType::f16, ElementType::bf16};
+    const std::vector<ElementType> output_types{ElementType::f32, ElementType::f16, ElementType::bf16};
+    std::vector<ElementType> types = output_types;
+    types.insert(types.end(), {ElementType::tf32, ElementType::f8e4m3, ElementType::f8e5m2});
     std::vector<Variant> variants = tessera::all_variants();
     variants.insert(variants.begin(), Variant::automatic);
     std::string bias_per_row;
@@ -76,7 +80,8 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code)
     app.add_option("-o,--output", options.d, "where to store D; without it D is not stored")->type_name("D.npy");
     add_choice(app, "--variant", options.variant, variants, "the kernel to use (default: automatic)");
     add_choice(app, "--type", options.type, types, "what A and B are converted to before the product (default: f32)");
-    add_choice(app, "--output-type", options.output_type, types, "type of C and D (default: the same as --type)");
+    add_choice(app, "--output-type", options.output_type, output_types,
+               "type of C and D (default: the same as --type, or f32 if D cannot have that)");
     add_choice(app, "--epilogue", options.activation,
                {Activation::none, Activation::relu, Activation::gelu, Activation::silu},
                "the activation, applied last (default: none)");
@@ -115,7 +120,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code)
         return std::nullopt;
     }
     if (app.count("--output-type") == 0) {
-        options.output_type = options.type;
+        options.output_type = is_output(options.type) ? options.type : ElementType::f32;
     }
     if (!bias_per_row.empty() || !bias_per_column.empty()) {
         options.bias_axis = bias_per_row.empty() ? tessera::BiasAxis::per_column : tessera::BiasAxis::per_row;

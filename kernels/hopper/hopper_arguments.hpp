@@ -39,6 +39,7 @@ struct HopperArguments {
     HopperWorkspace workspace;
     std::uint32_t cluster_m;  // CTAs of a cluster that have the same tile column and share B
     HopperTypes types;
+    bool two_level;  // 8-bit: adds the tensor core's sums of 128 of K up in fp32
     bool a_k_major;
     bool b_k_major;
     bool a_batched;  // else one matrix serves all batches

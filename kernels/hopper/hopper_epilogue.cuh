@@ -108,7 +108,7 @@ public:
         std::uint32_t* const counter =
             arguments_.workspace.arrivals +
             (std::uint64_t{queue.partial_slot(sharers.first, tile)} * cluster_size + rank) * Config::config.consumers +
-            consumer_;
+            consumer_row / Config::config.consumer_m();
         __threadfence();
         detail::synchronize_consumer(consumer_);
         if (thread_ == 0) {
@@ -194,7 +194,6 @@ private:
     __device__ void write_narrow(const Accumulators& accumulators, int row, int column, int batch)
     {
         constexpr int columns = tile_n < 64 ? tile_n : 64;
-        constexpr int row_bytes = columns * 2;
         const bool as_f16 = arguments_.gemm.d_type == ElementType::f16;
         const float alpha = Epilogue::scaled_alpha(arguments_.gemm);
         const int matrix_row = warp_ * 16 + lane_ % 16;  // the row of the buffer whose address this lane gives
@@ -212,7 +211,7 @@ private:
                         packed[i] = detail::pack(scaled(d[2 * i], alpha), scaled(d[2 * i + 1], alpha), as_f16);
                     }
                     const int chunk = q * 2 + lane_ / 16;  // of 16 bytes
-                    detail::store_matrices(buffer + swizzled<row_bytes>(matrix_row, chunk), packed);
+                    detail::store_matrices(buffer + swizzled(matrix_row, chunk), packed);
                 }
                 store_buffer<std::uint16_t, columns, 64>(buffer, column + part * columns, row + block * 64, batch);
             }
@@ -251,7 +250,7 @@ private:
                 detail::synchronize_consumer(consumer_);
                 for_each_quad<columns>(64, [&](int quad_row, int quad_column) {
                     const float4 quad =
-                        *reinterpret_cast<const float4*>(buffer + swizzled<columns * 4>(quad_row, quad_column / 4));
+                        *reinterpret_cast<const float4*>(buffer + swizzled(quad_row, quad_column / 4));
                     const float values[4] = {quad.x, quad.y, quad.z, quad.w};
                     epilogue.store<4>(row + block * 64 + quad_row, column + part * columns + quad_column, values);
                 });
@@ -270,7 +269,7 @@ private:
                 const float* const d = &accumulators[part * Columns / 2 + 4 * j + 2 * i];
                 const int buffer_row = warp_ * 16 + i * 8 + lane_ / 4;
                 const int chunk = 2 * j + lane_ % 4 / 2;
-                *reinterpret_cast<float2*>(buffer + swizzled<Columns * 4>(buffer_row, chunk) + lane_ % 2 * 8) =
+                *reinterpret_cast<float2*>(buffer + swizzled(buffer_row, chunk) + lane_ % 2 * 8) =
                     make_float2(scaled(d[0], alpha), scaled(d[1], alpha));
             }
         }
@@ -279,13 +278,9 @@ private:
     /// As kernels/common/epilogue.cuh does it: + 0 so that no padding of K shows in the sign of a zero.
     __device__ static float scaled(float sum, float alpha) { return __fmul_rn(alpha, __fadd_rn(sum, 0.0F)); }
 
-    /// Byte offset of a 16-byte chunk in a buffer with TMA's 128-byte swizzle; rows are as wide as the buffer.
-    template <int RowBytes>
-    __device__ static int swizzled(int row, int chunk)
-    {
-        const int linear = row * RowBytes + chunk * 16;
-        return linear ^ ((linear >> 3) & 0x70);
-    }
+    /// Byte offset of a 16-byte chunk in a buffer with TMA's 128-byte swizzle. Rows begin 128 bytes apart, also where the
+    /// box is narrower.
+    __device__ static int swizzled(int row, int chunk) { return row * 128 + (chunk ^ row % 8) * 16; }
 
     const HopperArguments& arguments_;
     HopperShared<Config>& shared_;

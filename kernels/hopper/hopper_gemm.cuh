@@ -22,6 +22,8 @@ inline constexpr int load_registers = 40;
 inline constexpr int one_consumer_registers = 240;
 inline constexpr int two_consumers_registers = 232;
 
+inline constexpr int first_turn_barrier = 3;  // after those of the CTA and of each consumer
+
 template <int Registers>
 __device__ __forceinline__ void give_registers_back()
 {
@@ -45,6 +47,17 @@ template <int ElementBytes>
 using StorageElement =
     std::conditional_t<ElementBytes == 1, std::uint8_t, std::conditional_t<ElementBytes == 2, std::uint16_t, float>>;
 
+/// Ping-pong: the consumers take turns at the ring. A consumer that ran ahead of the other by more than one round of the
+/// ring would take the parity of an old phase for that of its own.
+__device__ __forceinline__ void await_turn(int consumer)
+{
+    asm volatile("barrier.cta.sync.aligned %0, 256;" ::"r"(first_turn_barrier + consumer) : "memory");
+}
+__device__ __forceinline__ void pass_turn(int consumer)
+{
+    asm volatile("barrier.cta.arrive.aligned %0, 256;" ::"r"(first_turn_barrier + consumer) : "memory");
+}
+
 /// The consumer role.
 template <class Config, int ElementBytes>
 __device__ void consume(const HopperArguments& arguments, HopperShared<Config>& shared, HopperQueue queue,
@@ -57,15 +70,23 @@ __device__ void consume(const HopperArguments& arguments, HopperShared<Config>& 
     HopperEpilogue<Config> epilogue(arguments, shared, consumer);
     RingConsumer<HopperRing<Config>> ring(shared.ring, published);
     HopperUnit unit{};
-    int turn = 0;
-    while (queue.next(unit)) {
-        if (ping_pong && turn++ % config.consumers != consumer) {
+    HopperUnit following{};
+    bool more = queue.next(unit);
+    for (int turn = 0; more; ++turn, unit = following) {
+        more = queue.next(following);
+        if (ping_pong && turn % config.consumers != consumer) {
             ring.skip(unit.k_count);
             continue;
+        }
+        if (ping_pong && turn > 0) {
+            await_turn(consumer);
         }
         float accumulators[config.consumer_m() / 64][config.tile_n / 2];
         multiply_unit<Config, ElementBytes>(arguments, accumulators, ring, shared, releaser, consumer_row,
                                             unit.k_count);
+        if (ping_pong && more) {
+            pass_turn(1 - consumer);
+        }
         const TileIndex place = queue.place(unit.tile);
         const std::int64_t row = std::int64_t{place.m * cluster.rows() + cluster.row()} * config.tile_m + consumer_row;
         const std::int64_t column = std::int64_t{place.n * cluster.columns() + cluster.column()} * config.tile_n;

@@ -1,22 +1,34 @@
-/// The host's side of the Hopper kernels.
+/// The host's side of the Hopper kernels: their tables.
 
 #include "hopper_kernels.hpp"
 
+#include <array>
+
+#include "hopper_table.hpp"
+
 namespace tessera::kernels {
 
-namespace detail {
+namespace {
 
-std::span<const HopperKernel> hopper_kernels_16bit();
-std::span<const HopperKernel> hopper_kernels_8bit();
-std::span<const HopperKernel> hopper_kernels_32bit();
+template <int ElementBytes, class... Configs>
+std::span<const HopperKernel> table_of()
+{
+    static const std::array table{detail::hopper_kernel<Configs, ElementBytes>()...};
+    return table;
+}
 
-}  // namespace detail
+}  // namespace
 
 std::span<const HopperKernel> hopper_kernels([[maybe_unused]] std::size_t element_bytes)
 {
 #ifdef TESSERA_HAS_HOPPER_KERNELS
-    if (element_bytes == 2) {
-        return detail::hopper_kernels_16bit();
+    switch (element_bytes) {
+        case 1: return table_of<1, Tile128x256, Tile256x128, Tile128x128, Tile128x64, Tile128x16>();
+        case 2:
+            return table_of<2, Tile128x256, Tile256x128, Tile128x192, Tile128x128, PingPong128x128, PingPong64x256,
+                            PingPong64x128, Tile128x64, PingPong64x64, Tile128x32, Tile128x16>();
+        case 4: return table_of<4, Tile128x256, Tile256x128, Tile128x128, Tile128x64, Tile128x16>();
+        default: break;
     }
 #endif
     return {};

@@ -117,6 +117,42 @@ __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Regi
     releaser.release(std::move(previous));
 }
 
+/// The same in two levels: the tensor core adds up the products of one stage, 128 of K, with 13 fraction bits, the thread
+/// adds these sums up in fp32 (DeepSeek-V3 technical report, section 3.3.2). The other consumer multiplies meanwhile.
+template <class Config, WgmmaTypes Types, int Blocks, int Registers>
+__device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators)[Blocks][Registers],
+                                                            RingConsumer<HopperRing<Config>>& ring,
+                                                            HopperShared<Config>& shared, const HopperReleaser& releaser,
+                                                            int consumer_row, std::uint32_t stages)
+{
+    constexpr OperandMajor k = OperandMajor::k;
+    const std::uint64_t a =
+        HopperOperand<k, 32>::descriptor(shared.stages[0].a + consumer_row * HopperConfig::hopper_row_bytes);
+    const std::uint64_t b = HopperOperand<k, 32>::descriptor(shared.stages[0].b);
+    constexpr std::uint64_t stage_step = Config::config.stage_bytes() / 16;
+#pragma unroll
+    for (auto& block : accumulators) {
+#pragma unroll
+        for (float& value : block) {
+            value = 0.0F;
+        }
+    }
+    for (std::uint32_t stage = 0; stage < stages; ++stage) {
+        float sums[Blocks][Registers];
+        auto slot = ring.wait();
+        multiply_stage<Config, Types, k, k>(sums, a + slot.index() * stage_step, b + slot.index() * stage_step, true);
+        wgmma_finish(sums);
+        releaser.release(std::move(slot));
+#pragma unroll
+        for (int block = 0; block < Blocks; ++block) {
+#pragma unroll
+            for (int i = 0; i < Registers; ++i) {
+                accumulators[block][i] += sums[block][i];
+            }
+        }
+    }
+}
+
 /// The loop for the types and orders of `arguments`: they cost one branch per unit.
 template <class Config, int ElementBytes, int Blocks, int Registers, class... Loop>
 __device__ __forceinline__ void multiply_unit(const HopperArguments& arguments,
@@ -139,17 +175,20 @@ __device__ __forceinline__ void multiply_unit(const HopperArguments& arguments,
     } else if constexpr (ElementBytes == 4) {
         multiply_unit<Config, WgmmaTypes::tf32, k, k>(accumulators, loop...);
     } else {
+        const auto levels = [&]<WgmmaTypes Types>() {
+            if constexpr (has_room_for_two_levels(Config::config)) {
+                if (arguments.two_level) {
+                    multiply_unit_in_two_levels<Config, Types>(accumulators, loop...);
+                    return;
+                }
+            }
+            multiply_unit<Config, Types, k, k>(accumulators, loop...);
+        };
         switch (arguments.types) {
-            case HopperTypes::e4m3_e5m2:
-                multiply_unit<Config, WgmmaTypes::e4m3_e5m2, k, k>(accumulators, loop...);
-                break;
-            case HopperTypes::e5m2_e4m3:
-                multiply_unit<Config, WgmmaTypes::e5m2_e4m3, k, k>(accumulators, loop...);
-                break;
-            case HopperTypes::e5m2_e5m2:
-                multiply_unit<Config, WgmmaTypes::e5m2_e5m2, k, k>(accumulators, loop...);
-                break;
-            default: multiply_unit<Config, WgmmaTypes::e4m3_e4m3, k, k>(accumulators, loop...); break;
+            case HopperTypes::e4m3_e5m2: levels.template operator()<WgmmaTypes::e4m3_e5m2>(); break;
+            case HopperTypes::e5m2_e4m3: levels.template operator()<WgmmaTypes::e5m2_e4m3>(); break;
+            case HopperTypes::e5m2_e5m2: levels.template operator()<WgmmaTypes::e5m2_e5m2>(); break;
+            default: levels.template operator()<WgmmaTypes::e4m3_e4m3>(); break;
         }
     }
 }

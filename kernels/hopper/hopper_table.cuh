@@ -1,12 +1,11 @@
 #pragma once
 
-/// The table of one element size. Instantiated once per size, each in a file of its own, so that they compile side by
-/// side.
+/// See hopper_table.hpp.
 
 #include <algorithm>
 
 #include "hopper_gemm.cuh"
-#include "hopper_kernels.hpp"
+#include "hopper_table.hpp"
 
 namespace tessera::kernels::detail {
 
@@ -21,6 +20,7 @@ HopperKernel hopper_kernel()
             .block_k = HopperConfig::hopper_row_bytes / ElementBytes,
             .consumers = config.consumers,
             .ping_pong = config.schedule == HopperSchedule::ping_pong,
+            .two_level = ElementBytes != 1 || has_room_for_two_levels(config),
             .threads = config.threads(),
             .shared_bytes = static_cast<std::size_t>(config.shared_bytes()),
             .box_m = std::min(config.tile_m, 64),

@@ -9,6 +9,7 @@
 #include <cuda_pipeline_primitives.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "../common/gemm_arguments.hpp"
 #include "../common/ptx.cuh"
@@ -124,7 +125,8 @@ public:
 #pragma unroll
         for (int i = 0; i < chunks_per_thread; ++i) {
             float* target = mine + Map::shared_index(Map::along(i * Threads), Map::across(i * Threads));
-            const Element(&elements)[Chunk] = staged_[i].elements;
+            const Vector& chunk = reinterpret_cast<const Vector&>(staged_[i]);
+            const Element(&elements)[Chunk] = chunk.elements;
             if constexpr (Chunk == 4 && !Map::scatters) {
                 const Widen<Element>& widen = strip_.widen;
                 *reinterpret_cast<float4*>(target) =
@@ -144,6 +146,9 @@ private:
         Element elements[Chunk];
     };
 
+    /// Where a chunk waits: four 8-bit elements in one register, not in four.
+    using Staged = std::conditional_t<sizeof(Element) == 1 && Chunk == 4, std::uint32_t, Vector>;
+
     static constexpr int chunks_per_thread = (Map::chunks + Threads - 1) / Threads;
     static_assert(Map::chunks % Threads == 0 || Map::chunks < Threads,
                   "a tile's chunks do not divide among the threads");
@@ -162,13 +167,20 @@ private:
             const int step_along = Map::along(i * Threads);
             const int step_across = Map::across(i * Threads);
             const bool run_inside = has_chunk() && across + step_across < across_left;
-            load_chunk(staged_[i], mine + step_across * strip_.stride + step_along,
-                       run_inside ? along_left - along - step_along : 0);
+            const Element* source = mine + step_across * strip_.stride + step_along;
+            const int elements_left = run_inside ? along_left - along - step_along : 0;
+            if constexpr (std::is_same_v<Staged, Vector>) {
+                load_chunk(staged_[i], source, elements_left);
+            } else {
+                Vector chunk;
+                load_chunk(chunk, source, elements_left);
+                staged_[i] = __builtin_bit_cast(Staged, chunk);
+            }
         }
     }
 
     OperandStrip<Element> strip_;
-    Vector staged_[chunks_per_thread];
+    Staged staged_[chunks_per_thread];
 };
 
 /// `runs_left` (at most `extent`) if `inside`, otherwise nothing positive.

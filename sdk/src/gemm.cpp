@@ -5,7 +5,9 @@
 #include "blackwell_launch.hpp"
 #include "gemm_operands.hpp"
 #include "hopper_launch.hpp"
+#include "profiler_range.hpp"
 #include "variant_chooser.hpp"
+#include "workspace.hpp"
 
 namespace tessera {
 namespace {
@@ -37,12 +39,18 @@ void enqueue(StreamRef stream, const detail::GemmOperands& operands, const Epilo
              std::string_view operation, const std::source_location& caller)
 {
     const kernels::GemmArguments arguments = detail::arguments_of(operands, epilogue);
+    const detail::ProfilerRange range(problem, choice.variant);
     const detail::CurrentDevice current(stream.device(), operation, caller);
-    const cudaError_t status = choice.variant == Variant::hopper
-                                   ? detail::launch_hopper(stream, problem, choice, arguments, device, {})
-                               : detail::is_blackwell(choice.variant)
-                                   ? detail::launch_blackwell(stream, problem, choice.variant, arguments, device)
-                                   : launch_simt(stream, problem, choice.variant, arguments, device);
+    cudaError_t status = cudaSuccess;
+    if (choice.variant == Variant::hopper) {
+        const detail::WorkspaceLease workspace =
+            detail::lease_workspace(stream, detail::hopper_workspace(problem, choice), operation, caller);
+        status = detail::launch_hopper(stream, problem, choice, arguments, device, workspace.memory());
+    } else if (detail::is_blackwell(choice.variant)) {
+        status = detail::launch_blackwell(stream, problem, choice.variant, arguments, device);
+    } else {
+        status = launch_simt(stream, problem, choice.variant, arguments, device);
+    }
     if (status != cudaSuccess) [[unlikely]] {
         detail::raise_cuda(status, "cudaLaunchKernelExC", operation, caller,
                            fmt::format("while launching {} for {}", to_string(choice.variant), problem.describe()));
@@ -124,6 +132,17 @@ void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& oper
         enqueue(stream, operands, epilogue, problem, *properties_, choice_, plan_launch_operation, caller);
     }
 }
+
+std::size_t GemmPlan::workspace_bytes() const noexcept
+{
+    if (choice_.variant != Variant::hopper) {
+        return 0;
+    }
+    const detail::HopperWorkspaceNeed need = detail::hopper_workspace(problem_, choice_);
+    return need.partial_bytes + need.counters * sizeof(std::uint32_t);
+}
+
+void GemmPlan::release_workspaces() noexcept { detail::release_all_workspaces(); }
 
 std::size_t GemmPlan::required_alignment(Variant variant, InputTypes input) noexcept
 {

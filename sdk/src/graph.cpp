@@ -1,5 +1,7 @@
 #include "tessera/graph.hpp"
 
+#include "workspace.hpp"
+
 namespace tessera {
 namespace detail {
 
@@ -28,6 +30,7 @@ Capture::~Capture()
         if (abandoned != nullptr) {
             drop(cudaGraphDestroy(abandoned), "cudaGraphDestroy");
         }
+        release_retired_workspaces();
         free_deferred(stream_.state());
     }
 }
@@ -42,6 +45,7 @@ cudaGraph_t Capture::finish(const std::source_location& caller)
         if (graph != nullptr) {
             drop(cudaGraphDestroy(graph), "cudaGraphDestroy");
         }
+        release_retired_workspaces();
         raise_cuda(status, "cudaStreamEndCapture", "Graph::capture", caller);
     }
     return graph;
@@ -66,6 +70,7 @@ void Graph::destroy() noexcept
     }
     if (graph_ != nullptr) {
         detail::drop(cudaGraphDestroy(graph_), "cudaGraphDestroy");
+        detail::release_retired_workspaces();
     }
 }
 

@@ -95,16 +95,23 @@ bool encode(const TensorMapRequest& request, TensorMapBits& bits)
     return encode_tensor_map_unchecked(request, bits, &driver_status) == cudaSuccess && driver_status == 0;
 }
 
-/// The kernel's limit of dynamic shared memory, raised once per device.
-cudaError_t allow_shared_memory(const HopperKernel& kernel, int device)
+/// Raises the kernel's limit of dynamic shared memory, once per device. Threads that come at the same time may both do
+/// it, to the same effect.
+cudaError_t allow_shared_memory(const HopperKernel& kernel, std::size_t element_bytes, std::size_t config, int device)
 {
-    // One bit per device for each kernel; a device beyond the 64th pays for the call each time.
-    static std::array<std::atomic<std::uint64_t>, 64> raised{};
-    const std::size_t slot = std::bit_cast<std::uintptr_t>(kernel.function) / 16 % raised.size();
-    (void)slot;
-    (void)device;
-    return cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                static_cast<int>(kernel.shared_bytes));
+    // A bit per device. A configuration or device without one pays for the call each time.
+    static std::array<std::array<std::atomic<std::uint64_t>, 256>, 3> raised{};  // KernelChoice has 256 configurations
+    const std::uint64_t bit = device < 64 ? std::uint64_t{1} << static_cast<unsigned>(device) : 0;
+    std::atomic<std::uint64_t>& done = raised[static_cast<std::size_t>(std::countr_zero(element_bytes))][config];
+    if ((done.load(std::memory_order_acquire) & bit) != 0) {
+        return cudaSuccess;
+    }
+    const cudaError_t status = cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                    static_cast<int>(kernel.shared_bytes));
+    if (status == cudaSuccess) {
+        done.fetch_or(bit, std::memory_order_release);
+    }
+    return status;
 }
 
 }  // namespace
@@ -173,7 +180,8 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
                          kernel.tile_n / kernel.box_n % choice.cluster_m == 0;
     // A box of an MN-major operand is 128 bytes of the other dimension wide.
     const bool boxes = (shape.b_k_major || kernel.box_n == 64) && (shape.a_k_major || kernel.box_m == 64);
-    return cluster && boxes && choice.clusters * cluster_size <= device.sm_count;
+    const bool accumulation = kernel.two_level || problem.fp8_accumulation == Fp8Accumulation::fast;
+    return cluster && boxes && accumulation && choice.clusters * cluster_size <= device.sm_count;
 }
 
 std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const DeviceProperties& device)
@@ -248,6 +256,7 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     arguments.a_batched = batches > 1 && gemm.a.batch_stride != 0;
     arguments.b_batched = batches > 1 && gemm.b.batch_stride != 0;
     arguments.types = types_of(gemm.a_type, gemm.b_type);
+    arguments.two_level = is_float8(problem.input) && problem.fp8_accumulation == Fp8Accumulation::two_level;
     arguments.cluster_m = choice.cluster_m;
     arguments.workspace = workspace;
 
@@ -306,7 +315,8 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     attributes[1].val.clusterDim = {static_cast<unsigned>(cluster_size), 1, 1};
     config.attrs = attributes.data();
     config.numAttrs = cluster_size > 1 ? 2 : 1;
-    if (const cudaError_t status = allow_shared_memory(kernel, stream.device()); status != cudaSuccess) {
+    if (const cudaError_t status = allow_shared_memory(kernel, bytes, choice.config, stream.device());
+        status != cudaSuccess) {
         return status;
     }
     void* parameters[] = {&arguments};

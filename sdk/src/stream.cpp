@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/event.hpp"
+#include "workspace.hpp"
 
 namespace tessera {
 namespace detail {
@@ -36,6 +37,7 @@ void release(StreamState* state) noexcept
     if (state != nullptr && state->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) {
         free_deferred(state);
         if (state->destroy_with_last_owner) {
+            release_workspace(state->stream);
             drop(cudaStreamDestroy(state->stream), "cudaStreamDestroy");
         }
         delete state;

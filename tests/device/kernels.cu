@@ -97,7 +97,7 @@ __global__ void widen(DisjointSpan<std::uint32_t> out)
 {
     const auto index = ThreadIndex::in_grid();
     if (out.contains(index)) {
-        const float value = T::from_bits(static_cast<std::uint16_t>(index.value()));
+        const float value = T::from_bits(static_cast<decltype(T::bits)>(index.value()));
         out[index] = __float_as_uint(value);
     }
 }
@@ -137,8 +137,12 @@ Kernel<DeviceSpan<std::uint32_t>> cluster_kernel() { return greet_neighbour; }
 Kernel<DeviceSpan<std::uint32_t>> bounded_kernel() { return small_blocks_only; }
 Kernel<DisjointSpan<std::uint16_t>, DeviceSpan<const std::uint32_t>> narrow_f16_kernel() { return narrow<f16>; }
 Kernel<DisjointSpan<std::uint16_t>, DeviceSpan<const std::uint32_t>> narrow_bf16_kernel() { return narrow<bf16>; }
+Kernel<DisjointSpan<std::uint16_t>, DeviceSpan<const std::uint32_t>> narrow_e4m3_kernel() { return narrow<f8e4m3>; }
+Kernel<DisjointSpan<std::uint16_t>, DeviceSpan<const std::uint32_t>> narrow_e5m2_kernel() { return narrow<f8e5m2>; }
 Kernel<DisjointSpan<std::uint32_t>> widen_f16_kernel() { return widen<f16>; }
 Kernel<DisjointSpan<std::uint32_t>> widen_bf16_kernel() { return widen<bf16>; }
+Kernel<DisjointSpan<std::uint32_t>> widen_e4m3_kernel() { return widen<f8e4m3>; }
+Kernel<DisjointSpan<std::uint32_t>> widen_e5m2_kernel() { return widen<f8e5m2>; }
 Kernel<DeviceSpan<const std::uint64_t>, std::uint64_t, unsigned long long*> count_different_kernel()
 {
     return count_different;

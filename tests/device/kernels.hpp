@@ -37,9 +37,13 @@ Kernel<DeviceSpan<std::uint32_t>> bounded_kernel();
 /// out[i] = bits of T(in[i]); in[i] = bits of a float.
 Kernel<DisjointSpan<std::uint16_t>, DeviceSpan<const std::uint32_t>> narrow_f16_kernel();
 Kernel<DisjointSpan<std::uint16_t>, DeviceSpan<const std::uint32_t>> narrow_bf16_kernel();
+Kernel<DisjointSpan<std::uint16_t>, DeviceSpan<const std::uint32_t>> narrow_e4m3_kernel();
+Kernel<DisjointSpan<std::uint16_t>, DeviceSpan<const std::uint32_t>> narrow_e5m2_kernel();
 /// out[i] = bits of float(T with the bits i).
 Kernel<DisjointSpan<std::uint32_t>> widen_f16_kernel();
 Kernel<DisjointSpan<std::uint32_t>> widen_bf16_kernel();
+Kernel<DisjointSpan<std::uint32_t>> widen_e4m3_kernel();
+Kernel<DisjointSpan<std::uint32_t>> widen_e5m2_kernel();
 
 /// *count += how many of `memory` differ from `value`.
 Kernel<DeviceSpan<const std::uint64_t>, std::uint64_t, unsigned long long*> count_different_kernel();

@@ -32,7 +32,7 @@ std::size_t swizzled(std::size_t linear, Swizzle pattern)
     return linear ^ ((linear >> 7U & line_bits) << 4U);
 }
 
-/// A matrix in which every element has bits of its own (up to 2^16 of them).
+/// A matrix in which every element has bits of its own (up to 2^16 of them, or 2^8 of 8-bit elements).
 template <class T>
 T numbered(std::int64_t row, std::int64_t column, std::int64_t columns)
 {
@@ -49,7 +49,7 @@ void check_loads()
     constexpr auto inner = static_cast<std::int64_t>(Map::box_type::extents[0]);
     constexpr std::int64_t rows = 40;
     constexpr std::int64_t columns = 100;  // no multiple of any box
-    constexpr std::int64_t leading_dimension = 104;
+    constexpr std::int64_t leading_dimension = 112;
     const Stream stream;
     std::vector<T> host(rows * leading_dimension, numbered<T>(0, 65534, 1));
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -66,8 +66,8 @@ void check_loads()
         int column;
     };
     // Columns that are multiples of 16 bytes: an H200 stops at any other with an illegal instruction (715).
-    for (const Corner corner : {Corner{0, 0}, Corner{16, 8}, Corner{-5, -8}, Corner{rows - 3, columns - 4},
-                                Corner{rows, 0}, Corner{0, leading_dimension}, Corner{-104, -104}, Corner{7, 24}}) {
+    for (const Corner corner : {Corner{0, 0}, Corner{16, 16}, Corner{-5, -16}, Corner{rows - 3, columns - 4},
+                                Corner{rows, 0}, Corner{0, leading_dimension}, Corner{-104, -112}, Corner{7, 48}}) {
         out.fill(stream, 0xEEEEEEEEU);
         launch(load_box_kernel<Map>(), LaunchConfig(stream, {1}, {128}).shared_memory_bytes(shared_bytes_for_box<Map>),
                map, corner.row, corner.column, out.span());
@@ -200,6 +200,9 @@ TEST_CASE("TMA puts each element where the swizzle says, and zeros for what is o
         check_all_swizzles<f32>();
         check_all_swizzles<f16>();
         check_all_swizzles<bf16>();
+        check_all_swizzles<tf32>();
+        check_all_swizzles<f8e4m3>();
+        check_all_swizzles<f8e5m2>();
     }
 }
 

@@ -69,6 +69,7 @@ struct Live {
     int events = 0;
     int graphs = 0;
     int graph_executables = 0;
+    int user_objects = 0;
 
     friend bool operator==(const Live&, const Live&) = default;
 };

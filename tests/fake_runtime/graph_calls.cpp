@@ -1,5 +1,7 @@
 /// The fake runtime's stream capture and graphs.
 
+#include <utility>
+
 #include "runtime_state.hpp"
 
 using namespace tessera::fake;
@@ -18,6 +20,23 @@ GraphRecord* find_graph(std::map<std::uint64_t, GraphRecord>& graphs, std::uint6
     return &found->second;
 }
 
+/// Takes one reference from each; the last one ends the object.
+void release(const std::vector<std::uint64_t>& user_objects)
+{
+    for (const std::uint64_t id : user_objects) {
+        UserObjectRecord& object = runtime().user_objects.at(id);
+        if (--object.references == 0) {
+            const UserObjectRecord ended = object;
+            runtime().user_objects.erase(id);
+            const std::size_t calls = runtime().calls.size();
+            ended.destroy(ended.data);
+            if (runtime().calls.size() != calls) {
+                runtime().misuse("a CUDA call from a user object's destructor");
+            }
+        }
+    }
+}
+
 cudaError_t destroy(std::map<std::uint64_t, GraphRecord>& graphs, std::uint64_t id, const char* call)
 {
     GraphRecord* graph = find_graph(graphs, id, call);
@@ -25,6 +44,7 @@ cudaError_t destroy(std::map<std::uint64_t, GraphRecord>& graphs, std::uint64_t 
         return cudaErrorInvalidValue;
     }
     graph->alive = false;
+    release(std::exchange(graph->user_objects, {}));
     return cudaSuccess;
 }
 
@@ -47,7 +67,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
             return cudaErrorIllegalState;
         }
         record->capture = next_id();
-        runtime().captures[record->capture] = {.origin = record->id, .thread = std::this_thread::get_id()};
+        runtime().captures[record->capture] = {
+            .origin = record->id, .thread = std::this_thread::get_id(), .graph = next_id()};
         return cudaSuccess;
     });
 }
@@ -69,18 +90,13 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph)
         for (auto& [other_id, other] : runtime().streams) {
             other.capture = other.capture == id ? 0 : other.capture;
         }
-        if (capture.invalid) {
-            return cudaErrorStreamCaptureInvalidated;
+        if (make_graph && !capture.invalid && capture.unjoined.empty()) {
+            runtime().graphs[capture.graph] = {.nodes = capture.nodes, .user_objects = capture.user_objects};
+            *graph = handle_of<cudaGraph_t>(capture.graph);
+            return cudaSuccess;
         }
-        if (!capture.unjoined.empty()) {
-            return cudaErrorStreamCaptureUnjoined;
-        }
-        if (make_graph) {
-            const std::uint64_t graph_id = next_id();
-            runtime().graphs[graph_id] = {.nodes = capture.nodes};
-            *graph = handle_of<cudaGraph_t>(graph_id);
-        }
-        return cudaSuccess;
+        release(capture.user_objects);
+        return capture.invalid ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined;
     };
     // Whatever goes wrong, the capture is over.
     const Entry entry("cudaStreamEndCapture");
@@ -110,6 +126,84 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
     });
 }
 
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id,
+                                     cudaGraph_t* graph, const cudaGraphNode_t** /*dependencies*/,
+                                     const cudaGraphEdgeData** /*edges*/, std::size_t* /*count*/)
+{
+    return call("cudaStreamGetCaptureInfo", [&] {
+        const StreamRecord* record = find_stream(stream, "cudaStreamGetCaptureInfo");
+        if (record == nullptr) {
+            return cudaErrorInvalidResourceHandle;
+        }
+        *status = cudaStreamCaptureStatusNone;
+        if (record->capture != 0) {
+            const CaptureRecord& capture = runtime().captures.at(record->capture);
+            *status = capture.invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
+            *id = record->capture;
+            *graph = capture.invalid ? nullptr : handle_of<cudaGraph_t>(capture.graph);
+        }
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode)
+{
+    return call("cudaThreadExchangeStreamCaptureMode", [&] {
+        std::swap(*mode, this_thread().capture_mode);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaUserObjectCreate(cudaUserObject_t* object, void* data, cudaHostFn_t destroy, unsigned references,
+                                 unsigned flags)
+{
+    return call("cudaUserObjectCreate", [&] {
+        if (data == nullptr || destroy == nullptr || references == 0 || flags != cudaUserObjectNoDestructorSync) {
+            return cudaErrorInvalidValue;
+        }
+        const std::uint64_t id = next_id();
+        runtime().user_objects[id] = {data, destroy, static_cast<int>(references)};
+        *object = handle_of<cudaUserObject_t>(id);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned count)
+{
+    return call("cudaUserObjectRelease", OnFault::perform, [&] {
+        if (count != 1 || !runtime().user_objects.contains(id_of(object))) {
+            runtime().misuse("cudaUserObjectRelease of an object that is gone");
+            return cudaErrorInvalidValue;
+        }
+        release({id_of(object)});
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned count, unsigned flags)
+{
+    return call("cudaGraphRetainUserObject", [&] {
+        if (count != 1 || !runtime().user_objects.contains(id_of(object))) {
+            return cudaErrorInvalidValue;
+        }
+        if (flags != cudaGraphUserObjectMove) {
+            ++runtime().user_objects.at(id_of(object)).references;
+        }
+        for (auto& [id, capture] : runtime().captures) {
+            if (capture.graph == id_of(graph)) {
+                capture.user_objects.push_back(id_of(object));
+                return cudaSuccess;
+            }
+        }
+        GraphRecord* record = find_graph(runtime().graphs, id_of(graph), "cudaGraphRetainUserObject");
+        if (record == nullptr) {
+            return cudaErrorInvalidValue;
+        }
+        record->user_objects.push_back(id_of(object));
+        return cudaSuccess;
+    });
+}
+
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long /*flags*/)
 {
     return call("cudaGraphInstantiate", [&] {
@@ -118,7 +212,10 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
             return cudaErrorInvalidValue;
         }
         const std::uint64_t id = next_id();
-        runtime().executables[id] = {.nodes = record->nodes};
+        runtime().executables[id] = {.nodes = record->nodes, .user_objects = record->user_objects};
+        for (const std::uint64_t object : record->user_objects) {
+            ++runtime().user_objects.at(object).references;
+        }
         *executable = handle_of<cudaGraphExec_t>(id);
         return cudaSuccess;
     });

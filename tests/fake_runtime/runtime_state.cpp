@@ -123,6 +123,9 @@ EventRecord* find_event(cudaEvent_t event, const char* call)
 cudaError_t forbid_in_capture()
 {
     cudaError_t status = cudaSuccess;
+    if (this_thread().capture_mode == cudaStreamCaptureModeRelaxed) {
+        return status;
+    }
     for (auto& [id, capture] : runtime().captures) {
         if (capture.thread == std::this_thread::get_id()) {
             capture.invalid = true;
@@ -203,6 +206,7 @@ Live live()
     for (const auto& [id, stream] : state.streams) {
         result.streams += stream.alive && id > 0x1000 ? 1 : 0;  // the default streams belong to the devices
     }
+    result.user_objects = static_cast<int>(state.user_objects.size());
     result.events = alive(state.events);
     result.graphs = alive(state.graphs);
     result.graph_executables = alive(state.executables);

@@ -62,6 +62,13 @@ struct Allocation {
 struct GraphRecord {
     bool alive = true;
     std::size_t nodes = 0;
+    std::vector<std::uint64_t> user_objects = {};
+};
+
+struct UserObjectRecord {
+    void* data = nullptr;
+    cudaHostFn_t destroy = nullptr;
+    int references = 0;
 };
 
 struct CaptureRecord {
@@ -69,6 +76,8 @@ struct CaptureRecord {
     std::thread::id thread = {};
     bool invalid = false;
     std::size_t nodes = 0;
+    std::uint64_t graph = 0;  // that it makes
+    std::vector<std::uint64_t> user_objects = {};
     std::set<std::uint64_t> unjoined = {};  // streams whose work the origin does not wait for yet
 };
 
@@ -104,6 +113,7 @@ struct Runtime {
     std::map<std::uint64_t, GraphRecord> graphs;
     std::map<std::uint64_t, GraphRecord> executables;
     std::map<std::uint64_t, CaptureRecord> captures;
+    std::map<std::uint64_t, UserObjectRecord> user_objects;
     Clock completed;
     std::uint64_t event_order = 0;
 
@@ -125,6 +135,7 @@ struct ThreadState {
     int device = 0;
     cudaError_t last_error = cudaSuccess;
     int depth = 0;
+    cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
     std::uint64_t generation = 0;  // of the reset() that it has seen
 };
 ThreadState& this_thread();
@@ -188,7 +199,8 @@ cudaError_t call(const char* name, Body&& body)
     return call(name, OnFault::refuse, std::forward<Body>(body));
 }
 
-/// Calls that CUDA forbids to a thread that captures (in thread-local mode) break the capture.
+/// Calls that CUDA forbids to a thread that captures (in thread-local mode) break the capture, unless the thread has
+/// exchanged its mode for the relaxed one.
 cudaError_t forbid_in_capture();
 std::size_t total_memory(int device);
 std::size_t free_memory(int device);

@@ -65,6 +65,18 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device)
     });
 }
 
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id)
+{
+    return call("cudaStreamGetId", [&] {
+        const StreamRecord* record = find_stream(stream, "cudaStreamGetId");
+        if (record == nullptr) {
+            return cudaErrorInvalidResourceHandle;
+        }
+        *id = record->id;
+        return cudaSuccess;
+    });
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     return call("cudaStreamSynchronize", OnFault::perform, [&] {

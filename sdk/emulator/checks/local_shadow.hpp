@@ -22,6 +22,14 @@ public:
             bytes[address + i] = true;
         }
     }
+    /// What is there now has no value.
+    void erase(unsigned lane, std::uint64_t address, std::uint64_t size)
+    {
+        std::vector<bool>& bytes = written_[lane];
+        for (std::uint64_t i = address; i < address + size && i < bytes.size(); ++i) {
+            bytes[i] = false;
+        }
+    }
     /// Was one of the bytes written? Not all need be: compilers copy the padding of structures along.
     [[nodiscard]] bool any_written(unsigned lane, std::uint64_t address, std::uint64_t size) const
     {

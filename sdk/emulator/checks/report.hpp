@@ -23,6 +23,7 @@ enum class FindingKind : std::uint8_t {
     uninitialized_local,
     uninitialized_tmem,
     shared_race,          ///< two warps, or a warp and asynchronous work, without order between them
+    same_value_race,      ///< the same between stores of equal values; only if asked for
     missing_proxy_fence,  ///< generic writes read by the async proxy without fence.proxy.async
     stage_overwritten,  ///< shared memory written while asynchronous work still reads it, or read before it is complete
     async_read_pending,         ///< registers or memory used before the asynchronous work that writes them is complete
@@ -38,8 +39,8 @@ enum class FindingKind : std::uint8_t {
     transaction_count,   ///< expect_tx and complete_tx do not match
     cta_group,           ///< commit or mma of different CTA groups mixed
     cluster_protocol,    ///< peer's memory used before it has started or after it has left
+    exit_before_read,    ///< a CTA leaves while its own bulk stores read its shared memory; only if asked for
     divergent_aligned,   ///< .aligned instruction executed by a part of a warp
-    barrier_divergence,  ///< bar.sync that not all take part in
     deadlock,
     trap,
     assertion,
@@ -60,7 +61,8 @@ struct Finding {
     LaneMask lanes = 0;  ///< lanes concerned; 0: not a matter of lanes
     std::uint32_t ptx_line = 0;
     std::string ptx_text;
-    std::string source;       ///< "file.cu:12", empty if the PTX has no .loc
+    /// "file.cu:12", or "file.cuh:9 (in f(int)), inlined at file.cu:12"; empty if the PTX has no .loc.
+    std::string source;
     std::uint64_t count = 1;  ///< occurrences with the same kind, kernel and PTX line
 };
 

@@ -53,10 +53,15 @@ struct SharedShadow::Access {
     // The last step of add_reader.
     Mark readers_before = 0, readers_after = 0;
     std::optional<ShadowFinding> found;
+    bool* unwritten = nullptr;            // of read()
+    const StoredBytes* stored = nullptr;  // of write_lanes()
 };
 
-SharedShadow::SharedShadow(std::uint32_t bytes, const Clocks& clocks)
-    : clocks_(clocks), cells_((std::size_t{bytes} + 3) / 4), pending_in_((bytes >> granule_bits) + std::size_t{1}, 0)
+SharedShadow::SharedShadow(std::uint32_t bytes, const Clocks& clocks, bool same_value_races)
+    : clocks_(clocks),
+      same_value_races_(same_value_races),
+      cells_((std::size_t{bytes} + 3) / 4),
+      pending_in_((bytes >> granule_bits) + std::size_t{1}, 0)
 {
     sites_.push_back({"an earlier access", 0});  // where there are more than a mark can tell
 }
@@ -117,7 +122,7 @@ void SharedShadow::find(Access& access, FindingKind kind, std::string message)
     access.found = ShadowFinding{kind, std::move(message)};
 }
 
-void SharedShadow::check_writer(Access& access, const Cell& cell, std::uint32_t offset, bool writes)
+void SharedShadow::check_writer(Access& access, const Cell& cell, std::uint32_t offset, std::uint8_t bytes, bool writes)
 {
     const Epoch written = epoch_of(cell.writer);
     if (!clocks_.ordered(written, access.agent)) {
@@ -128,6 +133,13 @@ void SharedShadow::check_writer(Access& access, const Cell& cell, std::uint32_t 
             find(access, writes ? FindingKind::stage_overwritten : FindingKind::async_read_pending,
                  fmt::format("{}, but {} and is not known to be complete: wait for its mbarrier or group first",
                              name(access, offset, writes), name(cell.writer, true)));
+        } else if (access.stored != nullptr && !access.atomic && !is_atomic(cell.writer) &&
+                   access.stored->unchanged(offset, bytes)) {
+            if (same_value_races_) {
+                find(access, FindingKind::same_value_race,
+                     fmt::format("{}, but {} the same value, with no barrier or other synchronization between the two",
+                                 name(access, offset, writes), name(cell.writer, true)));
+            }
         } else {
             find(access, FindingKind::shared_race,
                  fmt::format("{}, but {}, with no barrier or other synchronization between the two",
@@ -271,7 +283,7 @@ void SharedShadow::touch_cell(Access& access, Cell& cell, std::uint32_t word, st
 {
     if (cell.writer != 0 && (cell.written & bytes) != 0 && !access.found &&
         (!alike(cell.writer, access.good_writer) || (access.good_lanes >> cell.lane & 1) == 0)) {
-        check_writer(access, cell, word * 4, writes);
+        check_writer(access, cell, word * 4, bytes, writes);
     }
     if constexpr (writes) {
         if ((cell.read & bytes) != 0 && cell.reader != access.good_readers && !access.found) {
@@ -294,7 +306,11 @@ void SharedShadow::touch_cell(Access& access, Cell& cell, std::uint32_t word, st
         cell.read = static_cast<std::uint8_t>(cell.read & ~bytes);
         cell.reader = cell.read == 0 ? 0 : cell.reader;
     } else {
-        if ((cell.initialized & bytes) != bytes && !access.found) {
+        if ((cell.initialized & bytes) == bytes) {
+            // the usual case
+        } else if (access.unwritten != nullptr) {
+            *access.unwritten = true;
+        } else if (!access.found) {
             find(access, FindingKind::uninitialized_shared,
                  fmt::format("{}, which nobody has written", name(access, word * 4, false)));
         }
@@ -399,9 +415,10 @@ std::optional<ShadowFinding> SharedShadow::touch_lanes(Access access, const std:
 }
 
 std::optional<ShadowFinding> SharedShadow::read(Agent agent, std::uint32_t offset, std::uint32_t size, Proxy proxy,
-                                                const char* what, std::uint32_t ptx_line, bool atomic)
+                                                const char* what, std::uint32_t ptx_line, bool atomic, bool* unwritten)
 {
     Access access = start(agent, proxy, what, ptx_line, atomic);
+    access.unwritten = unwritten;
     touch<false>(access, offset, size, Clocks::any_lane, 0);
     return std::move(access.found);
 }
@@ -416,16 +433,20 @@ std::optional<ShadowFinding> SharedShadow::write(Agent agent, std::uint32_t offs
 
 std::optional<ShadowFinding> SharedShadow::read_lanes(Agent warp, const std::uint32_t* offsets, LaneMask lanes,
                                                       std::uint32_t size, const char* what, std::uint32_t ptx_line,
-                                                      bool atomic)
+                                                      bool atomic, bool* unwritten)
 {
-    return touch_lanes<false>(start(warp, Proxy::generic, what, ptx_line, atomic), offsets, lanes, size);
+    Access access = start(warp, Proxy::generic, what, ptx_line, atomic);
+    access.unwritten = unwritten;
+    return touch_lanes<false>(std::move(access), offsets, lanes, size);
 }
 
 std::optional<ShadowFinding> SharedShadow::write_lanes(Agent warp, const std::uint32_t* offsets, LaneMask lanes,
                                                        std::uint32_t size, const char* what, std::uint32_t ptx_line,
-                                                       bool atomic)
+                                                       bool atomic, const StoredBytes* stored)
 {
-    return touch_lanes<true>(start(warp, Proxy::generic, what, ptx_line, atomic), offsets, lanes, size);
+    Access access = start(warp, Proxy::generic, what, ptx_line, atomic);
+    access.stored = stored;
+    return touch_lanes<true>(std::move(access), offsets, lanes, size);
 }
 
 void SharedShadow::begin(Agent async, std::uint32_t offset, std::uint32_t size, bool writes, const char* what,

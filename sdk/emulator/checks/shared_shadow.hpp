@@ -24,31 +24,43 @@ struct ShadowFinding {
     std::string message;
 };
 
+/// What a store is about to write.
+class StoredBytes {
+public:
+    /// Does the store leave these bytes of the word at `offset` as they are? `bytes`: a bit for each.
+    [[nodiscard]] virtual bool unchanged(std::uint32_t offset, std::uint8_t bytes) const = 0;
+
+protected:
+    ~StoredBytes() = default;
+};
+
 /// Finds races as FastTrack does (Flanagan and Freund, PLDI 2009): the last write and the reads since then, as moments
 /// of agents, for each word of 4 bytes. Within a word the bytes are told apart as far as no false alarm comes of it: of
 /// several agents that touch different bytes of one word only the last is remembered. Lanes of one warp never race with
 /// each other.
 class SharedShadow {
 public:
-    SharedShadow(std::uint32_t bytes, const Clocks& clocks);
+    /// `same_value_races`: stores of equal values without order between them are findings, too.
+    SharedShadow(std::uint32_t bytes, const Clocks& clocks, bool same_value_races = false);
 
     /// `agent` reads or writes [offset, offset + size) through `proxy`. `atomic` accesses do not race with each other.
     /// `what` names the access in messages of later conflicts ("st.shared", "bulk copy", "tcgen05.mma"); it must live
     /// as long as the shadow. `lane` is the lane of the warp, where it is one: fence.proxy.async counts for each lane
-    /// alone.
+    /// alone. With `unwritten`, bytes that nobody has written are no finding: it is set instead.
     std::optional<ShadowFinding> read(Agent agent, std::uint32_t offset, std::uint32_t size, Proxy proxy,
-                                      const char* what, std::uint32_t ptx_line, bool atomic = false);
+                                      const char* what, std::uint32_t ptx_line, bool atomic = false,
+                                      bool* unwritten = nullptr);
     std::optional<ShadowFinding> write(Agent agent, std::uint32_t offset, std::uint32_t size, Proxy proxy,
                                        const char* what, std::uint32_t ptx_line, bool atomic = false,
                                        unsigned lane = Clocks::any_lane);
     /// The same for the lanes of a warp, through the generic proxy: lane i accesses `size` bytes at offsets[i]. The
-    /// first finding.
+    /// first finding. With `stored`, stores of several warps that leave the same value are no race.
     std::optional<ShadowFinding> read_lanes(Agent warp, const std::uint32_t* offsets, LaneMask lanes,
                                             std::uint32_t size, const char* what, std::uint32_t ptx_line,
-                                            bool atomic = false);
+                                            bool atomic = false, bool* unwritten = nullptr);
     std::optional<ShadowFinding> write_lanes(Agent warp, const std::uint32_t* offsets, LaneMask lanes,
                                              std::uint32_t size, const char* what, std::uint32_t ptx_line,
-                                             bool atomic = false);
+                                             bool atomic = false, const StoredBytes* stored = nullptr);
     /// An asynchronous operation will read or write this range from now until end(): ordinary accesses meanwhile are
     /// findings.
     void begin(Agent async, std::uint32_t offset, std::uint32_t size, bool writes, const char* what,
@@ -96,7 +108,7 @@ private:
     template <bool writes>
     std::optional<ShadowFinding> touch_lanes(Access access, const std::uint32_t* offsets, LaneMask lanes,
                                              std::uint32_t size);
-    void check_writer(Access& access, const Cell& cell, std::uint32_t offset, bool writes);
+    void check_writer(Access& access, const Cell& cell, std::uint32_t offset, std::uint8_t bytes, bool writes);
     void check_readers(Access& access, const Cell& cell, std::uint32_t offset);
     void check_pending(Access& access, std::uint32_t offset, std::uint32_t size, bool writes);
     Mark add_reader(Mark readers, const Access& access);
@@ -111,6 +123,7 @@ private:
     static constexpr unsigned granule_bits = 8;  // asynchronous work is looked up by blocks of 256 bytes
 
     const Clocks& clocks_;
+    const bool same_value_races_;
     std::vector<Cell> cells_;
     std::vector<Site> sites_;
     std::array<std::uint16_t, 256> recent_sites_{};

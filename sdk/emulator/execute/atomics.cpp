@@ -314,6 +314,10 @@ void decode_atomic(Decoder& decoder, Operation& operation, bool returns)
     } else if (returns) {
         std::ranges::copy(rows(write_data(decoder, 0, type)), payload.rows.begin());
     }
+    if (*kind == AtomicKind::exchange) {  // the others compute something of what they find
+        payload.access.ignores_value = decoder.is_sink(0);
+        payload.access.registers = {payload.rows.data(), payload.elements};
+    }
     const bool order_matters = ptx::name_of(type).find('f') != std::string_view::npos;  // sums of rounded values
     if ((returns || order_matters) && space != Space::shared) {
         decoder.mark_cross_cta();  // may wait for another cluster's

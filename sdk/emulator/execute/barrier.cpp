@@ -267,6 +267,9 @@ void complete_cluster_if_due(Cluster& cluster)
     for (const auto& cta : cluster.ctas) {
         for (const auto& warp : cta->warps) {
             warp->barriers.cluster_current = 0;
+            if (warp->finished() && warp->checks()) {  // whoever waits knows that it will do nothing any more
+                cluster.clocks.release(warp->agent, barrier.arriving);
+            }
         }
     }
     ++barrier.phase;
@@ -326,6 +329,7 @@ Step execute_cluster_wait(Warp& warp, const Operation& operation, LaneMask activ
         return Step::wait;
     }
     state.cluster_open &= ~active;
+    state.cluster_has_started = true;
     if (warp.checks()) {
         warp.cluster.clocks.acquire(warp.agent, barrier.completed);
     }

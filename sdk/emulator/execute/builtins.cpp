@@ -206,6 +206,20 @@ Step execute_free(Warp& warp, const Operation& operation, LaneMask active)
     return Step::next;
 }
 
+/// The handle of a conditional node is the address of its value (see the emulated runtime).
+Step execute_set_conditional(Warp& warp, const Operation& operation, LaneMask active)
+{
+    const auto& call = operation.as<CallPayload>();
+    for_each_lane(active, [&](unsigned lane) {
+        const auto value = static_cast<std::uint32_t>(argument(warp, call, 1, lane));
+        const MemoryAccess store{Space::global, Direction::write, false, true, "cudaGraphSetConditional"};
+        std::memcpy(locate(warp, operation, store, argument(warp, call, 0, lane), sizeof value, sizeof value, lane),
+                    &value, sizeof value);
+    });
+    warp.cluster.progress();
+    return Step::next;
+}
+
 }  // namespace
 
 Execute builtin_function(std::string_view name) noexcept
@@ -221,6 +235,9 @@ Execute builtin_function(std::string_view name) noexcept
     }
     if (name == "free") {
         return execute_free;
+    }
+    if (name == "cudaGraphSetConditional") {
+        return execute_set_conditional;
     }
     return nullptr;
 }

@@ -80,10 +80,12 @@ struct Increment {
 struct Decrement {
     static u32 apply(u32 old, u32 limit) { return old == 0 || old > limit ? limit : old - 1; }
 };
-struct AddF32 {  // flushes subnormal numbers
+// An H200 flushes subnormal numbers only where a tensor map's type says so.
+template <bool ftz>
+struct AddF32 {
     static u32 apply(u32 old, u32 value)
     {
-        return std::bit_cast<u32>(numerics::add(std::bit_cast<float>(old), std::bit_cast<float>(value), {.ftz = true}));
+        return std::bit_cast<u32>(numerics::add(std::bit_cast<float>(old), std::bit_cast<float>(value), {.ftz = ftz}));
     }
 };
 struct AddF64 {
@@ -123,7 +125,7 @@ constexpr std::array entries{
     Entry{"add", Type::u64, reduce<u64, Add>},
     Entry{"add", Type::f16, reduce<u16, AddF16>},
     Entry{"add", Type::bf16, reduce<u16, AddBf16>},
-    Entry{"add", Type::f32, reduce<u32, AddF32>},
+    Entry{"add", Type::f32, reduce<u32, AddF32<false>>},
     Entry{"add", Type::f64, reduce<u64, AddF64>},
     Entry{"min", Type::u32, reduce<u32, Minimum>},
     Entry{"min", Type::s32, reduce<std::int32_t, Minimum>},
@@ -166,12 +168,13 @@ Reduce find_reduction(std::string_view name, TensorElement element)
         case TensorElement::u32: return find_reduction(name, bitwise ? Type::b32 : Type::u32);
         case TensorElement::s32: return find_reduction(name, bitwise ? Type::b32 : Type::s32);
         case TensorElement::u64: return find_reduction(name, bitwise ? Type::b64 : Type::u64);
-        case TensorElement::s64:
-            return find_reduction(name, bitwise ? Type::b64 : name == "add" ? Type::u64 : Type::s64);
+        case TensorElement::s64: return find_reduction(name, Type::s64);  // min and max only
         case TensorElement::f16: return find_reduction(name, Type::f16);
         case TensorElement::bf16: return find_reduction(name, Type::bf16);
         case TensorElement::f32:
-        case TensorElement::f32_ftz: return find_reduction(name, Type::f32);
+        case TensorElement::tf32: return find_reduction(name, Type::f32);
+        case TensorElement::f32_ftz:
+        case TensorElement::tf32_ftz: return name == "add" ? reduce<u32, AddF32<true>> : nullptr;
         case TensorElement::f64: return find_reduction(name, Type::f64);
         default: return nullptr;
     }

@@ -175,6 +175,17 @@ void BulkTransfer::report_exited(Cluster& cluster, const Cta& cta, bool writes)
                           what_, cta.rank));
 }
 
+void BulkTransfer::report_exit_before_read(Cluster& cluster, const Cta& cta)
+{
+    if (cluster.options().check && cluster.options().exits_before_read && cta.started && cta.exited()) {
+        cluster.report(
+            *this, FindingKind::exit_before_read,
+            fmt::format("{} reads shared memory of CTA {}, which has exited: hardware keeps the memory until "
+                        "it is read; cp.async.bulk.wait_group.read before the CTA leaves does not rely on it",
+                        what_, cta.rank));
+    }
+}
+
 std::size_t BulkTransfer::portion(Cluster& cluster, std::size_t left)
 {
     if (cluster.options().schedule == Schedule::in_order || left < 2 || cluster.choose(2) == 0) {
@@ -285,8 +296,13 @@ void LoadTransfer::signal(Cluster& cluster, const LoadTarget& target)
     }
     // Padding is not counted: elements that take less room in global than in shared memory complete their packed bytes.
     // (That is what CUTLASS expects of them in its mixed-precision kernels.)
-    const std::uint32_t bytes =
-        map_ ? box_.bytes * global_bits(map_->element) / shared_bits(map_->element) : box_.bytes;
+    std::uint32_t bytes = 0;
+    for (const BoxRun& run : box_.runs) {
+        bytes += run.shared_bytes;
+    }
+    if (map_) {
+        bytes = bytes * global_bits(map_->element) / shared_bits(map_->element);
+    }
     async_arrive(cluster, *this, target.barrier, 0, bytes);
 }
 
@@ -321,7 +337,7 @@ void StoreTransfer::watch() { begin(warp_.cta, source_, false); }
 void StoreTransfer::read_source(Cluster& cluster)
 {
     Cta& cta = warp_.cta;
-    report_exited(cluster, cta, false);
+    report_exit_before_read(cluster, cta);
     check(cluster, cta, source_, 0, box_.runs.size(), false);
     data_.resize(box_.bytes);
     for (const BoxRun& run : box_.runs) {
@@ -486,18 +502,20 @@ Cta& check_shared_range(Warp& warp, const Operation& operation, unsigned lane, c
 
 namespace {
 
-/// Ranks in `mask`, but those that the cluster does not have: these are reported.
-std::uint32_t existing_ranks(Warp& warp, const Operation& operation, unsigned lane, const char* what,
-                             std::uint16_t mask)
+/// A mask must name CTAs of the cluster. One that names others too is a fault, as on an H200; one that names nobody is
+/// reported, as the copy is just lost there.
+void check_ranks(Warp& warp, const Operation& operation, unsigned lane, const char* what, std::uint16_t mask)
 {
     const auto size = static_cast<unsigned>(warp.cluster.ctas.size());
-    const std::uint32_t existing = (1U << size) - 1;
-    if ((mask & ~existing) != 0 || mask == 0) {
-        warp.report(operation, FindingKind::cta_mask, LaneMask{1} << lane,
-                    fmt::format("{}: the CTA mask {:#06x} {} in a cluster of {} CTAs", what, mask,
-                                mask == 0 ? "names nobody" : "names CTAs that do not exist", size));
+    if ((mask & ~((1U << size) - 1)) != 0) {
+        warp.fault(operation, FindingKind::cta_mask, error_launch_failure, LaneMask{1} << lane,
+                   fmt::format("{}: the CTA mask {:#06x} names CTAs that do not exist in a cluster of {} CTAs", what,
+                               mask, size));
     }
-    return mask & existing;
+    if (mask == 0) {
+        warp.report(operation, FindingKind::cta_mask, LaneMask{1} << lane,
+                    fmt::format("{}: the CTA mask {:#06x} names nobody in a cluster of {} CTAs", what, mask, size));
+    }
 }
 
 }  // namespace
@@ -520,8 +538,8 @@ std::vector<LoadTarget> load_targets(Warp& warp, const Operation& operation, uns
         targets.push_back(target);
     };
     if (mask) {
-        const std::uint32_t ranks = existing_ranks(warp, operation, lane, what, *mask);
-        for (std::uint32_t rest = ranks; rest != 0; rest &= rest - 1) {
+        check_ranks(warp, operation, lane, what, *mask);
+        for (std::uint32_t rest = *mask; rest != 0; rest &= rest - 1) {
             const auto rank = static_cast<std::uint32_t>(std::countr_zero(rest));
             // In a pair the barrier may be the peer's: the one whose place in the pair is that of the barrier given.
             add(rank, cta_group == 2 ? (rank & ~1U) | (barrier_rank & 1U) : rank);

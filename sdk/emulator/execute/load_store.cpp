@@ -68,6 +68,9 @@ Step store(Warp& warp, const Operation& operation, LaneMask active)
     const auto& payload = operation.as<MemoryPayload>();
     LanePointers pointers;
     resolve(warp, operation, payload, active, pointers);
+    if (warp.follows_undefined()) [[unlikely]] {
+        store_undefined(warp, operation, payload, active);
+    }
     for (unsigned k = 0; k < payload.elements; ++k) {
         const R* const row = warp.row<R>(payload.rows[k]);
         const std::size_t offset = k * sizeof(M);
@@ -236,6 +239,11 @@ void decode_access(Decoder& decoder, Operation& operation, bool loads)
         decoder.fail(fmt::format("{} registers for a vector of {}", data.rows.size(), payload.elements));
     }
     std::copy(data.rows.begin(), data.rows.end(), payload.rows.begin());
+    if (loads) {
+        payload.access.registers = {payload.rows.data(), payload.elements};
+    } else {
+        payload.row_bytes = data.row_bytes;
+    }
     if (strong && loads && global) {
         decoder.mark_cross_cta();  // may wait for another cluster's store
     }

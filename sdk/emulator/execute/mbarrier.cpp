@@ -181,7 +181,12 @@ Step execute_arrive(Warp& warp, const Operation& operation, LaneMask active)
             } else if (count == 0) {
                 problem = "an arrival with a count of 0";
             }
+            const bool too_many = count > barrier.pending;
             const std::string late = payload.arrival == Arrival::drop ? barrier.drop(count) : barrier.arrive(count);
+            if (too_many) {
+                warp.fault(operation, FindingKind::barrier_misuse, error_launch_failure, bit(lane),
+                           fmt::format("mbarrier at shared {:#x}: {}", site.address, late));
+            }
             report_barrier_problems(warp, operation, lane, site, FindingKind::barrier_misuse,
                                     problem.empty() ? late : problem);
         }

@@ -77,6 +77,61 @@ void set_pointers(LanePointers& pointers, const Addresses& a, std::uintptr_t bas
     }
 }
 
+/// The lanes' values, as a store of plain registers writes them.
+class LaneStores final : public StoredBytes {
+public:
+    LaneStores(const Warp& warp, const MemoryPayload& payload, LaneMask active, const std::uint32_t* offsets,
+               const Cta& cta)
+        : warp_(warp), payload_(payload), active_(active), offsets_(offsets), cta_(cta)
+    {}
+    [[nodiscard]] bool unchanged(std::uint32_t offset, std::uint8_t bytes) const override
+    {
+        bool same = true;
+        const std::uint32_t element_bytes = payload_.bytes / payload_.elements;
+        for (std::uint32_t at = offset; at < offset + 4; ++at) {
+            if ((bytes >> (at - offset) & 1) == 0) {
+                continue;
+            }
+            for_each_lane(active_, [&](unsigned lane) {
+                const std::uint32_t place = at - offsets_[lane];  // wraps: too large
+                if (place < payload_.bytes) {
+                    const std::byte* const row = warp_.row<std::byte>(payload_.rows[place / element_bytes]);
+                    same = same && row[lane * payload_.row_bytes + place % element_bytes] == cta_.shared[at];
+                }
+            });
+        }
+        return same;
+    }
+
+private:
+    const Warp& warp_;
+    const MemoryPayload& payload_;
+    LaneMask active_;
+    const std::uint32_t* offsets_;
+    const Cta& cta_;
+};
+
+/// Lanes have read shared memory that nobody wrote.
+void follow_unwritten(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
+                      const std::uint32_t* offsets, const Cta& cta)
+{
+    const unsigned element_bytes = payload.bytes / payload.elements;
+    for (unsigned k = 0; k < payload.elements; ++k) {
+        LaneMask undefined = 0;
+        for_each_lane(active, [&](unsigned lane) {
+            const bool written = cta.shadow->initialized(offsets[lane] + k * element_bytes, element_bytes);
+            undefined |= written ? 0 : LaneMask{1} << lane;
+        });
+        if (undefined != 0) {
+            warp.follow(operation, payload.rows[k], undefined, FindingKind::uninitialized_shared, [&] {
+                const auto lane = static_cast<unsigned>(std::countr_zero(undefined));
+                return fmt::format("{} reads {} bytes of shared memory at 0x{:x} (lane {}), which nobody has written",
+                                   payload.what, payload.bytes, shared_base + offsets[lane], lane);
+            });
+        }
+    }
+}
+
 /// All lanes in the shared memory of one CTA, aligned and inside: true. Anything else is left to locate(), which says
 /// what is wrong.
 bool resolve_shared(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
@@ -110,12 +165,18 @@ bool resolve_shared(Warp& warp, const Operation& operation, const MemoryPayload&
         const std::uint32_t line = operation.source->location.line;
         std::optional<ShadowFinding> found, second;
         if (access.direction != Direction::write) {
-            found =
-                cta->shadow->read_lanes(warp.agent, offsets.data(), active, payload.bytes, access.what, line, strong);
+            bool unwritten = false;
+            const bool at_once = access.registers.empty() && !access.ignores_value;
+            found = cta->shadow->read_lanes(warp.agent, offsets.data(), active, payload.bytes, access.what, line,
+                                            strong, at_once ? nullptr : &unwritten);
+            if (unwritten && !access.ignores_value) {
+                follow_unwritten(warp, operation, payload, active, offsets.data(), *cta);
+            }
         }
         if (access.direction != Direction::read) {
-            second =
-                cta->shadow->write_lanes(warp.agent, offsets.data(), active, payload.bytes, access.what, line, strong);
+            const LaneStores stores(warp, payload, active, offsets.data(), *cta);
+            second = cta->shadow->write_lanes(warp.agent, offsets.data(), active, payload.bytes, access.what, line,
+                                              strong, payload.row_bytes == 0 ? nullptr : &stores);
         }
         if (found || second) {
             const ShadowFinding& finding = found ? *found : *second;
@@ -304,6 +365,28 @@ void resolve(Warp& warp, const Operation& operation, const MemoryPayload& payloa
         pointers.at[lane] = reinterpret_cast<std::uintptr_t>(
             locate(warp, operation, payload.access, a[lane], payload.bytes, payload.bytes, lane));
     });
+}
+
+void store_undefined(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active)
+{
+    const unsigned element_bytes = payload.bytes / payload.elements;
+    const bool own_local = payload.address.anchor == AddressRef::Anchor::frame_local;
+    for (unsigned k = 0; k < payload.elements; ++k) {
+        LaneMask elsewhere = 0;
+        for_each_lane(warp.undefined_lanes(payload.rows[k]) & active, [&](unsigned lane) {
+            std::uint64_t address = warp.address(payload.address, lane);
+            address += own_local ? warp.split().frame->local_base : 0;
+            const bool generic_local =
+                payload.access.space == Space::generic && address - local_window < (std::uint64_t{1} << 32);
+            if (generic_local || payload.access.space == Space::local) {
+                address -= generic_local ? local_window : 0;
+                warp.local_shadow.erase(lane, address + k * element_bytes, element_bytes);
+            } else {
+                elsewhere |= LaneMask{1} << lane;
+            }
+        });
+        warp.report_undefined(operation, payload.rows[k], elsewhere);
+    }
 }
 
 // ---- decoding ----

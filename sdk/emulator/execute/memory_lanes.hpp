@@ -26,6 +26,7 @@ struct MemoryPayload : Payload {
     unsigned bytes = 0;    ///< per lane: of all elements
     unsigned elements = 1;
     std::array<Ref, max_vector> rows{};  ///< data, by element
+    unsigned row_bytes = 0;              ///< of one lane's value in a row of a store
 };
 
 /// Where the lanes' bytes are. Only entries of active lanes are meaningful.
@@ -45,6 +46,10 @@ struct LanePointers {
 /// bytes.
 void resolve(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
              LanePointers& pointers);
+
+/// For a store, after resolve(), of registers that may have undefined values: local memory gets them, elsewhere they
+/// are reported.
+void store_undefined(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active);
 
 /// Takes the state space of a load, store or atomic and sets `own_cta`. Nothing there: generic.
 [[nodiscard]] Space take_space(Decoder& decoder, bool& own_cta);

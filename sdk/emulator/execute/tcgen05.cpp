@@ -121,7 +121,7 @@ Cta& require_peer(Warp& warp, const Operation& operation, LaneMask lanes)
                         "all work of the pair is done, with barrier.cluster for instance",
                         peer->rank));
     } else if (warp.cluster.options().check) {
-        bool known = false;
+        bool known = warp.barriers.cluster_has_started;
         for (const auto& other : peer->warps) {
             known = known || warp.cluster.clocks.ordered({other->agent, 1}, warp.agent);
         }

@@ -93,9 +93,9 @@ Step execute_store(Warp& warp, const Operation& operation, LaneMask active)
         const TensorMap map = checked_map(warp, operation, payload, request, lane, true);
         for (std::size_t i = 0; i < payload.coordinates.size(); ++i) {
             if (request.coordinates[i] < 0) {
-                warp.report(operation, FindingKind::invalid_operand, bit(lane),
-                            fmt::format("{}: coordinate {} is {}: a store cannot begin at negative coordinates",
-                                        payload.what, i, request.coordinates[i]));
+                warp.fault(operation, FindingKind::invalid_operand, error_illegal_instruction, bit(lane),
+                           fmt::format("{}: coordinate {} is {}: a store cannot begin at negative coordinates",
+                                       payload.what, i, request.coordinates[i]));
             }
         }
         Reduce reduce = nullptr;

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "execute/lanewise.hpp"
+#include "execute/warp_collective.hpp"
 #include "machine/warp.hpp"
 #include "numerics/float_ops.hpp"
 
@@ -425,6 +426,24 @@ constexpr InstructionEntry entries[] = {
 };
 
 }  // namespace
+
+LaneMask shuffled_lanes(const Warp& warp, const Operation& operation, LaneMask active, LaneMask marked)
+{
+    const U32* const b = warp.row<U32>(operation.operand[3]);
+    const U32* const c = warp.row<U32>(operation.operand[4]);
+    const auto mode = [&](std::string_view name) {
+        return std::ranges::find(operation.source->modifiers, name) != operation.source->modifiers.end();
+    };
+    LaneMask result = 0;
+    for_each_lane(active, [&](unsigned lane) {
+        const Source source = mode("up")     ? source_of<Shuffle::up>(lane, b[lane], c[lane])
+                              : mode("down") ? source_of<Shuffle::down>(lane, b[lane], c[lane])
+                              : mode("bfly") ? source_of<Shuffle::bfly>(lane, b[lane], c[lane])
+                                             : source_of<Shuffle::idx>(lane, b[lane], c[lane]);
+        result |= (marked >> (source.lane & 31) & 1) << lane;
+    });
+    return result;
+}
 
 std::span<const InstructionEntry> warp_instructions() { return entries; }
 

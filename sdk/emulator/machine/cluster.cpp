@@ -348,9 +348,9 @@ std::string unmatched_bytes(const Wait& wait, const Mbarrier& barrier)
 
 void Cluster::report_hang(bool deadlock)
 {
-    std::string text =
-        deadlock ? "deadlock: no warp can go on, and no asynchronous work is left that could wake one:"
-                 : fmt::format("hang: nothing visible has happened for {} instructions:", steps_ - last_progress_);
+    std::string text = deadlock
+                           ? "no warp can go on, and no asynchronous work is left that could wake one:"
+                           : fmt::format("nothing visible has happened for {} instructions:", steps_ - last_progress_);
     const Warp* first = nullptr;
     const Operation* operation = nullptr;
     unsigned lines = 0;
@@ -420,7 +420,6 @@ void Cluster::report_hang(bool deadlock)
                         text += "\n    waits for the other lanes where their paths meet";
                     }
                     break;
-                case Wait::Kind::time:
                 case Wait::Kind::other: break;
             }
         }

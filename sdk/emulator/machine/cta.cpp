@@ -14,7 +14,7 @@ Cta::Cta(Cluster& cluster_, std::uint32_t rank_, Dim3 id_) : cluster(cluster_), 
     // Never zero at first: what is read without having been written must not look right by luck.
     shared.assign(grid.shared_bytes, std::byte{0xA5});
     if (grid.options.check) {
-        shadow = std::make_unique<SharedShadow>(grid.shared_bytes, cluster.clocks);
+        shadow = std::make_unique<SharedShadow>(grid.shared_bytes, cluster.clocks, grid.options.same_value_races);
     }
 }
 

@@ -38,6 +38,24 @@ struct Request {
     {
         warp.report(operation, kind, bit(lane), message, error);
     }
+    /// Something was read that nobody wrote; `written(offset, size)`: was that part of the access?
+    template <typename Written, typename Message>
+    void undefined(FindingKind kind, Written&& written, Message&& message) const
+    {
+        if (access.ignores_value) {
+            return;
+        }
+        if (access.registers.empty()) {
+            report(kind, message());
+            return;
+        }
+        const auto part = static_cast<unsigned>(size / access.registers.size());
+        for (unsigned i = 0; i < access.registers.size(); ++i) {
+            if (!written(i * part, part)) {
+                warp.follow(operation, access.registers[i], bit(lane), kind, message);
+            }
+        }
+    }
 };
 
 std::byte* locate_parameter(const Request& r)
@@ -66,10 +84,13 @@ std::byte* locate_local(const Request& r)
     }
     if (warp.checks()) {
         if (r.reads() && !warp.local_shadow.any_written(r.lane, r.address, r.size)) {
-            r.report(
-                FindingKind::uninitialized_local,
-                fmt::format("{} reads {} bytes of local memory at 0x{:x} (lane {}), which the thread has not written",
-                            r.access.what, r.size, r.address, r.lane));
+            r.undefined(
+                FindingKind::uninitialized_local, [](unsigned, unsigned) { return false; },
+                [&] {
+                    return fmt::format(
+                        "{} reads {} bytes of local memory at 0x{:x} (lane {}), which the thread has not written",
+                        r.access.what, r.size, r.address, r.lane);
+                });
         }
         if (r.writes()) {
             warp.local_shadow.write(r.lane, r.address, r.size);
@@ -116,7 +137,20 @@ std::byte* locate_shared(const Request& r)
         const std::uint32_t line = line_of(&r.operation);
         std::optional<ShadowFinding> found;
         if (r.reads()) {
-            found = cta->shadow->read(warp.agent, offset, r.size, Proxy::generic, r.access.what, line, r.strong());
+            bool unwritten = false;
+            found = cta->shadow->read(warp.agent, offset, r.size, Proxy::generic, r.access.what, line, r.strong(),
+                                      &unwritten);
+            if (unwritten) {
+                r.undefined(
+                    FindingKind::uninitialized_shared,
+                    [&](unsigned at, unsigned part) { return cta->shadow->initialized(offset + at, part); },
+                    [&] {
+                        return fmt::format(
+                            "{} reads {} bytes of shared memory at 0x{:x} (lane {}), which nobody has "
+                            "written",
+                            r.access.what, r.size, address, r.lane);
+                    });
+            }
         }
         if (r.writes()) {
             std::optional<ShadowFinding> second =
@@ -147,9 +181,13 @@ std::byte* locate_in_allocation(const Request& r)
     }
     const std::uint64_t offset = r.address - entry->begin;
     if (r.reads() && warp.checks() && !entry->allocation->is_initialized(offset, r.size)) {
-        r.report(FindingKind::uninitialized_global,
-                 fmt::format("{} reads {} bytes at 0x{:x} (lane {}), which nobody has written: {}", r.access.what,
-                             r.size, r.address, r.lane, memory.describe(r.address)));
+        r.undefined(
+            FindingKind::uninitialized_global,
+            [&](unsigned at, unsigned part) { return entry->allocation->is_initialized(offset + at, part); },
+            [&] {
+                return fmt::format("{} reads {} bytes at 0x{:x} (lane {}), which nobody has written: {}", r.access.what,
+                                   r.size, r.address, r.lane, memory.describe(r.address));
+            });
     }
     if (r.writes()) {
         entry->allocation->mark_initialized(offset, r.size);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "checks/shared_shadow.hpp"
@@ -23,6 +24,10 @@ struct MemoryAccess {
     bool atomic = false;
     bool volatile_access = false;  ///< .volatile, .relaxed and stronger: not a data race
     const char* what = "ld";       ///< must live as long as the program, as the texts of literals and payloads do
+    bool ignores_value = false;    ///< what is read goes nowhere
+    /// What is read goes to these registers, one for each of the equal parts of the access, and nowhere else: a value
+    /// that nobody wrote is reported when it is used. If there are none, it is reported at once.
+    std::span<const Ref> registers{};
 };
 
 /// The `size` bytes at `address`; checks alignment to `alignment`, bounds, initialization, races; reports or faults.

@@ -21,7 +21,9 @@ struct Options {
     std::uint64_t seed = 1;
     Schedule schedule = Schedule::in_order;
     Numerics numerics = Numerics::exact;
-    bool check = true;     ///< races, uninitialized reads, protocol faults; out of bounds is always checked
+    bool check = true;  ///< races, uninitialized reads, protocol faults; out of bounds is always checked
+    /// Reported only if asked for: what is usual, and does no harm on the parts that are known.
+    bool same_value_races = false, exits_before_read = false;
     bool strict = false;   ///< a finding ends the launch with an error
     unsigned threads = 0;  ///< CPU threads for clusters; 0: as many as there are cores
     /// A cluster counts as hung when it has run this many instructions, for at least this many seconds, and nothing

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "machine/swizzle.hpp"
+
 namespace tessera::emulator {
 
 namespace {
@@ -24,6 +26,14 @@ std::uint64_t global_bytes_of(const TensorMap& map, std::uint64_t elements)
     return elements * global_bits(map.element) / 8;
 }
 
+/// With a swizzle, a row of the box begins where the swizzle's span does, even if the box is narrower: an H200 leaves
+/// the rest of the span as it was, and does not count it in what it signals.
+std::uint32_t padded_row(const TensorMap& map, std::uint32_t bytes)
+{
+    const std::uint32_t span = map.interleave == TensorInterleave::none ? swizzle_span(map.swizzle) : 0;
+    return span == 0 ? bytes : (bytes + span - 1) / span * span;
+}
+
 class Runs {
 public:
     explicit Runs(const TensorMap& map) : map_(map) {}
@@ -39,6 +49,7 @@ public:
         add(row, first, valid_first, false);
         add(row, valid_first, valid_end, true);
         add(row, valid_end, end, false);
+        linear_ = padded_row(map_, linear_);
     }
 
     std::vector<BoxRun> take() { return std::move(runs_); }
@@ -177,8 +188,12 @@ std::string problem_of(const TensorMap& map, const BoxRequest& request, bool is_
 
 std::uint32_t box_bytes(const TensorMap& map, const BoxRequest& request) noexcept
 {
-    return request.mode == BoxMode::four_rows ? 4 * shared_bytes_of(map, map.box[0])
-                                              : static_cast<std::uint32_t>(map.box_bytes());
+    const std::uint32_t row =
+        shared_bytes_of(map, map.mode == TensorMapMode::im2col ? map.channels_per_pixel : map.box[0]);
+    const std::uint32_t rows = request.mode == BoxMode::four_rows ? 4
+                               : row == 0                         ? 0
+                                                                  : static_cast<std::uint32_t>(map.box_bytes()) / row;
+    return rows * padded_row(map, row);
 }
 
 std::vector<BoxRun> box_runs(const TensorMap& map, const BoxRequest& request)
@@ -193,19 +208,8 @@ std::vector<BoxRun> box_runs(const TensorMap& map, const BoxRequest& request)
 
 std::array<std::byte, 8> fill_pattern(const TensorMap& map) noexcept
 {
-    std::uint64_t bits = 0;
-    if (map.fill == TensorFill::nan) {
-        switch (map.element) {
-            case TensorElement::f16:
-            case TensorElement::bf16: bits = 0x7FFF'7FFF'7FFF'7FFF; break;
-            case TensorElement::f64: bits = 0x7FFF'FFFF'FFFF'FFFF; break;
-            case TensorElement::f32:
-            case TensorElement::f32_ftz:
-            case TensorElement::tf32:
-            case TensorElement::tf32_ftz: bits = 0x7FFF'FFFF'7FFF'FFFF; break;
-            default: break;  // not floating-point: zeros
-        }
-    }
+    // An H200 writes this halfword, whatever the element: a NaN of every floating-point type.
+    const std::uint64_t bits = map.fill == TensorFill::nan ? 0x7FF7'7FF7'7FF7'7FF7 : 0;
     std::array<std::byte, 8> pattern{};
     std::memcpy(pattern.data(), &bits, sizeof bits);
     return pattern;
@@ -213,26 +217,23 @@ std::array<std::byte, 8> fill_pattern(const TensorMap& map) noexcept
 
 bool converts_elements(TensorElement element) noexcept
 {
-    return element >= TensorElement::f32_ftz && element <= TensorElement::tf32_ftz;
+    return element == TensorElement::tf32 || element == TensorElement::tf32_ftz;
 }
 
 void convert_loaded(const TensorMap& map, std::byte* bytes, std::size_t size) noexcept
 {
-    const bool flush = map.element == TensorElement::f32_ftz || map.element == TensorElement::tf32_ftz;
-    const bool round = map.element == TensorElement::tf32 || map.element == TensorElement::tf32_ftz;
-    if (!flush && !round) {
+    if (!converts_elements(map.element)) {
         return;
     }
-    constexpr std::uint32_t exponent = 0x7F80'0000, sign = 0x8000'0000, dropped = 0x1FFF, half = 0x1000;
+    // To nearest, ties to even, whatever the exponent; one NaN for all. So an H200 does, with both types.
+    constexpr std::uint32_t infinity = 0x7F80'0000, sign = 0x8000'0000, nan = 0x7FFF'E000;
+    constexpr unsigned dropped_bits = 13;
+    constexpr std::uint32_t dropped = (1U << dropped_bits) - 1;
     for (std::size_t at = 0; at + sizeof(std::uint32_t) <= size; at += sizeof(std::uint32_t)) {
         std::uint32_t word = 0;
         std::memcpy(&word, bytes + at, sizeof word);
-        if (flush && (word & exponent) == 0) {
-            word &= sign;
-        }
-        if (round && (word & exponent) != exponent) {
-            word = (word + half) & ~dropped;  // to nearest, ties away from zero, as cvt.rna.tf32
-        }
+        const std::uint32_t odd = word >> dropped_bits & 1U;
+        word = (word & ~sign) > infinity ? nan : (word + dropped / 2 + odd) & ~dropped;
         std::memcpy(bytes + at, &word, sizeof word);
     }
 }

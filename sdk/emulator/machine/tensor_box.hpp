@@ -39,19 +39,19 @@ struct BoxRun {
 /// Why a copy with this map is not valid, as a sentence; empty if it is.
 [[nodiscard]] std::string problem_of(const TensorMap& map, const BoxRequest& request, bool is_store);
 
-/// What the copy fills in shared memory, out of bounds or not. A load completes as many bytes on its mbarrier, less the
-/// padding of packed elements.
+/// What the copy takes of shared memory, out of bounds or not, the rest of the swizzle's span after narrower rows
+/// included.
 [[nodiscard]] std::uint32_t box_bytes(const TensorMap& map, const BoxRequest& request) noexcept;
 
 /// All runs of a valid copy, by rising `linear`. Together they are the whole box.
 [[nodiscard]] std::vector<BoxRun> box_runs(const TensorMap& map, const BoxRequest& request);
 
-/// Bytes with which elements out of bounds are filled: repeated. (For NaN, one element's worth.)
+/// Bytes with which elements out of bounds are filled: repeated.
 [[nodiscard]] std::array<std::byte, 8> fill_pattern(const TensorMap& map) noexcept;
 
 /// Does a load change elements of this type on their way?
 [[nodiscard]] bool converts_elements(TensorElement element) noexcept;
-/// What it does to them (rounding to tf32, flushing subnormal numbers to zero), in place.
+/// What it does to them (rounding to tf32), in place.
 void convert_loaded(const TensorMap& map, std::byte* bytes, std::size_t size) noexcept;
 
 }  // namespace tessera::emulator

@@ -240,8 +240,7 @@ std::string refusals(const TensorMap& map)
         refusals.add("out-of-bounds elements can be NaN only for floating-point elements");
     }
     for (unsigned i = 0; i < map.rank; ++i) {
-        const bool ignored = i == 0 && map.interleave == TensorInterleave::none;
-        if (!ignored && (map.element_strides[i] < 1 || map.element_strides[i] > 8)) {
+        if (map.element_strides[i] < 1 || map.element_strides[i] > 8) {
             refusals.add("elementStrides[{}] is {}; it must be 1 to 8", i, map.element_strides[i]);
         }
     }

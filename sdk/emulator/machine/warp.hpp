@@ -13,6 +13,7 @@
 
 #include "checks/local_shadow.hpp"
 #include "checks/report.hpp"
+#include "checks/undefined_values.hpp"
 #include "machine/async_groups.hpp"
 #include "machine/cta.hpp"
 #include "machine/lanes.hpp"
@@ -48,7 +49,6 @@ struct Wait {
         async_group,
         tensor_memory,
         launch_control,
-        time,
         other
     };
     Kind kind = Kind::none;
@@ -152,6 +152,23 @@ public:
                             std::string message);
     [[nodiscard]] bool checks() const noexcept;
 
+    // --- values that nobody wrote (machine/warp_undefined.cpp) ---
+    /// `operation` read such a value into the lanes `undefined` of the register `row`: reported, with `message()`, when
+    /// the value is used.
+    template <typename Message>
+    void follow(const Operation& operation, Ref row, LaneMask undefined, FindingKind kind, Message&& message)
+    {
+        const UndefinedValues::OriginId origin = undefined_.origin(operation, kind, message);
+        undefined_.write(current_->frame, row, undefined, {undefined, origin});
+        follows_ = true;
+    }
+    /// Are there any now? Else the other functions need not be called.
+    [[nodiscard]] bool follows_undefined() const noexcept { return follows_; }
+    /// The lanes of a register of the current frame that have no value.
+    [[nodiscard]] LaneMask undefined_lanes(Ref row) const noexcept { return undefined_.of(current_->frame, row).mask; }
+    /// Reports that `operation` uses the undefined value that lanes of `lanes` have in `row`.
+    void report_undefined(const Operation& operation, Ref row, LaneMask lanes);
+
     // --- execution, for the cluster's scheduler ---
     /// Runs up to `budget` operations. Returns how many were executed; 0 if every split waits.
     unsigned run(unsigned budget);
@@ -190,9 +207,11 @@ private:
     void free_unused_join(std::uint32_t join);
     void absorb(Split& into, Split& from);  // both are at the same place
     void initialize_constants();
+    void pass_on_undefined(const Operation& operation);
 
     std::array<std::byte*, 4> bases_{};
     Split* current_ = nullptr;
+    bool follows_ = false;  ///< undefined_ is not empty
     std::vector<std::unique_ptr<Split>> splits_;
     std::vector<Join> joins_;
     std::vector<std::byte> constants_storage_;  // rows of the warp's own constants
@@ -201,6 +220,7 @@ private:
     std::vector<std::unique_ptr<Frame>> frames_, spare_frames_;
     std::uint64_t executed_ = 0;
     unsigned parked_ = 0;
+    UndefinedValues undefined_;
 };
 
 }  // namespace tessera::emulator

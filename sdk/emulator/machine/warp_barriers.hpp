@@ -22,6 +22,7 @@ struct WarpBarriers {
     LaneMask cluster_current = 0;                          ///< lanes that have arrived in the current phase
     LaneMask cluster_open = 0;                             ///< lanes that have arrived and have not waited since
     std::array<std::uint64_t, warp_size> cluster_phase{};  ///< the phase that they arrived in
+    bool cluster_has_started = false;  ///< it has waited there: all CTAs run, also if the arrivals were relaxed
 
     unsigned given_up =
         0;  ///< mbarrier.try_wait that returned false since the last success because nothing else could run

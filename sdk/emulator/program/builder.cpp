@@ -1,10 +1,12 @@
 #include "program/builder.hpp"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -26,16 +28,25 @@ namespace {
     return std::max<std::uint64_t>(variable.alignment, variable.alignment == 0 ? natural : 1);
 }
 
-[[nodiscard]] const std::unordered_map<std::string_view, Decode>& decoders()
+struct KnownInstruction {
+    Decode decode;
+    bool computes;  ///< see value_flow()
+};
+
+[[nodiscard]] const std::unordered_map<std::string_view, KnownInstruction>& decoders()
 {
     static const auto table = [] {
-        std::unordered_map<std::string_view, Decode> result;
-        for (const auto& family :
-             {integer_instructions(), floating_instructions(), conversion_instructions(), control_instructions(),
-              memory_instructions(), barrier_instructions(), warp_instructions(), matrix_instructions(),
-              copy_instructions(), wgmma_instructions(), tcgen05_instructions(), launch_control_instructions()}) {
+        std::unordered_map<std::string_view, KnownInstruction> result;
+        for (const auto& family : {integer_instructions(), floating_instructions(), conversion_instructions()}) {
             for (const InstructionEntry& entry : family) {
-                result.emplace(entry.opcode, entry.decode);
+                result.emplace(entry.opcode, KnownInstruction{entry.decode, true});
+            }
+        }
+        for (const auto& family : {control_instructions(), memory_instructions(), barrier_instructions(),
+                                   warp_instructions(), matrix_instructions(), copy_instructions(),
+                                   wgmma_instructions(), tcgen05_instructions(), launch_control_instructions()}) {
+            for (const InstructionEntry& entry : family) {
+                result.emplace(entry.opcode, KnownInstruction{entry.decode, false});
             }
         }
         return result;
@@ -43,15 +54,41 @@ namespace {
     return table;
 }
 
+/// The inlined function as people write it; empty if the PTX does not say.
+std::string function_name(const ptx::Module& module, const ptx::InlinedCall& call)
+{
+    const auto bytes = module.debug_strings.find(call.function);
+    if (bytes == module.debug_strings.end() || call.offset >= bytes->second.size()) {
+        return {};
+    }
+    const char* const mangled = bytes->second.c_str() + call.offset;  // ends with a 0, or where the bytes end
+    if (!std::string_view(mangled).starts_with("_Z")) {               // a C name; "g" would be a type's code
+        return mangled;
+    }
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(mangled, nullptr, nullptr, &status),
+                                                           &std::free);
+    return name == nullptr ? mangled : name.get();
+}
+
 }  // namespace
 
 std::string Program::source_of(const ptx::Location& location) const
 {
-    const auto file = module.files.find(location.source_file);
-    if (location.source_line == 0 || file == module.files.end()) {
-        return {};
+    const auto place = [&](std::uint32_t file, std::uint32_t line) {
+        const auto name = module.files.find(file);
+        return line == 0 || name == module.files.end() ? std::string() : fmt::format("{}:{}", name->second, line);
+    };
+    std::string text = place(location.source_file, location.source_line);
+    for (std::uint32_t number = text.empty() ? 0 : location.inlined; number != 0;) {
+        const ptx::InlinedCall& call = module.inlined[number - 1];
+        if (const std::string name = function_name(module, call); !name.empty()) {
+            text += fmt::format(" (in {})", name);
+        }
+        text += ", inlined at " + place(call.source_file, call.source_line);
+        number = call.inlined;
     }
-    return fmt::format("{}:{}", file->second, location.source_line);
+    return text;
 }
 
 // ---- module ----
@@ -497,7 +534,7 @@ void FunctionBuilder::lower(const ptx::Instruction& instruction)
     Operation operation;
     operation.source = &instruction;
     Decoder decoder(*this, instruction, operation);
-    decode->second(decoder, operation);
+    decode->second.decode(decoder, operation);
     decoder.finish();
     if (!instruction.guard.empty()) {
         const Symbol* guard = find(instruction.guard);
@@ -507,7 +544,10 @@ void FunctionBuilder::lower(const ptx::Instruction& instruction)
         operation.guard = guard->row;
         operation.guard_negated = instruction.guard_negated;
     }
-    program.program().operations.push_back(operation);
+    std::vector<Operation>& operations = program.program().operations;
+    program.program().rows.add(static_cast<std::uint32_t>(operations.size()), decoder.addresses(), decoder.reads(),
+                               decoder.writes(), value_flow(instruction, decode->second.computes));
+    operations.push_back(operation);
 }
 
 void FunctionBuilder::connect()

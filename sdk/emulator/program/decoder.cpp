@@ -206,6 +206,12 @@ Ref Decoder::read(std::size_t index, Type type) { return read(operand(index), ty
 
 Ref Decoder::read(const Operand& operand, Type type)
 {
+    reads_.push_back(find_row_to_read(operand, type));
+    return reads_.back();
+}
+
+Ref Decoder::find_row_to_read(const Operand& operand, Type type)
+{
     if (const std::optional<std::uint64_t> bits = constant_bits(operand, type)) {
         return constant_row(*bits, type);
     }
@@ -276,6 +282,12 @@ Ref Decoder::write(std::size_t index, Type type) { return write(operand(index), 
 
 Ref Decoder::write(const Operand& operand, Type type)
 {
+    writes_.push_back(find_row_to_write(operand, type));
+    return writes_.back();
+}
+
+Ref Decoder::find_row_to_write(const Operand& operand, Type type)
+{
     if (operand.kind == Operand::Kind::sink || (operand.kind == Operand::Kind::identifier && operand.name == "_")) {
         return function_.new_row(row_bytes(type));
     }
@@ -310,7 +322,8 @@ Decoder::Predicate Decoder::read_predicate(std::size_t index)
     Operand plain = operand(index);
     if (plain.kind == Operand::Kind::integer) {
         const bool value = (plain.integer != 0) != plain.negated;
-        return {function_.program.constant_row(value ? all_lanes : 0, 0), false};
+        reads_.push_back(function_.program.constant_row(value ? all_lanes : 0, 0));
+        return {reads_.back(), false};
     }
     const bool negated = plain.negated;
     plain.negated = false;
@@ -393,6 +406,7 @@ AddressRef Decoder::address(const Operand& operand)
             }
             result.base = symbol->row;
             result.wide = ptx::size_of(symbol->type) == 8;
+            addresses_.push_back(result.base);
             break;
         case Symbol::Kind::memory_variable: result.offset += static_cast<std::int64_t>(symbol->offset); break;
         case Symbol::Kind::function: fail(fmt::format("'{}' is a function, not memory", operand.name));

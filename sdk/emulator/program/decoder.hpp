@@ -116,16 +116,24 @@ public:
     void mark_cross_cta();
     /// @throws DecodeError(message)
     [[noreturn]] void fail(const std::string& message) const;
+    /// Rows that were asked for so far, in this order: bases of addresses; operands to read, constants included; to
+    /// write, sinks included.
+    [[nodiscard]] std::span<const Ref> addresses() const noexcept { return addresses_; }
+    [[nodiscard]] std::span<const Ref> reads() const noexcept { return reads_; }
+    [[nodiscard]] std::span<const Ref> writes() const noexcept { return writes_; }
     /// @throws DecodeError naming the first modifier that nobody took
     void finish() const;
 
 private:
     void own(std::unique_ptr<Payload> payload);
+    Ref find_row_to_read(const ptx::Operand& operand, ptx::Type type);
+    Ref find_row_to_write(const ptx::Operand& operand, ptx::Type type);
 
     FunctionBuilder& function_;
     const ptx::Instruction& instruction_;
     Operation& operation_;
     std::vector<bool> taken_;
+    std::vector<Ref> addresses_, reads_, writes_;
 };
 
 /// Fills `operation.execute`, its operands and payload, and `kind`.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "machine/launch.hpp"
+#include "program/operand_rows.hpp"
 #include "program/operation.hpp"
 #include "ptx/ast.hpp"
 
@@ -60,8 +61,6 @@ enum class WarpConstant : std::uint8_t {
     aggr_smem_size,
     shared_address,          ///< of a static shared variable: `offset` bytes into the CTA's, as this CTA sees it
     dynamic_shared_address,  ///< of an `extern .shared` array
-    shared_address_generic,
-    dynamic_shared_address_generic,  ///< the same as a generic address
 };
 
 struct WarpConstantRow {
@@ -91,6 +90,7 @@ struct FunctionCode {
 struct Program {
     ptx::Module module;                 ///< the operations point into it
     std::vector<Operation> operations;  ///< of all functions, one after the other
+    OperandRows rows;                   ///< of the operations
     std::vector<FunctionCode> functions;
     std::vector<std::unique_ptr<Payload>> payloads;
     std::vector<std::byte> constants;  ///< rows
@@ -99,12 +99,11 @@ struct Program {
     std::map<std::string, KernelInfo, std::less<>> kernels;
     std::map<std::string, std::uint32_t, std::less<>> kernel_functions;  ///< index in `functions`
     std::map<std::string, VariableInfo, std::less<>> variables;
-    std::vector<std::uint64_t> function_handles;  ///< "addresses" of functions: index into `functions` + function_base
-    bool launch_control = false;                  ///< uses cluster launch control
+    bool launch_control = false;  ///< uses cluster launch control
     bool cross_cta =
         false;  ///< has atomics, volatile or acquiring accesses to global memory: clusters may talk to each other
 
-    [[nodiscard]] std::string source_of(const ptx::Location& location) const;  ///< "file.cu:12", or ""
+    [[nodiscard]] std::string source_of(const ptx::Location& location) const;  ///< as Finding::source has it
 };
 
 /// Function pointers are these plus the index of the function.

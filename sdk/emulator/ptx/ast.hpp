@@ -2,6 +2,7 @@
 
 // PTX text as a tree: what the parser makes and the program builder reads. Names follow the PTX ISA.
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -71,6 +72,17 @@ struct Location {
     std::uint32_t line = 0;         ///< of the PTX text, from 1
     std::uint32_t source_file = 0;  ///< index of `.file`; 0: unknown
     std::uint32_t source_line = 0;
+    std::uint32_t inlined = 0;  ///< number of the call that this was inlined for, in Module::inlined; 0: none
+};
+
+/// A call that the compiler replaced by the function's body.
+struct InlinedCall {
+    std::string function;           ///< label in Module::debug_strings; empty if it was not named
+    std::uint64_t offset = 0;       ///< of the function's name, from the label
+    std::uint32_t source_file = 0;  ///< where the call stood
+    std::uint32_t source_line = 0;
+    std::uint32_t inlined = 0;  ///< the call that this place was inlined for, a lower number; 0: none
+    friend auto operator<=>(const InlinedCall&, const InlinedCall&) = default;
 };
 
 /// An operand of an instruction.
@@ -188,8 +200,10 @@ struct Module {
     std::string target;                       ///< "sm_100a"
     std::vector<std::string> target_options;  ///< "debug", "texmode_unified"
     std::uint32_t address_size = 64;
-    std::map<std::uint32_t, std::string> files;  ///< .file
-    std::vector<Variable> variables;             ///< at module scope
+    std::map<std::uint32_t, std::string> files;                     ///< .file
+    std::vector<InlinedCall> inlined;                               ///< by number, from 1
+    std::map<std::string, std::string, std::less<>> debug_strings;  ///< .section .debug_str: bytes from each label on
+    std::vector<Variable> variables;                                ///< at module scope
     std::vector<Function> functions;
     std::map<std::string, std::string> aliases;  ///< .alias new, old
 };

@@ -98,7 +98,7 @@ Function parse_function(TokenCursor& cursor, const Linkage& linkage)
     if (!cursor.at('{')) {
         cursor.fail_expected(fmt::format("the body of '{}' or ';'", function.name));
     }
-    cursor.set_source(0, 0);
+    cursor.forget_sources();
     function.body = parse_block(cursor);
     function.defined = true;
     return function;

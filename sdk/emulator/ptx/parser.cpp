@@ -27,6 +27,7 @@ public:
             parse_statement();
         }
         require_target();
+        module_.inlined = cursor_.take_inlined();
         return std::move(module_);
     }
 
@@ -118,8 +119,29 @@ private:
         if (!cursor_.at_dotted()) {
             cursor_.fail_expected("the name of a .section");
         }
-        cursor_.take();
-        cursor_.skip_braces();
+        if (cursor_.take().text == "debug_str") {
+            parse_debug_strings();
+        } else {
+            cursor_.skip_braces();
+        }
+    }
+
+    /// { label: .b8 95,90,0 ... }: names of functions, for messages only, so what does not fit is passed over.
+    void parse_debug_strings()
+    {
+        const Token opening = cursor_.expect('{', "after .section .debug_str");
+        std::string* bytes = nullptr;
+        while (!cursor_.accept('}')) {
+            if (cursor_.at_end()) {
+                cursor_.fail("the '{' on this line has no '}'", opening);
+            }
+            const Token token = cursor_.take();
+            if (token.kind == Token::Kind::word && cursor_.accept(':')) {
+                bytes = &module_.debug_strings[std::string(token.text)];
+            } else if (token.kind == Token::Kind::integer && bytes != nullptr) {
+                bytes->push_back(static_cast<char>(token.bits));
+            }
+        }
     }
 
     void parse_alias()
@@ -156,7 +178,7 @@ private:
         if (cursor_.at_dotted("entry") || cursor_.at_dotted("func")) {
             require_target();
             module_.functions.push_back(parse_function(cursor_, linkage));
-            cursor_.set_source(0, 0);
+            cursor_.forget_sources();
         } else if (cursor_.at_dotted() && declared_space(directive.text)) {
             require_target();
             for (Variable& variable : parse_variables(cursor_, linkage)) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "ptx/constant_expression.hpp"
@@ -160,22 +162,34 @@ Block parse_block(TokenCursor& cursor)
 
 void parse_loc(TokenCursor& cursor)
 {
-    const auto file = static_cast<std::uint32_t>(cursor.expect_integer("the file number of .loc", UINT32_MAX));
-    const auto line = static_cast<std::uint32_t>(cursor.expect_integer("the line number of .loc", UINT32_MAX));
-    (void)cursor.expect_integer("the column of .loc", UINT32_MAX);
+    const auto number = [&](std::string_view what) {
+        return static_cast<std::uint32_t>(cursor.expect_integer(what, UINT32_MAX));
+    };
+    TokenCursor::Source source;
+    source.file = number("the file number of .loc");
+    source.line = number("the line number of .loc");
+    source.column = number("the column of .loc");
+    std::optional<TokenCursor::Source> call;
+    std::string function;
+    std::uint64_t offset = 0;
     while (cursor.accept(',')) {
         if (cursor.accept_word("function_name")) {
-            (void)cursor.expect_word("the label of a name after function_name");
-            (void)parse_offset(cursor);
+            function = cursor.expect_word("the label of a name after function_name").text;
+            offset = static_cast<std::uint64_t>(parse_offset(cursor));
         } else if (cursor.accept_word("inlined_at")) {
-            (void)cursor.expect_integer("the file number of inlined_at", UINT32_MAX);
-            (void)cursor.expect_integer("the line number of inlined_at", UINT32_MAX);
-            (void)cursor.expect_integer("the column of inlined_at", UINT32_MAX);
+            call.emplace();
+            call->file = number("the file number of inlined_at");
+            call->line = number("the line number of inlined_at");
+            call->column = number("the column of inlined_at");
         } else {
             cursor.fail_expected("function_name or inlined_at");
         }
     }
-    cursor.set_source(file, line);
+    if (call) {
+        cursor.set_inlined_source(source, std::move(function), offset, *call);
+    } else {
+        cursor.set_source(source);
+    }
 }
 
 void parse_pragma(TokenCursor& cursor)

@@ -103,10 +103,34 @@ void TokenCursor::skip_line()
     current_ = lexer_.next();
 }
 
-void TokenCursor::set_source(std::uint32_t file, std::uint32_t line) noexcept
+void TokenCursor::set_source(const Source& source)
 {
-    source_file_ = file;
-    source_line_ = line;
+    source_ = source;
+    inlined_ = 0;
+    inlined_at_[source] = 0;
+}
+
+void TokenCursor::set_inlined_source(const Source& source, std::string function, std::uint64_t offset,
+                                     const Source& call)
+{
+    const auto caller = inlined_at_.find(call);
+    InlinedCall inlined{std::move(function), offset, call.file, call.line,
+                        caller == inlined_at_.end() ? 0 : caller->second};
+    const auto [number, fresh] =
+        numbers_.try_emplace(std::move(inlined), static_cast<std::uint32_t>(inlined_calls_.size() + 1));
+    if (fresh) {
+        inlined_calls_.push_back(number->first);
+    }
+    source_ = source;
+    inlined_ = number->second;
+    inlined_at_[source] = inlined_;
+}
+
+void TokenCursor::forget_sources()
+{
+    source_ = {};
+    inlined_ = 0;
+    inlined_at_.clear();
 }
 
 void TokenCursor::fail_expected(std::string_view what) const

@@ -2,10 +2,14 @@
 
 // Where the parser stands in the tokens, and the source line that `.loc` last named.
 
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "ptx/ast.hpp"
 #include "ptx/lexer.hpp"
@@ -50,8 +54,21 @@ public:
     void skip_line();
 
     /// The current token's line, and the source line that was last set.
-    [[nodiscard]] Location location() const noexcept { return {current_.line, source_file_, source_line_}; }
-    void set_source(std::uint32_t file, std::uint32_t line) noexcept;
+    [[nodiscard]] Location location() const noexcept { return {current_.line, source_.file, source_.line, inlined_}; }
+    /// A place in the source, as .loc names it.
+    struct Source {
+        std::uint32_t file = 0, line = 0, column = 0;
+        friend auto operator<=>(const Source&, const Source&) = default;
+    };
+    /// What follows comes from `source`.
+    void set_source(const Source& source);
+    /// The same, where a function's body stands for its call at `call`. The call's own place is the last one of .loc
+    /// with these coordinates, and may be inlined itself.
+    void set_inlined_source(const Source& source, std::string function, std::uint64_t offset, const Source& call);
+    /// A function is over: what follows comes from nowhere that is known.
+    void forget_sources();
+    /// The calls of all inlined sources, by number from 1.
+    [[nodiscard]] std::vector<InlinedCall> take_inlined() { return std::move(inlined_calls_); }
 
     [[nodiscard]] std::string_view between(const Token& first, const Token& last) const noexcept
     {
@@ -82,8 +99,11 @@ private:
     Token current_;
     std::optional<Token> following_;
     unsigned depth_ = 0;
-    std::uint32_t source_file_ = 0;
-    std::uint32_t source_line_ = 0;
+    Source source_;
+    std::uint32_t inlined_ = 0;
+    std::vector<InlinedCall> inlined_calls_;
+    std::map<InlinedCall, std::uint32_t> numbers_;  // of inlined_calls_
+    std::map<Source, std::uint32_t> inlined_at_;    // of the function so far: what was inlined_ at each place
 };
 
 }  // namespace tessera::emulator::ptx

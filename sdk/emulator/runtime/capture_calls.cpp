@@ -18,15 +18,17 @@ void leave(Stream& stream)
     stream.frontier.clear();
 }
 
-/// Every node of a stream that joined must lead to the origin stream's latest nodes.
+/// Every node of a stream that was forked must lead to the origin stream's latest nodes.
 bool is_joined(const Capture& capture)
 {
-    return std::ranges::all_of(capture.members, [&](const Stream* member) {
-        return std::ranges::all_of(member->frontier, [&](const GraphNode* node) {
-            return std::ranges::any_of(capture.origin->frontier,
-                                       [&](const GraphNode* last) { return comes_after(last, node); });
-        });
-    });
+    const auto leads_to_end = [&](const GraphNode* node) {
+        return std::ranges::any_of(capture.origin->frontier,
+                                   [&](const GraphNode* last) { return comes_after(last, node); });
+    };
+    return std::ranges::all_of(capture.left_behind, leads_to_end) &&
+           std::ranges::all_of(capture.members, [&](const Stream* member) {
+               return std::ranges::all_of(member->frontier, leads_to_end);
+           });
 }
 
 cudaError_t begin(cudaStream_t handle, cudaStreamCaptureMode mode, std::shared_ptr<Graph> into,
@@ -94,13 +96,17 @@ cudaError_t begin_into(cudaStream_t handle, cudaGraph_t graph_handle, const cuda
 cudaError_t end_capture(cudaStream_t handle, cudaGraph_t* graph)
 {
     return call("cudaStreamEndCapture", release_call, [&]() -> cudaError_t {
-        if (graph == nullptr) {
-            return cudaErrorInvalidValue;
-        }
-        *graph = nullptr;
         Runtime& runtime = Runtime::get();
         const std::scoped_lock lock(runtime.mutex);
         Stream* stream = find_stream(handle);
+        if (graph == nullptr) {  // the program has the graph already, if it gave it
+            const bool is_known = stream != nullptr && stream->capture != nullptr && stream->capture->into_given_graph;
+            if (!is_known) {
+                return cudaErrorInvalidValue;
+            }
+        } else {
+            *graph = nullptr;
+        }
         if (stream == nullptr) {
             return cudaErrorInvalidResourceHandle;
         }
@@ -123,9 +129,12 @@ cudaError_t end_capture(cudaStream_t handle, cudaGraph_t* graph)
         }
         runtime.captures.erase(capture);
         if (status == cudaSuccess) {
-            *graph = handle_of(capture->graph.get());
+            const cudaGraph_t made = handle_of(capture->graph.get());
             if (!capture->into_given_graph) {
-                runtime.graphs[*graph] = capture->graph;
+                runtime.graphs[made] = capture->graph;
+            }
+            if (graph != nullptr) {
+                *graph = made;
             }
         }
         return status;

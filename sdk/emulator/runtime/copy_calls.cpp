@@ -148,6 +148,39 @@ cudaError_t fill_3d(const char* name, const cudaPitchedPtr& to, int value, const
                       stream, is_synchronous);
 }
 
+/// The copies in order. Each has the attributes of the last entry of `first_copies` that is not beyond it.
+cudaError_t copy_batch(void* const* to, const void* const* from, const std::size_t* sizes, std::size_t count,
+                       const cudaMemcpyAttributes* attributes, const std::size_t* first_copies,
+                       std::size_t attribute_count, cudaStream_t stream)
+{
+    constexpr const char* name = "cudaMemcpyBatchAsync";
+    return call(name, [&]() -> cudaError_t {
+        const bool is_legacy = stream == legacy || stream == cudaStreamLegacy;
+        if (to == nullptr || from == nullptr || sizes == nullptr || attributes == nullptr || first_copies == nullptr ||
+            is_legacy || count == 0 || attribute_count == 0 || attribute_count > count || first_copies[0] != 0) {
+            return cudaErrorInvalidValue;
+        }
+        for (std::size_t i = 0; i < attribute_count; ++i) {
+            const bool rises = i == 0 || first_copies[i] > first_copies[i - 1];
+            if (!rises || first_copies[i] >= count || attributes[i].srcAccessOrder < cudaMemcpySrcAccessOrderStream ||
+                attributes[i].srcAccessOrder > cudaMemcpySrcAccessOrderAny) {
+                return cudaErrorInvalidValue;
+            }
+        }
+        std::size_t which = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            which += which + 1 < attribute_count && first_copies[which + 1] == i ? 1 : 0;
+            const bool at_once = attributes[which].srcAccessOrder == cudaMemcpySrcAccessOrderDuringApiCall;
+            if (const cudaError_t status =
+                    copy(name, make_copy(to[i], from[i], sizes[i], cudaMemcpyDefault), stream, at_once);
+                status != cudaSuccess) {
+                return status;
+            }
+        }
+        return cudaSuccess;
+    });
+}
+
 }  // namespace
 
 extern "C" {
@@ -340,6 +373,19 @@ cudaError_t cudaMemset3DAsync(cudaPitchedPtr to, int value, cudaExtent extent, c
 cudaError_t cudaMemset3DAsync_ptsz(cudaPitchedPtr to, int value, cudaExtent extent, cudaStream_t stream)
 {
     return fill_3d("cudaMemset3DAsync", to, value, extent, per_thread(stream), false);
+}
+
+cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* sizes, size_t count,
+                                 cudaMemcpyAttributes* attributes, size_t* first_copies, size_t attribute_count,
+                                 cudaStream_t stream)
+{
+    return copy_batch(to, from, sizes, count, attributes, first_copies, attribute_count, stream);
+}
+cudaError_t cudaMemcpyBatchAsync_ptsz(void* const* to, const void* const* from, const size_t* sizes, size_t count,
+                                      cudaMemcpyAttributes* attributes, size_t* first_copies, size_t attribute_count,
+                                      cudaStream_t stream)
+{
+    return copy_batch(to, from, sizes, count, attributes, first_copies, attribute_count, per_thread(stream));
 }
 
 }  // extern "C"

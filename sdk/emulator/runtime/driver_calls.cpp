@@ -1,15 +1,15 @@
-// The calls of the CUDA driver that programs of the runtime use, on top of the runtime's public functions. Compiled
-// twice: into libcudart.so.13, for cudaGetDriverEntryPoint, and into libcuda.so.1, for programs that link the driver.
+// The calls of the CUDA driver that programs of the runtime use (but those for tensor maps), on top of the runtime's
+// public functions. Compiled twice: into libcudart.so.13, for cudaGetDriverEntryPoint, and into libcuda.so.1, for programs that link the driver.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
 #include <cstring>
-#include <vector>
+#include <iterator>
+#include <utility>
 
-#include "machine/tensor_map.hpp"
 #include "runtime/driver_entry.hpp"
 
 using namespace tessera::emulator;
@@ -55,46 +55,6 @@ cudaError_t fill_elements(CUdeviceptr to, Value value, std::size_t count, CUstre
 
 /// A context is the device's primary one; its handle is the device's number and one.
 CUcontext context_of(int device) { return cast<CUcontext>(static_cast<std::uintptr_t>(device) + 1); }
-
-CUresult encode_checked(CUtensorMap* map, const TensorMap& wanted)
-{
-    if (map == nullptr || cast<std::uintptr_t>(map) % 64 != 0 || !refusals(wanted).empty()) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    const auto bytes = encode(wanted);
-    static_assert(sizeof(CUtensorMap) == tensor_map_bytes);
-    std::memcpy(map, bytes.data(), bytes.size());
-    return CUDA_SUCCESS;
-}
-
-bool read_shape(TensorMap& map, CUtensorMapDataType type, cuuint32_t rank, void* address, const cuuint64_t* extents,
-                const cuuint64_t* strides, const cuuint32_t* element_strides)
-{
-    if (rank < 1 || rank > max_tensor_rank || address == nullptr || extents == nullptr ||
-        (rank > 1 && strides == nullptr) || element_strides == nullptr || static_cast<unsigned>(type) > 15) {
-        return false;
-    }
-    map.element = static_cast<TensorElement>(type);
-    map.rank = rank;
-    map.address = cast<std::uint64_t>(address);
-    for (unsigned i = 0; i < rank; ++i) {
-        map.extents[i] = extents[i];
-        map.element_strides[i] = element_strides[i];
-        if (i + 1 < rank) {
-            map.strides[i] = strides[i];
-        }
-    }
-    return true;
-}
-
-void read_layout(TensorMap& map, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-                 CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
-{
-    map.interleave = static_cast<TensorInterleave>(interleave);
-    map.swizzle = static_cast<TensorSwizzle>(swizzle);
-    map.l2_promotion = static_cast<std::uint8_t>(promotion);
-    map.fill = static_cast<TensorFill>(fill);
-}
 
 constexpr std::pair<int, const char*> error_names[] = {
 #define TESSERA_DRIVER_ERROR(code, name) {code, #name},
@@ -573,59 +533,6 @@ CUresult cuEventSynchronize(CUevent event)
 CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end)
 {
     return on_runtime([&] { return cudaEventElapsedTime(milliseconds, start, end); });
-}
-
-// Tensor maps.
-
-CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* address,
-                                const cuuint64_t* extents, const cuuint64_t* strides, const cuuint32_t* box,
-                                const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
-                                CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
-                                CUtensorMapFloatOOBfill fill)
-{
-    TensorMap map;
-    if (box == nullptr || !read_shape(map, type, rank, address, extents, strides, element_strides)) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    std::copy_n(box, rank, map.box.begin());
-    read_layout(map, interleave, swizzle, promotion, fill);
-    return encode_checked(out, map);
-}
-
-CUresult cuTensorMapEncodeIm2col(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* address,
-                                 const cuuint64_t* extents, const cuuint64_t* strides, const int* lower,
-                                 const int* upper, cuuint32_t channels, cuuint32_t pixels,
-                                 const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
-                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
-                                 CUtensorMapFloatOOBfill fill)
-{
-    TensorMap map;
-    map.mode = TensorMapMode::im2col;
-    if (lower == nullptr || upper == nullptr || rank < 3 ||
-        !read_shape(map, type, rank, address, extents, strides, element_strides)) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    std::copy_n(lower, rank - 2, map.lower_corner.begin());
-    std::copy_n(upper, rank - 2, map.upper_corner.begin());
-    map.channels_per_pixel = channels;
-    map.pixels_per_column = pixels;
-    read_layout(map, interleave, swizzle, promotion, fill);
-    return encode_checked(out, map);
-}
-
-CUresult cuTensorMapReplaceAddress(CUtensorMap* out, void* address)
-{
-    std::array<std::byte, tensor_map_bytes> bytes;
-    if (out == nullptr) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    std::memcpy(bytes.data(), out, bytes.size());
-    auto map = decode_tensor_map(bytes);
-    if (!map || address == nullptr) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    map->address = cast<std::uint64_t>(address);
-    return encode_checked(out, *map);
 }
 
 CUresult cuGetProcAddress_v2(const char* name, void** address, int /*version*/, cuuint64_t /*flags*/,

@@ -200,11 +200,12 @@ std::string explain_no_ptx(std::span<const FatbinEntry> entries, const DeviceMod
     const std::string ptx = list_targets(entries, FatbinEntry::Kind::ptx);
     const std::string elf = list_targets(entries, FatbinEntry::Kind::elf);
     const std::string target = fmt::format("{}{}", device.capability(), device.capability() >= 90 ? "a" : "");
+    const std::string has = ptx.empty() ? "it has none" : fmt::format("its PTX is for {}", ptx);
+    const std::string machine_code = elf.empty() ? "" : fmt::format("; its machine code, for {}, is not emulated", elf);
     return fmt::format(
-        "the program has no PTX that {} (compute capability {}.{}) can run: PTX for {}; machine code, which is not "
-        "emulated, for {}. Compile with -gencode arch=compute_{},code=[sm_{},compute_{}]",
-        device.name, device.major, device.minor, ptx.empty() ? "nothing" : ptx, elf.empty() ? "nothing" : elf, target,
-        target, target);
+        "the program has no PTX that {} (compute capability {}.{}) can run: {}{}. Compile with -gencode "
+        "arch=compute_{},code=[sm_{},compute_{}]",
+        device.name, device.major, device.minor, has, machine_code, target, target, target);
 }
 
 }  // namespace tessera::emulator

@@ -1,6 +1,7 @@
 #include "runtime/graph.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/stream_work.hpp"
 #include "runtime/work.hpp"
@@ -9,8 +10,53 @@ namespace tessera::emulator {
 
 namespace {
 
+/// Calls `visit(graph)` with each graph inside of the node.
+template <class AnyWork, class Visit>
+void for_each_inner(AnyWork& work, Visit&& visit)
+{
+    if (auto* child = std::get_if<ChildWork>(&work)) {
+        visit(child->graph);
+    } else if (auto* conditional = std::get_if<ConditionalWork>(&work)) {
+        for (auto& body : conditional->bodies) {
+            visit(body);
+        }
+    }
+}
+
+/// The first graph for which `matches(shared_ptr)` is true, of those known to the runtime and all inside of them.
+template <class Matches>
+std::shared_ptr<Graph> search_graphs(Matches&& matches)
+{
+    std::vector<std::shared_ptr<Graph>> open;
+    for (const auto& [handle, graph] : Runtime::get().graphs) {
+        open.push_back(graph);
+    }
+    for (const auto& capture : Runtime::get().captures) {
+        open.push_back(capture->graph);
+    }
+    while (!open.empty()) {
+        std::shared_ptr<Graph> graph = std::move(open.back());
+        open.pop_back();
+        if (matches(*graph)) {
+            return graph;
+        }
+        for (const auto& node : graph->nodes) {
+            for_each_inner(node->work, [&](const std::shared_ptr<Graph>& inner) { open.push_back(inner); });
+        }
+    }
+    return nullptr;
+}
+
 void add_to_plan(const Graph& graph, Plan& plan)
 {
+    for (const auto& [handle, initial] : graph.conditions) {
+        if (initial) {
+            plan.emplace_back().work = FillWork{.to = reinterpret_cast<std::byte*>(handle),
+                                                .value = *initial,
+                                                .element_size = sizeof(unsigned),
+                                                .width = 1};
+        }
+    }
     for (const GraphNode* node : in_order(graph)) {
         plan.push_back({.original = node, .work = node->work, .enabled = true});
         repair_pointers(plan.back().work);
@@ -19,6 +65,37 @@ void add_to_plan(const Graph& graph, Plan& plan)
 
 /// Children run as part of their parent's launch, so that events in them are recorded on it.
 void perform_plan(Device& device, const Plan& plan);
+
+void perform_graph(Device& device, const Graph& graph)
+{
+    Plan plan;
+    add_to_plan(graph, plan);
+    perform_plan(device, plan);
+}
+
+unsigned value_of(std::uint64_t condition)
+{
+    unsigned value = 0;
+    if (const Allocation* allocation = Runtime::get().memory.find(condition)) {
+        std::memcpy(&value, allocation->bytes, sizeof value);
+    }
+    return value;
+}
+
+void perform_conditional(Device& device, const ConditionalWork& work)
+{
+    if (work.type == cudaGraphCondTypeWhile) {
+        while (value_of(work.handle) != 0 && device.failure.load() == 0) {
+            perform_graph(device, *work.bodies.front());
+        }
+        return;
+    }
+    const unsigned value = value_of(work.handle);
+    const std::size_t chosen = work.type == cudaGraphCondTypeIf ? (value != 0 ? 0 : 1) : value;
+    if (chosen < work.bodies.size()) {
+        perform_graph(device, *work.bodies[chosen]);
+    }
+}
 
 void perform_node(Device& device, const Work& work)
 {
@@ -44,9 +121,9 @@ void perform_node(Device& device, const Work& work)
         }
         position.wait();
     } else if (const auto* child = std::get_if<ChildWork>(&work)) {
-        Plan plan;
-        add_to_plan(*child->graph, plan);
-        perform_plan(device, plan);
+        perform_graph(device, *child->graph);
+    } else if (const auto* conditional = std::get_if<ConditionalWork>(&work)) {
+        perform_conditional(device, *conditional);
     } else {
         perform(device, work);
     }
@@ -63,13 +140,6 @@ void perform_plan(Device& device, const Plan& plan)
 
 }  // namespace
 
-Graph::~Graph()
-{
-    for (const auto& [object, count] : user_objects) {
-        release(*object, count);
-    }
-}
-
 void release(UserObject& object, unsigned count)
 {
     if (object.references.fetch_sub(count) == count) {
@@ -78,12 +148,41 @@ void release(UserObject& object, unsigned count)
     }
 }
 
+UserReferences::~UserReferences()
+{
+    for (const auto& [object, count] : counts_) {
+        release(*object, count);
+    }
+}
+
+void UserReferences::retain(const UserReferences& others)
+{
+    for (const auto& [object, count] : others.counts_) {
+        object->references += count;
+        counts_[object] += count;
+    }
+}
+
+bool UserReferences::give_up(UserObject& object, unsigned count)
+{
+    const auto found = counts_.find(&object);
+    if (found == counts_.end() || found->second < count) {
+        return false;
+    }
+    found->second -= count;
+    if (found->second == 0) {
+        counts_.erase(found);
+    }
+    release(object, count);
+    return true;
+}
+
 std::shared_ptr<Plan> change_plan(const GraphExec& exec, cudaGraphNode_t node, PlannedNode*& planned)
 {
     auto plan = std::make_shared<Plan>(*exec.plan);
     for (PlannedNode& candidate : *plan) {
         repair_pointers(candidate.work);
-        if (handle_of(candidate.original) == node) {
+        if (candidate.original != nullptr && handle_of(candidate.original) == node) {
             planned = &candidate;
         }
     }
@@ -100,26 +199,13 @@ std::shared_ptr<Graph> make_graph()
 
 std::shared_ptr<Graph> find_graph(cudaGraph_t handle)
 {
-    Runtime& runtime = Runtime::get();
-    const auto found = runtime.graphs.find(handle);
-    if (found != runtime.graphs.end()) {
+    const auto& graphs = Runtime::get().graphs;
+    const auto found = graphs.find(handle);
+    if (found != graphs.end()) {
         return found->second;
     }
-    // Those of child nodes, and those that are being captured, belong to others.
-    for (const auto& capture : runtime.captures) {
-        if (handle_of(capture->graph.get()) == handle) {
-            return capture->graph;
-        }
-    }
-    for (const auto& [key, graph] : runtime.graphs) {
-        for (const auto& node : graph->nodes) {
-            const auto* child = std::get_if<ChildWork>(&node->work);
-            if (child != nullptr && handle_of(child->graph.get()) == handle) {
-                return child->graph;
-            }
-        }
-    }
-    return nullptr;
+    // Those inside of nodes, and those that are being captured, belong to others.
+    return search_graphs([&](const Graph& graph) { return &graph == reinterpret_cast<const Graph*>(handle); });
 }
 
 std::shared_ptr<GraphExec> find_graph_exec(cudaGraphExec_t handle)
@@ -131,20 +217,10 @@ std::shared_ptr<GraphExec> find_graph_exec(cudaGraphExec_t handle)
 
 GraphNode* find_node(cudaGraphNode_t handle)
 {
-    Runtime& runtime = Runtime::get();
-    const auto is_in = [&](const Graph& graph) {
+    const auto owner = search_graphs([&](const Graph& graph) {
         return std::ranges::any_of(graph.nodes, [&](const auto& node) { return handle_of(node.get()) == handle; });
-    };
-    const bool found =
-        std::ranges::any_of(runtime.graphs, [&](const auto& entry) { return is_in(*entry.second); }) ||
-        std::ranges::any_of(runtime.captures, [&](const auto& capture) { return is_in(*capture->graph); }) ||
-        std::ranges::any_of(runtime.graphs, [&](const auto& entry) {
-            return std::ranges::any_of(entry.second->nodes, [&](const auto& node) {
-                const auto* child = std::get_if<ChildWork>(&node->work);
-                return child != nullptr && is_in(*child->graph);
-            });
-        });
-    return found ? reinterpret_cast<GraphNode*>(handle) : nullptr;
+    });
+    return owner == nullptr ? nullptr : reinterpret_cast<GraphNode*>(handle);
 }
 
 GraphNode* add_node(Graph& graph, Work work, std::vector<GraphNode*> dependencies)
@@ -158,21 +234,22 @@ GraphNode* add_node(Graph& graph, Work work, std::vector<GraphNode*> dependencie
     return graph.nodes.back().get();
 }
 
+void clone_inner(Work& work)
+{
+    for_each_inner(work, [](std::shared_ptr<Graph>& inner) { inner = clone(*inner); });
+}
+
 std::shared_ptr<Graph> clone(const Graph& graph)
 {
     auto copy = std::make_shared<Graph>();
     copy->self = copy;
     copy->memory = graph.memory;
-    copy->user_objects = graph.user_objects;
-    for (const auto& [object, count] : copy->user_objects) {
-        object->references += count;
-    }
+    copy->conditions = graph.conditions;
+    copy->user_objects.retain(graph.user_objects);
     std::map<const GraphNode*, GraphNode*> copies;
     for (const auto& node : graph.nodes) {
         Work work = node->work;
-        if (auto* child = std::get_if<ChildWork>(&work)) {
-            child->graph = clone(*child->graph);
-        }
+        clone_inner(work);
         GraphNode* made = add_node(*copy, std::move(work), {});
         made->copied_from = node.get();
         copies[node.get()] = made;
@@ -218,6 +295,7 @@ cudaGraphNodeType type_of(const Work& work)
         cudaGraphNodeType operator()(const EventRecordWork&) const { return cudaGraphNodeTypeEventRecord; }
         cudaGraphNodeType operator()(const EventWaitWork&) const { return cudaGraphNodeTypeWaitEvent; }
         cudaGraphNodeType operator()(const ChildWork&) const { return cudaGraphNodeTypeGraph; }
+        cudaGraphNodeType operator()(const ConditionalWork&) const { return cudaGraphNodeTypeConditional; }
         cudaGraphNodeType operator()(const AllocateWork&) const { return cudaGraphNodeTypeMemAlloc; }
         cudaGraphNodeType operator()(const FreeWork&) const { return cudaGraphNodeTypeMemFree; }
     };
@@ -260,20 +338,24 @@ cudaError_t instantiate(cudaGraphExec_t* executable, Graph& graph, unsigned long
         return cudaErrorInvalidValue;
     }
     auto exec = std::make_shared<GraphExec>();
-    auto plan = std::make_shared<Plan>();
-    add_to_plan(graph, *plan);
-    for (PlannedNode& node : *plan) {
-        if (auto* child = std::get_if<ChildWork>(&node.work)) {
-            child->graph = clone(*child->graph);
-        }
-    }
-    exec->plan = std::move(plan);
+    exec->plan = plan_of(graph);
     exec->memory = graph.memory;
+    exec->user_objects->retain(graph.user_objects);
     exec->flags = flags;
     exec->device = current_device().index;
     *executable = handle_of(exec.get());
     Runtime::get().graph_execs[*executable] = std::move(exec);
     return cudaSuccess;
+}
+
+std::shared_ptr<Plan> plan_of(const Graph& graph)
+{
+    auto plan = std::make_shared<Plan>();
+    add_to_plan(graph, *plan);
+    for (PlannedNode& node : *plan) {
+        clone_inner(node.work);
+    }
+    return plan;
 }
 
 cudaError_t launch_graph(GraphExec& exec, Stream& stream)
@@ -300,9 +382,10 @@ cudaError_t launch_graph(GraphExec& exec, Stream& stream)
         return forbidden;
     }
     // Launches of one executable do not overlap.
-    exec.last_launch = enqueue(
-        stream, [&device = *stream.device, plan = exec.plan, memory = exec.memory] { perform_plan(device, *plan); },
-        {exec.last_launch});
+    exec.last_launch = enqueue(stream,
+                               [&device = *stream.device, plan = exec.plan, memory = exec.memory,
+                                user_objects = exec.user_objects] { perform_plan(device, *plan); },
+                               {exec.last_launch});
     return cudaSuccess;
 }
 

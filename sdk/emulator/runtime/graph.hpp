@@ -24,7 +24,7 @@ inline cudaGraphExec_t handle_of(GraphExec* exec) { return reinterpret_cast<cuda
 
 GraphNode* add_node(Graph& graph, Work work, std::vector<GraphNode*> dependencies);
 
-/// A copy that has nothing in common with `graph` but the memory of its allocation nodes.
+/// A copy that has nothing in common with `graph` but the memory of its allocation nodes and conditions.
 [[nodiscard]] std::shared_ptr<Graph> clone(const Graph& graph);
 
 /// The nodes so that each comes after those it depends on, in the order of creation otherwise. Empty if they depend on
@@ -38,6 +38,9 @@ GraphNode* add_node(Graph& graph, Work work, std::vector<GraphNode*> dependencie
 
 /// What `arguments` of a launch point to, copied: a kernel node may outlive them.
 void repair_pointers(Work& work);
+
+/// What launching `graph` shall do. Independent of the graph, but that its nodes are named as the originals.
+[[nodiscard]] std::shared_ptr<Plan> plan_of(const Graph& graph);
 
 /// A copy of the plan of `exec`, and in it the node that came from `node`; null if there is none. It takes effect when
 /// it is stored as the plan.

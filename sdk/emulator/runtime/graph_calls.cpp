@@ -145,27 +145,26 @@ cudaError_t upload(cudaGraphExec_t handle, cudaStream_t stream)
 cudaError_t update(GraphExec& exec, const Graph& graph, cudaGraphExecUpdateResultInfo& info)
 {
     info = {};
-    const std::vector<GraphNode*> order = in_order(graph);
-    if (order.size() != exec.plan->size()) {
+    auto plan = plan_of(graph);
+    if (plan->size() != exec.plan->size()) {
         info.result = cudaGraphExecUpdateErrorTopologyChanged;
         return cudaErrorGraphExecUpdateFailure;
     }
-    auto plan = std::make_shared<Plan>(*exec.plan);
-    for (std::size_t i = 0; i < order.size(); ++i) {
+    for (std::size_t i = 0; i < plan->size(); ++i) {
         PlannedNode& planned = (*plan)[i];
-        info.errorNode = handle_of(order[i]);
-        if (type_of(planned.work) != type_of(order[i]->work)) {
+        const PlannedNode& before = (*exec.plan)[i];
+        info.errorNode = handle_of(planned.original);
+        if (type_of(planned.work) != type_of(before.work)) {
             info.result = cudaGraphExecUpdateErrorNodeTypeChanged;
             return cudaErrorGraphExecUpdateFailure;
         }
-        planned.original = order[i];
-        planned.work = order[i]->work;
-        repair_pointers(planned.work);
+        planned.enabled = before.enabled;
     }
     info.errorNode = nullptr;
     info.result = cudaGraphExecUpdateSuccess;
     exec.plan = std::move(plan);
     exec.memory.insert(exec.memory.end(), graph.memory.begin(), graph.memory.end());
+    exec.user_objects->retain(graph.user_objects);
     return cudaSuccess;
 }
 
@@ -406,8 +405,15 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t handle)
 {
     return call("cudaGraphExecDestroy", release_call, [&]() -> cudaError_t {
         Runtime& runtime = Runtime::get();
+        std::shared_ptr<GraphExec> last;  // its user objects are destroyed outside of the lock
         const std::scoped_lock lock(runtime.mutex);
-        return runtime.graph_execs.erase(handle) != 0 ? cudaSuccess : cudaErrorInvalidValue;
+        const auto found = runtime.graph_execs.find(handle);
+        if (found == runtime.graph_execs.end()) {
+            return cudaErrorInvalidValue;
+        }
+        last = std::move(found->second);
+        runtime.graph_execs.erase(found);
+        return cudaSuccess;
     });
 }
 
@@ -501,7 +507,7 @@ cudaError_t cudaGraphRetainUserObject(cudaGraph_t handle, cudaUserObject_t objec
             return cudaErrorInvalidValue;
         }
         auto* user_object = reinterpret_cast<UserObject*>(object);
-        graph.user_objects[user_object] += count;
+        graph.user_objects.take(*user_object, count);
         if (flags != cudaGraphUserObjectMove) {
             user_object->references += count;
         }
@@ -512,17 +518,9 @@ cudaError_t cudaGraphRetainUserObject(cudaGraph_t handle, cudaUserObject_t objec
 cudaError_t cudaGraphReleaseUserObject(cudaGraph_t handle, cudaUserObject_t object, unsigned count)
 {
     return with_graph("cudaGraphReleaseUserObject", handle, [&](Graph& graph) -> cudaError_t {
-        const auto found = graph.user_objects.find(reinterpret_cast<UserObject*>(object));
-        if (found == graph.user_objects.end() || found->second < count) {
-            return cudaErrorInvalidValue;
-        }
-        found->second -= count;
-        UserObject& user_object = *found->first;
-        if (found->second == 0) {
-            graph.user_objects.erase(found);
-        }
-        release(user_object, count);
-        return cudaSuccess;
+        return object != nullptr && graph.user_objects.give_up(*reinterpret_cast<UserObject*>(object), count)
+                   ? cudaSuccess
+                   : cudaErrorInvalidValue;
     });
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 cudaError_t make(const cudaKernelNodeParams* parameters, Work& work)
 {
-    if (parameters == nullptr || parameters->kernelParams == nullptr) {
+    if (parameters == nullptr || (parameters->kernelParams == nullptr && parameters->extra != nullptr)) {
         return cudaErrorInvalidValue;  // `extra`, a packed buffer, is not emulated
     }
     KernelWork kernel;
@@ -161,6 +161,43 @@ cudaError_t make(const FreeWork& free, Work& work)
         return cudaErrorInvalidValue;
     }
     work = free;
+    return cudaSuccess;
+}
+
+struct Conditional {
+    cudaConditionalNodeParams* parameters;
+    Graph* graph;
+};
+
+/// A handle belongs to the graph that it was created with, and is for one node of it.
+cudaError_t make(const Conditional& conditional, Work& work)
+{
+    cudaConditionalNodeParams& parameters = *conditional.parameters;
+    const bool size_fits = parameters.type == cudaGraphCondTypeIf      ? parameters.size == 1 || parameters.size == 2
+                           : parameters.type == cudaGraphCondTypeWhile ? parameters.size == 1
+                                                                       : parameters.size >= 1;
+    if (!conditional.graph->conditions.contains(parameters.handle) || !size_fits ||
+        parameters.type > cudaGraphCondTypeSwitch) {
+        return cudaErrorInvalidValue;
+    }
+    for (const auto& node : conditional.graph->nodes) {
+        const auto* other = std::get_if<ConditionalWork>(&node->work);
+        if (other != nullptr && other->handle == parameters.handle) {
+            return cudaErrorInvalidValue;
+        }
+    }
+    ConditionalWork result{.handle = parameters.handle,
+                           .type = parameters.type,
+                           .bodies = {},
+                           .body_handles = std::make_shared<std::vector<cudaGraph_t>>()};
+    for (unsigned i = 0; i < parameters.size; ++i) {
+        auto body = std::make_shared<Graph>();
+        body->self = body;
+        result.body_handles->push_back(handle_of(body.get()));
+        result.bodies.push_back(std::move(body));
+    }
+    parameters.phGraph_out = result.body_handles->data();
+    work = std::move(result);
     return cudaSuccess;
 }
 
@@ -370,8 +407,34 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cud
         parameters->alloc.dptr = allocation.dptr;
         return status;
     }
+    if (parameters != nullptr && parameters->type == cudaGraphNodeTypeConditional) {
+        return add("cudaGraphAddNode", TESSERA_PLACE,
+                   Conditional{&parameters->conditional, reinterpret_cast<Graph*>(graph)});
+    }
     return with_parameters(parameters,
                            [&](const auto& which) { return add("cudaGraphAddNode", TESSERA_PLACE, which); });
+}
+
+cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle, cudaGraph_t graph_handle,
+                                             unsigned initial, unsigned flags)
+{
+    return call("cudaGraphConditionalHandleCreate", [&]() -> cudaError_t {
+        const std::scoped_lock lock(Runtime::get().mutex);
+        const std::shared_ptr<Graph> graph = find_graph(graph_handle);
+        if (handle == nullptr || graph == nullptr || flags > cudaGraphCondAssignDefault) {
+            return cudaErrorInvalidValue;
+        }
+        void* value = nullptr;
+        if (const cudaError_t status = allocate(&value, sizeof(unsigned), {.origin = Origin::graph});
+            status != cudaSuccess) {
+            return status;
+        }
+        *handle = reinterpret_cast<cudaGraphConditionalHandle>(value);
+        graph->memory.push_back(std::make_shared<GraphMemory>(Runtime::get().heap, *handle));
+        graph->conditions[*handle] =
+            flags == cudaGraphCondAssignDefault ? std::optional<unsigned>(initial) : std::nullopt;
+        return cudaSuccess;
+    });
 }
 
 cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, cudaGraphNodeParams* parameters)

@@ -8,6 +8,7 @@
 #include "runtime/call.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/stream_work.hpp"
+#include "runtime/work.hpp"
 
 using namespace tessera::emulator;
 
@@ -141,7 +142,11 @@ cudaError_t cudaFree(void* pointer)
             // Work that is under way may use the memory: the call waits for it, as the runtime's does.
             wait_for(*find_device(record->device));
         }
-        return runtime.heap.free(number_of(pointer), {Origin::plain, Origin::pool, Origin::managed, Origin::graph})
+        if (record && record->origin == Origin::graph) {  // its graph keeps the address, for the next launch
+            perform(*find_device(record->device), FreeWork{pointer});
+            return cudaSuccess;
+        }
+        return runtime.heap.free(number_of(pointer), {Origin::plain, Origin::pool, Origin::managed})
                    ? cudaSuccess
                    : refuse_free("cudaFree", pointer);
     });

@@ -152,8 +152,16 @@ struct FreeWork {
     void* address = nullptr;
 };
 
+/// A conditional node. Its handle is the address of the value in device memory, which a kernel may set.
+struct ConditionalWork {
+    std::uint64_t handle = 0;
+    cudaGraphConditionalNodeType type = cudaGraphCondTypeIf;
+    std::vector<std::shared_ptr<Graph>> bodies;
+    std::shared_ptr<std::vector<cudaGraph_t>> body_handles;  ///< the array that the program got
+};
+
 using Work = std::variant<KernelWork, CopyWork, FillWork, HostWork, EmptyWork, EventRecordWork, EventWaitWork,
-                          ChildWork, AllocateWork, FreeWork>;
+                          ChildWork, ConditionalWork, AllocateWork, FreeWork>;
 
 // Graphs.
 
@@ -183,19 +191,37 @@ struct UserObject {
     std::atomic<unsigned> references{0};
 };
 
+/// References that a graph, or what was made of it, has to user objects. The last reference of all destroys its object.
+class UserReferences {
+public:
+    UserReferences() = default;
+    UserReferences(const UserReferences&) = delete;
+    UserReferences& operator=(const UserReferences&) = delete;
+    ~UserReferences();
+
+    /// Takes over `count` references.
+    void take(UserObject& object, unsigned count) { counts_[&object] += count; }
+    /// Retains all that `others` has, as often.
+    void retain(const UserReferences& others);
+    /// Gives up `count` references; false if there are fewer.
+    [[nodiscard]] bool give_up(UserObject& object, unsigned count);
+
+private:
+    std::map<UserObject*, unsigned> counts_;
+};
+
 /// cudaGraph_t.
 struct Graph {
     std::list<std::unique_ptr<GraphNode>> nodes;  ///< in the order of creation
     std::vector<std::shared_ptr<GraphMemory>> memory;
-    std::map<UserObject*, unsigned> user_objects;
+    UserReferences user_objects;
+    std::map<std::uint64_t, std::optional<unsigned>> conditions;  ///< handles, and what a launch sets them to
     std::weak_ptr<Graph> self;
-
-    ~Graph();
 };
 
 /// One node of an executable graph.
 struct PlannedNode {
-    const GraphNode* original = nullptr;
+    const GraphNode* original = nullptr;  ///< null: sets a condition to its default
     Work work;
     bool enabled = true;
 };
@@ -205,8 +231,7 @@ using Plan = std::vector<PlannedNode>;
 struct GraphExec {
     std::shared_ptr<const Plan> plan;
     std::vector<std::shared_ptr<GraphMemory>> memory;
-    std::shared_ptr<Graph>
-        keeps;  ///< clones: the nodes that `original` names may be destroyed, but their children are needed
+    std::shared_ptr<UserReferences> user_objects = std::make_shared<UserReferences>();  ///< launches hold them, too
     unsigned long long flags = 0;
     int device = 0;
     Position last_launch;
@@ -223,6 +248,7 @@ struct Capture {
     bool into_given_graph = false;
     bool is_invalid = false;
     std::set<struct Stream*> members;
+    std::vector<GraphNode*> left_behind;  ///< latest nodes of streams that were members and have been destroyed
 };
 
 /// cudaStream_t. The legacy and the per-thread default streams are objects, too.

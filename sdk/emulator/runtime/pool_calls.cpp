@@ -96,14 +96,11 @@ cudaError_t free_async(void* pointer, cudaStream_t handle)
         }
         const auto address = reinterpret_cast<std::uint64_t>(pointer);
         const auto record = runtime.heap.find(address);
-        if (stream->capture != nullptr) {
-            if (!record || record->origin != Origin::graph) {
-                return cudaErrorInvalidValue;
-            }
-            return submit(*stream, FreeWork{pointer});
-        }
         if (record && record->origin == Origin::graph) {
-            return cudaSuccess;  // the graph keeps the address; its next launch allocates there again
+            return submit(*stream, FreeWork{pointer});  // its graph keeps the address, for the next launch
+        }
+        if (stream->capture != nullptr) {
+            return cudaErrorInvalidValue;
         }
         if (!record || (record->origin != Origin::pool && record->origin != Origin::plain) ||
             !runtime.heap.begin_free(address)) {

@@ -10,11 +10,15 @@ using namespace tessera::emulator;
 
 namespace {
 
-/// A body that must not throw into start-up code.
+/// A body that must not throw into start-up code. Nothing is made known if the settings are wrong: that has been said,
+/// and no call will work.
 template <class Body>
 void guarded(const char* name, Body&& body) noexcept
 {
     try {
+        if (!Runtime::get().settings.errors.empty()) {
+            return;
+        }
         const std::scoped_lock lock(Runtime::get().mutex);
         body(Runtime::get());
     } catch (...) {

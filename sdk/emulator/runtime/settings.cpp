@@ -5,6 +5,7 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace tessera::emulator {
 
@@ -60,6 +61,27 @@ public:
             ++index;
         }
         refuse(name, *value, fmt::format("one of {}", fmt::join(names, ", ")));
+    }
+
+    /// Several of `names` with commas; each sets its flag.
+    void list(const char* name, std::initializer_list<std::pair<std::string_view, bool*>> names)
+    {
+        std::string_view rest = text(name).value_or("");
+        while (!rest.empty()) {
+            const std::size_t comma = rest.find(',');
+            const std::string_view word = rest.substr(0, comma);
+            rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+            bool known = false;
+            std::string all;
+            for (const auto& [candidate, flag] : names) {
+                all += (all.empty() ? "" : ", ") + std::string(candidate);
+                known = known || candidate == word;
+                *flag = *flag || candidate == word;
+            }
+            if (!known) {
+                refuse(name, word, "one or more of " + all);
+            }
+        }
     }
 
     /// "json:PATH" and the like. False if the variable is not there.
@@ -120,6 +142,8 @@ Settings read_settings(const std::function<const char*(const char*)>& get)
     reader.choice("TESSERA_EMU_SCHEDULE", {"in-order", "random", "adversarial"}, settings.options.schedule);
     reader.choice("TESSERA_EMU_NUMERICS", {"exact", "fast"}, settings.options.numerics);
     reader.flag("TESSERA_EMU_CHECK", settings.options.check);
+    reader.list("TESSERA_EMU_ALSO", {{"same-value-race", &settings.options.same_value_races},
+                                     {"exit-before-read", &settings.options.exits_before_read}});
     reader.flag("TESSERA_EMU_STRICT", settings.options.strict);
     reader.number("TESSERA_EMU_THREADS", settings.options.threads);
     reader.number("TESSERA_EMU_HANG_LIMIT", settings.options.hang_limit);

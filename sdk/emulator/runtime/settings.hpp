@@ -13,17 +13,19 @@ namespace tessera::emulator {
 
 enum class OutputFormat { text, json };
 
-/// The variables, all optional:
-///   TESSERA_EMU_DEVICE      b200 (default), h200, t4; several separated by commas are several devices
-///   TESSERA_EMU_SEED        a number
-///   TESSERA_EMU_SCHEDULE    in-order (default), random, adversarial
-///   TESSERA_EMU_NUMERICS    exact (default), fast
-///   TESSERA_EMU_CHECK       1 (default), 0
-///   TESSERA_EMU_STRICT      0 (default), 1: a finding ends its launch with an error, and the process with exit status
-///   86 TESSERA_EMU_THREADS     CPU threads; 0 (default): as many as there are cores TESSERA_EMU_HANG_LIMIT
-///   instructions of one cluster without progress that count as a hang TESSERA_EMU_REPORT      text (default), json,
-///   text:PATH, json:PATH; without a path to stderr TESSERA_EMU_STATISTICS  the same, or 1 for text; one record per
-///   launch TESSERA_EMU_FAIL        see FaultInjection::plan
+/// The variables, all optional. TESSERA_EMU_...
+/// - DEVICE: b200 (default), h200, t4; several separated by commas are several devices.
+/// - SEED: a number.
+/// - SCHEDULE: in-order (default), random, adversarial.
+/// - NUMERICS: exact (default), fast.
+/// - CHECK: 1 (default), 0.
+/// - ALSO: findings to report that are left out otherwise: same-value-race, exit-before-read.
+/// - STRICT: 0 (default), 1: a finding ends its launch with an error, and the process with exit status 86.
+/// - THREADS: CPU threads; 0 (default): as many as there are cores.
+/// - HANG_LIMIT: instructions of one cluster without progress that count as a hang.
+/// - REPORT: text (default), json, text:PATH, json:PATH; without a path to stderr.
+/// - STATISTICS: the same, or 1 for text; one record per launch.
+/// - FAIL: see FaultInjection::plan.
 struct Settings {
     std::vector<const DeviceModel*> devices;
     Options options;

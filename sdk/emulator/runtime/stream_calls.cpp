@@ -86,6 +86,24 @@ cudaError_t create_event(const char* name, cudaEvent_t* handle, unsigned flags)
 
 cudaError_t failure_of(int device) { return static_cast<cudaError_t>(find_device(device)->failure.load()); }
 
+/// A stream is destroyed while it is being captured. What it had captured stays in the graph, and must have been joined
+/// when the capture ends, as if the stream were still there. Without its origin a capture cannot end at all.
+void leave_capture(Stream& stream)
+{
+    const std::shared_ptr<Capture> capture = stream.capture;
+    capture->members.erase(&stream);
+    if (capture->origin != &stream) {
+        capture->left_behind.insert(capture->left_behind.end(), stream.frontier.begin(), stream.frontier.end());
+        return;
+    }
+    invalidate(*capture);
+    for (Stream* member : capture->members) {
+        member->capture.reset();
+        member->frontier.clear();
+    }
+    Runtime::get().captures.erase(capture);
+}
+
 cudaError_t destroy_stream(cudaStream_t handle)
 {
     return call("cudaStreamDestroy", release_call, [&]() -> cudaError_t {
@@ -97,16 +115,7 @@ cudaError_t destroy_stream(cudaStream_t handle)
             return cudaErrorInvalidResourceHandle;
         }
         if (stream->capture != nullptr) {
-            const std::shared_ptr<Capture> capture = stream->capture;
-            invalidate(*capture);
-            capture->members.erase(stream);
-            if (capture->origin == stream) {
-                for (Stream* member : capture->members) {
-                    member->capture.reset();
-                    member->frontier.clear();
-                }
-                runtime.captures.erase(capture);
-            }
+            leave_capture(*stream);
         }
         // Its work goes on; the device's synchronization waits for it.
         if (!stream->queue->is_idle()) {

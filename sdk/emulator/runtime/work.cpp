@@ -165,15 +165,12 @@ void perform(Device& device, const KernelWork& work)
 void perform(Device&, const HostWork& work) { work.function(work.argument); }
 
 void perform(Device&, const EmptyWork&) {}
-void perform(Device&, const EventRecordWork&) {}  // see perform_plan: they need the graph's launch
-void perform(Device&, const EventWaitWork&) {}
 
-void perform(Device& device, const ChildWork& work)
-{
-    for (const auto& node : work.graph->nodes) {
-        perform(device, node->work);
-    }
-}
+// Only graphs have these, and do them themselves.
+void perform(Device&, const EventRecordWork&) {}
+void perform(Device&, const EventWaitWork&) {}
+void perform(Device&, const ChildWork&) {}
+void perform(Device&, const ConditionalWork&) {}
 
 void perform(Device&, const AllocateWork& work)
 {

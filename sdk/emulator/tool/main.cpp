@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "machine/device_model.hpp"
@@ -123,6 +124,8 @@ int main(int argc, char** argv)
         ->check(CLI::IsMember({"in-order", "random", "adversarial"}));
     hand_on("--check", "TESSERA_EMU_CHECK", "0: no search for races, uninitialized reads, protocol faults [1]")
         ->check(CLI::IsMember({"0", "1"}));
+    hand_on("--also", "TESSERA_EMU_ALSO",
+            "report these, too: same-value-race, exit-before-read; several with commas [none]");
     hand_on("--report", "TESSERA_EMU_REPORT", "text, json, text:FILE or json:FILE [text, to stderr]");
     hand_on("--fail", "TESSERA_EMU_FAIL",
             "fail calls on purpose: NAME:N=ERROR or N=ERROR, for example cudaMalloc:3=cudaErrorMemoryAllocation");
@@ -136,12 +139,21 @@ int main(int argc, char** argv)
     bool strict = false;
     app.add_flag("--strict", strict, "a finding ends its launch with an error, and the program with exit status 86");
     std::vector<std::string> command;
-    app.add_option("program", command, "the program and its arguments")->required();
+    app.add_option("program", command, "the program and its arguments");
     app.prefix_command();
     app.positionals_at_end();
-    CLI11_PARSE(app, argc, argv);
+    // What follows the first "--" is not for CLI11, some versions of which would hand the "--" itself on to the
+    // program.
+    char** const end = argv + argc;
+    char** const separator = std::find(argv, end, std::string_view("--"));
+    CLI11_PARSE(app, static_cast<int>(separator - argv), argv);
     const std::vector<std::string> rest = app.remaining();
     command.insert(command.end(), rest.begin(), rest.end());
+    command.insert(command.end(), command.empty() && separator != end ? separator + 1 : separator, end);
+    if (command.empty()) {
+        fmt::print(stderr, "tessera-emu: which program? tessera-emu [options] -- program [arguments]\n");
+        return exit_usage;
+    }
 
     const auto folder = find_library_folder();
     if (!folder) {

@@ -12,7 +12,8 @@
 ///     of the library gives the same bits every time.
 ///   - A and B have the same type, or one is f8e4m3 and the other f8e5m2.
 ///   - Asynchronous on the stream: one kernel, no allocation, no wait; can be captured into a graph; may be called from
-///     several threads. Operands must stay alive and unchanged until the kernel has finished.
+///     several threads. Operands must stay alive and unchanged until the kernel has finished. A stream's first launch
+///     of a plan with a workspace allocates it, and so does a larger one (`GemmPlan::workspace_bytes`).
 ///   - Extents may be 0: an empty D launches nothing; k = 0 gives act(beta * C + bias). C is not read if beta is 0; A,
 ///     B and their scales are not read if alpha is 0 (as in BLAS, NaN there does not spread then).
 ///   - D may be C (the same view). D must not overlap A, B, a scale or the bias, nor C in any other way.
@@ -210,8 +211,14 @@ public:
     const GemmProblem& problem() const noexcept { return problem_; }
     /// The chosen variant, never `automatic`.
     Variant variant() const noexcept { return choice_.variant; }
-    /// Bytes of device memory that a launch needs besides its operands. No variant of this release needs any.
-    std::size_t workspace_bytes() const noexcept { return 0; }
+    /// Bytes of device memory that a launch needs besides its operands: not 0 if several clusters add up one tile. The
+    /// library owns it. Launches on one stream share it, and so do the launches captured from one stream into a graph,
+    /// which keeps it until the graph and its executables are gone.
+    std::size_t workspace_bytes() const noexcept;
+    /// Waits for the devices and gives back the memory that the launches of all streams have needed; a later launch
+    /// makes its own again. Without this call, a `Stream` gives its part back when it is destroyed, and the process the
+    /// rest. Not while a stream is being captured. What fails goes to `dropped_errors()`.
+    static void release_workspaces() noexcept;
     /// What the chosen variant needs the addresses and strides of A and B to be multiples of, in bytes.
     std::size_t required_alignment() const noexcept { return required_alignment(choice_.variant, problem_.input); }
     /// The same for any variant and element types of A and B.

@@ -249,12 +249,12 @@ GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)
     const bool exact = gemm.data == Data::signature;
     set_elements(data.a, a_place, [&](std::int64_t batch, std::int64_t row, std::int64_t k) {
         return gemm.alpha == 0 ? quiet_nan
-               : exact         ? signature_a(row + 7 * batch, k, gemm.input.a)
+               : exact         ? signature_a_in(gemm.input.a, row + 7 * batch, k)
                                : random_value(gemm, seed, salt_a, (batch * gemm.m + row) * gemm.k + k);
     });
     set_elements(data.b, b_place, [&](std::int64_t batch, std::int64_t k, std::int64_t column) {
         return gemm.alpha == 0 ? quiet_nan
-               : exact         ? signature_b(k, column + 11 * batch, gemm.input.b)
+               : exact         ? signature_b_in(gemm.input.b, k, column + 11 * batch)
                                : random_value(gemm, seed, salt_b, (batch * gemm.k + k) * gemm.n + column);
     });
     const auto c_value = [&](std::int64_t batch, std::int64_t row, std::int64_t column) {

@@ -107,7 +107,8 @@ public:
             case ElementType::bf16: return detail::narrow_to_bf16(value);
             case ElementType::tf32: return detail::narrow_to_tf32(value);
             case ElementType::f8e4m3: return f8e4m3(value).bits;
-            case ElementType::f8e5m2: return f8e5m2(value).bits;
+            // The conversion saturates, but infinity is a value of the type all the same.
+            case ElementType::f8e5m2: return std::isinf(value) ? (value < 0 ? 0xFC : 0x7C) : f8e5m2(value).bits;
             case ElementType::f32: break;
         }
         return std::bit_cast<std::uint32_t>(value);

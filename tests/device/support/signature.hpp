@@ -24,17 +24,21 @@ inline float walsh(std::int64_t left, std::int64_t right)
 
 /// A(row, k): an integer of at most 8 bits, so exact in every type; for 8-bit types of at most 3, the significand of
 /// e5m2.
-inline float signature_a(std::int64_t row, std::int64_t k, ElementType type = ElementType::f32)
+inline float signature_a_in(ElementType type, std::int64_t row, std::int64_t k)
 {
     return walsh(row + 1, k + 1) * static_cast<float>(1 + row % (is_float8(type) ? 7 : 251));
 }
 
 /// B(k, column): likewise, times 1, 2 or 4, which tells those k apart whose Walsh functions are equal in few columns.
-inline float signature_b(std::int64_t k, std::int64_t column, ElementType type = ElementType::f32)
+inline float signature_b_in(ElementType type, std::int64_t k, std::int64_t column)
 {
     return walsh(2 * k + 1, column + 1) * static_cast<float>(1 + column % (is_float8(type) ? 5 : 241)) *
            static_cast<float>(1 << k % 3);
 }
+
+/// For types of 16 bits and more.
+inline float signature_a(std::int64_t row, std::int64_t k) { return signature_a_in(ElementType::f32, row, k); }
+inline float signature_b(std::int64_t k, std::int64_t column) { return signature_b_in(ElementType::f32, k, column); }
 
 /// C(row, column) and the bias: integers from -8 to 8.
 inline float signature_c(std::int64_t row, std::int64_t column)

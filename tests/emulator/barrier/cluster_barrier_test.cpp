@@ -152,3 +152,50 @@ TEST_CASE("clusters need compute capability 9.0")
     REQUIRE(kernel != nullptr);
     CHECK(kernel->load_error.find("9.0") != std::string::npos);
 }
+
+TEST_CASE("who waits for a cluster knows that those who have left are done")
+{
+    // Warp 1 of each CTA leaves; warp 0 reads what the warp 1 of the other CTA wrote before.
+    const std::string text = module_text("sm_90", R"(
+.visible .entry leave(.param .u64 out)
+{
+    .reg .pred p; .reg .b32 r<10>; .reg .b64 d<4>;
+    .shared .align 4 .b8 data[16];
+    ld.param.u64 d0, [out];
+    mov.u32 r0, %cluster_ctarank;
+    mov.u32 r2, %tid.x;
+    barrier.cluster.arrive;  // both have started
+    barrier.cluster.wait;
+    setp.ge.u32 p, r2, 32;
+    @!p bra wait;
+    setp.ne.u32 p, r2, 32;
+    @p ret;
+    add.u32 r3, r0, 100;
+    st.shared.u32 [data], r3;
+    ret;
+wait:
+    barrier.cluster.arrive.release.aligned;
+    barrier.cluster.wait.acquire.aligned;
+    setp.ne.u32 p, r2, 0;
+    @p bra read;
+    xor.b32 r4, r0, 1;
+    mov.u32 r5, data;
+    mapa.shared::cluster.u32 r6, r5, r4;
+    ld.shared::cluster.u32 r7, [r6];
+    mul.wide.u32 d1, r0, 4;
+    add.u64 d2, d0, d1;
+    st.global.u32 [d2], r7;
+read:
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    ret;
+}
+)");
+    under_every_schedule(text, "h200", [](PtxRun& run) {
+        const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(2));
+        const LaunchResult result =
+            run.launch("leave", {.grid = {2, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}}, out);
+        REQUIRE_CLEAN(run, result);
+        CHECK(run.read<std::uint32_t>(out, 2) == std::vector<std::uint32_t>{101, 100});
+    });
+}

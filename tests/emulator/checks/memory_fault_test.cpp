@@ -106,54 +106,58 @@ void expect_finding(std::string_view body, FindingKind kind, std::uint64_t count
 
 }  // namespace
 
-TEST_CASE("uninitialized reads of shared memory: once per instruction, and the value is what is there")
+TEST_CASE("uninitialized reads of shared memory: once per instruction")
 {
-    expect_finding(".shared .align 16 .b8 s[256]; ld.shared.b32 %r1, [s];", FindingKind::uninitialized_shared, 1);
-    expect_finding(".shared .align 16 .b8 s[256]; st.shared.b32 [s], 0; ld.shared.b32 %r1, [s];",
-                   FindingKind::uninitialized_shared, 0);
-    expect_finding(".shared .align 16 .b8 s[256]; st.shared.b16 [s], 0; ld.shared.b32 %r1, [s];",
-                   FindingKind::uninitialized_shared, 1);
+    const std::string s = ".shared .align 16 .b8 s[256];";
+    const std::string use = "st.global.b32 [%out], %r1;";
+    expect_finding(s + "ld.shared.b32 %r1, [s];" + use, FindingKind::uninitialized_shared, 1);
+    expect_finding(s + "st.shared.b32 [s], 0; ld.shared.b32 %r1, [s];" + use, FindingKind::uninitialized_shared, 0);
+    expect_finding(s + "st.shared.b16 [s], 0; ld.shared.b32 %r1, [s];" + use, FindingKind::uninitialized_shared, 1);
     expect_finding(
-        ".shared .align 16 .b8 s[256]; st.shared.b32 [s], 0; ld.shared.v2.b32 {%r1,%r2}, [s];\n ld.shared.b32 %r1, "
-        "[s+4];",
+        s + "st.shared.b32 [s], 0; ld.shared.v2.b32 {%r2,%r1}, [s];" + use + "\n ld.shared.b32 %r1, [s+4];" + use,
         FindingKind::uninitialized_shared, 2);
-    expect_finding(".shared .align 16 .b8 s[256]; atom.shared.add.u32 %r1, [s+4], 1;",
+    expect_finding(s + "st.shared.b32 [s], 0; ld.shared.v2.b32 {%r1,%r2}, [s];" + use,
+                   FindingKind::uninitialized_shared, 0);  // the second element is not used
+    expect_finding(s + "atom.shared.add.u32 %r1, [s+4], 1;", FindingKind::uninitialized_shared, 1);
+    expect_finding(s + "cvta.shared.u64 %d1, s; setp.eq.u32 %p1, %lane, 4; @%p1 ld.b32 %r1, [%d1];" + use,
                    FindingKind::uninitialized_shared, 1);
-    expect_finding(
-        ".shared .align 16 .b8 s[256]; cvta.shared.u64 %d1, s; setp.eq.u32 %p1, %lane, 4; @%p1 ld.b32 %r1, [%d1];",
-        FindingKind::uninitialized_shared, 1);
+    expect_finding(s + "ld.shared.b32 %r1, [s];", FindingKind::uninitialized_shared, 0);
 }
 
 TEST_CASE("uninitialized reads of local memory: when none of the bytes was written")
 {
-    expect_finding(".local .align 16 .b8 l[64]; ld.local.b32 %r1, [l];", FindingKind::uninitialized_local, 1);
-    expect_finding(".local .align 16 .b8 l[64]; st.local.b8 [l+1], %lane; ld.local.b32 %r1, [l];",
+    const std::string use = "st.global.b32 [%out], %r1;";
+    expect_finding(".local .align 16 .b8 l[64]; ld.local.b32 %r1, [l];" + use, FindingKind::uninitialized_local, 1);
+    expect_finding(".local .align 16 .b8 l[64]; st.local.b8 [l+1], %lane; ld.local.b32 %r1, [l];" + use,
                    FindingKind::uninitialized_local, 0);
-    expect_finding(".local .align 16 .b8 l[64]; st.local.b32 [l], %lane; ld.local.b32 %r1, [l+4];",
+    expect_finding(".local .align 16 .b8 l[64]; st.local.b32 [l], %lane; ld.local.b32 %r1, [l+4];" + use,
                    FindingKind::uninitialized_local, 1);
     expect_finding(
         ".local .align 16 .b8 l[64]; mov.b64 %d1, l; cvta.local.u64 %d1, %d1; setp.eq.u32 %p1, %lane, 3; @!%p1 st.b32 "
-        "[%d1], 1; ld.b32 %r1, [%d1];",
+        "[%d1], 1; ld.b32 %r1, [%d1];" +
+            use,
         FindingKind::uninitialized_local, 1);
     // A second call of a function finds its variables without value again; the caller keeps its own.
     const std::string body =
         ".local .b32 mine; st.local.b32 [mine], 5; call.uni f, (); call.uni f, (); ld.local.b32 %r1, [mine]; "
         "st.global.b32 [%out], %r1;";
     const auto function = [](const std::string& text) {
-        return ".func f() { .reg .b32 %r<3>; .local .b32 l; " + text + " ret; }";
+        return ".global .b32 sink; .func f() { .reg .b32 %r<3>; .local .b32 l; " + text +
+               " st.global.b32 [sink], %r1; ret; }";
     };
     CHECK(run_lanes(lane_kernel(body, function("st.local.b32 [l], 1;\n ld.local.b32 %r1, [l];"))).findings.empty());
     const LaneResult stale = run_lanes(lane_kernel(body, function("ld.local.b32 %r1, [l];\n st.local.b32 [l], 1;")));
     INFO(stale.launch.message, stale.report);
     REQUIRE(stale.findings.size() == 1);
-    CHECK(stale.findings[0].count == 64);
+    CHECK(stale.findings[0].count == 2);
+    CHECK(stale.findings[0].lanes == all_lanes);
     CHECK(get<std::uint32_t>(stale.output[9]) == 5);
 }
 
 TEST_CASE("uninitialized reads of global memory")
 {
     const auto run_on_fresh = [](const std::string& body, bool checks = true) {
-        PtxRun run(lane_kernel(body));
+        PtxRun run(lane_kernel(body, ".global .b64 sink;"));
         run.options.check = checks;
         const std::uint64_t in = run.uninitialized(2048);
         const LaunchResult result = run.launch("k", {}, in, in);
@@ -164,25 +168,36 @@ TEST_CASE("uninitialized reads of global memory")
         }
         return run.report.findings().size();
     };
-    CHECK(run_on_fresh("ld.global.b32 %r1, [%in];") == 1);
-    CHECK(run_on_fresh("ld.global.b32 %r1, [%in];", false) == 0);
-    CHECK(run_on_fresh("ld.global.b32 %r1, [%all+4];") == 1);
-    CHECK(run_on_fresh("st.global.b32 [%in], 0; ld.global.b32 %r1, [%in];") == 0);
-    CHECK(run_on_fresh("st.global.b16 [%in], 0; ld.global.b32 %r1, [%in];") == 1);
-    CHECK(run_on_fresh("st.global.b32 [%in], 0; ld.global.v2.b32 {%r1,%r2}, [%in];") == 1);
-    CHECK(run_on_fresh(
-              "st.v4.b32 [%in+16], {%r1,%r1,%r1,%r1}; ld.global.b64 %d1, [%in+24]; ld.global.b8 %h1, [%in+31];") == 0);
+    const std::string use = "st.global.b32 [sink], %r1;";
+    CHECK(run_on_fresh("ld.global.b32 %r1, [%in];" + use) == 1);
+    CHECK(run_on_fresh("ld.global.b32 %r1, [%in];") == 0);
+    CHECK(run_on_fresh("ld.global.b32 %r1, [%in];" + use, false) == 0);
+    CHECK(run_on_fresh("ld.global.b32 %r1, [%all+4];" + use) == 1);
+    CHECK(run_on_fresh("st.global.b32 [%in], 0; ld.global.b32 %r1, [%in];" + use) == 0);
+    CHECK(run_on_fresh("st.global.b16 [%in], 0; ld.global.b32 %r1, [%in];" + use) == 1);
+    CHECK(run_on_fresh("st.global.b32 [%in], 0; ld.global.v2.b32 {%r2,%r1}, [%in];" + use) == 1);
+    CHECK(run_on_fresh("st.global.b32 [%in], 0; ld.global.v2.b32 {%r1,%r2}, [%in];" + use) == 0);
+    CHECK(run_on_fresh("st.v4.b32 [%in+16], {%r1,%r1,%r1,%r1}; ld.global.b64 %d1, [%in+24]; ld.global.b8 %h1, [%in+31];"
+                       "st.global.b64 [sink], %d1; st.global.b8 [sink], %h1;") == 0);
     CHECK(run_on_fresh("mul.wide.u32 %d1, %lane, 4; add.s64 %d1, %all, %d1; st.global.b32 [%d1], 0; ld.global.b32 %r1, "
-                       "[%d1+64];") == 1);
+                       "[%d1+64];" +
+                       use) == 1);
+    CHECK(run_on_fresh("setp.eq.u32 %p1, %lane, 0; @!%p1 st.global.b32 [%in], 0; ld.global.b32 %r1, [%in];" + use) ==
+          1);
+    // What computes something of the old value uses it.
     CHECK(run_on_fresh("atom.global.add.u32 %r1, [%in], 1;") == 1);
+    CHECK(run_on_fresh("atom.global.cas.b32 %r1, [%in], 0, 1;") == 1);
     CHECK(run_on_fresh("red.global.add.u32 [%all+8], 1;") == 1);
-    CHECK(run_on_fresh("atom.global.exch.b32 %r1, [%in], 1; ld.global.b32 %r2, [%in];") == 1);
-    CHECK(run_on_fresh("setp.eq.u32 %p1, %lane, 0; @!%p1 st.global.b32 [%in], 0; ld.global.b32 %r2, [%in];") == 1);
+    // An exchange only hands it on.
+    CHECK(run_on_fresh("atom.global.exch.b32 %r1, [%in], 1; ld.global.b32 %r2, [%in]; st.global.b32 [sink], %r2;") ==
+          0);
+    CHECK(run_on_fresh("atom.global.exch.b32 _, [%in], 1;") == 0);
+    CHECK(run_on_fresh("atom.global.exch.b32 %r1, [%in], 1;" + use) == 1);
 }
 
 TEST_CASE("strict mode ends the launch at a finding")
 {
-    PtxRun run(lane_kernel(".shared .b32 s; ld.shared.b32 %r1, [s]; st.global.b32 [%out], 1;"));
+    PtxRun run(lane_kernel(".shared .b32 s; ld.shared.b32 %r1, [s]; st.global.b32 [%out], %r1;"));
     run.options.strict = true;
     const std::uint64_t in = run.buffer(lane_input());
     CHECK(run.launch("k", {}, in, in).code == 719);

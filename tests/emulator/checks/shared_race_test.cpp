@@ -15,7 +15,7 @@ namespace {
 /// the thread's own word of s.
 struct Warps : PtxRun {
     explicit Warps(const std::string& body, Schedule schedule = Schedule::in_order, std::uint64_t seed = 1,
-                   unsigned cluster = 1)
+                   unsigned cluster = 1, const Options& given = {})
         : PtxRun(module_text("sm_100a", R"(
 .global .align 16 .b32 flags[64];
 .visible .entry k(.param .u64 out)
@@ -33,6 +33,7 @@ ZERO: mad.lo.u32 %r27, %r28, 512, %mine; st.shared.b32 [%r27], 0; add.u32 %r28, 
     bar.sync 0;
 )" + body + "\n ret;\n}"))
     {
+        options = given;
         options.schedule = schedule;
         options.seed = seed;
         const std::uint64_t out = buffer(std::vector<std::uint32_t>(1024));
@@ -86,6 +87,34 @@ TEST_CASE("a missing barrier between the write and the read, or the read and the
     expect_race("@%p0 st.shared.b32 [s], 1; @%p1 st.shared.b32 [s], 2;");
     expect_race("@%p0 atom.shared.add.u32 %r1, [s], 1; @%p1 ld.shared.b32 %r2, [s];");
     expect_race("cvta.shared.u64 %d1, s; @%p0 st.b32 [%d1+64], 1; @%p1 ld.shared.v4.b32 {%r1,%r2,%r3,%r4}, [s+64];");
+}
+
+TEST_CASE("stores of equal values are no race, unless asked for")
+{
+    for (const std::string body :
+         {"st.shared.b32 [s], 7;", "st.shared.v2.b32 [s], {7, 8};", "st.shared.b8 [s+1], 7;",
+          "cvta.shared.u64 %d1, s; st.b64 [%d1], 7;", "mad.lo.u32 %r1, %lane, 4, %r29; st.shared.b32 [%r1], %lane;"}) {
+        expect_clean(body);
+        CAPTURE(body);
+        Options options;
+        options.same_value_races = true;
+        const Warps run(body, Schedule::in_order, 1, 1, options);
+        INFO(run.result.message, run.report.text());
+        REQUIRE(run.report.findings().size() == 1);
+        CHECK(run.report.findings()[0].kind == FindingKind::same_value_race);
+    }
+    // One of them differs, in the first or in another word or byte, or by its order in the warp.
+    expect_race("mov.b32 %r1, 7; @%p1 mov.b32 %r1, 8; st.shared.b32 [s], %r1;");
+    expect_race("mov.b32 %r1, 7; @%p1 mov.b32 %r1, 8; st.shared.v2.b32 [s], {7, %r1};");
+    expect_race(
+        "mov.b32 %r1, 7; @%p1 mov.b32 %r1, 8; mad.lo.u32 %r2, %lane, 4, %r29; setp.eq.u32 %p2, %lane, 31; "
+        "selp.b32 %r3, %r1, 5, %p2; st.shared.b32 [%r2], %r3;");
+    expect_race("mov.b16 %h1, 7; @%p1 mov.b16 %h1, 8; st.shared.b8 [s+3], %h1;");
+    // Readers are not excused.
+    expect_race("@%p0 st.shared.b32 [s], 7; @%p1 ld.shared.b32 %r1, [s];");
+    expect_race("@%p0 ld.shared.b32 %r1, [s]; @%p1 st.shared.b32 [s], 0;");
+    // Nor atomics beside plain stores.
+    expect_race("@%p0 atom.shared.exch.b32 %r1, [s], 7; @%p1 st.shared.b32 [s], 7;");
 }
 
 TEST_CASE("one warp alone never races, nor do warps on memory of their own")

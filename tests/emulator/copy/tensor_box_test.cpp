@@ -215,9 +215,9 @@ TEST_CASE("fill and conversions of loads")
     map.element = TensorElement::f32;
     CHECK(fill_pattern(map) == std::array<std::byte, 8>{});
     map.fill = TensorFill::nan;
-    float value = 0;
-    std::memcpy(&value, fill_pattern(map).data(), 4);
-    CHECK(value != value);
+    std::uint64_t nan = 0;
+    std::memcpy(&nan, fill_pattern(map).data(), 8);
+    CHECK(nan == 0x7FF7'7FF7'7FF7'7FF7);
 
     const auto convert = [&](TensorElement element, std::uint32_t word) {
         map.element = element;
@@ -228,10 +228,13 @@ TEST_CASE("fill and conversions of loads")
         return word;
     };
     CHECK(convert(TensorElement::f32, 0x8000'0001) == 0x8000'0001);
-    CHECK(convert(TensorElement::f32_ftz, 0x8000'0001) == 0x8000'0000);
-    CHECK(convert(TensorElement::f32_ftz, 0x0080'0001) == 0x0080'0001);
+    CHECK(convert(TensorElement::f32_ftz, 0x8000'0001) == 0x8000'0001);
     CHECK(convert(TensorElement::tf32, 0x3F80'0FFF) == 0x3F80'0000);
+    CHECK(convert(TensorElement::tf32, 0x3F80'1000) == 0x3F80'0000);  // ties go to even
+    CHECK(convert(TensorElement::tf32, 0x3F80'3000) == 0x3F80'4000);
     CHECK(convert(TensorElement::tf32, 0x3F80'1001) == 0x3F80'2000);
+    CHECK(convert(TensorElement::tf32, 0x7F7F'F000) == 0x7F80'0000);
+    CHECK(convert(TensorElement::tf32, 0xFFC1'2345) == 0x7FFF'E000);
     CHECK(convert(TensorElement::tf32, 0x7F80'0000) == 0x7F80'0000);
-    CHECK(convert(TensorElement::tf32_ftz, 0x0000'1FFF) == 0);
+    CHECK(convert(TensorElement::tf32_ftz, 0x0000'1FFF) == 0x0000'2000);
 }

@@ -78,6 +78,39 @@ TEST_CASE("every swizzle puts the box's bytes where the absolute address says")
     }
 }
 
+TEST_CASE("rows narrower than the swizzle begin where its span does, and complete their own bytes")
+{
+    for (const auto& [which, span] : {std::pair{TensorSwizzle::span_32, 8U}, std::pair{TensorSwizzle::span_64, 16U},
+                                      std::pair{TensorSwizzle::span_128, 32U}}) {
+        constexpr std::uint32_t width = 4, rows = 16;
+        CAPTURE(span);
+        under_every_schedule(
+            load_kernel(load(2), "256"), "b200",  // 16 rows of 16 bytes are expected
+            [&](PtxRun& run) {
+                TensorMap map;
+                map.element = TensorElement::f32;
+                map.rank = 2;
+                map.extents = {width, rows, 1, 1, 1};
+                map.strides = {width * 4, 0, 0, 0};
+                map.box = {width, rows, 1, 1, 1};
+                map.swizzle = which;
+                std::vector<std::uint32_t> words(width * rows);
+                for (std::uint32_t i = 0; i < words.size(); ++i) {
+                    words[i] = i + 1;
+                }
+                map.address = run.buffer(words);
+                LaunchResult result;
+                const auto values = launch_load(run, map, {}, span * rows, result);
+                REQUIRE(result.code == 0);  // the rest of the spans is read, which nobody has written: not clean
+                for (std::uint32_t i = 0; i < words.size(); ++i) {
+                    const std::uint32_t linear = (i / width * span + i % width) * 4;
+                    CHECK(values[swizzle(which, linear) / 4] == words[i]);
+                }
+            },
+            1);
+    }
+}
+
 TEST_CASE("a destination that is not at a multiple of the pattern is swizzled by its absolute address")
 {
     const std::string shifted = "add.u32 r1, r1, 384; " + load(2);

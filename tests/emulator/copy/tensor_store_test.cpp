@@ -136,7 +136,7 @@ TEST_CASE("copies that are not valid are reported, and fault where hardware does
               FindingKind::invalid_descriptor);
 
     PtxRun negative(store_kernel(store(2)), "b200");
-    launch_store(negative, make_tensor(negative, 2).map, {0, -1, 0, 0, 0});
+    CHECK(launch_store(negative, make_tensor(negative, 2).map, {0, -1, 0, 0, 0}).code == 715);
     CHECK_FOUND(negative, FindingKind::invalid_operand);
     PtxRun element(
         store_kernel("cp.reduce.async.bulk.tensor.2d.global.shared::cta.inc.bulk_group [d1, {r20, r21}], [r1];"),

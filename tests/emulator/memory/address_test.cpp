@@ -214,7 +214,8 @@ TEST_CASE("what was discarded must not be read")
 {
     PtxRun run(lane_kernel(
         "shl.b32 %r1, %lane, 27; setp.eq.u32 %p1, %lane, 0; @%p1 discard.global.L2 [%all+128], 128; bar.warp.sync -1;"
-        "ld.global.b32 %r2, [%all+124]; ld.global.b32 %r3, [%all+256]; @%p1 ld.global.b32 %r4, [%all+252];"));
+        "ld.global.b32 %r2, [%all+124]; ld.global.b32 %r3, [%all+256]; @%p1 ld.global.b32 %r4, [%all+252];"
+        "st.global.b32 [%all], %r2; st.global.b32 [%all+4], %r3; @%p1 st.global.b32 [%all+8], %r4;"));
     const std::uint64_t in = run.buffer(lane_input());
     const LaunchResult result = run.launch("k", {}, in, in);
     INFO(result.message, run.report.text());

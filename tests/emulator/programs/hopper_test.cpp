@@ -26,26 +26,17 @@ Outcome launch(HopperFault fault, int depth = k)
 {
     static const std::vector<std::uint16_t> a = to_bf16(random_values(std::size_t{m} * k, 1));
     static const std::vector<std::uint16_t> b = to_bf16(random_values(std::size_t{n} * k, 2));
-    PtxRun& run = program().run;
-    run.report.clear();
-    const std::uint64_t a_address = run.buffer(a);
-    const std::uint64_t b_address = run.buffer(b);
-    const std::uint64_t d_address = run.uninitialized(std::size_t{m} * n * 2);
     const Shape shape{.grid = {m / hopper::tile_m, n / hopper::tile_n, 1},
                       .block = {hopper::threads, 1, 1},
                       .cluster = {2, 1, 1},
                       .dynamic_shared = hopper::shared_bytes};
-    Outcome outcome;
-    outcome.result = run.launch(program().kernel("hopper_gemm", "", static_cast<int>(fault)), shape,
-                                bf16_map(a_address, m, k, hopper::tile_m, hopper::block_k),
-                                bf16_map(b_address, n, k, hopper::tile_n / 2, hopper::block_k), d_address, n, depth);
-    outcome.findings = run.report.findings();
-    outcome.text = run.report.text();
-    outcome.d = from_bf16(run.read<std::uint16_t>(d_address, std::size_t{m} * n));
-    for (const std::uint64_t address : {a_address, b_address, d_address}) {
-        REQUIRE(run.memory.free(address));
-    }
-    return outcome;
+    return run_with<std::uint16_t>(program(), a, b, std::size_t{m} * n,
+                                   [&](PtxRun& run, std::uint64_t at_a, std::uint64_t at_b, std::uint64_t at_d) {
+                                       return run.launch(program().kernel("hopper_gemm", "", static_cast<int>(fault)),
+                                                         shape, bf16_map(at_a, m, k, hopper::tile_m, hopper::block_k),
+                                                         bf16_map(at_b, n, k, hopper::tile_n / 2, hopper::block_k),
+                                                         at_d, n, depth);
+                                   });
 }
 
 void check(HopperFault fault, const char* name, std::vector<FindingKind> kinds, const char* ptx = "",

@@ -5,7 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "run_ptx.hpp"
@@ -63,6 +65,12 @@ struct Reference {
 [[nodiscard]] std::vector<std::uint16_t> to_bf16(const std::vector<double>& values);
 [[nodiscard]] std::vector<double> from_bf16(const std::vector<std::uint16_t>& bits);
 
+/// Calls launch(run, a, b, d) with the addresses of A, B and room for `count` results in the program's memory, which is
+/// given back. Result: float, or std::uint16_t for bf16.
+template <typename Result, typename Element, typename Launch>
+[[nodiscard]] Outcome run_with(TestProgram& program, const std::vector<Element>& a, const std::vector<Element>& b,
+                               std::size_t count, Launch&& launch);
+
 /// A row-major matrix of bf16 for tensor copies in boxes with the 128-byte swizzle.
 [[nodiscard]] std::array<std::byte, tensor_map_bytes> bf16_map(std::uint64_t address, int rows, int columns,
                                                                int box_rows, int box_columns);
@@ -94,6 +102,33 @@ void check_clean_outcome(const Outcome& outcome, const Reference& expected);
 [[nodiscard]] std::string_view name_of(Schedule schedule);
 [[nodiscard]] std::string missed(const std::string& family, const PlantedFault& planted, Schedule schedule);
 void report_missed(const std::string& text);
+
+template <typename Result, typename Element, typename Launch>
+Outcome run_with(TestProgram& program, const std::vector<Element>& a, const std::vector<Element>& b, std::size_t count,
+                 Launch&& launch)
+{
+    PtxRun& run = program.run;
+    run.report.clear();
+    const std::uint64_t a_address = run.buffer(a);
+    const std::uint64_t b_address = run.buffer(b);
+    const std::uint64_t d_address = run.uninitialized(count * sizeof(Result));
+    Outcome outcome;
+    outcome.result = launch(run, a_address, b_address, d_address);
+    outcome.findings = run.report.findings();
+    outcome.text = run.report.text();
+    const std::vector<Result> d = run.template read<Result>(d_address, count);
+    if constexpr (std::is_same_v<Result, std::uint16_t>) {
+        outcome.d = from_bf16(d);
+    } else {
+        outcome.d.assign(d.begin(), d.end());
+    }
+    for (const std::uint64_t address : {a_address, b_address, d_address}) {
+        if (!run.memory.free(address)) {
+            throw std::logic_error("the launch has freed an operand");
+        }
+    }
+    return outcome;
+}
 
 template <typename Launch>
 void check_planted(TestProgram& program, const std::string& family, const PlantedFault& planted, Launch&& launch)

@@ -42,21 +42,10 @@ template <typename T, typename... More>
 Outcome launch(TestProgram& program, const std::string& kernel, const Shape& shape, const std::vector<T>& a,
                const std::vector<T>& b, const More&... more)
 {
-    PtxRun& run = program.run;
-    run.report.clear();
-    const std::uint64_t a_address = run.buffer(a);
-    const std::uint64_t b_address = run.buffer(b);
-    const std::uint64_t d_address = run.uninitialized(std::size_t{m} * n * 4);
-    Outcome outcome;
-    outcome.result = run.launch(kernel, shape, a_address, b_address, d_address, more...);
-    outcome.findings = run.report.findings();
-    outcome.text = run.report.text();
-    const std::vector<float> d = run.read<float>(d_address, std::size_t{m} * n);
-    outcome.d.assign(d.begin(), d.end());
-    for (const std::uint64_t address : {a_address, b_address, d_address}) {
-        REQUIRE(run.memory.free(address));
-    }
-    return outcome;
+    return run_with<float>(program, a, b, std::size_t{m} * n,
+                           [&](PtxRun& run, std::uint64_t at_a, std::uint64_t at_b, std::uint64_t at_d) {
+                               return run.launch(kernel, shape, at_a, at_b, at_d, more...);
+                           });
 }
 
 Outcome launch(SimtFault fault)

@@ -177,9 +177,52 @@ TEST_CASE(".loc names the source of what follows")
     check(statement<Instruction>(body, 1).location, 7, 3, 17);
     check(statement<Label>(body, 2).location, 8, 3, 17);
     check(statement<Variable>(body, 3).location, 8, 3, 17);
-    check(statement<Instruction>(statement<Block>(body, 4), 0).location, 10, 4, 9);
+    const Location inlined = statement<Instruction>(statement<Block>(body, 4), 0).location;
+    check(inlined, 10, 4, 9);
+    REQUIRE(inlined.inlined == 1);
+    CHECK(module.inlined.at(0) == InlinedCall{"$L__info_string0", 12, 3, 18, 0});
     check(statement<Instruction>(body, 5).location, 13, 3, 0);
     check(statement<Instruction>(module.functions.at(1).body, 0).location, 15, 0, 0);
+}
+
+TEST_CASE(".loc of nested inlined functions: each call is found through the last .loc of its place")
+{
+    const Module module = parse_module(R"(.entry a() {
+        .loc 1 50 3
+        add;
+        .loc 1 20 7, function_name $f, inlined_at 1 50 3
+        .loc 2 9 1, function_name $g, inlined_at 1 20 7
+        add;
+        .loc 2 9 2, function_name $g, inlined_at 1 20 7
+        add;
+        .loc 1 51 3
+        add;
+    }
+    .entry b() {
+        .loc 2 9 1, function_name $g, inlined_at 1 20 7
+        add;
+    }
+    .section .debug_str
+    {
+$f:
+.b8 95,90,49,102
+.b8 105,0
+$g:
+.b8 103,0
+    })");
+    REQUIRE(module.inlined.size() == 3);
+    const Block& body = module.functions.at(0).body;
+    CHECK(statement<Instruction>(body, 0).location.inlined == 0);
+    CHECK(statement<Instruction>(body, 1).location.inlined == 2);
+    CHECK(statement<Instruction>(body, 2).location.inlined == 2);
+    CHECK(statement<Instruction>(body, 3).location.inlined == 0);
+    CHECK(module.inlined[1] == InlinedCall{"$g", 0, 1, 20, 1});
+    CHECK(module.inlined[0] == InlinedCall{"$f", 0, 1, 50, 0});
+    // Another function has not said where the caller was inlined.
+    CHECK(statement<Instruction>(module.functions.at(1).body, 0).location.inlined == 3);
+    CHECK(module.inlined[2] == InlinedCall{"$g", 0, 1, 20, 0});
+    CHECK(module.debug_strings.at("$f") == std::string("_Z1fi\0", 6));
+    CHECK(module.debug_strings.at("$g") == std::string("g\0", 2));
 }
 
 }  // namespace tessera::emulator::ptx

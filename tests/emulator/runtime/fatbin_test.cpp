@@ -156,10 +156,12 @@ TEST_CASE("without PTX, the sentence names what there is and how to compile")
 {
     const Fatbin fatbin(ptx(90, flags_plain | flag_a) + image(2, 100, flags_plain | flag_a, "\177ELF"));
     const std::string sentence = explain_no_ptx(fatbin.entries(), *find_device_model("b200"));
-    CHECK(sentence.find("PTX for sm_90a") != std::string::npos);
-    CHECK(sentence.find("for sm_100a.") != std::string::npos);
+    CHECK(sentence.find("its PTX is for sm_90a;") != std::string::npos);
+    CHECK(sentence.find("machine code, for sm_100a, is not emulated") != std::string::npos);
     CHECK(sentence.find("-gencode arch=compute_100a,code=[sm_100a,compute_100a]") != std::string::npos);
-    CHECK(explain_no_ptx({}, *find_device_model("t4")).find("code=[sm_75,compute_75]") != std::string::npos);
+    const std::string empty = explain_no_ptx({}, *find_device_model("t4"));
+    CHECK(empty.find("can run: it has none. Compile") != std::string::npos);
+    CHECK(empty.find("code=[sm_75,compute_75]") != std::string::npos);
 }
 
 TEST_CASE("what is no fat binary is refused")

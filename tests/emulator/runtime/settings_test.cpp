@@ -31,6 +31,8 @@ TEST_CASE("without variables, a b200 with checks")
     REQUIRE(settings.devices.size() == 1);
     CHECK(settings.devices[0]->key == "b200");
     CHECK(settings.options.check);
+    CHECK_FALSE(settings.options.same_value_races);
+    CHECK_FALSE(settings.options.exits_before_read);
     CHECK_FALSE(settings.options.strict);
     CHECK(settings.options.schedule == Schedule::in_order);
     CHECK(settings.errors.empty());
@@ -43,6 +45,7 @@ TEST_CASE("all variables")
                                     {"TESSERA_EMU_SCHEDULE", "adversarial"},
                                     {"TESSERA_EMU_NUMERICS", "fast"},
                                     {"TESSERA_EMU_CHECK", "0"},
+                                    {"TESSERA_EMU_ALSO", "exit-before-read,same-value-race"},
                                     {"TESSERA_EMU_STRICT", "1"},
                                     {"TESSERA_EMU_THREADS", "3"},
                                     {"TESSERA_EMU_REPORT", "json:a/b.json"},
@@ -55,6 +58,8 @@ TEST_CASE("all variables")
     CHECK(settings.options.schedule == Schedule::adversarial);
     CHECK(settings.options.numerics == Numerics::fast);
     CHECK_FALSE(settings.options.check);
+    CHECK(settings.options.same_value_races);
+    CHECK(settings.options.exits_before_read);
     CHECK(settings.options.strict);
     CHECK(settings.options.threads == 3);
     CHECK(settings.report_format == OutputFormat::json);
@@ -70,6 +75,7 @@ TEST_CASE("what cannot be understood is named, with what can")
                                                 {"TESSERA_EMU_SEED", "12x", "a number"},
                                                 {"TESSERA_EMU_SCHEDULE", "adverse", "in-order, random, adversarial"},
                                                 {"TESSERA_EMU_STRICT", "yes", "0 or 1"},
+                                                {"TESSERA_EMU_ALSO", "same-race", "exit-before-read"},
                                                 {"TESSERA_EMU_REPORT", "xml", "json"}}) {
         const Settings settings = read({{name, value}});
         REQUIRE(settings.errors.size() == 1);

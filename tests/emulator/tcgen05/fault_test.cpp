@@ -496,6 +496,21 @@ TEST_CASE("faults: pairs")
     }
 }
 
+TEST_CASE("a relaxed synchronization of the cluster is enough to know that the peer is there")
+{
+    std::string text = pair_kernel().text();
+    const std::string arrive = "barrier.cluster.arrive;";
+    text.replace(text.find(arrive), arrive.size(), "barrier.cluster.arrive.relaxed;");
+    PtxRun relaxed(text);
+    const std::uint64_t source = relaxed.buffer(std::vector<std::byte>(2 * image_bytes, std::byte{0x3C}));
+    const std::uint64_t target = relaxed.buffer(std::vector<std::uint32_t>(256));
+    const LaunchResult result = relaxed.launch(
+        "kernel", {.grid = {2, 1, 1}, .block = {128, 1, 1}, .cluster = {2, 1, 1}, .dynamic_shared = image_bytes},
+        source, std::uint32_t{image_bytes}, target);
+    CHECK(result.code == 0);
+    CHECK(relaxed.count(FindingKind::cluster_protocol) == 0);
+}
+
 TEST_CASE("faults: all lanes issue")
 {
     TensorKernel kernel = good_kernel();

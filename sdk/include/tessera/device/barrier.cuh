@@ -153,7 +153,9 @@ public:
         cuda::ptx::mbarrier_arrive(word_);
     }
 
-    /// Arrives once at the same barrier of a peer CTA, which must not have exited.
+    /// Arrives once at the same barrier of a peer CTA, which must not have exited: the calling thread's part of reading is
+    /// done. Orders earlier reads, not earlier writes, before what the peer does next: a release at cluster scope, which
+    /// would order those too, costs a fence of the whole GPU (MEMBAR.ALL.GPU on sm_90).
     __device__ void arrive_at(CtaRank peer) const
     {
         static_assert(takes_threads,
@@ -164,7 +166,7 @@ public:
             "{\n\t"
             ".reg .b32 remote;\n\t"
             "mapa.shared::cluster.u32 remote, %0, %1;\n\t"
-            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n\t"
+            "mbarrier.arrive.shared::cluster.b64 _, [remote];\n\t"
             "}" ::"r"(address),
             "r"(peer.value())
             : "memory");

@@ -1,0 +1,114 @@
+#include "gemm/hopper_configs.hpp"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "report/gemm_summary.hpp"
+#include "sdk/src/gemm_operands.hpp"
+#include "sdk/src/hopper_chooser.hpp"
+#include "sdk/src/hopper_launch.hpp"
+#include "tessera/device_buffer.hpp"
+
+namespace tessera::bench {
+namespace {
+
+/// What every candidate's launches share; they follow each other on one stream.
+struct Shared {
+    GemmProblem problem;
+    std::vector<kernels::GemmArguments> arguments;  // of each set
+    DeviceBuffer<std::byte> partials;
+    DeviceBuffer<std::uint32_t> counters;  // zero before and after each launch
+
+    kernels::HopperWorkspace workspace() { return {reinterpret_cast<float*>(partials.data()), counters.data()}; }
+};
+
+MatrixOperand operand(const void* data, ElementType type, std::int64_t rows, std::int64_t columns,
+                      const MatrixLayout& layout, int device)
+{
+    MatrixOperand operand;
+    operand.data = data;
+    operand.type = type;
+    operand.rows = rows;
+    operand.columns = columns;
+    operand.leading_dimension = layout.leading_dimension;
+    operand.row_major = layout.row_major;
+    operand.present = true;
+    operand.device = device;
+    return operand;
+}
+
+std::vector<kernels::GemmArguments> arguments_of(const Task& task, const GemmProblem& problem)
+{
+    const int device = task.device.ordinal();
+    std::vector<kernels::GemmArguments> arguments;
+    for (const Operands& set : task.sets) {
+        arguments.push_back(
+            detail::arguments_of({operand(set.a, task.problem.input, problem.m, problem.k, problem.a, device),
+                                  operand(set.b, task.problem.input, problem.k, problem.n, problem.b, device),
+                                  operand(set.d, task.problem.output, problem.m, problem.n, problem.d, device)},
+                                 {}));
+    }
+    return arguments;
+}
+
+Prepared prepare(const Task& task, const std::string& text)
+{
+    const DeviceProperties& device = task.device.properties();
+    GemmProblem problem = detail::resolved(task.problem.gemm_problem());
+    problem.fp8_accumulation = Fp8Accumulation::fast;
+    if (const auto refusal = detail::find_hopper_refusal(problem, device)) {
+        return {{}, detail::to_string(*refusal, device)};
+    }
+    std::vector<detail::KernelChoice> choices = detail::hopper_candidates(problem, device);
+    std::erase_if(choices, [&](const detail::KernelChoice& choice) {
+        return detail::describe_hopper(problem, choice).find(text) == std::string::npos;
+    });
+    if (choices.empty()) {
+        return {{}, fmt::format("no configuration for this problem is described by '{}'", text)};
+    }
+
+    detail::HopperWorkspaceNeed need;
+    for (const detail::KernelChoice& choice : choices) {
+        const detail::HopperWorkspaceNeed one = detail::hopper_workspace(problem, choice);
+        need.partial_bytes = std::max(need.partial_bytes, one.partial_bytes);
+        need.counters = std::max(need.counters, one.counters);
+    }
+    const auto shared = std::make_shared<Shared>(Shared{problem, arguments_of(task, problem),
+                                                        DeviceBuffer<std::byte>(task.stream, need.partial_bytes),
+                                                        DeviceBuffer<std::uint32_t>(task.stream, need.counters)});
+    shared->counters.fill(task.stream, 0U);
+    std::vector<Enqueue> products;
+    for (const detail::KernelChoice& choice : choices) {
+        products.emplace_back([shared, choice, &device](StreamRef stream, std::size_t set) {
+            const cudaError_t status = detail::launch_hopper(stream, shared->problem, choice, shared->arguments[set],
+                                                             device, shared->workspace());
+            if (status != cudaSuccess) {
+                throw std::runtime_error(fmt::format("launching {} failed: {}",
+                                                     detail::describe_hopper(shared->problem, choice),
+                                                     cudaGetErrorString(status)));
+            }
+        });
+    }
+    const std::vector<double> seconds = task.race(products);
+    const auto fastest = static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
+    return {std::move(products[fastest]),
+            fmt::format("{} (the fastest of {})", detail::describe_hopper(problem, choices[fastest]), choices.size()),
+            is_float8(task.problem.input) ? Accumulation::hopper_fp8 : Accumulation::tensor_core};
+}
+
+}  // namespace
+
+GemmContender hopper_config_contender(std::string text)
+{
+    return {fmt::format("{}config", our_prefix),
+            [text = std::move(text)](const Task& task) { return prepare(task, text); }};
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,344 @@
+/// Tests of `tessera-bench gemm` that need no device: problems, means, ratios, and the reports.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "gemm/presets.hpp"
+#include "method/statistics.hpp"
+#include "problem/problem.hpp"
+#include "problem/random.hpp"
+#include "problem/reference.hpp"
+#include "report/gemm_summary.hpp"
+#include "report/html.hpp"
+#include "report/svg.hpp"
+
+namespace tessera::bench {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+Measurement measured(std::string_view contender, double seconds)
+{
+    return {std::string(contender), false, Outcome::right, {}, 0.5, {0.9 * seconds, seconds, 1.1 * seconds}};
+}
+
+ProblemReport cube(std::int64_t extent, double ours, double heuristic, double best)
+{
+    ProblemReport report;
+    report.problem = {{extent, extent, extent}, ElementType::bf16, k_contiguous, ElementType::bf16};
+    report.measurements = {measured("tessera_automatic", ours), measured(heuristic_name, heuristic),
+                           measured(best_name, best)};
+    return report;
+}
+
+/// Ours is twice as fast as the heuristic on the first and half as fast on the second.
+std::vector<ProblemReport> example_reports()
+{
+    return {cube(1024, 1e-6, 2e-6, 1e-6), cube(2048, 4e-6, 2e-6, 2e-6), cube(4096, 8e-6, 8e-6, 8e-6)};
+}
+
+std::string example_html(const std::vector<ProblemReport>& reports)
+{
+    const Environment environment{{"device", "a <device> & \"more\""}, {"date", "2000-01-01"}};
+    const std::string method = "a < b";
+    return html_of({environment, method, reports, completed({{}, 4e12, "measured"}, reports)});
+}
+
+/// The first thing that is wrong with the nesting of elements, or empty. Knows what our writer may write: every element
+/// is closed, also those that HTML would let stand open.
+std::string find_markup_fault(const std::string& html)
+{
+    std::vector<std::string> open;
+    std::size_t position = html.find("<html");
+    while ((position = html.find('<', position)) != std::string::npos) {
+        const std::size_t end = html.find('>', position);
+        if (end == std::string::npos) {
+            return "a tag without an end";
+        }
+        const std::string tag = html.substr(position + 1, end - position - 1);
+        position = end;
+        if (tag.find('<') != std::string::npos) {
+            return "a < inside of a tag: " + tag;
+        }
+        if (std::count(tag.begin(), tag.end(), '"') % 2 != 0) {
+            return "an odd number of quotes: " + tag;
+        }
+        const std::string name =
+            tag.substr(tag.front() == '/' ? 1 : 0, tag.find_first_of(" /", 1) - (tag.front() == '/'));
+        if (tag.front() == '/') {
+            if (open.empty() || open.back() != tag.substr(1)) {
+                return "closed out of turn: " + tag;
+            }
+            open.pop_back();
+        } else if (tag.back() != '/') {
+            open.push_back(name);
+        }
+        if (name == "style" && tag.front() != '/') {
+            position = html.find("</style", position);
+        }
+    }
+    return open.empty() ? std::string() : "never closed: " + open.back();
+}
+
+TEST_CASE("the geometric mean of ratios does not care which side is above")
+{
+    CHECK(geometric_mean({2, 0.5}) == doctest::Approx(1));
+    CHECK(geometric_mean({3}) == doctest::Approx(3));
+    CHECK(geometric_mean({1, 10, 100}) == doctest::Approx(10));
+    CHECK(geometric_mean({0.5, 0.25, 0.7}) == doctest::Approx(1 / geometric_mean({2, 4, 1 / 0.7})));
+}
+
+TEST_CASE("each preset has problems, all different but for those that stand for a comparison")
+{
+    const std::vector<std::string_view> names = preset_names();
+    CHECK(std::set<std::string_view>(names.begin(), names.end()).size() == names.size());
+    for (const std::string_view name : names) {
+        CAPTURE(name);
+        const std::vector<Problem> problems = preset(name);
+        CHECK(!problems.empty());
+        for (std::size_t i = 0; i < problems.size(); ++i) {
+            for (std::size_t j = 0; j < i; ++j) {
+                CHECK_FALSE(problems[i] == problems[j]);
+            }
+        }
+    }
+    CHECK(preset("hopper").size() == 15);
+    CHECK(preset("layouts").size() == 4);
+    CHECK(preset("odd").back().a_leading_dimension() == 4097);
+    CHECK(preset("fp8").front().input == ElementType::f8e4m3);
+    CHECK(preset("fp8").front().output == ElementType::bf16);
+    CHECK_THROWS_AS(preset("no such preset"), std::invalid_argument);
+}
+
+TEST_CASE("types are written input:output, and D has only those that it can have")
+{
+    CHECK(parse_types("bf16") == Types{ElementType::bf16, ElementType::bf16});
+    CHECK(parse_types("f16:f32") == Types{ElementType::f16, ElementType::f32});
+    CHECK(parse_types("f8e4m3") == Types{ElementType::f8e4m3, ElementType::bf16});
+    CHECK(parse_types("tf32") == Types{ElementType::tf32, ElementType::f32});
+    for (const char* text : {"", ":", "bf16:", ":bf16", "bf16:f8e4m3", "f32:tf32", "bf16:bf16:bf16", "BF16"}) {
+        CAPTURE(text);
+        CHECK_THROWS_AS(parse_types(text), std::invalid_argument);
+    }
+}
+
+TEST_CASE("gaps count for the size of A and B, not of D")
+{
+    Problem problem{{5, 7, 3}, ElementType::bf16, {true, false}, ElementType::f32, 2};
+    CHECK(problem.a_size() == 5 * (3 + 2));
+    CHECK(problem.b_size() == 7 * (3 + 2));
+    CHECK(problem.d_size() == 35);
+    CHECK(problem.bytes() == 2 * (25 + 35) + 4 * 35);
+    problem.orders = {false, true};
+    CHECK(problem.a_size() == 3 * (5 + 2));
+    CHECK(problem.b_size() == 3 * (7 + 2));
+    CHECK(problem.gemm_problem().a.leading_dimension == 7);
+    CHECK(problem.gemm_problem().b.leading_dimension == 9);
+}
+
+/// D by fp32 sums, from operands with gaps, rounded to `Output`.
+template <class Output>
+std::vector<Output> product(const Problem& problem, const std::vector<float>& a, const std::vector<float>& b)
+{
+    const auto [m, n, k] = problem.shape;
+    const std::int64_t lda = problem.a_leading_dimension();
+    const std::int64_t ldb = problem.b_leading_dimension();
+    std::vector<Output> d;
+    for (std::int64_t row = 0; row < m; ++row) {
+        for (std::int64_t column = 0; column < n; ++column) {
+            float sum = 0;
+            for (std::int64_t i = 0; i < k; ++i) {
+                sum += a[static_cast<std::size_t>(problem.orders.a_row_major ? row * lda + i : i * lda + row)] *
+                       b[static_cast<std::size_t>(problem.orders.b_row_major ? i * ldb + column : column * ldb + i)];
+            }
+            d.push_back(Output(sum));
+        }
+    }
+    return d;
+}
+
+TEST_CASE("a result of 16 bits is judged by its own rounding, from operands with gaps in every order")
+{
+    for (const bool a_rows : {true, false}) {
+        for (const bool b_rows : {true, false}) {
+            const Problem problem{{70, 65, 40}, ElementType::f32, {a_rows, b_rows}, ElementType::bf16, 3};
+            CAPTURE(name_of(problem));
+            std::vector<float> a(problem.a_size());
+            std::vector<float> b(problem.b_size());
+            fill_normal<float>(a, 3, 0);
+            fill_normal<float>(b, 3, 1);
+            const SampledReference reference(problem, gsl::span<const float>(a), gsl::span<const float>(b), 3);
+            std::vector<bf16> d = product<bf16>(problem, a, b);
+            CHECK(reference.judge(gsl::span<const bf16>(d), Accumulation::fp32).fault == "");
+            d.front() = bf16(static_cast<float>(d.front()) * 1.02F);  // a step of bf16 is at most 1/128
+            CHECK(reference.judge(gsl::span<const bf16>(d), Accumulation::fp32).fault != "");
+        }
+    }
+}
+
+TEST_CASE("one element of each tile of 64 x 64 is judged, wherever the tile is")
+{
+    const Problem problem{{320, 5000, 4}, ElementType::f32, k_contiguous, ElementType::f32};
+    std::vector<float> a(problem.a_size());
+    std::vector<float> b(problem.b_size());
+    fill_normal<float>(a, 5, 0);
+    fill_normal<float>(b, 5, 1);
+    const SampledReference reference(problem, gsl::span<const float>(a), gsl::span<const float>(b), 5);
+    const std::vector<float> right = product<float>(problem, a, b);
+    CHECK(reference.judge(right, Accumulation::fp32).fault == "");
+    const auto [m, n, k] = problem.shape;
+    for (const std::int64_t first_row : {0, 64, 256}) {
+        for (const std::int64_t first_column : {0, 2048, 4928}) {
+            // Twice 64, because bands do not begin where tiles do: one whole band is inside.
+            std::vector<float> d = right;
+            for (std::int64_t row = first_row; row < std::min(first_row + 64, m); ++row) {
+                for (std::int64_t column = first_column; column < std::min(first_column + 128, n); ++column) {
+                    d[static_cast<std::size_t>(row * n + column)] += 1;
+                }
+            }
+            CHECK(reference.judge(d, Accumulation::fp32).fault != "");
+        }
+    }
+}
+
+TEST_CASE("zeros do not pass for a long sum, however it was accumulated")
+{
+    const Problem problem{{4, 4, 65536}, ElementType::f32, k_contiguous, ElementType::f32};
+    std::vector<float> a(problem.a_size());
+    std::vector<float> b(problem.b_size());
+    fill_normal<float>(a, 7, 0);
+    fill_normal<float>(b, 7, 1);
+    const SampledReference reference(problem, gsl::span<const float>(a), gsl::span<const float>(b), 7);
+    const std::vector<float> zeros(16, 0.0F);
+    CHECK(reference.judge(product<float>(problem, a, b), Accumulation::fp32).fault == "");
+    for (const Accumulation accumulation : {Accumulation::fp32, Accumulation::tensor_core, Accumulation::hopper_fp8}) {
+        CHECK(reference.judge(zeros, accumulation).fault != "");
+    }
+}
+
+TEST_CASE("ratios: a wrong or missing result takes no part")
+{
+    std::vector<ProblemReport> reports = example_reports();
+    CHECK(speed_ratio(reports[0], "tessera_automatic", heuristic_name) == doctest::Approx(2));
+    std::vector<RatioSummary> summaries = summarize_ratios(reports);
+    REQUIRE(summaries.size() == 2);
+    CHECK(summaries[0].geometric_mean == doctest::Approx(1));
+    CHECK(summaries[0].lowest == doctest::Approx(0.5));
+    CHECK(contains(summaries[0].lowest_problem, "2048x2048x2048"));
+    CHECK(summaries[0].problems == 3);
+
+    reports[1].measurements[0].outcome = Outcome::wrong;
+    summaries = summarize_ratios(reports);
+    CHECK(summaries[0].problems == 2);
+    CHECK(summaries[0].geometric_mean == doctest::Approx(std::sqrt(2.0)));
+    CHECK(speed_ratio(reports[1], "tessera_automatic", heuristic_name) == 0);
+    CHECK(speed_ratio(reports[1], "nobody", heuristic_name) == 0);
+    for (ProblemReport& report : reports) {
+        report.measurements.erase(report.measurements.begin() + 1, report.measurements.end());
+    }
+    CHECK(summarize_ratios(reports).empty());
+}
+
+TEST_CASE("the best of 16 is never slower than the heuristic, which is one of them")
+{
+    ProblemReport report = cube(512, 1e-6, 2e-6, 3e-6);
+    settle_best(report);
+    CHECK(flops_per_second(report, best_name) == flops_per_second(report, heuristic_name));
+    CHECK(report.measurements[2].contender == best_name);
+    report = cube(512, 1e-6, 3e-6, 2e-6);
+    settle_best(report);
+    CHECK(flops_per_second(report, best_name) > flops_per_second(report, heuristic_name));
+}
+
+TEST_CASE("the table has a cell for each contender and pair, and says what is wrong")
+{
+    std::vector<ProblemReport> reports = example_reports();
+    const GemmTable table({"tessera_automatic"}, {std::string(heuristic_name), std::string(best_name)});
+    CHECK(contains(table.header(), "automatic / best of 16"));
+    CHECK(contains(table.row(reports[0]), "2.000"));
+    CHECK(table.row(reports[0]).size() == table.header().size() - table.header().find('\n') - 1);
+    CHECK(contains(GemmTable::footer(reports), "geometric mean 1.000 over 3 problems, lowest 0.500 at 2048x2048x2048"));
+    reports[0].measurements[0].outcome = Outcome::wrong;
+    reports[0].measurements[0].note = "D(1, 2) is 3";
+    CHECK(contains(table.row(reports[0]), "WRONG"));
+    CHECK(contains(table.row(reports[0]), "tessera automatic: D(1, 2) is 3"));
+}
+
+TEST_CASE("the checker of markup sees what it must")
+{
+    CHECK(find_markup_fault("<html><p>a</p><br/></html>") == "");
+    CHECK(find_markup_fault("<html><p>a</html></p>") != "");
+    CHECK(find_markup_fault("<html><p>a</p>") != "");
+    CHECK(find_markup_fault("<html><p class=\"a>b</p></html>") != "");
+    CHECK(find_markup_fault("<html><p a<b>c</p></html>") != "");
+}
+
+TEST_CASE("the HTML report is well-formed, needs nothing else, and has all drawings")
+{
+    std::vector<ProblemReport> reports = example_reports();
+    reports[1].measurements[0].outcome = Outcome::not_run;
+    reports[1].measurements[0].seconds.clear();
+    reports[1].measurements[0].note = "a reason with <angles>";
+    const std::string html = example_html(reports);
+    CHECK(find_markup_fault(html) == "");
+    for (const char* outside : {"http:", "https:", "//", "src=", "href=", "url(", "@import", "<script", "<link"}) {
+        CAPTURE(outside);
+        CHECK_FALSE(contains(html, outside));
+    }
+    CHECK(contains(html, "a &lt;device&gt; &amp; &quot;more&quot;"));
+    CHECK(contains(html, "a reason with &lt;angles&gt;"));
+    CHECK(contains(html, "prefers-color-scheme: dark"));
+    for (const char* drawing : {"Speed against cuBLASLt, per problem", "Roofline", "Rate against size"}) {
+        CHECK(contains(html, drawing));
+    }
+    CHECK_FALSE(contains(html, "nan"));
+    CHECK_FALSE(contains(html, "inf\""));
+}
+
+TEST_CASE("the HTML report does without peers, without right results and without problems")
+{
+    std::vector<ProblemReport> reports = example_reports();
+    for (ProblemReport& report : reports) {
+        report.measurements.erase(report.measurements.begin() + 1, report.measurements.end());
+    }
+    CHECK(find_markup_fault(example_html(reports)) == "");
+    CHECK(ratio_chart(reports).empty());
+    CHECK_FALSE(sweep_chart(reports, ElementType::bf16).empty());
+    for (ProblemReport& report : reports) {
+        report.measurements[0].outcome = Outcome::wrong;
+    }
+    CHECK(find_markup_fault(example_html(reports)) == "");
+    CHECK(contains(example_html(reports), "WRONG"));
+    CHECK(find_markup_fault(example_html({})) == "");
+}
+
+TEST_CASE("a ceiling that is not given is the fastest product of its type")
+{
+    const Ceilings ceilings = completed({}, example_reports());
+    REQUIRE(ceilings.find(ElementType::bf16) != nullptr);
+    CHECK(ceilings.find(ElementType::bf16)->flops_per_second == doctest::Approx(2.0 * std::pow(4096.0, 3) / 8e-6));
+    CHECK(ceilings.find(ElementType::f16) == nullptr);
+    const Ceilings given = completed({{{ElementType::bf16, 1e15, "given"}}, 0, {}}, example_reports());
+    CHECK(given.find(ElementType::bf16)->flops_per_second == 1e15);
+}
+
+TEST_CASE("scales map ends to ends and keep what is outside on the edge")
+{
+    const Scale linear = Scale::linear(10, 20, 100, 0);
+    CHECK(linear(10) == 100);
+    CHECK(linear(15) == 50);
+    CHECK(linear(30) == 0);
+    const Scale logarithmic = Scale::logarithmic(1, 100, 0, 10);
+    CHECK(logarithmic(10) == doctest::Approx(5));
+    CHECK(logarithmic(0.5) == 0);
+}
+
+}  // namespace
+}  // namespace tessera::bench

@@ -1,0 +1,13 @@
+/// Hopper kernels for A and B of f16 or bf16: small tiles.
+
+#include "hopper_table.cuh"
+
+namespace tessera::kernels::detail {
+
+template HopperKernel hopper_kernel<PingPong64x128, 2>();
+template HopperKernel hopper_kernel<Tile128x64, 2>();
+template HopperKernel hopper_kernel<PingPong64x64, 2>();
+template HopperKernel hopper_kernel<Tile128x32, 2>();
+template HopperKernel hopper_kernel<Tile128x16, 2>();
+
+}  // namespace tessera::kernels::detail

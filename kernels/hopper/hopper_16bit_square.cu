@@ -1,0 +1,11 @@
+/// Hopper kernels for A and B of f16 or bf16: square tiles, and ping-pong.
+
+#include "hopper_table.cuh"
+
+namespace tessera::kernels::detail {
+
+template HopperKernel hopper_kernel<Tile128x128, 2>();
+template HopperKernel hopper_kernel<PingPong128x128, 2>();
+template HopperKernel hopper_kernel<PingPong64x256, 2>();
+
+}  // namespace tessera::kernels::detail

@@ -1,0 +1,11 @@
+/// Hopper kernels for A and B of f16 or bf16: the widest tiles.
+
+#include "hopper_table.cuh"
+
+namespace tessera::kernels::detail {
+
+template HopperKernel hopper_kernel<Tile128x256, 2>();
+template HopperKernel hopper_kernel<Tile256x128, 2>();
+template HopperKernel hopper_kernel<Tile128x192, 2>();
+
+}  // namespace tessera::kernels::detail

@@ -1,0 +1,13 @@
+/// Hopper kernels for A and B of f8e4m3 or f8e5m2.
+
+#include "hopper_table.cuh"
+
+namespace tessera::kernels::detail {
+
+template HopperKernel hopper_kernel<Tile128x256, 1>();
+template HopperKernel hopper_kernel<Tile256x128, 1>();
+template HopperKernel hopper_kernel<Tile128x128, 1>();
+template HopperKernel hopper_kernel<Tile128x64, 1>();
+template HopperKernel hopper_kernel<Tile128x16, 1>();
+
+}  // namespace tessera::kernels::detail

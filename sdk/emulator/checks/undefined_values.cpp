@@ -1,0 +1,41 @@
+#include "checks/undefined_values.hpp"
+
+#include <algorithm>
+
+namespace tessera::emulator {
+
+UndefinedValues::Lanes UndefinedValues::of(const Frame* frame, Ref row) const noexcept
+{
+    for (const Row& known : rows_) {
+        if (known.row == row && known.frame == frame) {
+            return known.lanes;
+        }
+    }
+    return {};
+}
+
+void UndefinedValues::write(const Frame* frame, Ref row, LaneMask written, Lanes undefined)
+{
+    undefined.mask &= written;
+    const auto known =
+        std::ranges::find_if(rows_, [&](const Row& other) { return other.row == row && other.frame == frame; });
+    if (known == rows_.end()) {
+        if (undefined.mask != 0) {
+            rows_.push_back({frame, row, undefined});
+        }
+        return;
+    }
+    const LaneMask kept = known->lanes.mask & ~written;
+    known->lanes = {kept | undefined.mask, undefined.mask != 0 ? undefined.origin : known->lanes.origin};
+    if (known->lanes.mask == 0) {
+        *known = rows_.back();
+        rows_.pop_back();
+    }
+}
+
+void UndefinedValues::forget(const Frame* frame)
+{
+    std::erase_if(rows_, [&](const Row& row) { return row.frame == frame; });
+}
+
+}  // namespace tessera::emulator

@@ -1,0 +1,68 @@
+#pragma once
+
+// Registers whose value was read from memory that nobody wrote. Compilers load ahead and drop the value again, so such
+// a load is no fault: it becomes one where the value is used, and is then reported with its place.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "checks/report.hpp"
+#include "machine/lanes.hpp"
+#include "program/operation.hpp"
+
+namespace tessera::emulator {
+
+struct Frame;
+
+/// Of one warp. Mostly empty, and then costs nothing.
+class UndefinedValues {
+public:
+    using OriginId = std::uint32_t;
+
+    /// The instruction that read what nobody wrote.
+    struct Origin {
+        const Operation* operation;
+        FindingKind kind;
+        std::string message;  ///< of its first such read
+    };
+
+    /// A register's lanes without a value, and the read that the first of them comes from.
+    struct Lanes {
+        LaneMask mask = 0;
+        OriginId origin = 0;
+    };
+
+    [[nodiscard]] bool empty() const noexcept { return rows_.empty(); }
+    [[nodiscard]] Lanes of(const Frame* frame, Ref row) const noexcept;
+    /// Of the register's lanes in `written`, those of `undefined` have no value from now on, the others have one.
+    void write(const Frame* frame, Ref row, LaneMask written, Lanes undefined);
+    /// The frame's registers are no more.
+    void forget(const Frame* frame);
+
+    /// The origin for an instruction; `message()` is called if it is new.
+    template <typename Message>
+    [[nodiscard]] OriginId origin(const Operation& operation, FindingKind kind, Message&& message)
+    {
+        for (std::size_t i = 0; i < origins_.size(); ++i) {
+            if (origins_[i].operation == &operation && origins_[i].kind == kind) {
+                return static_cast<OriginId>(i);
+            }
+        }
+        origins_.push_back({&operation, kind, message()});
+        return static_cast<OriginId>(origins_.size() - 1);
+    }
+    [[nodiscard]] const Origin& origin(OriginId id) const noexcept { return origins_[id]; }
+
+private:
+    struct Row {
+        const Frame* frame;
+        Ref row;
+        Lanes lanes;
+    };
+    std::vector<Row> rows_;        // few, in no order
+    std::vector<Origin> origins_;  // at most one per instruction and kind
+};
+
+}  // namespace tessera::emulator

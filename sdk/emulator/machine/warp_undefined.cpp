@@ -1,0 +1,141 @@
+// Follows values that nobody wrote through a warp's registers, and reports those that are used.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "execute/warp_collective.hpp"
+#include "machine/cluster.hpp"
+#include "machine/grid.hpp"
+#include "machine/warp.hpp"
+
+namespace tessera::emulator {
+
+namespace {
+
+/// The lanes in which all bits of a register of type `type` are equal to `bit`.
+LaneMask lanes_of_equal_bits(const Warp& warp, Ref row, ptx::Type type, bool negated, bool bit)
+{
+    if (type == ptx::Type::pred) {
+        return warp.predicate(row) ^ (negated == bit ? all_lanes : 0);
+    }
+    const std::size_t bytes = ptx::size_of(type);
+    const std::byte* const values = warp.row<std::byte>(row);
+    LaneMask lanes = 0;
+    for (unsigned lane = 0; lane < warp_size; ++lane) {
+        const bool equal = std::all_of(values + lane * bytes, values + (lane + 1) * bytes,
+                                       [&](std::byte b) { return b == (bit ? std::byte{0xFF} : std::byte{0}); });
+        lanes |= equal ? LaneMask{1} << lane : 0;
+    }
+    return lanes;
+}
+
+/// The type that an instruction such as and.b32 names last.
+ptx::Type last_type(const ptx::Instruction& instruction)
+{
+    return ptx::type_named(instruction.modifiers.back()).value_or(ptx::Type::none);
+}
+
+}  // namespace
+
+void Warp::report_undefined(const Operation& operation, Ref row, LaneMask lanes_)
+{
+    const UndefinedValues::Lanes found = undefined_.of(current_->frame, row);
+    const LaneMask used = found.mask & lanes_;
+    if (used == 0) {
+        return;
+    }
+    undefined_.write(current_->frame, row, used, {});  // once is enough
+    follows_ = !undefined_.empty();
+    const UndefinedValues::Origin& origin = undefined_.origin(found.origin);
+    const ptx::Instruction& use = *operation.source;
+    const std::string source = cluster.grid.program.source_of(use.location);
+    report(*origin.operation, origin.kind, used,
+           fmt::format("{}; the value is used by \"{}\" (PTX line {}{}{})", origin.message, use.text, use.location.line,
+                       source.empty() ? "" : ", ", source));
+}
+
+void Warp::pass_on_undefined(const Operation& operation)
+{
+    if (operation.source == nullptr) {
+        return;
+    }
+    const Program& program = cluster.grid.program;
+    const OperandRows::Of rows = program.rows.of(current_->pc);
+    const Frame* const frame = current_->frame;
+    LaneMask active = current_->mask;
+    UndefinedValues::Lanes result;
+    const auto add = [&](UndefinedValues::Lanes lanes_) {
+        result.origin = result.mask != 0 ? result.origin : lanes_.origin;
+        result.mask |= lanes_.mask;
+    };
+    const bool leaves_registers = rows.flow == ValueFlow::used || rows.flow == ValueFlow::stored;
+    if (operation.guard != no_row) {
+        UndefinedValues::Lanes guard = undefined_.of(frame, operation.guard);
+        guard.mask &= active;
+        const LaneMask yes = predicate(operation.guard);
+        active &= operation.guard_negated ? ~yes : yes;
+        if (leaves_registers) {
+            report_undefined(operation, operation.guard, guard.mask);
+        } else {
+            add(guard);  // whether the registers are written is not defined
+            active |= guard.mask;
+        }
+    }
+    for (const Ref row : rows.addresses) {
+        report_undefined(operation, row, active);
+    }
+    const auto read = [&](std::size_t i) { return undefined_.of(frame, rows.reads[i]); };
+    switch (rows.flow) {
+        case ValueFlow::used:
+            for (const Ref row : rows.reads) {
+                report_undefined(operation, row, active);
+            }
+            break;
+        case ValueFlow::stored: break;  // see the store's handler
+        case ValueFlow::passed_on:
+            for (std::size_t i = 0; i < rows.reads.size(); ++i) {
+                add(read(i));
+            }
+            break;
+        case ValueFlow::selected: {
+            const LaneMask first = predicate(rows.reads[2]) ^ (operation.source->operands[3].negated ? all_lanes : 0);
+            add(read(2));
+            add({read(0).mask & first, read(0).origin});
+            add({read(1).mask & ~first, read(1).origin});
+            break;
+        }
+        case ValueFlow::conjunction:
+        case ValueFlow::disjunction:
+            for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+                const std::size_t other = 1 - i;
+                const LaneMask decided = lanes_of_equal_bits(*this, rows.reads[other], last_type(*operation.source),
+                                                             operation.source->operands[1 + other].negated,
+                                                             rows.flow == ValueFlow::disjunction) &
+                                         ~read(other).mask;
+                add({read(i).mask & ~decided, read(i).origin});
+            }
+            break;
+        case ValueFlow::shuffled: {
+            // The handler waits until all are here; then this is called again.
+            const std::uint32_t* const members = row<std::uint32_t>(rows.reads[3]);
+            LaneMask named = 0;
+            for_each_lane(active, [&](unsigned lane) { named |= members[lane]; });
+            if ((named & live() & ~current_->mask) != 0) {
+                return;
+            }
+            for (const std::size_t i : {std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
+                report_undefined(operation, rows.reads[i], active);
+            }
+            add({shuffled_lanes(*this, operation, active, read(0).mask), read(0).origin});
+            break;
+        }
+    }
+    for (const Ref row : rows.writes) {
+        undefined_.write(frame, row, active, result);
+    }
+    follows_ = !undefined_.empty();
+}
+
+}  // namespace tessera::emulator

@@ -1,0 +1,384 @@
+#include "workspace.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace tessera::detail {
+namespace {
+
+constexpr std::size_t counter_granularity = 256;  // bytes; sums begin at a multiple of it
+constexpr std::size_t max_devices = 64;
+constexpr std::size_t remembered_captures = 16;
+
+/// Counters first, at a place that does not depend on the need: what lies behind them is never zero again.
+struct Block {
+    std::byte* data = nullptr;
+    std::size_t counter_bytes = 0;
+    std::size_t partial_bytes = 0;
+
+    bool serves(HopperWorkspaceNeed need) const noexcept
+    {
+        return data != nullptr && need.counters * sizeof(std::uint32_t) <= counter_bytes &&
+               need.partial_bytes <= partial_bytes;
+    }
+    std::size_t bytes() const noexcept { return counter_bytes + partial_bytes; }
+    kernels::HopperWorkspace memory() const noexcept
+    {
+        return {reinterpret_cast<float*>(data + counter_bytes), reinterpret_cast<std::uint32_t*>(data)};
+    }
+};
+
+Block block_for(HopperWorkspaceNeed need, const Block& old)
+{
+    const std::size_t counters = need.counters * sizeof(std::uint32_t) + counter_granularity - 1;
+    return {nullptr, std::max(counters / counter_granularity * counter_granularity, old.counter_bytes),
+            std::max(need.partial_bytes, old.partial_bytes)};
+}
+
+struct StreamBlock {
+    unsigned long long stream = 0;  // its id: those of destroyed streams do not come again
+    Block block;
+    bool from_pool = false;
+    std::uint64_t last_use = 0;
+};
+
+/// The memory of a graph. On the heap: CUDA holds its address until the graph is gone.
+struct GraphBlock {
+    Block block;
+    GraphBlock* next = nullptr;
+};
+
+/// Which block the launches of one stream in one capture share. While the capture goes on, its graph is alive.
+struct CapturedStream {
+    unsigned long long capture = 0;
+    unsigned long long stream = 0;
+    GraphBlock* block = nullptr;
+};
+
+struct DeviceWorkspaces {
+    std::mutex mutex;
+    std::vector<StreamBlock> streams;
+    std::array<CapturedStream, remembered_captures> captures{};
+    std::size_t next_capture = 0;
+    std::uint64_t uses = 0;
+};
+
+/// Never destroyed: static owners may launch and die while the process exits.
+struct Workspaces {
+    std::array<DeviceWorkspaces, max_devices> devices;
+    std::atomic<bool> any{false};
+
+    std::mutex retired_mutex;  // never held while CUDA is called: a callback of CUDA takes it
+    GraphBlock* retired = nullptr;
+
+    static Workspaces& get()
+    {
+        static auto* const instance = new Workspaces;
+        return *instance;
+    }
+};
+
+/// Made at the first use, after the runtime, and so destroyed before it.
+struct ReleaseAtExit {
+    ReleaseAtExit() = default;
+    ReleaseAtExit(const ReleaseAtExit&) = delete;
+    ReleaseAtExit& operator=(const ReleaseAtExit&) = delete;
+    ~ReleaseAtExit() { release_all_workspaces(); }
+};
+
+void retire(GraphBlock* block) noexcept
+{
+    Workspaces& all = Workspaces::get();
+    const std::scoped_lock lock(all.retired_mutex);
+    block->next = all.retired;
+    all.retired = block;
+}
+
+/// What the graph's end calls, on whatever thread.
+void retire_callback(void* block) { retire(static_cast<GraphBlock*>(block)); }
+
+/// Lets this thread allocate while it captures: nothing here becomes part of the graph.
+class Uncaptured {
+public:
+    Uncaptured(std::string_view operation, const std::source_location& caller)
+    {
+        check(cudaThreadExchangeStreamCaptureMode(&mode_), "cudaThreadExchangeStreamCaptureMode", operation, caller);
+        changed_ = true;
+    }
+    Uncaptured() noexcept
+    {
+        const cudaError_t status = cudaThreadExchangeStreamCaptureMode(&mode_);
+        drop(status, "cudaThreadExchangeStreamCaptureMode");
+        changed_ = status == cudaSuccess;
+    }
+    ~Uncaptured()
+    {
+        if (changed_) {
+            drop(cudaThreadExchangeStreamCaptureMode(&mode_), "cudaThreadExchangeStreamCaptureMode");
+        }
+    }
+    Uncaptured(const Uncaptured&) = delete;
+    Uncaptured& operator=(const Uncaptured&) = delete;
+
+private:
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+    bool changed_ = false;
+};
+
+unsigned long long id_of(StreamRef stream, std::string_view operation, const std::source_location& caller)
+{
+    unsigned long long id = 0;
+    check(cudaStreamGetId(stream.get(), &id), "cudaStreamGetId", operation, caller);
+    return id;
+}
+
+/// Sets a fresh block's counters to zero, on a stream that no capture and no other work knows.
+void zero_counters(const Block& block, std::string_view operation, const std::source_location& caller)
+{
+    cudaStream_t own = nullptr;
+    check(cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", operation, caller);
+    const cudaError_t filled = cudaMemsetAsync(block.data, 0, block.counter_bytes, own);
+    const cudaError_t waited = filled == cudaSuccess ? cudaStreamSynchronize(own) : filled;
+    drop(cudaStreamDestroy(own), "cudaStreamDestroy");
+    check(filled, "cudaMemsetAsync", operation, caller);
+    check(waited, "cudaStreamSynchronize", operation, caller);
+}
+
+/// A block for the graph that `stream` is being captured into.
+GraphBlock* allocate_in_capture(HopperWorkspaceNeed need, std::string_view operation,
+                                const std::source_location& caller)
+{
+    const Uncaptured uncaptured(operation, caller);
+    auto owner = std::make_unique<GraphBlock>();
+    owner->block = block_for(need, {});
+    void* data = nullptr;
+    check(cudaMalloc(&data, owner->block.bytes()), "cudaMalloc", operation, caller);
+    owner->block.data = static_cast<std::byte*>(data);
+    try {
+        zero_counters(owner->block, operation, caller);
+    } catch (...) {
+        drop(cudaFree(data), "cudaFree");
+        throw;
+    }
+    return owner.release();
+}
+
+/// Makes `graph` the owner of `block`, or retires it.
+void give_to_graph(cudaGraph_t graph, GraphBlock* block, std::string_view operation, const std::source_location& caller)
+{
+    cudaUserObject_t object = nullptr;
+    if (const cudaError_t status =
+            cudaUserObjectCreate(&object, block, retire_callback, 1, cudaUserObjectNoDestructorSync);
+        status != cudaSuccess) {
+        retire(block);
+        release_retired_workspaces();
+        raise_cuda(status, "cudaUserObjectCreate", operation, caller);
+    }
+    if (const cudaError_t status = cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
+        status != cudaSuccess) {
+        drop(cudaUserObjectRelease(object, 1), "cudaUserObjectRelease");
+        release_retired_workspaces();
+        raise_cuda(status, "cudaGraphRetainUserObject", operation, caller);
+    }
+}
+
+const Block& block_of_capture(DeviceWorkspaces& device, StreamRef stream, unsigned long long capture, cudaGraph_t graph,
+                              HopperWorkspaceNeed need, std::string_view operation, const std::source_location& caller)
+{
+    const unsigned long long id = id_of(stream, operation, caller);
+    const auto known =
+        std::find_if(device.captures.begin(), device.captures.end(), [&](const CapturedStream& captured) {
+            return captured.block != nullptr && captured.capture == capture && captured.stream == id;
+        });
+    if (known != device.captures.end() && known->block->block.serves(need)) {
+        return known->block->block;
+    }
+    GraphBlock* const block = allocate_in_capture(need, operation, caller);
+    give_to_graph(graph, block, operation, caller);
+    CapturedStream& slot =
+        known != device.captures.end() ? *known : device.captures[device.next_capture++ % remembered_captures];
+    slot = {capture, id, block};
+    return block->block;
+}
+
+/// Without its stream, which may be gone: the device has finished by now.
+void free_finished(const StreamBlock& stream) noexcept
+{
+    if (stream.from_pool) {
+        drop(cudaFreeAsync(stream.block.data, nullptr), "cudaFreeAsync");
+    } else {
+        drop(cudaFree(stream.block.data), "cudaFree");
+    }
+}
+
+/// Makes room for one more stream. What cannot be waited for, because something is being captured, stays.
+void evict_oldest(DeviceWorkspaces& device) noexcept
+{
+    const Uncaptured uncaptured;
+    if (const cudaError_t status = cudaDeviceSynchronize(); status != cudaSuccess) {
+        forget(status);
+        return;
+    }
+    const auto oldest =
+        std::min_element(device.streams.begin(), device.streams.end(),
+                         [](const StreamBlock& a, const StreamBlock& b) { return a.last_use < b.last_use; });
+    free_finished(*oldest);
+    device.streams.erase(oldest);
+}
+
+const Block& block_of_stream(DeviceWorkspaces& device, StreamRef stream, HopperWorkspaceNeed need,
+                             std::string_view operation, const std::source_location& caller)
+{
+    const unsigned long long id = id_of(stream, operation, caller);
+    const auto find = [&] {
+        return std::find_if(device.streams.begin(), device.streams.end(),
+                            [&](const StreamBlock& known) { return known.stream == id; });
+    };
+    auto found = find();
+    if (found == device.streams.end() || !found->block.serves(need)) {
+        const bool is_new = found == device.streams.end();
+        if (is_new && device.streams.size() >= max_streams) {
+            evict_oldest(device);
+        }
+        device.streams.reserve(device.streams.size() + 1);  // nothing after the allocation may throw bad_alloc
+        found = find();
+        const bool from_pool = Device(stream.device(), caller).properties().has_memory_pools;
+        Block block = block_for(need, is_new ? Block{} : found->block);
+        void* data = nullptr;
+        if (from_pool) {
+            check(cudaMallocAsync(&data, block.bytes(), stream.get()), "cudaMallocAsync", operation, caller);
+        } else {
+            check(cudaMalloc(&data, block.bytes()), "cudaMalloc", operation, caller);
+        }
+        block.data = static_cast<std::byte*>(data);
+        if (const cudaError_t status = cudaMemsetAsync(data, 0, block.counter_bytes, stream.get());
+            status != cudaSuccess) {
+            free_on(stream.get(), data, from_pool);
+            raise_cuda(status, "cudaMemsetAsync", operation, caller);
+        }
+        if (is_new) {
+            device.streams.push_back({id, block, from_pool, 0});
+            found = device.streams.end() - 1;
+        } else {
+            free_on(stream.get(), found->block.data, from_pool);  // after the kernels that use it
+            found->block = block;
+        }
+    }
+    found->last_use = ++device.uses;
+    return found->block;
+}
+
+}  // namespace
+
+WorkspaceLease lease_workspace(StreamRef stream, HopperWorkspaceNeed need, std::string_view operation,
+                               const std::source_location& caller)
+{
+    if (need.partial_bytes == 0 && need.counters == 0) {
+        return {};
+    }
+    if (static_cast<std::size_t>(stream.device()) >= max_devices) {
+        raise(ErrorCode::unsupported_device, operation, caller, "workspaces are kept for the first 64 devices");
+    }
+    Workspaces& all = Workspaces::get();
+    static const ReleaseAtExit release_at_exit;
+    all.any.store(true, std::memory_order_relaxed);
+    DeviceWorkspaces& device = all.devices[static_cast<std::size_t>(stream.device())];
+    std::unique_lock lock(device.mutex);
+
+    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    unsigned long long capture = 0;
+    cudaGraph_t graph = nullptr;
+    const cudaError_t status =
+        cudaStreamGetCaptureInfo(stream.get(), &capturing, &capture, &graph, nullptr, nullptr, nullptr);
+    if (status == cudaErrorStreamCaptureImplicit) {
+        forget(status);  // the legacy default stream's answer while another one is captured in global mode
+    } else {
+        check(status, "cudaStreamGetCaptureInfo", operation, caller);
+    }
+    if (capturing == cudaStreamCaptureStatusInvalidated) {
+        raise_cuda(cudaErrorStreamCaptureInvalidated, "cudaStreamGetCaptureInfo", operation, caller);
+    }
+    const Block& block = capturing == cudaStreamCaptureStatusActive
+                             ? block_of_capture(device, stream, capture, graph, need, operation, caller)
+                             : block_of_stream(device, stream, need, operation, caller);
+    const kernels::HopperWorkspace memory = block.memory();
+    return {std::move(lock), memory};
+}
+
+void release_workspace(cudaStream_t stream) noexcept
+{
+    Workspaces& all = Workspaces::get();
+    if (!all.any.load(std::memory_order_relaxed)) {
+        return;
+    }
+    unsigned long long id = 0;
+    int ordinal = 0;
+    if (const cudaError_t status = cudaStreamGetId(stream, &id); status != cudaSuccess) {
+        drop(status, "cudaStreamGetId");
+        return;
+    }
+    if (const cudaError_t status = cudaStreamGetDevice(stream, &ordinal); status != cudaSuccess) {
+        drop(status, "cudaStreamGetDevice");
+        return;
+    }
+    DeviceWorkspaces& device = all.devices[static_cast<std::size_t>(ordinal)];
+    const std::scoped_lock lock(device.mutex);
+    const auto found = std::find_if(device.streams.begin(), device.streams.end(),
+                                    [&](const StreamBlock& known) { return known.stream == id; });
+    if (found != device.streams.end()) {
+        free_on(stream, found->block.data, found->from_pool);
+        device.streams.erase(found);
+    }
+}
+
+void release_retired_workspaces() noexcept
+{
+    Workspaces& all = Workspaces::get();
+    GraphBlock* block = nullptr;
+    {
+        const std::scoped_lock lock(all.retired_mutex);
+        block = std::exchange(all.retired, nullptr);
+    }
+    if (block == nullptr) {
+        return;
+    }
+    const Uncaptured uncaptured;
+    while (block != nullptr) {
+        const std::unique_ptr<GraphBlock> owner(block);
+        drop(cudaFree(owner->block.data), "cudaFree");
+        block = owner->next;
+    }
+}
+
+void release_all_workspaces() noexcept
+{
+    Workspaces& all = Workspaces::get();
+    int previous = -1;
+    for (std::size_t ordinal = 0; ordinal < max_devices; ++ordinal) {
+        DeviceWorkspaces& device = all.devices[ordinal];
+        const std::scoped_lock lock(device.mutex);
+        if (device.streams.empty()) {
+            continue;
+        }
+        if (previous < 0) {
+            drop(cudaGetDevice(&previous), "cudaGetDevice");
+        }
+        drop(cudaSetDevice(static_cast<int>(ordinal)), "cudaSetDevice");
+        drop(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+        for (const StreamBlock& stream : device.streams) {
+            free_finished(stream);
+        }
+        device.streams.clear();
+    }
+    if (previous >= 0) {
+        drop(cudaSetDevice(previous), "cudaSetDevice");
+    }
+    release_retired_workspaces();
+}
+
+}  // namespace tessera::detail

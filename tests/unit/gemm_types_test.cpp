@@ -1,0 +1,217 @@
+/// Gemm and GemmPlan with tf32 and 8-bit operands and per-tensor scales: what reaches a SIMT kernel, and what is
+/// refused.
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "clean_runtime.hpp"
+#include "kernels/common/gemm_arguments.hpp"
+#include "variant_chooser.hpp"
+
+using namespace tessera;
+using tessera::kernels::GemmArguments;
+using tessera::test::CleanRuntime;
+
+namespace {
+
+struct TypesRuntime : CleanRuntime {
+    TypesRuntime() { fake::keep_argument_bytes(sizeof(GemmArguments)); }
+
+    Stream stream;
+    DeviceBuffer<f8e4m3> e4m3{stream, 1000};
+    DeviceBuffer<f8e5m2> e5m2{stream, 1000};
+    DeviceBuffer<float> a{stream, 1000};
+    DeviceBuffer<float> b{stream, 1000};
+    DeviceBuffer<float> d{stream, 1000};
+    DeviceBuffer<float> scales{stream, 10};
+
+    /// D (4x6) = A (4x5) * B (5x6) with this epilogue.
+    void launch_with(const Epilogue& epilogue, std::source_location caller = std::source_location::current())
+    {
+        Gemm::launch(stream, e4m3.matrix(4, 5), e5m2.matrix(5, 6), d.matrix(4, 6), epilogue, Variant::simt_naive,
+                     caller);
+    }
+
+    /// The argument of the latest launch.
+    static GemmArguments argument()
+    {
+        GemmArguments arguments;
+        const auto launches = fake::launches();
+        REQUIRE_FALSE(launches.empty());
+        std::memcpy(&arguments, launches.back().argument.data(), sizeof arguments);
+        return arguments;
+    }
+};
+
+GemmProblem problem_of(InputTypes input)
+{
+    GemmProblem problem{.m = 4, .n = 6, .k = 5};
+    problem.input = input;
+    return problem;
+}
+
+constexpr InputTypes mixed{ElementType::f8e4m3, ElementType::f8e5m2};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(TypesRuntime, "the kernel is told both 8-bit types, exchanged with the operands for a column-major D")
+{
+    launch_with({});
+    CHECK(argument().a_type == ElementType::f8e4m3);
+    CHECK(argument().b_type == ElementType::f8e5m2);
+    CHECK(argument().a.data == e4m3.data());
+    Gemm::launch(stream, e4m3.matrix(4, 5), e5m2.matrix(5, 6), d.matrix(4, 6, ColumnMajor{}), {}, Variant::simt_naive);
+    CHECK(argument().a_type == ElementType::f8e5m2);
+    CHECK(argument().b_type == ElementType::f8e4m3);
+    CHECK(argument().a.data == e5m2.data());
+}
+
+TEST_CASE_FIXTURE(TypesRuntime, "scales reach the kernel as A's and B's, whatever the order of D")
+{
+    const Epilogue epilogue{.alpha = 3.0F, .scale_a = scales.subspan(2, 1), .scale_b = scales.subspan(5, 1)};
+    launch_with(epilogue);
+    CHECK(argument().scale_a == scales.data() + 2);
+    CHECK(argument().scale_b == scales.data() + 5);
+    CHECK(argument().alpha == 3.0F);
+    Gemm::launch(stream, e4m3.matrix(4, 5), e5m2.matrix(5, 6), d.matrix(4, 6, ColumnMajor{}), epilogue,
+                 Variant::simt_naive);
+    CHECK(argument().scale_a == scales.data() + 2);
+    CHECK(argument().scale_b == scales.data() + 5);
+    launch_with({.scale_b = scales.subspan(0, 1)});
+    CHECK(argument().scale_a == nullptr);
+    CHECK(argument().scale_b == scales.data());
+    launch_with({.scale_a = scales.subspan(1, 0)});  // an address, but no element
+    CHECK(argument().scale_a == nullptr);
+}
+
+TEST_CASE_FIXTURE(TypesRuntime, "with alpha = 0 neither the product nor a scale is read")
+{
+    launch_with({.alpha = 0.0F, .scale_a = scales.subspan(0, 1), .scale_b = scales.subspan(1, 1)});
+    CHECK(argument().k == 0);
+    CHECK(argument().scale_a == nullptr);
+    CHECK(argument().scale_b == nullptr);
+}
+
+TEST_CASE_FIXTURE(TypesRuntime, "a scale must be one float, of the stream's device, beside D")
+{
+    CHECK_ERROR(
+        "tessera: shape_mismatch in Gemm::launch\n  scale_a has 10 elements: the scale of a tensor is one float\n  "
+        "try: a span of the one element, e.g. scales.span().subspan(i, 1)",
+        launch_with({.scale_a = scales.span()}));
+    CHECK_ERROR(
+        "tessera: shape_mismatch in Gemm::launch\n  scale_b has 2 elements: the scale of a tensor is one float\n  "
+        "try: a span of the one element, e.g. scales.span().subspan(i, 1)",
+        launch_with({.scale_b = scales.subspan(0, 2)}));
+    const Stream there{Device(fake::t4)};
+    DeviceBuffer<float> far(there, 1);
+    const auto elsewhere = [](const std::string& name) {
+        return "tessera: device_mismatch in Gemm::launch\n  the stream is of device 0 and " + name +
+               " of device 1\n  try: use a stream and memory of one device, or copy the data to device 0 first";
+    };
+    CHECK_ERROR(elsewhere("scale_a"), launch_with({.scale_a = far.span()}));
+    CHECK_ERROR(elsewhere("scale_b"), launch_with({.scale_b = far.span()}));
+    const auto aliases = [&](const std::string& name) {
+        return fmt::format(
+            "tessera: aliasing in Gemm::launch\n  D at {} overlaps {}, which the kernel still reads while it "
+            "writes D\n  try: give D memory of its own",
+            fmt::ptr(d.data()), name);
+    };
+    CHECK_ERROR(aliases("scale_a"), launch_with({.scale_a = d.subspan(23, 1)}));
+    CHECK_ERROR(aliases("scale_b"), launch_with({.scale_b = d.subspan(0, 1)}));
+    CHECK(fake::launches().empty());
+    launch_with({.scale_a = d.subspan(24, 1)});  // beside D
+    CHECK(fake::launches().size() == 1);
+}
+
+TEST_CASE_FIXTURE(TypesRuntime, "f32 memory is taken as tf32 under a name, and runs on the f32 SIMT kernels")
+{
+    const auto view = as_tf32(a.matrix(4, 5, 8));
+    static_assert(std::is_same_v<decltype(view), const MatrixView<tf32, RowMajor>>);
+    CHECK(static_cast<const void*>(view.data()) == a.data());
+    CHECK(view.rows() == 4);
+    CHECK(view.columns() == 5);
+    CHECK(view.leading_dimension() == 8);
+    CHECK(view.device() == a.device());
+    const auto batch = as_tf32(std::as_const(a).span().matrices(3, 40, 4, 5, 8, ColumnMajor{}));
+    static_assert(std::is_same_v<decltype(batch), const BatchView<const tf32, ColumnMajor>>);
+    CHECK(batch.count() == 3);
+    CHECK(batch.stride() == 40);
+    constexpr Variant variant = Variant::simt_register_blocked;
+    Gemm::launch(stream, view, as_tf32(b.matrix(5, 6)), d.matrix(4, 6), {}, variant);
+    const void* function = fake::launches().back().function;
+    Gemm::launch(stream, a.matrix(4, 5, 8), b.matrix(5, 6), d.matrix(4, 6), {}, variant);
+    CHECK(fake::launches().back().function == function);
+}
+
+TEST_CASE("SIMT rungs without a kernel for 8-bit inputs refuse with that reason, the others run")
+{
+    const DeviceProperties t4 = DeviceProperties::of_compute_capability(7, 5);
+    for (const InputTypes input : {InputTypes(ElementType::f8e4m3), InputTypes(ElementType::f8e5m2), mixed}) {
+        const std::string name = input == mixed ? "f8e4m3 x f8e5m2" : std::string(to_string(input.a));
+        for (const Variant variant : {Variant::simt_tiled, Variant::simt_vectorized, Variant::simt_coarsened}) {
+            CHECK(GemmPlan::refusal(problem_of(input), t4, variant) ==
+                  "the kernel is not compiled for inputs of " + name);
+        }
+        for (const Variant variant : {Variant::simt_naive, Variant::simt_register_blocked}) {
+            CHECK(GemmPlan::refusal(problem_of(input), t4, variant).empty());
+            CHECK(GemmPlan::required_alignment(variant, input) == 1);
+        }
+        CHECK(GemmPlan::explain(problem_of(input), t4)
+                  .find("simt_tiled: not eligible: the kernel is not compiled for inputs of " + name) !=
+              std::string::npos);
+    }
+    for (const Variant variant : {Variant::simt_naive, Variant::simt_tiled, Variant::simt_vectorized,
+                                  Variant::simt_coarsened, Variant::simt_register_blocked}) {
+        GemmProblem problem = problem_of(ElementType::tf32);
+        problem.a.leading_dimension = problem.b.leading_dimension = 8;
+        CHECK(GemmPlan::refusal(problem, t4, variant).empty());
+        CHECK(GemmPlan::refusal(problem_of({ElementType::f16, ElementType::bf16}), t4, variant) ==
+              "the kernel is not compiled for inputs of f16 x bf16");
+    }
+    GemmProblem problem = problem_of(ElementType::f16);
+    problem.output = ElementType::f8e4m3;
+    CHECK(GemmPlan::refusal(problem, t4, Variant::simt_naive) == "a kernel writes f32, f16 or bf16, not f8e4m3");
+}
+
+TEST_CASE("a plan is refused for types that cannot be")
+{
+    fake::reset();
+    const auto prepare = [](const GemmProblem& problem, std::source_location caller = std::source_location::current()) {
+        return GemmPlan::prepare(Device(fake::t4, caller), problem, Variant::automatic, caller);
+    };
+    CHECK_ERROR(
+        "tessera: invalid_argument in GemmPlan::prepare\n  A has elements of tf32 and B of f32\n  try: equal types; "
+        "only f8e4m3 and f8e5m2 can be mixed",
+        prepare(problem_of({ElementType::tf32, ElementType::f32})));
+    GemmProblem problem = problem_of(mixed);
+    CHECK(prepare(problem).variant() == Variant::simt_register_blocked);
+    problem.output = ElementType::f8e5m2;
+    CHECK_ERROR("tessera: invalid_argument in GemmPlan::prepare\n  D has elements of f8e5m2\n  try: f32, f16 or bf16",
+                prepare(problem));
+}
+
+TEST_CASE_FIXTURE(TypesRuntime, "a plan serves the accumulation that it was made for, where there is a choice")
+{
+    const Device device(fake::h200);
+    const auto plan = GemmPlan::prepare(device, problem_of(mixed), Variant::simt_naive);
+    plan.launch(stream, e4m3.matrix(4, 5), e5m2.matrix(5, 6), d.matrix(4, 6), {.scale_a = scales.subspan(0, 1)});
+    CHECK(fake::launches().size() == 1);
+    CHECK_THROWS_AS(plan.launch(stream, e4m3.matrix(4, 5), e5m2.matrix(5, 6), d.matrix(4, 6),
+                                {.fp8_accumulation = Fp8Accumulation::fast}),
+                    Error);
+    CHECK_THROWS_AS(plan.launch(stream, e4m3.matrix(4, 5), e4m3.matrix(5, 6), d.matrix(4, 6)), Error);
+    const auto plain = GemmPlan::prepare(device, problem_of(ElementType::f32), Variant::simt_naive);
+    plain.launch(stream, a.matrix(4, 5), b.matrix(5, 6), d.matrix(4, 6), {.fp8_accumulation = Fp8Accumulation::fast});
+    CHECK(fake::launches().size() == 2);
+}
+
+TEST_CASE("a problem describes its input types and its accumulation")
+{
+    GemmProblem problem = problem_of(mixed);
+    CHECK(problem.describe() == "4x6x5 (MxNxK) f8e4m3 x f8e5m2 -> f32, A row-major, B row-major, D row-major");
+    problem.fp8_accumulation = Fp8Accumulation::fast;
+    CHECK(problem.describe().ends_with(", fast accumulation"));
+    problem.input = ElementType::tf32;
+    CHECK(problem.describe() == "4x6x5 (MxNxK) tf32 -> f32, A row-major, B row-major, D row-major");
+}

@@ -1,0 +1,321 @@
+/// Workspaces: whose memory a launch gets, when it is made and given back, and what is left after each failure.
+
+#include "workspace.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "clean_runtime.hpp"
+
+using namespace tessera;
+using tessera::detail::HopperWorkspaceNeed;
+using tessera::detail::max_streams;
+using tessera::kernels::HopperWorkspace;
+using tessera::test::CleanRuntime;
+
+namespace {
+
+constexpr HopperWorkspaceNeed small{.partial_bytes = 1000, .counters = 10};
+constexpr HopperWorkspaceNeed large{.partial_bytes = 5000, .counters = 100};
+
+struct WorkspaceRuntime : CleanRuntime {
+    ~WorkspaceRuntime() { GemmPlan::release_workspaces(); }
+};
+
+HopperWorkspace workspace_of(StreamRef stream, HopperWorkspaceNeed need)
+{
+    const detail::CurrentDevice current(stream.device(), "test", std::source_location::current());
+    return detail::lease_workspace(stream, need, "test", std::source_location::current()).memory();
+}
+
+/// What a kernel would find: copied in the order of the stream.
+std::vector<std::uint32_t> counters_of(StreamRef stream, const HopperWorkspace& workspace, std::size_t count)
+{
+    std::vector<std::uint32_t> values(count, 77);
+    REQUIRE(cudaMemcpyAsync(values.data(), workspace.arrivals, count * sizeof(std::uint32_t), cudaMemcpyDeviceToHost,
+                            stream.get()) == cudaSuccess);
+    return values;
+}
+
+/// What no kernel has left behind: sums may be anything.
+void dirty_sums(StreamRef stream, const HopperWorkspace& workspace, std::size_t bytes)
+{
+    REQUIRE(cudaMemsetAsync(workspace.partials, 0xFF, bytes, stream.get()) == cudaSuccess);
+}
+
+bool operator==(const HopperWorkspace& a, const HopperWorkspace& b)
+{
+    return a.partials == b.partials && a.arrivals == b.arrivals;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a launch that needs nothing gets nothing, and no call is made for it")
+{
+    const Stream stream;
+    const StreamRef ref = stream;
+    fake::clear_calls();
+    const auto lease = detail::lease_workspace(ref, {}, "test", std::source_location::current());
+    CHECK(lease.memory().partials == nullptr);
+    CHECK(fake::calls().empty());
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "the first launch allocates in the stream's order, the next ones find the memory")
+{
+    const Stream stream;
+    const HopperWorkspace first = workspace_of(stream, small);
+    CHECK(fake::count("cudaMallocAsync") == 1);
+    CHECK(fake::count("cudaMemsetAsync") == 1);
+    CHECK(reinterpret_cast<std::uintptr_t>(first.partials) % 256 == 0);
+    CHECK(reinterpret_cast<std::uintptr_t>(first.arrivals) % 256 == 0);
+    dirty_sums(stream, first, small.partial_bytes);
+    CHECK(counters_of(stream, first, small.counters) == std::vector<std::uint32_t>(small.counters, 0));
+    fake::clear_calls();
+    CHECK((workspace_of(stream, small) == first));
+    for (const fake::Call& call : fake::calls()) {
+        const bool question =
+            call.name == "cudaStreamGetId" || call.name == "cudaStreamGetCaptureInfo" || call.name == "cudaGetDevice";
+        CHECK(question);
+    }
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime,
+                  "memory grows with its counters at zero, and the old one goes in the stream's order")
+{
+    const Stream stream;
+    dirty_sums(stream, workspace_of(stream, small), small.partial_bytes);
+    fake::hold(stream.get());
+    fake::clear_calls();
+    const HopperWorkspace grown = workspace_of(stream, large);
+    CHECK(fake::count("cudaFreeAsync") == 1);
+    CHECK(fake::count("cudaStreamSynchronize") + fake::count("cudaDeviceSynchronize") == 0);
+    CHECK(fake::live().device_allocations == 1);
+    dirty_sums(stream, grown, large.partial_bytes);
+    CHECK(counters_of(stream, grown, large.counters) == std::vector<std::uint32_t>(large.counters, 0));
+    CHECK((workspace_of(stream, small) == grown));
+    // More counters and fewer sums: neither shrinks.
+    const HopperWorkspace more = workspace_of(stream, {.partial_bytes = 10, .counters = 1000});
+    CHECK((workspace_of(stream, large) == more));
+    CHECK(counters_of(stream, more, 1000) == std::vector<std::uint32_t>(1000, 0));
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "each stream and each device has its own")
+{
+    const Stream one;
+    const Stream two;
+    const Stream other{Device(fake::b200)};
+    const HopperWorkspace first = workspace_of(one, small);
+    CHECK_FALSE((workspace_of(two, small) == first));
+    CHECK_FALSE((workspace_of(other, small) == first));
+    CHECK((workspace_of(one, small) == first));
+    const StreamRef standard = Device(fake::h200).default_stream();
+    CHECK_FALSE((workspace_of(standard, small) == first));
+    CHECK(fake::live().device_allocations == 4);
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a stream that is destroyed gives its memory back")
+{
+    {
+        const Stream stream;
+        static_cast<void>(workspace_of(stream, small));
+        CHECK(fake::live().device_allocations == 1);
+    }
+    CHECK(fake::live().device_allocations == 0);
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a device without pools frees only after a wait")
+{
+    const Stream stream{Device(fake::t4)};
+    static_cast<void>(workspace_of(stream, small));
+    CHECK(fake::count("cudaMalloc") == 1);
+    static_cast<void>(workspace_of(stream, large));
+    CHECK(fake::count("cudaStreamSynchronize") == 1);
+    CHECK(fake::live().device_allocations == 1);
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime,
+                  "release_workspaces() gives back what dead raw streams left, and later launches work")
+{
+    cudaStream_t raw = nullptr;
+    REQUIRE(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking) == cudaSuccess);
+    static_cast<void>(workspace_of(StreamRef(raw), small));
+    REQUIRE(cudaStreamDestroy(raw) == cudaSuccess);
+    CHECK(fake::live().device_allocations == 1);
+    GemmPlan::release_workspaces();
+    CHECK(fake::live().device_allocations == 0);
+    const Stream stream;
+    static_cast<void>(workspace_of(stream, small));
+    CHECK(fake::live().device_allocations == 1);
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "the memory of raw streams is bounded, and the least recently used goes")
+{
+    std::vector<cudaStream_t> streams(max_streams + 3);
+    HopperWorkspace first{};
+    for (cudaStream_t& stream : streams) {
+        REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+        const HopperWorkspace made = workspace_of(StreamRef(stream), small);
+        dirty_sums(StreamRef(stream), made, small.partial_bytes);
+        first = stream == streams[0] ? made : first;
+        CHECK((workspace_of(StreamRef(streams[0]), small) == first));  // always used
+    }
+    CHECK(fake::live().device_allocations == static_cast<int>(max_streams));
+    for (const cudaStream_t stream : streams) {
+        REQUIRE(cudaStreamDestroy(stream) == cudaSuccess);
+    }
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a captured launch has memory of its graph, and adds no node")
+{
+    const Stream stream;
+    const HopperWorkspace outside = workspace_of(stream, small);
+    {
+        HopperWorkspace inside{};
+        std::optional<Graph> graph = Graph::capture(stream, [&](StreamRef captured) {
+            inside = workspace_of(captured, small);
+            CHECK((workspace_of(captured, small) == inside));  // it follows the first one
+            CHECK_FALSE((workspace_of(captured, large) == inside));
+        });
+        CHECK(graph->node_count() == 0);
+        CHECK_FALSE((inside == outside));
+        CHECK(counters_of(stream, inside, small.counters) == std::vector<std::uint32_t>(small.counters, 0));
+        const Graph second =
+            Graph::capture(stream, [&](StreamRef captured) { CHECK_FALSE((workspace_of(captured, small) == inside)); });
+        CHECK(fake::live().device_allocations == 4);
+        stream.synchronize();
+        graph.reset();
+        CHECK(fake::live().device_allocations == 2);
+        CHECK((workspace_of(stream, small) == outside));
+    }
+    CHECK(fake::live().device_allocations == 1);
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "branches of one capture do not share memory")
+{
+    const Stream stream;
+    const Stream side;
+    const Graph graph = Graph::capture(stream, [&](StreamRef captured) {
+        const HopperWorkspace trunk = workspace_of(captured, small);
+        const StreamRef branch = side;
+        branch.wait(captured);
+        CHECK_FALSE((workspace_of(branch, small) == trunk));
+        captured.wait(branch);
+    });
+    CHECK(fake::live().device_allocations == 2);
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "the memory of an abandoned or broken capture is given back")
+{
+    const Stream stream;
+    CHECK_THROWS_AS(static_cast<void>(Graph::capture(stream,
+                                                     [&](StreamRef captured) {
+                                                         static_cast<void>(workspace_of(captured, small));
+                                                         throw std::runtime_error("stop");
+                                                     })),
+                    std::runtime_error);
+    CHECK(fake::live().device_allocations == 0);
+    const auto error = test::error_of([&] {
+        static_cast<void>(Graph::capture(stream, [&](StreamRef captured) {
+            static_cast<void>(workspace_of(captured, small));
+            static_cast<void>(cudaStreamSynchronize(captured.get()));
+            static_cast<void>(workspace_of(captured, small));
+        }));
+    });
+    REQUIRE(error.has_value());
+    CHECK(error->code() == ErrorCode::capture_violation);
+    CHECK(fake::live().device_allocations == 0);
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a raw graph's memory stays while an executable of it lives")
+{
+    const Stream stream;
+    REQUIRE(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    static_cast<void>(workspace_of(stream, small));
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t executable = nullptr;
+    REQUIRE(cudaStreamEndCapture(stream.get(), &graph) == cudaSuccess);
+    REQUIRE(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess);
+    REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+    GemmPlan::release_workspaces();
+    CHECK(fake::live().device_allocations == 1);
+    REQUIRE(cudaGraphExecDestroy(executable) == cudaSuccess);
+    CHECK(fake::live().device_allocations == 1);  // the callback must not call CUDA
+    GemmPlan::release_workspaces();
+    CHECK(fake::live().device_allocations == 0);
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "threads on streams of their own get memory of their own, on one stream the same")
+{
+    constexpr int threads = 4;
+    const Stream shared;
+    std::vector<HopperWorkspace> own(threads);
+    std::vector<HopperWorkspace> common(threads);
+    std::vector<Stream> streams(threads);
+    std::vector<std::thread> workers;
+    for (std::size_t i = 0; i < threads; ++i) {
+        workers.emplace_back([&, i] {
+            for (int round = 0; round < 50; ++round) {
+                own[i] = workspace_of(streams[i], round % 2 == 0 ? small : large);
+                common[i] = workspace_of(shared, large);
+            }
+        });
+    }
+    for (std::thread& worker : workers) {
+        worker.join();
+    }
+    std::set<float*> distinct;
+    for (std::size_t i = 0; i < threads; ++i) {
+        distinct.insert(own[i].partials);
+        CHECK((common[i] == common[0]));
+    }
+    CHECK(distinct.size() == threads);
+    CHECK(fake::live().device_allocations == threads + 1);
+}
+
+TEST_CASE("whichever call of a workspace's life fails, nothing leaks, and the error is the fault's")
+{
+    const auto scenario = [] {
+        const Stream stream;
+        static_cast<void>(workspace_of(stream, small));
+        static_cast<void>(workspace_of(stream, large));
+        const Graph graph = Graph::capture(stream, [&](StreamRef captured) {
+            static_cast<void>(workspace_of(captured, small));
+            static_cast<void>(workspace_of(captured, large));
+        });
+        const Stream plain{Device(fake::t4)};
+        static_cast<void>(workspace_of(plain, small));
+        static_cast<void>(workspace_of(plain, large));
+    };
+    int errors = 0;
+    int nth = 1;
+    for (;; ++nth) {
+        fake::reset();
+        static_cast<void>(dropped_errors());
+        fake::fail_call(nth, cudaErrorMemoryAllocation);
+        const auto error = test::error_of(scenario);
+        const std::size_t dropped = dropped_errors().size();
+        if (!fake::fault_occurred()) {
+            CHECK_FALSE(error.has_value());
+            break;
+        }
+        const std::string call = fake::calls()[static_cast<std::size_t>(nth) - 1].name;
+        CAPTURE(nth);
+        CAPTURE(call);
+        errors += error.has_value() ? 1 : 0;
+        if (error.has_value()) {
+            CHECK(error->code() == ErrorCode::out_of_memory);
+        } else {
+            CHECK((dropped > 0 || call == "cudaStreamIsCapturing"));
+        }
+        GemmPlan::release_workspaces();
+        CHECK(fake::live() == fake::Live{});
+        CHECK(fake::misuses() == std::vector<std::string>{});
+        static_cast<void>(cudaGetLastError());
+    }
+    CHECK(errors > 20);
+    CHECK(nth > 50);
+    fake::reset();
+    static_cast<void>(dropped_errors());
+}
