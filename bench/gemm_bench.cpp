@@ -75,6 +75,9 @@ public:
           timer_(device),
           contenders_(our_contenders(options.variants))
     {
+        if (options.tuned) {
+            contenders_.push_back(tuned_contender());
+        }
         if (options.config) {
             contenders_.push_back(hopper_config_contender(*options.config));
         }
@@ -122,7 +125,7 @@ private:
     ProblemReport measure(const Problem& problem, const HostInputs& inputs, const SampledReference& reference,
                           Clock::time_point deadline, const OnStep& on_step) const
     {
-        const RingSize size = RingSize::for_problem(problem, device_.properties().l2_cache_bytes, max_graph_launches);
+        const RingSize size = RingSize::for_problem(problem, device_.properties().l2_cache_bytes, options_.most_sets);
         OperandRing ring(stream_, problem, size.sets, inputs.a, inputs.b);
         ProblemReport report;
         report.problem = problem;
@@ -271,7 +274,7 @@ std::string describe_gemm_method(const GemmOptions& options)
     return fmt::format(
         "A sample is the device time (events) of a batch of products, {} ms or more of them, divided by their number.\n"
         "Operand sets rotate: between two uses of a set, the others move twice the L2 cache. Up to {} rounds; a round\n"
-        "takes one sample of each contender, in rotating order, each after {} ms of idleness and behind untimed work "
+        "takes one sample of each contender, in rotating order, each after a pause of {} ms and behind untimed work "
         "of\n"
         "the same contender. Products below {:.0f} us are replayed from a graph. Inputs are standard normal, seed {}.\n"
         "cuBLASLt has a workspace of 64 MiB; its best of {} is the fastest in a short race of all candidates, "

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "method/timer.hpp"
 #include "report/report.hpp"
 #include "tessera/device.hpp"
 
@@ -16,6 +17,7 @@ namespace tessera::bench {
 struct GemmOptions {
     std::vector<Problem> problems;
     std::vector<std::string> variants{"automatic"};  ///< of ours
+    bool tuned = false;                              ///< also what Gemm::tune finds
     std::optional<std::string> config;               ///< also the Hopper configurations that this text describes
     bool remarks = false;                            ///< what was chosen is printed below each row
     bool peers = true;                               ///< cuBLASLt takes part
@@ -26,7 +28,8 @@ struct GemmOptions {
     /// What a sample lasts at least, as far as a graph's launches reach: long enough for the power limit to answer to
     /// the contender itself.
     std::chrono::milliseconds sample{50};
-    double time_limit_seconds = 0;  ///< 0: none
+    std::size_t most_sets = max_graph_launches;  ///< of operands; few leave them in the second-level cache
+    double time_limit_seconds = 0;               ///< 0: none
     std::uint64_t seed = 1;
 };
 

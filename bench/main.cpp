@@ -42,12 +42,14 @@ struct CommandLine {
     std::vector<std::string> variants = GemmOptions{}.variants;
     int sample = static_cast<int>(GemmOptions{}.sample.count());
     std::string peers = "cublaslt";
+    std::size_t most_sets = max_graph_launches;
     double time_limit = 0;
     std::string html;
     std::vector<std::string> peaks;
     double bandwidth = 0;
     std::optional<std::string> config;
     bool remarks = false;
+    bool tuned = false;
     int pause = static_cast<int>(GemmOptions{}.pause.count());
     // simt
     std::vector<std::string> sizes;
@@ -149,6 +151,8 @@ GemmOptions gemm_options_of(const CommandLine& line)
     options.pause = std::chrono::milliseconds(line.pause);
     options.config = line.config;
     options.remarks = line.remarks;
+    options.tuned = line.tuned;
+    options.most_sets = line.most_sets;
     options.sample = std::chrono::milliseconds(line.sample);
     options.time_limit_seconds = line.time_limit;
     options.seed = line.seed;
@@ -316,7 +320,11 @@ int run(int argc, char** argv)
         ->check(CLI::Range(0.001, 1000.0));
     gemm->add_option("--config", line.config,
                      "measure the fastest of the Hopper configurations whose description contains this text, too");
+    gemm->add_flag("--tune", line.tuned, "measure what Gemm::tune finds, too");
     gemm->add_flag("--remarks", line.remarks, "print what each contender chose");
+    gemm->add_option("--sets", line.most_sets, "operand sets at most; few leave them in the L2 cache")
+        ->check(CLI::Range(std::size_t{1}, max_graph_launches))
+        ->capture_default_str();
     gemm->add_option("--pause", line.pause, "milliseconds of idleness before each sample")
         ->check(CLI::Range(0, 10000))
         ->capture_default_str();

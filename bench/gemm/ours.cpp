@@ -7,12 +7,14 @@
 #include "problem/with_element.hpp"
 #include "report/gemm_summary.hpp"
 #include "tessera/gemm.hpp"
+#include "tessera/gemm_tuner.hpp"
 
 namespace tessera::bench {
 namespace {
 
+// Plans, not Gemm::launch: a choice that was made before another contender tuned the same problem stays what it was.
 template <class OrderA, class OrderB, class Input, class Output>
-Enqueue launch_of(const Task& task, Variant variant)
+Enqueue launch_of(const Task& task, const GemmPlan& plan)
 {
     struct Views {
         MatrixView<const Input, OrderA> a;
@@ -29,25 +31,36 @@ Enqueue launch_of(const Task& task, Variant variant)
                                                                                   n, problem.b_leading_dimension()),
                          MatrixView<Output>::from_raw_device_pointer(static_cast<Output*>(set.d), m, n, n)});
     }
-    return [views = std::move(views), variant](StreamRef stream, std::size_t set) {
+    return [views = std::move(views), plan](StreamRef stream, std::size_t set) {
         const Views& operands = views[set];
-        Gemm::launch(stream, operands.a, operands.b, operands.d, {.fp8_accumulation = Fp8Accumulation::fast}, variant);
+        plan.launch(stream, operands.a, operands.b, operands.d, {.fp8_accumulation = Fp8Accumulation::fast});
     };
 }
 
-Enqueue launch_of(const Task& task, Variant variant)
+Enqueue launch_of(const Task& task, const GemmPlan& plan)
 {
     const Problem& problem = task.problem;
     return with_element(problem.input, [&]<class Input>(std::type_identity<Input>) {
         return with_output_element(problem.output, [&]<class Output>(std::type_identity<Output>) {
             if (problem.orders.a_row_major) {
-                return problem.orders.b_row_major ? launch_of<RowMajor, RowMajor, Input, Output>(task, variant)
-                                                  : launch_of<RowMajor, ColumnMajor, Input, Output>(task, variant);
+                return problem.orders.b_row_major ? launch_of<RowMajor, RowMajor, Input, Output>(task, plan)
+                                                  : launch_of<RowMajor, ColumnMajor, Input, Output>(task, plan);
             }
-            return problem.orders.b_row_major ? launch_of<ColumnMajor, RowMajor, Input, Output>(task, variant)
-                                              : launch_of<ColumnMajor, ColumnMajor, Input, Output>(task, variant);
+            return problem.orders.b_row_major ? launch_of<ColumnMajor, RowMajor, Input, Output>(task, plan)
+                                              : launch_of<ColumnMajor, ColumnMajor, Input, Output>(task, plan);
         });
     });
+}
+
+/// The line of the plan's explanation that says which kernel runs, and how.
+std::string what_runs(const GemmPlan& plan)
+{
+    constexpr std::string_view label = "runs: ";
+    const std::string text = plan.explain();
+    const std::size_t begin = text.find(label);
+    return begin == std::string::npos
+               ? std::string()
+               : text.substr(begin + label.size(), text.find('\n', begin) - begin - label.size());
 }
 
 Prepared prepare(const Task& task, Variant variant)
@@ -57,11 +70,21 @@ Prepared prepare(const Task& task, Variant variant)
     if (std::string refusal = GemmPlan::refusal(problem, task.device.properties(), variant); !refusal.empty()) {
         return {{}, std::move(refusal)};
     }
-    const std::string_view chosen = to_string(GemmPlan::prepare(task.device, problem, variant).variant());
-    return {launch_of(task, variant), variant == Variant::automatic ? std::string(chosen) : std::string(),
-            chosen.starts_with("simt_") ? Accumulation::fp32
-            : is_float8(problem.input)  ? Accumulation::hopper_fp8
-                                        : Accumulation::tensor_core};
+    const GemmPlan plan = GemmPlan::prepare(task.device, problem, variant);
+    return {launch_of(task, plan), what_runs(plan),
+            to_string(plan.variant()).starts_with("simt_") ? Accumulation::fp32
+            : is_float8(problem.input)                     ? Accumulation::hopper_fp8
+                                                           : Accumulation::tensor_core};
+}
+
+Prepared prepare_tuned(const Task& task)
+{
+    GemmProblem problem = task.problem.gemm_problem();
+    problem.fp8_accumulation = Fp8Accumulation::fast;
+    Gemm::tune(task.device, problem);
+    Prepared prepared = prepare(task, Variant::automatic);
+    GemmTuningCache::clear();  // the plan has it; automatic choices for other contenders are the cost model's again
+    return prepared;
 }
 
 GemmContender contender(Variant variant)
@@ -71,6 +94,8 @@ GemmContender contender(Variant variant)
 }
 
 }  // namespace
+
+GemmContender tuned_contender() { return {fmt::format("{}tuned", our_prefix), prepare_tuned}; }
 
 std::vector<GemmContender> our_contenders(const std::vector<std::string>& variants)
 {

@@ -89,6 +89,8 @@ struct Product {
     Layout output;
 };
 
+constexpr const char* no_algorithm = "cuBLASLt has no algorithm for this";
+
 Accumulation accumulation_of(const Problem& problem)
 {
     return is_float8(problem.input) ? Accumulation::hopper_fp8 : Accumulation::tensor_core;
@@ -150,16 +152,15 @@ std::string CublasLt::version()
 
 std::vector<GemmContender> cublaslt_contenders(const CublasLt& cublaslt)
 {
-    constexpr const char* none = "cuBLASLt has no algorithm for this";
     const auto heuristic = [&cublaslt](const Task& task) -> Prepared {
         std::vector<Enqueue> found = cublaslt.candidates(task, 1);
-        return found.empty() ? Prepared{{}, none}
+        return found.empty() ? Prepared{{}, no_algorithm}
                              : Prepared{std::move(found.front()), {}, accumulation_of(task.problem)};
     };
     const auto best = [&cublaslt](const Task& task) -> Prepared {
         std::vector<Enqueue> found = cublaslt.candidates(task, cublaslt_candidates);
         if (found.empty()) {
-            return {{}, none};
+            return {{}, no_algorithm};
         }
         const std::vector<double> seconds = task.race(found);
         const auto fastest =

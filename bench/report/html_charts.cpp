@@ -82,6 +82,21 @@ double step_of(double high)
     return power * (leading < 2 ? 0.2 : leading < 5 ? 0.5 : 1);
 }
 
+/// The numbers from `low` to `high` that are a power of ten times one of `factors`, ascending.
+std::vector<double> ticks_between(double low, double high, const std::vector<int>& factors)
+{
+    std::vector<double> ticks;
+    const int last = static_cast<int>(std::floor(std::log10(high)));
+    for (int exponent = static_cast<int>(std::floor(std::log10(low))); exponent <= last; ++exponent) {
+        for (const int factor : factors) {
+            if (const double tick = factor * std::pow(10.0, exponent); tick >= low && tick <= high) {
+                ticks.push_back(tick);
+            }
+        }
+    }
+    return ticks;
+}
+
 /// Bytes that must move at least: each operand once.
 double intensity_of(const Problem& problem) { return problem.flops() / static_cast<double>(problem.bytes()); }
 
@@ -182,18 +197,13 @@ std::string roofline_chart(const std::vector<ProblemReport>& reports, const Ceil
     const Scale x = Scale::logarithmic(lowest_intensity, highest_intensity, left, right);
     const Scale y = Scale::logarithmic(lowest_rate, peak * 1.5, bottom, top);
     Svg svg(chart_width, height, "Roofline");
-    for (double decade = std::pow(10.0, std::ceil(std::log10(lowest_intensity))); decade <= highest_intensity;
-         decade *= 10) {
+    for (const double decade : ticks_between(lowest_intensity, highest_intensity, {1})) {
         svg.line({x(decade), top}, {x(decade), bottom}, "grid");
         svg.text({x(decade), bottom + 18}, "middle", fmt::format("{:.0f}", decade));
     }
-    for (double decade = std::pow(10.0, std::floor(std::log10(lowest_rate))); decade <= peak * 1.5; decade *= 10) {
-        for (const double tick : {decade, 2 * decade, 5 * decade}) {
-            if (tick >= lowest_rate && tick <= peak * 1.5) {
-                svg.line({left, y(tick)}, {right, y(tick)}, "grid");
-                svg.text({left - 8, y(tick) + 4}, "end", fmt::format("{:g}", tick / 1e12));
-            }
-        }
+    for (const double tick : ticks_between(lowest_rate, peak * 1.5, {1, 2, 5})) {
+        svg.line({left, y(tick)}, {right, y(tick)}, "grid");
+        svg.text({left - 8, y(tick) + 4}, "end", fmt::format("{:g}", tick / 1e12));
     }
     svg.text({left, bottom + 38}, "start", "FLOP per byte of A, B and D");
     svg.text({8, top - 12}, "start", "TFLOP/s");
@@ -244,10 +254,12 @@ std::string sweep_chart(const std::vector<ProblemReport>& reports, ElementType i
     const double step = step_of(highest);
     const Scale x = Scale::logarithmic(static_cast<double>(cubes.begin()->first),
                                        static_cast<double>(cubes.rbegin()->first), left + 10, right);
-    const Scale y = Scale::linear(0, step * std::ceil(highest / step), bottom, top);
+    const int steps = static_cast<int>(std::ceil(highest / step));
+    const Scale y = Scale::linear(0, step * steps, bottom, top);
     Svg svg(chart_width, height, "Rate against size");
-    for (double tick = 0; tick <= step * std::ceil(highest / step) * 1.001; tick += step) {
-        svg.line({left, y(tick)}, {right, y(tick)}, tick == 0 ? "axis" : "grid");
+    for (int i = 0; i <= steps; ++i) {
+        const double tick = step * i;
+        svg.line({left, y(tick)}, {right, y(tick)}, i == 0 ? "axis" : "grid");
         svg.text({left - 8, y(tick) + 4}, "end", fmt::format("{:g}", tick / 1e12));
     }
     constexpr double label_width = 40;

@@ -103,7 +103,7 @@ public:
     /// D(row, column + j) from accumulator[j], the sum of products, for each j that is inside D. `column` must be a
     /// multiple of `Columns`.
     template <int Columns>
-    __device__ void store(std::int64_t row, std::int64_t column, const float (&accumulator)[Columns]) const
+    __device__ __forceinline__ void store(std::int64_t row, std::int64_t column, const float (&accumulator)[Columns]) const
     {
         if (row >= arguments_.m || column >= arguments_.n) {
             return;

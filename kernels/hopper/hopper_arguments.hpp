@@ -27,7 +27,7 @@ struct HopperWork {
 /// Memory for sums of tiles that several clusters share: `HopperKernel::workspace_bytes` says how much.
 struct HopperWorkspace {
     float* partials;          // [2 * clusters][cluster size][tile_m][tile_n]
-    std::uint32_t* arrivals;  // [2 * clusters][cluster size][consumers], all zero before and after a launch
+    std::uint32_t* arrivals;  // [2 * clusters][cluster size][consumer warps], all zero before and after a launch
 };
 
 struct HopperArguments {
@@ -38,6 +38,7 @@ struct HopperArguments {
     HopperWork work;
     HopperWorkspace workspace;
     std::uint32_t cluster_m;  // CTAs of a cluster that have the same tile column and share B
+    std::uint32_t cluster_n;  // that have the same tile row and share A; the rest of the cluster's size divides K
     HopperTypes types;
     bool two_level;  // 8-bit: adds the tensor core's sums of 128 of K up in fp32
     bool a_k_major;

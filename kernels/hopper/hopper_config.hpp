@@ -57,7 +57,8 @@ constexpr bool is_valid(const HopperConfig& config)
            config.stages >= 3 && config.shared_bytes() <= hopper_max_shared_bytes;
 }
 
-/// Two-level accumulation keeps a second set of accumulators: of 232 registers, two sets of 64 leave enough for the rest.
+/// Two-level accumulation keeps a second set of accumulators: of 232 registers, two sets of 64 leave enough for the
+/// rest.
 TESSERA_DETAIL_HOST_DEVICE constexpr bool has_room_for_two_levels(const HopperConfig& config)
 {
     return config.accumulators() <= 64;

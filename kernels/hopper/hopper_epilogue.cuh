@@ -60,12 +60,7 @@ class HopperEpilogue {
 
 public:
     __device__ HopperEpilogue(const HopperArguments& arguments, HopperShared<Config>& shared, int consumer)
-        : arguments_(arguments),
-          shared_(shared),
-          consumer_(consumer),
-          thread_(static_cast<int>(threadIdx.x) % 128),
-          lane_(static_cast<int>(threadIdx.x) % 32),
-          warp_(thread_ / 32)
+        : arguments_(arguments), shared_(shared), consumer_(consumer)
     {}
 
     /// Writes the consumer's rows of a whole tile; `row` and `column` are D's, of the first accumulator.
@@ -80,85 +75,218 @@ public:
         }
     }
 
-    /// Adds this cluster's part of a shared tile to the others'. Whoever comes last writes the tile: the sum in the
-    /// order of K, whoever that is. Nobody waits for anybody.
-    __device__ void share(const Accumulators& accumulators, const HopperQueue& queue, std::uint32_t tile,
-                          std::uint32_t cluster, std::uint32_t rank, std::uint32_t cluster_size, int consumer_row,
-                          std::int64_t row, std::int64_t column, std::uint32_t batch)
+    /// Adds the parts of a tile up that its sharers have, in the order of K, and writes it.
+    ///
+    /// Layers of the cluster exchange their parts through distributed shared memory, each then has a share of the rows.
+    /// The stages' memory is free for it, since a cluster with layers has one unit of work. Every thread of the cluster
+    /// takes part in two synchronizations: the load warpgroup in the kernel's own code.
+    ///
+    /// Clusters exchange theirs through the workspace. Of each warp's rows, whoever comes last writes them. Nobody
+    /// waits for anybody.
+    __device__ __forceinline__ void combine(const Accumulators& accumulators, const HopperQueue& queue,
+                                            const HopperUnit& unit, std::uint32_t cluster_id,
+                                            const ClusterGrid& cluster, int consumer_row, std::int64_t row,
+                                            std::int64_t column, std::uint32_t batch)
     {
-        const HopperSharers sharers = queue.sharers(tile);
-        const auto part = [&](std::uint32_t sharer) {
-            const std::uint64_t slot = std::uint64_t{queue.partial_slot(sharer, tile)} * cluster_size + rank;
-            return arguments_.workspace.partials + slot * (tile_m * tile_n) + consumer_row * tile_n;
+        const bool layered = cluster.layers() > 1;
+        const SharedParts parts(arguments_, queue, unit.tile, cluster);
+        float* const own = parts.part(cluster_id);
+        auto* const local = reinterpret_cast<float*>(&shared_.stages[0]);  // (tile_m, layer_pitch)
+        static_assert(sizeof(shared_.stages) >= sizeof(float) * tile_m * layer_pitch);
+        const int layers = static_cast<int>(cluster.layers());
+        constexpr int warps = 4 * Config::config.consumers;
+        const int consumer_warp = consumer_row / Config::config.consumer_m() * 4 + warp();
+
+        // Rows of the tile that this warp sums up: `runs` of `run_rows`, 64 apart.
+        int first = consumer_row + warp() * 16;
+        int run_rows = 16;
+        int runs = blocks;
+        if (layered) {
+            const int layer_rows = tile_m / layers;
+            const int first_of_warp = consumer_warp * layer_rows / warps;
+            first = static_cast<int>(cluster.layer()) * layer_rows + first_of_warp;
+            run_rows = (consumer_warp + 1) * layer_rows / warps - first_of_warp;
+            runs = 1;
+            synchronize_consumers();  // the other one may still multiply from this memory
+#pragma unroll
+            for (int block = 0; block < blocks; ++block) {
+                put_rows<layer_pitch>(accumulators[block], local + (consumer_row + block * 64) * layer_pitch,
+                                      [](float* target, float2 pair) { *reinterpret_cast<float2*>(target) = pair; });
+            }
+            ClusterGrid::synchronize();
+        } else {
+#pragma unroll
+            for (int block = 0; block < blocks; ++block) {
+                put_rows<tile_n>(accumulators[block], own + (consumer_row + block * 64) * tile_n,
+                                 [](float* target, float2 pair) { __stcg(reinterpret_cast<float2*>(target), pair); });
+            }
+        }
+        const auto sum_of_layers = [&](int tile_row, int tile_column) {
+            const auto* const source = reinterpret_cast<const float4*>(local + tile_row * layer_pitch + tile_column);
+            float4 sum = make_float4(0, 0, 0, 0);
+            for (int layer = 0; layer < layers; ++layer) {
+                add(sum, load_from_peer(source, cluster.in_layer(layer)));
+            }
+            return sum;
         };
-        float* const own = part(cluster);
-#pragma unroll
-        for (int block = 0; block < blocks; ++block) {
-#pragma unroll
-            for (int i = 0; i < 2; ++i) {
-                float* const line = own + (block * 64 + warp_ * 16 + i * 8 + lane_ / 4) * tile_n + 2 * (lane_ % 4);
-#pragma unroll
-                for (int j = 0; j < tile_n / 8; ++j) {
-                    __stcg(reinterpret_cast<float2*>(line + 8 * j),
-                           make_float2(accumulators[block][4 * j + 2 * i], accumulators[block][4 * j + 2 * i + 1]));
-                }
+        if (unit.shared) {
+            if (layered) {
+                for_each_quad<tile_n>(run_rows, lane(), 32, [&](int quad_row, int quad_column) {
+                    const int tile_row = first + quad_row;
+                    __stcg(reinterpret_cast<float4*>(own + tile_row * tile_n + quad_column),
+                           sum_of_layers(tile_row, quad_column));
+                });
             }
-        }
-        // All parts of one tile count at the counter of the first sharer's slot.
-        std::uint32_t* const counter =
-            arguments_.workspace.arrivals +
-            (std::uint64_t{queue.partial_slot(sharers.first, tile)} * cluster_size + rank) * Config::config.consumers +
-            consumer_row / Config::config.consumer_m();
-        __threadfence();
-        detail::synchronize_consumer(consumer_);
-        if (thread_ == 0) {
-            const bool is_last = atomicAdd(counter, 1U) == sharers.last - sharers.first;
-            if (is_last) {
-                *counter = 0;  // for the next launch
+            if (!parts.is_last(consumer_warp)) {
+                return;
             }
-            shared_.is_last[consumer_] = is_last ? 1U : 0U;
-            __threadfence();
-        }
-        detail::synchronize_consumer(consumer_);
-        if (shared_.is_last[consumer_] == 0) {
-            return;
         }
         const Epilogue epilogue(arguments_.gemm, batch);
-        for_each_quad<tile_n>(blocks * 64, [&](int quad_row, int quad_column) {
-            float sum[4] = {};
-            for (std::uint32_t sharer = sharers.first; sharer <= sharers.last; ++sharer) {
-                const float4 addend =
-                    __ldcg(reinterpret_cast<const float4*>(part(sharer) + quad_row * tile_n + quad_column));
-                sum[0] += addend.x;
-                sum[1] += addend.y;
-                sum[2] += addend.z;
-                sum[3] += addend.w;
-            }
-            epilogue.store<4>(row + quad_row, column + quad_column, sum);
-        });
+        for (int run = 0; run < runs; ++run, first += 64) {
+            for_each_quad<tile_n>(run_rows, lane(), 32, [&](int quad_row, int quad_column) {
+                const int tile_row = first + quad_row;
+                const float4 sum =
+                    unit.shared ? parts.sum(tile_row * tile_n + quad_column) : sum_of_layers(tile_row, quad_column);
+                const float values[4] = {sum.x, sum.y, sum.z, sum.w};
+                epilogue.store<4>(row - consumer_row + tile_row, column + quad_column, values);
+            });
+        }
     }
 
     /// Waits until the stores have read their shared memory: before the CTA exits.
     __device__ void finish() const
     {
-        if (thread_ == 0) {
+        if (thread() == 0) {
             tma_wait_stores_read<0>();
         }
     }
 
 private:
-    /// Calls `visit(row, column)` for each four neighbours of a (rows, Columns) part of the tile, spread over the
+    // Read where they are used: special registers are cheaper to read than to keep beside the accumulators.
+    __device__ static int thread() { return static_cast<int>(threadIdx.x) % 128; }
+    __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
+    __device__ static int warp() { return thread() / 32; }
+
+    /// Waits for all consumers.
+    __device__ static void synchronize_consumers()
+    {
+        asm volatile("barrier.cta.sync.aligned 3, %0;" ::"n"(128 * Config::config.consumers) : "memory");
+    }
+
+    /// Rows of a layer's part in shared memory are this far apart, in floats: 16 bytes more than a row, against bank
+    /// conflicts.
+    static constexpr int layer_pitch = tile_n + 4;
+
+    __device__ static void add(float4& sum, const float4& addend)
+    {
+        sum.x += addend.x;
+        sum.y += addend.y;
+        sum.z += addend.z;
+        sum.w += addend.w;
+    }
+
+    /// The workspace's view of one tile that several clusters share.
+    class SharedParts {
+    public:
+        __device__ SharedParts(const HopperArguments& arguments, const HopperQueue& queue, std::uint32_t tile,
+                               const ClusterGrid& cluster)
+            : workspace_(arguments.workspace),
+              queue_(queue),
+              sharers_(queue.sharers(tile)),
+              tile_(tile),
+              rank_(cluster.rank()),
+              size_(cluster.size())
+        {}
+
+        /// (tile_m, tile_n): what `sharer` has added up, as far as it is this CTA's.
+        __device__ float* part(std::uint32_t sharer) const
+        {
+            return workspace_.partials + slot(sharer) * (tile_m * tile_n);
+        }
+
+        /// Called by a whole warp that has written its rows of its part: whether all sharers have now.
+        __device__ bool is_last(int warp) const
+        {
+            // All parts count at the counter of the first sharer's slot.
+            std::uint32_t* const counter =
+                workspace_.arrivals + slot(sharers_.first) * (4 * Config::config.consumers) + warp;
+            bool last = false;
+            __threadfence();
+            __syncwarp();
+            if (threadIdx.x % 32 == 0) {
+                last = atomicAdd(counter, 1U) == sharers_.last - sharers_.first;
+                if (last) {
+                    *counter = 0;  // for the next launch
+                }
+            }
+            last = __shfl_sync(0xFFFFFFFF, static_cast<int>(last), 0) != 0;
+            __threadfence();
+            return last;
+        }
+
+        /// Four neighbours, added up over all sharers in the order of K.
+        __device__ float4 sum(int offset) const
+        {
+            float4 sum = make_float4(0, 0, 0, 0);
+            constexpr std::uint32_t ahead = 8;  // loads in flight
+            for (std::uint32_t first = sharers_.first; first <= sharers_.last; first += ahead) {
+                float4 addends[ahead];
+#pragma unroll
+                for (std::uint32_t i = 0; i < ahead; ++i) {
+                    if (first + i <= sharers_.last) {
+                        addends[i] = __ldcg(reinterpret_cast<const float4*>(part(first + i) + offset));
+                    }
+                }
+#pragma unroll
+                for (std::uint32_t i = 0; i < ahead; ++i) {
+                    if (first + i <= sharers_.last) {
+                        add(sum, addends[i]);
+                    }
+                }
+            }
+            return sum;
+        }
+
+    private:
+        __device__ std::uint64_t slot(std::uint32_t sharer) const
+        {
+            return std::uint64_t{queue_.partial_slot(sharer, tile_)} * size_ + rank_;
+        }
+
+        const HopperWorkspace& workspace_;
+        const HopperQueue& queue_;
+        HopperSharers sharers_;
+        std::uint32_t tile_;
+        std::uint32_t rank_;
+        std::uint32_t size_;
+    };
+
+    /// Calls `put(address, pair)` for each pair of neighbours that this thread has of a (64, tile_n) block at `target`.
+    template <int Pitch = tile_n, class Put>
+    __device__ void put_rows(const float (&accumulators)[registers], float* target, Put&& put) const
+    {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            float* const line = target + (warp() * 16 + i * 8 + lane() / 4) * Pitch + 2 * (lane() % 4);
+#pragma unroll
+            for (int j = 0; j < tile_n / 8; ++j) {
+                put(line + 8 * j, make_float2(accumulators[4 * j + 2 * i], accumulators[4 * j + 2 * i + 1]));
+            }
+        }
+    }
+
+    /// Calls `visit(row, column)` for each four neighbours of a (rows, Columns) part of the tile, spread over `threads`
     /// threads so that a warp's accesses to D are neighbours.
     template <int Columns, class Visit>
-    __device__ void for_each_quad(int rows, Visit&& visit) const
+    __device__ __forceinline__ void for_each_quad(int rows, int thread, int threads, Visit&& visit) const
     {
         const int quads = rows * (Columns / 4);
         if (arguments_.gemm.d_column_stride == 1) {
-            for (int quad = thread_; quad < quads; quad += 128) {
+            for (int quad = thread; quad < quads; quad += threads) {
                 visit(quad / (Columns / 4), quad % (Columns / 4) * 4);
             }
         } else {
-            for (int quad = thread_; quad < quads; quad += 128) {
+            for (int quad = thread; quad < quads; quad += threads) {
                 visit(quad % rows, quad / rows * 4);
             }
         }
@@ -167,7 +295,7 @@ private:
     /// The buffer of the consumer's next store, when TMA has read what it held.
     __device__ std::byte* next_buffer()
     {
-        if (thread_ == 0) {
+        if (thread() == 0) {
             tma_wait_stores_read<buffers - 1>();
         }
         detail::synchronize_consumer(consumer_);
@@ -183,7 +311,7 @@ private:
         using Tile = SharedTile<Element, Box<Columns, Rows, 1>, Swizzle::b128>;
         make_visible_to_tma();
         detail::synchronize_consumer(consumer_);
-        if (thread_ == 0) {
+        if (thread() == 0) {
             tma_store(reinterpret_cast<const Map&>(arguments_.d), {column, row, batch},
                       *reinterpret_cast<Tile*>(buffer));
             tma_commit_stores();
@@ -196,7 +324,7 @@ private:
         constexpr int columns = tile_n < 64 ? tile_n : 64;
         const bool as_f16 = arguments_.gemm.d_type == ElementType::f16;
         const float alpha = Epilogue::scaled_alpha(arguments_.gemm);
-        const int matrix_row = warp_ * 16 + lane_ % 16;  // the row of the buffer whose address this lane gives
+        const int matrix_row = warp() * 16 + lane() % 16;  // the row of the buffer whose address this lane gives
 #pragma unroll
         for (int block = 0; block < blocks; ++block) {
 #pragma unroll
@@ -210,7 +338,7 @@ private:
                     for (int i = 0; i < 4; ++i) {
                         packed[i] = detail::pack(scaled(d[2 * i], alpha), scaled(d[2 * i + 1], alpha), as_f16);
                     }
-                    const int chunk = q * 2 + lane_ / 16;  // of 16 bytes
+                    const int chunk = q * 2 + lane() / 16;  // of 16 bytes
                     detail::store_matrices(buffer + swizzled(matrix_row, chunk), packed);
                 }
                 store_buffer<std::uint16_t, columns, 64>(buffer, column + part * columns, row + block * 64, batch);
@@ -234,27 +362,32 @@ private:
         }
     }
 
-    /// Any D and any epilogue.
-    __device__ void write_general(const Accumulators& accumulators, std::int64_t row, std::int64_t column,
-                                  std::uint32_t batch)
+    /// Any D and any epilogue. The loop over the parts stays a loop, with one copy of the epilogue's code in it.
+    __device__ __forceinline__ void write_general(const Accumulators& accumulators, std::int64_t row,
+                                                  std::int64_t column, std::uint32_t batch)
     {
         constexpr int columns = tile_n < 32 ? tile_n : 32;
+        constexpr int parts = tile_n / columns;
         const Epilogue epilogue(arguments_.gemm, batch);
         std::byte* const buffer = shared_.store[consumer_][0];
+#pragma unroll 1
+        for (int i = 0; i < blocks * parts; ++i) {
+            detail::synchronize_consumer(consumer_);  // the last part has been read
 #pragma unroll
-        for (int block = 0; block < blocks; ++block) {
+            for (int block = 0; block < blocks; ++block) {
 #pragma unroll
-            for (int part = 0; part < tile_n / columns; ++part) {
-                detail::synchronize_consumer(consumer_);  // the last part has been read
-                put_wide<columns>(accumulators[block], part, buffer, 1.0F);
-                detail::synchronize_consumer(consumer_);
-                for_each_quad<columns>(64, [&](int quad_row, int quad_column) {
-                    const float4 quad =
-                        *reinterpret_cast<const float4*>(buffer + swizzled(quad_row, quad_column / 4));
-                    const float values[4] = {quad.x, quad.y, quad.z, quad.w};
-                    epilogue.store<4>(row + block * 64 + quad_row, column + part * columns + quad_column, values);
-                });
+                for (int part = 0; part < parts; ++part) {
+                    if (block * parts + part == i) {  // accumulators are registers: no run-time index
+                        put_wide<columns>(accumulators[block], part, buffer, 1.0F);
+                    }
+                }
             }
+            detail::synchronize_consumer(consumer_);
+            for_each_quad<columns>(64, thread(), 128, [&](int quad_row, int quad_column) {
+                const float4 quad = *reinterpret_cast<const float4*>(buffer + swizzled(quad_row, quad_column / 4));
+                const float values[4] = {quad.x, quad.y, quad.z, quad.w};
+                epilogue.store<4>(row + i / parts * 64 + quad_row, column + i % parts * columns + quad_column, values);
+            });
         }
     }
 
@@ -267,9 +400,9 @@ private:
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
                 const float* const d = &accumulators[part * Columns / 2 + 4 * j + 2 * i];
-                const int buffer_row = warp_ * 16 + i * 8 + lane_ / 4;
-                const int chunk = 2 * j + lane_ % 4 / 2;
-                *reinterpret_cast<float2*>(buffer + swizzled(buffer_row, chunk) + lane_ % 2 * 8) =
+                const int buffer_row = warp() * 16 + i * 8 + lane() / 4;
+                const int chunk = 2 * j + lane() % 4 / 2;
+                *reinterpret_cast<float2*>(buffer + swizzled(buffer_row, chunk) + lane() % 2 * 8) =
                     make_float2(scaled(d[0], alpha), scaled(d[1], alpha));
             }
         }
@@ -278,16 +411,13 @@ private:
     /// As kernels/common/epilogue.cuh does it: + 0 so that no padding of K shows in the sign of a zero.
     __device__ static float scaled(float sum, float alpha) { return __fmul_rn(alpha, __fadd_rn(sum, 0.0F)); }
 
-    /// Byte offset of a 16-byte chunk in a buffer with TMA's 128-byte swizzle. Rows begin 128 bytes apart, also where the
-    /// box is narrower.
+    /// Byte offset of a 16-byte chunk in a buffer with TMA's 128-byte swizzle. Rows begin 128 bytes apart, also where
+    /// the box is narrower.
     __device__ static int swizzled(int row, int chunk) { return row * 128 + (chunk ^ row % 8) * 16; }
 
     const HopperArguments& arguments_;
     HopperShared<Config>& shared_;
     int consumer_;
-    int thread_;
-    int lane_;
-    int warp_;
     int buffer_ = 0;
 };
 

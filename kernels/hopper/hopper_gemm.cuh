@@ -22,7 +22,7 @@ inline constexpr int load_registers = 40;
 inline constexpr int one_consumer_registers = 240;
 inline constexpr int two_consumers_registers = 232;
 
-inline constexpr int first_turn_barrier = 3;  // after those of the CTA and of each consumer
+inline constexpr int first_turn_barrier = 4;  // after those of the CTA, of each consumer and of all
 
 template <int Registers>
 __device__ __forceinline__ void give_registers_back()
@@ -47,8 +47,8 @@ template <int ElementBytes>
 using StorageElement =
     std::conditional_t<ElementBytes == 1, std::uint8_t, std::conditional_t<ElementBytes == 2, std::uint16_t, float>>;
 
-/// Ping-pong: the consumers take turns at the ring. A consumer that ran ahead of the other by more than one round of the
-/// ring would take the parity of an old phase for that of its own.
+/// Ping-pong: the consumers take turns at the ring. A consumer that ran ahead of the other by more than one round of
+/// the ring would take the parity of an old phase for that of its own.
 __device__ __forceinline__ void await_turn(int consumer)
 {
     asm volatile("barrier.cta.sync.aligned %0, 256;" ::"r"(first_turn_barrier + consumer) : "memory");
@@ -58,10 +58,11 @@ __device__ __forceinline__ void pass_turn(int consumer)
     asm volatile("barrier.cta.arrive.aligned %0, 256;" ::"r"(first_turn_barrier + consumer) : "memory");
 }
 
-/// The consumer role.
+/// The consumer role. Inlined, as all that holds accumulators must be: the compiler serializes wgmma around calls.
 template <class Config, int ElementBytes>
-__device__ void consume(const HopperArguments& arguments, HopperShared<Config>& shared, HopperQueue queue,
-                        const ClusterGrid& cluster, std::uint32_t cluster_id, int consumer, BarriersPublished published)
+__device__ __forceinline__ void consume(const HopperArguments& arguments, HopperShared<Config>& shared,
+                                        HopperQueue queue, const ClusterGrid& cluster, std::uint32_t cluster_id,
+                                        int consumer, BarriersPublished published)
 {
     constexpr HopperConfig config = Config::config;
     constexpr bool ping_pong = config.schedule == HopperSchedule::ping_pong;
@@ -90,10 +91,8 @@ __device__ void consume(const HopperArguments& arguments, HopperShared<Config>& 
         const TileIndex place = queue.place(unit.tile);
         const std::int64_t row = std::int64_t{place.m * cluster.rows() + cluster.row()} * config.tile_m + consumer_row;
         const std::int64_t column = std::int64_t{place.n * cluster.columns() + cluster.column()} * config.tile_n;
-        if (queue.is_shared(unit)) {
-            epilogue.share(accumulators, queue, unit.tile, cluster_id,
-                           cluster.row() + cluster.column() * cluster.rows(), cluster.size(), consumer_row, row, column,
-                           place.batch);
+        if (cluster.layers() > 1 || unit.shared) {
+            epilogue.combine(accumulators, queue, unit, cluster_id, cluster, consumer_row, row, column, place.batch);
         } else {
             epilogue.write(accumulators, row, column, place.batch);
         }
@@ -103,7 +102,8 @@ __device__ void consume(const HopperArguments& arguments, HopperShared<Config>& 
 
 }  // namespace detail
 
-/// D = act(alpha * A*B + beta * C + bias). The grid is a number of clusters of `cluster_m` times any CTAs, in x.
+/// D = act(alpha * A*B + beta * C + bias). The grid is a number of clusters in x, each a ClusterGrid of (cluster_m,
+/// cluster_n, any) CTAs. With more than one layer, there is a cluster for each unit of work.
 template <class Config, int ElementBytes>
 __global__ void __launch_bounds__(Config::config.threads(), 1)
     hopper_gemm(const __grid_constant__ HopperArguments arguments)
@@ -113,14 +113,15 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
     static_assert(sizeof(HopperShared<Config>) <= config.shared_bytes());
     auto& shared = *reinterpret_cast<HopperShared<Config>*>(dynamic_shared);
 
-    const ClusterGrid cluster(arguments.cluster_m);
+    const ClusterGrid cluster(arguments.cluster_m, arguments.cluster_n);
     const std::uint32_t cluster_id = blockIdx.x / cluster.size();
     const std::uint32_t clusters = gridDim.x / cluster.size();
-    const HopperQueue queue(arguments.work, cluster_id, clusters);
+    const HopperQueue queue(arguments.work, cluster_id, clusters, cluster);
     // Told to the compiler as uniform: wgmma must not stand in a branch that might diverge.
     const int warpgroup = __shfl_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x) / 128, 0);
 
     if (threadIdx.x == 0) {
+        HopperTmaLoader<Config, detail::StorageElement<ElementBytes>>::prefetch_maps(arguments);
         constexpr std::uint32_t readers = config.schedule == HopperSchedule::cooperative ? config.consumers : 1;
         shared.ring.initialize(1, readers * (cluster.rows() + cluster.columns() - 1));
     }
@@ -135,6 +136,10 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
         if (threadIdx.x < 32 && detail::elect_one()) {
             HopperTmaLoader<Config, detail::StorageElement<ElementBytes>>::run(arguments, shared, queue, cluster,
                                                                                published);
+        }
+        if (cluster.layers() > 1) {
+            __syncwarp();
+            ClusterGrid::synchronize();  // with HopperEpilogue::write_layers
         }
     } else {
         detail::take_registers<config.consumers == 1 ? detail::one_consumer_registers

@@ -29,10 +29,10 @@ struct HopperKernel {
     {
         return 2 * clusters * cluster_size * static_cast<std::size_t>(tile_m * tile_n) * sizeof(float);
     }
-    /// Counters of such a launch.
+    /// Counters of such a launch: one for each warp of the consumers.
     std::size_t workspace_counters(std::size_t clusters, std::size_t cluster_size) const noexcept
     {
-        return 2 * clusters * cluster_size * static_cast<std::size_t>(consumers);
+        return 2 * clusters * cluster_size * static_cast<std::size_t>(4 * consumers);
     }
 };
 

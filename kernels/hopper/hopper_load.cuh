@@ -64,15 +64,21 @@ class HopperTmaLoader {
     };
 
 public:
-    __device__ static void run(const HopperArguments& arguments, HopperShared<Config>& shared, HopperQueue queue,
-                               const ClusterGrid& cluster, BarriersPublished published)
+    /// Fetches the descriptors, which the kernel before this one has no part in.
+    __device__ static void prefetch_maps(const HopperArguments& arguments)
+    {
+        prefetch(reinterpret_cast<const typename Side<tile_m>::Map&>(arguments.a));
+        prefetch(reinterpret_cast<const typename Side<tile_n>::Map&>(arguments.b));
+    }
+
+    __device__ __forceinline__ static void run(const HopperArguments& arguments, HopperShared<Config>& shared,
+                                               HopperQueue queue, const ClusterGrid& cluster,
+                                               BarriersPublished published)
     {
         const Side<tile_m> a(arguments.a, arguments.a_k_major, arguments.a_batched, cluster.columns(), cluster.column(),
                              cluster.my_row());
         const Side<tile_n> b(arguments.b, arguments.b_k_major, arguments.b_batched, cluster.rows(), cluster.row(),
                              cluster.my_column());
-        prefetch(a.map);
-        prefetch(b.map);
         RingProducer<HopperRing<Config>> ring(shared.ring, published);
         HopperUnit unit{};
         while (queue.next(unit)) {

@@ -14,22 +14,11 @@ namespace tessera::kernels {
 /// them.
 class HopperReleaser {
 public:
-    __device__ explicit HopperReleaser(const ClusterGrid& cluster) : alone_(cluster.size() == 1)
-    {
-        const std::uint32_t thread = threadIdx.x % 128;
-        tells_ = thread < cluster.rows() + cluster.columns() - 1;
-        // First the own row, then the rest of the own column.
-        std::uint32_t row = cluster.row();
-        std::uint32_t column = thread;
-        if (thread >= cluster.columns()) {
-            column = cluster.column();
-            const std::uint32_t other = thread - cluster.columns();
-            row = other < cluster.row() ? other : other + 1;
-        }
-        peer_ = cluster.at(row, column).value();
-        rows_ = cluster.rows();
-        cluster_ = &cluster;
-    }
+    __device__ explicit HopperReleaser(const ClusterGrid& cluster)
+        : peer_(peer_of_thread(cluster)),
+          alone_(cluster.size() == 1),
+          tells_(threadIdx.x % 128 < cluster.rows() + cluster.columns() - 1)
+    {}
 
     template <class Ring>
     __device__ void release(ReadSlot<Ring>&& slot) const
@@ -39,76 +28,88 @@ public:
         } else if (alone_) {
             std::move(slot).release();
         } else {
-            std::move(slot).release_to(cluster_->at(peer_ % rows_, peer_ / rows_));
+            std::move(slot).release_to(peer_);
         }
     }
 
 private:
-    const ClusterGrid* cluster_;
-    std::uint32_t peer_;
-    std::uint32_t rows_;
+    /// First the CTAs of the own row, then the others of the own column.
+    __device__ static CtaRank peer_of_thread(const ClusterGrid& cluster)
+    {
+        const std::uint32_t thread = threadIdx.x % 128;
+        if (thread < cluster.columns()) {
+            return cluster.at(cluster.row(), thread);
+        }
+        const std::uint32_t other = (thread - cluster.columns()) % cluster.rows();
+        return cluster.at(other < cluster.row() ? other : other + 1, cluster.column());
+    }
+
+    CtaRank peer_;
     bool alone_;
     bool tells_;
 };
 
-/// Descriptors of 128-byte swizzled operands, made of 64-row blocks of 8 KiB. The two orders differ in nothing but the
-/// step from one instruction's K to the next: 32 bytes along a row, or its rows.
-template <OperandMajor Major, int InstructionK>
+/// An operand's tile in a stage: (Rows, 128 bytes of K) in 128-byte swizzle, as HopperTmaLoader fills it.
+template <Major MajorAxis, int Rows, int ElementBytes>
 struct HopperOperand {
-    static constexpr std::uint64_t step = (Major == OperandMajor::k ? 32 : InstructionK * 128) / 16;
+    static constexpr unsigned block_k = HopperConfig::hopper_row_bytes / ElementBytes;
+    using Layout = SharedLayout<MajorAxis, Swizzle::b128, Rows, block_k, ElementBytes>;
 
-    /// Source: PTX ISA, "Matrix Descriptor Format" (wgmma): 128-byte swizzle, 1024 bytes from eight rows to the next,
-    /// 8192 from one 64-element block to the next in MN-major order.
-    __device__ static std::uint64_t descriptor(const void* operand)
+    /// From one instruction's K, 32 bytes of it, to the next.
+    static constexpr std::uint32_t k_step = Layout::k_offset(32 / ElementBytes);
+
+    __device__ static WgmmaDescriptor descriptor(const void* operand)
     {
-        constexpr std::uint64_t constant = std::uint64_t{1} << 62 | std::uint64_t{1024 / 16} << 32 |
-                                           std::uint64_t{Major == OperandMajor::k ? 1 : 8192 / 16} << 16;
-        const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(operand));
-        return constant | (address & 0x3FFFF) >> 4;
+        return wgmma_descriptor<Layout>(static_cast<std::uint32_t>(__cvta_generic_to_shared(operand)));
     }
 };
 
+template <WgmmaTypes Types>
+inline constexpr int element_bytes_of = Types == WgmmaTypes::tf32                               ? 4
+                                        : Types == WgmmaTypes::f16 || Types == WgmmaTypes::bf16 ? 2
+                                                                                                : 1;
+
 /// One stage: all its instructions, as one group. `first` clears the accumulators.
-template <class Config, WgmmaTypes Types, OperandMajor MajorA, OperandMajor MajorB, int Blocks, int Registers>
-__device__ __forceinline__ void multiply_stage(float (&accumulators)[Blocks][Registers], std::uint64_t a,
-                                               std::uint64_t b, bool first)
+template <class Config, WgmmaTypes Types, Major MajorA, Major MajorB, int Blocks, int Registers>
+__device__ __forceinline__ void multiply_stage(float (&accumulators)[Blocks][Registers], WgmmaDescriptor a,
+                                               WgmmaDescriptor b, bool first)
 {
-    constexpr int instruction_k = Types == WgmmaTypes::tf32                               ? 8
-                                  : Types == WgmmaTypes::f16 || Types == WgmmaTypes::bf16 ? 16
-                                                                                          : 32;
-    constexpr std::uint64_t step_a = HopperOperand<MajorA, instruction_k>::step;
-    constexpr std::uint64_t step_b = HopperOperand<MajorB, instruction_k>::step;
+    constexpr int bytes = element_bytes_of<Types>;
+    constexpr std::uint32_t step_a = HopperOperand<MajorA, Config::config.tile_m, bytes>::k_step;
+    constexpr std::uint32_t step_b = HopperOperand<MajorB, Config::config.tile_n, bytes>::k_step;
+    constexpr std::uint32_t block_bytes = wgmma_m * HopperConfig::hopper_row_bytes;
     wgmma_fence();
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
 #pragma unroll
         for (int block = 0; block < Blocks; ++block) {
-            wgmma<Types, Config::config.tile_n, MajorA, MajorB>(
-                accumulators[block], a + block * (8192 / 16) + k * step_a, b + k * step_b, first && k == 0 ? 0 : 1);
+            wgmma<Types, Config::config.tile_n, MajorA, MajorB>(accumulators[block],
+                                                                a.advanced(block * block_bytes + k * step_a),
+                                                                b.advanced(k * step_b), first && k == 0 ? 0 : 1);
         }
     }
     wgmma_commit();
 }
 
 /// accumulators = A * B over the next `stages` slots of the ring.
-template <class Config, WgmmaTypes Types, OperandMajor MajorA, OperandMajor MajorB, int Blocks, int Registers>
+template <class Config, WgmmaTypes Types, Major MajorA, Major MajorB, int Blocks, int Registers>
 __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Registers],
                                               RingConsumer<HopperRing<Config>>& ring, HopperShared<Config>& shared,
                                               const HopperReleaser& releaser, int consumer_row, std::uint32_t stages)
 {
-    constexpr int instruction_k = Types == WgmmaTypes::tf32 ? 8 : 16;  // matters for MN-major 16-bit operands only
-    const std::uint64_t a = HopperOperand<MajorA, instruction_k>::descriptor(
+    constexpr int bytes = element_bytes_of<Types>;
+    const WgmmaDescriptor a = HopperOperand<MajorA, Config::config.tile_m, bytes>::descriptor(
         shared.stages[0].a + consumer_row * HopperConfig::hopper_row_bytes);
-    const std::uint64_t b = HopperOperand<MajorB, instruction_k>::descriptor(shared.stages[0].b);
-    constexpr std::uint64_t stage_step = Config::config.stage_bytes() / 16;
+    const WgmmaDescriptor b = HopperOperand<MajorB, Config::config.tile_n, bytes>::descriptor(shared.stages[0].b);
+    constexpr std::uint32_t stage_bytes = Config::config.stage_bytes();
 
     auto previous = ring.wait();
-    multiply_stage<Config, Types, MajorA, MajorB>(accumulators, a + previous.index() * stage_step,
-                                                  b + previous.index() * stage_step, true);
+    multiply_stage<Config, Types, MajorA, MajorB>(accumulators, a.advanced(previous.index() * stage_bytes),
+                                                  b.advanced(previous.index() * stage_bytes), true);
     for (std::uint32_t stage = 1; stage < stages; ++stage) {
         auto slot = ring.wait();
-        multiply_stage<Config, Types, MajorA, MajorB>(accumulators, a + slot.index() * stage_step,
-                                                      b + slot.index() * stage_step, false);
+        multiply_stage<Config, Types, MajorA, MajorB>(accumulators, a.advanced(slot.index() * stage_bytes),
+                                                      b.advanced(slot.index() * stage_bytes), false);
         wgmma_wait<1>();  // the tensor core has read the previous stage
         releaser.release(std::move(previous));
         previous = std::move(slot);
@@ -117,19 +118,21 @@ __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Regi
     releaser.release(std::move(previous));
 }
 
-/// The same in two levels: the tensor core adds up the products of one stage, 128 of K, with 13 fraction bits, the thread
-/// adds these sums up in fp32 (DeepSeek-V3 technical report, section 3.3.2). The other consumer multiplies meanwhile.
+/// The same in two levels: the tensor core adds up the products of one stage, 128 of K, with 13 fraction bits, the
+/// thread adds these sums up in fp32 (DeepSeek-V3 technical report, section 3.3.2). The other consumer multiplies
+/// meanwhile.
 template <class Config, WgmmaTypes Types, int Blocks, int Registers>
 __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators)[Blocks][Registers],
                                                             RingConsumer<HopperRing<Config>>& ring,
-                                                            HopperShared<Config>& shared, const HopperReleaser& releaser,
-                                                            int consumer_row, std::uint32_t stages)
+                                                            HopperShared<Config>& shared,
+                                                            const HopperReleaser& releaser, int consumer_row,
+                                                            std::uint32_t stages)
 {
-    constexpr OperandMajor k = OperandMajor::k;
-    const std::uint64_t a =
-        HopperOperand<k, 32>::descriptor(shared.stages[0].a + consumer_row * HopperConfig::hopper_row_bytes);
-    const std::uint64_t b = HopperOperand<k, 32>::descriptor(shared.stages[0].b);
-    constexpr std::uint64_t stage_step = Config::config.stage_bytes() / 16;
+    constexpr Major k = Major::k;
+    const WgmmaDescriptor a = HopperOperand<k, Config::config.tile_m, 1>::descriptor(
+        shared.stages[0].a + consumer_row * HopperConfig::hopper_row_bytes);
+    const WgmmaDescriptor b = HopperOperand<k, Config::config.tile_n, 1>::descriptor(shared.stages[0].b);
+    constexpr std::uint32_t stage_bytes = Config::config.stage_bytes();
 #pragma unroll
     for (auto& block : accumulators) {
 #pragma unroll
@@ -140,7 +143,8 @@ __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators
     for (std::uint32_t stage = 0; stage < stages; ++stage) {
         float sums[Blocks][Registers];
         auto slot = ring.wait();
-        multiply_stage<Config, Types, k, k>(sums, a + slot.index() * stage_step, b + slot.index() * stage_step, true);
+        multiply_stage<Config, Types, k, k>(sums, a.advanced(slot.index() * stage_bytes),
+                                            b.advanced(slot.index() * stage_bytes), true);
         wgmma_finish(sums);
         releaser.release(std::move(slot));
 #pragma unroll
@@ -158,17 +162,21 @@ template <class Config, int ElementBytes, int Blocks, int Registers, class... Lo
 __device__ __forceinline__ void multiply_unit(const HopperArguments& arguments,
                                               float (&accumulators)[Blocks][Registers], Loop&&... loop)
 {
-    constexpr OperandMajor k = OperandMajor::k;
-    constexpr OperandMajor mn = OperandMajor::mn;
+    constexpr Major k = Major::k;
+    constexpr Major mn = Major::mn;
     if constexpr (ElementBytes == 2) {
         const auto orders = [&]<WgmmaTypes Types>() {
-            if (arguments.a_k_major) {
-                arguments.b_k_major ? multiply_unit<Config, Types, k, k>(accumulators, loop...)
-                                    : multiply_unit<Config, Types, k, mn>(accumulators, loop...);
-            } else {
-                arguments.b_k_major ? multiply_unit<Config, Types, mn, k>(accumulators, loop...)
-                                    : multiply_unit<Config, Types, mn, mn>(accumulators, loop...);
+            const auto order_b = [&]<Major B>() {
+                arguments.a_k_major ? multiply_unit<Config, Types, k, B>(accumulators, loop...)
+                                    : multiply_unit<Config, Types, mn, B>(accumulators, loop...);
+            };
+            if constexpr (Config::config.tile_n % 64 == 0) {  // narrower than a block of an N-major operand
+                if (!arguments.b_k_major) {
+                    order_b.template operator()<mn>();
+                    return;
+                }
             }
+            order_b.template operator()<k>();
         };
         arguments.types == HopperTypes::f16 ? orders.template operator()<WgmmaTypes::f16>()
                                             : orders.template operator()<WgmmaTypes::bf16>();

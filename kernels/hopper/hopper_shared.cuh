@@ -25,7 +25,6 @@ struct alignas(1024) HopperShared {
     Stage stages[Config::config.stages];
     std::byte store[Config::config.consumers][HopperConfig::hopper_store_buffers][HopperConfig::hopper_store_bytes];
     HopperRing<Config> ring;
-    std::uint32_t is_last[Config::config.consumers];  // of those who share a tile
 };
 
 }  // namespace tessera::kernels

@@ -10,14 +10,16 @@
 
 #include "hopper_arguments.hpp"
 #include "kernels/common/tile_raster.cuh"
+#include "tessera/device/cluster.cuh"
 
 namespace tessera::kernels {
 
 /// A part of a tile.
 struct HopperUnit {
     std::uint32_t tile;     // in raster order
-    std::uint32_t k_begin;  // in stages
+    std::uint32_t k_begin;  // in stages; of the CTA's layer
     std::uint32_t k_count;
+    bool shared;  // with other clusters
 };
 
 /// Who shares a tile.
@@ -28,8 +30,14 @@ struct HopperSharers {
 
 class HopperQueue {
 public:
-    __device__ HopperQueue(const HopperWork& work, std::uint32_t cluster, std::uint32_t clusters)
-        : work_(work), clusters_(clusters), next_(cluster), end_(work.tiles)
+    __device__ HopperQueue(const HopperWork& work, std::uint32_t cluster, std::uint32_t clusters,
+                           const ClusterGrid& grid)
+        : work_(work),
+          clusters_(clusters),
+          layer_(grid.layer()),
+          layers_(grid.layers()),
+          next_(cluster),
+          end_(work.tiles)
     {
         if (work.stream_k) {
             next_ = begin_of(cluster);
@@ -44,19 +52,22 @@ public:
             return false;
         }
         if (!work_.stream_k) {
-            unit = {.tile = next_, .k_begin = 0, .k_count = work_.k_blocks};
+            unit = {.tile = next_, .k_begin = 0, .k_count = work_.k_blocks, .shared = false};
             next_ += clusters_;
-            return true;
+        } else {
+            unit.tile = next_ / work_.k_blocks;
+            unit.k_begin = next_ - unit.tile * work_.k_blocks;
+            unit.k_count = min(work_.k_blocks - unit.k_begin, end_ - next_);
+            unit.shared = unit.k_count < work_.k_blocks;
+            next_ += unit.k_count;
         }
-        unit.tile = next_ / work_.k_blocks;
-        unit.k_begin = next_ - unit.tile * work_.k_blocks;
-        unit.k_count = min(work_.k_blocks - unit.k_begin, end_ - next_);
-        next_ += unit.k_count;
+        if (layers_ > 1) {  // the host sees to it that no layer is left without a stage
+            const std::uint32_t begin = layer_ * unit.k_count / layers_;
+            unit.k_count = (layer_ + 1) * unit.k_count / layers_ - begin;
+            unit.k_begin += begin;
+        }
         return true;
     }
-
-    /// Whether `unit` is less than its tile.
-    __device__ bool is_shared(const HopperUnit& unit) const { return unit.k_count < work_.k_blocks; }
 
     /// The clusters that have a part of `tile`.
     __device__ HopperSharers sharers(std::uint32_t tile) const
@@ -93,6 +104,8 @@ private:
 
     const HopperWork& work_;
     std::uint32_t clusters_;
+    std::uint32_t layer_;
+    std::uint32_t layers_;
     std::uint32_t next_;
     std::uint32_t end_;
 };

@@ -34,29 +34,6 @@ cudaError_t launch_simt(StreamRef stream, const GemmProblem& problem, Variant va
     return cudaLaunchKernelExC(&config, kernel.function, parameters);
 }
 
-void enqueue(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
-             const GemmProblem& problem, const DeviceProperties& device, const detail::KernelChoice& choice,
-             std::string_view operation, const std::source_location& caller)
-{
-    const kernels::GemmArguments arguments = detail::arguments_of(operands, epilogue);
-    const detail::ProfilerRange range(problem, choice.variant);
-    const detail::CurrentDevice current(stream.device(), operation, caller);
-    cudaError_t status = cudaSuccess;
-    if (choice.variant == Variant::hopper) {
-        const detail::WorkspaceLease workspace =
-            detail::lease_workspace(stream, detail::hopper_workspace(problem, choice), operation, caller);
-        status = detail::launch_hopper(stream, problem, choice, arguments, device, workspace.memory());
-    } else if (detail::is_blackwell(choice.variant)) {
-        status = detail::launch_blackwell(stream, problem, choice.variant, arguments, device);
-    } else {
-        status = launch_simt(stream, problem, choice.variant, arguments, device);
-    }
-    if (status != cudaSuccess) [[unlikely]] {
-        detail::raise_cuda(status, "cudaLaunchKernelExC", operation, caller,
-                           fmt::format("while launching {} for {}", to_string(choice.variant), problem.describe()));
-    }
-}
-
 bool is_empty(const GemmProblem& problem) noexcept { return problem.m == 0 || problem.n == 0 || problem.batches == 0; }
 
 /// What a plan depends on. Alignment may be better than planned, never worse.
@@ -91,6 +68,29 @@ std::string describe_layouts(const GemmProblem& problem)
 
 namespace detail {
 
+void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, const GemmProblem& problem,
+                  const DeviceProperties& device, const KernelChoice& choice, std::string_view operation,
+                  const std::source_location& caller)
+{
+    const kernels::GemmArguments arguments = detail::arguments_of(operands, epilogue);
+    const detail::ProfilerRange range(problem, choice.variant);
+    const detail::CurrentDevice current(stream.device(), operation, caller);
+    cudaError_t status = cudaSuccess;
+    if (choice.variant == Variant::hopper) {
+        const detail::WorkspaceLease workspace =
+            detail::lease_workspace(stream, detail::hopper_workspace(problem, choice), operation, caller);
+        status = detail::launch_hopper(stream, problem, choice, arguments, device, workspace.memory());
+    } else if (is_blackwell(choice.variant)) {
+        status = launch_blackwell(stream, problem, choice.variant, arguments, device);
+    } else {
+        status = launch_simt(stream, problem, choice.variant, arguments, device);
+    }
+    if (status != cudaSuccess) [[unlikely]] {
+        detail::raise_cuda(status, "cudaLaunchKernelExC", operation, caller,
+                           fmt::format("while launching {} for {}", to_string(choice.variant), problem.describe()));
+    }
+}
+
 void launch_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, Variant variant,
                  const std::source_location& caller)
 {
@@ -100,7 +100,7 @@ void launch_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue&
     const DeviceProperties& device = owner.properties();
     const KernelChoice chosen = choose_kernel(problem, device, variant, launch_operation, caller);
     if (!is_empty(problem)) {
-        enqueue(stream, operands, epilogue, problem, device, chosen, launch_operation, caller);
+        enqueue_gemm(stream, operands, epilogue, problem, device, chosen, launch_operation, caller);
     }
 }
 
@@ -129,7 +129,7 @@ void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& oper
                       "prepare a plan for these operands, or call Gemm::launch");
     }
     if (!is_empty(problem)) {
-        enqueue(stream, operands, epilogue, problem, *properties_, choice_, plan_launch_operation, caller);
+        detail::enqueue_gemm(stream, operands, epilogue, problem, *properties_, choice_, plan_launch_operation, caller);
     }
 }
 
@@ -163,7 +163,7 @@ std::string GemmPlan::refusal(const GemmProblem& problem, const DeviceProperties
     return found ? detail::to_string(*found, device) : std::string();
 }
 
-std::string GemmPlan::explain() const { return detail::explain_choice(problem_, *properties_, wanted_); }
+std::string GemmPlan::explain() const { return detail::explain_choice(problem_, *properties_, wanted_, choice_); }
 
 std::string GemmPlan::explain(const GemmProblem& problem, const DeviceProperties& device, Variant variant)
 {

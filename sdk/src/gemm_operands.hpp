@@ -23,4 +23,9 @@ GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) n
 /// column-major D is given to the kernel as the transposed product, whose D is row-major.
 kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue& epilogue) noexcept;
 
+/// Enqueues `choice`, which can run `problem`, for checked operands of a D that is not empty: gemm.cpp.
+void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, const GemmProblem& problem,
+                  const DeviceProperties& device, const KernelChoice& choice, std::string_view operation,
+                  const std::source_location& caller);
+
 }  // namespace tessera::detail

@@ -21,9 +21,9 @@ KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& d
 std::string describe_hopper(const GemmProblem& problem, const KernelChoice& choice)
 {
     const kernels::HopperKernel& kernel = kernels::hopper_kernels(size_of(problem.input))[choice.config];
-    return fmt::format("{}{}, {} clusters of {}x{} CTAs, bands of {} tiles{}", kernel.name,
+    return fmt::format("{}{}, {} clusters of {}x{}x{} CTAs, bands of {} tiles{}", kernel.name,
                        choice.swapped ? " of the transposed product" : "", choice.clusters, choice.cluster_m,
-                       choice.cluster_n, choice.band, choice.stream_k ? ", stream-K" : "");
+                       choice.cluster_n, choice.cluster_k, choice.band, choice.stream_k ? ", stream-K" : "");
 }
 
 }  // namespace tessera::detail

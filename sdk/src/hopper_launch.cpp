@@ -4,6 +4,8 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <limits>
+#include <utility>
 
 #include "tessera/tensor_map.hpp"
 
@@ -16,11 +18,25 @@ constexpr auto tma_alignment = static_cast<std::int64_t>(hopper_alignment);
 constexpr int hopper_compute_capability = 90;
 constexpr std::int64_t max_extent = 0x7FFFFFFF - 512;  // coordinates are 32-bit, and tiles reach beyond the edge
 
+constexpr int max_cluster_size = 8;                  // that every device of 9.0 schedules
+constexpr std::int64_t max_swapped_n = 128;          // beyond, a tile's height is no waste
+constexpr std::int64_t most_waves_to_share = 8;      // beyond, the last wave's idle share is small
+constexpr std::int64_t fewest_stages_of_a_part = 4;  // fewer do not cover the cost of summing up
+constexpr std::array<std::pair<std::uint8_t, std::uint8_t>, 6> cluster_shapes{
+    {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}}};
+
 constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
 const HopperKernel& kernel_of(const GemmProblem& problem, const KernelChoice& choice)
 {
     return kernels::hopper_kernels(size_of(problem.input))[choice.config];
+}
+
+/// Tiles of clusters.
+std::int64_t tiles_of(const HopperKernel& kernel, const HopperShape& shape, const KernelChoice& choice)
+{
+    return divide_up(shape.m, std::int64_t{kernel.tile_m} * choice.cluster_m) *
+           divide_up(shape.n, std::int64_t{kernel.tile_n} * choice.cluster_n) * shape.batches;
 }
 
 kernels::HopperTypes types_of(ElementType a, ElementType b)
@@ -169,57 +185,92 @@ std::optional<Refusal> find_hopper_refusal(const GemmProblem& problem, const Dev
 bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice)
 {
     const auto table = kernels::hopper_kernels(size_of(problem.input));
-    if (choice.config >= table.size() || choice.clusters == 0 || choice.band == 0) {
+    if (choice.config >= table.size() || choice.clusters == 0 || choice.band == 0 || choice.cluster_m == 0 ||
+        choice.cluster_n == 0 || choice.cluster_k == 0) {
         return false;
     }
     const HopperKernel& kernel = table[choice.config];
     const HopperShape shape = hopper_shape(problem, choice.swapped);
-    const int cluster_size = choice.cluster_m * choice.cluster_n;
-    const bool cluster = cluster_size >= 1 && cluster_size <= 4 &&
-                         kernel.tile_m / kernel.box_m % choice.cluster_n == 0 &&
+    const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
+    const bool cluster = cluster_size <= max_cluster_size && kernel.tile_m / kernel.box_m % choice.cluster_n == 0 &&
                          kernel.tile_n / kernel.box_n % choice.cluster_m == 0;
     // A box of an MN-major operand is 128 bytes of the other dimension wide.
     const bool boxes = (shape.b_k_major || kernel.box_n == 64) && (shape.a_k_major || kernel.box_m == 64);
     const bool accumulation = kernel.two_level || problem.fp8_accumulation == Fp8Accumulation::fast;
-    return cluster && boxes && accumulation && choice.clusters * cluster_size <= device.sm_count;
+    if (!cluster || !boxes || !accumulation) {
+        return false;
+    }
+    if (choice.cluster_k == 1) {
+        return choice.clusters * cluster_size <= device.sm_count;
+    }
+    // A cluster with layers has one unit of work, of at least a stage for each layer.
+    const std::int64_t tiles = tiles_of(kernel, shape, choice);
+    const std::int64_t stages = std::max<std::int64_t>(divide_up(shape.k, kernel.block_k), 1);
+    const std::int64_t units_per_tile = choice.clusters / tiles;
+    return !kernel.ping_pong && choice.clusters % tiles == 0 && choice.stream_k == (units_per_tile > 1) &&
+           stages / units_per_tile >= choice.cluster_k;
 }
 
 std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const DeviceProperties& device)
 {
     std::vector<KernelChoice> candidates;
+    const auto add = [&](KernelChoice choice, std::int64_t clusters) {
+        if (clusters < 1 || clusters > std::numeric_limits<std::uint16_t>::max()) {
+            return;
+        }
+        choice.clusters = static_cast<std::uint16_t>(clusters);
+        if (is_hopper_choice_valid(problem, device, choice) &&
+            std::find(candidates.begin(), candidates.end(), choice) == candidates.end()) {
+            candidates.push_back(choice);
+        }
+    };
     const auto table = kernels::hopper_kernels(size_of(problem.input));
     for (std::size_t config = 0; config < table.size(); ++config) {
         const HopperKernel& kernel = table[config];
         for (const bool swapped : {false, true}) {
             const HopperShape shape = hopper_shape(problem, swapped);
-            if (swapped && shape.n > 128) {
+            if (swapped && shape.n > max_swapped_n) {
                 continue;
             }
-            for (const auto& [cluster_m, cluster_n] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}}) {
+            const std::int64_t stages = std::max<std::int64_t>(divide_up(shape.k, kernel.block_k), 1);
+            for (const auto& [cluster_m, cluster_n] : cluster_shapes) {
+                KernelChoice choice{.variant = Variant::hopper,
+                                    .config = static_cast<std::uint8_t>(config),
+                                    .cluster_m = cluster_m,
+                                    .cluster_n = cluster_n,
+                                    .swapped = swapped};
+                const std::int64_t tiles = tiles_of(kernel, shape, choice);
                 const std::int64_t tiles_m = divide_up(shape.m, std::int64_t{kernel.tile_m} * cluster_m);
-                const std::int64_t tiles_n = divide_up(shape.n, std::int64_t{kernel.tile_n} * cluster_n);
-                const std::int64_t tiles = tiles_m * tiles_n * shape.batches;
-                const std::int64_t blocks = std::max<std::int64_t>(divide_up(shape.k, kernel.block_k), 1);
                 const std::int64_t fit = device.sm_count / (cluster_m * cluster_n);
-                for (const bool stream_k : {false, true}) {
-                    const std::int64_t clusters = std::min(fit, stream_k ? tiles * blocks / 4 : tiles);
-                    if (clusters < 1 || (stream_k && (tiles % clusters == 0 || tiles > 8 * clusters))) {
+                for (const std::uint8_t band : {4, 8, 16}) {
+                    if (band > 4 && band / 2 >= tiles_m) {
+                        continue;  // the same order as the lower band's
+                    }
+                    choice.band = band;
+                    choice.cluster_k = 1;
+                    choice.stream_k = false;
+                    add(choice, std::min(fit, tiles));
+                    // Shared tiles pay where whole ones leave multiprocessors idle.
+                    if (tiles > most_waves_to_share * fit || stages < 2 * fewest_stages_of_a_part) {
                         continue;
                     }
-                    for (const int band : {4, 8, 16}) {
-                        if (band > 4 && band / 2 >= tiles_m) {
-                            continue;
+                    choice.stream_k = true;
+                    if (tiles % fit != 0) {
+                        add(choice, std::min(fit, tiles * stages / fewest_stages_of_a_part));
+                    }
+                    if (tiles < fit) {
+                        add(choice, fit / tiles * tiles);
+                    }
+                    for (const std::uint8_t layers : {2, 4, 8}) {
+                        choice.cluster_k = layers;
+                        choice.stream_k = false;
+                        if (tiles * layers <= most_waves_to_share * fit) {
+                            add(choice, tiles);
                         }
-                        const KernelChoice choice{.variant = Variant::hopper,
-                                                  .config = static_cast<std::uint8_t>(config),
-                                                  .cluster_m = static_cast<std::uint8_t>(cluster_m),
-                                                  .cluster_n = static_cast<std::uint8_t>(cluster_n),
-                                                  .swapped = swapped,
-                                                  .stream_k = stream_k,
-                                                  .band = static_cast<std::uint8_t>(band),
-                                                  .clusters = static_cast<std::uint16_t>(clusters)};
-                        if (is_hopper_choice_valid(problem, device, choice)) {
-                            candidates.push_back(choice);
+                        const std::int64_t parts = fit / layers / tiles;
+                        choice.stream_k = true;
+                        if (parts > 1) {
+                            add(choice, tiles * parts);
                         }
                     }
                 }
@@ -235,15 +286,20 @@ HopperWorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelCho
         return {};
     }
     const HopperKernel& kernel = kernel_of(problem, choice);
-    const auto cluster_size = static_cast<std::size_t>(choice.cluster_m * choice.cluster_n);
+    const auto cluster_size = static_cast<std::size_t>(choice.cluster_m * choice.cluster_n * choice.cluster_k);
     return {kernel.workspace_bytes(choice.clusters, cluster_size),
             kernel.workspace_counters(choice.clusters, cluster_size)};
 }
 
-cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& choice,
+cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& planned,
                           const kernels::GemmArguments& given, const DeviceProperties&,
                           kernels::HopperWorkspace workspace)
 {
+    KernelChoice choice = planned;
+    if (given.k == 0) {  // one stage of zeros, which cannot be divided
+        choice.stream_k = false;
+        choice.cluster_k = 1;
+    }
     const HopperKernel& kernel = kernel_of(problem, choice);
     const std::size_t bytes = size_of(problem.input);
     kernels::HopperArguments arguments{};
@@ -258,6 +314,7 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     arguments.types = types_of(gemm.a_type, gemm.b_type);
     arguments.two_level = is_float8(problem.input) && problem.fp8_accumulation == Fp8Accumulation::two_level;
     arguments.cluster_m = choice.cluster_m;
+    arguments.cluster_n = choice.cluster_n;
     arguments.workspace = workspace;
 
     const auto row_elements = static_cast<std::uint32_t>(128 / bytes);
@@ -292,7 +349,7 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
                    arguments.d);
     }
 
-    const int cluster_size = choice.cluster_m * choice.cluster_n;
+    const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
     arguments.work.tiles_m =
         static_cast<std::uint32_t>(divide_up(gemm.m, std::int64_t{kernel.tile_m} * choice.cluster_m));
     arguments.work.tiles_n =

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <limits>
 
+#include "blackwell_chooser.hpp"
 #include "blackwell_launch.hpp"
 #include "hopper_chooser.hpp"
 #include "hopper_launch.hpp"
 #include "tessera/error.hpp"
+#include "tuning_table.hpp"
 
 namespace tessera {
 namespace {
@@ -77,6 +80,18 @@ bool has_whole_chunks(const MatrixLayout& layout, std::int64_t run, const GemmPr
     return layout.address_alignment % chunk_bytes == 0 && run % kernels::simt_chunk == 0 &&
            layout.leading_dimension % kernels::simt_chunk == 0 &&
            (problem.batches == 1 || layout.batch_stride % kernels::simt_chunk == 0);
+}
+
+/// What was measured, and how long ago.
+std::string describe_tuned(const detail::TunedChoice& tuned)
+{
+    const std::int64_t now =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    constexpr std::int64_t hour = 3600;
+    const std::int64_t hours = std::max<std::int64_t>(now - tuned.when, 0) / hour;
+    return fmt::format("measured {} ago as the fastest: {:.2f} us, the untuned choice took {:.2f} us",
+                       hours < 48 ? fmt::format("{} hours", hours) : fmt::format("{} days", hours / 24),
+                       tuned.seconds * 1e6, tuned.untuned_seconds * 1e6);
 }
 
 std::string name_of(InputTypes input)
@@ -302,6 +317,17 @@ std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem,
 KernelChoice choose_kernel(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
                            std::string_view operation, const std::source_location& caller)
 {
+    if (wanted == Variant::automatic) {
+        if (const std::optional<TunedChoice> tuned = find_valid_tuned(problem, device)) {
+            return tuned->choice;
+        }
+    }
+    return choose_untuned(problem, device, wanted, operation, caller);
+}
+
+KernelChoice choose_untuned(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
+                            std::string_view operation, const std::source_location& caller)
+{
     const auto choice_of = [&](Variant variant) {
         return variant == Variant::hopper ? choose_hopper(problem, device) : KernelChoice{.variant = variant};
     };
@@ -316,7 +342,7 @@ KernelChoice choose_kernel(const GemmProblem& problem, const DeviceProperties& d
     }
     for (const VariantEntry& entry : variants) {
         if (!find_refusal(entry.variant, problem, device)) {
-            return choice_of(entry.variant);
+            return choice_of(is_blackwell(entry.variant) ? choose_blackwell(problem, device) : entry.variant);
         }
     }
     const Refusal refusal = find_refusal(variants.back().variant, problem, device).value();
@@ -343,13 +369,27 @@ std::size_t required_alignment(Variant variant, InputTypes input) noexcept
     return simt_kernel_of(variant, problem, DeviceProperties{}).required_alignment;
 }
 
-std::string explain_choice(const GemmProblem& given, const DeviceProperties& device, Variant wanted)
+std::string explain_choice(const GemmProblem& given, const DeviceProperties& device, Variant wanted,
+                           std::optional<KernelChoice> made)
 {
     const GemmProblem problem = resolved(given);
+    std::optional<TunedChoice> tuned;
+    if (wanted == Variant::automatic) {
+        tuned = find_valid_tuned(problem, device);
+        if (tuned && made && !(*made == tuned->choice)) {
+            tuned.reset();  // measured after the plan was made
+        }
+    }
+    if (tuned && !made) {
+        made = tuned->choice;
+    }
     std::string text = fmt::format("{}\n  on {} (compute capability {}.{}, {} SMs)\n", problem.describe(), device.name,
                                    device.compute_capability_major, device.compute_capability_minor, device.sm_count);
+    if (!made && wanted == Variant::automatic && !find_refusal(Variant::blackwell_clc, problem, device)) {
+        made = KernelChoice{.variant = choose_blackwell(problem, device)};
+    }
     const auto chosen = std::find_if(variants.begin(), variants.end(), [&](const VariantEntry& entry) {
-        return (wanted == Variant::automatic || wanted == entry.variant) &&
+        return (made ? made->variant == entry.variant : wanted == Variant::automatic || wanted == entry.variant) &&
                !find_refusal(entry.variant, problem, device);
     });
     if (chosen == variants.end()) {
@@ -359,18 +399,20 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
     } else {
         if (chosen->variant == Variant::hopper) {
             text += fmt::format("  runs: {} as {}\n", chosen->name,
-                                describe_hopper(problem, choose_hopper(problem, device)));
+                                describe_hopper(problem, made ? *made : choose_hopper(problem, device)));
         } else if (is_blackwell(chosen->variant)) {
-            const kernels::BlackwellConfig& config = kernels::blackwell_config(blackwell_rung(chosen->variant));
-            text += fmt::format("  runs: {} with a {}x{} tile per cluster of {}\n", chosen->name, config.cluster_m(),
-                                config.block_n, config.cluster == 1 ? "one CTA" : "two CTAs");
+            text +=
+                fmt::format("  runs: {} with {}\n", chosen->name, describe_blackwell(chosen->variant, problem, device));
         } else {
             const kernels::SimtKernel kernel = simt_kernel_of(chosen->variant, problem, device);
             text += fmt::format("  runs: {} with a {}x{} tile per CTA of {} threads\n", chosen->name, kernel.block_m,
                                 kernel.block_n, kernel.threads);
         }
-        text +=
-            wanted == Variant::automatic ? fmt::format("  why: {}\n", chosen->strength) : "  why: it was asked for\n";
+        text += tuned ? "  why: " + describe_tuned(*tuned) + "\n"
+                : wanted == Variant::automatic && is_blackwell(chosen->variant)
+                    ? "  why: the fewest cycles in the model of docs/blackwell-ladder.md\n"
+                : wanted == Variant::automatic ? fmt::format("  why: {}\n", chosen->strength)
+                                               : "  why: it was asked for\n";
     }
     for (const VariantEntry& entry : variants) {
         if (chosen != variants.end() && entry.variant == chosen->variant) {

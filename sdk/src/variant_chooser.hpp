@@ -62,6 +62,10 @@ std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem,
 
 /// The preferred kernel of the eligible variants, or of `wanted` if it is eligible.
 /// @throws Error `variant_refused` with the reason, `unsupported_device` if no variant is eligible
+KernelChoice choose_untuned(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
+                            std::string_view operation, const std::source_location& caller);
+
+/// The same, but that an automatic choice is the measured one, if there is one (tuning_table.hpp).
 KernelChoice choose_kernel(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
                            std::string_view operation, const std::source_location& caller);
 
@@ -69,6 +73,8 @@ KernelChoice choose_kernel(const GemmProblem& problem, const DeviceProperties& d
 std::size_t required_alignment(Variant variant, InputTypes input) noexcept;
 
 /// Text for people: the choice, its reason, and a line for every other variant.
-std::string explain_choice(const GemmProblem& problem, const DeviceProperties& device, Variant wanted);
+/// `made` is a choice that was made earlier.
+std::string explain_choice(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
+                           std::optional<KernelChoice> made = std::nullopt);
 
 }  // namespace tessera::detail

@@ -49,6 +49,14 @@ cudaError_t cudaGetDeviceCount(int* count)
     });
 }
 
+cudaError_t cudaDriverGetVersion(int* version)
+{
+    return call("cudaDriverGetVersion", [&] {
+        *version = 13000;
+        return cudaSuccess;
+    });
+}
+
 cudaError_t cudaGetDevice(int* device)
 {
     return call("cudaGetDevice", [&] {

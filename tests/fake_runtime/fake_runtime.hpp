@@ -16,6 +16,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,14 @@ void hold(cudaStream_t stream);
 void begin_unloading();
 /// Calls that came after begin_unloading().
 int calls_while_unloading();
+
+/// What kernels do from now on: `run` is called within each launch that is not captured, and within each launch of a
+/// graph for every launch that was captured into it. Nothing after `reset`.
+void on_launch(std::function<void(const Launch&)> run);
+/// Device time passes: events that are recorded later are this much later.
+void pass_time(double milliseconds);
+/// Where the bytes of device memory really are.
+void* contents_of(const void* device_memory);
 
 /// Makes a function that no nvcc has seen a kernel. Kernels that nvcc made are known.
 void register_kernel(const void* function, const char* mangled_name, const cudaFuncAttributes& attributes);

@@ -91,7 +91,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph)
             other.capture = other.capture == id ? 0 : other.capture;
         }
         if (make_graph && !capture.invalid && capture.unjoined.empty()) {
-            runtime().graphs[capture.graph] = {.nodes = capture.nodes, .user_objects = capture.user_objects};
+            runtime().graphs[capture.graph] = {
+                .nodes = capture.nodes, .user_objects = capture.user_objects, .launches = capture.launches};
             *graph = handle_of<cudaGraph_t>(capture.graph);
             return cudaSuccess;
         }
@@ -212,7 +213,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
             return cudaErrorInvalidValue;
         }
         const std::uint64_t id = next_id();
-        runtime().executables[id] = {.nodes = record->nodes, .user_objects = record->user_objects};
+        runtime().executables[id] = {
+            .nodes = record->nodes, .user_objects = record->user_objects, .launches = record->launches};
         for (const std::uint64_t object : record->user_objects) {
             ++runtime().user_objects.at(object).references;
         }
@@ -225,10 +227,16 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream)
 {
     return call("cudaGraphLaunch", [&] {
         StreamRecord* record = find_stream(stream, "cudaGraphLaunch");
-        if (record == nullptr || find_graph(runtime().executables, id_of(executable), "cudaGraphLaunch") == nullptr) {
+        const GraphRecord* graph = find_graph(runtime().executables, id_of(executable), "cudaGraphLaunch");
+        if (record == nullptr || graph == nullptr) {
             return cudaErrorInvalidValue;
         }
         enqueue(*record);
+        if (runtime().on_launch) {
+            for (const Launch& launch : graph->launches) {
+                runtime().on_launch(launch);
+            }
+        }
         return cudaSuccess;
     });
 }

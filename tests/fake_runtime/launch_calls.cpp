@@ -156,6 +156,11 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
             const auto* first = static_cast<const std::byte*>(arguments[0]);
             launch.argument.assign(first, first + state.kept_argument_bytes);
         }
+        if (stream->capture != 0) {
+            state.captures.at(stream->capture).launches.push_back(launch);
+        } else if (state.on_launch) {
+            state.on_launch(launch);
+        }
         state.launches.push_back(std::move(launch));
         enqueue(*stream);
         return cudaSuccess;

@@ -121,6 +121,12 @@ cudaError_t release(void* pointer, const char* call, MemoryKind kind, const Cloc
 
 }  // namespace
 
+void* tessera::fake::contents_of(const void* device_memory)
+{
+    const std::scoped_lock lock(runtime_mutex());
+    return translate(device_memory, 1, "contents_of");
+}
+
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes)
 {
     return call("cudaMalloc", [&] {

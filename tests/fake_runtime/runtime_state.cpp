@@ -245,6 +245,18 @@ void begin_unloading()
 
 int calls_while_unloading() { return runtime().calls_while_unloading; }
 
+void on_launch(std::function<void(const Launch&)> run)
+{
+    const std::scoped_lock lock(runtime_mutex());
+    runtime().on_launch = std::move(run);
+}
+
+void pass_time(double milliseconds)
+{
+    const std::scoped_lock lock(runtime_mutex());
+    runtime().passed_milliseconds += milliseconds;
+}
+
 void register_kernel(const void* function, const char* mangled_name, const cudaFuncAttributes& attributes)
 {
     const std::scoped_lock lock(runtime_mutex());

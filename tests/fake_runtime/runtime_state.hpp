@@ -41,6 +41,7 @@ struct EventRecord {
     bool recorded = false;
     Clock clock = {};
     std::uint64_t order = 0;  // of the recording, in place of a time stamp
+    double passed_milliseconds = 0;
     std::uint64_t capture = 0;
     std::uint64_t stream = 0;  // that it was recorded on
 };
@@ -63,6 +64,7 @@ struct GraphRecord {
     bool alive = true;
     std::size_t nodes = 0;
     std::vector<std::uint64_t> user_objects = {};
+    std::vector<Launch> launches = {};
 };
 
 struct UserObjectRecord {
@@ -78,6 +80,7 @@ struct CaptureRecord {
     std::size_t nodes = 0;
     std::uint64_t graph = 0;  // that it makes
     std::vector<std::uint64_t> user_objects = {};
+    std::vector<Launch> launches = {};
     std::set<std::uint64_t> unjoined = {};  // streams whose work the origin does not wait for yet
 };
 
@@ -116,6 +119,8 @@ struct Runtime {
     std::map<std::uint64_t, UserObjectRecord> user_objects;
     Clock completed;
     std::uint64_t event_order = 0;
+    std::function<void(const Launch&)> on_launch;
+    double passed_milliseconds = 0;
 
     bool encoder_missing = false;
     int encoder_status = 0;

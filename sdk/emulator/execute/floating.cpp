@@ -12,7 +12,6 @@
 
 namespace tessera::emulator {
 
-using numerics::Rounding;
 using ptx::Type;
 
 using namespace floating;

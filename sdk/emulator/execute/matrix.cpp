@@ -115,7 +115,7 @@ struct Transposed8Load {
 };
 /// stmatrix.m16n8.trans: 16 x 8 of 8 bits becomes 8 rows of 16 bytes.
 struct Transposed8Store {
-    static constexpr unsigned registers_per_matrix = 1, rows_per_matrix = 8;
+    static constexpr unsigned rows_per_matrix = 8;
     template <typename Body>
     static void bytes(unsigned lane, unsigned, Body&& body)
     {

@@ -33,6 +33,9 @@
 
 namespace tessera {
 
+struct TuningOptions;  // gemm_tuner.hpp
+struct TuningResult;
+
 /// Any MatrixView or BatchView with its type forgotten: what C is given as.
 struct MatrixOperand {
     const void* data = nullptr;           ///< device address of the first element
@@ -178,6 +181,16 @@ public:
         detail::require_element_types<A, B, D>();
         detail::launch_gemm(stream, {a, b, d}, epilogue, variant, caller);
     }
+
+    /// Measures which kernel is the fastest for `problem` on `device`, with operands of its own, and makes automatic
+    /// launches and plans of that problem use it from now on. Blocks, for about a second; include
+    /// tessera/gemm_tuner.hpp, which says what is kept where. Take the device for yourself meanwhile.
+    /// @throws Error `invalid_argument` for a problem with an empty D, `out_of_memory`, `unsupported_device`
+    static TuningResult tune(const Device& device, const GemmProblem& problem, const TuningOptions& options,
+                             std::source_location caller = std::source_location::current());
+    /// The same with the default options.
+    static TuningResult tune(const Device& device, const GemmProblem& problem,
+                             std::source_location caller = std::source_location::current());
 };
 
 /// A problem whose kernel has been chosen. A value without memory: it may be copied and used from several threads.

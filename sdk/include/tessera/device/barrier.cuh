@@ -153,9 +153,9 @@ public:
         cuda::ptx::mbarrier_arrive(word_);
     }
 
-    /// Arrives once at the same barrier of a peer CTA, which must not have exited: the calling thread's part of reading is
-    /// done. Orders earlier reads, not earlier writes, before what the peer does next: a release at cluster scope, which
-    /// would order those too, costs a fence of the whole GPU (MEMBAR.ALL.GPU on sm_90).
+    /// Arrives once at the same barrier of a peer CTA, which must not have exited: the calling thread's part of reading
+    /// is done. Orders earlier reads, not earlier writes, before what the peer does next: a release at cluster scope,
+    /// which would order those too, costs a fence of the whole GPU (MEMBAR.ALL.GPU on sm_90).
     __device__ void arrive_at(CtaRank peer) const
     {
         static_assert(takes_threads,

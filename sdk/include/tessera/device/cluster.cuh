@@ -54,39 +54,50 @@ private:
 /// The calling thread's cluster as an array of CTAs.
 class ClusterGrid {
 public:
-    /// @param rows  CTAs of one column; must divide the cluster's size
-    __device__ explicit ClusterGrid(std::uint32_t rows)
-        : rows_(rows),
-          columns_(cuda::ptx::get_sreg_cluster_nctarank() / rows),
-          row_(cuda::ptx::get_sreg_cluster_ctarank() % rows),
-          column_(cuda::ptx::get_sreg_cluster_ctarank() / rows)
-    {}
+    /// @param rows, columns  CTAs of one layer; their product must divide the cluster's size
+    __device__ ClusterGrid(std::uint32_t rows, std::uint32_t columns) : rows_(rows), columns_(columns) {}
+
+    // Derived values are computed where they are asked for: special registers are cheaper to read than to keep.
 
     /// CTAs of one column.
     __device__ std::uint32_t rows() const { return rows_; }
     /// CTAs of one row.
     __device__ std::uint32_t columns() const { return columns_; }
+    /// CTAs at one position of the other two dimensions.
+    __device__ std::uint32_t layers() const { return size() / (rows_ * columns_); }
     /// The calling CTA's row.
-    __device__ std::uint32_t row() const { return row_; }
+    __device__ std::uint32_t row() const { return rank() % rows_; }
     /// The calling CTA's column.
-    __device__ std::uint32_t column() const { return column_; }
+    __device__ std::uint32_t column() const { return rank() / rows_ % columns_; }
+    /// The calling CTA's layer.
+    __device__ std::uint32_t layer() const { return rank() / (rows_ * columns_); }
+    /// The calling CTA's rank.
+    __device__ static std::uint32_t rank() { return cuda::ptx::get_sreg_cluster_ctarank(); }
     /// How many CTAs.
-    __device__ std::uint32_t size() const { return rows_ * columns_; }
+    __device__ static std::uint32_t size() { return cuda::ptx::get_sreg_cluster_nctarank(); }
 
-    /// The CTA at a position.
-    __device__ CtaRank at(std::uint32_t row, std::uint32_t column) const { return CtaRank(row + column * rows_); }
+    /// The CTA at a position of the calling CTA's layer.
+    __device__ CtaRank at(std::uint32_t row, std::uint32_t column) const
+    {
+        return CtaRank(row + rows_ * (column + columns_ * layer()));
+    }
+    /// The CTA at the calling CTA's row and column in another layer.
+    __device__ CtaRank in_layer(std::uint32_t layer) const
+    {
+        return CtaRank(row() + rows_ * (column() + columns_ * layer));
+    }
 
-    /// All CTAs of the calling CTA's row, itself included.
+    /// All CTAs of the calling CTA's row in its layer, itself included.
     __device__ CtaMask my_row() const
     {
         std::uint32_t bits = 0;
         for (std::uint32_t column = 0; column < columns_; ++column) {
-            bits |= 1U << (row_ + column * rows_);
+            bits |= 1U << at(row(), column).value();
         }
         return CtaMask(bits);
     }
-    /// All CTAs of the calling CTA's column, itself included.
-    __device__ CtaMask my_column() const { return CtaMask(((1U << rows_) - 1U) << (column_ * rows_)); }
+    /// All CTAs of the calling CTA's column in its layer, itself included.
+    __device__ CtaMask my_column() const { return CtaMask(((1U << rows_) - 1U) << at(0, column()).value()); }
 
     /// Waits until all threads of the cluster have called this. What they did before is visible after it. Executed by
     /// whole warps.
@@ -100,8 +111,25 @@ public:
 private:
     std::uint32_t rows_;
     std::uint32_t columns_;
-    std::uint32_t row_;
-    std::uint32_t column_;
 };
+
+/// Reads 16 bytes, aligned to 16, at the address that `local` has in the calling CTA, from a peer's shared memory.
+/// Whoever wrote them has been synchronized with, and does not exit before a further synchronization.
+__device__ inline float4 load_from_peer(const float4* local, CtaRank peer)
+{
+    // cuda::ptx has neither mapa nor loads from the cluster's shared memory.
+    const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(local));
+    float4 value;
+    asm volatile(
+        "{\n\t"
+        ".reg .b32 remote;\n\t"
+        "mapa.shared::cluster.u32 remote, %4, %5;\n\t"
+        "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [remote];\n\t"
+        "}"
+        : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+        : "r"(address), "r"(peer.value())
+        : "memory");
+    return value;
+}
 
 }  // namespace tessera

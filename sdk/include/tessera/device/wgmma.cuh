@@ -12,13 +12,12 @@
 
 #include <cstdint>
 
+#include "tessera/device/smem_descriptor.hpp"
+
 namespace tessera {
 
 /// Element types of A and B. Products are accumulated in fp32.
 enum class WgmmaTypes : std::uint8_t { f16, bf16, tf32, e4m3_e4m3, e4m3_e5m2, e5m2_e4m3, e5m2_e5m2 };
-
-/// How a warpgroup's operand lies in shared memory: which dimension is contiguous. MN-major is for 16-bit types only.
-enum class OperandMajor : std::uint8_t { k = 0, mn = 1 };
 
 /// Rows of D that one instruction computes.
 inline constexpr int wgmma_m = 64;
@@ -155,7 +154,7 @@ namespace detail {
     asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " TESSERA_DETAIL_P##N ", 0;\n\t"                        \
                  "wgmma.mma_async.sync.aligned.m64n" #N K ".f32" TYPES " " TESSERA_DETAIL_R##N MAJORS ";\n\t}" \
                  : TESSERA_DETAIL_D##N                                                                         \
-                 : "l"(a), "l"(b), "r"(accumulate) __VA_OPT__(, ) __VA_ARGS__)
+                 : "l"(a.bits()), "l"(b.bits()), "r"(accumulate) __VA_OPT__(, ) __VA_ARGS__)
 #define TESSERA_DETAIL_TYPES(N)                                                                                \
     if constexpr (Columns == N) {                                                                              \
         if constexpr (Types == WgmmaTypes::f16) {                                                              \
@@ -180,15 +179,14 @@ namespace detail {
 
 /// Issues one instruction: D = A * B, plus D if `accumulate` is not 0.
 /// @param a, b  descriptors of the operands (smem_descriptor.hpp)
-template <WgmmaTypes Types, int Columns, OperandMajor MajorA = OperandMajor::k, OperandMajor MajorB = OperandMajor::k>
-__device__ __forceinline__ void wgmma(float (&d)[Columns / 2], std::uint64_t a, std::uint64_t b, int accumulate)
+template <WgmmaTypes Types, int Columns, Major MajorA = Major::k, Major MajorB = Major::k>
+__device__ __forceinline__ void wgmma(float (&d)[Columns / 2], WgmmaDescriptor a, WgmmaDescriptor b, int accumulate)
 {
     static_assert(Columns == 8 || Columns == 16 || Columns == 32 || Columns == 64 || Columns == 128 || Columns == 192 ||
                       Columns == 256,
                   "tessera: wgmma is offered for N = 8, 16, 32, 64, 128, 192, 256");
-    static_assert((MajorA == OperandMajor::k && MajorB == OperandMajor::k) || Types == WgmmaTypes::f16 ||
-                      Types == WgmmaTypes::bf16,
-                  "tessera: wgmma takes an MN-major operand of f16 or bf16 only: other types must be K-major");
+    static_assert((MajorA == Major::k && MajorB == Major::k) || Types == WgmmaTypes::f16 || Types == WgmmaTypes::bf16,
+                  "tessera: wgmma takes an M- or N-major operand of f16 or bf16 only: other types must be K-major");
     [[maybe_unused]] constexpr int major_a = static_cast<int>(MajorA);
     [[maybe_unused]] constexpr int major_b = static_cast<int>(MajorB);
     TESSERA_DETAIL_TYPES(8)

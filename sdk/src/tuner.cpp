@@ -1,0 +1,368 @@
+#include "tuner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "gemm_operands.hpp"
+#include "hopper_chooser.hpp"
+#include "hopper_launch.hpp"
+#include "tessera/event.hpp"
+#include "tessera/gemm_tuner.hpp"
+#include "tessera/graph.hpp"
+#include "tuning_cache.hpp"
+#include "tuning_scratch.hpp"
+#include "tuning_table.hpp"
+#include "variant_chooser.hpp"
+
+namespace tessera {
+namespace {
+
+using detail::KernelChoice;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::string_view operation = "Gemm::tune";
+
+/// A sample lasts at least this long, a thousand times the resolution of events, as far as a graph's launches reach.
+constexpr double sample_seconds = 500e-6;
+constexpr std::size_t most_launches = 256;
+/// The first look at a candidate is one launch, in which the host's part counts: it prunes what is this much slower.
+constexpr double first_look_ratio = 3.0;
+constexpr double first_look_slack_seconds = 20e-6;
+/// After one sample of each, its noise is allowed for by this factor on top of the caller's.
+constexpr double single_sample_slack = 1.2;
+constexpr std::size_t semifinal_samples = 3;
+constexpr std::size_t most_finalists = 8;
+
+struct Candidate {
+    KernelChoice choice;
+    std::optional<Graph> graph = std::nullopt;
+    std::vector<double> samples = {};
+    TuningTrial::Outcome outcome = TuningTrial::Outcome::finalist;
+
+    bool runs() const noexcept { return outcome == TuningTrial::Outcome::finalist; }
+    double seconds() const
+    {
+        if (samples.empty()) {
+            return 0;
+        }
+        std::vector<double> sorted = samples;
+        std::sort(sorted.begin(), sorted.end());
+        const std::size_t middle = sorted.size() / 2;
+        return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+    }
+};
+
+class Measurement {
+public:
+    Measurement(const Device& device, const GemmProblem& problem, const TuningOptions& options,
+                const std::source_location& caller)
+        : device_(device),
+          problem_(problem),
+          options_(options),
+          caller_(caller),
+          stream_(device, caller),
+          start_(device, EventKind::timing, caller),
+          stop_(device, EventKind::timing, caller),
+          scratch_(stream_, problem, options.seed, caller)
+    {
+        if (options.time_limit_seconds > 0) {
+            deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(options.time_limit_seconds));
+        }
+    }
+
+    /// Times the candidates against each other and drops all but the fastest. The first one always stays.
+    void run(std::vector<Candidate>& candidates)
+    {
+        look_once(candidates);
+        const double fastest = fastest_of(candidates);
+        const auto wanted = static_cast<std::size_t>(std::ceil(sample_seconds / std::max(fastest, 1e-9)));
+        // Every set equally often, so that all samples move the same memory.
+        const std::size_t passes = (std::min(wanted, most_launches) + scratch_.sets() - 1) / scratch_.sets();
+        launches_ = std::max<std::size_t>(passes, 1) * scratch_.sets();
+        for (Candidate& candidate : candidates) {
+            candidate.samples.clear();
+        }
+        take_rounds(candidates, 1);
+        prune(candidates, options_.prune_ratio * single_sample_slack, candidates.size());
+        take_rounds(candidates, semifinal_samples - 1);
+        prune(candidates, options_.prune_ratio, most_finalists);
+        take_rounds(candidates, std::max(options_.rounds, semifinal_samples) - semifinal_samples);
+    }
+
+    /// What `choice` makes of operands that are the same at every call.
+    std::vector<float> result_of(const KernelChoice& choice)
+    {
+        scratch_.poison_result(stream_);
+        enqueue(stream_, choice, 0);
+        return scratch_.result(stream_);
+    }
+
+private:
+    void enqueue(StreamRef stream, const KernelChoice& choice, std::size_t set)
+    {
+        detail::enqueue_gemm(stream, scratch_.operands(set), scratch_.epilogue(set), problem_, device_.properties(),
+                             choice, operation, caller_);
+    }
+
+    template <class Work>
+    double seconds_of(Work&& work)
+    {
+        start_.record(stream_, caller_);
+        work();
+        stop_.record(stream_, caller_);
+        stop_.synchronize(caller_);
+        return stop_.seconds_since(start_, caller_);
+    }
+
+    /// Does `work` for a candidate. One that cannot be launched is out; a lost context ends everything.
+    template <class Work>
+    void attempt(Candidate& candidate, Work&& work)
+    {
+        try {
+            work();
+        } catch (const Error& error) {
+            if (error.code() == ErrorCode::context_lost || &candidate == first_) {
+                throw;
+            }
+            candidate.outcome = TuningTrial::Outcome::failed;
+            candidate.graph.reset();
+        }
+    }
+
+    /// One launch of each, behind one that loads the kernel.
+    void look_once(std::vector<Candidate>& candidates)
+    {
+        first_ = candidates.data();
+        for (Candidate& candidate : candidates) {
+            attempt(candidate, [&] {
+                enqueue(stream_, candidate.choice, 0);
+                candidate.samples.push_back(
+                    seconds_of([&] { enqueue(stream_, candidate.choice, scratch_.sets() - 1); }));
+            });
+        }
+        const double limit = fastest_of(candidates) * first_look_ratio + first_look_slack_seconds;
+        for (Candidate& candidate : candidates) {
+            if (&candidate != first_ && candidate.runs() && candidate.seconds() > limit) {
+                candidate.outcome = TuningTrial::Outcome::pruned;
+            }
+        }
+    }
+
+    void capture(Candidate& candidate)
+    {
+        candidate.graph = Graph::capture(
+            stream_,
+            [&](StreamRef captured) {
+                for (std::size_t i = 0; i < launches_; ++i) {
+                    enqueue(captured, candidate.choice, i % scratch_.sets());
+                }
+            },
+            caller_);
+    }
+
+    /// Each round starts with another candidate, so that none always follows the same one.
+    void take_rounds(std::vector<Candidate>& candidates, std::size_t rounds)
+    {
+        for (std::size_t round = 0; round < rounds && (round_ == 0 || Clock::now() < deadline_); ++round, ++round_) {
+            for (std::size_t i = 0; i < candidates.size(); ++i) {
+                Candidate& candidate = candidates[(i + round_) % candidates.size()];
+                if (!candidate.runs()) {
+                    continue;
+                }
+                attempt(candidate, [&] {
+                    if (!candidate.graph) {
+                        capture(candidate);
+                    }
+                    candidate.graph->launch(stream_, caller_);  // untimed: the host gets ahead of the device
+                    candidate.samples.push_back(seconds_of([&] { candidate.graph->launch(stream_, caller_); }) /
+                                                static_cast<double>(launches_));
+                });
+            }
+        }
+    }
+
+    static double fastest_of(const std::vector<Candidate>& candidates)
+    {
+        double fastest = HUGE_VAL;
+        for (const Candidate& candidate : candidates) {
+            if (candidate.runs() && !candidate.samples.empty()) {
+                fastest = std::min(fastest, candidate.seconds());
+            }
+        }
+        return fastest;
+    }
+
+    void prune(std::vector<Candidate>& candidates, double ratio, std::size_t most)
+    {
+        std::vector<double> times;
+        for (const Candidate& candidate : candidates) {
+            if (candidate.runs()) {
+                times.push_back(candidate.seconds());
+            }
+        }
+        std::sort(times.begin(), times.end());
+        const double limit = std::min(times.front() * ratio, times[std::min(most, times.size()) - 1]);
+        for (Candidate& candidate : candidates) {
+            if (&candidate != first_ && candidate.runs() && candidate.seconds() > limit) {
+                candidate.outcome = TuningTrial::Outcome::pruned;
+                candidate.graph.reset();
+            }
+        }
+    }
+
+    const Device& device_;
+    const GemmProblem& problem_;
+    const TuningOptions& options_;
+    const std::source_location& caller_;
+    Stream stream_;
+    Event start_;
+    Event stop_;
+    detail::TuningScratch scratch_;
+    const Candidate* first_ = nullptr;
+    std::size_t launches_ = 1;
+    std::size_t round_ = 0;
+    Clock::time_point deadline_ = Clock::time_point::max();
+};
+
+bool agree(const GemmProblem& problem, const std::vector<float>& expected, const std::vector<float>& found)
+{
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        const double value = expected[i];
+        // False for NaN, which is what an element that nobody wrote is.
+        if (!(std::abs(value - found[i]) <= detail::result_bound(problem, value))) {
+            return false;
+        }
+    }
+    return expected.size() == found.size();
+}
+
+TuningTrial trial_of(const GemmProblem& problem, const Candidate& candidate)
+{
+    return {candidate.choice.variant,
+            candidate.choice.variant == Variant::hopper ? detail::describe_hopper(problem, candidate.choice)
+                                                        : std::string(),
+            candidate.seconds(), candidate.samples.size(), candidate.outcome};
+}
+
+/// What can be timed: a batch of D lies apart, and there is something to compute.
+GemmProblem measurable(const GemmProblem& given, const std::source_location& caller)
+{
+    detail::require_valid(given, operation, caller);
+    GemmProblem problem = detail::resolved(given);
+    if (problem.m == 0 || problem.n == 0 || problem.batches == 0) {
+        detail::raise(ErrorCode::invalid_argument, operation, caller,
+                      fmt::format("{} has an empty D: nothing runs", problem.describe()));
+    }
+    if (problem.batches > 1 && problem.d.batch_stride == 0) {
+        problem.d.batch_stride = problem.d.leading_dimension * (problem.d.row_major ? problem.m : problem.n);
+    }
+    return problem;
+}
+
+}  // namespace
+
+namespace detail {
+
+std::vector<KernelChoice> all_candidates(const GemmProblem& problem, const DeviceProperties& device)
+{
+    std::vector<KernelChoice> candidates;
+    for (const Variant variant : all_variants()) {
+        if (find_refusal(variant, problem, device)) {
+            continue;
+        }
+        if (variant == Variant::hopper) {
+            const std::vector<KernelChoice> hopper = hopper_candidates(problem, device);
+            candidates.insert(candidates.end(), hopper.begin(), hopper.end());
+        } else {
+            candidates.push_back({.variant = variant});
+        }
+    }
+    return candidates;
+}
+
+double result_bound(const GemmProblem& problem, double value) noexcept
+{
+    // A tensor core adds 16 products or more at a time to a sum that is truncated: of fp32, or, for 8-bit inputs, of 14
+    // bits. Sums of K products of numbers uniform in [-1, 1] have a standard deviation of sqrt(K) / 3, and the error of
+    // each of K / 16 additions is at most the roundoff of the sum then.
+    const auto k = static_cast<double>(problem.k);
+    const double unit = is_float8(problem.input) ? 0x1p-13 : 0x1p-23;
+    const double accumulated = 4 * unit * (k / 16 + 1) * (std::sqrt(k) / 3 + 1);
+    const double rounded = problem.output == ElementType::bf16  ? 0x1p-8
+                           : problem.output == ElementType::f16 ? 0x1p-11
+                                                                : 0x1p-24;
+    return accumulated + 2 * rounded * std::abs(value);
+}
+
+}  // namespace detail
+
+std::string_view to_string(TuningTrial::Outcome outcome) noexcept
+{
+    switch (outcome) {
+        case TuningTrial::Outcome::finalist: return "finalist";
+        case TuningTrial::Outcome::pruned: return "pruned";
+        case TuningTrial::Outcome::wrong: return "wrong";
+        case TuningTrial::Outcome::failed: return "failed";
+    }
+    return "unknown";
+}
+
+TuningResult Gemm::tune(const Device& device, const GemmProblem& given, std::source_location caller)
+{
+    return tune(device, given, TuningOptions(), caller);
+}
+
+TuningResult Gemm::tune(const Device& device, const GemmProblem& given, const TuningOptions& options,
+                        std::source_location caller)
+{
+    const GemmProblem problem = measurable(given, caller);
+    const detail::CurrentDevice current(device.ordinal(), operation, caller);
+    const KernelChoice untuned =
+        detail::choose_untuned(problem, device.properties(), Variant::automatic, operation, caller);
+    std::vector<Candidate> candidates;
+    candidates.push_back({untuned});
+    for (const KernelChoice& choice : detail::all_candidates(problem, device.properties())) {
+        if (!(choice == untuned)) {
+            candidates.push_back({choice});
+        }
+    }
+    Measurement measurement(device, problem, options, caller);
+    measurement.run(candidates);
+
+    // Only what agrees with the untuned choice may win.
+    const std::vector<float> expected = measurement.result_of(untuned);
+    Candidate* best = nullptr;
+    while (best == nullptr) {
+        for (Candidate& candidate : candidates) {
+            if (candidate.runs() && (best == nullptr || candidate.seconds() < best->seconds())) {
+                best = &candidate;
+            }
+        }
+        if (best != candidates.data() && !agree(problem, expected, measurement.result_of(best->choice))) {
+            best->outcome = TuningTrial::Outcome::wrong;
+            best = nullptr;
+        }
+    }
+    const std::int64_t now =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    detail::load_environment_cache_once();  // before what is newer than it
+    detail::store_tuned(detail::tuning_key(problem, device.properties()),
+                        {best->choice, best->seconds(), candidates.front().seconds(), now});
+    detail::save_environment_cache(caller);
+
+    TuningResult result{problem, trial_of(problem, *best), trial_of(problem, candidates.front()), {}};
+    for (const Candidate& candidate : candidates) {
+        result.trials.push_back(trial_of(problem, candidate));
+    }
+    std::stable_sort(result.trials.begin(), result.trials.end(), [](const TuningTrial& a, const TuningTrial& b) {
+        return (a.seconds > 0 ? a.seconds : HUGE_VAL) < (b.seconds > 0 ? b.seconds : HUGE_VAL);
+    });
+    return result;
+}
+
+}  // namespace tessera

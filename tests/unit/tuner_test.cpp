@@ -1,0 +1,305 @@
+/// Gemm::tune with kernels whose time and result the test decides, and what launches make of what was found.
+
+#include "tuner.hpp"
+
+#include <cstring>
+#include <limits>
+#include <map>
+
+#include "clean_runtime.hpp"
+#include "heap_count.hpp"
+#include "hopper_launch.hpp"
+#include "kernels/common/gemm_arguments.hpp"
+#include "tessera/gemm_tuner.hpp"
+#include "tuning_table.hpp"
+#include "variant_chooser.hpp"
+
+using namespace tessera;
+using tessera::detail::KernelChoice;
+using tessera::test::CleanRuntime;
+
+namespace {
+
+struct Behaviour {
+    double milliseconds = 1;
+    float result = 1.0F;
+};
+
+struct TunerRuntime : CleanRuntime {
+    TunerRuntime()
+    {
+        GemmTuningCache::clear();
+        fake::keep_argument_bytes(sizeof(kernels::GemmArguments));
+        fake::on_launch([this](const fake::Launch& launch) {
+            if (const auto found = behaviours.find(launch.function); found != behaviours.end()) {
+                run(launch, found->second);
+            }
+        });
+        fake::pass_time(1);  // time is the test's from now on
+    }
+    ~TunerRuntime() { GemmTuningCache::clear(); }
+
+    static void run(const fake::Launch& launch, const Behaviour& behaviour)
+    {
+        kernels::GemmArguments arguments;
+        std::memcpy(&arguments, launch.argument.data(), sizeof arguments);
+        auto* const d = static_cast<float*>(fake::contents_of(arguments.d));
+        for (std::int64_t row = 0; row < arguments.m; ++row) {
+            for (std::int64_t column = 0; column < arguments.n; ++column) {
+                d[row * arguments.d_row_stride + column * arguments.d_column_stride] = behaviour.result;
+            }
+        }
+        fake::pass_time(behaviour.milliseconds);
+    }
+
+    void behave(Variant variant, Behaviour behaviour)
+    {
+        behaviours[detail::simt_kernel_of(variant, detail::resolved(problem), device.properties()).function] =
+            behaviour;
+    }
+
+    Device device{fake::h200};
+    GemmProblem problem{.m = 64, .n = 48, .k = 32};
+    std::map<const void*, Behaviour> behaviours;
+};
+
+const TuningTrial& trial_of(const TuningResult& result, Variant variant)
+{
+    for (const TuningTrial& trial : result.trials) {
+        if (trial.variant == variant) {
+            return trial;
+        }
+    }
+    throw std::runtime_error("no such trial");
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(TunerRuntime, "the fastest candidate wins, and launches and plans use it from then on")
+{
+    behave(Variant::simt_register_blocked, {2.0});
+    behave(Variant::simt_tiled, {1.5});
+    behave(Variant::simt_coarsened, {1.9});
+    behave(Variant::simt_vectorized, {1.6});
+    behave(Variant::simt_naive, {90.0});
+    CHECK(GemmPlan::prepare(device, problem).variant() == Variant::simt_register_blocked);
+    const TuningResult result = Gemm::tune(device, problem, {.rounds = 5});
+    CHECK(result.best.variant == Variant::simt_tiled);
+    CHECK(result.best.seconds == doctest::Approx(1.5e-3));
+    CHECK(result.best.samples == 5);
+    CHECK(result.untuned.variant == Variant::simt_register_blocked);
+    CHECK(result.untuned.seconds == doctest::Approx(2e-3));
+    REQUIRE(result.trials.size() == 5);
+    CHECK(result.trials.front().variant == Variant::simt_tiled);
+    CHECK(trial_of(result, Variant::simt_naive).outcome == TuningTrial::Outcome::pruned);
+    CHECK(trial_of(result, Variant::simt_naive).samples <= 1);
+    CHECK(trial_of(result, Variant::simt_coarsened).outcome == TuningTrial::Outcome::pruned);
+    CHECK(trial_of(result, Variant::simt_vectorized).outcome == TuningTrial::Outcome::finalist);
+
+    const GemmPlan plan = GemmPlan::prepare(device, problem);
+    CHECK(plan.variant() == Variant::simt_tiled);
+    CHECK(plan.explain().find(
+              "why: measured 0 hours ago as the fastest: 1500.00 us, the untuned choice took 2000.00 us") !=
+          std::string::npos);
+    CHECK(GemmPlan::prepare(device, problem, Variant::simt_naive).variant() == Variant::simt_naive);
+    GemmProblem other = problem;
+    other.k += 1;
+    CHECK(GemmPlan::prepare(device, other).variant() == Variant::simt_register_blocked);
+    CHECK(GemmPlan::prepare(Device(fake::t4), problem).variant() == Variant::simt_register_blocked);
+
+    const Stream stream;
+    const DeviceBuffer<float> a(stream, 64 * 32);
+    const DeviceBuffer<float> b(stream, 32 * 48);
+    DeviceBuffer<float> d(stream, 64 * 48);
+    Gemm::launch(stream, a.matrix(64, 32), b.matrix(32, 48), d.matrix(64, 48));
+    CHECK(fake::launches().back().function ==
+          detail::simt_kernel_of(Variant::simt_tiled, detail::resolved(problem), device.properties()).function);
+}
+
+TEST_CASE_FIXTURE(TunerRuntime, "what computes something else is never used, however fast")
+{
+    behave(Variant::simt_register_blocked, {2.0});
+    behave(Variant::simt_tiled, {0.5, 1.01F});
+    behave(Variant::simt_coarsened, {0.6, std::numeric_limits<float>::quiet_NaN()});
+    behave(Variant::simt_vectorized, {0.7});
+    behave(Variant::simt_naive, {1.0});
+    const TuningResult result = Gemm::tune(device, problem, {.rounds = 4, .prune_ratio = 10});
+    CHECK(result.best.variant == Variant::simt_vectorized);
+    CHECK(trial_of(result, Variant::simt_tiled).outcome == TuningTrial::Outcome::wrong);
+    CHECK(trial_of(result, Variant::simt_coarsened).outcome == TuningTrial::Outcome::wrong);
+    CHECK(GemmPlan::prepare(device, problem).variant() == Variant::simt_vectorized);
+}
+
+TEST_CASE_FIXTURE(TunerRuntime, "a kernel that writes nothing does not win")
+{
+    // Nothing runs at all: D stays what it was poisoned with, and the untuned choice stays.
+    const TuningResult result = Gemm::tune(device, problem, {.rounds = 3});
+    CHECK(result.best.variant == Variant::simt_register_blocked);
+}
+
+TEST_CASE_FIXTURE(TunerRuntime, "Hopper configurations are tried, and those with shared tiles have their workspace")
+{
+    problem = {.m = 256, .n = 256, .k = 4096, .input = ElementType::bf16, .output = ElementType::bf16};
+    const std::vector<KernelChoice> candidates = detail::all_candidates(detail::resolved(problem), device.properties());
+    std::size_t hopper = 0;
+    std::size_t shared = 0;
+    for (const KernelChoice& choice : candidates) {
+        hopper += choice.variant == Variant::hopper ? 1 : 0;
+        shared += choice.stream_k ? 1 : 0;
+    }
+    CHECK(candidates.size() == hopper + all_variants().size() - 1);
+    if (hopper == 0) {
+        return;  // a build without code for compute capability 9.0
+    }
+    CHECK(shared > 0);
+    const TuningResult result = Gemm::tune(device, problem, {.rounds = 3});
+    CHECK(result.trials.size() == candidates.size());
+    for (const TuningTrial& trial : result.trials) {
+        CAPTURE(trial.configuration);
+        CHECK(trial.outcome != TuningTrial::Outcome::failed);
+    }
+    CHECK(result.best.variant == Variant::hopper);
+
+    // A tuned choice with shared tiles is launched as it stands.
+    for (const KernelChoice& choice : candidates) {
+        if (choice.stream_k) {
+            detail::store_tuned(detail::tuning_key(detail::resolved(problem), device.properties()),
+                                {choice, 1e-6, 2e-6, std::numeric_limits<std::int64_t>::max()});
+            const GemmPlan plan = GemmPlan::prepare(device, problem);
+            const auto need = detail::hopper_workspace(detail::resolved(problem), choice);
+            CHECK(plan.workspace_bytes() == need.partial_bytes + 4 * need.counters);
+            CHECK(plan.workspace_bytes() > 0);
+            const Stream stream;
+            const DeviceBuffer<bf16> a(stream, 256 * 4096);
+            DeviceBuffer<bf16> d(stream, 256 * 256);
+            fake::clear_calls();
+            plan.launch(stream, a.matrix(256, 4096), a.matrix(4096, 256), d.matrix(256, 256));
+            CHECK(fake::count("cudaMallocAsync") == 1);
+            CHECK(fake::count("cudaFuncSetAttribute") == 0);  // once per kernel and device: the tuner has been here
+            REQUIRE(fake::launches().size() == 1);
+            CHECK(fake::launches()[0].grid.x ==
+                  static_cast<unsigned>(choice.clusters * choice.cluster_m * choice.cluster_n));
+            break;
+        }
+    }
+}
+
+TEST_CASE_FIXTURE(TunerRuntime, "a stored choice that cannot run the problem at hand is passed over")
+{
+    GemmProblem aligned{.m = 64, .n = 64, .k = 64, .input = ElementType::bf16};
+    const detail::TuningKey key = detail::tuning_key(detail::resolved(aligned), device.properties());
+    const Variant untuned = GemmPlan::prepare(device, aligned).variant();
+    // Nonsense that a file could hold: no such configuration, more CTAs than SMs, no clusters.
+    for (const KernelChoice& nonsense : {KernelChoice{.variant = Variant::hopper, .config = 200, .clusters = 1},
+                                         KernelChoice{.variant = Variant::hopper, .cluster_m = 2, .clusters = 5000},
+                                         KernelChoice{.variant = Variant::hopper, .cluster_m = 0, .clusters = 1},
+                                         KernelChoice{.variant = Variant::hopper, .band = 0, .clusters = 1}}) {
+        GemmTuningCache::clear();
+        detail::store_tuned(key, {nonsense, 1e-6, 2e-6, 1});
+        CHECK(detail::find_tuned(key).has_value());
+        CHECK_FALSE(detail::find_valid_tuned(detail::resolved(aligned), device.properties()).has_value());
+        CHECK(GemmPlan::prepare(device, aligned).variant() == untuned);
+    }
+}
+
+TEST_CASE_FIXTURE(TunerRuntime, "problems that differ in what speed depends on have keys of their own")
+{
+    const DeviceProperties& h200 = device.properties();
+    problem.batches = 2;
+    problem.a.batch_stride = 64 * 32;
+    problem.b.batch_stride = 32 * 48;
+    problem.d.batch_stride = 64 * 48;
+    const auto key = [&](const GemmProblem& p) { return detail::tuning_key(detail::resolved(p), h200); };
+    const std::vector<void (*)(GemmProblem&)> changes{
+        [](GemmProblem& p) { p.m = 63; },
+        [](GemmProblem& p) { p.n = 47; },
+        [](GemmProblem& p) { p.k = 31; },
+        [](GemmProblem& p) { p.batches = 3; },
+        [](GemmProblem& p) { p.input = ElementType::bf16; },
+        [](GemmProblem& p) { p.output = ElementType::bf16; },
+        [](GemmProblem& p) { p.a.row_major = false; },
+        [](GemmProblem& p) { p.b.row_major = false; },
+        [](GemmProblem& p) { p.d.row_major = false; },
+        [](GemmProblem& p) { p.a.address_alignment = 8; },
+        [](GemmProblem& p) { p.b.leading_dimension = 49; },
+        [](GemmProblem& p) { p.d.batch_stride += 1; },
+        [](GemmProblem& p) { p.a.batch_stride = 0; },
+        [](GemmProblem& p) { p.b.batch_stride = 0; },
+        [](GemmProblem& p) { p.has_c = true; },
+        [](GemmProblem& p) { p.bias = BiasAxis::per_row; },
+        [](GemmProblem& p) { p.activation = Activation::gelu; },
+    };
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+        CAPTURE(i);
+        GemmProblem changed = problem;
+        changes[i](changed);
+        CHECK_FALSE(key(changed) == key(problem));
+    }
+    GemmProblem same = problem;
+    same.a.leading_dimension = 64;  // still a multiple of 16 bytes
+    same.b.address_alignment = 16;
+    CHECK(key(same) == key(problem));
+    DeviceProperties fewer = h200;
+    fewer.sm_count -= 1;
+    CHECK_FALSE(detail::tuning_key(detail::resolved(problem), fewer) == key(problem));
+}
+
+TEST_CASE_FIXTURE(TunerRuntime, "looking up allocates nothing")
+{
+    for (std::int64_t m = 1; m < 3000; ++m) {  // more than there are buckets
+        problem.m = m;
+        detail::store_tuned(detail::tuning_key(detail::resolved(problem), device.properties()),
+                            {KernelChoice{.variant = Variant::simt_tiled}, 1e-6, 2e-6, m});
+    }
+    CHECK(GemmTuningCache::size() == 2999);
+    problem.m = 1234;
+    const GemmProblem resolved = detail::resolved(problem);
+    const long before = test::heap_allocations();
+    const auto found = detail::find_valid_tuned(resolved, device.properties());
+    CHECK(test::heap_allocations() == before);
+    REQUIRE(found.has_value());
+    CHECK(found->when == 1234);
+}
+
+TEST_CASE_FIXTURE(TunerRuntime, "every kind of epilogue and layout can be tuned, and an empty D cannot")
+{
+    problem = {.m = 24, .n = 40, .k = 16, .batches = 3, .input = ElementType::f16, .output = ElementType::f16};
+    problem.a = {.row_major = false, .leading_dimension = 25, .batch_stride = 500, .address_alignment = 2};
+    problem.b = {.row_major = true, .leading_dimension = 0, .batch_stride = 0};
+    problem.d = {.row_major = false, .leading_dimension = 32, .batch_stride = 0};
+    problem.has_c = true;
+    problem.bias = BiasAxis::per_column;
+    problem.activation = Activation::silu;
+    const TuningResult result = Gemm::tune(device, problem, {.rounds = 3});
+    CHECK(result.problem.d.batch_stride == 32 * 40);
+    problem.n = 0;
+    const auto error = test::error_of([&] { static_cast<void>(Gemm::tune(device, problem)); });
+    REQUIRE(error.has_value());
+    CHECK(error->code() == ErrorCode::invalid_argument);
+}
+
+TEST_CASE("whichever call of a measurement fails, nothing leaks")
+{
+    const GemmProblem problem{.m = 16, .n = 16, .k = 16};
+    int errors = 0;
+    for (int nth = 1;; nth += 7) {
+        fake::reset();
+        GemmTuningCache::clear();
+        static_cast<void>(dropped_errors());
+        fake::fail_call(nth, cudaErrorMemoryAllocation);
+        const auto error =
+            test::error_of([&] { static_cast<void>(Gemm::tune(Device(fake::h200), problem, {.rounds = 1})); });
+        errors += error.has_value() ? 1 : 0;
+        CHECK(fake::live() == fake::Live{});
+        CHECK(fake::misuses() == std::vector<std::string>{});
+        static_cast<void>(cudaGetLastError());
+        if (!fake::fault_occurred()) {
+            CHECK_FALSE(error.has_value());
+            break;
+        }
+    }
+    CHECK(errors > 5);
+    fake::reset();
+    GemmTuningCache::clear();
+    static_cast<void>(dropped_errors());
+}
