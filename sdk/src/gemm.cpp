@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "blackwell_launch.hpp"
 #include "gemm_operands.hpp"
 #include "hopper_launch.hpp"
 #include "profiler_range.hpp"
@@ -79,6 +80,8 @@ void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue
         const detail::WorkspaceLease workspace =
             detail::lease_workspace(stream, detail::hopper_workspace(problem, choice), operation, caller);
         status = detail::launch_hopper(stream, problem, choice, arguments, device, workspace.memory());
+    } else if (is_blackwell(choice.variant)) {
+        status = launch_blackwell(stream, problem, choice.variant, arguments, device);
     } else {
         status = launch_simt(stream, problem, choice.variant, arguments, device);
     }

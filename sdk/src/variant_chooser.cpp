@@ -7,6 +7,8 @@
 #include <chrono>
 #include <limits>
 
+#include "blackwell_chooser.hpp"
+#include "blackwell_launch.hpp"
 #include "hopper_chooser.hpp"
 #include "hopper_launch.hpp"
 #include "tessera/error.hpp"
@@ -25,6 +27,28 @@ struct VariantEntry {
 // In order of preference, fastest first. docs/simt-ladder.md has the measurements behind the order.
 constexpr std::array variants{
     VariantEntry{Variant::hopper, "hopper", {}, "the tensor cores of compute capability 9.0, fed by TMA"},
+    VariantEntry{Variant::blackwell_cta_pair_256,
+                 "blackwell_cta_pair_256",
+                 {},
+                 "the most products per byte whose epilogue still hides under the next tile"},
+    VariantEntry{Variant::blackwell_cta_pair_512,
+                 "blackwell_cta_pair_512",
+                 {},
+                 "has no room to overlap a tile's epilogue with the next tile"},
+    VariantEntry{Variant::blackwell_cta_pair, "blackwell_cta_pair", {}, "reads more bytes per product"},
+    VariantEntry{Variant::blackwell_clc_multicast,
+                 "blackwell_clc_multicast",
+                 {},
+                 "each CTA reads all of B from its own shared memory"},
+    VariantEntry{Variant::blackwell_clc, "blackwell_clc", {}, "each CTA loads all of its operands itself"},
+    VariantEntry{Variant::blackwell_persistent, "blackwell_persistent", {}, "its tiles are dealt out beforehand"},
+    VariantEntry{Variant::blackwell_warp_specialized,
+                 "blackwell_warp_specialized",
+                 {},
+                 "no overlap of a tile's epilogue with the next tile"},
+    VariantEntry{Variant::blackwell_pipelined, "blackwell_pipelined", {}, "one thread loads and multiplies"},
+    VariantEntry{Variant::blackwell_swizzled, "blackwell_swizzled", {}, "waits for every load"},
+    VariantEntry{Variant::blackwell_tiled, "blackwell_tiled", {}, "loads 16 bytes of a row at a time"},
     VariantEntry{Variant::simt_register_blocked, "simt_register_blocked", kernels::SimtRung::register_blocked,
                  "the fastest SIMT rung at every measured size, and takes any alignment"},
     VariantEntry{Variant::simt_coarsened, "simt_coarsened", kernels::SimtRung::coarsened,
@@ -248,6 +272,9 @@ std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem,
     if (variant == Variant::hopper) {
         return find_hopper_refusal(problem, device);
     }
+    if (is_blackwell(variant)) {
+        return find_blackwell_refusal(variant, problem, device);
+    }
     if (!kernels::simt_takes(entry_of(variant).rung, problem.input)) {
         return Refusal{Reason::input_types, ' ', 0, 0, problem.input};
     }
@@ -317,7 +344,7 @@ KernelChoice choose_untuned(const GemmProblem& problem, const DeviceProperties& 
     }
     for (const VariantEntry& entry : variants) {
         if (!find_refusal(entry.variant, problem, device)) {
-            return choice_of(entry.variant);
+            return choice_of(is_blackwell(entry.variant) ? choose_blackwell(problem, device) : entry.variant);
         }
     }
     const Refusal refusal = find_refusal(variants.back().variant, problem, device).value();
@@ -332,8 +359,11 @@ std::size_t required_alignment(Variant variant, InputTypes input) noexcept
     if (variant == Variant::automatic) {
         return size_of(input);
     }
-    if (!is_simt(variant)) {
+    if (variant == Variant::hopper) {
         return hopper_alignment;
+    }
+    if (is_blackwell(variant)) {
+        return size_of(input);  // what TMA cannot address is loaded by threads
     }
     // The same for every tile of a variant, so any problem and device will do.
     GemmProblem problem;
@@ -357,6 +387,9 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
     }
     std::string text = fmt::format("{}\n  on {} (compute capability {}.{}, {} SMs)\n", problem.describe(), device.name,
                                    device.compute_capability_major, device.compute_capability_minor, device.sm_count);
+    if (!made && wanted == Variant::automatic && !find_refusal(Variant::blackwell_clc, problem, device)) {
+        made = KernelChoice{.variant = choose_blackwell(problem, device)};
+    }
     const auto chosen = std::find_if(variants.begin(), variants.end(), [&](const VariantEntry& entry) {
         return (made ? made->variant == entry.variant : wanted == Variant::automatic || wanted == entry.variant) &&
                !find_refusal(entry.variant, problem, device);
@@ -369,12 +402,17 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
         if (chosen->variant == Variant::hopper) {
             text += fmt::format("  runs: {} as {}\n", chosen->name,
                                 describe_hopper(problem, made ? *made : choose_hopper(problem, device)));
+        } else if (is_blackwell(chosen->variant)) {
+            text +=
+                fmt::format("  runs: {} with {}\n", chosen->name, describe_blackwell(chosen->variant, problem, device));
         } else {
             const kernels::SimtKernel kernel = simt_kernel_of(chosen->variant, problem, device);
             text += fmt::format("  runs: {} with a {}x{} tile per CTA of {} threads\n", chosen->name, kernel.block_m,
                                 kernel.block_n, kernel.threads);
         }
-        text += tuned                          ? "  why: " + describe_tuned(*tuned) + "\n"
+        text += tuned ? "  why: " + describe_tuned(*tuned) + "\n"
+                : wanted == Variant::automatic && is_blackwell(chosen->variant)
+                    ? "  why: the fewest cycles in the model of docs/blackwell-ladder.md\n"
                 : wanted == Variant::automatic ? fmt::format("  why: {}\n", chosen->strength)
                                                : "  why: it was asked for\n";
     }

@@ -146,7 +146,7 @@ bool takes(Variant variant, InputTypes input)
         case Variant::simt_coarsened: return !is_float8(input);
         case Variant::simt_naive:
         case Variant::simt_register_blocked:
-        case Variant::automatic: break;
+        default: break;
     }
     return true;
 }
@@ -161,7 +161,7 @@ std::size_t required_alignment(Variant variant, InputTypes input)
         case Variant::simt_coarsened: return kernels::simt_kernel(SimtRung::coarsened, input).required_alignment;
         case Variant::simt_register_blocked:
             return kernels::simt_kernel(SimtRung::register_blocked, input).required_alignment;
-        case Variant::automatic: break;
+        default: break;
     }
     return size_of(input);
 }

@@ -1,0 +1,258 @@
+// A kernel author's first kernels for Blackwell's tensor cores, with the device layer: D = A * B^T in bf16 -> f32.
+//
+// `one_tile` multiplies (128, 64) by (128, 64): load, multiply, read back. `pipelined` does any shape: it keeps four
+// stages in flight, with a warp that loads, one that multiplies and four that store. Runs on a B200 or B300, and
+// anywhere under `tessera-emu --device b200`.
+#include <tessera/device/mma.cuh>
+#include <tessera/device/output_partition.cuh>
+#include <tessera/device/tma.cuh>
+#include <tessera/tessera.hpp>
+
+#include <cstdio>
+#include <vector>
+
+#include "common/run_example.hpp"
+
+namespace {
+
+using namespace tessera;
+
+// A tile of A or B: 128 rows of 64 elements, which fill the 128 bytes that the swizzle works on. The map that loads it,
+// the memory that holds it and the layout that the tensor core is told are made from the same numbers.
+constexpr unsigned tile_rows = 128;
+constexpr unsigned tile_k = 64;
+using OperandMap = TensorMap<bf16, Box<tile_k, tile_rows>, Swizzle::b128>;
+using OperandTile = SharedTile<bf16, Box<tile_k, tile_rows>, Swizzle::b128>;
+using OperandLayout = SharedLayout<Major::k, Swizzle::b128, tile_rows, tile_k, sizeof(bf16)>;
+
+// D is stored in pieces of 32 rows, one warp's, and 32 columns.
+constexpr unsigned piece = 32;
+using OutputMap = TensorMap<float, Box<piece, piece>, Swizzle::b128>;
+using OutputPiece = SharedTile<float, Box<piece, piece>, Swizzle::b128>;
+using OutputLayout = SharedLayout<Major::k, Swizzle::b128, piece, piece, sizeof(float)>;
+
+constexpr auto instruction =
+    InstructionDescriptor::builder().shape<tile_rows, tile_rows>().a<bf16>().b<bf16>().accumulate<float>().build();
+constexpr unsigned instruction_depth = 16;  // elements of K
+
+using Accumulator = TmemAccumulator<tile_rows, CtaGroup::one>;
+
+/// Multiplies one pair of tiles. Executed by one thread.
+__device__ void multiply(const Accumulator& accumulator, const OperandTile& a, const OperandTile& b, bool is_first)
+{
+    const auto address = [](const OperandTile& tile) {
+        return static_cast<std::uint32_t>(__cvta_generic_to_shared(tile.bytes));
+    };
+    const auto a_descriptor = tcgen05_descriptor<OperandLayout>(address(a));
+    const auto b_descriptor = tcgen05_descriptor<OperandLayout>(address(b));
+#pragma unroll
+    for (unsigned k = 0; k < tile_k; k += instruction_depth) {
+        const std::uint32_t offset = OperandLayout::k_offset(k);
+        mma(accumulator, a_descriptor.advanced(offset), b_descriptor.advanced(offset), instruction,
+            is_first && k == 0 ? Accumulate::overwrite : Accumulate::add);
+    }
+}
+
+// ---- one tile
+
+using SingleStage = RingBarriers<FilledByTma, FreedByTensorCore, 1>;
+
+/// d is (128, 128), row-major. 128 threads.
+__global__ void one_tile(const __grid_constant__ OperandMap a_map, const __grid_constant__ OperandMap b_map,
+                         DeviceSpan<float> d)
+{
+    __shared__ OperandTile a;
+    __shared__ OperandTile b;
+    __shared__ SingleStage stage;
+    __shared__ BarrierWord accumulated;
+    __shared__ TmemSlot slot;
+    const unsigned warp = threadIdx.x / 32;
+
+    if (threadIdx.x == 0) {
+        stage.initialize(1, 1);
+        Barrier<AccumulatorFull, Uninitialized>(accumulated).initialize(1);
+    }
+    const BarriersPublished published = publish_barriers();
+    auto tensor_memory = Tmem<Unallocated, tile_rows, CtaGroup::one>(slot).allocate(warp == 0);
+    const auto accumulator = tensor_memory.accumulator<tile_rows>(0);
+    const Barrier<AccumulatorFull, Ready> complete(accumulated, published);
+
+    if (warp == 0 && elect_one()) {
+        auto filled = RingProducer<SingleStage>(stage, published).acquire(sizeof a + sizeof b);
+        tma_load(a_map, a, filled, {0, 0});
+        tma_load(b_map, b, filled, {0, 0});
+        std::move(filled).publish();
+
+        auto loaded = RingConsumer<SingleStage>(stage, published).wait();
+        multiply(accumulator, a, b, true);
+        commit<CtaGroup::one>(complete);
+        std::move(loaded).release_by_other();
+    }
+    __syncwarp();
+
+    complete.wait(PhaseParity::even);
+    tcgen05_fence_after_sync();
+    for (unsigned column = 0; column < tile_rows; column += 16) {
+        const auto values = accumulator.load_rows<16>(warp, column).wait();
+        for (unsigned j = 0; j < 16; ++j) {
+            d[threadIdx.x * tile_rows + column + j] = values[j];
+        }
+    }
+    std::move(tensor_memory).release(warp == 0);
+}
+
+// ---- any shape
+
+constexpr unsigned stages = 4;
+constexpr unsigned epilogue_warps = 4;
+constexpr unsigned load_warp = 4;
+constexpr unsigned mma_warp = 5;
+constexpr unsigned pipelined_threads = 6 * 32;
+
+struct PipelinedStorage {
+    OperandTile a[stages];
+    OperandTile b[stages];
+    OutputPiece staged[epilogue_warps];
+    RingBarriers<FilledByTma, FreedByTensorCore, stages> ring;
+    BarrierWord accumulated;
+    TmemSlot slot;
+};
+using Ring = decltype(PipelinedStorage::ring);
+
+/// One CTA for each tile (128, 128) of D. TMA fills up with zeros what A and B lack, and stores nothing outside of D.
+__global__ void __launch_bounds__(pipelined_threads, 1)
+    pipelined(const __grid_constant__ OperandMap a_map, const __grid_constant__ OperandMap b_map,
+              const __grid_constant__ OutputMap d_map, unsigned m, unsigned n, unsigned k_steps)
+{
+    extern __shared__ __align__(1024) std::byte memory[];
+    auto& storage = *reinterpret_cast<PipelinedStorage*>(memory);
+    const unsigned warp = threadIdx.x / 32;
+    if (threadIdx.x == 0) {
+        storage.ring.initialize(1, 1);
+        Barrier<AccumulatorFull, Uninitialized>(storage.accumulated).initialize(1);
+    }
+    const BarriersPublished published = publish_barriers();
+    auto tensor_memory = Tmem<Unallocated, tile_rows, CtaGroup::one>(storage.slot).allocate(warp == mma_warp);
+    const auto accumulator = tensor_memory.accumulator<tile_rows>(0);
+    const Barrier<AccumulatorFull, Ready> complete(storage.accumulated, published);
+    const OutputPartition<tile_rows, tile_rows> partition(m, n, 8);
+    const auto tile = partition.tile(SingleWorkQueue().first());
+
+    if (warp == load_warp) {
+        if (elect_one()) {
+            RingProducer<Ring> producer(storage.ring, published);
+            for (unsigned step = 0; step < k_steps; ++step) {
+                auto slot = producer.acquire(2 * sizeof(OperandTile));
+                const auto k = static_cast<int>(step * tile_k);
+                tma_load(a_map, storage.a[slot.index()], slot, {k, static_cast<int>(tile.first_row())});
+                tma_load(b_map, storage.b[slot.index()], slot, {k, static_cast<int>(tile.first_column())});
+                std::move(slot).publish();
+            }
+            std::move(producer).drain();
+        }
+    } else if (warp == mma_warp) {
+        if (elect_one()) {
+            RingConsumer<Ring> consumer(storage.ring, published);
+            for (unsigned step = 0; step < k_steps; ++step) {
+                auto slot = consumer.wait();
+                multiply(accumulator, storage.a[slot.index()], storage.b[slot.index()], step == 0);
+                commit<CtaGroup::one>(slot.empty());  // frees the stage when the products are done
+                std::move(slot).release_by_other();
+            }
+            commit<CtaGroup::one>(complete);
+        }
+    } else {
+        complete.wait(PhaseParity::even);
+        tcgen05_fence_after_sync();
+        OutputPiece& staged = storage.staged[warp];
+        const unsigned lane = threadIdx.x % 32;
+        for (unsigned j = 0; j < tile_rows / piece; ++j) {
+            for (unsigned half = 0; half < piece; half += 16) {
+                const auto values = accumulator.load_rows<16>(warp, j * piece + half).wait();
+                for (unsigned i = 0; i < 16; i += 4) {
+                    *reinterpret_cast<float4*>(staged.bytes + OutputLayout::offset(lane, half + i)) =
+                        make_float4(values[i], values[i + 1], values[i + 2], values[i + 3]);
+                }
+            }
+            make_visible_to_tma();
+            __syncwarp();
+            if (lane == 0) {
+                tma_store(d_map, tile.part<piece, piece>(warp, j), staged);
+                tma_commit_stores();
+                tma_wait_stores_read<0>();
+            }
+            __syncwarp();  // the piece may be written again
+        }
+    }
+    __syncwarp();
+    std::move(tensor_memory).release(warp == mma_warp);
+}
+
+// ---- the host's side
+
+/// Small integers: every sum is exact.
+std::vector<bf16> small_integers(std::size_t elements, unsigned seed)
+{
+    std::vector<bf16> matrix(elements);
+    for (bf16& element : matrix) {
+        seed = seed * 1664525U + 1013904223U;  // Numerical Recipes' linear congruential generator
+        element = bf16(static_cast<float>(seed >> 29) - 4.0F);
+    }
+    return matrix;
+}
+
+std::size_t count_wrong(std::size_t m, std::size_t n, std::size_t k, const std::vector<bf16>& a,
+                        const std::vector<bf16>& b, const std::vector<float>& d)
+{
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < m * n; ++i) {
+        float sum = 0;
+        for (std::size_t j = 0; j < k; ++j) {
+            sum += float(a[i / n * k + j]) * float(b[i % n * k + j]);
+        }
+        wrong += d[i] != sum ? 1 : 0;
+    }
+    return wrong;
+}
+
+std::size_t multiply_and_check(std::size_t m, std::size_t n, std::size_t k, bool only_one_tile)
+{
+    const Stream stream;
+    const auto a = small_integers(m * k, 1);
+    const auto b = small_integers(n * k, 2);
+    const auto device_a = DeviceBuffer<bf16>::from_host(stream, a);
+    const auto device_b = DeviceBuffer<bf16>::from_host(stream, b);
+    DeviceBuffer<float> device_d(stream, m * n);
+    const auto a_map = OperandMap::of(device_a.matrix(m, k));
+    const auto b_map = OperandMap::of(device_b.matrix(n, k));
+    if (only_one_tile) {
+        launch(one_tile, LaunchConfig(stream, {1}, {128}), a_map, b_map, device_d.span());
+    } else {
+        const auto d_map = OutputMap::of(device_d.matrix(m, n));
+        const auto tiles = [](std::size_t extent) {
+            return static_cast<unsigned>((extent + tile_rows - 1) / tile_rows);
+        };
+        const auto k_steps = static_cast<unsigned>((k + tile_k - 1) / tile_k);
+        launch(pipelined,
+               LaunchConfig(stream, {tiles(m) * tiles(n)}, {pipelined_threads})
+                   .shared_memory_bytes(sizeof(PipelinedStorage)),
+               a_map, b_map, d_map, static_cast<unsigned>(m), static_cast<unsigned>(n), k_steps);
+    }
+    const std::size_t wrong = count_wrong(m, n, k, a, b, device_d.to_vector());
+    std::printf("%zux%zux%zu: %zu of %zu elements wrong\n", m, n, k, wrong, m * n);
+    return wrong;
+}
+
+}  // namespace
+
+int main()
+{
+    return examples::run_example("own_tcgen05_kernel", [] {
+        if (Device::count() == 0 || Device::current().properties().compute_capability_major != 10) {
+            std::fputs("own_tcgen05_kernel: skipped, because there is no device of compute capability 10\n", stderr);
+            return examples::exit_no_device;
+        }
+        const std::size_t wrong = multiply_and_check(128, 128, 64, true) + multiply_and_check(300, 200, 328, false);
+        return wrong == 0 ? examples::exit_success : examples::exit_failure;
+    });
+}

@@ -1,0 +1,9 @@
+/// The Blackwell ladder for inputs of f16 and bf16.
+
+#include "blackwell_table.cuh"
+
+namespace tessera::kernels::detail {
+
+BlackwellKernel blackwell_kernel_16bit(BlackwellRung rung) { return typed_blackwell_kernel<MmaKind::f16>(rung); }
+
+}  // namespace tessera::kernels::detail

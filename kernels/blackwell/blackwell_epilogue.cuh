@@ -1,0 +1,301 @@
+#pragma once
+
+/// The epilogue of the Blackwell kernel: an accumulator from tensor memory through registers to D.
+///
+/// Each of four warps has 32 rows to itself: it reads 16 columns of them at a time, scales, adds, activates and rounds
+/// them (the operations and their order are those of kernels/common/epilogue.cuh: the same bits), collects 128 bytes of
+/// each row in swizzled shared memory, and has TMA store them while it goes on. No warp waits for another.
+
+#include <cuda/ptx>
+
+#include <cstdint>
+
+#include "blackwell_arguments.hpp"
+#include "blackwell_config.hpp"
+#include "blackwell_storage.cuh"
+#include "blackwell_tma.cuh"
+#include "kernels/common/epilogue.cuh"
+#include "tessera/device/output_partition.cuh"
+#include "tessera/device/tmem.cuh"
+
+namespace tessera::kernels {
+
+namespace detail {
+
+inline constexpr std::uint32_t chunk_columns = 16;  // that are in registers at a time
+
+/// 16 bytes of shared memory.
+__device__ __forceinline__ void store_shared(std::uint32_t address, std::uint32_t x, std::uint32_t y, std::uint32_t z,
+                                             std::uint32_t w)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
+__device__ __forceinline__ uint4 load_shared(std::uint32_t address)
+{
+    uint4 words;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+                 : "r"(address)
+                 : "memory");
+    return words;
+}
+
+/// Two neighbours in one register, the first one in the low half.
+template <class Element>
+__device__ __forceinline__ std::uint32_t pack(float first, float second)
+{
+    return Element(first).bits | static_cast<std::uint32_t>(Element(second).bits) << 16;
+}
+
+template <class Element>
+__device__ __forceinline__ void unpack(std::uint32_t word, float& first, float& second)
+{
+    first = Element::from_bits(static_cast<std::uint16_t>(word));
+    second = Element::from_bits(static_cast<std::uint16_t>(word >> 16));
+}
+
+}  // namespace detail
+
+/// One warp's side of the epilogue.
+class BlackwellEpilogue {
+public:
+    /// @param warp  which quarter of an accumulator's lanes: the warp's place in its warpgroup
+    __device__ BlackwellEpilogue(const BlackwellArguments& arguments, StagingBuffers& staging, BarrierWord& c_loaded,
+                                 BarriersPublished published, std::uint32_t warp)
+        : arguments_(arguments),
+          gemm_(arguments.gemm),
+          staging_(staging),
+          c_loaded_(c_loaded, published),
+          warp_(warp),
+          lane_(threadIdx.x % 32),
+          alpha_(Epilogue::scaled_alpha(arguments.gemm)),
+          wide_(gemm_.d_type != ElementType::f32)
+    {}
+
+    /// Writes one accumulator to the warp's rows of the output; `release` is called as soon as it is read.
+    template <std::uint32_t Columns, CtaGroup Group, class Release>
+    __device__ void store(const OutputTile<32, Columns>& tile, const TmemAccumulator<Columns, Group>& accumulator,
+                          Release release)
+    {
+        if (tile.first_row() >= gemm_.m) {
+            release();
+            return;
+        }
+        const auto columns_left = static_cast<std::int64_t>(gemm_.n) - tile.first_column();
+        const std::uint32_t chunks_in_store = wide_ ? 4 : 2;
+        const bool through_shared = arguments_.stores_by_tma;
+        bool released = false;
+#pragma unroll 1
+        for (std::uint32_t chunk = 0; chunk < Columns / detail::chunk_columns; ++chunk) {
+            const std::uint32_t first = chunk * detail::chunk_columns;
+            const bool begins = chunk % chunks_in_store == 0;
+            if (begins && first >= columns_left) {
+                break;
+            }
+            if (begins && through_shared) {
+                begin_store(tile, chunk);
+            }
+            RegisterTile<float, detail::chunk_columns> values{};
+            if (arguments_.k_steps > 0) {  // else nothing was accumulated
+                values = accumulator.template load_rows<detail::chunk_columns>(warp_, first).wait();
+            }
+            if (first + detail::chunk_columns >= min(columns_left, static_cast<std::int64_t>(Columns)) &&
+                (chunk + 1) % chunks_in_store == 0) {
+                release();
+                released = true;
+            }
+            const std::int64_t row = tile.first_row() + lane_;
+            const std::int64_t column = tile.first_column() + first;
+            if (through_shared) {
+                finish(row, column, values, chunk % chunks_in_store);
+                put(values, chunk % chunks_in_store);
+                if ((chunk + 1) % chunks_in_store == 0) {
+                    end_store(tile, chunk);
+                }
+            } else {
+                store_directly(row, column, tile.batch(), values);
+            }
+        }
+        if (!released) {
+            release();
+        }
+    }
+
+    /// Waits until the last stores have read their shared memory: before the CTA exits.
+    __device__ void drain()
+    {
+        if (lane_ == 0) {
+            tma_wait_stores_read<0>();
+        }
+        __syncwarp();
+    }
+
+private:
+    using Values = RegisterTile<float, detail::chunk_columns>;
+
+    __device__ std::uint32_t buffer_address() const { return tma::shared_address(staging_.bytes[buffer_]); }
+
+    /// Address of 16 bytes of the lane's row in the buffer; `piece` counts 16 bytes.
+    __device__ std::uint32_t piece_address(std::uint32_t piece) const
+    {
+        return buffer_address() + lane_ * 128 + ((piece ^ (lane_ % 8)) * 16);  // Swizzle::b128
+    }
+
+    /// Waits for the buffer, and fills it with C if that is read.
+    template <std::uint32_t Columns>
+    __device__ void begin_store(const OutputTile<32, Columns>& tile, std::uint32_t chunk)
+    {
+        buffer_ ^= 1U;
+        if (lane_ == 0) {
+            tma_wait_stores_read<staging_buffers - 1>();
+        }
+        __syncwarp();
+        if (gemm_.beta != 0.0F) {
+            if (lane_ == 0) {
+                c_loaded_.arrive_and_expect(staging_bytes);
+                if (wide_) {
+                    tma::load(staging_.bytes[buffer_], arguments_.c, tile.template part<32, 64>(0, chunk / 4),
+                              arguments_.c_batched, c_loaded_);
+                } else {
+                    tma::load(staging_.bytes[buffer_], arguments_.c, tile.template part<32, 32>(0, chunk / 2),
+                              arguments_.c_batched, c_loaded_);
+                }
+            }
+            c_loaded_.wait(c_parity_);
+            c_parity_ = c_parity_ == PhaseParity::even ? PhaseParity::odd : PhaseParity::even;
+        }
+    }
+
+    template <std::uint32_t Columns>
+    __device__ void end_store(const OutputTile<32, Columns>& tile, std::uint32_t chunk)
+    {
+        make_visible_to_tma();
+        __syncwarp();
+        if (lane_ == 0) {
+            if (wide_) {
+                tma::store(arguments_.d, tile.template part<32, 64>(0, chunk / 4), arguments_.d_batched,
+                           staging_.bytes[buffer_]);
+            } else {
+                tma::store(arguments_.d, tile.template part<32, 32>(0, chunk / 2), arguments_.d_batched,
+                           staging_.bytes[buffer_]);
+            }
+            tma_commit_stores();
+        }
+    }
+
+    /// act(alpha * x + beta * C + bias) of a chunk, C from the buffer.
+    __device__ __forceinline__ void finish(std::int64_t row, std::int64_t column, Values& values,
+                                           std::uint32_t place) const
+    {
+        const float alpha = alpha_;
+        values.transform([&](float x) { return __fmul_rn(alpha, __fadd_rn(x, 0.0F)); });
+        if (gemm_.beta != 0.0F) {
+            Values c;
+            get(c, place);
+#pragma unroll
+            for (std::uint32_t j = 0; j < detail::chunk_columns; ++j) {
+                values[j] = __fmaf_rn(gemm_.beta, c[j], values[j]);
+            }
+        }
+        add_bias(row, column, values);
+        detail::activate(values.values, gemm_.activation);
+    }
+
+    __device__ __forceinline__ void add_bias(std::int64_t row, std::int64_t column, Values& values) const
+    {
+        if (gemm_.bias_axis == BiasAxis::none) {
+            return;
+        }
+        if (gemm_.bias_axis == BiasAxis::per_row) {
+            const float bias = row < gemm_.m ? detail::load_element(gemm_.bias, row, gemm_.bias_type) : 0.0F;
+            values.transform([&](float x) { return __fadd_rn(x, bias); });
+            return;
+        }
+#pragma unroll
+        for (std::uint32_t j = 0; j < detail::chunk_columns; ++j) {
+            if (column + j < gemm_.n) {
+                values[j] = __fadd_rn(values[j], detail::load_element(gemm_.bias, column + j, gemm_.bias_type));
+            }
+        }
+    }
+
+    /// Writes a chunk to the lane's row of the buffer, rounded to D's type.
+    __device__ __forceinline__ void put(const Values& values, std::uint32_t place) const
+    {
+        if (wide_) {
+            const bool half = gemm_.d_type == ElementType::f16;
+            std::uint32_t words[detail::chunk_columns / 2];
+#pragma unroll
+            for (std::uint32_t j = 0; j < detail::chunk_columns / 2; ++j) {
+                words[j] = half ? detail::pack<f16>(values[2 * j], values[2 * j + 1])
+                                : detail::pack<bf16>(values[2 * j], values[2 * j + 1]);
+            }
+            detail::store_shared(piece_address(place * 2), words[0], words[1], words[2], words[3]);
+            detail::store_shared(piece_address(place * 2 + 1), words[4], words[5], words[6], words[7]);
+            return;
+        }
+#pragma unroll
+        for (std::uint32_t j = 0; j < detail::chunk_columns; j += 4) {
+            detail::store_shared(piece_address(place * 4 + j / 4), __float_as_uint(values[j]),
+                                 __float_as_uint(values[j + 1]), __float_as_uint(values[j + 2]),
+                                 __float_as_uint(values[j + 3]));
+        }
+    }
+
+    /// Reads a chunk of C from the lane's row of the buffer.
+    __device__ __forceinline__ void get(Values& values, std::uint32_t place) const
+    {
+        if (wide_) {
+            const bool half = gemm_.d_type == ElementType::f16;
+#pragma unroll
+            for (std::uint32_t i = 0; i < 2; ++i) {
+                const uint4 words = detail::load_shared(piece_address(place * 2 + i));
+                const std::uint32_t list[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+                for (std::uint32_t j = 0; j < 4; ++j) {
+                    float& first = values[8 * i + 2 * j];
+                    float& second = values[8 * i + 2 * j + 1];
+                    if (half) {
+                        detail::unpack<f16>(list[j], first, second);
+                    } else {
+                        detail::unpack<bf16>(list[j], first, second);
+                    }
+                }
+            }
+            return;
+        }
+#pragma unroll
+        for (std::uint32_t j = 0; j < detail::chunk_columns; j += 4) {
+            const uint4 words = detail::load_shared(piece_address(place * 4 + j / 4));
+            values[j] = __uint_as_float(words.x);
+            values[j + 1] = __uint_as_float(words.y);
+            values[j + 2] = __uint_as_float(words.z);
+            values[j + 3] = __uint_as_float(words.w);
+        }
+    }
+
+    /// For a C or D that TMA cannot address: as the SIMT kernels do it.
+    __device__ void store_directly(std::int64_t row, std::int64_t column, std::uint32_t batch, Values& values) const
+    {
+        const Epilogue epilogue(gemm_, batch);
+#pragma unroll
+        for (std::uint32_t j = 0; j < detail::chunk_columns; j += 4) {
+            const float group[4] = {values[j], values[j + 1], values[j + 2], values[j + 3]};
+            epilogue.store(row, column + j, group);
+        }
+    }
+
+    const BlackwellArguments& arguments_;  // the kernel's parameter
+    const GemmArguments& gemm_;
+    StagingBuffers& staging_;
+    Barrier<FilledByTma, Ready> c_loaded_;
+    std::uint32_t warp_;
+    std::uint32_t lane_;
+    std::uint32_t buffer_ = 0;
+    PhaseParity c_parity_ = PhaseParity::even;
+    float alpha_;  // with the scales of A and B
+    bool wide_;    // 16-bit elements: 64 of them in 128 bytes
+};
+
+}  // namespace tessera::kernels

@@ -1,0 +1,211 @@
+#pragma once
+
+/// The Blackwell GEMM kernel, with the rungs of blackwell_config.hpp as template argument.
+///
+/// Warps 0 to 3 are the epilogue, warp 4 loads, warp 5 multiplies (on the lower rungs warp 4 does both), warp 6 asks
+/// for work. Warps 8 to 11 exist if an operand is copied by threads.
+
+#include <cuda/ptx>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "blackwell_epilogue.cuh"
+#include "blackwell_roles.cuh"
+
+namespace tessera::kernels {
+
+namespace detail {
+
+inline constexpr std::uint32_t load_warp = 4;
+inline constexpr std::uint32_t mma_warp = 5;
+inline constexpr std::uint32_t scheduler_warp = 6;
+inline constexpr std::uint32_t first_copy_warp = 8;
+inline constexpr std::uint32_t copy_warps = 4;
+inline constexpr std::uint32_t threads_without_copies = 32 * first_copy_warp;
+inline constexpr std::uint32_t threads_with_copies = 32 * (first_copy_warp + copy_warps);
+
+/// Waits for the grids before this one in the stream, if it was launched ahead of their end.
+__device__ __forceinline__ void wait_for_earlier_grids() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+/// Lets the next grid be launched ahead of this one's end.
+__device__ __forceinline__ void let_next_grid_start()
+{
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+template <class Rung>
+using Queue = std::conditional_t<Rung::config.scheduling == Scheduling::one_tile, SingleWorkQueue,
+                                 std::conditional_t<Rung::config.scheduling == Scheduling::static_persistent,
+                                                    StaticWorkQueue, ClcWorkQueue<Rung::config.cluster, clc_slots>>>;
+
+/// The calling warp's own reader of the cluster's work.
+template <class Rung>
+__device__ Queue<Rung> make_queue(const BlackwellArguments& arguments, BlackwellStorage<Rung>& storage,
+                                  BarriersPublished published, const ClusterGrid& cluster)
+{
+    if constexpr (Rung::config.scheduling == Scheduling::one_tile) {
+        return {};
+    } else if constexpr (Rung::config.scheduling == Scheduling::static_persistent) {
+        return Queue<Rung>(arguments.units);
+    } else {
+        return Queue<Rung>(storage.clc, published, cluster.at(0, 0));
+    }
+}
+
+/// Executed by one thread.
+template <class Rung>
+__device__ void initialize_barriers(const BlackwellArguments& arguments, BlackwellStorage<Rung>& storage)
+{
+    constexpr BlackwellConfig config = Rung::config;
+    const std::uint32_t copies = arguments.copies ? copy_warps : 0;
+    constexpr std::uint32_t multiplying_ctas = config.cluster / config.group_size();
+    // A stage is filled when its bytes are there and each copying warp has arrived; it is free when all who read what
+    // this CTA has loaded are done.
+    storage.stages.initialize(1 + copies * config.group_size(), config.multicast ? config.cluster : 1);
+    storage.accumulators.initialize(1, epilogue_warps * config.group_size());
+    storage.clc.initialize(config.cluster * (1 + epilogue_warps + copies) + multiplying_ctas + 1);
+    for (BarrierWord& word : storage.c_loaded) {
+        Barrier<FilledByTma, Uninitialized>(word).initialize(1);
+    }
+}
+
+}  // namespace detail
+
+/// One unit of work is a cluster tile; each CTA of the cluster computes its blocks of 128 rows.
+template <class Rung, MmaKind Kind>
+__global__ void __launch_bounds__(detail::threads_with_copies, 1)
+    blackwell_gemm(const __grid_constant__ BlackwellArguments arguments)
+{
+    constexpr BlackwellConfig config = Rung::config;
+    using Storage = BlackwellStorage<Rung>;
+    static_assert(sizeof(Storage) <= blackwell_shared_limit);
+    extern __shared__ __align__(1024) std::byte shared_memory[];
+    Storage& storage = *reinterpret_cast<Storage*>(shared_memory);
+
+    const std::uint32_t warp = __shfl_sync(0xFFFFFFFFU, threadIdx.x / 32, 0);  // tells the compiler that it is uniform
+    const ClusterGrid cluster(config.cluster);
+    if (threadIdx.x == 0) {
+        detail::initialize_barriers<Rung>(arguments, storage);
+        if (arguments.k_steps > 0 && !arguments.copies) {
+            tma::prefetch(arguments.a.map);
+            tma::prefetch(arguments.b.map);
+        }
+        if (arguments.stores_by_tma) {
+            tma::prefetch(arguments.d);
+        }
+    }
+    const BarriersPublished published = config.cluster > 1 ? publish_barriers_to_cluster() : publish_barriers();
+
+    Tmem<Unallocated, config.tensor_memory_columns(), config.group> unallocated(storage.tensor_memory);
+    auto tensor_memory = [&] {
+        if constexpr (Rung::config.group == CtaGroup::pair) {
+            return std::move(unallocated).allocate(warp == detail::mma_warp, ClusterGrid::synchronize());
+        } else {
+            return std::move(unallocated).allocate(warp == detail::mma_warp);
+        }
+    }();
+    detail::wait_for_earlier_grids();
+
+    const OutputPartition<config.cluster_m(), config.block_n> partition(
+        static_cast<std::uint32_t>(arguments.gemm.m), static_cast<std::uint32_t>(arguments.gemm.n), arguments.band);
+    const bool multiplies = config.group == CtaGroup::one || cluster.row() == 0;
+
+    if (warp < epilogue_warps) {
+        BlackwellEpilogue epilogue(arguments, storage.staging[warp], storage.c_loaded[warp], published, warp);
+        RingConsumer<typename Storage::Accumulators> accumulators(storage.accumulators, published);
+        auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
+        for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
+            const auto tile = partition.tile(work);
+#pragma unroll 1
+            for (std::uint32_t m_tile = 0; m_tile < config.m_tiles; ++m_tile) {
+                const auto rows = tile.template part<128, config.block_n>(block_of<Rung>(m_tile, cluster.row()), 0)
+                                      .template part<32, config.block_n>(warp, 0);
+                auto slot = accumulators.wait();
+                tcgen05_fence_after_sync();
+                epilogue.store(rows, tensor_memory.template accumulator<config.block_n>(slot.index()), [&] {
+                    tcgen05_fence_before_sync();
+                    __syncwarp();
+                    if (threadIdx.x % 32 == 0) {
+                        if constexpr (Rung::config.group == CtaGroup::pair) {
+                            slot.empty().arrive_at(cluster.at(0, 0));
+                        } else {
+                            slot.empty().arrive();
+                        }
+                    }
+                });
+                std::move(slot).release_by_other();
+            }
+        }
+        epilogue.drain();
+    } else if (warp == detail::load_warp) {
+        if (elect_one()) {
+            StageLoader<Rung> loader(arguments, storage, published, cluster);
+            auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
+            if constexpr (config.roles == Roles::specialized) {
+                for (WorkItem work = queue.first(); work; work = queue.next()) {
+                    loader.begin(partition.tile(work));
+#pragma unroll 1
+                    for (std::uint32_t k = 0; k < arguments.k_steps; ++k) {
+                        loader.step();
+                    }
+                }
+            } else {
+                StageMultiplier<Rung, Kind, decltype(tensor_memory)> multiplier(arguments, storage, published, cluster,
+                                                                                tensor_memory);
+                loader.begin(partition.tile(queue.first()));
+                std::uint32_t loaded = 0;
+                multiplier.multiply(arguments.k_steps, [&](std::uint32_t k) {
+                    // One stage stays with the tensor core, so that loading ahead does not wait for it.
+                    constexpr std::uint32_t ahead = Rung::config.stages > 1 ? Rung::config.stages - 1 : 1;
+                    while (loaded < min(k + ahead, arguments.k_steps)) {
+                        loader.step();
+                        ++loaded;
+                    }
+                });
+            }
+            detail::let_next_grid_start();
+            loader.drain();
+        }
+    } else if (warp == detail::mma_warp) {
+        if (config.roles == Roles::specialized && multiplies && elect_one()) {
+            StageMultiplier<Rung, Kind, decltype(tensor_memory)> multiplier(arguments, storage, published, cluster,
+                                                                            tensor_memory);
+            auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
+            for (WorkItem work = queue.first(); work; work = queue.next()) {
+                multiplier.multiply(arguments.k_steps, [](std::uint32_t) {});
+            }
+        }
+    } else if (warp == detail::scheduler_warp) {
+        if constexpr (config.scheduling == Scheduling::launch_control) {
+            if (cluster.row() == 0 && elect_one()) {
+                ClcRequester<config.cluster, clc_slots> requester(storage.clc, published);
+                auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
+                do {
+                    requester.request();
+                } while (queue.next());
+            }
+        }
+    } else if (warp >= detail::first_copy_warp) {
+        StageCopier<Rung> copier(arguments, storage, published, cluster, threadIdx.x - 32 * detail::first_copy_warp,
+                                 32 * detail::copy_warps);
+        auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
+        for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
+            copier.copy(partition.tile(work));
+        }
+    }
+    __syncwarp();
+
+    // No CTA leaves while another one may still arrive at its barriers, load into its stages or use its tensor memory.
+    if constexpr (config.group == CtaGroup::pair) {
+        const PairFinished finished = tensor_memory.finish_pair();
+        std::move(tensor_memory).release(warp == detail::mma_warp, finished);
+    } else {
+        if constexpr (config.cluster > 1) {
+            ClusterGrid::synchronize();
+        }
+        std::move(tensor_memory).release(warp == detail::mma_warp);
+    }
+}
+
+}  // namespace tessera::kernels

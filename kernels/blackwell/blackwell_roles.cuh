@@ -1,0 +1,358 @@
+#pragma once
+
+/// The roles of the Blackwell kernel: what fills stages, what multiplies them, and what copies operands that TMA cannot
+/// address. The epilogue is in blackwell_epilogue.cuh, the kernel that hands the roles to warps in blackwell_gemm.cuh.
+
+#include <cuda/ptx>
+
+#include <cstdint>
+#include <utility>
+
+#include "blackwell_arguments.hpp"
+#include "blackwell_storage.cuh"
+#include "blackwell_tma.cuh"
+#include "tessera/device/cluster.cuh"
+#include "tessera/device/mma.cuh"
+#include "tessera/device/output_partition.cuh"
+
+namespace tessera::kernels {
+
+/// The cluster tiles of a rung.
+template <class Rung>
+using ClusterTile = OutputTile<Rung::config.cluster_m(), Rung::config.block_n>;
+
+/// Where the rows of block `m_tile` of a CTA begin in the cluster's tile, counted in blocks of 128.
+template <class Rung>
+__device__ __forceinline__ std::uint32_t block_of(std::uint32_t m_tile, std::uint32_t rank)
+{
+    return m_tile * Rung::config.group_size() + rank;  // more than one block per CTA exists for pairs only
+}
+
+/// Load role: one thread keeps the ring of stages full with TMA. In a pair both CTAs do, and count at the first one's
+/// barriers. Runs ahead of the matrix instructions by at most the ring.
+template <class Rung>
+class StageLoader {
+public:
+    using Storage = BlackwellStorage<Rung>;
+
+    __device__ StageLoader(const BlackwellArguments& arguments, Storage& storage, BarriersPublished published,
+                           const ClusterGrid& cluster)
+        : arguments_(arguments),
+          storage_(storage),
+          cluster_(cluster),
+          stages_(storage.stages, published),
+          bytes_(announced_bytes(arguments))
+    {}
+
+    /// Goes to the tile's first stage.
+    __device__ void begin(const ClusterTile<Rung>& tile)
+    {
+        row_ = static_cast<std::int32_t>(tile.first_row());
+        column_ = static_cast<std::int32_t>(tile.first_column());
+        batch_ = static_cast<std::int32_t>(tile.batch());
+        k_ = 0;
+    }
+
+    /// Issues the loads of the next stage, as soon as there is room for it.
+    __device__ void step()
+    {
+        constexpr BlackwellConfig config = Rung::config;
+        if (config.group == CtaGroup::pair && cluster_.row() != 0) {
+            fill(stages_.acquire());
+        } else {
+            fill(stages_.acquire(bytes_));
+        }
+        k_ += static_cast<std::int32_t>(arguments_.block_k);
+    }
+
+    /// Waits until every stage is free: then nobody arrives at this CTA's barriers any more.
+    __device__ void drain() { std::move(stages_).drain(); }
+
+private:
+    using Slot = FillSlot<typename Storage::Stages>;
+
+    /// What arrives at a full barrier: for a pair, the bytes of both CTAs.
+    __device__ static std::uint32_t announced_bytes(const BlackwellArguments& arguments)
+    {
+        constexpr std::uint32_t a_bytes = Rung::config.m_tiles * Rung::config.a_bytes();
+        constexpr std::uint32_t b_bytes = Rung::config.b_bytes();
+        const std::uint32_t own = (arguments.a.by_threads ? 0 : a_bytes) + (arguments.b.by_threads ? 0 : b_bytes);
+        return own * Rung::config.group_size();
+    }
+
+    __device__ void fill(Slot&& slot)
+    {
+        constexpr BlackwellConfig config = Rung::config;
+        const std::uint32_t stage = slot.index();
+        if (!arguments_.a.by_threads) {
+#pragma unroll
+            for (std::uint32_t m_tile = 0; m_tile < config.m_tiles; ++m_tile) {
+                const auto row = row_ + static_cast<std::int32_t>(128 * block_of<Rung>(m_tile, cluster_.row()));
+                const std::uint32_t to = tma::shared_address(storage_.a[stage][m_tile]);
+#pragma unroll 1
+                for (std::uint32_t box = 0; box < arguments_.a.boxes; ++box) {
+                    tma::load<config.group>(to + box * arguments_.a.box_bytes, arguments_.a.map,
+                                            origin(arguments_.a, row, box), slot.full());
+                }
+            }
+        }
+        if (!arguments_.b.by_threads) {
+            const std::uint32_t to = tma::shared_address(storage_.b[stage]);
+            if constexpr (config.multicast) {
+                const std::uint32_t share = arguments_.b.boxes / config.cluster;
+#pragma unroll 1
+                for (std::uint32_t i = 0; i < share; ++i) {
+                    const std::uint32_t box = cluster_.row() * share + i;
+                    tma::load_multicast(to + box * arguments_.b.box_bytes, arguments_.b.map,
+                                        origin(arguments_.b, column_, box), slot.full(), cluster_.my_column());
+                }
+            } else {
+                const std::uint32_t part = config.group == CtaGroup::pair ? cluster_.row() : 0;
+                const auto column = column_ + static_cast<std::int32_t>(part * config.b_rows());
+#pragma unroll 1
+                for (std::uint32_t box = 0; box < arguments_.b.boxes; ++box) {
+                    tma::load<config.group>(to + box * arguments_.b.box_bytes, arguments_.b.map,
+                                            origin(arguments_.b, column, box), slot.full());
+                }
+            }
+        }
+        std::move(slot).publish();
+    }
+
+    __device__ tma::BoxOrigin origin(const StagedOperand& operand, std::int32_t row, std::uint32_t box) const
+    {
+        const auto index = static_cast<std::int32_t>(box);
+        const std::int32_t x = row + index * operand.box_rows;
+        const std::int32_t k = k_ + index * operand.box_k;
+        const std::int32_t batch = operand.batched ? batch_ : 0;
+        return operand.layout.major == Major::k ? tma::BoxOrigin{k, x, batch} : tma::BoxOrigin{x, k, batch};
+    }
+
+    const BlackwellArguments& arguments_;
+    Storage& storage_;
+    const ClusterGrid& cluster_;
+    RingProducer<typename Storage::Stages> stages_;
+    std::uint32_t bytes_;
+    std::int32_t row_ = 0;
+    std::int32_t column_ = 0;
+    std::int32_t batch_ = 0;
+    std::int32_t k_ = 0;
+};
+
+/// MMA role: one thread multiplies the stages in the order in which they are filled. In a pair, that of the first CTA.
+template <class Rung, MmaKind Kind, class TensorMemory>
+class StageMultiplier {
+public:
+    using Storage = BlackwellStorage<Rung>;
+
+    __device__ StageMultiplier(const BlackwellArguments& arguments, Storage& storage, BarriersPublished published,
+                               const ClusterGrid& cluster, const TensorMemory& tensor_memory)
+        : instruction_(Instruction::from_bits(arguments.instruction)),
+          a_(descriptor(arguments.a, storage.a)),
+          b_(descriptor(arguments.b, storage.b)),
+          a_step_(arguments.a.descriptor_step * 16),
+          b_step_(arguments.b.descriptor_step * 16),
+          cluster_(cluster),
+          tensor_memory_(tensor_memory),
+          stages_(storage.stages, published),
+          accumulators_(storage.accumulators, published)
+    {}
+
+    /// Multiplies a whole tile: `k_steps` stages, each preceded by `before_step(k)`.
+    template <class BeforeStep>
+    __device__ void multiply(std::uint32_t k_steps, BeforeStep before_step)
+    {
+        multiply(k_steps, before_step, accumulators_.acquire());
+    }
+
+private:
+    static constexpr BlackwellConfig config = Rung::config;
+    static constexpr std::uint32_t m_tiles = Rung::config.m_tiles;
+    using Instruction = MmaInstruction<Kind, Rung::config.group>;
+    using Slot = FillSlot<typename Storage::Accumulators>;
+
+    template <class Stages>
+    __device__ static Tcgen05Descriptor descriptor(const StagedOperand& operand, const Stages& stages)
+    {
+        return Tcgen05Descriptor::from_bits(operand.descriptor)
+            .advanced(tma::shared_address(stages) & 0x3FFFFU);  // without the CTA's rank
+    }
+
+    /// Takes one accumulator for each block of rows.
+    template <class BeforeStep, class... Slots>
+    __device__ void multiply(std::uint32_t k_steps, BeforeStep before_step, Slots&&... slots)
+    {
+        if constexpr (sizeof...(Slots) < m_tiles) {
+            multiply(k_steps, before_step, std::move(slots)..., accumulators_.acquire());
+        } else {
+            tcgen05_fence_after_sync();  // after the epilogue's loads of the accumulators
+            const std::uint32_t indices[] = {slots.index()...};
+            auto accumulate = Accumulate::overwrite;
+#pragma unroll 1
+            for (std::uint32_t k = 0; k < k_steps; ++k) {
+                before_step(k);
+                multiply_stage(indices, accumulate);
+                accumulate = Accumulate::add;
+            }
+            (finish(std::move(slots)), ...);
+        }
+    }
+
+    __device__ __forceinline__ void multiply_stage(const std::uint32_t (&accumulators)[m_tiles], Accumulate first)
+    {
+        constexpr std::uint32_t instructions = BlackwellConfig::stage_row_bytes / 32;  // 32 bytes of K each
+        auto stage = stages_.wait();
+        tcgen05_fence_after_sync();
+        const Tcgen05Descriptor a = a_.advanced(stage.index() * m_tiles * Rung::config.a_bytes());
+        const Tcgen05Descriptor b = b_.advanced(stage.index() * Rung::config.b_bytes());
+#pragma unroll
+        for (std::uint32_t i = 0; i < instructions; ++i) {
+#pragma unroll
+            for (std::uint32_t m_tile = 0; m_tile < m_tiles; ++m_tile) {
+                mma(tensor_memory_.template accumulator<Rung::config.block_n>(accumulators[m_tile]),
+                    a.advanced(i * a_step_ + m_tile * Rung::config.a_bytes()), b.advanced(i * b_step_), instruction_,
+                    i == 0 ? first : Accumulate::add);
+            }
+        }
+        commit_to(stage.empty());
+        std::move(stage).release_by_other();
+    }
+
+    __device__ void finish(Slot&& slot)
+    {
+        commit_to(slot.full(), Rung::config.group == CtaGroup::pair);
+        std::move(slot).publish();
+    }
+
+    /// A stage is freed in every CTA whose loads fill it; an accumulator is full in the CTAs that hold it.
+    template <class Kind2>
+    __device__ __forceinline__ void commit_to(const Barrier<Kind2, Ready>& barrier, bool everywhere = true) const
+    {
+        if constexpr (Rung::config.cluster > 1) {
+            if (everywhere) {
+                commit<Rung::config.group>(barrier, cluster_.my_column());
+                return;
+            }
+        }
+        commit<Rung::config.group>(barrier);
+    }
+
+    Instruction instruction_;
+    Tcgen05Descriptor a_;
+    Tcgen05Descriptor b_;
+    std::uint32_t a_step_;
+    std::uint32_t b_step_;
+    const ClusterGrid& cluster_;
+    const TensorMemory& tensor_memory_;
+    RingConsumer<typename Storage::Stages> stages_;
+    RingProducer<typename Storage::Accumulators> accumulators_;
+};
+
+/// Copy role, for operands that TMA cannot address: warps copy element by element into the same swizzled stages.
+template <class Rung>
+class StageCopier {
+public:
+    using Storage = BlackwellStorage<Rung>;
+
+    /// @param thread  among `threads` that copy
+    __device__ StageCopier(const BlackwellArguments& arguments, Storage& storage, BarriersPublished published,
+                           const ClusterGrid& cluster, std::uint32_t thread, std::uint32_t threads)
+        : arguments_(arguments),
+          storage_(storage),
+          cluster_(cluster),
+          stages_(storage.stages, published),
+          thread_(thread),
+          threads_(threads)
+    {}
+
+    /// Copies all stages of a tile.
+    __device__ void copy(const ClusterTile<Rung>& tile)
+    {
+        constexpr BlackwellConfig config = Rung::config;
+        const GemmArguments& gemm = arguments_.gemm;
+        for (std::uint32_t step = 0; step < arguments_.k_steps; ++step) {
+            auto slot = stages_.acquire();
+            const std::int64_t k = static_cast<std::int64_t>(step) * arguments_.block_k;
+            if (arguments_.a.by_threads) {
+                const Operand& a = gemm.a;  // (m, k)
+                for (std::uint32_t m_tile = 0; m_tile < config.m_tiles; ++m_tile) {
+                    const std::int64_t row =
+                        std::int64_t{tile.first_row()} + 128 * block_of<Rung>(m_tile, cluster_.row());
+                    fill(storage_.a[slot.index()][m_tile], arguments_.a.layout, a.data, tile.batch() * a.batch_stride,
+                         a.row_stride, a.column_stride, row, gemm.m, k);
+                }
+            }
+            if (arguments_.b.by_threads) {
+                const Operand& b = gemm.b;  // (k, n)
+                const std::uint32_t part = config.group == CtaGroup::pair ? cluster_.row() : 0;
+                fill(storage_.b[slot.index()], arguments_.b.layout, b.data, tile.batch() * b.batch_stride,
+                     b.column_stride, b.row_stride, std::int64_t{tile.first_column()} + part * config.b_rows(), gemm.n,
+                     k);
+            }
+            cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // the tensor core reads through the async proxy
+            __syncwarp();
+            if (thread_ % 32 == 0) {
+                if constexpr (config.group == CtaGroup::pair) {
+                    slot.full().arrive_at(cluster_.at(0, 0));
+                } else {
+                    slot.full().arrive();
+                }
+            }
+            std::move(slot).publish();
+        }
+    }
+
+private:
+    /// Copies a part of the operand, (layout.rows, layout.k) elements from (row, k) on; what is outside becomes zero.
+    __device__ void fill(std::byte* to, const TileLayout& layout, const void* data, std::int64_t batch_offset,
+                         std::int64_t row_stride, std::int64_t k_stride, std::int64_t row, std::int64_t rows,
+                         std::int64_t k) const
+    {
+        switch (layout.element_bytes) {
+            case 1: fill<std::uint8_t>(to, layout, data, batch_offset, row_stride, k_stride, row, rows, k); return;
+            case 2: fill<std::uint16_t>(to, layout, data, batch_offset, row_stride, k_stride, row, rows, k); return;
+            default: fill<std::uint32_t>(to, layout, data, batch_offset, row_stride, k_stride, row, rows, k);
+        }
+    }
+
+    template <class Word>
+    __device__ void fill(std::byte* to, const TileLayout& layout, const void* data, std::int64_t batch_offset,
+                         std::int64_t row_stride, std::int64_t k_stride, std::int64_t row, std::int64_t rows,
+                         std::int64_t k) const
+    {
+        constexpr std::uint32_t in_chunk = 16 / sizeof(Word);
+        const bool k_major = layout.major == Major::k;
+        const std::uint32_t chunks_in_line = (k_major ? layout.k : layout.rows) / in_chunk;
+        const std::uint32_t chunks = layout.bytes() / 16;
+        const Word* from = static_cast<const Word*>(data) + batch_offset;
+        for (std::uint32_t chunk = thread_; chunk < chunks; chunk += threads_) {
+            const std::uint32_t line = chunk / chunks_in_line;
+            const std::uint32_t place = chunk % chunks_in_line * in_chunk;
+            const std::uint32_t tile_row = k_major ? line : place;
+            const std::uint32_t tile_k = k_major ? place : line;
+            union {
+                Word elements[in_chunk];
+                uint4 words;
+            } staged;
+            staged.words = make_uint4(0, 0, 0, 0);
+#pragma unroll
+            for (std::uint32_t i = 0; i < in_chunk; ++i) {
+                const std::int64_t x = row + tile_row + (k_major ? 0 : i);
+                const std::int64_t y = k + tile_k + (k_major ? i : 0);
+                if (x < rows && y < arguments_.gemm.k) {
+                    staged.elements[i] = from[x * row_stride + y * k_stride];
+                }
+            }
+            *reinterpret_cast<uint4*>(to + layout.offset(tile_row, tile_k)) = staged.words;
+        }
+    }
+
+    const BlackwellArguments& arguments_;
+    Storage& storage_;
+    const ClusterGrid& cluster_;
+    RingProducer<typename Storage::Stages> stages_;
+    std::uint32_t thread_;
+    std::uint32_t threads_;
+};
+
+}  // namespace tessera::kernels

@@ -1,0 +1,35 @@
+#pragma once
+
+/// The shared memory of a CTA of the Blackwell kernel, the same in every CTA of a cluster.
+
+#include <cstddef>
+
+#include "blackwell_config.hpp"
+#include "tessera/device/clc.cuh"
+#include "tessera/device/pipeline.cuh"
+#include "tessera/device/tmem.cuh"
+
+namespace tessera::kernels {
+
+/// What one epilogue warp stages: 32 rows of D, and before that of C, in either of two buffers.
+struct StagingBuffers {
+    alignas(1024) std::byte bytes[staging_buffers][staging_bytes];
+};
+
+template <class Rung>
+struct BlackwellStorage {
+    static constexpr BlackwellConfig config = Rung::config;
+    using Stages = RingBarriers<FilledByTma, FreedByTensorCore, Rung::config.stages>;
+    using Accumulators = RingBarriers<AccumulatorFull, AccumulatorEmpty, Rung::config.accumulators>;
+
+    alignas(1024) std::byte a[Rung::config.stages][Rung::config.m_tiles][Rung::config.a_bytes()];
+    alignas(1024) std::byte b[Rung::config.stages][Rung::config.b_bytes()];
+    StagingBuffers staging[epilogue_warps];
+    Stages stages;
+    Accumulators accumulators;
+    ClcStorage<clc_slots> clc;
+    BarrierWord c_loaded[epilogue_warps];
+    TmemSlot tensor_memory;
+};
+
+}  // namespace tessera::kernels

@@ -1,0 +1,9 @@
+/// The Blackwell ladder for inputs of tf32.
+
+#include "blackwell_table.cuh"
+
+namespace tessera::kernels::detail {
+
+BlackwellKernel blackwell_kernel_tf32(BlackwellRung rung) { return typed_blackwell_kernel<MmaKind::tf32>(rung); }
+
+}  // namespace tessera::kernels::detail

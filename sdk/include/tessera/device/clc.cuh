@@ -1,0 +1,259 @@
+#pragma once
+
+/// Work queues of persistent kernels: a cluster takes one unit of work after the other until there is none.
+///
+/// The units are the clusters of a one-dimensional grid, numbered from 0. Three queues have one interface:
+///   `SingleWorkQueue`  each cluster does its own unit;
+///   `StaticWorkQueue`  a grid smaller than the work; each cluster goes on in strides;
+///   `ClcWorkQueue`     a grid as large as the work; running clusters take over those that have not started, asking the
+///                      hardware (cluster launch control, compute capability 10.0).
+/// A `WorkItem` names a unit that the calling cluster, and no other, has; only queues make one.
+///
+/// Source: PTX ISA 9.0, "clusterlaunchcontrol.try_cancel", "clusterlaunchcontrol.query_cancel".
+
+#include <cuda/ptx>
+
+#include <cstdint>
+#include <utility>
+
+#include "tessera/device/pipeline.cuh"
+
+namespace tessera {
+
+/// A unit of work, or none. Not copyable: whoever has one is the cluster that does it.
+class WorkItem {
+public:
+    WorkItem(const WorkItem&) = delete;
+    WorkItem& operator=(const WorkItem&) = delete;
+    __device__ WorkItem(WorkItem&& other) noexcept : index_(other.index_), exists_(other.exists_) {}
+    __device__ WorkItem& operator=(WorkItem&& other) noexcept
+    {
+        index_ = other.index_;
+        exists_ = other.exists_;
+        return *this;
+    }
+
+    /// Whether there is work.
+    __device__ explicit operator bool() const { return exists_; }
+    /// Which, from 0.
+    __device__ std::uint32_t index() const { return index_; }
+
+private:
+    friend class SingleWorkQueue;
+    friend class StaticWorkQueue;
+    template <std::uint32_t, std::uint32_t>
+    friend class ClcWorkQueue;
+    __device__ WorkItem() : index_(0), exists_(false) {}
+    __device__ explicit WorkItem(std::uint32_t index) : index_(index), exists_(true) {}
+
+    std::uint32_t index_;
+    bool exists_;
+};
+
+/// One unit for each cluster of the grid.
+class SingleWorkQueue {
+public:
+    /// The cluster's own unit.
+    __device__ WorkItem first() const { return WorkItem(cuda::ptx::get_sreg_clusterid_x()); }
+    /// None.
+    __device__ WorkItem next() { return {}; }
+    /// None.
+    __device__ WorkItem next_of_warp() { return {}; }
+};
+
+/// Unit i is done by cluster i % clusters.
+class StaticWorkQueue {
+public:
+    /// @param units  how many there are
+    __device__ explicit StaticWorkQueue(std::uint32_t units) : units_(units), index_(cuda::ptx::get_sreg_clusterid_x())
+    {}
+
+    /// The cluster's own unit. The grid is not larger than the work.
+    __device__ WorkItem first() const { return WorkItem(index_); }
+    /// The next one.
+    __device__ WorkItem next()
+    {
+        index_ += cuda::ptx::get_sreg_nclusterid_x();
+        return index_ < units_ ? WorkItem(index_) : WorkItem();
+    }
+    /// The same.
+    __device__ WorkItem next_of_warp() { return next(); }
+
+private:
+    std::uint32_t units_;
+    std::uint32_t index_;
+};
+
+/// An answer of cluster launch control. Its bits are the hardware's.
+struct alignas(16) ClcAnswer {
+    std::uint64_t bits[2];
+};
+
+namespace detail {
+
+inline constexpr std::uint32_t clc_answer_bytes = sizeof(ClcAnswer);
+
+/// Asks for a cluster; the answer comes to `answer` in this CTA, 16 bytes counted at `barrier`.
+__device__ __forceinline__ void clc_try_cancel(ClcAnswer& answer, const std::uint64_t* barrier)
+{
+    asm volatile(
+        "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%0], [%1];" ::"r"(
+            static_cast<std::uint32_t>(__cvta_generic_to_shared(&answer))),
+        "r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(barrier)))
+        : "memory");
+}
+
+/// The same for every CTA of the cluster.
+__device__ __forceinline__ void clc_try_cancel_for_cluster(ClcAnswer& answer, const std::uint64_t* barrier)
+{
+    asm volatile(
+        "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.multicast::cluster::all.b128 "
+        "[%0], [%1];" ::"r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(&answer))),
+        "r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(barrier)))
+        : "memory");
+}
+
+/// Whether a cluster was taken over, and the first CTA of it.
+__device__ __forceinline__ bool clc_read(const ClcAnswer& answer, std::uint32_t& first_cta)
+{
+    std::uint32_t taken = 0;
+    asm volatile(
+        "{\n\t"
+        ".reg .b64 low, high;\n\t"
+        ".reg .b128 answer;\n\t"
+        ".reg .pred taken;\n\t"
+        "ld.shared.v2.b64 {low, high}, [%2];\n\t"
+        "mov.b128 answer, {low, high};\n\t"
+        "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 taken, answer;\n\t"
+        "selp.b32 %0, 1, 0, taken;\n\t"
+        "mov.b32 %1, 0;\n\t"
+        "@taken clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %1, answer;\n\t"
+        "}"
+        : "=r"(taken), "=r"(first_cta)
+        : "r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(&answer)))
+        : "memory");
+    return taken != 0;
+}
+
+/// Arrives at, and announces bytes for, the barrier with this offset in a CTA of the cluster.
+__device__ __forceinline__ void arrive_and_expect_at(const std::uint64_t* barrier, std::uint32_t rank,
+                                                     std::uint32_t bytes)
+{
+    asm volatile(
+        "{\n\t"
+        ".reg .b32 remote;\n\t"
+        "mapa.shared::cluster.u32 remote, %0, %1;\n\t"
+        "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [remote], %2;\n\t"
+        "}" ::"r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(barrier))),
+        "r"(rank), "r"(bytes)
+        : "memory");
+}
+
+}  // namespace detail
+
+/// Shared memory of a ClcWorkQueue, at the same offset in every CTA of the cluster.
+template <std::uint32_t Slots>
+struct ClcStorage {
+    /// The answers' barriers.
+    using Ring = RingBarriers<WorkAnswered, FreedByThreads, Slots>;
+
+    ClcAnswer answers[Slots];  ///< one for each slot
+    Ring ring;                 ///< `full`: answered; `empty`: read by all readers of the cluster
+
+    /// Executed by one thread of each CTA, before the barriers are published.
+    /// @param readers  warps that call next() or next_of_warp(), of all CTAs of the cluster
+    __device__ void initialize(std::uint32_t readers) { ring.initialize(1, readers); }
+};
+
+/// The asking side: one thread of the cluster's first CTA.
+template <std::uint32_t ClusterSize, std::uint32_t Slots>
+class ClcRequester {
+public:
+    __device__ ClcRequester(ClcStorage<Slots>& storage, BarriersPublished published)
+        : storage_(storage), producer_(storage.ring, published)
+    {}
+
+    /// Asks for one more unit, as soon as there is a free slot.
+    __device__ void request()
+    {
+        if constexpr (ClusterSize == 1) {
+            auto slot = producer_.acquire(detail::clc_answer_bytes);
+            detail::clc_try_cancel(storage_.answers[slot.index()], slot.full().word());
+            std::move(slot).publish();
+        } else {
+            auto slot = producer_.acquire();
+            for (std::uint32_t rank = 0; rank < ClusterSize; ++rank) {
+                detail::arrive_and_expect_at(slot.full().word(), rank, detail::clc_answer_bytes);
+            }
+            detail::clc_try_cancel_for_cluster(storage_.answers[slot.index()], slot.full().word());
+            std::move(slot).publish();
+        }
+    }
+
+private:
+    ClcStorage<Slots>& storage_;
+    RingProducer<typename ClcStorage<Slots>::Ring> producer_;
+};
+
+/// The reading side: each warp that needs to know has one, in every CTA of the cluster, and reads every answer.
+template <std::uint32_t ClusterSize, std::uint32_t Slots>
+class ClcWorkQueue {
+public:
+    /// @param first_cta  the cluster's CTA whose thread asks
+    __device__ ClcWorkQueue(ClcStorage<Slots>& storage, BarriersPublished published, CtaRank first_cta)
+        : storage_(storage), consumer_(storage.ring, published), first_cta_(first_cta)
+    {}
+
+    /// The cluster's own unit.
+    __device__ WorkItem first() const { return WorkItem(cuda::ptx::get_sreg_clusterid_x()); }
+
+    /// The next unit; none ends the work, also if others are left (they run as clusters of their own). For one thread
+    /// that stands for its warp.
+    __device__ WorkItem next()
+    {
+        auto slot = consumer_.wait();
+        WorkItem item = read(slot.index());
+        free(std::move(slot));
+        return item;
+    }
+
+    /// The same, called by a whole warp.
+    __device__ WorkItem next_of_warp()
+    {
+        auto slot = consumer_.wait();
+        WorkItem item = read(slot.index());
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) {
+            free(std::move(slot));
+        } else {
+            std::move(slot).release_by_other();
+        }
+        return item;
+    }
+
+private:
+    using Slot = ReadSlot<typename ClcStorage<Slots>::Ring>;
+
+    __device__ WorkItem read(std::uint32_t slot)
+    {
+        std::uint32_t first_cta = 0;
+        const bool taken = detail::clc_read(storage_.answers[slot], first_cta);
+        cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // the next answer is written through the async proxy
+        return taken ? WorkItem(first_cta / ClusterSize) : WorkItem();
+    }
+
+    __device__ void free(Slot&& slot)
+    {
+        if constexpr (ClusterSize == 1) {
+            std::move(slot).release();
+        } else {
+            std::move(slot).release_to(first_cta_);
+        }
+    }
+
+    ClcStorage<Slots>& storage_;
+    RingConsumer<typename ClcStorage<Slots>::Ring> consumer_;
+    CtaRank first_cta_;
+};
+
+}  // namespace tessera

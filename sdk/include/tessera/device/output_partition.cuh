@@ -1,0 +1,118 @@
+#pragma once
+
+/// `OutputPartition`: a batch of matrices cut into tiles, one for each unit of work, that lie inside of the matrix and
+/// share no element. Only such a tile can be stored to.
+///
+///     const OutputPartition<128, 256> partition(rows, columns, batches, band);
+///     for (WorkItem work = queue.first(); work; work = queue.next()) {
+///         const OutputTile<128, 256> tile = partition.tile(work);
+///         tma_store(map, tile.part<32, 64>(0, 1), staged);
+///     }
+
+#include <cstdint>
+#include <type_traits>
+
+#include "tessera/device/clc.cuh"
+#include "tessera/device/tma.cuh"
+
+namespace tessera {
+
+/// (Rows, Columns) elements of the output, of which those inside of the matrix exist. Made by an OutputPartition and by
+/// cutting.
+template <std::uint32_t Rows, std::uint32_t Columns>
+class OutputTile {
+public:
+    /// In the matrix.
+    __device__ std::uint32_t first_row() const { return first_row_; }
+    /// In the matrix.
+    __device__ std::uint32_t first_column() const { return first_column_; }
+    /// Which matrix.
+    __device__ std::uint32_t batch() const { return batch_; }
+
+    /// The part (`row`, `column`) of the tile in parts of (PartRows, PartColumns).
+    template <std::uint32_t PartRows, std::uint32_t PartColumns>
+    __device__ OutputTile<PartRows, PartColumns> part(std::uint32_t row, std::uint32_t column) const
+    {
+        static_assert(PartRows <= Rows && PartColumns <= Columns && Rows % PartRows == 0 && Columns % PartColumns == 0,
+                      "tessera: an output tile is cut into parts of equal size that lie inside of it");
+        return OutputTile<PartRows, PartColumns>(first_row_ + row * PartRows, first_column_ + column * PartColumns,
+                                                 batch_);
+    }
+
+private:
+    template <std::uint32_t, std::uint32_t>
+    friend class OutputPartition;
+    template <std::uint32_t, std::uint32_t>
+    friend class OutputTile;
+    __device__ OutputTile(std::uint32_t first_row, std::uint32_t first_column, std::uint32_t batch)
+        : first_row_(first_row), first_column_(first_column), batch_(batch)
+    {}
+
+    std::uint32_t first_row_;
+    std::uint32_t first_column_;
+    std::uint32_t batch_;
+};
+
+/// Where a unit of work's tile is, counted in tiles.
+struct TilePosition {
+    std::uint32_t row;
+    std::uint32_t column;
+    std::uint32_t batch;
+};
+
+/// `batches` matrices of (rows, columns) in tiles of (TileRows, TileColumns).
+///
+/// Inside of a matrix the tiles are numbered in bands of `band` tile rows, each band column by column: clusters that
+/// run at the same time then form a compact block, and share their rows of A and columns of B in L2.
+template <std::uint32_t TileRows, std::uint32_t TileColumns>
+class OutputPartition {
+public:
+    __device__ OutputPartition(std::uint32_t rows, std::uint32_t columns, std::uint32_t band)
+        : tiles_m_((rows + TileRows - 1) / TileRows), tiles_n_((columns + TileColumns - 1) / TileColumns), band_(band)
+    {}
+
+    /// Where the unit's tile is. The work is not more than the tiles of all batches.
+    __device__ TilePosition position(const WorkItem& work) const
+    {
+        const std::uint32_t tiles_per_batch = tiles_m_ * tiles_n_;
+        const std::uint32_t batch = work.index() / tiles_per_batch;
+        const std::uint32_t tile = work.index() % tiles_per_batch;
+        const std::uint32_t first_row = tile / tiles_n_ / band_ * band_;  // of the band
+        const std::uint32_t rows = min(band_, tiles_m_ - first_row);      // the last band may be lower
+        const std::uint32_t tile_in_band = tile - first_row * tiles_n_;
+        return {first_row + tile_in_band % rows, tile_in_band / rows, batch};
+    }
+
+    /// The unit's tile.
+    __device__ OutputTile<TileRows, TileColumns> tile(const WorkItem& work) const
+    {
+        const TilePosition at = position(work);
+        return OutputTile<TileRows, TileColumns>(at.row * TileRows, at.column * TileColumns, at.batch);
+    }
+
+private:
+    std::uint32_t tiles_m_;
+    std::uint32_t tiles_n_;
+    std::uint32_t band_;
+};
+
+/// Stores `shared` to a part of an output tile; the rest as `tma_store` of tma.cuh. The map is of one matrix (rank 2)
+/// or of a batch (rank 3), columns innermost.
+template <class T, class BoxShape, Swizzle Pattern, std::uint32_t Rows, std::uint32_t Columns, class Tile>
+__device__ void tma_store(const TensorMap<T, BoxShape, Pattern>& map, const OutputTile<Rows, Columns>& part,
+                          const Tile& shared)
+{
+    static_assert(std::is_same_v<BoxShape, Box<Columns, Rows>> || std::is_same_v<BoxShape, Box<Columns, Rows, 1>>,
+                  "tessera: the output tile is not of the tensor map's box");
+    if constexpr (BoxShape::rank == 2) {
+        tma_store(map, {static_cast<std::int32_t>(part.first_column()), static_cast<std::int32_t>(part.first_row())},
+                  shared);
+    } else {
+        tma_store(map,
+                  {static_cast<std::int32_t>(part.first_column()), static_cast<std::int32_t>(part.first_row()),
+                   static_cast<std::int32_t>(part.batch())},
+                  shared);
+    }
+}
+
+}  // namespace tessera

@@ -1,0 +1,296 @@
+#pragma once
+
+/// Tensor memory (sm_100a and its family) with its state in the type: an address exists between allocation and release
+/// only, both happen once, and for a pair of CTAs both take the proof that they may.
+///
+///     __shared__ TmemSlot slot;
+///     auto tensor_memory = Tmem<Unallocated, 256, CtaGroup::one>(slot).allocate(warp == 0);  // all threads of the CTA
+///     const auto accumulator = tensor_memory.accumulator<128>(0);                            // 128 of its columns
+///     ...
+///     std::move(tensor_memory).release(warp == 0);                                           // all threads of the CTA
+///
+/// Tensor memory is 128 lanes of 512 columns of 32 bits. A warp reads the 32 lanes that belong to its position in its
+/// warpgroup: warp w % 4 those from 32 * (w % 4) on.
+///
+/// cuda::ptx of CUDA 13.0 has these instructions for sm_100a only, not for the family: hence the assembly.
+///
+/// Source: PTX ISA 9.0, "Tensor Memory", "tcgen05.alloc", "tcgen05.ld", "tcgen05.wait".
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "tessera/device/cluster.cuh"
+#include "tessera/device/cta_group.hpp"
+#include "tessera/device/register_tile.cuh"
+
+namespace tessera {
+
+/// Shared memory that an allocation's address is handed around in. For a pair, at the same offset in both CTAs.
+struct TmemSlot {
+    std::uint32_t address;  ///< the hardware's
+};
+
+/// @name States.
+/// @{
+struct Unallocated {};  ///< nothing yet
+struct Allocated {};    ///< columns that the CTA, or the pair, owns
+struct Released {};     ///< nothing any more
+/// @}
+
+/// Orders the thread's earlier tcgen05 operations before its next synchronization with other threads.
+__device__ __forceinline__ void tcgen05_fence_before_sync()
+{
+    asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
+}
+
+/// Orders the thread's later tcgen05 operations after its last synchronization with other threads.
+__device__ __forceinline__ void tcgen05_fence_after_sync()
+{
+    asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+}
+
+namespace detail {
+
+/// Executed by one whole warp (of each CTA of a pair).
+template <CtaGroup Group>
+__device__ __forceinline__ void tcgen05_allocate(TmemSlot& slot, std::uint32_t columns)
+{
+    const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(&slot));
+    if constexpr (Group == CtaGroup::one) {
+        asm volatile(
+            "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;\n\t"
+            "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::"r"(address),
+            "r"(columns)
+            : "memory");
+    } else {
+        asm volatile(
+            "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%0], %1;\n\t"
+            "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;" ::"r"(address),
+            "r"(columns)
+            : "memory");
+    }
+}
+
+/// Executed by one whole warp (of each CTA of a pair).
+template <CtaGroup Group>
+__device__ __forceinline__ void tcgen05_deallocate(std::uint32_t address, std::uint32_t columns)
+{
+    if constexpr (Group == CtaGroup::one) {
+        asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" ::"r"(address), "r"(columns) : "memory");
+    } else {
+        asm volatile("tcgen05.dealloc.cta_group::2.sync.aligned.b32 %0, %1;" ::"r"(address), "r"(columns) : "memory");
+    }
+}
+
+/// Starts a load of 16 columns: lane t of the warp gets its row's.
+__device__ __forceinline__ void tcgen05_load_rows(std::uint32_t address, float (&r)[16])
+{
+    asm volatile(
+        "tcgen05.ld.sync.aligned.32x32b.x16.b32 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, [%16];"
+        : "=f"(r[0]), "=f"(r[1]), "=f"(r[2]), "=f"(r[3]), "=f"(r[4]), "=f"(r[5]), "=f"(r[6]), "=f"(r[7]), "=f"(r[8]),
+          "=f"(r[9]), "=f"(r[10]), "=f"(r[11]), "=f"(r[12]), "=f"(r[13]), "=f"(r[14]), "=f"(r[15])
+        : "r"(address)
+        : "memory");
+}
+
+/// Waits for the thread's loads. The registers are operands, so that the compiler uses none of them before.
+__device__ __forceinline__ void tcgen05_wait_loads(float (&r)[16])
+{
+    asm volatile("tcgen05.wait::ld.sync.aligned;"
+                 : "+f"(r[0]), "+f"(r[1]), "+f"(r[2]), "+f"(r[3]), "+f"(r[4]), "+f"(r[5]), "+f"(r[6]), "+f"(r[7]),
+                   "+f"(r[8]), "+f"(r[9]), "+f"(r[10]), "+f"(r[11]), "+f"(r[12]), "+f"(r[13]), "+f"(r[14]), "+f"(r[15])
+                 :
+                 : "memory");
+}
+
+}  // namespace detail
+
+/// Columns that are on their way from tensor memory: they can be had by waiting only.
+template <std::uint32_t Columns>
+class [[nodiscard("tessera: a load from tensor memory must be waited for")]] PendingTile {
+public:
+    PendingTile(const PendingTile&) = delete;
+    PendingTile& operator=(const PendingTile&) = delete;
+    /// Waits for this and all earlier loads of the thread. Executed by the whole warp.
+    __device__ __forceinline__ RegisterTile<float, Columns> wait() &&
+    {
+        detail::tcgen05_wait_loads(tile_.values);
+        return tile_;
+    }
+
+private:
+    template <std::uint32_t, CtaGroup>
+    friend class TmemAccumulator;
+    __device__ __forceinline__ explicit PendingTile(std::uint32_t address)
+    {
+        detail::tcgen05_load_rows(address, tile_.values);
+    }
+
+    RegisterTile<float, Columns> tile_;
+};
+
+/// `Columns` of allocated tensor memory that one matrix product accumulates in: row m in lane m, column n in column n.
+/// (That is the layout of M = 128 for one CTA and of M = 256 for a pair, of which each CTA has 128 rows.)
+template <std::uint32_t Columns, CtaGroup Group>
+class TmemAccumulator {
+public:
+    /// What the instruction is given.
+    __device__ std::uint32_t address() const { return address_; }
+
+    /// Starts to load columns [first, first + 16) of the calling warp's 32 rows: lane t gets row 32 * (warp % 4) + t.
+    /// Executed by the whole warp, after a wait for the accumulator and `tcgen05_fence_after_sync`.
+    template <std::uint32_t Count>
+    __device__ __forceinline__ PendingTile<Count> load_rows(std::uint32_t warp, std::uint32_t first) const
+    {
+        static_assert(Count == 16 && Count <= Columns, "tessera: load_rows takes 16 columns at a time");
+        constexpr std::uint32_t lane_shift = 16;
+        return PendingTile<Count>(address_ + ((warp % 4 * 32) << lane_shift) + first);
+    }
+
+private:
+    template <class, std::uint32_t, CtaGroup>
+    friend class Tmem;
+    __device__ explicit TmemAccumulator(std::uint32_t address) : address_(address) {}
+
+    std::uint32_t address_;
+};
+
+/// Proof that both CTAs of a pair have allocated their tensor memory and that nobody uses it any more.
+class PairFinished {
+private:
+    template <class, std::uint32_t, CtaGroup>
+    friend class Tmem;
+    __device__ PairFinished() {}
+};
+
+template <class State, std::uint32_t Columns, CtaGroup Group>
+class Tmem {
+    static_assert(!std::is_same_v<State, State>, "tessera: the state of tensor memory is Unallocated or Allocated");
+};
+
+/// After its release: nothing can be done with it.
+template <std::uint32_t Columns, CtaGroup Group>
+class Tmem<Released, Columns, Group> {
+public:
+    /// Does not compile.
+    template <std::uint32_t Part>
+    __device__ void accumulator(std::uint32_t) const
+    {
+        static_assert(Part != Part, "tessera: this tensor memory was released: it has no address any more");
+    }
+    /// Does not compile.
+    template <class... Arguments>
+    __device__ void release(Arguments...) const
+    {
+        static_assert(sizeof...(Arguments) > 99, "tessera: this tensor memory was released already");
+    }
+};
+
+/// Columns that the CTA (for a pair: each of the two, at the same address) owns.
+template <std::uint32_t Columns, CtaGroup Group>
+class [[nodiscard("tessera: tensor memory must be released before the CTA exits")]] Tmem<Allocated, Columns, Group> {
+public:
+    Tmem(const Tmem&) = delete;
+    Tmem& operator=(const Tmem&) = delete;
+    /// Moves are for handing it to the function that releases it.
+    __device__ Tmem(Tmem&& other) noexcept : address_(other.address_) {}
+
+    /// Part `index` of all columns, in parts of `Part`.
+    template <std::uint32_t Part>
+    __device__ TmemAccumulator<Part, Group> accumulator(std::uint32_t index) const
+    {
+        static_assert(Part >= 32 && Columns % Part == 0,
+                      "tessera: an accumulator's columns must divide the allocation's");
+        return TmemAccumulator<Part, Group>(address_ + index * Part);
+    }
+
+    /// Waits until all threads of the cluster have called this, having finished with tensor memory.
+    __device__ PairFinished finish_pair() const
+    {
+        static_assert(Group == CtaGroup::pair, "tessera: one CTA alone releases without a proof");
+        tcgen05_fence_before_sync();
+        ClusterGrid::synchronize();
+        tcgen05_fence_after_sync();
+        return {};
+    }
+
+    /// Gives the columns back. Called by all threads of the CTA, none of which has loads or matrix products under way;
+    /// synchronizes them. @param releasing  true for the threads of one whole warp
+    __device__ Tmem<Released, Columns, Group> release(bool releasing) &&
+    {
+        static_assert(Group == CtaGroup::one,
+                      "tessera: a pair's tensor memory is released with a PairFinished, which finish_pair() makes: the "
+                      "peer may still use it");
+        tcgen05_fence_before_sync();
+        __syncthreads();
+        tcgen05_fence_after_sync();
+        if (releasing) {
+            detail::tcgen05_deallocate<Group>(address_, Columns);
+        }
+        return {};
+    }
+    /// The same for a pair.
+    __device__ Tmem<Released, Columns, Group> release(bool releasing, PairFinished) &&
+    {
+        if (releasing) {
+            detail::tcgen05_deallocate<Group>(address_, Columns);
+        }
+        return {};
+    }
+
+private:
+    friend class Tmem<Unallocated, Columns, Group>;
+    __device__ explicit Tmem(std::uint32_t address) : address_(address) {}
+
+    std::uint32_t address_;
+};
+
+/// What a kernel begins with.
+template <std::uint32_t Columns, CtaGroup Group>
+class Tmem<Unallocated, Columns, Group> {
+    static_assert(Columns >= 32 && Columns <= 512 && (Columns & (Columns - 1)) == 0,
+                  "tessera: tensor memory is allocated in 32, 64, 128, 256 or 512 columns");
+
+public:
+    /// @param slot  shared memory for the address
+    __device__ explicit Tmem(TmemSlot& slot) : slot_(slot) {}
+
+    /// Allocates, blocking while another CTA of the multiprocessor has the columns, and lets others allocate then.
+    /// Called by all threads of the CTA; synchronizes them. @param allocating  true for the threads of one whole warp
+    __device__ Tmem<Allocated, Columns, Group> allocate(bool allocating) &&
+    {
+        static_assert(Group == CtaGroup::one,
+                      "tessera: a pair allocates together: it takes a ClusterArrived, the proof that the peer runs");
+        return allocate_checked(allocating);
+    }
+    /// The same in both CTAs of a pair.
+    __device__ Tmem<Allocated, Columns, Group> allocate(bool allocating, ClusterArrived) &&
+    {
+        return allocate_checked(allocating);
+    }
+
+    /// Does not compile.
+    template <std::uint32_t Part>
+    __device__ void accumulator(std::uint32_t) const
+    {
+        static_assert(Part != Part, "tessera: this tensor memory is not allocated yet: it has no address");
+    }
+
+private:
+    __device__ Tmem<Allocated, Columns, Group> allocate_checked(bool allocating)
+    {
+        if (allocating) {
+            detail::tcgen05_allocate<Group>(slot_, Columns);
+        }
+        tcgen05_fence_before_sync();
+        __syncthreads();
+        tcgen05_fence_after_sync();
+        return Tmem<Allocated, Columns, Group>(slot_.address);
+    }
+
+    TmemSlot& slot_;
+};
+
+}  // namespace tessera

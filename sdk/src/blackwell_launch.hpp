@@ -1,0 +1,36 @@
+#pragma once
+
+/// The Blackwell ladder's side of a launch: eligibility, shared-memory layouts, tensor maps, grid.
+
+#include <cstddef>
+#include <optional>
+
+#include "kernels/blackwell/blackwell_arguments.hpp"
+#include "kernels/blackwell/blackwell_kernels.hpp"
+#include "tessera/device.hpp"
+#include "tessera/gemm_problem.hpp"
+#include "tessera/stream.hpp"
+#include "variant_chooser.hpp"
+
+namespace tessera::detail {
+
+/// Whether a variant is a rung of the Blackwell ladder, and which.
+constexpr bool is_blackwell(Variant variant) noexcept { return variant >= Variant::blackwell_tiled; }
+constexpr kernels::BlackwellRung blackwell_rung(Variant variant) noexcept
+{
+    return static_cast<kernels::BlackwellRung>(static_cast<int>(variant) - static_cast<int>(Variant::blackwell_tiled));
+}
+
+/// Nothing if the rung gives the right answer for `problem` on `device`. `problem` is resolved.
+std::optional<Refusal> find_blackwell_refusal(Variant variant, const GemmProblem& problem,
+                                              const DeviceProperties& device);
+
+/// Everything that the kernel is told, but for tensor maps, which take a driver: exposed for tests.
+kernels::BlackwellArguments blackwell_arguments(kernels::BlackwellRung rung, const kernels::GemmArguments& gemm,
+                                                std::int64_t batches, int sm_count);
+
+/// Enqueues. The device is current and the problem eligible.
+cudaError_t launch_blackwell(StreamRef stream, const GemmProblem& problem, Variant variant,
+                             const kernels::GemmArguments& arguments, const DeviceProperties& device);
+
+}  // namespace tessera::detail

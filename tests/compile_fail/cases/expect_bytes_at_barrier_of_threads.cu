@@ -1,0 +1,17 @@
+// Nobody would ever deliver the bytes.
+// expect: "only a barrier that is filled by TMA or by cluster launch control expects bytes"
+#include "tessera/device/barrier.cuh"
+
+using namespace tessera;
+
+#ifdef NEGATIVE
+using Kind = FreedByThreads;
+#else
+using Kind = FilledByTma;
+#endif
+
+__global__ void kernel()
+{
+    __shared__ BarrierWord word;
+    Barrier<Kind, Ready>(word, publish_barriers()).arrive_and_expect(128);
+}

@@ -1,0 +1,17 @@
+// A tile that no partition has handed out may be another cluster's, or outside of the matrix.
+// expect: "no instance of constructor "tessera::OutputTile"
+#include "tessera/device/output_partition.cuh"
+
+using namespace tessera;
+
+__global__ void kernel(std::uint32_t* rows, std::uint32_t units)
+{
+    const OutputPartition<128, 128> partition(1000, 1000, 8);
+    StaticWorkQueue queue(units);
+#ifdef NEGATIVE
+    const OutputTile<128, 128> tile(0U, 128U);
+#else
+    const OutputTile<128, 128> tile = partition.tile(queue.first());
+#endif
+    *rows = tile.first_row();
+}

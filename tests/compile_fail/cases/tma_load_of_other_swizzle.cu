@@ -1,0 +1,23 @@
+// The readers would look for elements where they are not.
+// expect: "the tensor map's swizzle is not the shared tile's"
+#include "tessera/device/tma.cuh"
+
+using namespace tessera;
+
+using Ring = RingBarriers<FilledByTma, FreedByThreads, 2>;
+using Map = TensorMap<float, Box<32, 32>, Swizzle::b128>;
+
+#ifdef NEGATIVE
+using Tile = SharedTile<float, Box<32, 32>, Swizzle::none>;
+#else
+using Tile = SharedTile<float, Box<32, 32>, Swizzle::b128>;
+#endif
+
+__global__ void kernel(const __grid_constant__ Map map)
+{
+    __shared__ Ring ring;
+    __shared__ Tile tile;
+    auto slot = RingProducer<Ring>(ring, publish_barriers()).acquire(Map::box_bytes);
+    tma_load(map, tile, slot, {0, 0});
+    std::move(slot).publish();
+}

@@ -1,0 +1,202 @@
+/// Every rung of the Blackwell ladder against the float64 reference: shapes around its tiles, all types, majors,
+/// epilogues, operands that TMA cannot address. Needs a device of compute capability 10, or the emulated one.
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "support/gemm_runner.hpp"
+#include "support/pair_covering.hpp"
+#include "support/test_main.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+constexpr std::array rungs{Variant::blackwell_tiled,         Variant::blackwell_swizzled,
+                           Variant::blackwell_pipelined,     Variant::blackwell_warp_specialized,
+                           Variant::blackwell_persistent,    Variant::blackwell_clc,
+                           Variant::blackwell_clc_multicast, Variant::blackwell_cta_pair,
+                           Variant::blackwell_cta_pair_256,  Variant::blackwell_cta_pair_512};
+const std::array inputs{InputTypes(ElementType::bf16),
+                        InputTypes(ElementType::f16),
+                        InputTypes(ElementType::tf32),
+                        InputTypes(ElementType::f8e4m3),
+                        InputTypes(ElementType::f8e5m2),
+                        InputTypes(ElementType::f8e4m3, ElementType::f8e5m2),
+                        InputTypes(ElementType::f8e5m2, ElementType::f8e4m3)};
+constexpr std::array outputs{ElementType::f32, ElementType::f16, ElementType::bf16};
+constexpr std::array bias_axes{BiasAxis::none, BiasAxis::per_row, BiasAxis::per_column};
+constexpr std::array activations{Activation::none, Activation::relu, Activation::gelu, Activation::silu};
+constexpr std::array addends{Addend::none, Addend::separate, Addend::in_place};
+constexpr std::array<std::int64_t, 3> paddings{0, 16, 1};  // elements: TMA takes 16 of any type, and never 1
+constexpr std::array<std::int64_t, 3> offsets{0, 16, 1};
+constexpr std::array<float, 3> alphas{1, -1, 0.5F};
+constexpr std::array<float, 2> betas{1, -0.5F};
+constexpr std::array<std::int64_t, 3> batch_counts{1, 2, 3};
+
+Stream& stream()
+{
+    static Stream instance;
+    return instance;
+}
+
+/// Whether the device has the kernels; says so if not.
+bool is_blackwell_here()
+{
+    const bool here = Device::current().properties().compute_capability_major == 10;
+    if (!here) {
+        MESSAGE("left out: the device is not of compute capability 10");
+    }
+    return here;
+}
+
+void check(const GemmCase& gemm, Variant rung)
+{
+    const std::string name = fmt::format("{} with {}", gemm.describe(), to_string(rung));
+    trace(name);
+    const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+    DeviceOperands operands(stream(), gemm, data);
+    try {
+        if (const auto wrong = find_wrong_element(gemm, data, operands.launch(rung))) {
+            report_failure(gemm.size(), name, *wrong);
+        }
+    } catch (const Error& error) {
+        report_failure(gemm.size(), name, error.what());
+    }
+}
+
+}  // namespace
+
+TEST_CASE("every rung is right for every pair of types, majors, layouts and epilogues, at ragged shapes")
+{
+    if (!is_blackwell_here()) {
+        return;
+    }
+    std::mt19937_64 engine = random_engine(1);
+    const std::vector<std::int64_t> m_edges{1, 127, 128, 129, 257, 513};
+    const std::vector<std::int64_t> n_edges{1, 64, 129, 256, 257};
+    const std::vector<std::int64_t> k_edges{0, 1, 16, 63, 64, 65, 200, 400};
+    const auto count = [](const auto& levels) { return static_cast<int>(levels.size()); };
+    const std::vector<int> levels{count(rungs),
+                                  count(m_edges),
+                                  count(n_edges),
+                                  count(k_edges),
+                                  count(inputs),
+                                  count(outputs),
+                                  count(outputs),
+                                  2,
+                                  2,
+                                  2,
+                                  2,
+                                  count(paddings),
+                                  count(paddings),
+                                  count(paddings),
+                                  count(paddings),
+                                  count(offsets),
+                                  count(offsets),
+                                  count(offsets),
+                                  count(alphas),
+                                  count(betas),
+                                  count(addends),
+                                  count(bias_axes),
+                                  count(activations),
+                                  count(batch_counts),
+                                  2};
+    const std::vector<Combination> combinations = pair_covering(levels, engine);
+    MESSAGE(combinations.size() << " problems");
+    std::size_t number = 0;
+    for (const Combination& combination : combinations) {
+        if (quick() && ++number % 4 != 0) {
+            continue;
+        }
+        std::size_t next = 0;
+        const auto take = [&](const auto& values) { return values[static_cast<std::size_t>(combination[next++])]; };
+        const auto take_flag = [&] { return combination[next++] != 0; };
+        GemmCase gemm;
+        const Variant rung = take(rungs);
+        gemm.m = take(m_edges);
+        gemm.n = take(n_edges);
+        gemm.k = take(k_edges);
+        gemm.input = take(inputs);
+        gemm.output = take(outputs);
+        gemm.bias_type = take(outputs);
+        for (Layout* layout : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) {
+            layout->row_major = take_flag();
+        }
+        for (Layout* layout : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) {
+            layout->padding = take(paddings);
+        }
+        for (Layout* layout : {&gemm.a, &gemm.b, &gemm.d}) {
+            layout->offset = take(offsets);
+        }
+        gemm.alpha = take(alphas);
+        gemm.beta = take(betas);
+        gemm.addend = take(addends);
+        gemm.bias = take(bias_axes);
+        gemm.activation = take(activations);
+        gemm.batches = take(batch_counts);
+        if (gemm.batches == 3) {
+            gemm.a.shared = true;
+        }
+        gemm.data = take_flag() ? Data::signature : Data::random;
+        if (gemm.addend == Addend::none) {
+            gemm.beta = 0;
+        }
+        if (gemm.output == ElementType::f16 && gemm.data == Data::signature) {
+            gemm.alpha *= 0x1p-9F;  // into the range of f16, and still exact
+        }
+        check(gemm, rung);
+    }
+}
+
+TEST_CASE("every rung is right for every combination of types and majors")
+{
+    if (!is_blackwell_here()) {
+        return;
+    }
+    for (const Variant rung : rungs) {
+        for (const InputTypes& input : inputs) {
+            for (unsigned majors = 0; majors < 4; ++majors) {
+                if (quick() && (static_cast<unsigned>(rung) + majors) % 4 != 0) {
+                    continue;
+                }
+                GemmCase gemm;
+                gemm.m = 272;
+                gemm.n = 272;
+                gemm.k = 144;
+                gemm.input = input;
+                gemm.a.row_major = (majors & 1U) != 0;
+                gemm.b.row_major = (majors & 2U) != 0;
+                gemm.data = Data::signature;
+                check(gemm, rung);
+            }
+        }
+    }
+}
+
+TEST_CASE("rungs that go from tile to tile are right when there are many")
+{
+    if (!is_blackwell_here()) {
+        return;
+    }
+    for (const Variant rung : {Variant::blackwell_persistent, Variant::blackwell_clc, Variant::blackwell_clc_multicast,
+                               Variant::blackwell_cta_pair_256, Variant::blackwell_cta_pair_512}) {
+        for (const std::int64_t k : {64, 600}) {
+            GemmCase gemm;
+            gemm.m = quick() ? 1700 : 3400;
+            gemm.n = quick() ? 1700 : 2500;
+            gemm.k = k;
+            gemm.input = ElementType::bf16;
+            gemm.output = ElementType::bf16;
+            gemm.b.row_major = false;
+            gemm.data = Data::signature;
+            check(gemm, rung);
+        }
+    }
+}
+
+int main(int argc, char** argv) { return run_tests(argc, argv, Needs::device); }
