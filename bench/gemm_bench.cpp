@@ -75,11 +75,11 @@ public:
           timer_(device),
           contenders_(our_contenders(options.variants))
     {
-        if (options.tuned) {
-            contenders_.push_back(tuned_contender());
-        }
         if (options.config) {
             contenders_.push_back(hopper_config_contender(*options.config));
+        }
+        if (options.tuning.wanted()) {
+            contenders_.push_back(tuned_contender(options.tuning));
         }
         if (options.peers) {
             try {

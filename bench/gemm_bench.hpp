@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "gemm/tuned.hpp"
 #include "method/timer.hpp"
 #include "report/report.hpp"
 #include "tessera/device.hpp"
@@ -17,8 +18,8 @@ namespace tessera::bench {
 struct GemmOptions {
     std::vector<Problem> problems;
     std::vector<std::string> variants{"automatic"};  ///< of ours
-    bool tuned = false;                              ///< also what Gemm::tune finds
     std::optional<std::string> config;               ///< also the Hopper configurations that this text describes
+    Tuning tuning;                                   ///< the tuned choice takes part
     bool remarks = false;                            ///< what was chosen is printed below each row
     bool peers = true;                               ///< cuBLASLt takes part
     std::size_t rounds = 15;

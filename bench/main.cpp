@@ -20,6 +20,7 @@
 #include "report/html.hpp"
 #include "report/report.hpp"
 #include "simt_bench.hpp"
+#include "tune_bench.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -49,7 +50,9 @@ struct CommandLine {
     double bandwidth = 0;
     std::optional<std::string> config;
     bool remarks = false;
-    bool tuned = false;
+    Tuning tuning;
+    // tune
+    std::size_t listed = TuneOptions{}.listed;
     int pause = static_cast<int>(GemmOptions{}.pause.count());
     // simt
     std::vector<std::string> sizes;
@@ -151,11 +154,22 @@ GemmOptions gemm_options_of(const CommandLine& line)
     options.pause = std::chrono::milliseconds(line.pause);
     options.config = line.config;
     options.remarks = line.remarks;
-    options.tuned = line.tuned;
+    options.tuning = line.tuning;
     options.most_sets = line.most_sets;
     options.sample = std::chrono::milliseconds(line.sample);
     options.time_limit_seconds = line.time_limit;
     options.seed = line.seed;
+    return options;
+}
+
+TuneOptions tune_options_of(const CommandLine& line)
+{
+    TuneOptions options;
+    options.problems = gemm_options_of(line).problems;
+    options.tuning.rounds = line.rounds != 0 ? line.rounds : options.tuning.rounds;
+    options.tuning.seed = line.seed;
+    options.listed = line.listed;
+    options.cache_file = line.tuning.cache_file;
     return options;
 }
 
@@ -320,7 +334,9 @@ int run(int argc, char** argv)
         ->check(CLI::Range(0.001, 1000.0));
     gemm->add_option("--config", line.config,
                      "measure the fastest of the Hopper configurations whose description contains this text, too");
-    gemm->add_flag("--tune", line.tuned, "measure what Gemm::tune finds, too");
+    gemm->add_flag("--tune", line.tuning.measure, "tune each problem, and measure the tuned choice, too");
+    gemm->add_option("--tuning-cache", line.tuning.cache_file,
+                     "with --tune, keep the choices in this file; without, measure the choices that are in it");
     gemm->add_flag("--remarks", line.remarks, "print what each contender chose");
     gemm->add_option("--sets", line.most_sets, "operand sets at most; few leave them in the L2 cache")
         ->check(CLI::Range(std::size_t{1}, max_graph_launches))
@@ -328,6 +344,17 @@ int run(int argc, char** argv)
     gemm->add_option("--pause", line.pause, "milliseconds of idleness before each sample")
         ->check(CLI::Range(0, 10000))
         ->capture_default_str();
+
+    CLI::App* tune = app.add_subcommand("tune", "Gemm::tune: every candidate's time, and the choice");
+    tune->add_option("presets", line.presets, "as for gemm");
+    tune->add_option("--device", line.device, "CUDA's number of the device")->check(CLI::Range(0, 1023));
+    tune->add_option("--shapes", line.shapes, "as for gemm")->delimiter(',');
+    tune->add_option("--types", line.gemm_types, "as for gemm")->delimiter(',')->capture_default_str();
+    tune->add_option("--orders", line.gemm_orders, "as for gemm")->delimiter(',')->capture_default_str();
+    tune->add_option("--repetitions", line.rounds, "samples of each finalist")->check(CLI::Range(1, 1000000));
+    tune->add_option("--seed", line.seed, "of the random operands")->capture_default_str();
+    tune->add_option("--list", line.listed, "candidates in a table")->capture_default_str();
+    tune->add_option("--tuning-cache", line.tuning.cache_file, "keep the choices in this file");
 
     CLI::App* simt = app.add_subcommand("simt", "the SIMT ladder against cuBLAS in true fp32, and against the CPU");
     add_common_options(*simt, line);
@@ -363,6 +390,7 @@ int run(int argc, char** argv)
     const GemmOptions gemm_options = gemm_options_of(line);
     const SimtOptions simt_options = simt_options_of(line);
     const LaunchOptions launch_options = launch_options_of(line);
+    const TuneOptions tune_options = tune_options_of(line);
     if (Device::count() == 0) {
         fmt::print(stderr,
                    "tessera-bench: this machine has no CUDA device (or no driver for it): nothing was measured\n");
@@ -370,6 +398,10 @@ int run(int argc, char** argv)
     }
     if (gemm->parsed()) {
         return run_gemm_command(line, gemm_options);
+    }
+    if (tune->parsed()) {
+        run_tune(require_device(line.device), tune_options);
+        return success;
     }
     return launch->parsed() ? run_launch_command(line, launch_options) : run_simt_command(line, simt_options);
 }

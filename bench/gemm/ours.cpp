@@ -7,7 +7,6 @@
 #include "problem/with_element.hpp"
 #include "report/gemm_summary.hpp"
 #include "tessera/gemm.hpp"
-#include "tessera/gemm_tuner.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -65,26 +64,11 @@ std::string what_runs(const GemmPlan& plan)
 
 Prepared prepare(const Task& task, Variant variant)
 {
-    GemmProblem problem = task.problem.gemm_problem();
-    problem.fp8_accumulation = Fp8Accumulation::fast;  // as cuBLASLt is asked to
+    const GemmProblem problem = gemm_problem_of(task);
     if (std::string refusal = GemmPlan::refusal(problem, task.device.properties(), variant); !refusal.empty()) {
         return {{}, std::move(refusal)};
     }
-    const GemmPlan plan = GemmPlan::prepare(task.device, problem, variant);
-    return {launch_of(task, plan), what_runs(plan),
-            to_string(plan.variant()).starts_with("simt_") ? Accumulation::fp32
-            : is_float8(problem.input)                     ? Accumulation::hopper_fp8
-                                                           : Accumulation::tensor_core};
-}
-
-Prepared prepare_tuned(const Task& task)
-{
-    GemmProblem problem = task.problem.gemm_problem();
-    problem.fp8_accumulation = Fp8Accumulation::fast;
-    Gemm::tune(task.device, problem);
-    Prepared prepared = prepare(task, Variant::automatic);
-    GemmTuningCache::clear();  // the plan has it; automatic choices for other contenders are the cost model's again
-    return prepared;
+    return prepare_plan(task, GemmPlan::prepare(task.device, problem, variant));
 }
 
 GemmContender contender(Variant variant)
@@ -95,7 +79,20 @@ GemmContender contender(Variant variant)
 
 }  // namespace
 
-GemmContender tuned_contender() { return {fmt::format("{}tuned", our_prefix), prepare_tuned}; }
+GemmProblem gemm_problem_of(const Task& task)
+{
+    GemmProblem problem = task.problem.gemm_problem();
+    problem.fp8_accumulation = Fp8Accumulation::fast;  // as cuBLASLt is asked to
+    return problem;
+}
+
+Prepared prepare_plan(const Task& task, const GemmPlan& plan)
+{
+    return {launch_of(task, plan), what_runs(plan),
+            to_string(plan.variant()).starts_with("simt_") ? Accumulation::fp32
+            : is_float8(plan.problem().input)              ? Accumulation::hopper_fp8
+                                                           : Accumulation::tensor_core};
+}
 
 std::vector<GemmContender> our_contenders(const std::vector<std::string>& variants)
 {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gemm/contender.hpp"
+#include "tessera/gemm.hpp"
 
 namespace tessera::bench {
 
@@ -14,7 +15,9 @@ namespace tessera::bench {
 /// @param variants  names as variant_from_string knows them, or "none". @throws Error `invalid_argument` for others
 std::vector<GemmContender> our_contenders(const std::vector<std::string>& variants);
 
-/// "tessera_tuned": what Gemm::tune finds for each problem. Where TESSERA_TUNING_CACHE names a file, it is kept there.
-GemmContender tuned_contender();
+/// The task's product as the library is asked for it.
+GemmProblem gemm_problem_of(const Task& task);
+/// A plan for it, ready to be timed.
+Prepared prepare_plan(const Task& task, const GemmPlan& plan);
 
 }  // namespace tessera::bench

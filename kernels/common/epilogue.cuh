@@ -103,7 +103,8 @@ public:
     /// D(row, column + j) from accumulator[j], the sum of products, for each j that is inside D. `column` must be a
     /// multiple of `Columns`.
     template <int Columns>
-    __device__ __forceinline__ void store(std::int64_t row, std::int64_t column, const float (&accumulator)[Columns]) const
+    __device__ __forceinline__ void store(std::int64_t row, std::int64_t column,
+                                          const float (&accumulator)[Columns]) const
     {
         if (row >= arguments_.m || column >= arguments_.n) {
             return;
@@ -134,6 +135,22 @@ public:
                                       values[j]);
             }
         }
+    }
+
+    /// The same where D is alpha * A * B, and its rows' starts, ends and distances are multiples of four elements.
+    __device__ __forceinline__ void store_plain(std::int64_t row, std::int64_t column,
+                                                const float (&accumulator)[4]) const
+    {
+        if (row >= arguments_.m || column >= arguments_.n) {
+            return;
+        }
+        float values[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            values[j] = __fmul_rn(alpha_, __fadd_rn(accumulator[j], 0.0F));
+        }
+        detail::store_vector(arguments_.d, d_offset_ + row * arguments_.d_row_stride + column, arguments_.d_type,
+                             values);
     }
 
     /// alpha with the scales of A and B.

@@ -8,6 +8,7 @@ template HopperKernel hopper_kernel<Tile128x256, 1>();
 template HopperKernel hopper_kernel<Tile256x128, 1>();
 template HopperKernel hopper_kernel<Tile128x128, 1>();
 template HopperKernel hopper_kernel<Tile128x64, 1>();
-template HopperKernel hopper_kernel<Tile128x16, 1>();
+template HopperKernel hopper_kernel<Light64x64, 1>();
+template HopperKernel hopper_kernel<Light64x16, 1>();
 
 }  // namespace tessera::kernels::detail

@@ -25,6 +25,8 @@ struct HopperConfig {
     int consumers;
     HopperSchedule schedule;
     int stages;
+    int ctas =
+        1;  // that fit on a multiprocessor: with two, the next kernel's prologue runs beside the tail of this one
 
     /// Rows of the tile that one consumer has.
     TESSERA_DETAIL_HOST_DEVICE constexpr int consumer_m() const
@@ -47,14 +49,16 @@ struct HopperConfig {
     static constexpr int barrier_bytes = 1024;
 };
 
-inline constexpr int hopper_max_shared_bytes = 227 * 1024;
+/// Of a multiprocessor's 228 KiB, each CTA's 1 KiB for the system is gone.
+TESSERA_DETAIL_HOST_DEVICE constexpr int hopper_max_shared_bytes(int ctas) { return 228 * 1024 / ctas - 1024; }
 
 constexpr bool is_valid(const HopperConfig& config)
 {
     const bool tiles = config.tile_m % 64 == 0 && config.consumer_m() % 64 == 0 && config.consumer_m() > 0 &&
                        (config.tile_n % 64 == 0 || config.tile_n == 32 || config.tile_n == 16) && config.tile_n <= 256;
     return tiles && config.consumers >= 1 && config.consumers <= 2 && config.accumulators() <= 128 &&
-           config.stages >= 3 && config.shared_bytes() <= hopper_max_shared_bytes;
+           config.stages >= 3 && config.shared_bytes() <= hopper_max_shared_bytes(config.ctas) &&
+           (config.ctas == 1 || config.accumulators() <= 64);
 }
 
 /// Two-level accumulation keeps a second set of accumulators: of 232 registers, two sets of 64 leave enough for the
@@ -86,12 +90,13 @@ TESSERA_HOPPER_CONFIG(PingPong64x128, .tile_m = 64, .tile_n = 128, .consumers = 
                       .schedule = HopperSchedule::ping_pong, .stages = 8);
 TESSERA_HOPPER_CONFIG(Tile128x64, .tile_m = 128, .tile_n = 64, .consumers = 2, .schedule = HopperSchedule::cooperative,
                       .stages = 8);
-TESSERA_HOPPER_CONFIG(PingPong64x64, .tile_m = 64, .tile_n = 64, .consumers = 2, .schedule = HopperSchedule::ping_pong,
-                      .stages = 12);
-TESSERA_HOPPER_CONFIG(Tile128x32, .tile_m = 128, .tile_n = 32, .consumers = 2, .schedule = HopperSchedule::cooperative,
-                      .stages = 9);
-TESSERA_HOPPER_CONFIG(Tile128x16, .tile_m = 128, .tile_n = 16, .consumers = 2, .schedule = HopperSchedule::cooperative,
-                      .stages = 10);
+// Two to a multiprocessor, for products that are over in microseconds, and for those that stream one operand.
+TESSERA_HOPPER_CONFIG(Light64x64, .tile_m = 64, .tile_n = 64, .consumers = 1, .schedule = HopperSchedule::cooperative,
+                      .stages = 6, .ctas = 2);
+TESSERA_HOPPER_CONFIG(Light64x32, .tile_m = 64, .tile_n = 32, .consumers = 1, .schedule = HopperSchedule::cooperative,
+                      .stages = 8, .ctas = 2);
+TESSERA_HOPPER_CONFIG(Light64x16, .tile_m = 64, .tile_n = 16, .consumers = 1, .schedule = HopperSchedule::cooperative,
+                      .stages = 9, .ctas = 2);
 
 #undef TESSERA_HOPPER_CONFIG
 

@@ -141,14 +141,23 @@ public:
                 return;
             }
         }
+        const auto sum_at = [&](int tile_row, int tile_column) {
+            return unit.shared ? parts.sum(tile_row * tile_n + tile_column) : sum_of_layers(tile_row, tile_column);
+        };
         const Epilogue epilogue(arguments_.gemm, batch);
         for (int run = 0; run < runs; ++run, first += 64) {
+            if (arguments_.stores_by_tma && arguments_.gemm.n % 4 == 0) {  // little code: it is cold
+                for_each_quad<tile_n>(run_rows, lane(), 32, [&](int quad_row, int quad_column) {
+                    const float4 sum = sum_at(first + quad_row, quad_column);
+                    const float values[4] = {sum.x, sum.y, sum.z, sum.w};
+                    epilogue.store_plain(row - consumer_row + first + quad_row, column + quad_column, values);
+                });
+                continue;
+            }
             for_each_quad<tile_n>(run_rows, lane(), 32, [&](int quad_row, int quad_column) {
-                const int tile_row = first + quad_row;
-                const float4 sum =
-                    unit.shared ? parts.sum(tile_row * tile_n + quad_column) : sum_of_layers(tile_row, quad_column);
+                const float4 sum = sum_at(first + quad_row, quad_column);
                 const float values[4] = {sum.x, sum.y, sum.z, sum.w};
-                epilogue.store<4>(row - consumer_row + tile_row, column + quad_column, values);
+                epilogue.store<4>(row - consumer_row + first + quad_row, column + quad_column, values);
             });
         }
     }
@@ -228,7 +237,7 @@ private:
         __device__ float4 sum(int offset) const
         {
             float4 sum = make_float4(0, 0, 0, 0);
-            constexpr std::uint32_t ahead = 8;  // loads in flight
+            constexpr std::uint32_t ahead = 4;  // loads in flight
             for (std::uint32_t first = sharers_.first; first <= sharers_.last; first += ahead) {
                 float4 addends[ahead];
 #pragma unroll

@@ -17,10 +17,10 @@ namespace tessera::kernels {
 
 namespace detail {
 
-// Of 65536 registers: the load warpgroup needs few, the consumers all others (multiples of 8).
+// Of 65536 registers, where one CTA has all of them: the load warpgroup needs few, its two consumers have the others
+// (multiples of 8).
 inline constexpr int load_registers = 40;
-inline constexpr int one_consumer_registers = 240;
-inline constexpr int two_consumers_registers = 232;
+inline constexpr int consumer_registers = 232;
 
 inline constexpr int first_turn_barrier = 4;  // after those of the CTA, of each consumer and of all
 
@@ -105,7 +105,7 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
 /// D = act(alpha * A*B + beta * C + bias). The grid is a number of clusters in x, each a ClusterGrid of (cluster_m,
 /// cluster_n, any) CTAs. With more than one layer, there is a cluster for each unit of work.
 template <class Config, int ElementBytes>
-__global__ void __launch_bounds__(Config::config.threads(), 1)
+__global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
     hopper_gemm(const __grid_constant__ HopperArguments arguments)
 {
     constexpr HopperConfig config = Config::config;
@@ -132,7 +132,9 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
     cudaTriggerProgrammaticLaunchCompletion();
 
     if (warpgroup == 0) {
-        detail::give_registers_back<detail::load_registers>();
+        if constexpr (config.ctas == 1) {
+            detail::give_registers_back<detail::load_registers>();
+        }
         if (threadIdx.x < 32 && detail::elect_one()) {
             HopperTmaLoader<Config, detail::StorageElement<ElementBytes>>::run(arguments, shared, queue, cluster,
                                                                                published);
@@ -142,8 +144,9 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
             ClusterGrid::synchronize();  // with HopperEpilogue::write_layers
         }
     } else {
-        detail::take_registers<config.consumers == 1 ? detail::one_consumer_registers
-                                                     : detail::two_consumers_registers>();
+        if constexpr (config.ctas == 1) {
+            detail::take_registers<detail::consumer_registers>();
+        }
         detail::consume<Config, ElementBytes>(arguments, shared, queue, cluster, cluster_id, warpgroup - 1, published);
     }
     if (cluster.size() > 1) {

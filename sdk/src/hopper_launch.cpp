@@ -201,7 +201,7 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
         return false;
     }
     if (choice.cluster_k == 1) {
-        return choice.clusters * cluster_size <= device.sm_count;
+        return choice.clusters * cluster_size <= device.sm_count * kernel.ctas;
     }
     // A cluster with layers has one unit of work, of at least a stage for each layer.
     const std::int64_t tiles = tiles_of(kernel, shape, choice);
@@ -241,8 +241,8 @@ std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const De
                                     .swapped = swapped};
                 const std::int64_t tiles = tiles_of(kernel, shape, choice);
                 const std::int64_t tiles_m = divide_up(shape.m, std::int64_t{kernel.tile_m} * cluster_m);
-                const std::int64_t fit = device.sm_count / (cluster_m * cluster_n);
-                for (const std::uint8_t band : {4, 8, 16}) {
+                const std::int64_t fit = std::int64_t{device.sm_count} * kernel.ctas / (cluster_m * cluster_n);
+                for (const std::uint8_t band : std::array<std::uint8_t, 3>{4, 8, 16}) {
                     if (band > 4 && band / 2 >= tiles_m) {
                         continue;  // the same order as the lower band's
                     }
@@ -261,7 +261,7 @@ std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const De
                     if (tiles < fit) {
                         add(choice, fit / tiles * tiles);
                     }
-                    for (const std::uint8_t layers : {2, 4, 8}) {
+                    for (const std::uint8_t layers : std::array<std::uint8_t, 3>{2, 4, 8}) {
                         choice.cluster_k = layers;
                         choice.stream_k = false;
                         if (tiles * layers <= most_waves_to_share * fit) {

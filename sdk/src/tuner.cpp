@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <optional>
 
 #include "gemm_operands.hpp"
 #include "hopper_chooser.hpp"
@@ -39,7 +38,6 @@ constexpr std::size_t most_finalists = 8;
 
 struct Candidate {
     KernelChoice choice;
-    std::optional<Graph> graph = std::nullopt;
     std::vector<double> samples = {};
     TuningTrial::Outcome outcome = TuningTrial::Outcome::finalist;
 
@@ -85,7 +83,9 @@ public:
         const std::size_t passes = (std::min(wanted, most_launches) + scratch_.sets() - 1) / scratch_.sets();
         launches_ = std::max<std::size_t>(passes, 1) * scratch_.sets();
         for (Candidate& candidate : candidates) {
-            candidate.samples.clear();
+            if (candidate.runs()) {
+                candidate.samples.clear();  // of the first look
+            }
         }
         take_rounds(candidates, 1);
         prune(candidates, options_.prune_ratio * single_sample_slack, candidates.size());
@@ -130,7 +130,6 @@ private:
                 throw;
             }
             candidate.outcome = TuningTrial::Outcome::failed;
-            candidate.graph.reset();
         }
     }
 
@@ -153,9 +152,9 @@ private:
         }
     }
 
-    void capture(Candidate& candidate)
+    Graph capture(const Candidate& candidate)
     {
-        candidate.graph = Graph::capture(
+        return Graph::capture(
             stream_,
             [&](StreamRef captured) {
                 for (std::size_t i = 0; i < launches_; ++i) {
@@ -175,11 +174,10 @@ private:
                     continue;
                 }
                 attempt(candidate, [&] {
-                    if (!candidate.graph) {
-                        capture(candidate);
-                    }
-                    candidate.graph->launch(stream_, caller_);  // untimed: the host gets ahead of the device
-                    candidate.samples.push_back(seconds_of([&] { candidate.graph->launch(stream_, caller_); }) /
+                    // Made anew each time: it owns a workspace, and the candidates are hundreds.
+                    const Graph graph = capture(candidate);
+                    graph.launch(stream_, caller_);  // untimed: the host gets ahead of the device
+                    candidate.samples.push_back(seconds_of([&] { graph.launch(stream_, caller_); }) /
                                                 static_cast<double>(launches_));
                 });
             }
@@ -210,7 +208,6 @@ private:
         for (Candidate& candidate : candidates) {
             if (&candidate != first_ && candidate.runs() && candidate.seconds() > limit) {
                 candidate.outcome = TuningTrial::Outcome::pruned;
-                candidate.graph.reset();
             }
         }
     }

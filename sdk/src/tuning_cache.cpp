@@ -241,6 +241,10 @@ std::string tuning_build()
                        version.patch, checksum(kernels));
 }
 
+// A field that is not written here would be lost: whoever adds one adds it to both functions, and to the format's
+// number.
+static_assert(sizeof(KernelChoice) == 10);
+
 std::string format_entry(const TuningKey& key, const TunedChoice& tuned, std::string_view build)
 {
     std::string line =

@@ -162,9 +162,11 @@ std::string to_string(const Refusal& refusal, const DeviceProperties& device)
 {
     switch (refusal.reason) {
         case Refusal::Reason::architecture:
-            return fmt::format("{} has compute capability {}.{}; the kernel needs {}.{} or later", device.name,
-                               device.compute_capability_major, device.compute_capability_minor, refusal.required / 10,
-                               refusal.required % 10);
+            return fmt::format("{} has compute capability {}.{}; the kernel {} {}.{}{}", device.name,
+                               device.compute_capability_major, device.compute_capability_minor,
+                               refusal.required == lowest_compute_capability ? "needs" : "is for",
+                               refusal.required / 10, refusal.required % 10,
+                               refusal.required == lowest_compute_capability ? " or later" : " only");
         case Refusal::Reason::not_built:
             return fmt::format("this build of the library has no code for compute capability {}.{}",
                                refusal.required / 10, refusal.required % 10);

@@ -250,7 +250,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a plan runs its own problem with its own variant
                 d.span().matrices(2, 24, 4, 6, 6));
     CHECK(fake::launches().size() == 3);
     const kernels::SimtKernel tiled =
-        detail::kernel_of(Variant::simt_tiled, plan.problem(), Device(fake::h200).properties());
+        detail::simt_kernel_of(Variant::simt_tiled, plan.problem(), Device(fake::h200).properties());
     CHECK(fake::launches()[0].function == tiled.function);
 }
 

@@ -178,7 +178,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "Hopper configurations are tried, and those with
             CHECK(fake::count("cudaFuncSetAttribute") == 0);  // once per kernel and device: the tuner has been here
             REQUIRE(fake::launches().size() == 1);
             CHECK(fake::launches()[0].grid.x ==
-                  static_cast<unsigned>(choice.clusters * choice.cluster_m * choice.cluster_n));
+                  static_cast<unsigned>(choice.clusters * choice.cluster_m * choice.cluster_n * choice.cluster_k));
             break;
         }
     }
@@ -193,6 +193,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "a stored choice that cannot run the problem at 
     for (const KernelChoice& nonsense : {KernelChoice{.variant = Variant::hopper, .config = 200, .clusters = 1},
                                          KernelChoice{.variant = Variant::hopper, .cluster_m = 2, .clusters = 5000},
                                          KernelChoice{.variant = Variant::hopper, .cluster_m = 0, .clusters = 1},
+                                         KernelChoice{.variant = Variant::hopper, .cluster_k = 0, .clusters = 1},
                                          KernelChoice{.variant = Variant::hopper, .band = 0, .clusters = 1}}) {
         GemmTuningCache::clear();
         detail::store_tuned(key, {nonsense, 1e-6, 2e-6, 1});

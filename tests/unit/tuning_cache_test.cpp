@@ -100,6 +100,7 @@ TEST_CASE_FIXTURE(CacheFiles, "each field of an entry survives, of Hopper's choi
     TunedChoice tuned{{.variant = Variant::simt_naive,
                        .cluster_m = 2,
                        .cluster_n = 4,
+                       .cluster_k = 8,
                        .swapped = true,
                        .stream_k = true,
                        .band = 16,

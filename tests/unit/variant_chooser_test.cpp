@@ -26,15 +26,24 @@ GemmProblem problem_of(std::int64_t m, std::int64_t n, std::int64_t k)
 /// The line of explain() that says what runs.
 std::string runs(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
 {
-    const kernels::SimtKernel kernel = detail::kernel_of(variant, detail::resolved(problem), device);
+    const kernels::SimtKernel kernel = detail::simt_kernel_of(variant, detail::resolved(problem), device);
     return fmt::format("  runs: {} with a {}x{} tile per CTA of {} threads\n", to_string(variant), kernel.block_m,
                        kernel.block_n, kernel.threads);
 }
 
+/// The variants that run everywhere.
+std::vector<Variant> simt_variants()
+{
+    std::vector<Variant> variants = all_variants();
+    std::erase_if(variants, [](Variant variant) { return variant >= Variant::hopper; });
+    return variants;
+}
+
 Variant choice(const GemmProblem& problem, const DeviceProperties& device)
 {
-    return detail::choose_variant(detail::resolved(problem), device, Variant::automatic, "test",
-                                  std::source_location::current());
+    return detail::choose_kernel(detail::resolved(problem), device, Variant::automatic, "test",
+                                 std::source_location::current())
+        .variant;
 }
 
 }  // namespace
@@ -44,16 +53,19 @@ TEST_CASE("each variant has a name and a number of its own, and its name leads b
     std::set<std::string_view> names{"automatic"};
     int number = 0;
     for (const Variant variant : all_variants()) {
-        CHECK(static_cast<int>(variant) == ++number);  // lowest rung first
+        CHECK(static_cast<int>(variant) > number);  // lowest rung first
+        number = static_cast<int>(variant);
         CHECK(names.insert(to_string(variant)).second);
         CHECK(variant_from_string(to_string(variant)) == variant);
     }
-    CHECK(number == 5);
+    CHECK(simt_variants().size() == 5);
+    CHECK(simt_variants().back() == static_cast<Variant>(5));
+    CHECK(static_cast<int>(Variant::hopper) == 16);
     CHECK(variant_from_string("automatic") == Variant::automatic);
     CHECK(to_string(Variant::automatic) == "automatic");
     CHECK_ERROR(
         "tessera: invalid_argument in variant_from_string\n  no variant is called 'fast'\n  try: one of automatic, "
-        "simt_naive, simt_tiled, simt_vectorized, simt_coarsened, simt_register_blocked",
+        "simt_naive, simt_tiled, simt_vectorized, simt_coarsened, simt_register_blocked, hopper",
         variant_from_string("fast"));
 }
 
@@ -67,6 +79,10 @@ TEST_CASE("a device below compute capability 7.5 is not eligible for anything, 7
         CHECK(GemmPlan::refusal(problem, old, variant) ==
               "V100 has compute capability 7.0; the kernel needs 7.5 or later");
         for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {9, 0}, {10, 0}, {12, 1}}) {
+            if (variant == Variant::hopper) {
+                CHECK_FALSE(GemmPlan::refusal(problem, device_of(major, minor), variant).empty());  // f32
+                continue;
+            }
             CHECK(GemmPlan::refusal(problem, device_of(major, minor), variant).empty());
         }
     }
@@ -76,8 +92,8 @@ TEST_CASE("a device below compute capability 7.5 is not eligible for anything, 7
         "tessera: unsupported_device in test\n  no variant can run 64x64x64 (MxNxK) f32 -> f32, A row-major, B "
         "row-major, D row-major: V100 has compute capability 7.0; the kernel needs 7.5 or later\n  try: a device "
         "of compute capability 7.5 or later",
-        detail::choose_variant(detail::resolved(problem), old, Variant::automatic, "test",
-                               std::source_location::current()));
+        detail::choose_kernel(detail::resolved(problem), old, Variant::automatic, "test",
+                              std::source_location::current()));
 }
 
 TEST_CASE("alignment is a matter of eligibility on both sides of the kernel's own limit")
@@ -85,7 +101,7 @@ TEST_CASE("alignment is a matter of eligibility on both sides of the kernel's ow
     const DeviceProperties device = device_of(9, 0);
     for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
         const auto bytes = static_cast<std::int64_t>(size_of(type));
-        for (const Variant variant : all_variants()) {
+        for (const Variant variant : simt_variants()) {
             CAPTURE(to_string(variant));
             GemmProblem problem = problem_of(64, 64, 64);
             problem.input = type;
@@ -129,7 +145,7 @@ TEST_CASE("alignment is a matter of eligibility on both sides of the kernel's ow
 TEST_CASE("a grid has at most 2^31 - 1 CTAs")
 {
     const DeviceProperties device = device_of(9, 0);
-    const kernels::SimtKernel naive = detail::kernel_of(Variant::simt_naive, problem_of(1, 1, 1), device);
+    const kernels::SimtKernel naive = detail::simt_kernel_of(Variant::simt_naive, problem_of(1, 1, 1), device);
     constexpr std::int64_t max_ctas = 0x7FFFFFFF;
     GemmProblem problem = problem_of(max_ctas * naive.block_m, 1, 1);
     CHECK(GemmPlan::refusal(problem, device, Variant::simt_naive).empty());
@@ -153,7 +169,7 @@ TEST_CASE("a grid has at most 2^31 - 1 CTAs")
         [&](std::source_location caller) {
             problem = detail::resolved(problem_of(std::int64_t{1} << 31, 1, 1));
             problem.batches = std::int64_t{1} << 31;
-            return detail::choose_variant(problem, device, Variant::simt_naive, "test", caller);
+            return detail::choose_kernel(problem, device, Variant::simt_naive, "test", caller).variant;
         }(std::source_location::current()));
 }
 
@@ -176,8 +192,8 @@ TEST_CASE("a column-major D takes the kernel of the transposed product")
     columns.d.row_major = false;
     GemmProblem rows = problem_of(10, 100'000, 5);  // B^T * A^T
     rows.a.row_major = rows.b.row_major = false;
-    CHECK(detail::kernel_of(Variant::simt_register_blocked, columns, device).function ==
-          detail::kernel_of(Variant::simt_register_blocked, rows, device).function);
+    CHECK(detail::simt_kernel_of(Variant::simt_register_blocked, columns, device).function ==
+          detail::simt_kernel_of(Variant::simt_register_blocked, rows, device).function);
 }
 
 TEST_CASE("a problem describes itself in a line")
@@ -205,6 +221,7 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
         "  on B200 (compute capability 10.0, 148 SMs)\n" +
             runs(Variant::simt_register_blocked, problem, b200) +
             "  why: the fastest SIMT rung at every measured size, and takes any alignment\n"
+            "  passed over: hopper: not eligible: B200 has compute capability 10.0; the kernel is for 9.0 only\n"
             "  passed over: simt_coarsened: not eligible: A's leading dimension is 1000 bytes, not a multiple of 16\n"
             "  passed over: simt_vectorized: not eligible: A's leading dimension is 1000 bytes, not a multiple of 16\n"
             "  passed over: simt_tiled: eligible, but reads shared memory element by element\n"
@@ -217,6 +234,7 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
           "  on T4 (compute capability 7.5, 40 SMs)\n" +
               runs(Variant::simt_vectorized, problem, t4) +
               "  why: it was asked for\n"
+              "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n"
               "  passed over: simt_register_blocked: eligible, but not asked for\n"
               "  passed over: simt_coarsened: eligible, but not asked for\n"
               "  passed over: simt_tiled: eligible, but not asked for\n"
@@ -229,6 +247,7 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
           "64x64x64 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
           "  on T4 (compute capability 7.5, 40 SMs)\n"
           "  runs: nothing; simt_vectorized cannot run it\n"
+          "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n"
           "  passed over: simt_register_blocked: eligible, but not asked for\n"
           "  passed over: simt_coarsened: " +
               misaligned + "  passed over: simt_vectorized: " + misaligned +

@@ -9,6 +9,7 @@
 #include "tessera/error.hpp"
 #include "tessera/event.hpp"
 #include "tessera/gemm.hpp"
+#include "tessera/gemm_tuner.hpp"
 #include "tessera/graph.hpp"
 #include "tessera/launch.hpp"
 #include "tessera/matrix_view.hpp"
