@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
     Storage& storage = *reinterpret_cast<Storage*>(shared_memory);
 
     const std::uint32_t warp = __shfl_sync(0xFFFFFFFFU, threadIdx.x / 32, 0);  // tells the compiler that it is uniform
-    const ClusterGrid cluster(config.cluster);
+    const ClusterGrid cluster(config.cluster, 1);
     if (threadIdx.x == 0) {
         detail::initialize_barriers<Rung>(arguments, storage);
         if (arguments.k_steps > 0 && !arguments.copies) {
@@ -139,40 +139,38 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
         }
         epilogue.drain();
     } else if (warp == detail::load_warp) {
-        if (elect_one()) {
-            StageLoader<Rung> loader(arguments, storage, published, cluster);
-            auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
-            if constexpr (config.roles == Roles::specialized) {
-                for (WorkItem work = queue.first(); work; work = queue.next()) {
-                    loader.begin(partition.tile(work));
+        StageLoader<Rung> loader(arguments, storage, published, cluster);
+        auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
+        if constexpr (config.roles == Roles::specialized) {
+            for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
+                loader.begin(partition.tile(work));
 #pragma unroll 1
-                    for (std::uint32_t k = 0; k < arguments.k_steps; ++k) {
-                        loader.step();
-                    }
+                for (std::uint32_t k = 0; k < arguments.k_steps; ++k) {
+                    loader.step();
                 }
-            } else {
-                StageMultiplier<Rung, Kind, decltype(tensor_memory)> multiplier(arguments, storage, published, cluster,
-                                                                                tensor_memory);
-                loader.begin(partition.tile(queue.first()));
-                std::uint32_t loaded = 0;
-                multiplier.multiply(arguments.k_steps, [&](std::uint32_t k) {
-                    // One stage stays with the tensor core, so that loading ahead does not wait for it.
-                    constexpr std::uint32_t ahead = Rung::config.stages > 1 ? Rung::config.stages - 1 : 1;
-                    while (loaded < min(k + ahead, arguments.k_steps)) {
-                        loader.step();
-                        ++loaded;
-                    }
-                });
             }
-            detail::let_next_grid_start();
-            loader.drain();
+        } else {
+            StageMultiplier<Rung, Kind, decltype(tensor_memory)> multiplier(arguments, storage, published, cluster,
+                                                                            tensor_memory);
+            loader.begin(partition.tile(queue.first()));
+            std::uint32_t loaded = 0;
+            multiplier.multiply(arguments.k_steps, [&](std::uint32_t k) {
+                // One stage stays with the tensor core, so that loading ahead does not wait for it.
+                constexpr std::uint32_t ahead = Rung::config.stages > 1 ? Rung::config.stages - 1 : 1;
+                while (loaded < min(k + ahead, arguments.k_steps)) {
+                    loader.step();
+                    ++loaded;
+                }
+            });
         }
+        detail::let_next_grid_start();
+        loader.drain();
     } else if (warp == detail::mma_warp) {
-        if (config.roles == Roles::specialized && multiplies && elect_one()) {
+        if (config.roles == Roles::specialized && multiplies) {
             StageMultiplier<Rung, Kind, decltype(tensor_memory)> multiplier(arguments, storage, published, cluster,
                                                                             tensor_memory);
             auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
-            for (WorkItem work = queue.first(); work; work = queue.next()) {
+            for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
                 multiplier.multiply(arguments.k_steps, [](std::uint32_t) {});
             }
         }

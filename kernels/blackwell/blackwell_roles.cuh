@@ -28,7 +28,7 @@ __device__ __forceinline__ std::uint32_t block_of(std::uint32_t m_tile, std::uin
     return m_tile * Rung::config.group_size() + rank;  // more than one block per CTA exists for pairs only
 }
 
-/// Load role: one thread keeps the ring of stages full with TMA. In a pair both CTAs do, and count at the first one's
+/// Load role: a warp keeps the ring of stages full with TMA. In a pair both CTAs do, and count at the first one's
 /// barriers. Runs ahead of the matrix instructions by at most the ring.
 template <class Rung>
 class StageLoader {
@@ -56,12 +56,14 @@ public:
     /// Issues the loads of the next stage, as soon as there is room for it.
     __device__ void step()
     {
-        constexpr BlackwellConfig config = Rung::config;
-        if (config.group == CtaGroup::pair && cluster_.row() != 0) {
-            fill(stages_.acquire());
-        } else {
-            fill(stages_.acquire(bytes_));
+        auto slot = stages_.acquire();
+        if (elect_one()) {
+            if (Rung::config.group == CtaGroup::one || cluster_.row() == 0) {
+                slot.full().arrive_and_expect(bytes_);
+            }
+            load(slot);
         }
+        std::move(slot).publish();
         k_ += static_cast<std::int32_t>(arguments_.block_k);
     }
 
@@ -80,7 +82,8 @@ private:
         return own * Rung::config.group_size();
     }
 
-    __device__ void fill(Slot&& slot)
+    /// Executed by one thread.
+    __device__ void load(const Slot& slot)
     {
         constexpr BlackwellConfig config = Rung::config;
         const std::uint32_t stage = slot.index();
@@ -116,7 +119,6 @@ private:
                 }
             }
         }
-        std::move(slot).publish();
     }
 
     __device__ tma::BoxOrigin origin(const StagedOperand& operand, std::int32_t row, std::uint32_t box) const
@@ -139,7 +141,9 @@ private:
     std::int32_t k_ = 0;
 };
 
-/// MMA role: one thread multiplies the stages in the order in which they are filled. In a pair, that of the first CTA.
+/// MMA role: a warp multiplies the stages in the order in which they are filled; in a pair, one of the first CTA. One
+/// thread of it issues the instructions. The others go along, because the compiler keeps in uniform registers, which is
+/// where these instructions want their operands, only what a whole warp computes.
 template <class Rung, MmaKind Kind, class TensorMemory>
 class StageMultiplier {
 public:
@@ -152,7 +156,7 @@ public:
           b_(descriptor(arguments.b, storage.b)),
           a_step_(arguments.a.descriptor_step * 16),
           b_step_(arguments.b.descriptor_step * 16),
-          cluster_(cluster),
+          receivers_(cluster.my_column()),
           tensor_memory_(tensor_memory),
           stages_(storage.stages, published),
           accumulators_(storage.accumulators, published)
@@ -203,24 +207,29 @@ private:
         constexpr std::uint32_t instructions = BlackwellConfig::stage_row_bytes / 32;  // 32 bytes of K each
         auto stage = stages_.wait();
         tcgen05_fence_after_sync();
+        __builtin_assume(stage.index() < Rung::config.stages);  // the multiplications below do not overflow
         const Tcgen05Descriptor a = a_.advanced(stage.index() * m_tiles * Rung::config.a_bytes());
         const Tcgen05Descriptor b = b_.advanced(stage.index() * Rung::config.b_bytes());
+        if (elect_one()) {
 #pragma unroll
-        for (std::uint32_t i = 0; i < instructions; ++i) {
+            for (std::uint32_t i = 0; i < instructions; ++i) {
 #pragma unroll
-            for (std::uint32_t m_tile = 0; m_tile < m_tiles; ++m_tile) {
-                mma(tensor_memory_.template accumulator<Rung::config.block_n>(accumulators[m_tile]),
-                    a.advanced(i * a_step_ + m_tile * Rung::config.a_bytes()), b.advanced(i * b_step_), instruction_,
-                    i == 0 ? first : Accumulate::add);
+                for (std::uint32_t m_tile = 0; m_tile < m_tiles; ++m_tile) {
+                    mma(tensor_memory_.template accumulator<Rung::config.block_n>(accumulators[m_tile]),
+                        a.advanced(i * a_step_ + m_tile * Rung::config.a_bytes()), b.advanced(i * b_step_),
+                        instruction_, i == 0 ? first : Accumulate::add);
+                }
             }
+            commit_to(stage.empty());
         }
-        commit_to(stage.empty());
         std::move(stage).release_by_other();
     }
 
     __device__ void finish(Slot&& slot)
     {
-        commit_to(slot.full(), Rung::config.group == CtaGroup::pair);
+        if (elect_one()) {
+            commit_to(slot.full(), Rung::config.group == CtaGroup::pair);
+        }
         std::move(slot).publish();
     }
 
@@ -230,7 +239,7 @@ private:
     {
         if constexpr (Rung::config.cluster > 1) {
             if (everywhere) {
-                commit<Rung::config.group>(barrier, cluster_.my_column());
+                commit<Rung::config.group>(barrier, receivers_);
                 return;
             }
         }
@@ -242,7 +251,7 @@ private:
     Tcgen05Descriptor b_;
     std::uint32_t a_step_;
     std::uint32_t b_step_;
-    const ClusterGrid& cluster_;
+    CtaMask receivers_;  // all CTAs of the cluster
     const TensorMemory& tensor_memory_;
     RingConsumer<typename Storage::Stages> stages_;
     RingProducer<typename Storage::Accumulators> accumulators_;
