@@ -65,7 +65,9 @@ TEST_CASE("each variant has a name and a number of its own, and its name leads b
     CHECK(to_string(Variant::automatic) == "automatic");
     CHECK_ERROR(
         "tessera: invalid_argument in variant_from_string\n  no variant is called 'fast'\n  try: one of automatic, "
-        "simt_naive, simt_tiled, simt_vectorized, simt_coarsened, simt_register_blocked, hopper",
+        "simt_naive, simt_tiled, simt_vectorized, simt_coarsened, simt_register_blocked, hopper, "
+        "blackwell_tiled, blackwell_swizzled, blackwell_pipelined, blackwell_warp_specialized, blackwell_persistent, "
+        "blackwell_clc, blackwell_clc_multicast, blackwell_cta_pair, blackwell_cta_pair_256, blackwell_cta_pair_512",
         variant_from_string("fast"));
 }
 
@@ -79,7 +81,7 @@ TEST_CASE("a device below compute capability 7.5 is not eligible for anything, 7
         CHECK(GemmPlan::refusal(problem, old, variant) ==
               "V100 has compute capability 7.0; the kernel needs 7.5 or later");
         for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {9, 0}, {10, 0}, {12, 1}}) {
-            if (variant == Variant::hopper) {
+            if (variant >= Variant::hopper) {
                 CHECK_FALSE(GemmPlan::refusal(problem, device_of(major, minor), variant).empty());  // f32
                 continue;
             }
@@ -211,21 +213,29 @@ TEST_CASE("a problem describes itself in a line")
           "2x3x4 (MxNxK) bf16 -> f16, A row-major, B column-major, D row-major, 7 batches, with C, bias per row, gelu");
 }
 
+// As explain() lists them, fastest first.
+const std::string blackwell_names =
+    "blackwell_cta_pair_256, blackwell_cta_pair_512, blackwell_cta_pair, blackwell_clc_multicast, blackwell_clc, "
+    "blackwell_persistent, blackwell_warp_specialized, blackwell_pipelined, blackwell_swizzled, blackwell_tiled";
+
 TEST_CASE("explain says what runs, why, and why each other variant does not, also for a device that is absent")
 {
     const DeviceProperties b200 = device_of(10, 0);
     GemmProblem problem = problem_of(1000, 500, 250);
-    CHECK(
-        GemmPlan::explain(problem, b200) ==
-        "1000x500x250 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
-        "  on B200 (compute capability 10.0, 148 SMs)\n" +
-            runs(Variant::simt_register_blocked, problem, b200) +
-            "  why: the fastest SIMT rung at every measured size, and takes any alignment\n"
-            "  passed over: hopper: not eligible: B200 has compute capability 10.0; the kernel is for 9.0 only\n"
-            "  passed over: simt_coarsened: not eligible: A's leading dimension is 1000 bytes, not a multiple of 16\n"
-            "  passed over: simt_vectorized: not eligible: A's leading dimension is 1000 bytes, not a multiple of 16\n"
-            "  passed over: simt_tiled: eligible, but reads shared memory element by element\n"
-            "  passed over: simt_naive: eligible, but reads global memory for every product\n");
+    CHECK(GemmPlan::explain(problem, b200) ==
+          "1000x500x250 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
+          "  on B200 (compute capability 10.0, 148 SMs)\n" +
+              runs(Variant::simt_register_blocked, problem, b200) +
+              "  why: the fastest SIMT rung at every measured size, and takes any alignment\n"
+              "  passed over: hopper: not eligible: B200 has compute capability 10.0; the kernel is for 9.0 only\n"
+              "  passed over: " +
+              blackwell_names +
+              ": not eligible: tensor cores would round f32 operands to tf32, which has to be asked for: pass views of "
+              "tf32\n"
+              "  passed over: simt_coarsened, simt_vectorized: not eligible: A's leading dimension is 1000 bytes, not "
+              "a multiple of 16\n"
+              "  passed over: simt_tiled: eligible, but reads shared memory element by element\n"
+              "  passed over: simt_naive: eligible, but reads global memory for every product\n");
 
     const DeviceProperties t4 = device_of(7, 5);
     problem = problem_of(64, 64, 64);
@@ -235,10 +245,11 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
               runs(Variant::simt_vectorized, problem, t4) +
               "  why: it was asked for\n"
               "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n"
-              "  passed over: simt_register_blocked: eligible, but not asked for\n"
-              "  passed over: simt_coarsened: eligible, but not asked for\n"
-              "  passed over: simt_tiled: eligible, but not asked for\n"
-              "  passed over: simt_naive: eligible, but not asked for\n");
+              "  passed over: " +
+              blackwell_names +
+              ": not eligible: T4 has compute capability 7.5; the kernel is for 10.0 only\n"
+              "  passed over: simt_register_blocked, simt_coarsened, simt_tiled, simt_naive: eligible, but not asked "
+              "for\n");
 
     problem.a.address_alignment = 4;
     const std::string misaligned =
@@ -248,11 +259,12 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
           "  on T4 (compute capability 7.5, 40 SMs)\n"
           "  runs: nothing; simt_vectorized cannot run it\n"
           "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n"
-          "  passed over: simt_register_blocked: eligible, but not asked for\n"
-          "  passed over: simt_coarsened: " +
-              misaligned + "  passed over: simt_vectorized: " + misaligned +
-              "  passed over: simt_tiled: eligible, but not asked for\n"
-              "  passed over: simt_naive: eligible, but not asked for\n");
+          "  passed over: " +
+              blackwell_names +
+              ": not eligible: T4 has compute capability 7.5; the kernel is for 10.0 only\n"
+              "  passed over: simt_register_blocked: eligible, but not asked for\n"
+              "  passed over: simt_coarsened, simt_vectorized: " +
+              misaligned + "  passed over: simt_tiled, simt_naive: eligible, but not asked for\n");
 
     const std::string empty = GemmPlan::explain(problem_of(0, 64, 64), t4);
     CHECK(empty.find("  runs: nothing, because D is empty\n") != std::string::npos);
