@@ -45,7 +45,8 @@ struct HopperArguments {
     bool b_k_major;
     bool a_batched;  // else one matrix serves all batches
     bool b_batched;
-    bool stores_by_tma;  // D is nothing but alpha * A * B, and TMA can address it
+    bool plain;          // D is nothing but alpha * A * B
+    bool stores_by_tma;  // and TMA can address it
 };
 
 }  // namespace tessera::kernels

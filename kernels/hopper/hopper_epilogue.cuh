@@ -66,7 +66,9 @@ public:
     /// Writes the consumer's rows of a whole tile; `row` and `column` are D's, of the first accumulator.
     __device__ void write(const Accumulators& accumulators, std::int64_t row, std::int64_t column, std::uint32_t batch)
     {
-        if (!arguments_.stores_by_tma) {
+        if (tile_n <= 64 && arguments_.plain && arguments_.gemm.d_row_stride == 1) {
+            write_columns(accumulators, row, column, batch);
+        } else if (!arguments_.stores_by_tma) {
             write_general(accumulators, row, column, batch);
         } else if (arguments_.gemm.d_type == ElementType::f32) {
             write_wide(accumulators, static_cast<int>(row), static_cast<int>(column), static_cast<int>(batch));
@@ -367,6 +369,30 @@ private:
                 std::byte* const buffer = next_buffer();
                 put_wide<columns>(accumulators[block], part, buffer, alpha);
                 store_buffer<float, columns, 64>(buffer, column + part * columns, row + block * 64, batch);
+            }
+        }
+    }
+
+    /// A narrow tile of a column-major D: straight from the registers, eight rows of a column at a time. Little code, which
+    /// is cold when a small product comes to it.
+    __device__ __forceinline__ void write_columns(const Accumulators& accumulators, std::int64_t row,
+                                                  std::int64_t column, std::uint32_t batch) const
+    {
+        const GemmArguments& gemm = arguments_.gemm;
+        const float alpha = Epilogue::scaled_alpha(gemm);
+        const std::int64_t first_row = row + warp() * 16 + lane() / 4;
+        const std::int64_t first_column = column + 2 * (lane() % 4);
+        const std::int64_t first = batch * gemm.d_batch_stride + first_row + first_column * gemm.d_column_stride;
+#pragma unroll
+        for (int block = 0; block < blocks; ++block) {
+#pragma unroll
+            for (int r = 0; r < registers; ++r) {
+                const int down = block * 64 + r / 2 % 2 * 8;
+                const int across = r / 4 * 8 + r % 2;
+                if (first_row + down < gemm.m && first_column + across < gemm.n) {
+                    detail::store_element(gemm.d, first + down + across * gemm.d_column_stride, gemm.d_type,
+                                          scaled(accumulators[block][r], alpha));
+                }
             }
         }
     }

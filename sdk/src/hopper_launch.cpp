@@ -341,7 +341,8 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     const bool d_aligned = std::bit_cast<std::uintptr_t>(gemm.d) % 16 == 0 && gemm.d_column_stride == 1 &&
                            (gemm.m == 1 || d_alignment(gemm.d_row_stride)) &&
                            (batches == 1 || d_alignment(gemm.d_batch_stride));
-    if (d_aligned && gemm.beta == 0 && gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none) {
+    arguments.plain = gemm.beta == 0 && gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none;
+    if (d_aligned && arguments.plain) {
         const int columns = std::min<int>(static_cast<int>(128 / d_bytes), kernel.tile_n);
         arguments.stores_by_tma =
             encode(map_request(gemm.d, storage_type(d_bytes), d_bytes, gemm.n, gemm.m, gemm.d_row_stride, batches,

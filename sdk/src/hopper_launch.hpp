@@ -27,6 +27,8 @@ struct HopperShape {
     std::int64_t batches;
     bool a_k_major;
     bool b_k_major;
+
+    friend bool operator==(const HopperShape&, const HopperShape&) = default;
 };
 
 HopperShape hopper_shape(const GemmProblem& problem, bool swapped);
