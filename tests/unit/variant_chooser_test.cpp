@@ -301,8 +301,7 @@ TEST_CASE("on compute capability 10 the rung follows from waves, bytes and the e
     const auto rung_of = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
         return choice({.m = m, .n = n, .k = k, .input = ElementType::bf16, .output = ElementType::bf16}, b200);
     };
-    CHECK(rung_of(8192, 8192, 8192) == Variant::blackwell_cta_pair_256);      // many waves
-    CHECK(rung_of(128, 128 * 148, 4096) == Variant::blackwell_clc);           // a pair's tile would be half empty
-    CHECK(rung_of(256 * 74, 128, 4096) == Variant::blackwell_cta_pair);       // one column of tiles, 128 wide
-    CHECK(rung_of(512, 256 * 74, 32768) == Variant::blackwell_cta_pair_512);  // one wave of the largest tile, long K
+    CHECK(rung_of(8192, 8192, 8192) == Variant::blackwell_cta_pair_256);  // many waves
+    CHECK(rung_of(128, 128 * 148, 4096) == Variant::blackwell_clc);       // a pair's tile would be half empty
+    CHECK(rung_of(256 * 74, 128, 4096) == Variant::blackwell_cta_pair);   // one column of tiles, 128 wide
 }
