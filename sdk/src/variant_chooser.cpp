@@ -166,7 +166,9 @@ std::string to_string(const Refusal& refusal, const DeviceProperties& device)
                                device.compute_capability_major, device.compute_capability_minor,
                                refusal.required == lowest_compute_capability ? "needs" : "is for",
                                refusal.required / 10, refusal.required % 10,
-                               refusal.required == lowest_compute_capability ? " or later" : " only");
+                               refusal.required == lowest_compute_capability      ? " or later"
+                               : refusal.required == blackwell_compute_capability ? " and 10.3 only"
+                                                                                  : " only");
         case Refusal::Reason::not_built:
             return fmt::format("this build of the library has no code for compute capability {}.{}",
                                refusal.required / 10, refusal.required % 10);
