@@ -431,9 +431,16 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
             continue;
         }
         const auto refusal = find_refusal(entry.variant, problem, device);
-        std::string own = refusal                        ? "not eligible: " + to_string(*refusal, device)
-                          : wanted == Variant::automatic ? fmt::format("eligible, but {}", entry.strength)
-                                                         : "eligible, but not asked for";
+        const bool gives_up_tensor_cores =
+            is_simt(entry.variant) && chosen != variants.end() && !is_simt(chosen->variant);
+        std::string own;
+        if (refusal) {
+            own = "not eligible: " + to_string(*refusal, device);
+        } else if (wanted != Variant::automatic) {
+            own = "eligible, but not asked for";
+        } else {
+            own = fmt::format("eligible, but {}", gives_up_tensor_cores ? "without tensor cores" : entry.strength);
+        }
         if (!names.empty() && own == reason) {
             names += fmt::format(", {}", entry.name);
             continue;
