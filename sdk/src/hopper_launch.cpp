@@ -162,6 +162,10 @@ std::optional<Refusal> find_hopper_refusal(const GemmProblem& problem, const Dev
     const auto element_bytes = static_cast<std::int64_t>(size_of(problem.input));
     const std::array sides{Side{'A', problem.a, problem.a.row_major ? problem.m : problem.k},
                            Side{'B', problem.b, problem.b.row_major ? problem.k : problem.n}};
+    // The tensor core reads 16-bit operands in either order, all others along K.
+    if (element_bytes != 2 && (!problem.a.row_major || problem.b.row_major)) {
+        return Refusal{Reason::storage_order, problem.a.row_major ? 'B' : 'A', 0, 0, problem.input};
+    }
     for (const Side& side : sides) {
         const auto address = static_cast<std::int64_t>(side.layout.address_alignment);
         if (address % tma_alignment != 0) {
@@ -200,12 +204,14 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
     if (!cluster || !boxes || !accumulation) {
         return false;
     }
-    if (choice.cluster_k == 1) {
-        return choice.clusters * cluster_size <= device.sm_count * kernel.ctas;
-    }
-    // A cluster with layers has one unit of work, of at least a stage for each layer.
     const std::int64_t tiles = tiles_of(kernel, shape, choice);
     const std::int64_t stages = std::max<std::int64_t>(divide_up(shape.k, kernel.block_k), 1);
+    if (choice.cluster_k == 1) {
+        // A tile's sharers are all the clusters from its first to its last: none may be without a stage.
+        return choice.clusters * cluster_size <= device.sm_count * kernel.ctas &&
+               (!choice.stream_k || choice.clusters <= tiles * stages);
+    }
+    // A cluster with layers has one unit of work, of at least a stage for each layer.
     const std::int64_t units_per_tile = choice.clusters / tiles;
     return !kernel.ping_pong && choice.clusters % tiles == 0 && choice.stream_k == (units_per_tile > 1) &&
            stages / units_per_tile >= choice.cluster_k;
@@ -322,8 +328,10 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
                                  int box) {
         const std::int64_t k = std::max<std::int64_t>(gemm.k, 1);
         const std::int64_t stride = operand.column_stride * operand.row_stride;  // one of them is 1
-        // What is not read needs a map all the same: of any memory.
-        const void* data = gemm.k == 0 ? gemm.d : operand.data;
+        // What is not read needs a map all the same: of any memory, at an address that TMA takes.
+        const void* unread =
+            std::bit_cast<const void*>(std::bit_cast<std::uintptr_t>(gemm.d) & ~(hopper_alignment - 1));
+        const void* data = gemm.k == 0 ? unread : operand.data;
         return k_major ? map_request(data, storage_type(bytes), bytes, k, rows, stride, batched ? batches : 1,
                                      operand.batch_stride, row_elements, static_cast<std::uint32_t>(box))
                        : map_request(data, storage_type(bytes), bytes, rows, k, stride, batched ? batches : 1,

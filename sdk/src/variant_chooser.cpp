@@ -178,6 +178,9 @@ std::string to_string(const Refusal& refusal, const DeviceProperties& device)
             return fmt::format("the kernel is not compiled for inputs of {}", name_of(refusal.types));
         case Refusal::Reason::output_type:
             return fmt::format("a kernel writes f32, f16 or bf16, not {}", name_of(refusal.types));
+        case Refusal::Reason::storage_order:
+            return fmt::format("{} of {} is not stored along K: A row-major and B column-major", refusal.operand,
+                               name_of(refusal.types));
         case Refusal::Reason::address_alignment:
             return fmt::format("{}'s address is a multiple of {} bytes, the kernel needs a multiple of {}",
                                refusal.operand, refusal.found, refusal.required);

@@ -12,6 +12,17 @@
 ///
 ///     |acc - sum a b| <= gamma_K sum |a| |b| + K eta (1 + gamma_K),   gamma_K = K u / (1 - K u).
 ///
+/// Tensor cores.  One instruction adds `terms` products to the sum so far: each of them is cut to F fraction bits of
+/// the largest one's exponent and loses less than 2^-F of its magnitude, and the result is cut to R fraction bits
+/// (measured: MMA-Sim, arXiv 2511.10909). No magnitude is beyond S = sum |a| |b|, so K / terms instructions lose at
+/// most
+///
+///     loss S,   loss = K / terms ((terms + 1) 2^-F + 2^-R),
+///
+/// and (1 + loss) / (1 - loss) covers that sums which were cut enter S themselves. Sums that are kept apart (two
+/// levels, layers of a cluster, stream-K) are added in fp32: at most K / terms roundings. `loss` is of one such sum at
+/// a time.
+///
 /// Epilogue.  alpha * acc, fma(beta, C, .) and . + bias are one operation each. If x is known up to e, f(x) is known up
 /// to L e, L being a Lipschitz constant of f, and its rounding adds u (|f(x)| + L e) + eta. `after_rounding` is this
 /// step.
@@ -49,6 +60,7 @@
 
 #include "tessera/element.hpp"
 #include "tessera/epilogue_kind.hpp"
+#include "tessera/gemm_problem.hpp"
 
 namespace tessera::test {
 
@@ -76,8 +88,47 @@ inline Bounded after_rounding(double exact, double terms, double propagated)
     return {exact, before + unit_f32 * (std::abs(exact) + before) + eta_f32};
 }
 
+/// How products are added up.
+struct Summation {
+    int terms = 0;             // that one instruction of a tensor core adds; 0: fused multiply-adds in fp32
+    int fraction_bits = 25;    // of each term
+    int result_bits = 23;      // likewise of the sum
+    std::int64_t longest = 0;  // products after which the sum is added to one in fp32; 0: never
+};
+
+/// The tensor cores of compute capability 9.0 and 10.
+constexpr Summation tensor_core_summation(InputTypes input) { return {.terms = static_cast<int>(32 / size_of(input))}; }
+
+/// Those of 9.0 for 8-bit elements.
+constexpr Summation hopper_summation(InputTypes input, Fp8Accumulation accumulation)
+{
+    Summation summation = tensor_core_summation(input);
+    if (is_float8(input)) {
+        summation.fraction_bits = summation.result_bits = 13;
+        summation.longest = accumulation == Fp8Accumulation::two_level ? 128 : 0;
+    }
+    return summation;
+}
+
+/// What the tensor core may lose of sum |a| |b|, relative to it. Also allows what fused multiply-adds would lose.
+inline double relative_error_of_sum(std::int64_t k, const Summation& summation)
+{
+    const double chain = gamma(static_cast<double>(k), unit_f32);
+    if (summation.terms == 0) {
+        return chain;
+    }
+    const auto instructions = [&](std::int64_t products) {
+        return static_cast<double>((products + summation.terms - 1) / summation.terms);
+    };
+    const double once =
+        (summation.terms + 1) * std::ldexp(1.0, -summation.fraction_bits) + std::ldexp(1.0, -summation.result_bits);
+    const double loss = once * instructions(summation.longest == 0 ? k : std::min(k, summation.longest));
+    const double cut = loss * (1 + loss) / (1 - loss);
+    return std::max(chain, cut + gamma(instructions(k), unit_f32) * (1 + cut));
+}
+
 /// sum a[i] * b[i] for values that fp32 has.
-inline Bounded sum_of_products(const double* a, const double* b, std::int64_t k)
+inline Bounded sum_of_products(const double* a, const double* b, std::int64_t k, const Summation& summation = {})
 {
     double sum = 0;
     double magnitude = 0;
@@ -90,7 +141,7 @@ inline Bounded sum_of_products(const double* a, const double* b, std::int64_t k)
         return {sum, 0};
     }
     const auto count = static_cast<double>(k);
-    const double gamma_f32 = gamma(count, unit_f32);
+    const double gamma_f32 = relative_error_of_sum(k, summation);
     const double gamma_f64 = gamma(count, unit_f64);
     magnitude /= 1 - gamma_f64;  // it was summed in float64, too
     return {sum, (gamma_f32 + gamma_f64) * magnitude + count * eta_f32 * (1 + gamma_f32)};

@@ -219,7 +219,10 @@ std::string GemmCase::describe() const
         text += fmt::format(", {} bias per {} at offset {}", to_string(bias_type),
                             bias == BiasAxis::per_row ? "row" : "column", bias_offset);
     }
-    constexpr const char* data_names[] = {"random", "signature", "non-finite"};
+    if (is_float8(input) && fp8_accumulation == Fp8Accumulation::fast) {
+        text += ", fast accumulation";
+    }
+    constexpr const char* data_names[] = {"random", "signature", "non-finite", "one large"};
     return text + fmt::format(", {}, {} data", to_string(activation), data_names[static_cast<int>(data)]);
 }
 
@@ -247,13 +250,16 @@ GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)
                   array_for(d_place, gemm.output, Guards::both_sides)};
 
     const bool exact = gemm.data == Data::signature;
+    const bool large = gemm.data == Data::one_large;
     set_elements(data.a, a_place, [&](std::int64_t batch, std::int64_t row, std::int64_t k) {
         return gemm.alpha == 0 ? quiet_nan
+               : large         ? (k == 0 ? 128.0F : 1.0F)
                : exact         ? signature_a_in(gemm.input.a, row + 7 * batch, k)
                                : random_value(gemm, seed, salt_a, (batch * gemm.m + row) * gemm.k + k);
     });
     set_elements(data.b, b_place, [&](std::int64_t batch, std::int64_t k, std::int64_t column) {
         return gemm.alpha == 0 ? quiet_nan
+               : large         ? (k == 0 ? 128.0F : 1.0F)
                : exact         ? signature_b_in(gemm.input.b, k, column + 11 * batch)
                                : random_value(gemm, seed, salt_b, (batch * gemm.k + k) * gemm.n + column);
     });
@@ -279,7 +285,8 @@ GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)
     return data;
 }
 
-std::optional<std::string> find_wrong_element(const GemmCase& gemm, const GemmData& data, const HostArray& result)
+std::optional<std::string> find_wrong_element(const GemmCase& gemm, const GemmData& data, const HostArray& result,
+                                              const Summation& summation)
 {
     const bool exact = gemm.data == Data::signature && gemm.k <= longest_exact_k &&
                        (gemm.activation == Activation::none || gemm.activation == Activation::relu);
@@ -287,7 +294,7 @@ std::optional<std::string> find_wrong_element(const GemmCase& gemm, const GemmDa
         gemm, data, result,
         [&](const double* a, const double* b, std::int64_t k, const ElementEpilogue& epilogue,
             std::uint32_t bits) -> std::string {
-            const Bounded product = sum_of_products(a, b, k);
+            const Bounded product = sum_of_products(a, b, k, summation);
             const double actual = HostArray::widened(gemm.output, bits);
             if (exact) {
                 const double value = exact_epilogue_of(product.value, epilogue);

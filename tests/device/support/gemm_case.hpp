@@ -47,6 +47,7 @@ enum class Data : std::uint8_t {
     random,      // between -1 and 1
     signature,   // small integers that make D exact; see signature.hpp
     non_finite,  // random with some NaN and infinities
+    one_large,   // ones, but 128 at k = 0: 14 bits of a sum lose the ones
 };
 
 struct GemmCase {
@@ -69,6 +70,7 @@ struct GemmCase {
     BiasAxis bias = BiasAxis::none;
     std::int64_t bias_offset = 0;
     Activation activation = Activation::none;
+    Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;
     Data data = Data::random;
 
     /// A measure for "smallest".
@@ -103,8 +105,9 @@ struct GemmData {
 };
 
 /// Checks the array that held D after the launch: each element against the float64 reference (exactly, if the data
-/// allow it), everything else bit by bit against what it was. Nothing if all is right.
-std::optional<std::string> find_wrong_element(const GemmCase& gemm, const GemmData& data, const HostArray& result);
+/// allow it), everything else bit by bit against what it was. Nothing if all is right. `summation` is the kernel's.
+std::optional<std::string> find_wrong_element(const GemmCase& gemm, const GemmData& data, const HostArray& result,
+                                              const Summation& summation = {});
 
 /// Checks that D has the bits of one fp32 chain of fused multiply-adds in ascending k from +0, with the epilogue's
 /// operations each rounded once. For epilogues without transcendental functions.

@@ -55,6 +55,7 @@ void DeviceOperands::dispatch(const Launch& launch)
     epilogue.alpha = gemm_.alpha;
     epilogue.beta = gemm_.beta;
     epilogue.activation = gemm_.activation;
+    epilogue.fp8_accumulation = gemm_.fp8_accumulation;
     if (gemm_.bias != BiasAxis::none) {
         const bool per_row = gemm_.bias == BiasAxis::per_row;
         with_output_type(gemm_.bias_type, [&]<class T>(std::type_identity<T>) {
@@ -104,9 +105,15 @@ HostArray DeviceOperands::launch(Variant variant)
     return download();
 }
 
-HostArray DeviceOperands::launch_plan(Variant variant)
+HostArray DeviceOperands::launch(const Enqueue& enqueue)
 {
     reset_d();
+    dispatch([&](auto a, auto b, auto d, const Epilogue& epilogue) { enqueue({a, b, d}, epilogue); });
+    return download();
+}
+
+GemmProblem DeviceOperands::problem() const
+{
     const auto layout = [](const Placement& place, ElementType type) {
         const auto bytes = static_cast<std::size_t>(place.first) * size_of(type) | 256U;  // buffers start at 256
         return MatrixLayout{place.row_major, place.leading_dimension, place.batch_stride, bytes & (~bytes + 1)};
@@ -124,7 +131,14 @@ HostArray DeviceOperands::launch_plan(Variant variant)
     problem.has_c = gemm_.beta != 0;
     problem.bias = gemm_.bias;
     problem.activation = gemm_.activation;
-    const GemmPlan plan = GemmPlan::prepare(Device(stream_.device()), problem, variant);
+    problem.fp8_accumulation = gemm_.fp8_accumulation;
+    return problem;
+}
+
+HostArray DeviceOperands::launch_plan(Variant variant)
+{
+    reset_d();
+    const GemmPlan plan = GemmPlan::prepare(Device(stream_.device()), problem(), variant);
     dispatch([&](auto a, auto b, auto d, const Epilogue& epilogue) { plan.launch(stream_, a, b, d, epilogue); });
     return download();
 }
@@ -138,32 +152,39 @@ HostArray DeviceOperands::download() const
     return result;
 }
 
-bool takes(Variant variant, InputTypes input)
-{
-    switch (variant) {
-        case Variant::simt_tiled:
-        case Variant::simt_vectorized:
-        case Variant::simt_coarsened: return !is_float8(input);
-        case Variant::simt_naive:
-        case Variant::simt_register_blocked:
-        default: break;
-    }
-    return true;
-}
-
-std::size_t required_alignment(Variant variant, InputTypes input)
+bool takes(Variant variant, const GemmCase& gemm, const GemmData& data)
 {
     using kernels::SimtRung;
-    switch (variant) {
-        case Variant::simt_naive: return kernels::simt_kernel(SimtRung::naive, input).required_alignment;
-        case Variant::simt_tiled: return kernels::simt_kernel(SimtRung::tiled, input).required_alignment;
-        case Variant::simt_vectorized: return kernels::simt_kernel(SimtRung::vectorized, input).required_alignment;
-        case Variant::simt_coarsened: return kernels::simt_kernel(SimtRung::coarsened, input).required_alignment;
-        case Variant::simt_register_blocked:
-            return kernels::simt_kernel(SimtRung::register_blocked, input).required_alignment;
-        default: break;
+    const InputTypes input = gemm.input;
+    const int capability = Device::current().properties().compute_capability_major;
+    if (variant == Variant::hopper) {
+        constexpr std::size_t tma_alignment = 16;
+        const bool orders = size_of(input) == 2 || (gemm.a.row_major && !gemm.b.row_major);
+        return capability == 9 && input != InputTypes(ElementType::f32) && orders &&
+               inputs_are_aligned(gemm, data, tma_alignment);
     }
-    return size_of(input);
+    if (!is_simt(variant)) {
+        return capability == 10 && input != InputTypes(ElementType::f32);
+    }
+    const auto runs = [&](SimtRung rung) {
+        return inputs_are_aligned(gemm, data, kernels::simt_kernel(rung, input).required_alignment);
+    };
+    switch (variant) {
+        case Variant::simt_tiled: return !is_float8(input) && runs(SimtRung::tiled);
+        case Variant::simt_vectorized: return !is_float8(input) && runs(SimtRung::vectorized);
+        case Variant::simt_coarsened: return !is_float8(input) && runs(SimtRung::coarsened);
+        case Variant::simt_register_blocked: return runs(SimtRung::register_blocked);
+        default: return runs(SimtRung::naive);
+    }
+}
+
+Summation summation_of(Variant variant, const GemmCase& gemm)
+{
+    const int capability = Device::current().properties().compute_capability_major;
+    if (is_simt(variant) || capability < 9 || gemm.input == InputTypes(ElementType::f32)) {
+        return {};
+    }
+    return capability == 9 ? hopper_summation(gemm.input, gemm.fp8_accumulation) : tensor_core_summation(gemm.input);
 }
 
 void check_all_variants(StreamRef stream, const GemmCase& gemm)
@@ -176,16 +197,18 @@ void check_all_variants(StreamRef stream, const GemmCase& gemm)
         ++failures;
         report_failure(gemm.size(), fmt::format("{} with {}", gemm.describe(), to_string(variant)), what);
     };
-    std::optional<HostArray> first;  // of the first variant that ran
+    std::optional<HostArray> chain;  // of the first SIMT variant that ran
     const auto check = [&](Variant variant, const HostArray& result) {
-        if (!first) {
-            if (const auto wrong = find_wrong_element(gemm, data, result)) {
-                fail(variant, *wrong);
-            }
-            first = result;
-        } else if (result.bytes() != first->bytes()) {
-            const auto wrong = find_wrong_element(gemm, data, result);
-            fail(variant, wrong ? *wrong : "other bits than the variants before, though within the bound");
+        if (is_simt(variant) && chain && result.bytes() == chain->bytes()) {
+            return;
+        }
+        if (const auto wrong = find_wrong_element(gemm, data, result, summation_of(variant, gemm))) {
+            fail(variant, *wrong);
+        } else if (is_simt(variant) && chain) {
+            fail(variant, "other bits than the variants before, though within the bound");
+        }
+        if (is_simt(variant) && !chain) {
+            chain = result;
         }
     };
 
@@ -196,8 +219,7 @@ void check_all_variants(StreamRef stream, const GemmCase& gemm)
             continue;
         }
         trace(fmt::format("{} with {}", gemm.describe(), to_string(variant)));
-        const bool runs =
-            takes(variant, gemm.input) && inputs_are_aligned(gemm, data, required_alignment(variant, gemm.input));
+        const bool runs = takes(variant, gemm, data);
         try {
             check(variant, operands.launch(variant));
             if (!runs) {
@@ -212,8 +234,11 @@ void check_all_variants(StreamRef stream, const GemmCase& gemm)
         }
     }
     try {
-        check(Variant::automatic, operands.launch(Variant::automatic));
-        check(Variant::automatic, operands.launch_plan(Variant::automatic));
+        const HostArray once = operands.launch(Variant::automatic);
+        check(Variant::automatic, once);
+        if (operands.launch_plan(Variant::automatic).bytes() != once.bytes()) {
+            fail(Variant::automatic, "a plan gives other bits than a launch");
+        }
     } catch (const Error& error) {
         fail(Variant::automatic, error.what());
     }

@@ -2,6 +2,7 @@
 
 /// Runs test cases through Gemm::launch with every variant.
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -17,8 +18,13 @@ public:
 
     /// Gemm::launch with D as it was before any launch; the array that holds D afterwards.
     HostArray launch(Variant variant);
+    /// What is to be computed.
+    GemmProblem problem() const;
     /// The same through a GemmPlan.
     HostArray launch_plan(Variant variant);
+    /// The same through `enqueue`, which gets the operands unchecked.
+    using Enqueue = std::function<void(const detail::GemmOperands&, const Epilogue&)>;
+    HostArray launch(const Enqueue& enqueue);
     /// The array that holds D as it is now.
     HostArray download() const;
     void reset_d();
@@ -38,15 +44,18 @@ private:
     DeviceBuffer<std::byte> d_;
 };
 
-/// Runs `gemm` with every variant, with `automatic` and, for determinism, twice with the last one. All that run must
-/// give the same bits, which must be right; those that cannot must say `variant_refused` and leave D alone. Failures go
-/// to report_failure.
+/// Runs `gemm` with every variant and, for determinism, twice with `automatic`. All that run must be right, and SIMT
+/// kernels must give the same bits; those that cannot must say `variant_refused` and leave D alone. Failures go to
+/// report_failure.
 void check_all_variants(StreamRef stream, const GemmCase& gemm);
 
-/// Whether the variant has a kernel for these types.
-bool takes(Variant variant, InputTypes input);
+/// Whether the variant adds products one by one, in ascending k.
+constexpr bool is_simt(Variant variant) { return variant >= Variant::simt_naive && variant < Variant::hopper; }
 
-/// The entry of `all_variants()` as the kernels know it: what it needs addresses and strides to be multiples of.
-std::size_t required_alignment(Variant variant, InputTypes input);
+/// Whether the current device has a kernel of the variant for these types, orders and alignments.
+bool takes(Variant variant, const GemmCase& gemm, const GemmData& data);
+
+/// How the variant adds up on the current device; of `automatic`, the least exact that it may choose.
+Summation summation_of(Variant variant, const GemmCase& gemm);
 
 }  // namespace tessera::test

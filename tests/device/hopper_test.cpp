@@ -1,0 +1,544 @@
+/// The Hopper kernels against the float64 reference: every configuration with explicit choices (cluster shapes, layers,
+/// stream-K, the transposed product, bands), all types and orders, ragged shapes, every epilogue, D that TMA cannot
+/// address. Needs a device of compute capability 9.0, or the emulated one.
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <source_location>
+#include <tuple>
+#include <utility>
+
+#include "gemm_operands.hpp"
+#include "hopper_launch.hpp"
+#include "support/gemm_runner.hpp"
+#include "support/pair_covering.hpp"
+#include "support/signature.hpp"
+#include "support/test_main.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+using detail::KernelChoice;
+using kernels::HopperKernel;
+
+namespace {
+
+constexpr std::array<std::pair<std::uint8_t, std::uint8_t>, 6> cluster_shapes{
+    {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}}};
+constexpr std::array<std::uint8_t, 4> layer_counts{1, 2, 4, 8};
+constexpr std::array<std::uint8_t, 3> bands{1, 2, 16};
+
+/// How many clusters there are for the tiles.
+enum class Split : std::uint8_t {
+    whole,            // one for each tile
+    several_tiles,    // one for two tiles
+    shared_by_two,    // stream-K: parts of a tile and more
+    shared_by_many,   // stream-K: three parts and more of each tile
+    a_stage_of_each,  // stream-K: as many clusters as there are stages
+};
+constexpr std::array splits{Split::whole, Split::several_tiles, Split::shared_by_two, Split::shared_by_many,
+                            Split::a_stage_of_each};
+
+constexpr std::array outputs{ElementType::f32, ElementType::f16, ElementType::bf16};
+constexpr std::array bias_axes{BiasAxis::none, BiasAxis::per_row, BiasAxis::per_column};
+constexpr std::array activations{Activation::none, Activation::relu, Activation::gelu, Activation::silu};
+constexpr std::array addends{Addend::none, Addend::separate, Addend::in_place};
+constexpr std::array<std::int64_t, 3> d_paddings{0, 16, 1};  // elements: TMA takes 16 of any type, and never 1
+constexpr std::array<std::int64_t, 3> d_offsets{0, 16, 1};
+constexpr std::array<std::int64_t, 2> input_offsets{0, 16};
+constexpr std::array<float, 4> alphas{1, -1, 0.5F, 0};
+constexpr std::array<float, 2> betas{1, -0.5F};
+constexpr std::array<std::optional<float>, 2> scales{std::nullopt, -2.0F};
+constexpr std::array<std::int64_t, 3> batch_counts{1, 2, 3};
+constexpr std::array accumulations{Fp8Accumulation::two_level, Fp8Accumulation::fast};
+
+std::vector<InputTypes> inputs_of(std::size_t bytes)
+{
+    std::vector<InputTypes> inputs(input_types.begin(), input_types.end());
+    std::erase_if(inputs,
+                  [&](InputTypes input) { return size_of(input) != bytes || input == InputTypes(ElementType::f32); });
+    return inputs;
+}
+
+const DeviceProperties& device() { return Device::current().properties(); }
+
+/// Whether the device has the kernels; says so if not.
+bool is_hopper_here()
+{
+    if (device().compute_capability() != 90) {
+        MESSAGE("left out: the device is not of compute capability 9.0");
+        return false;
+    }
+    if (kernels::hopper_kernels(2).empty()) {
+        MESSAGE("left out: this build has no code for compute capability 9.0");
+        return false;
+    }
+    return true;
+}
+
+Stream& stream()
+{
+    static Stream instance;
+    return instance;
+}
+
+std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+
+/// Gives A or B a leading dimension that TMA takes.
+void align(Layout& layout, std::int64_t rows, std::int64_t columns, InputTypes input)
+{
+    const auto elements = static_cast<std::int64_t>(detail::hopper_alignment / size_of(input));
+    const std::int64_t extent = std::max<std::int64_t>(layout.row_major ? columns : rows, 1);
+    layout.padding = divide_up(extent, elements) * elements - extent + layout.padding / elements * elements;
+}
+
+/// Brings a case into what the Hopper kernels take, and its output into the range of its type.
+void make_eligible(GemmCase& gemm)
+{
+    if (size_of(gemm.input) != 2) {
+        gemm.a.row_major = true;
+        gemm.b.row_major = false;
+    }
+    align(gemm.a, gemm.m, gemm.k, gemm.input);
+    align(gemm.b, gemm.k, gemm.n, gemm.input);
+    if (gemm.addend == Addend::none) {
+        gemm.beta = 0;
+    }
+    if (gemm.output == ElementType::f16 && gemm.data == Data::signature) {
+        gemm.alpha *= 0x1p-9F;  // by a power of two: still exact
+    }
+}
+
+std::string describe(const KernelChoice& choice, const HopperKernel& kernel)
+{
+    return fmt::format("{}, {} clusters of {}x{}x{}, band {}{}{}", kernel.name, choice.clusters, choice.cluster_m,
+                       choice.cluster_n, choice.cluster_k, choice.band, choice.swapped ? ", swapped" : "",
+                       choice.stream_k ? ", stream-K" : "");
+}
+
+/// What a test wants of a choice.
+struct Wanted {
+    std::size_t config = 0;
+    std::pair<std::uint8_t, std::uint8_t> cluster{1, 1};
+    std::uint8_t layers = 1;
+    Split split = Split::whole;
+    bool swapped = false;
+    std::uint8_t band = 1;
+};
+
+/// The valid choice that is nearest to what is wanted.
+KernelChoice choice_for(const GemmProblem& problem, const Wanted& wanted)
+{
+    const HopperKernel& kernel = kernels::hopper_kernels(size_of(problem.input))[wanted.config];
+    const detail::HopperShape shape = detail::hopper_shape(problem, wanted.swapped);
+    KernelChoice choice{.variant = Variant::hopper,
+                        .config = static_cast<std::uint8_t>(wanted.config),
+                        .swapped = wanted.swapped,
+                        .band = wanted.band};
+    if (kernel.tile_n / kernel.box_n % wanted.cluster.first == 0 &&
+        kernel.tile_m / kernel.box_m % wanted.cluster.second == 0) {
+        std::tie(choice.cluster_m, choice.cluster_n) = wanted.cluster;
+    }
+    const std::int64_t tiles = divide_up(shape.m, std::int64_t{kernel.tile_m} * choice.cluster_m) *
+                               divide_up(shape.n, std::int64_t{kernel.tile_n} * choice.cluster_n) * shape.batches;
+    const std::int64_t stages = std::max<std::int64_t>(divide_up(shape.k, kernel.block_k), 1);
+    const std::int64_t layer_size = choice.cluster_m * choice.cluster_n;
+    const std::int64_t fit = device().sm_count * kernel.ctas / layer_size;
+    std::int64_t clusters = tiles;
+    if (wanted.layers > 1 && !kernel.ping_pong && stages > 1) {
+        std::int64_t layers = wanted.layers;
+        while (layers > stages || layers * layer_size > 8) {
+            layers /= 2;
+        }
+        const std::int64_t most_parts = stages / layers;
+        const std::int64_t parts = wanted.split == Split::shared_by_two     ? 2
+                                   : wanted.split == Split::shared_by_many  ? 3
+                                   : wanted.split == Split::a_stage_of_each ? most_parts
+                                                                            : 1;
+        choice.cluster_k = static_cast<std::uint8_t>(layers);
+        if (layers > 1) {
+            clusters = tiles * std::min(parts, most_parts);
+            choice.stream_k = clusters > tiles;
+        }
+    }
+    if (choice.cluster_k == 1) {
+        switch (wanted.split) {
+            case Split::whole: break;
+            case Split::several_tiles: clusters = divide_up(tiles, 2); break;
+            case Split::shared_by_two: clusters = std::max<std::int64_t>(2, tiles * 2 / 3 + 1); break;
+            case Split::shared_by_many: clusters = 3 * tiles + 1; break;
+            case Split::a_stage_of_each: clusters = tiles * stages; break;
+        }
+        choice.stream_k = wanted.split >= Split::shared_by_two;
+        clusters = std::min(clusters, choice.stream_k ? std::min(fit, tiles * stages) : fit);
+    }
+    choice.clusters = static_cast<std::uint16_t>(clusters);
+    return choice;
+}
+
+/// Launches `choice` twice with a workspace of its own, full of NaN where sums go. The bits must be equal and right,
+/// and the counters zero again.
+void check(const GemmCase& gemm, const GemmData& data, DeviceOperands& operands, const KernelChoice& choice)
+{
+    const GemmProblem problem = operands.problem();
+    const std::string name =
+        fmt::format("{} with {}", gemm.describe(),
+                    describe(choice, kernels::hopper_kernels(size_of(problem.input))[choice.config]));
+    trace(name);
+    const auto fail = [&](const std::string& what) { report_failure(gemm.size(), name, what); };
+    if (const auto refusal = detail::find_hopper_refusal(problem, device())) {
+        fail("refused: " + detail::to_string(*refusal, device()));
+        return;
+    }
+    if (!detail::is_hopper_choice_valid(problem, device(), choice)) {
+        fail("the choice is not valid");
+        return;
+    }
+    const detail::HopperWorkspaceNeed need = detail::hopper_workspace(problem, choice);
+    auto partials =
+        DeviceBuffer<std::byte>::from_host(stream(), std::vector<std::byte>(need.partial_bytes, std::byte{0xFF}));
+    const std::vector<std::uint32_t> zeros(need.counters, 0);
+    auto counters = DeviceBuffer<std::uint32_t>::from_host(stream(), zeros);
+    const auto enqueue = [&](const detail::GemmOperands& given, const Epilogue& epilogue) {
+        const auto caller = std::source_location::current();
+        detail::require_operands(stream(), given, epilogue, "hopper_test", caller);
+        const cudaError_t status = detail::launch_hopper(
+            stream(), detail::problem_of(given, epilogue), choice, detail::arguments_of(given, epilogue), device(),
+            {.partials = reinterpret_cast<float*>(partials.data()), .arrivals = counters.data()});
+        if (status != cudaSuccess) {
+            fail(fmt::format("the launch failed: {}", cudaGetErrorString(status)));
+        }
+    };
+    try {
+        const HostArray result = operands.launch(enqueue);
+        if (const auto wrong =
+                find_wrong_element(gemm, data, result, hopper_summation(gemm.input, gemm.fp8_accumulation))) {
+            fail(*wrong);
+        }
+        if (operands.launch(enqueue).bytes() != result.bytes()) {
+            fail("the second launch gave other bits");
+        }
+        std::vector<std::uint32_t> after(need.counters);
+        counters.copy_to(after);
+        if (after != zeros) {
+            fail("counters of the workspace are not zero after the launch");
+        }
+    } catch (const Error& error) {
+        fail(error.what());
+    }
+}
+
+void check(GemmCase gemm, const Wanted& wanted)
+{
+    const HopperKernel& kernel = kernels::hopper_kernels(size_of(gemm.input))[wanted.config];
+    if (kernel.box_n < 64) {  // no boxes of an N-major operand
+        gemm.a.row_major = true;
+        gemm.b.row_major = false;
+    }
+    if (!kernel.two_level) {
+        gemm.fp8_accumulation = Fp8Accumulation::fast;
+    }
+    make_eligible(gemm);
+    const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+    DeviceOperands operands(stream(), gemm, data);
+    check(gemm, data, operands, choice_for(operands.problem(), wanted));
+}
+
+/// Any two values of any two factors, for the configurations of one size of element.
+void check_pairs(std::size_t bytes)
+{
+    if (!is_hopper_here()) {
+        return;
+    }
+    const auto table = kernels::hopper_kernels(bytes);
+    const std::vector<InputTypes> inputs = inputs_of(bytes);
+    constexpr int edges = 5;
+    const auto edge_of = [](int edge, int tile) {
+        return std::array<std::int64_t, edges>{1, tile - 1, tile, tile + 1,
+                                               2 * tile + 9}[static_cast<std::size_t>(edge)];
+    };
+    constexpr int depths = 7;
+    const auto depth_of = [](int depth, int block) {
+        return std::array<std::int64_t, depths>{
+            0, 1, block - 1, block, block + 1, 3 * block + 5, 9 * block - 3}[static_cast<std::size_t>(depth)];
+    };
+    const auto count = [](const auto& levels) { return static_cast<int>(levels.size()); };
+    const std::vector<int> levels{count(table),
+                                  count(cluster_shapes),
+                                  count(layer_counts),
+                                  count(splits),
+                                  2,
+                                  count(bands),
+                                  edges,
+                                  edges,
+                                  depths,
+                                  count(inputs),
+                                  count(accumulations),
+                                  count(outputs),
+                                  count(outputs),
+                                  2,
+                                  2,
+                                  2,
+                                  2,
+                                  count(d_paddings),
+                                  count(d_offsets),
+                                  count(input_offsets),
+                                  count(input_offsets),
+                                  count(alphas),
+                                  count(scales),
+                                  count(scales),
+                                  count(betas),
+                                  count(addends),
+                                  count(bias_axes),
+                                  count(activations),
+                                  count(batch_counts),
+                                  2};
+    std::mt19937_64 engine = random_engine(bytes);
+    const std::vector<Combination> combinations = pair_covering(levels, engine);
+    MESSAGE(combinations.size() << " problems");
+    constexpr std::size_t quick_share = 2;
+    std::size_t number = 0;
+    for (const Combination& combination : combinations) {
+        if (quick() && ++number % quick_share != 0) {
+            continue;
+        }
+        std::size_t next = 0;
+        const auto take_level = [&] { return combination[next++]; };
+        const auto take = [&](const auto& values) { return values[static_cast<std::size_t>(take_level())]; };
+        const auto take_flag = [&] { return take_level() != 0; };
+        Wanted wanted;
+        wanted.config = static_cast<std::size_t>(take_level());
+        wanted.cluster = take(cluster_shapes);
+        wanted.layers = take(layer_counts);
+        wanted.split = take(splits);
+        wanted.swapped = take_flag();
+        wanted.band = take(bands);
+        const HopperKernel& kernel = table[wanted.config];
+        GemmCase gemm;
+        gemm.m = edge_of(take_level(), kernel.tile_m);
+        gemm.n = edge_of(take_level(), kernel.tile_n);
+        gemm.k = depth_of(take_level(), kernel.block_k);
+        gemm.input = take(inputs);
+        gemm.fp8_accumulation = take(accumulations);
+        gemm.output = take(outputs);
+        gemm.bias_type = take(outputs);
+        for (Layout* layout : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) {
+            layout->row_major = take_flag();
+        }
+        gemm.d.padding = take(d_paddings);
+        gemm.d.offset = take(d_offsets);
+        gemm.a.offset = take(input_offsets);
+        gemm.b.offset = take(input_offsets);
+        gemm.alpha = take(alphas);
+        gemm.scale_a = take(scales);
+        gemm.scale_b = take(scales);
+        gemm.beta = take(betas);
+        gemm.addend = take(addends);
+        gemm.bias = take(bias_axes);
+        gemm.activation = take(activations);
+        gemm.batches = take(batch_counts);
+        gemm.a.shared = gemm.batches == 3;
+        gemm.b.batch_gap = 16;
+        gemm.data = take_flag() ? Data::signature : Data::random;
+        if (wanted.swapped != !gemm.d.row_major) {  // the kernel's tile lies the other way round
+            gemm.m = edge_of(combination[7], kernel.tile_n);
+            gemm.n = edge_of(combination[6], kernel.tile_m);
+        }
+        check(gemm, wanted);
+    }
+}
+
+/// A case for one launch through the public interface.
+GemmCase public_case(InputTypes input)
+{
+    GemmCase gemm;
+    gemm.m = 200;
+    gemm.n = 136;
+    gemm.k = 96;
+    gemm.input = input;
+    gemm.b.row_major = false;
+    gemm.output = ElementType::bf16;
+    gemm.bias = BiasAxis::per_column;
+    gemm.activation = Activation::gelu;
+    make_eligible(gemm);
+    return gemm;
+}
+
+}  // namespace
+
+TEST_CASE("16-bit configurations are right in every pair of cluster, split, order, shape and epilogue")
+{
+    check_pairs(2);
+}
+
+TEST_CASE("8-bit configurations are right in every pair of cluster, split, types, shape and epilogue")
+{
+    check_pairs(1);
+}
+
+TEST_CASE("tf32 configurations are right in every pair of cluster, split, shape and epilogue") { check_pairs(4); }
+
+TEST_CASE("every configuration is right for every pair of types and every order")
+{
+    if (!is_hopper_here()) {
+        return;
+    }
+    unsigned turn = 0;
+    for (const InputTypes input : input_types) {
+        if (input == InputTypes(ElementType::f32)) {
+            continue;
+        }
+        const auto table = kernels::hopper_kernels(size_of(input));
+        for (std::size_t config = 0; config < table.size(); ++config) {
+            // Orders of A and B are the kernel's if it takes them, D's is always its own.
+            for (unsigned orders = 0; orders < 8; ++orders) {
+                if (quick() && orders != turn % 8) {
+                    continue;
+                }
+                GemmCase gemm;
+                gemm.m = table[config].tile_m + 8;
+                gemm.n = table[config].tile_n - 8;
+                gemm.k = table[config].block_k + 40;
+                gemm.input = input;
+                gemm.a.row_major = (orders & 1U) != 0;
+                gemm.b.row_major = (orders & 2U) != 0;
+                gemm.d.row_major = (orders & 4U) != 0;
+                gemm.output = outputs[turn % outputs.size()];
+                gemm.data = gemm.k <= longest_exact_k ? Data::signature : Data::random;
+                check(gemm, {.config = config});
+            }
+            ++turn;
+        }
+    }
+}
+
+TEST_CASE("two levels keep what the tensor core's 14 bits lose")
+{
+    if (!is_hopper_here()) {
+        return;
+    }
+    for (const InputTypes input : inputs_of(1)) {
+        const auto table = kernels::hopper_kernels(1);
+        for (std::size_t config = 0; config < table.size(); ++config) {
+            for (const Fp8Accumulation accumulation : accumulations) {
+                GemmCase gemm;
+                gemm.m = 70;
+                gemm.n = 40;
+                gemm.k = 1024;  // 1023 of the sum are beyond the bound if all are lost, the first level's 127 are not
+                gemm.input = input;
+                gemm.data = Data::one_large;
+                gemm.fp8_accumulation = accumulation;
+                if (!quick() || input == InputTypes(ElementType::f8e4m3)) {
+                    check(gemm, {.config = config});
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("a sample of what a tuner may try is right")
+{
+    if (!is_hopper_here()) {
+        return;
+    }
+    std::mt19937_64 engine = random_engine(5);
+    const auto up_to = [&](std::int64_t largest) {
+        return 1 + static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(largest));
+    };
+    for (const std::size_t bytes : {std::size_t{2}, std::size_t{1}, std::size_t{4}}) {
+        const std::vector<InputTypes> inputs = inputs_of(bytes);
+        for (int problem = 0; problem < (quick() ? 1 : 8); ++problem) {
+            GemmCase gemm;
+            gemm.m = up_to(quick() ? 150 : 1500);
+            gemm.n = up_to(quick() ? 150 : 1500);
+            gemm.k = up_to(static_cast<std::int64_t>((quick() ? 1000 : 8000) / bytes));
+            gemm.input = inputs[engine() % inputs.size()];
+            gemm.output = outputs[engine() % outputs.size()];
+            gemm.a.row_major = engine() % 2 == 0;
+            gemm.b.row_major = engine() % 2 == 0;
+            gemm.d.row_major = engine() % 2 == 0;
+            make_eligible(gemm);
+            const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+            DeviceOperands operands(stream(), gemm, data);
+            std::vector<KernelChoice> candidates = detail::hopper_candidates(operands.problem(), device());
+            CHECK_FALSE(candidates.empty());
+            std::shuffle(candidates.begin(), candidates.end(), engine);
+            candidates.resize(std::min<std::size_t>(candidates.size(), quick() ? 2 : 25));
+            for (const KernelChoice& choice : candidates) {
+                check(gemm, data, operands, choice);
+            }
+        }
+    }
+}
+
+TEST_CASE("Gemm::launch and plans take the Hopper kernels")
+{
+    if (!is_hopper_here()) {
+        return;
+    }
+    for (const InputTypes input : input_types) {
+        if (input == InputTypes(ElementType::f32)) {
+            continue;
+        }
+        const GemmCase gemm = public_case(input);
+        const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+        DeviceOperands operands(stream(), gemm, data);
+        CHECK(GemmPlan::prepare(Device::current(), operands.problem()).variant() == Variant::hopper);
+        const HostArray result = operands.launch(Variant::hopper);
+        if (const auto wrong = find_wrong_element(gemm, data, result, summation_of(Variant::hopper, gemm))) {
+            report_failure(gemm.size(), gemm.describe(), *wrong);
+        }
+        CHECK(operands.launch(Variant::automatic).bytes() == result.bytes());
+        CHECK(operands.launch_plan(Variant::automatic).bytes() == result.bytes());
+    }
+    for (const bool rows : {true, false}) {  // an empty D
+        GemmCase gemm = public_case(ElementType::f16);
+        (rows ? gemm.m : gemm.n) = 0;
+        const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+        DeviceOperands operands(stream(), gemm, data);
+        CHECK(operands.launch(Variant::hopper).bytes() == data.d.bytes());
+    }
+}
+
+TEST_CASE("what TMA or the tensor core cannot take is refused, and D stays as it is")
+{
+    if (!is_hopper_here()) {
+        return;
+    }
+    struct Refused {
+        const char* text;
+        GemmCase gemm;
+    };
+    std::vector<Refused> refused;
+    refused.push_back({"f32", public_case(ElementType::f32)});
+    for (const auto side : {&GemmCase::a, &GemmCase::b}) {
+        refused.push_back({"address", public_case(ElementType::bf16)});
+        (refused.back().gemm.*side).offset = 1;
+        refused.push_back({"leading dimension", public_case(ElementType::bf16)});
+        (refused.back().gemm.*side).padding += 1;
+        refused.push_back({"batch stride", public_case(ElementType::bf16)});
+        refused.back().gemm.batches = 2;
+        (refused.back().gemm.*side).batch_gap = 1;
+        for (const InputTypes input : {InputTypes(ElementType::tf32), InputTypes(ElementType::f8e4m3)}) {
+            refused.push_back({"stored along K", public_case(input)});
+            Layout& layout = refused.back().gemm.*side;
+            layout.row_major = !layout.row_major;
+        }
+    }
+    for (const Refused& one : refused) {
+        const GemmData data = GemmData::make(one.gemm, Guards::both_sides, seed());
+        DeviceOperands operands(stream(), one.gemm, data);
+        try {
+            operands.launch(Variant::hopper);
+            report_failure(one.gemm.size(), one.gemm.describe(), "was not refused");
+        } catch (const Error& error) {
+            CHECK(error.code() == ErrorCode::variant_refused);
+            CHECK_MESSAGE(std::string(error.what()).find(one.text) != std::string::npos, error.what());
+            CHECK(operands.download().bytes() == data.d.bytes());
+        }
+    }
+}
+
+int main(int argc, char** argv) { return run_tests(argc, argv, Needs::device); }
