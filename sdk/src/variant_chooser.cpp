@@ -418,16 +418,31 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
                 : wanted == Variant::automatic ? fmt::format("  why: {}\n", chosen->strength)
                                                : "  why: it was asked for\n";
     }
+    // Neighbours that are passed over for the same reason share a line.
+    std::string names;
+    std::string reason;
+    const auto end_line = [&] {
+        if (!names.empty()) {
+            text += fmt::format("  passed over: {}: {}\n", names, reason);
+        }
+    };
     for (const VariantEntry& entry : variants) {
         if (chosen != variants.end() && entry.variant == chosen->variant) {
             continue;
         }
         const auto refusal = find_refusal(entry.variant, problem, device);
-        text += fmt::format("  passed over: {}: {}\n", entry.name,
-                            refusal ? "not eligible: " + to_string(*refusal, device)
-                                    : "eligible, but " + (wanted == Variant::automatic ? std::string(entry.strength)
-                                                                                       : std::string("not asked for")));
+        std::string own = refusal                        ? "not eligible: " + to_string(*refusal, device)
+                          : wanted == Variant::automatic ? fmt::format("eligible, but {}", entry.strength)
+                                                         : "eligible, but not asked for";
+        if (!names.empty() && own == reason) {
+            names += fmt::format(", {}", entry.name);
+            continue;
+        }
+        end_line();
+        names = entry.name;
+        reason = std::move(own);
     }
+    end_line();
     return text;
 }
 

@@ -41,15 +41,13 @@ std::vector<Variant> simt_variants()
 
 bool is_blackwell(Variant variant) { return variant >= Variant::blackwell_tiled; }
 
-/// explain()'s lines for the Blackwell ladder, highest rung but one first, where none of it is eligible.
+/// The line of explain() for all rungs of the Blackwell ladder, fastest first.
 std::string blackwell_passed_over(const std::string& reason)
 {
-    std::string lines;
-    for (const char* rung : {"cta_pair_256", "cta_pair_512", "cta_pair", "clc_multicast", "clc", "persistent",
-                             "warp_specialized", "pipelined", "swizzled", "tiled"}) {
-        lines += "  passed over: blackwell_" + std::string(rung) + ": not eligible: " + reason + "\n";
-    }
-    return lines;
+    return "  passed over: blackwell_cta_pair_256, blackwell_cta_pair_512, blackwell_cta_pair, "
+           "blackwell_clc_multicast, blackwell_clc, blackwell_persistent, blackwell_warp_specialized, "
+           "blackwell_pipelined, blackwell_swizzled, blackwell_tiled: not eligible: " +
+           reason + "\n";
 }
 
 Variant choice(const GemmProblem& problem, const DeviceProperties& device)
@@ -232,19 +230,18 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
 {
     const DeviceProperties b200 = device_of(10, 0);
     GemmProblem problem = problem_of(1000, 500, 250);
-    CHECK(
-        GemmPlan::explain(problem, b200) ==
-        "1000x500x250 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
-        "  on B200 (compute capability 10.0, 148 SMs)\n" +
-            runs(Variant::simt_register_blocked, problem, b200) +
-            "  why: the fastest SIMT rung at every measured size, and takes any alignment\n"
-            "  passed over: hopper: not eligible: B200 has compute capability 10.0; the kernel is for 9.0 only\n" +
-            blackwell_passed_over(
-                "tensor cores would round f32 operands to tf32, which has to be asked for: pass views of tf32") +
-            "  passed over: simt_coarsened: not eligible: A's leading dimension is 1000 bytes, not a multiple of 16\n"
-            "  passed over: simt_vectorized: not eligible: A's leading dimension is 1000 bytes, not a multiple of 16\n"
-            "  passed over: simt_tiled: eligible, but reads shared memory element by element\n"
-            "  passed over: simt_naive: eligible, but reads global memory for every product\n");
+    CHECK(GemmPlan::explain(problem, b200) ==
+          "1000x500x250 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
+          "  on B200 (compute capability 10.0, 148 SMs)\n" +
+              runs(Variant::simt_register_blocked, problem, b200) +
+              "  why: the fastest SIMT rung at every measured size, and takes any alignment\n"
+              "  passed over: hopper: not eligible: B200 has compute capability 10.0; the kernel is for 9.0 only\n" +
+              blackwell_passed_over(
+                  "tensor cores would round f32 operands to tf32, which has to be asked for: pass views of tf32") +
+              "  passed over: simt_coarsened, simt_vectorized: not eligible: A's leading dimension is 1000 bytes, not "
+              "a multiple of 16\n"
+              "  passed over: simt_tiled: eligible, but reads shared memory element by element\n"
+              "  passed over: simt_naive: eligible, but reads global memory for every product\n");
 
     const DeviceProperties t4 = device_of(7, 5);
     problem = problem_of(64, 64, 64);
@@ -255,10 +252,8 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
               "  why: it was asked for\n"
               "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n" +
               blackwell_passed_over("T4 has compute capability 7.5; the kernel is for 10.0 and 10.3 only") +
-              "  passed over: simt_register_blocked: eligible, but not asked for\n"
-              "  passed over: simt_coarsened: eligible, but not asked for\n"
-              "  passed over: simt_tiled: eligible, but not asked for\n"
-              "  passed over: simt_naive: eligible, but not asked for\n");
+              "  passed over: simt_register_blocked, simt_coarsened, simt_tiled, simt_naive: eligible, but not asked "
+              "for\n");
 
     problem.a.address_alignment = 4;
     const std::string misaligned =
@@ -270,10 +265,8 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
           "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n" +
               blackwell_passed_over("T4 has compute capability 7.5; the kernel is for 10.0 and 10.3 only") +
               "  passed over: simt_register_blocked: eligible, but not asked for\n"
-              "  passed over: simt_coarsened: " +
-              misaligned + "  passed over: simt_vectorized: " + misaligned +
-              "  passed over: simt_tiled: eligible, but not asked for\n"
-              "  passed over: simt_naive: eligible, but not asked for\n");
+              "  passed over: simt_coarsened, simt_vectorized: " +
+              misaligned + "  passed over: simt_tiled, simt_naive: eligible, but not asked for\n");
 
     const std::string empty = GemmPlan::explain(problem_of(0, 64, 64), t4);
     CHECK(empty.find("  runs: nothing, because D is empty\n") != std::string::npos);
