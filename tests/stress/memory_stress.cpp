@@ -176,7 +176,7 @@ void run_sequence(std::mt19937_64& engine)
                 sequence.step();
             } catch (const Error& error) {
                 const bool expected = error.code() == ErrorCode::out_of_range || error.code() == ErrorCode::aliasing;
-                CHECK_MESSAGE(expected, error.what());
+                CHECK_MESSAGE(expected, std::string(error.what()));
             } catch (const Interrupted&) {
                 if (engine() % 2 == 0) {
                     throw;
