@@ -6,6 +6,7 @@
 #include <new>
 
 #include "device_fixture.hpp"
+#include "support/gemm_runner.hpp"
 #include "support/test_main.hpp"
 
 namespace {
@@ -84,7 +85,7 @@ TEST_CASE("Gemm::launch makes no heap allocation after the first one")
 {
     const Stream stream;
     Operands operands(stream);
-    for (const Variant variant : all_variants()) {
+    for (const Variant variant : simt_variants()) {
         const auto launch_once = [&] {
             Gemm::launch(stream, operands.a.matrix(64, 64), operands.b.matrix(64, 64), operands.d.matrix(64, 64),
                          operands.epilogue(), variant);
@@ -110,7 +111,7 @@ TEST_CASE("Gemm::launch is one kernel node with every variant and epilogue, batc
 {
     const Stream stream;
     Operands operands(stream);
-    for (const Variant variant : all_variants()) {
+    for (const Variant variant : simt_variants()) {
         const Graph one = Graph::capture(stream, [&](StreamRef s) {
             Gemm::launch(s, operands.a.matrix(64, 64), operands.b.matrix(64, 64), operands.d.matrix(64, 64),
                          operands.epilogue(), variant);
@@ -141,7 +142,7 @@ TEST_CASE("Gemm::launch does not wait for the device")
     Operands operands(stream);
     Gate gate;
     gate.close(stream);
-    for (const Variant variant : all_variants()) {
+    for (const Variant variant : simt_variants()) {
         Gemm::launch(stream, operands.a.matrix(64, 64), operands.b.matrix(64, 64), operands.d.matrix(64, 64), {},
                      variant);
     }
