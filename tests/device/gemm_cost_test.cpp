@@ -6,6 +6,7 @@
 #include <new>
 
 #include "device_fixture.hpp"
+#include "support/gemm_runner.hpp"
 #include "support/test_main.hpp"
 
 namespace {
@@ -80,23 +81,11 @@ TEST_CASE("the count counts")
     CHECK(allocations_of([] { const std::vector<int> numbers(100); }) == 1);
 }
 
-/// Those that multiply f32 here: tensor cores would round it.
-std::vector<Variant> variants_for_f32()
-{
-    std::vector<Variant> variants = all_variants();
-    GemmProblem problem;
-    problem.m = problem.n = problem.k = 64;
-    std::erase_if(variants, [&](Variant variant) {
-        return !GemmPlan::refusal(problem, Device::current().properties(), variant).empty();
-    });
-    return variants;
-}
-
 TEST_CASE("Gemm::launch makes no heap allocation after the first one")
 {
     const Stream stream;
     Operands operands(stream);
-    for (const Variant variant : variants_for_f32()) {
+    for (const Variant variant : simt_variants()) {
         const auto launch_once = [&] {
             Gemm::launch(stream, operands.a.matrix(64, 64), operands.b.matrix(64, 64), operands.d.matrix(64, 64),
                          operands.epilogue(), variant);
@@ -122,7 +111,7 @@ TEST_CASE("Gemm::launch is one kernel node with every variant and epilogue, batc
 {
     const Stream stream;
     Operands operands(stream);
-    for (const Variant variant : variants_for_f32()) {
+    for (const Variant variant : simt_variants()) {
         const Graph one = Graph::capture(stream, [&](StreamRef s) {
             Gemm::launch(s, operands.a.matrix(64, 64), operands.b.matrix(64, 64), operands.d.matrix(64, 64),
                          operands.epilogue(), variant);
@@ -153,7 +142,7 @@ TEST_CASE("Gemm::launch does not wait for the device")
     Operands operands(stream);
     Gate gate;
     gate.close(stream);
-    for (const Variant variant : variants_for_f32()) {
+    for (const Variant variant : simt_variants()) {
         Gemm::launch(stream, operands.a.matrix(64, 64), operands.b.matrix(64, 64), operands.d.matrix(64, 64), {},
                      variant);
     }

@@ -179,7 +179,7 @@ void check_spread(StreamRef stream, Spread spread, Role role, Order order)
     };
     const auto run = [&](auto a_order, auto b_order, auto c_order, auto d_order) {
         std::size_t ran = 0;
-        for (const Variant variant : all_variants()) {
+        for (const Variant variant : simt_variants()) {
             const std::string problem = fmt::format(
                 "{} with operand {} spread by its {} over 2^32 bytes, {}", to_string(variant),
                 "ABCD"[static_cast<int>(role)], spread == Spread::batch_stride ? "batch stride" : "leading dimension",
@@ -207,7 +207,7 @@ void check_spread(StreamRef stream, Spread spread, Role role, Order order)
                 d.clear();
             }
         }
-        CHECK(ran == all_variants().size());
+        CHECK(ran == simt_variants().size());
     };
     const RowMajor dense;
     switch (role) {
@@ -267,7 +267,7 @@ void check_tall(std::int64_t rows, std::int64_t depth, Kernel<DisjointSpan<T>, s
 
     std::vector<float> first_result;
     std::size_t ran = 0;
-    for (const Variant variant : all_variants()) {
+    for (const Variant variant : simt_variants()) {
         const std::string problem = fmt::format("{}x{}x{} (MxNxK) {} with {}", rows, columns, depth,
                                                 to_string(element_traits<T>::type), to_string(variant));
         d.fill(stream, std::bit_cast<float>(~0U));
@@ -297,7 +297,7 @@ void check_tall(std::int64_t rows, std::int64_t depth, Kernel<DisjointSpan<T>, s
         }
         ++ran;
     }
-    CHECK(ran == all_variants().size());
+    CHECK(ran == simt_variants().size());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "kernels/hopper/hopper_kernels.hpp"
 #include "kernels/simt/simt_kernels.hpp"
 #include "test_main.hpp"
 
@@ -152,6 +153,13 @@ HostArray DeviceOperands::download() const
     return result;
 }
 
+std::vector<Variant> simt_variants()
+{
+    std::vector<Variant> variants = all_variants();
+    std::erase_if(variants, [](Variant variant) { return !is_simt(variant); });
+    return variants;
+}
+
 bool takes(Variant variant, const GemmCase& gemm, const GemmData& data)
 {
     using kernels::SimtRung;
@@ -161,6 +169,7 @@ bool takes(Variant variant, const GemmCase& gemm, const GemmData& data)
         constexpr std::size_t tma_alignment = 16;
         const bool orders = size_of(input) == 2 || (gemm.a.row_major && !gemm.b.row_major);
         return capability == 9 && input != InputTypes(ElementType::f32) && orders &&
+               !kernels::hopper_kernels(size_of(input)).empty() &&
                inputs_are_aligned(gemm, data, tma_alignment);
     }
     if (!is_simt(variant)) {

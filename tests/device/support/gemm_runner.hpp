@@ -52,7 +52,10 @@ void check_all_variants(StreamRef stream, const GemmCase& gemm);
 /// Whether the variant adds products one by one, in ascending k.
 constexpr bool is_simt(Variant variant) { return variant >= Variant::simt_naive && variant < Variant::hopper; }
 
-/// Whether the current device has a kernel of the variant for these types, orders and alignments.
+/// All of those: the ones that run f32 on every device.
+std::vector<Variant> simt_variants();
+
+/// Whether the current device and this build have a kernel of the variant for these types, orders and alignments.
 bool takes(Variant variant, const GemmCase& gemm, const GemmData& data);
 
 /// How the variant adds up on the current device; of `automatic`, the least exact that it may choose.
