@@ -141,11 +141,14 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
     } else if (warp == detail::load_warp) {
         StageLoader<Rung> loader(arguments, storage, published, cluster);
         auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
+        // The second CTA of a pair takes part in filling stages only if it loads something: nobody waits for it
+        // otherwise, and stages would come round without it.
+        const bool fills = multiplies || !arguments.a.by_threads || !arguments.b.by_threads;
         if constexpr (config.roles == Roles::specialized) {
             for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
                 loader.begin(partition.tile(work));
 #pragma unroll 1
-                for (std::uint32_t k = 0; k < arguments.k_steps; ++k) {
+                for (std::uint32_t k = 0; k < (fills ? arguments.k_steps : 0); ++k) {
                     loader.step();
                 }
             }
@@ -164,7 +167,9 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
             });
         }
         detail::let_next_grid_start();
-        loader.drain();
+        if (fills) {
+            loader.drain();
+        }
     } else if (warp == detail::mma_warp) {
         if (config.roles == Roles::specialized && multiplies) {
             StageMultiplier<Rung, Kind, decltype(tensor_memory)> multiplier(arguments, storage, published, cluster,
@@ -191,6 +196,7 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
         for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
             copier.copy(partition.tile(work));
         }
+        copier.drain();
     }
     __syncwarp();
 

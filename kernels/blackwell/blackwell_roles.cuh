@@ -311,6 +311,9 @@ public:
         }
     }
 
+    /// Waits until every stage is free.
+    __device__ void drain() { std::move(stages_).drain(); }
+
 private:
     /// Copies a part of the operand, (layout.rows, layout.k) elements from (row, k) on; what is outside becomes zero.
     __device__ void fill(std::byte* to, const TileLayout& layout, const void* data, std::int64_t batch_offset,

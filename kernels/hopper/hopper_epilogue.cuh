@@ -373,8 +373,8 @@ private:
         }
     }
 
-    /// A narrow tile of a column-major D: straight from the registers, eight rows of a column at a time. Little code, which
-    /// is cold when a small product comes to it.
+    /// A narrow tile of a column-major D: straight from the registers, eight rows of a column at a time. Little code,
+    /// which is cold when a small product comes to it.
     __device__ __forceinline__ void write_columns(const Accumulators& accumulators, std::int64_t row,
                                                   std::int64_t column, std::uint32_t batch) const
     {

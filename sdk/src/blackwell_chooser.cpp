@@ -11,10 +11,9 @@
 namespace tessera::detail {
 namespace {
 
-// In order of preference where the model sees no difference. The rungs in between never win: the same tile as `clc`,
-// and something less.
-constexpr std::array candidates{Variant::blackwell_cta_pair_256, Variant::blackwell_cta_pair_512,
-                                Variant::blackwell_cta_pair, Variant::blackwell_clc};
+// In order of preference where the model sees no difference. The rungs below `clc` have its tile and something less,
+// and `cta_pair_512` saves bytes that `cta_pair_256` does not wait for in this model, at the price of its epilogue.
+constexpr std::array candidates{Variant::blackwell_cta_pair_256, Variant::blackwell_cta_pair, Variant::blackwell_clc};
 
 constexpr double bytes_per_cycle_from_l2 = 64;  // per multiprocessor: what a port to the second-level cache is wide
 constexpr double bytes_per_cycle_to_l2 = 32;    // likewise

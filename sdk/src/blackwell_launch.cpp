@@ -17,7 +17,6 @@ constexpr std::int64_t tma_alignment = 16;                  // bytes, of address
 constexpr std::int64_t max_extent = 0x7FFFFFFF - 512;       // coordinates are 32-bit, and tiles reach beyond the edge
 constexpr std::int64_t max_stride = std::int64_t{1} << 40;  // bytes, exclusive: TMA's limit
 constexpr std::int64_t max_ctas = 0x7FFFFFFF;
-constexpr int blackwell_major = 10;
 constexpr std::uint32_t span_bytes = BlackwellConfig::stage_row_bytes;
 
 constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
@@ -195,14 +194,14 @@ std::optional<Refusal> find_blackwell_refusal(Variant variant, const GemmProblem
                                               const DeviceProperties& device)
 {
     using Reason = Refusal::Reason;
-    if (device.compute_capability_major != blackwell_major) {
-        return Refusal{Reason::architecture, ' ', device.compute_capability(), blackwell_major * 10};
+    if (device.compute_capability_major != blackwell_compute_capability / 10) {
+        return Refusal{Reason::architecture, ' ', device.compute_capability(), blackwell_compute_capability};
     }
     if (problem.input == InputTypes(ElementType::f32)) {
         return Refusal{Reason::needs_tf32};
     }
     if (kernels::blackwell_kernel(blackwell_rung(variant), kind_of(problem.input.a)).function == nullptr) {
-        return Refusal{Reason::not_built, ' ', 0, blackwell_major * 10};
+        return Refusal{Reason::not_built, ' ', 0, blackwell_compute_capability};
     }
     if (const std::int64_t largest = std::max({problem.m, problem.n, problem.k, problem.batches});
         largest > max_extent) {

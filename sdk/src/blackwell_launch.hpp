@@ -14,6 +14,9 @@
 
 namespace tessera::detail {
 
+/// The first one of the family that the kernels are compiled for.
+inline constexpr int blackwell_compute_capability = 100;
+
 /// Whether a variant is a rung of the Blackwell ladder, and which.
 constexpr bool is_blackwell(Variant variant) noexcept { return variant >= Variant::blackwell_tiled; }
 constexpr kernels::BlackwellRung blackwell_rung(Variant variant) noexcept

@@ -15,22 +15,25 @@ namespace {
 using kernels::HopperKernel;
 
 // Measured on one H200 with bf16 (docs/plan-chooser.md says how). Cycles are of the multiprocessor's clock.
-constexpr double launch_cycles = 6000;              // start, first stage, drain: whatever the tile
-constexpr double ingest_bytes_per_cycle = 48;       // that a multiprocessor takes in when all do
-constexpr double l2_bytes_per_cycle = 4200;         // that the second-level cache gives out, multicasts counted once
-constexpr double memory_bytes_per_cycle = 2500;     // of device memory
-constexpr double epilogue_outputs_per_cycle = 12;   // of a multiprocessor, by TMA
-constexpr double general_outputs_per_cycle = 4;     // likewise, through the general epilogue
-constexpr double layers_cycles = 5500;              // two synchronizations of a cluster, code that is cold
-constexpr double wave_cycles = 8000;                // of CTAs that start when others have ended
-constexpr double large_cluster_cycles = 2500;       // of four CTAs or more: starting, and multiprocessors that stay idle
-constexpr double sharing_cycles = 14000;            // fences, a counter, parts read back
-constexpr double shared_floats_per_cycle = 6;       // of a multiprocessor, parts written and read back
-constexpr double pair_cycles_per_stage = 8;         // of a cluster of two, which waits for the slower one
-constexpr double quad_cycles_per_stage = 80;        // of four, for which some multiprocessors have no room either
-constexpr double l2_byte_energy = 0.25;             // large products are bound by power: traffic costs even if it fits
+constexpr double launch_cycles = 6000;             // start, first stage, drain: whatever the tile
+constexpr double ingest_bytes_per_cycle = 48;      // that a multiprocessor takes in when all do
+constexpr double l2_bytes_per_cycle = 4200;        // that the second-level cache gives out, multicasts counted once
+constexpr double memory_bytes_per_cycle = 2500;    // of device memory
+constexpr double epilogue_outputs_per_cycle = 12;  // of a multiprocessor, by TMA
+constexpr double general_outputs_per_cycle = 4;    // likewise, through the general epilogue
+constexpr double layers_cycles = 5500;             // two synchronizations of a cluster, code that is cold
+constexpr double wave_cycles = 8000;               // of CTAs that start when others have ended
+constexpr double large_cluster_cycles = 2500;      // of four CTAs or more: starting, and multiprocessors that stay idle
+constexpr double sharing_cycles = 14000;           // fences, a counter, parts read back
+constexpr double shared_floats_per_cycle = 6;      // of a multiprocessor, parts written and read back
+constexpr double pair_cycles_per_stage = 8;        // of a cluster of two, which waits for the slower one
+constexpr double quad_cycles_per_stage = 80;       // of four, for which some multiprocessors have no room either
+constexpr double l2_byte_energy = 0.25;            // large products are bound by power: traffic costs even if it fits
 
-constexpr double divide_up(double value, double by) { return static_cast<double>(static_cast<std::int64_t>((value + by - 1) / by)); }
+constexpr double divide_up(double value, double by)
+{
+    return static_cast<double>(static_cast<std::int64_t>((value + by - 1) / by));
+}
 
 /// Cycles that one instruction's K takes: the tensor core's, or the time to read both operands from shared memory.
 double instruction_cycles(const HopperKernel& kernel)
@@ -75,15 +78,14 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const double loaded_per_stage = 128 * (rows / choice.cluster_n + columns / choice.cluster_m);
     const double l2_bytes = tiles * layer_size * stages * loaded_per_stage;
     const auto bytes = static_cast<double>(size_of(problem.input));
-    const double least_bytes = static_cast<double>(shape.batches) *
-                               ((static_cast<double>(shape.m) + static_cast<double>(shape.n)) *
-                                    static_cast<double>(shape.k) * bytes +
-                                static_cast<double>(shape.m) * static_cast<double>(shape.n) *
-                                    static_cast<double>(size_of(problem.output)));
+    const double least_bytes =
+        static_cast<double>(shape.batches) *
+        ((static_cast<double>(shape.m) + static_cast<double>(shape.n)) * static_cast<double>(shape.k) * bytes +
+         static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(size_of(problem.output)));
     const double traffic = std::max(l2_bytes / l2_bytes_per_cycle, least_bytes / memory_bytes_per_cycle);
 
-    const bool plain = !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none &&
-                       !choice.swapped;
+    const bool plain =
+        !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none && !choice.swapped;
     const double outputs = rows * columns / (plain ? epilogue_outputs_per_cycle : general_outputs_per_cycle);
     double epilogue = outputs * (kernel.ping_pong ? 1 : units);
     if (choice.cluster_k > 1) {
@@ -158,8 +160,8 @@ KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& d
     };
     thread_local std::array<Entry, 64> remembered{};
     const bool plain = !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none;
-    const Key key{hopper_shape(problem, false), problem.input,     problem.output, problem.fp8_accumulation,
-                  problem.d.row_major,          plain,             device.sm_count};
+    const Key key{hopper_shape(problem, false), problem.input, problem.output, problem.fp8_accumulation,
+                  problem.d.row_major,          plain,         device.sm_count};
     Entry& entry = remembered[slot_of(key, remembered.size())];
     if (entry.choice.variant != Variant::hopper || entry.key != key) {
         entry = {key, cheapest(problem, device)};

@@ -166,7 +166,9 @@ std::string to_string(const Refusal& refusal, const DeviceProperties& device)
                                device.compute_capability_major, device.compute_capability_minor,
                                refusal.required == lowest_compute_capability ? "needs" : "is for",
                                refusal.required / 10, refusal.required % 10,
-                               refusal.required == lowest_compute_capability ? " or later" : " only");
+                               refusal.required == lowest_compute_capability      ? " or later"
+                               : refusal.required == blackwell_compute_capability ? " and 10.3 only"
+                                                                                  : " only");
         case Refusal::Reason::not_built:
             return fmt::format("this build of the library has no code for compute capability {}.{}",
                                refusal.required / 10, refusal.required % 10);
@@ -419,16 +421,38 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
                 : wanted == Variant::automatic ? fmt::format("  why: {}\n", chosen->strength)
                                                : "  why: it was asked for\n";
     }
+    // Neighbours that are passed over for the same reason share a line.
+    std::string names;
+    std::string reason;
+    const auto end_line = [&] {
+        if (!names.empty()) {
+            text += fmt::format("  passed over: {}: {}\n", names, reason);
+        }
+    };
     for (const VariantEntry& entry : variants) {
         if (chosen != variants.end() && entry.variant == chosen->variant) {
             continue;
         }
         const auto refusal = find_refusal(entry.variant, problem, device);
-        text += fmt::format("  passed over: {}: {}\n", entry.name,
-                            refusal ? "not eligible: " + to_string(*refusal, device)
-                                    : "eligible, but " + (wanted == Variant::automatic ? std::string(entry.strength)
-                                                                                       : std::string("not asked for")));
+        const bool gives_up_tensor_cores =
+            is_simt(entry.variant) && chosen != variants.end() && !is_simt(chosen->variant);
+        std::string own;
+        if (refusal) {
+            own = "not eligible: " + to_string(*refusal, device);
+        } else if (wanted != Variant::automatic) {
+            own = "eligible, but not asked for";
+        } else {
+            own = fmt::format("eligible, but {}", gives_up_tensor_cores ? "without tensor cores" : entry.strength);
+        }
+        if (!names.empty() && own == reason) {
+            names += fmt::format(", {}", entry.name);
+            continue;
+        }
+        end_line();
+        names = entry.name;
+        reason = std::move(own);
     }
+    end_line();
     return text;
 }
 

@@ -178,6 +178,27 @@ TEST_CASE("every rung is right for every combination of types and majors")
     }
 }
 
+TEST_CASE("every rung is right where no operand can be addressed by TMA, over many rounds of the ring")
+{
+    if (!is_blackwell_here()) {
+        return;
+    }
+    for (const Variant rung : rungs) {
+        for (const std::int64_t k : {1, 64, 900}) {
+            GemmCase gemm;
+            gemm.m = 513;
+            gemm.n = 129;
+            gemm.k = k;
+            gemm.input = ElementType::bf16;
+            gemm.a.padding = 1;
+            gemm.b.offset = 1;
+            gemm.d.padding = 1;
+            gemm.data = Data::signature;
+            check(gemm, rung);
+        }
+    }
+}
+
 TEST_CASE("rungs that go from tile to tile are right when there are many")
 {
     if (!is_blackwell_here()) {

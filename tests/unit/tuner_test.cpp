@@ -147,7 +147,8 @@ TEST_CASE_FIXTURE(TunerRuntime, "Hopper configurations are tried, and those with
         hopper += choice.variant == Variant::hopper ? 1 : 0;
         shared += choice.stream_k ? 1 : 0;
     }
-    CHECK(candidates.size() == hopper + all_variants().size() - 1);
+    constexpr std::size_t blackwell = 10;  // rungs, which are not for this device
+    CHECK(candidates.size() == hopper + all_variants().size() - 1 - blackwell);
     if (hopper == 0) {
         return;  // a build without code for compute capability 9.0
     }

@@ -39,6 +39,17 @@ std::vector<Variant> simt_variants()
     return variants;
 }
 
+bool is_blackwell(Variant variant) { return variant >= Variant::blackwell_tiled; }
+
+/// The line of explain() for all rungs of the Blackwell ladder, fastest first.
+std::string blackwell_passed_over(const std::string& reason)
+{
+    return "  passed over: blackwell_cta_pair_256, blackwell_cta_pair_512, blackwell_cta_pair, "
+           "blackwell_clc_multicast, blackwell_clc, blackwell_persistent, blackwell_warp_specialized, "
+           "blackwell_pipelined, blackwell_swizzled, blackwell_tiled: not eligible: " +
+           reason + "\n";
+}
+
 Variant choice(const GemmProblem& problem, const DeviceProperties& device)
 {
     return detail::choose_kernel(detail::resolved(problem), device, Variant::automatic, "test",
@@ -61,11 +72,15 @@ TEST_CASE("each variant has a name and a number of its own, and its name leads b
     CHECK(simt_variants().size() == 5);
     CHECK(simt_variants().back() == static_cast<Variant>(5));
     CHECK(static_cast<int>(Variant::hopper) == 16);
+    CHECK(static_cast<int>(Variant::blackwell_tiled) == 32);
+    CHECK(static_cast<int>(Variant::blackwell_cta_pair_512) == 41);
     CHECK(variant_from_string("automatic") == Variant::automatic);
     CHECK(to_string(Variant::automatic) == "automatic");
     CHECK_ERROR(
         "tessera: invalid_argument in variant_from_string\n  no variant is called 'fast'\n  try: one of automatic, "
-        "simt_naive, simt_tiled, simt_vectorized, simt_coarsened, simt_register_blocked, hopper",
+        "simt_naive, simt_tiled, simt_vectorized, simt_coarsened, simt_register_blocked, hopper, "
+        "blackwell_tiled, blackwell_swizzled, blackwell_pipelined, blackwell_warp_specialized, blackwell_persistent, "
+        "blackwell_clc, blackwell_clc_multicast, blackwell_cta_pair, blackwell_cta_pair_256, blackwell_cta_pair_512",
         variant_from_string("fast"));
 }
 
@@ -79,7 +94,7 @@ TEST_CASE("a device below compute capability 7.5 is not eligible for anything, 7
         CHECK(GemmPlan::refusal(problem, old, variant) ==
               "V100 has compute capability 7.0; the kernel needs 7.5 or later");
         for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {9, 0}, {10, 0}, {12, 1}}) {
-            if (variant == Variant::hopper) {
+            if (variant == Variant::hopper || is_blackwell(variant)) {
                 CHECK_FALSE(GemmPlan::refusal(problem, device_of(major, minor), variant).empty());  // f32
                 continue;
             }
@@ -215,17 +230,18 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
 {
     const DeviceProperties b200 = device_of(10, 0);
     GemmProblem problem = problem_of(1000, 500, 250);
-    CHECK(
-        GemmPlan::explain(problem, b200) ==
-        "1000x500x250 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
-        "  on B200 (compute capability 10.0, 148 SMs)\n" +
-            runs(Variant::simt_register_blocked, problem, b200) +
-            "  why: the fastest SIMT rung at every measured size, and takes any alignment\n"
-            "  passed over: hopper: not eligible: B200 has compute capability 10.0; the kernel is for 9.0 only\n"
-            "  passed over: simt_coarsened: not eligible: A's leading dimension is 1000 bytes, not a multiple of 16\n"
-            "  passed over: simt_vectorized: not eligible: A's leading dimension is 1000 bytes, not a multiple of 16\n"
-            "  passed over: simt_tiled: eligible, but reads shared memory element by element\n"
-            "  passed over: simt_naive: eligible, but reads global memory for every product\n");
+    CHECK(GemmPlan::explain(problem, b200) ==
+          "1000x500x250 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
+          "  on B200 (compute capability 10.0, 148 SMs)\n" +
+              runs(Variant::simt_register_blocked, problem, b200) +
+              "  why: the fastest SIMT rung at every measured size, and takes any alignment\n"
+              "  passed over: hopper: not eligible: B200 has compute capability 10.0; the kernel is for 9.0 only\n" +
+              blackwell_passed_over(
+                  "tensor cores would round f32 operands to tf32, which has to be asked for: pass views of tf32") +
+              "  passed over: simt_coarsened, simt_vectorized: not eligible: A's leading dimension is 1000 bytes, not "
+              "a multiple of 16\n"
+              "  passed over: simt_tiled: eligible, but reads shared memory element by element\n"
+              "  passed over: simt_naive: eligible, but reads global memory for every product\n");
 
     const DeviceProperties t4 = device_of(7, 5);
     problem = problem_of(64, 64, 64);
@@ -234,11 +250,10 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
           "  on T4 (compute capability 7.5, 40 SMs)\n" +
               runs(Variant::simt_vectorized, problem, t4) +
               "  why: it was asked for\n"
-              "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n"
-              "  passed over: simt_register_blocked: eligible, but not asked for\n"
-              "  passed over: simt_coarsened: eligible, but not asked for\n"
-              "  passed over: simt_tiled: eligible, but not asked for\n"
-              "  passed over: simt_naive: eligible, but not asked for\n");
+              "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n" +
+              blackwell_passed_over("T4 has compute capability 7.5; the kernel is for 10.0 and 10.3 only") +
+              "  passed over: simt_register_blocked, simt_coarsened, simt_tiled, simt_naive: eligible, but not asked "
+              "for\n");
 
     problem.a.address_alignment = 4;
     const std::string misaligned =
@@ -247,12 +262,11 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
           "64x64x64 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
           "  on T4 (compute capability 7.5, 40 SMs)\n"
           "  runs: nothing; simt_vectorized cannot run it\n"
-          "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n"
-          "  passed over: simt_register_blocked: eligible, but not asked for\n"
-          "  passed over: simt_coarsened: " +
-              misaligned + "  passed over: simt_vectorized: " + misaligned +
-              "  passed over: simt_tiled: eligible, but not asked for\n"
-              "  passed over: simt_naive: eligible, but not asked for\n");
+          "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n" +
+              blackwell_passed_over("T4 has compute capability 7.5; the kernel is for 10.0 and 10.3 only") +
+              "  passed over: simt_register_blocked: eligible, but not asked for\n"
+              "  passed over: simt_coarsened, simt_vectorized: " +
+              misaligned + "  passed over: simt_tiled, simt_naive: eligible, but not asked for\n");
 
     const std::string empty = GemmPlan::explain(problem_of(0, 64, 64), t4);
     CHECK(empty.find("  runs: nothing, because D is empty\n") != std::string::npos);
@@ -267,4 +281,20 @@ TEST_CASE_FIXTURE(test::CleanRuntime, "a plan explains itself as its problem on 
     CHECK(plan.explain() == GemmPlan::explain(problem, device.properties()));
     const GemmPlan asked = GemmPlan::prepare(device, problem, Variant::simt_tiled);
     CHECK(asked.explain() == GemmPlan::explain(problem, device.properties(), Variant::simt_tiled));
+}
+
+TEST_CASE("on compute capability 10 the rung follows from waves, bytes and the epilogue")
+{
+    const DeviceProperties b200 = device_of(10, 0);
+    if (GemmPlan::refusal({.m = 1, .n = 1, .k = 1, .input = ElementType::bf16}, b200, Variant::blackwell_clc).size() >
+        0) {
+        MESSAGE("left out: a build without code for compute capability 10");
+        return;
+    }
+    const auto rung_of = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+        return choice({.m = m, .n = n, .k = k, .input = ElementType::bf16, .output = ElementType::bf16}, b200);
+    };
+    CHECK(rung_of(8192, 8192, 8192) == Variant::blackwell_cta_pair_256);  // many waves
+    CHECK(rung_of(128, 128 * 148, 4096) == Variant::blackwell_clc);       // a pair's tile would be half empty
+    CHECK(rung_of(256 * 74, 128, 4096) == Variant::blackwell_cta_pair);   // one column of tiles, 128 wide
 }

@@ -1,5 +1,6 @@
 // The calls of the CUDA driver that programs of the runtime use (but those for tensor maps), on top of the runtime's
-// public functions. Compiled twice: into libcudart.so.13, for cudaGetDriverEntryPoint, and into libcuda.so.1, for programs that link the driver.
+// public functions. Compiled twice: into libcudart.so.13, for cudaGetDriverEntryPoint, and into libcuda.so.1, for
+// programs that link the driver.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>

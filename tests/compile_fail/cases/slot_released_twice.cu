@@ -1,0 +1,20 @@
+// A slot that keeps its name after the release could be released again: the release takes it away.
+// expect: "cannot be called on an lvalue"
+#include "tessera/device/pipeline.cuh"
+
+using namespace tessera;
+
+using Ring = RingBarriers<FilledByTma, FreedByThreads, 2>;
+
+__global__ void kernel()
+{
+    __shared__ Ring ring;
+    RingConsumer<Ring> consumer(ring, publish_barriers());
+    auto slot = consumer.wait();
+#ifdef NEGATIVE
+    slot.release();
+    slot.release();
+#else
+    std::move(slot).release();
+#endif
+}
