@@ -106,6 +106,9 @@ void make_eligible(GemmCase& gemm)
     if (gemm.addend == Addend::none) {
         gemm.beta = 0;
     }
+    if (gemm.data == Data::signature && gemm.k > longest_exact_k) {
+        gemm.data = Data::random;
+    }
     if (gemm.output == ElementType::f16 && gemm.data == Data::signature) {
         gemm.alpha *= 0x1p-9F;  // by a power of two: still exact
     }

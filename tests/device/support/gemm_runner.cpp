@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "kernels/blackwell/blackwell_kernels.hpp"
 #include "kernels/hopper/hopper_kernels.hpp"
 #include "kernels/simt/simt_kernels.hpp"
 #include "test_main.hpp"
@@ -172,7 +173,8 @@ bool takes(Variant variant, const GemmCase& gemm, const GemmData& data)
                !kernels::hopper_kernels(size_of(input)).empty() && inputs_are_aligned(gemm, data, tma_alignment);
     }
     if (!is_simt(variant)) {
-        return capability == 10 && input != InputTypes(ElementType::f32);
+        return capability == 10 && input != InputTypes(ElementType::f32) &&
+               kernels::blackwell_kernel(kernels::BlackwellRung::tiled, MmaKind::f16).function != nullptr;
     }
     const auto runs = [&](SimtRung rung) {
         return inputs_are_aligned(gemm, data, kernels::simt_kernel(rung, input).required_alignment);
