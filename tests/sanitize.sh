@@ -24,6 +24,7 @@ programs=(
     device/gemm_test
     device/gemm_views_test
     device/gemm_cost_test
+    device/hopper_test
     device/host_sdk_test
     device/tensor_map_test
     device/static_owners_test
