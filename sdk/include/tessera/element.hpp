@@ -298,6 +298,7 @@ struct InputTypes {
     /// One for each.
     TESSERA_DETAIL_HOST_DEVICE constexpr InputTypes(ElementType a, ElementType b) noexcept : a(a), b(b) {}
 
+    /// True if both are equal.
     friend bool operator==(const InputTypes&, const InputTypes&) = default;
 };
 

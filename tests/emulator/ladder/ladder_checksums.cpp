@@ -28,6 +28,14 @@
 namespace tessera::ladder {
 namespace {
 
+/// The ladder: what gives the same bits on every device.
+std::vector<Variant> simt_variants()
+{
+    std::vector<Variant> variants = all_variants();
+    std::erase_if(variants, [](Variant variant) { return variant >= Variant::hopper; });
+    return variants;
+}
+
 template <class Use>
 void with_type(ElementType type, Use&& use)
 {
@@ -163,7 +171,7 @@ Results compute_checksums(StreamRef stream)
     Results results;
     for (const Problem& problem : problems()) {
         DeviceOperands operands(stream, problem);
-        for (const Variant variant : all_variants()) {
+        for (const Variant variant : simt_variants()) {
             if (problem.only_register_blocked && variant != Variant::simt_register_blocked) {
                 continue;
             }
@@ -201,7 +209,7 @@ Results compute_activations(StreamRef stream)
     for (const Problem& problem : activation_problems()) {
         DeviceOperands operands(stream, problem);
         const auto d = operands.launch(Variant::simt_naive);
-        for (const Variant variant : all_variants()) {
+        for (const Variant variant : simt_variants()) {
             const auto other = operands.launch(variant);
             if (other && *other != *d) {
                 throw std::runtime_error(

@@ -25,7 +25,9 @@ class WorkItem {
 public:
     WorkItem(const WorkItem&) = delete;
     WorkItem& operator=(const WorkItem&) = delete;
+    /// Takes the obligation over.
     __device__ WorkItem(WorkItem&& other) noexcept : index_(other.index_), exists_(other.exists_) {}
+    /// Takes the obligation over.
     __device__ WorkItem& operator=(WorkItem&& other) noexcept
     {
         index_ = other.index_;
@@ -86,6 +88,7 @@ private:
 
 /// An answer of cluster launch control. Its bits are the hardware's.
 struct alignas(16) ClcAnswer {
+    /// As the hardware writes it: opaque.
     std::uint64_t bits[2];
 };
 
@@ -169,6 +172,7 @@ struct ClcStorage {
 template <std::uint32_t ClusterSize, std::uint32_t Slots>
 class ClcRequester {
 public:
+    /// For the one thread that asks, once the barriers are published.
     __device__ ClcRequester(ClcStorage<Slots>& storage, BarriersPublished published)
         : storage_(storage), producer_(storage.ring, published)
     {}

@@ -15,7 +15,9 @@ struct RegisterTile {
 
     T values[N];  ///< in order
 
+    /// Register i.
     __device__ T& operator[](std::uint32_t i) { return values[i]; }
+    /// Register i.
     __device__ const T& operator[](std::uint32_t i) const { return values[i]; }
 
     /// Replaces each value v by `function(v)`.

@@ -146,6 +146,7 @@ public:
         return SmemDescriptor((bits_ & 0xFFFFFFFF00000000U) | low);
     }
 
+    /// True if all bits are equal.
     friend constexpr bool operator==(const SmemDescriptor&, const SmemDescriptor&) = default;
 
 private:
