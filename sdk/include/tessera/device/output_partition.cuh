@@ -55,9 +55,9 @@ private:
 
 /// Where a unit of work's tile is, counted in tiles.
 struct TilePosition {
-    /// Of the tile's first element, in elements.
+    /// In tiles.
     std::uint32_t row;
-    /// Of the tile's first element, in elements.
+    /// In tiles.
     std::uint32_t column;
     /// Which matrix.
     std::uint32_t batch;
@@ -70,7 +70,7 @@ struct TilePosition {
 template <std::uint32_t TileRows, std::uint32_t TileColumns>
 class OutputPartition {
 public:
-    /// Of a grid of (rows, columns) tiles, taken in bands of `band` rows.
+    /// Of matrices of (rows, columns) elements. @param band  in tile rows
     __device__ OutputPartition(std::uint32_t rows, std::uint32_t columns, std::uint32_t band)
         : tiles_m_((rows + TileRows - 1) / TileRows), tiles_n_((columns + TileColumns - 1) / TileColumns), band_(band)
     {}
