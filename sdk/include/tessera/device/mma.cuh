@@ -7,7 +7,7 @@
 /// memory through the asynchronous proxy and adds to an accumulator in tensor memory; both happen later. `commit` makes
 /// a barrier track everything that the thread has issued so far.
 ///
-/// Source: PTX ISA 9.0, "tcgen05.mma", "tcgen05.commit", "elect.sync".
+/// Source: PTX ISA 9.0, "tcgen05.mma", "tcgen05.commit".
 
 #include <cstdint>
 #include <type_traits>
@@ -16,23 +16,9 @@
 #include "tessera/device/instruction_descriptor.hpp"
 #include "tessera/device/smem_descriptor.hpp"
 #include "tessera/device/tmem.cuh"
+#include "tessera/device/warp.cuh"
 
 namespace tessera {
-
-/// True in one thread of the calling, converged warp: always the same one. Tells the compiler that the code behind it
-/// is executed by one thread, which `lane == 0` does not.
-__device__ __forceinline__ bool elect_one()
-{
-    std::uint32_t elected = 0;
-    asm volatile(
-        "{\n\t"
-        ".reg .pred p;\n\t"
-        "elect.sync _|p, 0xFFFFFFFF;\n\t"
-        "selp.b32 %0, 1, 0, p;\n\t"
-        "}"
-        : "=r"(elected));
-    return elected != 0;
-}
 
 /// Whether an instruction adds to what the accumulator holds, or overwrites it.
 enum class Accumulate : std::uint32_t { overwrite = 0, add = 1 };
