@@ -170,10 +170,7 @@ private:
     __device__ static int warp() { return thread() / 32; }
 
     /// Waits for all consumers.
-    __device__ static void synchronize_consumers()
-    {
-        NamedBarrier<128 * Config::config.consumers>(3).synchronize();
-    }
+    __device__ static void synchronize_consumers() { NamedBarrier<128 * Config::config.consumers>(3).synchronize(); }
 
     /// Rows of a layer's part in shared memory are this far apart, in floats: 16 bytes more than a row, against bank
     /// conflicts.
