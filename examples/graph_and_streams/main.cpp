@@ -16,11 +16,11 @@ using namespace tessera;
 
 namespace {
 
-constexpr int extent = 512;  // all matrices are extent x extent
+constexpr int extent = 256;  // all matrices are extent x extent
 constexpr std::size_t elements = std::size_t{extent} * extent;
 constexpr int replays = 20;
 
-/// Whole numbers from -2 to 2: |A*B| <= 4 * 512 and |E| <= 2 * 4 * 512^2 < 2^24, so that float holds every sum exactly
+/// Whole numbers from -2 to 2: |A*B| <= 4 * 256 and |E| <= 2 * 4 * 256^2 < 2^24, so that float holds every sum exactly
 /// and the result can be compared for equality.
 void fill_with_small_integers(PinnedBuffer<float>& buffer, std::uint32_t seed)
 {

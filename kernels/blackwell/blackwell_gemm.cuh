@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "blackwell_copy.cuh"
 #include "blackwell_epilogue.cuh"
 #include "blackwell_roles.cuh"
 
@@ -181,8 +182,9 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
             }
         }
     } else if (warp >= detail::first_copy_warp) {
-        StageCopier<Rung> copier(arguments, storage, published, cluster, threadIdx.x - 32 * detail::first_copy_warp,
-                                 32 * detail::copy_warps);
+        constexpr int element_bytes = Kind == MmaKind::f16 ? 2 : Kind == MmaKind::tf32 ? 4 : 1;
+        StageCopier<Rung, element_bytes> copier(arguments, storage, published, cluster,
+                                                threadIdx.x - 32 * detail::first_copy_warp);
         auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
         for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
             copier.copy(partition.tile(work));

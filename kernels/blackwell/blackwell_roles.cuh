@@ -1,7 +1,8 @@
 #pragma once
 
-/// The roles of the Blackwell kernel: what fills stages, what multiplies them, and what copies operands that TMA cannot
-/// address. The epilogue is in blackwell_epilogue.cuh, the kernel that hands the roles to warps in blackwell_gemm.cuh.
+/// The roles of the Blackwell kernel: what fills stages, and what multiplies them. What copies operands that TMA cannot
+/// address is in blackwell_copy.cuh, the epilogue in blackwell_epilogue.cuh, the kernel that hands the roles to warps
+/// in blackwell_gemm.cuh.
 
 #include <cuda/ptx>
 
@@ -258,116 +259,6 @@ private:
     const TensorMemory& tensor_memory_;
     RingConsumer<typename Storage::Stages> stages_;
     RingProducer<typename Storage::Accumulators> accumulators_;
-};
-
-/// Copy role, for operands that TMA cannot address: warps copy element by element into the same swizzled stages.
-template <class Rung>
-class StageCopier {
-public:
-    using Storage = BlackwellStorage<Rung>;
-
-    /// @param thread  among `threads` that copy
-    __device__ StageCopier(const BlackwellArguments& arguments, Storage& storage, BarriersPublished published,
-                           const ClusterGrid& cluster, std::uint32_t thread, std::uint32_t threads)
-        : arguments_(arguments),
-          storage_(storage),
-          cluster_(cluster),
-          stages_(storage.stages, published),
-          thread_(thread),
-          threads_(threads)
-    {}
-
-    /// Copies all stages of a tile.
-    __device__ void copy(const ClusterTile<Rung>& tile)
-    {
-        constexpr BlackwellConfig config = Rung::config;
-        const GemmArguments& gemm = arguments_.gemm;
-        for (std::uint32_t step = 0; step < arguments_.k_steps; ++step) {
-            auto slot = stages_.acquire();
-            const std::int64_t k = static_cast<std::int64_t>(step) * arguments_.block_k;
-            if (arguments_.a.by_threads) {
-                const Operand& a = gemm.a;  // (m, k)
-                for (std::uint32_t m_tile = 0; m_tile < config.m_tiles; ++m_tile) {
-                    const std::int64_t row =
-                        std::int64_t{tile.first_row()} + 128 * block_of<Rung>(m_tile, cluster_.row());
-                    fill(storage_.a[slot.index()][m_tile], arguments_.a.layout, a.data, tile.batch() * a.batch_stride,
-                         a.row_stride, a.column_stride, row, gemm.m, k);
-                }
-            }
-            if (arguments_.b.by_threads) {
-                const Operand& b = gemm.b;  // (k, n)
-                const std::uint32_t part = config.group == CtaGroup::pair ? cluster_.row() : 0;
-                fill(storage_.b[slot.index()], arguments_.b.layout, b.data, tile.batch() * b.batch_stride,
-                     b.column_stride, b.row_stride, std::int64_t{tile.first_column()} + part * config.b_rows(), gemm.n,
-                     k);
-            }
-            cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // the tensor core reads through the async proxy
-            __syncwarp();
-            if (thread_ % 32 == 0) {
-                if constexpr (config.group == CtaGroup::pair) {
-                    slot.full().arrive_at(cluster_.at(0, 0));
-                } else {
-                    slot.full().arrive();
-                }
-            }
-            std::move(slot).publish();
-        }
-    }
-
-    /// Waits until every stage is free.
-    __device__ void drain() { std::move(stages_).drain(); }
-
-private:
-    /// Copies a part of the operand, (layout.rows, layout.k) elements from (row, k) on; what is outside becomes zero.
-    __device__ void fill(std::byte* to, const TileLayout& layout, const void* data, std::int64_t batch_offset,
-                         std::int64_t row_stride, std::int64_t k_stride, std::int64_t row, std::int64_t rows,
-                         std::int64_t k) const
-    {
-        switch (layout.element_bytes) {
-            case 1: fill<std::uint8_t>(to, layout, data, batch_offset, row_stride, k_stride, row, rows, k); return;
-            case 2: fill<std::uint16_t>(to, layout, data, batch_offset, row_stride, k_stride, row, rows, k); return;
-            default: fill<std::uint32_t>(to, layout, data, batch_offset, row_stride, k_stride, row, rows, k);
-        }
-    }
-
-    template <class Word>
-    __device__ void fill(std::byte* to, const TileLayout& layout, const void* data, std::int64_t batch_offset,
-                         std::int64_t row_stride, std::int64_t k_stride, std::int64_t row, std::int64_t rows,
-                         std::int64_t k) const
-    {
-        constexpr std::uint32_t in_chunk = 16 / sizeof(Word);
-        const bool k_major = layout.major == Major::k;
-        const std::uint32_t chunks_in_line = (k_major ? layout.k : layout.rows) / in_chunk;
-        const std::uint32_t chunks = layout.bytes() / 16;
-        const Word* from = static_cast<const Word*>(data) + batch_offset;
-        for (std::uint32_t chunk = thread_; chunk < chunks; chunk += threads_) {
-            const std::uint32_t line = chunk / chunks_in_line;
-            const std::uint32_t place = chunk % chunks_in_line * in_chunk;
-            const std::uint32_t tile_row = k_major ? line : place;
-            const std::uint32_t tile_k = k_major ? place : line;
-            union {
-                Word elements[in_chunk];
-                uint4 words;
-            } staged;
-            staged.words = make_uint4(0, 0, 0, 0);
-#pragma unroll
-            for (std::uint32_t i = 0; i < in_chunk; ++i) {
-                const std::int64_t x = row + tile_row + (k_major ? 0 : i);
-                const std::int64_t y = k + tile_k + (k_major ? i : 0);
-                if (x < rows && y < arguments_.gemm.k) {
-                    staged.elements[i] = from[x * row_stride + y * k_stride];
-                }
-            }
-            *reinterpret_cast<uint4*>(to + layout.offset(tile_row, tile_k)) = staged.words;
-        }
-    }
-
-    const BlackwellArguments& arguments_;
-    Storage& storage_;
-    const ClusterGrid& cluster_;
-    RingProducer<typename Storage::Stages> stages_;
-    std::uint32_t thread_;
-    std::uint32_t threads_;
 };
 
 }  // namespace tessera::kernels

@@ -47,6 +47,8 @@ struct HopperArguments {
     bool b_batched;
     bool plain;          // D is nothing but alpha * A * B
     bool stores_by_tma;  // and TMA can address it
+    bool a_by_threads;   // TMA cannot address A, or the tensor core cannot read its order: the load warpgroup copies
+    bool b_by_threads;
 };
 
 }  // namespace tessera::kernels

@@ -27,6 +27,8 @@ struct HopperConfig {
     int stages;
     int ctas =
         1;  // that fit on a multiprocessor: with two, the next kernel's prologue runs beside the tail of this one
+    bool copies = false;      // the load warpgroup copies operands that TMA cannot address
+    int load_registers = 40;  // of a thread that loads, a multiple of 8
 
     /// Rows of the tile that one consumer has.
     TESSERA_DETAIL_HOST_DEVICE constexpr int consumer_m() const
@@ -36,6 +38,11 @@ struct HopperConfig {
     /// Accumulator registers of a consumer's thread.
     TESSERA_DETAIL_HOST_DEVICE constexpr int accumulators() const { return consumer_m() / 64 * (tile_n / 2); }
     TESSERA_DETAIL_HOST_DEVICE constexpr int threads() const { return 128 * (consumers + 1); }
+    /// Registers of a consumer's thread, where one CTA has all 65536 and these come in eights per thread.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int consumer_registers() const
+    {
+        return (65536 / 128 / 8 * 8 - 8 - load_registers) / consumers / 8 * 8;
+    }
     TESSERA_DETAIL_HOST_DEVICE constexpr int stage_bytes() const { return (tile_m + tile_n) * hopper_row_bytes; }
     /// Everything: stages, store buffers, barriers, and what aligning the base to a swizzle pattern may take.
     TESSERA_DETAIL_HOST_DEVICE constexpr int shared_bytes() const
@@ -98,6 +105,16 @@ TESSERA_HOPPER_CONFIG(Light64x32, .tile_m = 64, .tile_n = 32, .consumers = 1, .s
 TESSERA_HOPPER_CONFIG(Light64x16, .tile_m = 64, .tile_n = 16, .consumers = 1, .schedule = HopperSchedule::cooperative,
                       .stages = 9, .ctas = 2);
 
+// For operands that TMA cannot address. What a copying thread has in flight is what its registers hold: the tiles are
+// not the largest, so that consumers can spare some.
+TESSERA_HOPPER_CONFIG(Copying128x192, .tile_m = 128, .tile_n = 192, .consumers = 2,
+                      .schedule = HopperSchedule::cooperative, .stages = 4, .copies = true, .load_registers = 136);
+TESSERA_HOPPER_CONFIG(Copying128x128, .tile_m = 128, .tile_n = 128, .consumers = 2,
+                      .schedule = HopperSchedule::cooperative, .stages = 6, .copies = true, .load_registers = 120);
+TESSERA_HOPPER_CONFIG(Copying64x64, .tile_m = 64, .tile_n = 64, .consumers = 1, .schedule = HopperSchedule::cooperative,
+                      .stages = 6, .ctas = 2, .copies = true);
+TESSERA_HOPPER_CONFIG(Copying64x16, .tile_m = 64, .tile_n = 16, .consumers = 1, .schedule = HopperSchedule::cooperative,
+                      .stages = 9, .ctas = 2, .copies = true);
 #undef TESSERA_HOPPER_CONFIG
 
 }  // namespace tessera::kernels

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "hopper_arguments.hpp"
+#include "hopper_copy.cuh"
 #include "hopper_epilogue.cuh"
 #include "hopper_load.cuh"
 #include "hopper_multiply.cuh"
@@ -17,11 +18,6 @@
 namespace tessera::kernels {
 
 namespace detail {
-
-// Of 65536 registers, where one CTA has all of them: the load warpgroup needs few, its two consumers have the others
-// (multiples of 8).
-inline constexpr int load_registers = 40;
-inline constexpr int consumer_registers = 232;
 
 inline constexpr int first_turn_barrier = 4;  // after those of the CTA, of each consumer and of all
 
@@ -102,10 +98,13 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
     // Told to the compiler as uniform: wgmma must not stand in a branch that might diverge.
     const int warpgroup = __shfl_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x) / 128, 0);
 
+    using Element = detail::StorageElement<ElementBytes>;
+    using Loader = std::conditional_t<config.copies, HopperCopier<Config, Element>, HopperTmaLoader<Config, Element>>;
     if (threadIdx.x == 0) {
-        HopperTmaLoader<Config, detail::StorageElement<ElementBytes>>::prefetch_maps(arguments);
+        Loader::prefetch_maps(arguments);
         constexpr std::uint32_t readers = config.schedule == HopperSchedule::cooperative ? config.consumers : 1;
-        shared.ring.initialize(1, readers * (cluster.rows() + cluster.columns() - 1));
+        constexpr std::uint32_t writers = config.copies ? HopperCopier<Config, Element>::warps : 0;
+        shared.ring.initialize(1 + writers, readers * (cluster.rows() + cluster.columns() - 1));
     }
     const BarriersPublished published = cluster.size() > 1 ? publish_barriers_to_cluster() : publish_barriers();
     // The kernel before this one may still run, and may be waiting for room: it is done and its results are there only
@@ -115,11 +114,10 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
 
     if (warpgroup == 0) {
         if constexpr (config.ctas == 1) {
-            give_registers_back<detail::load_registers>();
+            give_registers_back<config.load_registers>();
         }
-        if (threadIdx.x < 32 && elect_one()) {
-            HopperTmaLoader<Config, detail::StorageElement<ElementBytes>>::run(arguments, shared, queue, cluster,
-                                                                               published);
+        if (config.copies || (threadIdx.x < 32 && elect_one())) {
+            Loader::run(arguments, shared, queue, cluster, published);
         }
         if (cluster.layers() > 1) {
             __syncwarp();
@@ -127,7 +125,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
         }
     } else {
         if constexpr (config.ctas == 1) {
-            take_registers<detail::consumer_registers>();
+            take_registers<config.consumer_registers()>();
         }
         detail::consume<Config, ElementBytes>(arguments, shared, queue, cluster, cluster_id, warpgroup - 1, published);
     }

@@ -13,7 +13,10 @@ namespace {
 template <int ElementBytes, class... Configs>
 std::span<const HopperKernel> table_of()
 {
-    static const std::array table{detail::hopper_kernel<Configs, ElementBytes>()...};
+    static const std::array table{
+        detail::hopper_kernel<Configs, ElementBytes>()..., detail::hopper_kernel<Copying128x192, ElementBytes>(),
+        detail::hopper_kernel<Copying128x128, ElementBytes>(), detail::hopper_kernel<Copying64x64, ElementBytes>(),
+        detail::hopper_kernel<Copying64x16, ElementBytes>()};
     return table;
 }
 

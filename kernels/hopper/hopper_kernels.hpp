@@ -19,6 +19,7 @@ struct HopperKernel {
     int consumers;             // warpgroups that multiply
     bool ping_pong;            // each consumer has a tile of its own
     bool two_level;            // can add up 8-bit products in two levels
+    bool copies;               // A or B by threads, without clusters along M and N; else TMA loads both
     int ctas;                  // that fit on a multiprocessor
     int threads;               // per CTA, one-dimensional
     std::size_t shared_bytes;  // dynamic shared memory

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The load role: keeps the ring of stages full.
+/// The load role: keeps the ring of stages full, by TMA. hopper_copy.cuh has the way of operands that TMA cannot
+/// address.
 
 #include <cstdint>
 #include <utility>
@@ -19,6 +20,7 @@ class HopperTmaLoader {
     static constexpr int tile_n = Config::config.tile_n;
     static constexpr int block_k = HopperConfig::hopper_row_bytes / static_cast<int>(sizeof(Element));
 
+public:
     /// One operand: its blocks of rows, and which of them this CTA loads.
     template <int Rows>
     struct Side {
@@ -63,7 +65,6 @@ class HopperTmaLoader {
         }
     };
 
-public:
     /// Fetches the descriptors, which the kernel before this one has no part in.
     __device__ static void prefetch_maps(const HopperArguments& arguments)
     {

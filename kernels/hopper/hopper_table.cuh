@@ -21,6 +21,7 @@ HopperKernel hopper_kernel()
             .consumers = config.consumers,
             .ping_pong = config.schedule == HopperSchedule::ping_pong,
             .two_level = ElementBytes != 1 || has_room_for_two_levels(config),
+            .copies = config.copies,
             .ctas = config.ctas,
             .threads = config.threads(),
             .shared_bytes = static_cast<std::size_t>(config.shared_bytes()),

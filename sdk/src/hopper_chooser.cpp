@@ -30,6 +30,11 @@ constexpr double shared_floats_per_cycle = 6;    // of a multiprocessor, parts w
 constexpr double pair_cycles_per_stage = 8;      // of a cluster of two, which waits for the slower one
 constexpr double quad_cycles_per_stage = 80;     // of four, for which some multiprocessors have no room either
 constexpr double l2_byte_energy = 0.25;          // large products are bound by power: traffic costs even if it fits
+// Reasoned, not measured: a warp's 512 bytes pass the multiprocessor's load/store unit twice as loads that straddle
+// cache lines, in 8 cycles each, and once as a store, in 4; the tensor core reads the same shared memory meanwhile.
+// What a thread has in flight hides a part of the latency.
+constexpr double copied_bytes_per_cycle = 20;
+constexpr double copy_latency_cycles = 400;  // of each operand of each stage
 
 constexpr double divide_up(double value, double by)
 {
@@ -72,6 +77,12 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     }
     const double stage_bytes = (rows + columns) * 128;
     double stage_cycles = std::max(4 * instruction_cycles(kernel), stage_bytes / ingest_bytes_per_cycle);
+    const double copied_rows = (shape.a_by_threads ? rows : 0) + (shape.b_by_threads ? columns : 0);
+    if (copied_rows > 0) {
+        const double copies = (shape.a_by_threads ? 1 : 0) + (shape.b_by_threads ? 1 : 0);
+        stage_cycles =
+            std::max(stage_cycles, copied_rows * 128 / copied_bytes_per_cycle + copies * copy_latency_cycles);
+    }
     stage_cycles += layer_size > 2 ? quad_cycles_per_stage : layer_size > 1 ? pair_cycles_per_stage : 0;
     const double loop = units * unit_stages * stage_cycles * beside;
 

@@ -134,10 +134,27 @@ cudaError_t allow_shared_memory(const HopperKernel& kernel, std::size_t element_
 
 HopperShape hopper_shape(const GemmProblem& problem, bool swapped)
 {
-    HopperShape shape{problem.m, problem.n, problem.k, problem.batches, problem.a.row_major, !problem.b.row_major};
+    const auto by_threads = [&](const MatrixLayout& layout, bool k_major, std::int64_t lines) {
+        const auto is_aligned = [](std::int64_t bytes) { return bytes % tma_alignment == 0; };
+        const auto element_bytes = static_cast<std::int64_t>(size_of(problem.input));
+        // The tensor core reads 16-bit operands in either order, all others along K.
+        return (!k_major && element_bytes != 2) || !is_aligned(static_cast<std::int64_t>(layout.address_alignment)) ||
+               (lines > 1 && !is_aligned(layout.leading_dimension * element_bytes)) ||
+               (problem.batches > 1 && !is_aligned(layout.batch_stride * element_bytes));
+    };
+    HopperShape shape{
+        .m = problem.m,
+        .n = problem.n,
+        .k = problem.k,
+        .batches = problem.batches,
+        .a_k_major = problem.a.row_major,
+        .b_k_major = !problem.b.row_major,
+        .a_by_threads = by_threads(problem.a, problem.a.row_major, problem.a.row_major ? problem.m : problem.k),
+        .b_by_threads = by_threads(problem.b, !problem.b.row_major, problem.b.row_major ? problem.k : problem.n)};
     if (swapped != !problem.d.row_major) {
         std::swap(shape.m, shape.n);
         std::swap(shape.a_k_major, shape.b_k_major);
+        std::swap(shape.a_by_threads, shape.b_by_threads);
     }
     return shape;
 }
@@ -153,31 +170,6 @@ std::optional<Refusal> find_hopper_refusal(const GemmProblem& problem, const Dev
     }
     if (kernels::hopper_kernels(size_of(problem.input)).empty()) {
         return Refusal{Reason::not_built, ' ', 0, hopper_compute_capability};
-    }
-    struct Side {
-        char name;
-        const MatrixLayout& layout;
-        std::int64_t vectors;
-    };
-    const auto element_bytes = static_cast<std::int64_t>(size_of(problem.input));
-    const std::array sides{Side{'A', problem.a, problem.a.row_major ? problem.m : problem.k},
-                           Side{'B', problem.b, problem.b.row_major ? problem.k : problem.n}};
-    // The tensor core reads 16-bit operands in either order, all others along K.
-    if (element_bytes != 2 && (!problem.a.row_major || problem.b.row_major)) {
-        return Refusal{Reason::storage_order, problem.a.row_major ? 'B' : 'A', 0, 0, problem.input};
-    }
-    for (const Side& side : sides) {
-        const auto address = static_cast<std::int64_t>(side.layout.address_alignment);
-        if (address % tma_alignment != 0) {
-            return Refusal{Reason::address_alignment, side.name, address, tma_alignment};
-        }
-        if (side.vectors > 1 && side.layout.leading_dimension * element_bytes % tma_alignment != 0) {
-            return Refusal{Reason::leading_dimension, side.name, side.layout.leading_dimension * element_bytes,
-                           tma_alignment};
-        }
-        if (problem.batches > 1 && side.layout.batch_stride * element_bytes % tma_alignment != 0) {
-            return Refusal{Reason::batch_stride, side.name, side.layout.batch_stride * element_bytes, tma_alignment};
-        }
     }
     if (const std::int64_t largest = std::max({problem.m, problem.n, problem.k, problem.batches});
         largest > max_extent) {
@@ -198,10 +190,13 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
     const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
     const bool cluster = cluster_size <= max_cluster_size && kernel.tile_m / kernel.box_m % choice.cluster_n == 0 &&
                          kernel.tile_n / kernel.box_n % choice.cluster_m == 0;
-    // A box of an MN-major operand is 128 bytes of the other dimension wide.
-    const bool boxes = (shape.b_k_major || kernel.box_n == 64) && (shape.a_k_major || kernel.box_m == 64);
+    // A block of a 16-bit operand that is MN-major is 128 bytes of the other dimension wide.
+    const bool boxes = size_of(problem.input) != 2 ||
+                       ((shape.b_k_major || kernel.box_n == 64) && (shape.a_k_major || kernel.box_m == 64));
     const bool accumulation = kernel.two_level || problem.fp8_accumulation == Fp8Accumulation::fast;
-    if (!cluster || !boxes || !accumulation) {
+    const bool copies = shape.a_by_threads || shape.b_by_threads;
+    if (!cluster || !boxes || !accumulation || kernel.copies != copies ||
+        (copies && choice.cluster_m * choice.cluster_n > 1)) {
         return false;
     }
     const std::int64_t tiles = tiles_of(kernel, shape, choice);
@@ -314,8 +309,10 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     const kernels::GemmArguments& gemm = arguments.gemm;
     const std::int64_t batches = problem.batches;
     const HopperShape shape = hopper_shape(problem, choice.swapped);
-    arguments.a_k_major = shape.a_k_major;
-    arguments.b_k_major = shape.b_k_major;
+    arguments.a_k_major = shape.a_k_major || gemm.k == 0;  // the order of zeros is one that each kernel takes
+    arguments.b_k_major = shape.b_k_major || gemm.k == 0;
+    arguments.a_by_threads = shape.a_by_threads && gemm.k > 0;
+    arguments.b_by_threads = shape.b_by_threads && gemm.k > 0;
     arguments.a_batched = batches > 1 && gemm.a.batch_stride != 0;
     arguments.b_batched = batches > 1 && gemm.b.batch_stride != 0;
     arguments.types = types_of(gemm.a_type, gemm.b_type);
@@ -325,21 +322,26 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     arguments.workspace = workspace;
 
     const auto row_elements = static_cast<std::uint32_t>(128 / bytes);
-    const auto operand_map = [&](const kernels::Operand& operand, bool k_major, std::int64_t rows, bool batched,
-                                 int box) {
-        const std::int64_t k = std::max<std::int64_t>(gemm.k, 1);
-        const std::int64_t stride = operand.column_stride * operand.row_stride;  // one of them is 1
-        // What is not read needs a map all the same: of any memory, at an address that TMA takes.
+    const auto encode_operand = [&](const kernels::Operand& operand, bool k_major, std::int64_t rows, bool batched,
+                                    int box, TensorMapBits& map) {
+        // What is not read needs a map all the same: of any memory, at an address and with strides that TMA takes.
+        const bool read = gemm.k > 0;
         const void* unread =
             std::bit_cast<const void*>(std::bit_cast<std::uintptr_t>(gemm.d) & ~(hopper_alignment - 1));
-        const void* data = gemm.k == 0 ? unread : operand.data;
-        return k_major ? map_request(data, storage_type(bytes), bytes, k, rows, stride, batched ? batches : 1,
-                                     operand.batch_stride, row_elements, static_cast<std::uint32_t>(box))
-                       : map_request(data, storage_type(bytes), bytes, rows, k, stride, batched ? batches : 1,
-                                     operand.batch_stride, row_elements, row_elements);
+        const void* data = read ? operand.data : unread;
+        const std::int64_t k = read ? gemm.k : 1;
+        const std::int64_t stride = read ? operand.column_stride * operand.row_stride : tma_alignment;  // one is 1
+        const std::int64_t batch_stride = read ? operand.batch_stride : tma_alignment;
+        return encode(k_major ? map_request(data, storage_type(bytes), bytes, k, rows, stride, batched ? batches : 1,
+                                            batch_stride, row_elements, static_cast<std::uint32_t>(box))
+                              : map_request(data, storage_type(bytes), bytes, rows, k, stride, batched ? batches : 1,
+                                            batch_stride, row_elements, row_elements),
+                      map);
     };
-    if (!encode(operand_map(gemm.a, shape.a_k_major, gemm.m, arguments.a_batched, kernel.box_m), arguments.a) ||
-        !encode(operand_map(gemm.b, shape.b_k_major, gemm.n, arguments.b_batched, kernel.box_n), arguments.b)) {
+    if ((!arguments.a_by_threads &&
+         !encode_operand(gemm.a, arguments.a_k_major, gemm.m, arguments.a_batched, kernel.box_m, arguments.a)) ||
+        (!arguments.b_by_threads &&
+         !encode_operand(gemm.b, arguments.b_k_major, gemm.n, arguments.b_batched, kernel.box_n, arguments.b))) {
         return cudaErrorInvalidValue;
     }
 

@@ -16,7 +16,8 @@
 
 namespace tessera::detail {
 
-/// What the addresses and strides of A and B must be multiples of, in bytes: TMA's rule.
+/// What addresses and strides must be multiples of for TMA, in bytes. An operand that is not aligned so is copied by
+/// threads.
 inline constexpr std::size_t hopper_alignment = 16;
 
 /// The problem as the kernel sees it: after the transposition of a column-major D, and after that of `swapped`.
@@ -27,6 +28,8 @@ struct HopperShape {
     std::int64_t batches;
     bool a_k_major;
     bool b_k_major;
+    bool a_by_threads;  // TMA cannot address it, or wgmma does not read it in its order
+    bool b_by_threads;
 
     friend bool operator==(const HopperShape&, const HopperShape&) = default;
 };

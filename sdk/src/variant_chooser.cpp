@@ -178,9 +178,6 @@ std::string to_string(const Refusal& refusal, const DeviceProperties& device)
             return fmt::format("the kernel is not compiled for inputs of {}", name_of(refusal.types));
         case Refusal::Reason::output_type:
             return fmt::format("a kernel writes f32, f16 or bf16, not {}", name_of(refusal.types));
-        case Refusal::Reason::storage_order:
-            return fmt::format("{} of {} is not stored along K: A row-major and B column-major", refusal.operand,
-                               name_of(refusal.types));
         case Refusal::Reason::address_alignment:
             return fmt::format("{}'s address is a multiple of {} bytes, the kernel needs a multiple of {}",
                                refusal.operand, refusal.found, refusal.required);
@@ -361,13 +358,7 @@ KernelChoice choose_untuned(const GemmProblem& problem, const DeviceProperties& 
 
 std::size_t required_alignment(Variant variant, InputTypes input) noexcept
 {
-    if (variant == Variant::automatic) {
-        return size_of(input);
-    }
-    if (variant == Variant::hopper) {
-        return hopper_alignment;
-    }
-    if (is_blackwell(variant)) {
+    if (variant == Variant::automatic || variant == Variant::hopper || is_blackwell(variant)) {
         return size_of(input);  // what TMA cannot address is loaded by threads
     }
     // The same for every tile of a variant, so any problem and device will do.

@@ -33,14 +33,13 @@ struct Refusal {
         needs_tf32,
         input_types,
         output_type,
-        storage_order,
         address_alignment,
         leading_dimension,
         batch_stride,
         grid_size
     };
     Reason reason;
-    char operand = ' ';         // 'A' or 'B', for the reasons about order and alignment
+    char operand = ' ';         // 'A' or 'B', for the reasons about alignment
     std::int64_t found = 0;     // the value that breaks the rule: bytes, or CTAs
     std::int64_t required = 0;  // what it must be a multiple of, or at most
     InputTypes types = {};      // of the inputs, or both that of the output

@@ -1,6 +1,6 @@
 /// The Hopper kernels against the float64 reference: every configuration with explicit choices (cluster shapes, layers,
-/// stream-K, the transposed product, bands), all types and orders, ragged shapes, every epilogue, D that TMA cannot
-/// address. Needs a device of compute capability 9.0, or the emulated one.
+/// stream-K, the transposed product, bands), all types and orders, ragged shapes, every epilogue, A, B and D that TMA
+/// cannot address. Needs a device of compute capability 9.0, or the emulated one.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -52,6 +52,20 @@ constexpr std::array<float, 4> alphas{1, -1, 0.5F, 0};
 constexpr std::array<float, 2> betas{1, -0.5F};
 constexpr std::array<std::optional<float>, 2> scales{std::nullopt, -2.0F};
 constexpr std::array<std::int64_t, 3> batch_counts{1, 2, 3};
+/// Which operands of a configuration that copies TMA cannot address, and why.
+enum class Unaligned : std::uint8_t {
+    lines_of_a,
+    lines_of_b,
+    lines_of_both,
+    address_of_a,
+    address_of_b,
+    all,
+    transposed_a,  // aligned, but in an order that the tensor core does not read
+    transposed_b
+};
+constexpr std::array unaligned{Unaligned::lines_of_a,   Unaligned::lines_of_b,   Unaligned::lines_of_both,
+                               Unaligned::address_of_a, Unaligned::address_of_b, Unaligned::all,
+                               Unaligned::transposed_a, Unaligned::transposed_b};
 constexpr std::array accumulations{Fp8Accumulation::two_level, Fp8Accumulation::fast};
 
 std::vector<InputTypes> inputs_of(std::size_t bytes)
@@ -94,8 +108,21 @@ void align(Layout& layout, std::int64_t rows, std::int64_t columns, InputTypes i
     layout.padding = divide_up(extent, elements) * elements - extent + layout.padding / elements * elements;
 }
 
-/// Brings a case into what the Hopper kernels take, and its output into the range of its type.
-void make_eligible(GemmCase& gemm)
+/// Gives A or B an address (and perhaps also a leading dimension) that TMA does not take: by the leading dimension
+/// alone if there are lines to tell it by. Without gaps between lines, if it can be.
+void unalign(Layout& layout, std::int64_t rows, std::int64_t columns, InputTypes input, bool address, bool stride)
+{
+    const auto elements = static_cast<std::int64_t>(detail::hopper_alignment / size_of(input));
+    const std::int64_t extent = layout.row_major ? columns : rows;
+    if (stride) {
+        layout.padding = extent % elements == 0 ? 1 : 0;
+    }
+    const bool has_lines = (layout.row_major ? rows : columns) > 1;
+    layout.offset = address || !has_lines ? 1 : 0;
+}
+
+/// Brings A and B into what TMA and the tensor core take.
+void make_loadable(GemmCase& gemm)
 {
     if (size_of(gemm.input) != 2) {
         gemm.a.row_major = true;
@@ -103,6 +130,40 @@ void make_eligible(GemmCase& gemm)
     }
     align(gemm.a, gemm.m, gemm.k, gemm.input);
     align(gemm.b, gemm.k, gemm.n, gemm.input);
+}
+
+/// Brings A and B into what only a copying kernel takes.
+void make_unloadable(GemmCase& gemm, Unaligned which)
+{
+    const bool all = which == Unaligned::all;
+    // 16-bit operands of any order can be loaded: these are not transposed but unaligned.
+    const bool transposed = which == Unaligned::transposed_a || which == Unaligned::transposed_b;
+    const bool transposes = transposed && size_of(gemm.input) != 2;
+    if (transposes) {
+        gemm.a.row_major = which != Unaligned::transposed_a;
+        gemm.b.row_major = which == Unaligned::transposed_b;
+    }
+    align(gemm.a, gemm.m, gemm.k, gemm.input);
+    align(gemm.b, gemm.k, gemm.n, gemm.input);
+    const bool b_alone = which == Unaligned::lines_of_b || which == Unaligned::address_of_b;
+    const bool a_alone = which == Unaligned::lines_of_a || which == Unaligned::address_of_a;
+    if (!b_alone && !transposes) {
+        unalign(gemm.a, gemm.m, gemm.k, gemm.input, all || which == Unaligned::address_of_a,
+                which != Unaligned::address_of_a);
+    }
+    if (!a_alone && !transposes) {
+        unalign(gemm.b, gemm.k, gemm.n, gemm.input, all || which == Unaligned::address_of_b,
+                which != Unaligned::address_of_b);
+    }
+    if (all) {
+        gemm.a.batch_gap = 3;
+        gemm.b.batch_gap = 1;
+    }
+}
+
+/// Brings the output of a case into the range of its type.
+void make_exact(GemmCase& gemm)
+{
     if (gemm.addend == Addend::none) {
         gemm.beta = 0;
     }
@@ -129,6 +190,7 @@ struct Wanted {
     Split split = Split::whole;
     bool swapped = false;
     std::uint8_t band = 1;
+    Unaligned unaligned = Unaligned::lines_of_both;
 };
 
 /// The valid choice that is nearest to what is wanted.
@@ -140,7 +202,7 @@ KernelChoice choice_for(const GemmProblem& problem, const Wanted& wanted)
                         .config = static_cast<std::uint8_t>(wanted.config),
                         .swapped = wanted.swapped,
                         .band = wanted.band};
-    if (kernel.tile_n / kernel.box_n % wanted.cluster.first == 0 &&
+    if (!kernel.copies && kernel.tile_n / kernel.box_n % wanted.cluster.first == 0 &&
         kernel.tile_m / kernel.box_m % wanted.cluster.second == 0) {
         std::tie(choice.cluster_m, choice.cluster_n) = wanted.cluster;
     }
@@ -236,15 +298,17 @@ void check(const GemmCase& gemm, const GemmData& data, DeviceOperands& operands,
 void check(GemmCase gemm, const Wanted& wanted)
 {
     const HopperKernel& kernel = kernels::hopper_kernels(size_of(gemm.input))[wanted.config];
-    if (kernel.box_n < 64) {  // no boxes of an N-major operand
+    if (kernel.box_n < 64 && size_of(gemm.input) == 2) {  // no blocks of an N-major operand
         gemm.a.row_major = true;
         gemm.b.row_major = false;
     }
     if (!kernel.two_level) {
         gemm.fp8_accumulation = Fp8Accumulation::fast;
     }
-    make_eligible(gemm);
-    const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+    kernel.copies ? make_unloadable(gemm, wanted.unaligned) : make_loadable(gemm);
+    make_exact(gemm);
+    // Threads that copy must not read beyond the end.
+    const GemmData data = GemmData::make(gemm, kernel.copies ? Guards::front_only : Guards::both_sides, seed());
     DeviceOperands operands(stream(), gemm, data);
     check(gemm, data, operands, choice_for(operands.problem(), wanted));
 }
@@ -265,7 +329,7 @@ void check_pairs(std::size_t bytes)
     constexpr int depths = 7;
     const auto depth_of = [](int depth, int block) {
         return std::array<std::int64_t, depths>{
-            0, 1, block - 1, block, block + 1, 3 * block + 5, 9 * block - 3}[static_cast<std::size_t>(depth)];
+            0, 1, block - 1, block, block + 1, 3 * block + 5, 18 * block - 3}[static_cast<std::size_t>(depth)];
     };
     const auto count = [](const auto& levels) { return static_cast<int>(levels.size()); };
     const std::vector<int> levels{count(table),
@@ -297,6 +361,7 @@ void check_pairs(std::size_t bytes)
                                   count(bias_axes),
                                   count(activations),
                                   count(batch_counts),
+                                  count(unaligned),
                                   2};
     std::mt19937_64 engine = random_engine(bytes);
     const std::vector<Combination> combinations = pair_covering(levels, engine);
@@ -342,6 +407,7 @@ void check_pairs(std::size_t bytes)
         gemm.bias = take(bias_axes);
         gemm.activation = take(activations);
         gemm.batches = take(batch_counts);
+        wanted.unaligned = take(unaligned);
         gemm.a.shared = gemm.batches == 3;
         gemm.b.batch_gap = 16;
         gemm.data = take_flag() ? Data::signature : Data::random;
@@ -365,7 +431,8 @@ GemmCase public_case(InputTypes input)
     gemm.output = ElementType::bf16;
     gemm.bias = BiasAxis::per_column;
     gemm.activation = Activation::gelu;
-    make_eligible(gemm);
+    make_loadable(gemm);
+    make_exact(gemm);
     return gemm;
 }
 
@@ -462,7 +529,8 @@ TEST_CASE("a sample of what a tuner may try is right")
             gemm.a.row_major = engine() % 2 == 0;
             gemm.b.row_major = engine() % 2 == 0;
             gemm.d.row_major = engine() % 2 == 0;
-            make_eligible(gemm);
+            problem % 2 != 0 ? make_unloadable(gemm, Unaligned::lines_of_a) : make_loadable(gemm);
+            make_exact(gemm);
             const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
             DeviceOperands operands(stream(), gemm, data);
             std::vector<KernelChoice> candidates = detail::hopper_candidates(operands.problem(), device());
@@ -485,16 +553,23 @@ TEST_CASE("Gemm::launch and plans take the Hopper kernels")
         if (input == InputTypes(ElementType::f32)) {
             continue;
         }
-        const GemmCase gemm = public_case(input);
-        const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
-        DeviceOperands operands(stream(), gemm, data);
-        CHECK(GemmPlan::prepare(Device::current(), operands.problem()).variant() == Variant::hopper);
-        const HostArray result = operands.launch(Variant::hopper);
-        if (const auto wrong = find_wrong_element(gemm, data, result, summation_of(Variant::hopper, gemm))) {
-            report_failure(gemm.size(), gemm.describe(), *wrong);
+        for (const bool aligned : {true, false}) {
+            GemmCase gemm = public_case(input);
+            if (!aligned) {
+                gemm.a.row_major = false;
+                gemm.a.padding += 1;
+                gemm.b.offset = 1;
+            }
+            const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+            DeviceOperands operands(stream(), gemm, data);
+            CHECK(GemmPlan::prepare(Device::current(), operands.problem()).variant() == Variant::hopper);
+            const HostArray result = operands.launch(Variant::hopper);
+            if (const auto wrong = find_wrong_element(gemm, data, result, summation_of(Variant::hopper, gemm))) {
+                report_failure(gemm.size(), gemm.describe(), *wrong);
+            }
+            CHECK(operands.launch(Variant::automatic).bytes() == result.bytes());
+            CHECK(operands.launch_plan(Variant::automatic).bytes() == result.bytes());
         }
-        CHECK(operands.launch(Variant::automatic).bytes() == result.bytes());
-        CHECK(operands.launch_plan(Variant::automatic).bytes() == result.bytes());
     }
     for (const bool rows : {true, false}) {  // an empty D
         GemmCase gemm = public_case(ElementType::f16);
@@ -505,42 +580,21 @@ TEST_CASE("Gemm::launch and plans take the Hopper kernels")
     }
 }
 
-TEST_CASE("what TMA or the tensor core cannot take is refused, and D stays as it is")
+TEST_CASE("f32 inputs are refused, and D stays as it is")
 {
     if (!is_hopper_here()) {
         return;
     }
-    struct Refused {
-        const char* text;
-        GemmCase gemm;
-    };
-    std::vector<Refused> refused;
-    refused.push_back({"f32", public_case(ElementType::f32)});
-    for (const auto side : {&GemmCase::a, &GemmCase::b}) {
-        refused.push_back({"address", public_case(ElementType::bf16)});
-        (refused.back().gemm.*side).offset = 1;
-        refused.push_back({"leading dimension", public_case(ElementType::bf16)});
-        (refused.back().gemm.*side).padding += 1;
-        refused.push_back({"batch stride", public_case(ElementType::bf16)});
-        refused.back().gemm.batches = 2;
-        (refused.back().gemm.*side).batch_gap = 1;
-        for (const InputTypes input : {InputTypes(ElementType::tf32), InputTypes(ElementType::f8e4m3)}) {
-            refused.push_back({"stored along K", public_case(input)});
-            Layout& layout = refused.back().gemm.*side;
-            layout.row_major = !layout.row_major;
-        }
-    }
-    for (const Refused& one : refused) {
-        const GemmData data = GemmData::make(one.gemm, Guards::both_sides, seed());
-        DeviceOperands operands(stream(), one.gemm, data);
-        try {
-            operands.launch(Variant::hopper);
-            report_failure(one.gemm.size(), one.gemm.describe(), "was not refused");
-        } catch (const Error& error) {
-            CHECK(error.code() == ErrorCode::variant_refused);
-            CHECK_MESSAGE(std::string(error.what()).find(one.text) != std::string::npos, error.what());
-            CHECK(operands.download().bytes() == data.d.bytes());
-        }
+    const GemmCase gemm = public_case(ElementType::f32);
+    const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+    DeviceOperands operands(stream(), gemm, data);
+    try {
+        operands.launch(Variant::hopper);
+        report_failure(gemm.size(), gemm.describe(), "was not refused");
+    } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::variant_refused);
+        CHECK_MESSAGE(std::string(error.what()).find("f32") != std::string::npos, error.what());
+        CHECK(operands.download().bytes() == data.d.bytes());
     }
 }
 

@@ -99,7 +99,10 @@ def measure(settings, families):
         measured = pool.map(
             lambda path: disassembly.kernels_of_object(settings["cuobjdump"], settings["nvdisasm"], path), objects
         )
-        return {identify(name): kernel for kernels in measured for name, kernel in kernels.items()}
+        pairs = [(identify(name), kernel) for kernels in measured for name, kernel in kernels.items()]
+    if len(dict(pairs)) != len(pairs):
+        sys.exit("machine_code: two kernels have the same name: does a template have one parameter more?")
+    return dict(pairs)
 
 
 def make_row(key, kernel, facts):

@@ -160,10 +160,8 @@ bool takes(Variant variant, const GemmCase& gemm, const GemmData& data)
     const InputTypes input = gemm.input;
     const int capability = Device::current().properties().compute_capability_major;
     if (variant == Variant::hopper) {
-        constexpr std::size_t tma_alignment = 16;
-        const bool orders = size_of(input) == 2 || (gemm.a.row_major && !gemm.b.row_major);
-        return capability == 9 && input != InputTypes(ElementType::f32) && orders &&
-               !kernels::hopper_kernels(size_of(input)).empty() && inputs_are_aligned(gemm, data, tma_alignment);
+        return capability == 9 && input != InputTypes(ElementType::f32) &&
+               !kernels::hopper_kernels(size_of(input)).empty();
     }
     if (!is_simt(variant)) {
         return capability == 10 && input != InputTypes(ElementType::f32) &&

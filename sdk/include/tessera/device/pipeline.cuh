@@ -132,12 +132,22 @@ public:
         fulfil();
     }
 
-    /// The calling thread has written its part of the slot with ordinary stores, for TMA or the tensor core to read:
-    /// makes them visible to the asynchronous proxy and arrives.
+    /// The threads of the calling warp, all of them here, have written their parts of the slot with ordinary stores,
+    /// for TMA or the tensor core to read: makes them visible to the asynchronous proxy and arrives, once for the warp.
     __device__ void publish_written() &&
     {
-        cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
-        full().arrive();
+        if (written()) {
+            full().arrive();
+        }
+        fulfil();
+    }
+    /// The same, but the slot of a peer is filled by what both write: arrives there. As `Barrier::arrive_at` says, it
+    /// is for reads of the asynchronous proxy.
+    __device__ void publish_written_to(CtaRank peer) &&
+    {
+        if (written()) {
+            full().arrive_at(peer);
+        }
         fulfil();
     }
 
@@ -146,6 +156,14 @@ private:
     __device__ FillSlot(Ring* ring, std::uint32_t index, BarriersPublished published)
         : ring_(ring), index_(index), published_(published)
     {}
+
+    /// True in the thread that arrives.
+    __device__ static bool written()
+    {
+        cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+        __syncwarp();
+        return threadIdx.x % 32 == 0;
+    }
 
     Ring* ring_;
     std::uint32_t index_;

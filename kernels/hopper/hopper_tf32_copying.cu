@@ -1,0 +1,12 @@
+/// Hopper kernels for A and B of tf32, where TMA cannot address one of them.
+
+#include "hopper_table.cuh"
+
+namespace tessera::kernels::detail {
+
+template HopperKernel hopper_kernel<Copying128x192, 4>();
+template HopperKernel hopper_kernel<Copying128x128, 4>();
+template HopperKernel hopper_kernel<Copying64x64, 4>();
+template HopperKernel hopper_kernel<Copying64x16, 4>();
+
+}  // namespace tessera::kernels::detail
