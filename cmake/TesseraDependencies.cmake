@@ -1,7 +1,7 @@
 # Third-party packages: an installed one is taken first, otherwise a pinned release whose hash is checked.
 #
 #   Microsoft.GSL   public headers use gsl::span
-#   fmt             texts of errors and reports, header-only and private
+#   fmt             texts of errors and reports; header-only in the library, whose users need not have it
 #   doctest         tests only
 #   CLI11           command lines of examples and tools
 #   zstd, lz4       compressed fat binaries, read by the emulated device; from the system, by pkg-config

@@ -1,6 +1,6 @@
 // Two streams, events and a graph: E = relu(A*B)*C.
 //
-//     graph_and_streams [extent]     all matrices are extent x extent; 512 if it is not given
+//     graph_and_streams [extent]     all matrices are extent x extent; 256 if it is not given
 //
 // One stream copies, the other one computes. Work of one stream runs in order; between the two, wait() makes the order,
 // and used_on() keeps memory alive for a stream that is not its home. The two chained products are captured into a
@@ -127,7 +127,7 @@ int run(std::size_t extent)
 int main(int argc, char** argv)
 {
     return examples::run_example("graph_and_streams", [&] {
-        const std::size_t extent = argc == 2 ? std::strtoull(argv[1], nullptr, 10) : 512;
+        const std::size_t extent = argc == 2 ? std::strtoull(argv[1], nullptr, 10) : 256;
         if (argc > 2 || extent == 0 || extent > largest_extent) {
             std::fprintf(stderr, "usage: graph_and_streams [extent], at most %zu\n", largest_extent);
             return examples::exit_usage;

@@ -37,9 +37,8 @@ struct HopperKernel {
     }
 };
 
-/// Rows and columns of a store of a 16-bit D; an fp32 D has half as many columns.
+/// Rows of a box of D that is stored by TMA.
 inline constexpr int hopper_store_rows = 64;
-inline constexpr int hopper_store_row_bytes = 128;
 
 /// The configurations for A and B of elements of this size (1, 2 or 4 bytes), in a fixed order. Empty if this build has
 /// no code for compute capability 9.0.

@@ -14,21 +14,22 @@ namespace {
 
 using kernels::HopperKernel;
 
-// Measured on one H200 with bf16 (docs/plan-chooser.md says how). Cycles are of the multiprocessor's clock.
+// Cycles are of the multiprocessor's clock. Read off one H200 with bf16 (docs/plan-chooser.md):
 constexpr double launch_cycles = 6000;             // start, first stage, drain: whatever the tile
 constexpr double ingest_bytes_per_cycle = 48;      // that a multiprocessor takes in when all do
-constexpr double l2_bytes_per_cycle = 4200;        // that the second-level cache gives out, multicasts counted once
-constexpr double memory_bytes_per_cycle = 2500;    // of device memory
 constexpr double epilogue_outputs_per_cycle = 12;  // of a multiprocessor, by TMA
-constexpr double general_outputs_per_cycle = 4;    // likewise, through the general epilogue
 constexpr double layers_cycles = 5500;             // two synchronizations of a cluster, code that is cold
-constexpr double wave_cycles = 8000;               // of CTAs that start when others have ended
-constexpr double large_cluster_cycles = 2500;      // of four CTAs or more: starting, and multiprocessors that stay idle
-constexpr double sharing_cycles = 14000;           // fences, a counter, parts read back
-constexpr double shared_floats_per_cycle = 6;      // of a multiprocessor, parts written and read back
-constexpr double pair_cycles_per_stage = 8;        // of a cluster of two, which waits for the slower one
-constexpr double quad_cycles_per_stage = 80;       // of four, for which some multiprocessors have no room either
-constexpr double l2_byte_energy = 0.25;            // large products are bound by power: traffic costs even if it fits
+// Fitted to how one run of the tuner there ranked the candidates:
+constexpr double l2_bytes_per_cycle = 4200;      // that the second-level cache gives out, multicasts counted once
+constexpr double memory_bytes_per_cycle = 2500;  // of device memory
+constexpr double general_outputs_per_cycle = 4;  // of a multiprocessor, through the general epilogue
+constexpr double wave_cycles = 8000;             // of CTAs that start when others have ended
+constexpr double large_cluster_cycles = 2500;    // of four CTAs or more: starting, and multiprocessors that stay idle
+constexpr double sharing_cycles = 14000;         // fences, a counter, parts read back
+constexpr double shared_floats_per_cycle = 6;    // of a multiprocessor, parts written and read back
+constexpr double pair_cycles_per_stage = 8;      // of a cluster of two, which waits for the slower one
+constexpr double quad_cycles_per_stage = 80;     // of four, for which some multiprocessors have no room either
+constexpr double l2_byte_energy = 0.25;          // large products are bound by power: traffic costs even if it fits
 
 constexpr double divide_up(double value, double by)
 {

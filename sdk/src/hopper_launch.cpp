@@ -247,7 +247,8 @@ std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const De
                                     .swapped = swapped};
                 const std::int64_t tiles = tiles_of(kernel, shape, choice);
                 const std::int64_t tiles_m = divide_up(shape.m, std::int64_t{kernel.tile_m} * cluster_m);
-                const std::int64_t fit = std::int64_t{device.sm_count} * kernel.ctas / (cluster_m * cluster_n);
+                const std::int64_t fit =
+                    std::int64_t{device.sm_count} * kernel.ctas / (std::int64_t{cluster_m} * cluster_n);
                 for (const std::uint8_t band : std::array<std::uint8_t, 3>{4, 8, 16}) {
                     if (band > 4 && band / 2 >= tiles_m) {
                         continue;  // the same order as the lower band's

@@ -54,20 +54,17 @@ std::vector<std::int64_t> edges_of(int kernels::SimtKernel::*tile)
     return {edges.begin(), edges.end()};
 }
 
-/// So many matrices of m x n that the library takes `tile`, whichever way round D is; some other number if it never
-/// does.
+/// So many matrices that the library takes `tile` for a row-major D of m x n; some other number if it never does.
 std::int64_t batches_for(kernels::SimtTile tile, std::int64_t m, std::int64_t n)
 {
     const kernels::SimtKernel kernel = kernel_with(tile);
     const auto tiles = [](std::int64_t extent, int block) {
         return std::max<std::int64_t>(1, (extent + block - 1) / block);
     };
-    const std::int64_t per_matrix = std::min(tiles(m, kernel.block_m) * tiles(n, kernel.block_n),
-                                             tiles(n, kernel.block_m) * tiles(m, kernel.block_n));
+    const std::int64_t per_matrix = tiles(m, kernel.block_m) * tiles(n, kernel.block_n);
     const int multiprocessors = Device::current().properties().sm_count;
     std::int64_t batches = 1;
-    while (kernels::choose_simt_tile(m, n, batches, multiprocessors) != tile ||
-           kernels::choose_simt_tile(n, m, batches, multiprocessors) != tile) {
+    while (kernels::choose_simt_tile(m, n, batches, multiprocessors) != tile) {
         if (++batches > 64 * multiprocessors / per_matrix + 64) {
             return batches;
         }
@@ -86,11 +83,17 @@ void keep_in_range(GemmCase& gemm)
 /// Repeats the product until the library takes `tile`.
 void fill_device(GemmCase& gemm, kernels::SimtTile tile)
 {
+    // A column-major D is computed as its transpose.
+    std::int64_t& m = gemm.d.row_major ? gemm.m : gemm.n;
+    std::int64_t& n = gemm.d.row_major ? gemm.n : gemm.m;
     if (quick()) {  // one ragged tile each: small extents would take thousands of products
-        gemm.m = kernel_with(tile).block_m - 4;
-        gemm.n = kernel_with(tile).block_n - 8;
+        m = kernel_with(tile).block_m - 4;
+        n = kernel_with(tile).block_n - 8;
     }
-    gemm.batches = batches_for(tile, gemm.m, gemm.n);
+    gemm.batches = batches_for(tile, m, n);
+    if (quick()) {
+        REQUIRE(kernels::choose_simt_tile(m, n, gemm.batches, Device::current().properties().sm_count) == tile);
+    }
     gemm.a.shared = gemm.b.shared = gemm.c.shared = true;
 }
 

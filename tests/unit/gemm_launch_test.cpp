@@ -6,6 +6,7 @@
 #include "clean_runtime.hpp"
 #include "heap_count.hpp"
 #include "kernels/common/gemm_arguments.hpp"
+#include "support/variants.hpp"
 #include "variant_chooser.hpp"
 
 using namespace tessera;
@@ -45,13 +46,6 @@ void check_operand(const kernels::Operand& operand, const void* data, std::int64
 }
 
 /// The variants that run everywhere.
-std::vector<Variant> simt_variants()
-{
-    std::vector<Variant> variants = all_variants();
-    std::erase_if(variants, [](Variant variant) { return variant >= Variant::hopper; });
-    return variants;
-}
-
 }  // namespace
 
 TEST_CASE_FIXTURE(GemmRuntime, "one launch is one kernel, no allocation, no wait")

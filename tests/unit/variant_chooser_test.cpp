@@ -7,6 +7,7 @@
 #include <set>
 
 #include "clean_runtime.hpp"
+#include "support/variants.hpp"
 
 using namespace tessera;
 
@@ -32,13 +33,6 @@ std::string runs(Variant variant, const GemmProblem& problem, const DeviceProper
 }
 
 /// The variants that run everywhere.
-std::vector<Variant> simt_variants()
-{
-    std::vector<Variant> variants = all_variants();
-    std::erase_if(variants, [](Variant variant) { return variant >= Variant::hopper; });
-    return variants;
-}
-
 bool is_blackwell(Variant variant) { return variant >= Variant::blackwell_tiled; }
 
 /// The line of explain() for all rungs of the Blackwell ladder, fastest first.

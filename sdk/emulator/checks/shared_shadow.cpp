@@ -193,16 +193,16 @@ void SharedShadow::check_readers(Access& access, const Cell& cell, std::uint32_t
 
 void SharedShadow::check_pending(Access& access, std::uint32_t offset, std::uint32_t size, bool writes)
 {
-    std::uint64_t own = next_order_;
-    for (const Pending& p : pending_) {
-        if (p.async == access.agent) {
-            own = std::min(own, p.order);
-        }
-    }
     for (const Pending& p : pending_) {
         if (p.async == access.agent || (!writes && !p.writes) || p.offset >= offset + size ||
             offset >= p.offset + p.size) {
             continue;
+        }
+        std::uint64_t own = next_order_;
+        for (const Pending& mine : pending_) {
+            if (mine.async == access.agent) {
+                own = std::min(own, mine.order);
+            }
         }
         // A read of what is still being written: too early, if it was issued after the write; else the write came too
         // early.

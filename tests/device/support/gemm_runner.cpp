@@ -154,13 +154,6 @@ HostArray DeviceOperands::download() const
     return result;
 }
 
-std::vector<Variant> simt_variants()
-{
-    std::vector<Variant> variants = all_variants();
-    std::erase_if(variants, [](Variant variant) { return !is_simt(variant); });
-    return variants;
-}
-
 bool takes(Variant variant, const GemmCase& gemm, const GemmData& data)
 {
     using kernels::SimtRung;

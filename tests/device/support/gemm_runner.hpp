@@ -7,6 +7,7 @@
 #include <string>
 
 #include "gemm_case.hpp"
+#include "support/variants.hpp"
 #include "tessera/tessera.hpp"
 
 namespace tessera::test {
@@ -48,12 +49,6 @@ private:
 /// kernels must give the same bits; those that cannot must say `variant_refused` and leave D alone. Failures go to
 /// report_failure.
 void check_all_variants(StreamRef stream, const GemmCase& gemm);
-
-/// Whether the variant adds products one by one, in ascending k.
-constexpr bool is_simt(Variant variant) { return variant >= Variant::simt_naive && variant < Variant::hopper; }
-
-/// All of those: the ones that run f32 on every device.
-std::vector<Variant> simt_variants();
 
 /// Whether the current device and this build have a kernel of the variant for these types, orders and alignments.
 bool takes(Variant variant, const GemmCase& gemm, const GemmData& data);

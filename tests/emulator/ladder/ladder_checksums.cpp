@@ -23,19 +23,13 @@
 #include <vector>
 
 #include "ladder_problem.hpp"
+#include "support/variants.hpp"
 #include "tessera/tessera.hpp"
 
 namespace tessera::ladder {
 namespace {
 
 /// The ladder: what gives the same bits on every device.
-std::vector<Variant> simt_variants()
-{
-    std::vector<Variant> variants = all_variants();
-    std::erase_if(variants, [](Variant variant) { return variant >= Variant::hopper; });
-    return variants;
-}
-
 template <class Use>
 void with_type(ElementType type, Use&& use)
 {
