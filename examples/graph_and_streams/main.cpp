@@ -19,7 +19,7 @@ using namespace tessera;
 
 namespace {
 
-constexpr std::size_t largest_extent = 1024;
+constexpr int largest_extent = 1024;
 constexpr int replays = 20;
 
 /// Whole numbers from -2 to 2: |A*B| <= 4 * 1024 and |E| <= 2 * 4 * 1024^2 < 2^24, so that float holds every sum
@@ -45,9 +45,10 @@ std::vector<float> multiply_on_cpu(std::size_t extent, const float* a, const flo
     return d;
 }
 
-int run(std::size_t extent)
+int run(int extent)
 {
-    const std::size_t elements = extent * extent;
+    const auto rows = static_cast<std::size_t>(extent);
+    const std::size_t elements = rows * rows;
     const Stream copies;
     const Stream compute;
     PinnedBuffer<float> host_a(elements);
@@ -104,15 +105,15 @@ int run(std::size_t extent)
     host_e.synchronize();        // the copy came before: done
 
     const double replay_seconds = replay_end.seconds_since(replay_start) / replays;
-    const double operations = 2.0 * 2.0 * static_cast<double>(elements) * static_cast<double>(extent);
+    const double operations = 2.0 * 2.0 * static_cast<double>(elements) * extent;
     std::printf("upload    %8.1f us\n", 1e6 * upload_end.seconds_since(upload_start));
     std::printf("replay    %8.1f us, mean of %d: %zu kernels, %.0f GFLOP/s\n", 1e6 * replay_seconds, replays,
                 graph.node_count(), 1e-9 * operations / replay_seconds);
     std::printf("download  %8.1f us\n", 1e6 * download_end.seconds_since(download_start));
 
-    std::vector<float> hidden = multiply_on_cpu(extent, host_a.data(), host_b.data());
+    std::vector<float> hidden = multiply_on_cpu(rows, host_a.data(), host_b.data());
     std::transform(hidden.begin(), hidden.end(), hidden.begin(), [](float x) { return std::max(x, 0.0F); });
-    const std::vector<float> expected = multiply_on_cpu(extent, hidden.data(), host_c.data());
+    const std::vector<float> expected = multiply_on_cpu(rows, hidden.data(), host_c.data());
     const auto [wrong, right] = std::mismatch(host_e.begin(), host_e.end(), expected.begin());
     if (wrong != host_e.end()) {
         std::fprintf(stderr, "element %td of E is %g and not %g\n", wrong - host_e.begin(), *wrong, *right);
@@ -127,11 +128,11 @@ int run(std::size_t extent)
 int main(int argc, char** argv)
 {
     return examples::run_example("graph_and_streams", [&] {
-        const std::size_t extent = argc == 2 ? std::strtoull(argv[1], nullptr, 10) : 256;
-        if (argc > 2 || extent == 0 || extent > largest_extent) {
-            std::fprintf(stderr, "usage: graph_and_streams [extent], at most %zu\n", largest_extent);
+        const long extent = argc == 2 ? std::strtol(argv[1], nullptr, 10) : 256;
+        if (argc > 2 || extent < 1 || extent > largest_extent) {
+            std::fprintf(stderr, "usage: graph_and_streams [extent], at most %d\n", largest_extent);
             return examples::exit_usage;
         }
-        return run(extent);
+        return run(static_cast<int>(extent));
     });
 }
