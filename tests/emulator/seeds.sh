@@ -41,8 +41,16 @@ while [ $# -gt 0 ]; do
     shift 2
 done
 
-# <devices, or "all"> <light|heavy> <program and arguments>
-data=$(dirname "$0")/../../examples/digits/data
+build=$(realpath -m "$build")
+emulator=$build/sdk/emulator/tessera-emu
+if [ ! -x "$emulator" ]; then
+    echo "$0: $emulator is not there: build it, or name the build directory with --build" >&2
+    exit 2
+fi
+cd "$(dirname "$0")/../.." || exit 2
+
+# <devices, or "all"> <light|heavy> <program in the build directory, and its arguments>
+data=examples/digits/data
 programs=(
     "h200 heavy tests/device/hopper_test --quick"
     "b200 heavy tests/device/blackwell_test --quick -tce=rungs*"
@@ -65,16 +73,12 @@ programs=(
     "all light tests/device/tensor_map_test --quick"
     "all light examples/vector_add/vector_add"
 )
-emulator=$build/sdk/emulator/tessera-emu
-if [ ! -x "$emulator" ]; then
-    echo "$0: $emulator is not there: build it, or name the build directory with --build" >&2
-    exit 2
-fi
 
 # run <device> <program and arguments> <schedule> <seed>: prints what went wrong, if anything, and remembers it.
 run() {
     local device=$1 command schedule=$3 seed=$4 output status
     read -r -a command <<< "$2"
+    command[0]=$build/${command[0]}
     output=$(TESSERA_SEED=$seed "$emulator" --strict --threads 1 --device "$device" --schedule "$schedule" \
         --seed "$seed" -- "${command[@]}" 2>&1)
     status=$?
@@ -88,7 +92,7 @@ run() {
 }
 failed=$(mktemp)
 trap 'rm -f "$failed"' EXIT
-export emulator failed
+export build emulator failed
 export -f run
 
 runs=0
@@ -104,7 +108,7 @@ for entry in "${programs[@]}"; do
         [[ $where == all || ,$where, == *,$device,* ]] || continue
         for seed in $(seq "$seeds"); do
             printf '%s\0' random "$seed" adversarial "$seed"
-        done | xargs -0 -n 2 -P "$jobs" bash -c 'run "$@"' run "$device" "$build/$program"
+        done | xargs -0 -n 2 -P "$jobs" bash -c 'run "$@"' run "$device" "$program"
         runs=$((runs + 2 * seeds))
         failures=$((failures + $(grep -c '^exit status ' "$failed")))
         cat "$failed"
