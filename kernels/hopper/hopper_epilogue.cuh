@@ -16,6 +16,7 @@
 #include "hopper_shared_tile.cuh"
 #include "hopper_work.cuh"
 #include "kernels/common/epilogue.cuh"
+#include "tessera/device/warp.cuh"
 
 namespace tessera::kernels {
 
@@ -24,17 +25,7 @@ namespace detail {
 /// Waits for the 128 threads of one consumer.
 __device__ __forceinline__ void synchronize_consumer(int consumer)
 {
-    asm volatile("barrier.cta.sync.aligned %0, 128;" ::"r"(consumer + 1) : "memory");  // 0 is the whole CTA's
-}
-
-/// Stores four 8x8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8. Not in
-/// cuda::ptx.
-__device__ __forceinline__ void store_matrices(const void* row, const std::uint32_t (&values)[4])
-{
-    const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(values[0]),
-                 "r"(values[1]), "r"(values[2]), "r"(values[3])
-                 : "memory");
+    NamedBarrier<128>(static_cast<std::uint32_t>(consumer) + 1).synchronize();  // 0 is the whole CTA's
 }
 
 __device__ __forceinline__ std::uint32_t pack(float low, float high, bool as_f16)
@@ -217,10 +208,7 @@ private:
     __device__ static int warp() { return thread() / 32; }
 
     /// Waits for all consumers.
-    __device__ static void synchronize_consumers()
-    {
-        asm volatile("barrier.cta.sync.aligned 3, %0;" ::"n"(128 * Config::config.consumers) : "memory");
-    }
+    __device__ static void synchronize_consumers() { NamedBarrier<128 * Config::config.consumers>(3).synchronize(); }
 
     /// Rows of a layer's part in shared memory are this far apart, in floats: 16 bytes more than a row, against bank
     /// conflicts.
@@ -373,7 +361,7 @@ private:
                         packed[i] = detail::pack(scaled(d[2 * i], alpha), scaled(d[2 * i + 1], alpha), as_f16);
                     }
                     const int chunk = q * 2 + lane() / 16;  // of 16 bytes
-                    detail::store_matrices(buffer + swizzled(matrix_row, chunk), packed);
+                    store_matrices(buffer + swizzled(matrix_row, chunk), packed);
                 }
                 store_buffer<std::uint16_t, columns, 64>(buffer, column + part * columns, row + block * 64, batch);
             }
