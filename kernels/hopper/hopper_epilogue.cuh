@@ -223,7 +223,7 @@ private:
     }
 
     /// Loads of 16 bytes that a thread has in flight when it adds up: as many as fit into its registers.
-    static constexpr int loads_in_flight = Config::config.ctas == 1 ? 16 : 4;
+    static constexpr int loads_in_flight = Config::config.ctas == 1 ? 8 : 4;
     /// So many groups of four neighbours does it add up at a time.
     static constexpr int quads_at_once = Config::config.ctas == 1 ? 4 : 2;
     struct Quads {
