@@ -6,8 +6,8 @@
 Settings are a JSON file that CMake writes: where the tools, the object files and the page are.
 
 Rules that hold for every compiler: no kernel for Blackwell touches local memory, no main loop for Hopper does beyond the
-known ones, the matrix instructions are those of the operands, and a pair's are executed by a pair. That no figure is worse than the page's is
-asked of the compiler that the page is for.
+known ones, the matrix instructions are those of the operands, and a pair's are executed by a pair. That no figure is
+worse than the page's is asked of the compiler that the page is for.
 """
 
 import json
