@@ -110,11 +110,13 @@ int run(const Problem& problem, const std::vector<tessera::Variant>& rungs)
 
     std::printf("%zux%zux%zu, bf16 -> f32, on %s\n%-28s %s\n", problem.m, problem.n, problem.k, device.name.c_str(),
                 "rung", "largest error / bound");
+    const auto m = static_cast<std::int64_t>(problem.m);
+    const auto n = static_cast<std::int64_t>(problem.n);
+    const auto k = static_cast<std::int64_t>(problem.k);
     bool all_right = true;
     for (const tessera::Variant rung : rungs) {
         device_d.copy_from(poison);
-        tessera::Gemm::launch(stream, device_a.matrix(problem.m, problem.k),
-                              device_b.matrix(problem.n, problem.k).transposed(), device_d.matrix(problem.m, problem.n),
+        tessera::Gemm::launch(stream, device_a.matrix(m, k), device_b.matrix(n, k).transposed(), device_d.matrix(m, n),
                               {}, rung);
         const double error = largest_error(problem, a, b, device_d.to_vector());
         all_right = all_right && error <= 1.0;

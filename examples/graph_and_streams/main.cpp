@@ -1,5 +1,7 @@
 // Two streams, events and a graph: E = relu(A*B)*C.
 //
+//     graph_and_streams [extent]     all matrices are extent x extent; 256 if it is not given
+//
 // One stream copies, the other one computes. Work of one stream runs in order; between the two, wait() makes the order,
 // and used_on() keeps memory alive for a stream that is not its home. The two chained products are captured into a
 // graph, which replays them at a fraction of the cost of launching them.
@@ -8,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #include "common/run_example.hpp"
@@ -16,12 +19,11 @@ using namespace tessera;
 
 namespace {
 
-constexpr int extent = 256;  // all matrices are extent x extent
-constexpr std::size_t elements = std::size_t{extent} * extent;
+constexpr int largest_extent = 1024;
 constexpr int replays = 20;
 
-/// Whole numbers from -2 to 2: |A*B| <= 4 * 256 and |E| <= 2 * 4 * 256^2 < 2^24, so that float holds every sum exactly
-/// and the result can be compared for equality.
+/// Whole numbers from -2 to 2: |A*B| <= 4 * 1024 and |E| <= 2 * 4 * 1024^2 < 2^24, so that float holds every sum
+/// exactly and the result can be compared for equality.
 void fill_with_small_integers(PinnedBuffer<float>& buffer, std::uint32_t seed)
 {
     for (float& element : buffer) {
@@ -30,9 +32,9 @@ void fill_with_small_integers(PinnedBuffer<float>& buffer, std::uint32_t seed)
     }
 }
 
-std::vector<float> multiply_on_cpu(const float* a, const float* b)
+std::vector<float> multiply_on_cpu(std::size_t extent, const float* a, const float* b)
 {
-    std::vector<float> d(elements);
+    std::vector<float> d(extent * extent);
     for (std::size_t row = 0; row < extent; ++row) {
         for (std::size_t k = 0; k < extent; ++k) {
             for (std::size_t column = 0; column < extent; ++column) {
@@ -43,8 +45,10 @@ std::vector<float> multiply_on_cpu(const float* a, const float* b)
     return d;
 }
 
-int run()
+int run(int extent)
 {
+    const auto rows = static_cast<std::size_t>(extent);
+    const std::size_t elements = rows * rows;
     const Stream copies;
     const Stream compute;
     PinnedBuffer<float> host_a(elements);
@@ -107,9 +111,9 @@ int run()
                 graph.node_count(), 1e-9 * operations / replay_seconds);
     std::printf("download  %8.1f us\n", 1e6 * download_end.seconds_since(download_start));
 
-    std::vector<float> hidden = multiply_on_cpu(host_a.data(), host_b.data());
+    std::vector<float> hidden = multiply_on_cpu(rows, host_a.data(), host_b.data());
     std::transform(hidden.begin(), hidden.end(), hidden.begin(), [](float x) { return std::max(x, 0.0F); });
-    const std::vector<float> expected = multiply_on_cpu(hidden.data(), host_c.data());
+    const std::vector<float> expected = multiply_on_cpu(rows, hidden.data(), host_c.data());
     const auto [wrong, right] = std::mismatch(host_e.begin(), host_e.end(), expected.begin());
     if (wrong != host_e.end()) {
         std::fprintf(stderr, "element %td of E is %g and not %g\n", wrong - host_e.begin(), *wrong, *right);
@@ -121,4 +125,14 @@ int run()
 
 }  // namespace
 
-int main() { return examples::run_example("graph_and_streams", run); }
+int main(int argc, char** argv)
+{
+    return examples::run_example("graph_and_streams", [&] {
+        const long extent = argc == 2 ? std::strtol(argv[1], nullptr, 10) : 256;
+        if (argc > 2 || extent < 1 || extent > largest_extent) {
+            std::fprintf(stderr, "usage: graph_and_streams [extent], at most %d\n", largest_extent);
+            return examples::exit_usage;
+        }
+        return run(static_cast<int>(extent));
+    });
+}

@@ -13,11 +13,11 @@ namespace tessera::kernels {
 
 /// How a CTA's part of one stage of A or B is loaded and read.
 struct StagedOperand {
-    tessera::detail::TensorMapBits map;  // rank 3: contiguous dimension, other dimension, batch
-    TileLayout layout;                   // of the part
-    std::uint64_t descriptor;            // of the part at address 0
-    std::uint32_t descriptor_step;       // from one instruction's K to the next, in the descriptor's units of 16 bytes
-    std::uint32_t boxes;                 // TMA loads that fill the part
+    AnyTensorMap<3> map;            // contiguous dimension, other dimension, batch
+    TileLayout layout;              // of the part
+    std::uint64_t descriptor;       // of the part at address 0
+    std::uint32_t descriptor_step;  // from one instruction's K to the next, in the descriptor's units of 16 bytes
+    std::uint32_t boxes;            // TMA loads that fill the part
     std::uint32_t box_bytes;
     std::int32_t box_rows;  // from one box to the next along M or N, in elements
     std::int32_t box_k;     // from one box to the next along K
@@ -28,8 +28,8 @@ struct StagedOperand {
 struct BlackwellArguments {
     StagedOperand a;
     StagedOperand b;
-    tessera::detail::TensorMapBits c;
-    tessera::detail::TensorMapBits d;
+    AnyTensorMap<3> c;
+    AnyTensorMap<3> d;
     GemmArguments gemm;
     std::uint32_t instruction;  // descriptor
     std::uint32_t k_steps;      // stages' worth of K; 0 if the product is empty
@@ -39,7 +39,6 @@ struct BlackwellArguments {
     bool copies;                // the CTA has warps that load by threads
     bool stores_by_tma;         // TMA can address D and, if it is read, C
     bool c_batched;
-    bool d_batched;
 };
 
 }  // namespace tessera::kernels

@@ -13,7 +13,6 @@
 #include "blackwell_arguments.hpp"
 #include "blackwell_config.hpp"
 #include "blackwell_storage.cuh"
-#include "blackwell_tma.cuh"
 #include "kernels/common/epilogue.cuh"
 #include "tessera/device/output_partition.cuh"
 #include "tessera/device/tmem.cuh"
@@ -23,23 +22,6 @@ namespace tessera::kernels {
 namespace detail {
 
 inline constexpr std::uint32_t chunk_columns = 16;  // that are in registers at a time
-
-/// 16 bytes of shared memory.
-__device__ __forceinline__ void store_shared(std::uint32_t address, std::uint32_t x, std::uint32_t y, std::uint32_t z,
-                                             std::uint32_t w)
-{
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
-}
-
-__device__ __forceinline__ uint4 load_shared(std::uint32_t address)
-{
-    uint4 words;
-    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-                 : "r"(address)
-                 : "memory");
-    return words;
-}
 
 /// Two neighbours in one register, the first one in the low half.
 template <class Element>
@@ -134,12 +116,11 @@ public:
 private:
     using Values = RegisterTile<float, detail::chunk_columns>;
 
-    __device__ std::uint32_t buffer_address() const { return tma::shared_address(staging_.bytes[buffer_]); }
-
-    /// Address of 16 bytes of the lane's row in the buffer; `piece` counts 16 bytes.
-    __device__ std::uint32_t piece_address(std::uint32_t piece) const
+    /// 16 bytes of the lane's row in the buffer; `index` counts them.
+    __device__ uint4& piece(std::uint32_t index) const
     {
-        return buffer_address() + lane_ * 128 + ((piece ^ (lane_ % 8)) * 16);  // Swizzle::b128
+        std::byte* const row = staging_.bytes[buffer_] + lane_ * 128;
+        return *reinterpret_cast<uint4*>(row + (index ^ (lane_ % 8)) * 16);  // Swizzle::b128
     }
 
     /// Waits for the buffer, and fills it with C if that is read.
@@ -154,13 +135,12 @@ private:
         if (gemm_.beta != 0.0F) {
             if (lane_ == 0) {
                 c_loaded_.arrive_and_expect(staging_bytes);
-                if (wide_) {
-                    tma::load(staging_.bytes[buffer_], arguments_.c, tile.template part<32, 64>(0, chunk / 4),
-                              arguments_.c_batched, c_loaded_);
-                } else {
-                    tma::load(staging_.bytes[buffer_], arguments_.c, tile.template part<32, 32>(0, chunk / 2),
-                              arguments_.c_batched, c_loaded_);
-                }
+                const std::uint32_t column = wide_ ? tile.template part<32, 64>(0, chunk / 4).first_column()
+                                                   : tile.template part<32, 32>(0, chunk / 2).first_column();
+                const std::int32_t origin[3] = {static_cast<std::int32_t>(column),
+                                                static_cast<std::int32_t>(tile.first_row()),
+                                                arguments_.c_batched ? static_cast<std::int32_t>(tile.batch()) : 0};
+                tma_load(arguments_.c, staging_.bytes[buffer_], c_loaded_, origin);
             }
             c_loaded_.wait(c_parity_);
             c_parity_ = c_parity_ == PhaseParity::even ? PhaseParity::odd : PhaseParity::even;
@@ -174,11 +154,9 @@ private:
         __syncwarp();
         if (lane_ == 0) {
             if (wide_) {
-                tma::store(arguments_.d, tile.template part<32, 64>(0, chunk / 4), arguments_.d_batched,
-                           staging_.bytes[buffer_]);
+                tma_store(arguments_.d, tile.template part<32, 64>(0, chunk / 4), staging_.bytes[buffer_]);
             } else {
-                tma::store(arguments_.d, tile.template part<32, 32>(0, chunk / 2), arguments_.d_batched,
-                           staging_.bytes[buffer_]);
+                tma_store(arguments_.d, tile.template part<32, 32>(0, chunk / 2), staging_.bytes[buffer_]);
             }
             tma_commit_stores();
         }
@@ -231,15 +209,14 @@ private:
                 words[j] = half ? detail::pack<f16>(values[2 * j], values[2 * j + 1])
                                 : detail::pack<bf16>(values[2 * j], values[2 * j + 1]);
             }
-            detail::store_shared(piece_address(place * 2), words[0], words[1], words[2], words[3]);
-            detail::store_shared(piece_address(place * 2 + 1), words[4], words[5], words[6], words[7]);
+            piece(place * 2) = make_uint4(words[0], words[1], words[2], words[3]);
+            piece(place * 2 + 1) = make_uint4(words[4], words[5], words[6], words[7]);
             return;
         }
 #pragma unroll
         for (std::uint32_t j = 0; j < detail::chunk_columns; j += 4) {
-            detail::store_shared(piece_address(place * 4 + j / 4), __float_as_uint(values[j]),
-                                 __float_as_uint(values[j + 1]), __float_as_uint(values[j + 2]),
-                                 __float_as_uint(values[j + 3]));
+            piece(place * 4 + j / 4) = make_uint4(__float_as_uint(values[j]), __float_as_uint(values[j + 1]),
+                                                  __float_as_uint(values[j + 2]), __float_as_uint(values[j + 3]));
         }
     }
 
@@ -250,7 +227,7 @@ private:
             const bool half = gemm_.d_type == ElementType::f16;
 #pragma unroll
             for (std::uint32_t i = 0; i < 2; ++i) {
-                const uint4 words = detail::load_shared(piece_address(place * 2 + i));
+                const uint4 words = piece(place * 2 + i);
                 const std::uint32_t list[4] = {words.x, words.y, words.z, words.w};
 #pragma unroll
                 for (std::uint32_t j = 0; j < 4; ++j) {
@@ -267,7 +244,7 @@ private:
         }
 #pragma unroll
         for (std::uint32_t j = 0; j < detail::chunk_columns; j += 4) {
-            const uint4 words = detail::load_shared(piece_address(place * 4 + j / 4));
+            const uint4 words = piece(place * 4 + j / 4);
             values[j] = __uint_as_float(words.x);
             values[j + 1] = __uint_as_float(words.y);
             values[j + 2] = __uint_as_float(words.z);

@@ -26,15 +26,6 @@ inline constexpr std::uint32_t copy_warps = 4;
 inline constexpr std::uint32_t threads_without_copies = 32 * first_copy_warp;
 inline constexpr std::uint32_t threads_with_copies = 32 * (first_copy_warp + copy_warps);
 
-/// Waits for the grids before this one in the stream, if it was launched ahead of their end.
-__device__ __forceinline__ void wait_for_earlier_grids() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-
-/// Lets the next grid be launched ahead of this one's end.
-__device__ __forceinline__ void let_next_grid_start()
-{
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-}
-
 template <class Rung>
 using Queue = std::conditional_t<Rung::config.scheduling == Scheduling::one_tile, SingleWorkQueue,
                                  std::conditional_t<Rung::config.scheduling == Scheduling::static_persistent,
@@ -89,11 +80,11 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
     if (threadIdx.x == 0) {
         detail::initialize_barriers<Rung>(arguments, storage);
         if (arguments.k_steps > 0 && !arguments.copies) {
-            tma::prefetch(arguments.a.map);
-            tma::prefetch(arguments.b.map);
+            prefetch(arguments.a.map);
+            prefetch(arguments.b.map);
         }
         if (arguments.stores_by_tma) {
-            tma::prefetch(arguments.d);
+            prefetch(arguments.d);
         }
     }
     const BarriersPublished published = config.cluster > 1 ? publish_barriers_to_cluster() : publish_barriers();
@@ -106,7 +97,7 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
             return std::move(unallocated).allocate(warp == detail::mma_warp);
         }
     }();
-    detail::wait_for_earlier_grids();
+    cudaGridDependencySynchronize();  // the grids before this one in the stream may still run until here
 
     const OutputPartition<config.cluster_m(), config.block_n> partition(
         static_cast<std::uint32_t>(arguments.gemm.m), static_cast<std::uint32_t>(arguments.gemm.n), arguments.band);
@@ -167,7 +158,7 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
                 }
             });
         }
-        detail::let_next_grid_start();
+        cudaTriggerProgrammaticLaunchCompletion();  // the next one may be launched ahead of the end of this one
         if (fills) {
             loader.drain();
         }

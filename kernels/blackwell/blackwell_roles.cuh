@@ -11,10 +11,10 @@
 
 #include "blackwell_arguments.hpp"
 #include "blackwell_storage.cuh"
-#include "blackwell_tma.cuh"
 #include "tessera/device/cluster.cuh"
 #include "tessera/device/mma.cuh"
 #include "tessera/device/output_partition.cuh"
+#include "tessera/device/tma.cuh"
 
 namespace tessera::kernels {
 
@@ -92,43 +92,46 @@ private:
 #pragma unroll
             for (std::uint32_t m_tile = 0; m_tile < config.m_tiles; ++m_tile) {
                 const auto row = row_ + static_cast<std::int32_t>(128 * block_of<Rung>(m_tile, cluster_.row()));
-                const std::uint32_t to = tma::shared_address(storage_.a[stage][m_tile]);
 #pragma unroll 1
                 for (std::uint32_t box = 0; box < arguments_.a.boxes; ++box) {
-                    tma::load<config.group>(to + box * arguments_.a.box_bytes, arguments_.a.map,
-                                            origin(arguments_.a, row, box), slot.full());
+                    load_box<false>(storage_.a[stage][m_tile], arguments_.a, slot, row, box);
                 }
             }
         }
         if (!arguments_.b.by_threads) {
-            const std::uint32_t to = tma::shared_address(storage_.b[stage]);
             if constexpr (config.multicast) {
                 const std::uint32_t share = arguments_.b.boxes / config.cluster;
 #pragma unroll 1
                 for (std::uint32_t i = 0; i < share; ++i) {
-                    const std::uint32_t box = cluster_.row() * share + i;
-                    tma::load_multicast(to + box * arguments_.b.box_bytes, arguments_.b.map,
-                                        origin(arguments_.b, column_, box), slot.full(), cluster_.my_column());
+                    load_box<true>(storage_.b[stage], arguments_.b, slot, column_, cluster_.row() * share + i);
                 }
             } else {
                 const std::uint32_t part = config.group == CtaGroup::pair ? cluster_.row() : 0;
                 const auto column = column_ + static_cast<std::int32_t>(part * config.b_rows());
 #pragma unroll 1
                 for (std::uint32_t box = 0; box < arguments_.b.boxes; ++box) {
-                    tma::load<config.group>(to + box * arguments_.b.box_bytes, arguments_.b.map,
-                                            origin(arguments_.b, column, box), slot.full());
+                    load_box<false>(storage_.b[stage], arguments_.b, slot, column, box);
                 }
             }
         }
     }
 
-    __device__ tma::BoxOrigin origin(const StagedOperand& operand, std::int32_t row, std::uint32_t box) const
+    /// Loads a box of an operand; of B, for all CTAs of the cluster if they share it.
+    template <bool Shared>
+    __device__ __forceinline__ void load_box(std::byte* part, const StagedOperand& operand, const Slot& slot,
+                                             std::int32_t row, std::uint32_t box) const
     {
         const auto index = static_cast<std::int32_t>(box);
+        const bool k_major = operand.layout.major == Major::k;
         const std::int32_t x = row + index * operand.box_rows;
         const std::int32_t k = k_ + index * operand.box_k;
-        const std::int32_t batch = operand.batched ? batch_ : 0;
-        return operand.layout.major == Major::k ? tma::BoxOrigin{k, x, batch} : tma::BoxOrigin{x, k, batch};
+        const std::int32_t origin[3] = {k_major ? k : x, k_major ? x : k, operand.batched ? batch_ : 0};
+        std::byte* const to = part + box * operand.box_bytes;
+        if constexpr (Shared) {
+            tma_load_multicast(operand.map, to, slot.full(), origin, cluster_.my_column());
+        } else {
+            tma_load<Rung::config.group>(operand.map, to, slot.full(), origin);
+        }
     }
 
     const BlackwellArguments& arguments_;
@@ -180,7 +183,7 @@ private:
     __device__ static Tcgen05Descriptor descriptor(const StagedOperand& operand, const Stages& stages)
     {
         return Tcgen05Descriptor::from_bits(operand.descriptor)
-            .advanced(tma::shared_address(stages) & 0x3FFFFU);  // without the CTA's rank
+            .advanced(tessera::detail::shared_address(stages) & 0x3FFFFU);  // without the CTA's rank
     }
 
     /// Takes one accumulator for each block of rows.

@@ -13,8 +13,10 @@
 
 #include "hopper_arguments.hpp"
 #include "hopper_shared.cuh"
+#include "hopper_shared_tile.cuh"
 #include "hopper_work.cuh"
 #include "kernels/common/epilogue.cuh"
+#include "tessera/device/warp.cuh"
 
 namespace tessera::kernels {
 
@@ -23,17 +25,7 @@ namespace detail {
 /// Waits for the 128 threads of one consumer.
 __device__ __forceinline__ void synchronize_consumer(int consumer)
 {
-    asm volatile("barrier.cta.sync.aligned %0, 128;" ::"r"(consumer + 1) : "memory");  // 0 is the whole CTA's
-}
-
-/// Stores four 8x8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8. Not in
-/// cuda::ptx.
-__device__ __forceinline__ void store_matrices(const void* row, const std::uint32_t (&values)[4])
-{
-    const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(values[0]),
-                 "r"(values[1]), "r"(values[2]), "r"(values[3])
-                 : "memory");
+    NamedBarrier<128>(static_cast<std::uint32_t>(consumer) + 1).synchronize();  // 0 is the whole CTA's
 }
 
 __device__ __forceinline__ std::uint32_t pack(float low, float high, bool as_f16)
@@ -77,90 +69,127 @@ public:
         }
     }
 
-    /// Adds the parts of a tile up that its sharers have, in the order of K, and writes it.
+    /// Adds the parts of a tile up that its sharers have, in an order that does not depend on time, and writes it.
     ///
     /// Layers of the cluster exchange their parts through distributed shared memory, each then has a share of the rows.
     /// The stages' memory is free for it, since a cluster with layers has one unit of work. Every thread of the cluster
-    /// takes part in two synchronizations: the load warpgroup in the kernel's own code.
-    ///
-    /// Clusters exchange theirs through the workspace. Of each warp's rows, whoever comes last writes them. Nobody
-    /// waits for anybody.
+    /// takes part in two synchronizations: the load warpgroup in the kernel's own code. Clusters exchange theirs
+    /// through the workspace: see HopperSharedTile.
     __device__ __forceinline__ void combine(const Accumulators& accumulators, const HopperQueue& queue,
                                             const HopperUnit& unit, std::uint32_t cluster_id,
                                             const ClusterGrid& cluster, int consumer_row, std::int64_t row,
                                             std::int64_t column, std::uint32_t batch)
     {
-        const bool layered = cluster.layers() > 1;
-        const SharedParts parts(arguments_, queue, unit.tile, cluster);
-        float* const own = parts.part(cluster_id);
+        const HopperSharedTile<Config> tile(arguments_, queue, unit.tile, cluster);
         auto* const local = reinterpret_cast<float*>(&shared_.stages[0]);  // (tile_m, layer_pitch)
         static_assert(sizeof(shared_.stages) >= sizeof(float) * tile_m * layer_pitch);
-        const int layers = static_cast<int>(cluster.layers());
         constexpr int warps = 4 * Config::config.consumers;
         const int consumer_warp = consumer_row / Config::config.consumer_m() * 4 + warp();
 
-        // Rows of the tile that this warp sums up: `runs` of `run_rows`, 64 apart.
-        int first = consumer_row + warp() * 16;
+        // Rows of the tile that this warp adds up: `runs` of `run_rows`, 64 apart.
+        int first_row = consumer_row + warp() * 16;
         int run_rows = 16;
         int runs = blocks;
-        if (layered) {
-            const int layer_rows = tile_m / layers;
+        bool of_layers = cluster.layers() > 1;
+        HopperParts parts{};
+        bool more = unit.shared;  // sums go to the workspace, to be added up further, and not to D
+        std::uint32_t target = cluster_id;
+        if (of_layers) {
+            const int layer_rows = tile_m / static_cast<int>(cluster.layers());
             const int first_of_warp = consumer_warp * layer_rows / warps;
-            first = static_cast<int>(cluster.layer()) * layer_rows + first_of_warp;
+            first_row = static_cast<int>(cluster.layer()) * layer_rows + first_of_warp;
             run_rows = (consumer_warp + 1) * layer_rows / warps - first_of_warp;
             runs = 1;
             synchronize_consumers();  // the other one may still multiply from this memory
 #pragma unroll
             for (int block = 0; block < blocks; ++block) {
                 put_rows<layer_pitch>(accumulators[block], local + (consumer_row + block * 64) * layer_pitch,
-                                      [](float* target, float2 pair) { *reinterpret_cast<float2*>(target) = pair; });
+                                      [](float* place, float2 pair) { *reinterpret_cast<float2*>(place) = pair; });
             }
             ClusterGrid::synchronize();
         } else {
+            float* const own = tile.part(cluster_id);
 #pragma unroll
             for (int block = 0; block < blocks; ++block) {
                 put_rows<tile_n>(accumulators[block], own + (consumer_row + block * 64) * tile_n,
-                                 [](float* target, float2 pair) { __stcg(reinterpret_cast<float2*>(target), pair); });
+                                 [](float* place, float2 pair) { __stcg(reinterpret_cast<float2*>(place), pair); });
             }
-        }
-        const auto sum_of_layers = [&](int tile_row, int tile_column) {
-            const auto* const source = reinterpret_cast<const float4*>(local + tile_row * layer_pitch + tile_column);
-            float4 sum = make_float4(0, 0, 0, 0);
-            for (int layer = 0; layer < layers; ++layer) {
-                add(sum, load_from_peer(source, cluster.in_layer(layer)));
-            }
-            return sum;
-        };
-        if (unit.shared) {
-            if (layered) {
-                for_each_quad<tile_n>(run_rows, lane(), 32, [&](int quad_row, int quad_column) {
-                    const int tile_row = first + quad_row;
-                    __stcg(reinterpret_cast<float4*>(own + tile_row * tile_n + quad_column),
-                           sum_of_layers(tile_row, quad_column));
-                });
-            }
-            if (!parts.is_last(consumer_warp)) {
+            parts = tile.group_of(cluster_id);
+            if (!tile.is_last(parts, consumer_warp)) {
                 return;
             }
+            more = !parts.complete;
+            target = parts.first;
         }
-        const auto sum_at = [&](int tile_row, int tile_column) {
-            return unit.shared ? parts.sum(tile_row * tile_n + tile_column) : sum_of_layers(tile_row, tile_column);
-        };
+
+        // One copy of this code for all that it adds up: it is cold when a product comes to it.
         const Epilogue epilogue(arguments_.gemm, batch);
-        for (int run = 0; run < runs; ++run, first += 64) {
-            if (arguments_.stores_by_tma && arguments_.gemm.n % 4 == 0) {  // little code: it is cold
-                for_each_quad<tile_n>(run_rows, lane(), 32, [&](int quad_row, int quad_column) {
-                    const float4 sum = sum_at(first + quad_row, quad_column);
-                    const float values[4] = {sum.x, sum.y, sum.z, sum.w};
-                    epilogue.store_plain(row - consumer_row + first + quad_row, column + quad_column, values);
+        const bool plain = arguments_.stores_by_tma && arguments_.gemm.n % 4 == 0;
+#pragma unroll 1
+        for (;;) {
+#pragma unroll 1
+            for (int run = 0; run < runs; ++run) {
+                const int run_row = first_row + run * 64;
+                for_each_quads(run_rows, [&](const Quads& quads) {
+                    float4 sums[quads_at_once] = {};
+                    if (of_layers) {
+                        add_up(sums, cluster.layers(), [&](std::uint32_t layer, int i) {
+                            const float* const source =
+                                local + (run_row + quads.row[i]) * layer_pitch + quads.column[i];
+                            return load_from_peer(reinterpret_cast<const float4*>(source), cluster.in_layer(layer));
+                        });
+                    } else {
+                        add_up(sums, parts.count, [&](std::uint32_t part, int i) {
+                            const float* const source =
+                                tile.part(parts.cluster(part)) + (run_row + quads.row[i]) * tile_n + quads.column[i];
+                            return __ldcg(reinterpret_cast<const float4*>(source));
+                        });
+                    }
+                    if (more) {
+                        float* const place = tile.part(target);
+#pragma unroll
+                        for (int i = 0; i < quads_at_once; ++i) {
+                            if (i < quads.count) {
+                                __stcg(reinterpret_cast<float4*>(place + (run_row + quads.row[i]) * tile_n +
+                                                                 quads.column[i]),
+                                       sums[i]);
+                            }
+                        }
+                        return;
+                    }
+#pragma unroll 1
+                    for (int i = 0; i < quads.count; ++i) {
+                        int quad_row = quads.row[0];
+                        int quad_column = quads.column[0];
+                        float4 sum = sums[0];
+#pragma unroll
+                        for (int j = 1; j < quads_at_once; ++j) {  // registers: no run-time index
+                            if (i == j) {
+                                quad_row = quads.row[j];
+                                quad_column = quads.column[j];
+                                sum = sums[j];
+                            }
+                        }
+                        const float values[4] = {sum.x, sum.y, sum.z, sum.w};
+                        const std::int64_t d_row = row - consumer_row + run_row + quad_row;
+                        if (plain) {
+                            epilogue.store_plain(d_row, column + quad_column, values);
+                        } else {
+                            epilogue.store<4>(d_row, column + quad_column, values);
+                        }
+                    }
                 });
-                continue;
             }
-            for_each_quad<tile_n>(run_rows, lane(), 32, [&](int quad_row, int quad_column) {
-                const float4 sum = sum_at(first + quad_row, quad_column);
-                const float values[4] = {sum.x, sum.y, sum.z, sum.w};
-                epilogue.store<4>(row - consumer_row + first + quad_row, column + quad_column, values);
-            });
+            if (!more) {
+                return;
+            }
+            parts = of_layers ? tile.group_of(cluster_id) : tile.groups();
+            of_layers = false;
+            if (!tile.is_last(parts, consumer_warp)) {
+                return;
+            }
+            more = !parts.complete;
+            target = parts.first;
         }
     }
 
@@ -179,10 +208,7 @@ private:
     __device__ static int warp() { return thread() / 32; }
 
     /// Waits for all consumers.
-    __device__ static void synchronize_consumers()
-    {
-        asm volatile("barrier.cta.sync.aligned 3, %0;" ::"n"(128 * Config::config.consumers) : "memory");
-    }
+    __device__ static void synchronize_consumers() { NamedBarrier<128 * Config::config.consumers>(3).synchronize(); }
 
     /// Rows of a layer's part in shared memory are this far apart, in floats: 16 bytes more than a row, against bank
     /// conflicts.
@@ -196,81 +222,66 @@ private:
         sum.w += addend.w;
     }
 
-    /// The workspace's view of one tile that several clusters share.
-    class SharedParts {
-    public:
-        __device__ SharedParts(const HopperArguments& arguments, const HopperQueue& queue, std::uint32_t tile,
-                               const ClusterGrid& cluster)
-            : workspace_(arguments.workspace),
-              queue_(queue),
-              sharers_(queue.sharers(tile)),
-              tile_(tile),
-              rank_(cluster.rank()),
-              size_(cluster.size())
-        {}
-
-        /// (tile_m, tile_n): what `sharer` has added up, as far as it is this CTA's.
-        __device__ float* part(std::uint32_t sharer) const
-        {
-            return workspace_.partials + slot(sharer) * (tile_m * tile_n);
-        }
-
-        /// Called by a whole warp that has written its rows of its part: whether all sharers have now.
-        __device__ bool is_last(int warp) const
-        {
-            // All parts count at the counter of the first sharer's slot.
-            std::uint32_t* const counter =
-                workspace_.arrivals + slot(sharers_.first) * (4 * Config::config.consumers) + warp;
-            bool last = false;
-            __threadfence();
-            __syncwarp();
-            if (threadIdx.x % 32 == 0) {
-                last = atomicAdd(counter, 1U) == sharers_.last - sharers_.first;
-                if (last) {
-                    *counter = 0;  // for the next launch
-                }
-            }
-            last = __shfl_sync(0xFFFFFFFF, static_cast<int>(last), 0) != 0;
-            __threadfence();
-            return last;
-        }
-
-        /// Four neighbours, added up over all sharers in the order of K.
-        __device__ float4 sum(int offset) const
-        {
-            float4 sum = make_float4(0, 0, 0, 0);
-            constexpr std::uint32_t ahead = 4;  // loads in flight
-            for (std::uint32_t first = sharers_.first; first <= sharers_.last; first += ahead) {
-                float4 addends[ahead];
-#pragma unroll
-                for (std::uint32_t i = 0; i < ahead; ++i) {
-                    if (first + i <= sharers_.last) {
-                        addends[i] = __ldcg(reinterpret_cast<const float4*>(part(first + i) + offset));
-                    }
-                }
-#pragma unroll
-                for (std::uint32_t i = 0; i < ahead; ++i) {
-                    if (first + i <= sharers_.last) {
-                        add(sum, addends[i]);
-                    }
-                }
-            }
-            return sum;
-        }
-
-    private:
-        __device__ std::uint64_t slot(std::uint32_t sharer) const
-        {
-            return std::uint64_t{queue_.partial_slot(sharer, tile_)} * size_ + rank_;
-        }
-
-        const HopperWorkspace& workspace_;
-        const HopperQueue& queue_;
-        HopperSharers sharers_;
-        std::uint32_t tile_;
-        std::uint32_t rank_;
-        std::uint32_t size_;
+    /// Loads of 16 bytes that a thread has in flight when it adds up: as many as fit into its registers.
+    static constexpr int loads_in_flight = Config::config.ctas == 1 ? 8 : 4;
+    /// So many groups of four neighbours does it add up at a time.
+    static constexpr int quads_at_once = Config::config.ctas == 1 ? 4 : 2;
+    struct Quads {
+        int count;  // of them; the others repeat the last one
+        int row[quads_at_once];
+        int column[quads_at_once];
     };
+
+    /// Adds `count` parts up, in their order. `load(part, i)` is of quad i. Sixteen loads are in flight: the sums take
+    /// as long as the loads' latency, not as their number.
+    template <class Load>
+    __device__ __forceinline__ static void add_up(float4 (&sums)[quads_at_once], std::uint32_t count, Load&& load)
+    {
+        constexpr std::uint32_t ahead = loads_in_flight / quads_at_once;
+#pragma unroll 1
+        for (std::uint32_t first = 0; first < count; first += ahead) {
+            float4 addends[ahead][quads_at_once];
+#pragma unroll
+            for (std::uint32_t part = 0; part < ahead; ++part) {
+                if (first + part < count) {
+#pragma unroll
+                    for (int i = 0; i < quads_at_once; ++i) {
+                        addends[part][i] = load(first + part, i);
+                    }
+                }
+            }
+#pragma unroll
+            for (std::uint32_t part = 0; part < ahead; ++part) {
+                if (first + part < count) {
+#pragma unroll
+                    for (int i = 0; i < quads_at_once; ++i) {
+                        add(sums[i], addends[part][i]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Calls `visit(quads)` until the warp has visited all groups of four neighbours of (rows, tile_n), such that its
+    /// accesses to D are neighbours.
+    template <class Visit>
+    __device__ __forceinline__ void for_each_quads(int rows, Visit&& visit) const
+    {
+        const int all = rows * (tile_n / 4);
+        const bool along_rows = arguments_.gemm.d_column_stride == 1;
+#pragma unroll 1
+        for (int first = lane(); first < all; first += 32 * quads_at_once) {
+            Quads quads{};
+            quads.count = min(quads_at_once, (all - first + 31) / 32);
+#pragma unroll
+            for (int i = 0; i < quads_at_once; ++i) {
+                const int quad = first + 32 * min(i, quads.count - 1);
+                quads.row[i] = along_rows ? quad / (tile_n / 4) : quad % rows;
+                quads.column[i] = (along_rows ? quad % (tile_n / 4) : quad / rows) * 4;
+            }
+            visit(quads);
+        }
+    }
 
     /// Calls `put(address, pair)` for each pair of neighbours that this thread has of a (64, tile_n) block at `target`.
     template <int Pitch = tile_n, class Put>
@@ -350,7 +361,7 @@ private:
                         packed[i] = detail::pack(scaled(d[2 * i], alpha), scaled(d[2 * i + 1], alpha), as_f16);
                     }
                     const int chunk = q * 2 + lane() / 16;  // of 16 bytes
-                    detail::store_matrices(buffer + swizzled(matrix_row, chunk), packed);
+                    store_matrices(buffer + swizzled(matrix_row, chunk), packed);
                 }
                 store_buffer<std::uint16_t, columns, 64>(buffer, column + part * columns, row + block * 64, batch);
             }

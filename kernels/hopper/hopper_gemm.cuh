@@ -13,31 +13,13 @@
 #include "hopper_multiply.cuh"
 #include "hopper_shared.cuh"
 #include "hopper_work.cuh"
+#include "tessera/device/warp.cuh"
 
 namespace tessera::kernels {
 
 namespace detail {
 
 inline constexpr int first_turn_barrier = 4;  // after those of the CTA, of each consumer and of all
-
-template <int Registers>
-__device__ __forceinline__ void give_registers_back()
-{
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));  // not in cuda::ptx
-}
-template <int Registers>
-__device__ __forceinline__ void take_registers()
-{
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));  // not in cuda::ptx
-}
-
-/// True in one thread of the warp, which is converged. Not in cuda::ptx.
-__device__ __forceinline__ bool elect_one()
-{
-    std::uint32_t elected = 0;
-    asm volatile("{\n\t.reg .pred p;\n\telect.sync _|p, 0xFFFFFFFF;\n\tselp.b32 %0, 1, 0, p;\n\t}" : "=r"(elected));
-    return elected != 0;
-}
 
 template <int ElementBytes>
 using StorageElement =
@@ -47,11 +29,11 @@ using StorageElement =
 /// the ring would take the parity of an old phase for that of its own.
 __device__ __forceinline__ void await_turn(int consumer)
 {
-    asm volatile("barrier.cta.sync.aligned %0, 256;" ::"r"(first_turn_barrier + consumer) : "memory");
+    NamedBarrier<256>(static_cast<std::uint32_t>(first_turn_barrier + consumer)).synchronize();
 }
 __device__ __forceinline__ void pass_turn(int consumer)
 {
-    asm volatile("barrier.cta.arrive.aligned %0, 256;" ::"r"(first_turn_barrier + consumer) : "memory");
+    NamedBarrier<256>(static_cast<std::uint32_t>(first_turn_barrier + consumer)).arrive();
 }
 
 /// The consumer role. Inlined, as all that holds accumulators must be: the compiler serializes wgmma around calls.
@@ -132,9 +114,9 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
 
     if (warpgroup == 0) {
         if constexpr (config.ctas == 1) {
-            detail::give_registers_back<config.load_registers>();
+            give_registers_back<config.load_registers>();
         }
-        if (config.copies || (threadIdx.x < 32 && detail::elect_one())) {
+        if (config.copies || (threadIdx.x < 32 && elect_one())) {
             Loader::run(arguments, shared, queue, cluster, published);
         }
         if (cluster.layers() > 1) {
@@ -143,7 +125,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
         }
     } else {
         if constexpr (config.ctas == 1) {
-            detail::take_registers<config.consumer_registers()>();
+            take_registers<config.consumer_registers()>();
         }
         detail::consume<Config, ElementBytes>(arguments, shared, queue, cluster, cluster_id, warpgroup - 1, published);
     }

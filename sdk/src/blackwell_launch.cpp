@@ -72,7 +72,7 @@ int storage_type(std::int64_t element_bytes)
     }
 }
 
-bool encode(const Lines& matrix, std::uint32_t box_run, std::uint32_t box_lines, Swizzle swizzle, TensorMapBits& bits)
+bool encode(const Lines& matrix, std::uint32_t box_run, std::uint32_t box_lines, Swizzle swizzle, AnyTensorMap<3>& map)
 {
     // A stride that is never taken may be anything; the encoder wants a multiple of 16.
     const auto stride_bytes = [&](bool taken, std::int64_t elements) {
@@ -92,7 +92,12 @@ bool encode(const Lines& matrix, std::uint32_t box_run, std::uint32_t box_lines,
     request.out_of_bounds = OutOfBounds::zero;
     request.promotion = L2Promotion::b256;
     int driver_status = 0;
-    return encode_tensor_map_unchecked(request, bits, &driver_status) == cudaSuccess && driver_status == 0;
+    TensorMapBits bits{};
+    if (encode_tensor_map_unchecked(request, bits, &driver_status) != cudaSuccess || driver_status != 0) {
+        return false;
+    }
+    map = AnyTensorMap<3>::from_bits(bits);
+    return true;
 }
 
 /// How (rows, 128 bytes of K) of an operand lie in a stage.
@@ -235,7 +240,6 @@ kernels::BlackwellArguments blackwell_arguments(kernels::BlackwellRung rung, con
     arguments.b.by_threads = gemm.k > 0 && !matrices.b.tma_can_address();
     arguments.copies = arguments.a.by_threads || arguments.b.by_threads;
     arguments.c_batched = matrices.c.batched();
-    arguments.d_batched = matrices.d.batched();
     // Whole chunks of 16 bytes: where a row of D ended inside of one, an H200 was seen to overwrite the element behind
     // it.
     const bool whole_chunks = gemm.n * static_cast<std::int64_t>(size_of(gemm.d_type)) % 16 == 0;

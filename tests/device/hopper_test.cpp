@@ -331,7 +331,7 @@ void check_pairs(std::size_t bytes)
     constexpr int depths = 7;
     const auto depth_of = [](int depth, int block) {
         return std::array<std::int64_t, depths>{
-            0, 1, block - 1, block, block + 1, 3 * block + 5, 9 * block - 3}[static_cast<std::size_t>(depth)];
+            0, 1, block - 1, block, block + 1, 3 * block + 5, 18 * block - 3}[static_cast<std::size_t>(depth)];
     };
     const auto count = [](const auto& levels) { return static_cast<int>(levels.size()); };
     const std::vector<int> levels{count(table),

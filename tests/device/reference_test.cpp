@@ -275,6 +275,18 @@ TEST_CASE("signature sums are exact in fp32 up to the longest K, and rows and co
     CHECK(HostArray::widened(ElementType::bf16, HostArray::narrowed(ElementType::bf16, 964)) == 964);
 }
 
+TEST_CASE("an epilogue is exact only as long as fp32 need not round")
+{
+    ElementEpilogue epilogue{.alpha = 4, .beta = -0.5F, .c = 3, .has_bias = true, .bias = 2};
+    CHECK(exact_epilogue_of(1000, epilogue) == 4000.5);
+    CHECK(exact_epilogue_of(-2245574, epilogue) == std::nullopt);  // beyond 2^23 there are no halves
+    epilogue.c = 4;
+    CHECK(exact_epilogue_of(-2245574, epilogue) == -8982296.0);
+    epilogue.bias = 8e6;  // the result has halves, the sum before it has not
+    epilogue.c = 3;
+    CHECK(exact_epilogue_of(-2245574, epilogue) == std::nullopt);
+}
+
 TEST_CASE("a covering design has every pair, in far fewer combinations than the product")
 {
     std::mt19937_64 engine = random_engine(4);

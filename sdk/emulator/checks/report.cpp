@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::array kind_names{
     std::string_view{"out-of-bounds"},
+    std::string_view{"row-overrun"},
     std::string_view{"misaligned"},
     std::string_view{"uninitialized-global"},
     std::string_view{"uninitialized-shared"},

@@ -205,7 +205,7 @@ Step execute_named(Warp& warp, const Operation& operation, LaneMask active)
         done |= barrier.phase != state.named_phase[lane] ? LaneMask{1} << lane : 0;
     });
     if (done != active) {
-        ++warp.cluster.statistics.barrier_waits;
+        warp.cluster.statistics.barrier_stalls += warp.split().wait.kind == Wait::Kind::named_barrier ? 0 : 1;
         const auto waiting = static_cast<unsigned>(std::countr_zero(active & ~done));
         warp.split().wait = {Wait::Kind::named_barrier, state.named[waiting], warp.cta.rank, state.named_phase[waiting],
                              active & ~done};
@@ -324,7 +324,7 @@ Step execute_cluster_wait(Warp& warp, const Operation& operation, LaneMask activ
         waiting |= state.cluster_phase[lane] == barrier.phase ? LaneMask{1} << lane : 0;
     });
     if (waiting != 0) {
-        ++warp.cluster.statistics.barrier_waits;
+        warp.cluster.statistics.barrier_stalls += warp.split().wait.kind == Wait::Kind::cluster_barrier ? 0 : 1;
         warp.split().wait = {Wait::Kind::cluster_barrier, 0, warp.cta.rank, barrier.phase, waiting};
         return Step::wait;
     }

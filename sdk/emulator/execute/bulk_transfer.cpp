@@ -366,12 +366,26 @@ void StoreTransfer::write(Cluster& cluster, const BoxRun& run)
         reduce_(target, source, run.global_bytes);
     } else if (byte_mask_ == 0xFFFF) {
         std::memcpy(target, source, run.global_bytes);
+        write_overrun(cluster, run);
     } else {
         for (std::uint32_t at = 0; at < run.global_bytes; ++at) {
             if ((byte_mask_ >> (at % 16) & 1U) != 0) {
                 target[at] = source[at];
             }
         }
+    }
+}
+
+/// Reported when the store was issued. Behind the end of an allocation there is nothing to spoil.
+void StoreTransfer::write_overrun(Cluster& cluster, const BoxRun& run)
+{
+    if (run.overrun_bytes == 0) {
+        return;
+    }
+    std::string problem;
+    if (std::byte* const behind =
+            locate_global(cluster, run.global + run.global_bytes, run.overrun_bytes, Direction::write, problem)) {
+        std::memcpy(behind, data_.data() + run.linear + run.global_bytes, run.overrun_bytes);
     }
 }
 

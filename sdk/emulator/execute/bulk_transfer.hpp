@@ -109,6 +109,7 @@ public:
 private:
     void read_source(Cluster& cluster);
     void write(Cluster& cluster, const BoxRun& run);
+    void write_overrun(Cluster& cluster, const BoxRun& run);
 
     std::uint32_t source_;
     CopyGroups::Sequence sequence_;

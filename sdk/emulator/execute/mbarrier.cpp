@@ -246,15 +246,19 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
         }
     });
     ++cluster.statistics.barrier_polls;
-    const bool again = warp.split().wait.kind == Wait::Kind::mbarrier;
     if (complete == 0) {
-        cluster.statistics.barrier_waits += again ? 0 : 1;
+        const MbarrierWait wait{waited.address, waited.cta->rank, waited.barrier->phase};
+        cluster.statistics.barrier_stalls += wait == warp.barriers.counted ? 0 : 1;
+        warp.barriers.counted = wait;
         if (payload.blocks && !gives_up(warp)) {
             warp.split().wait = {Wait::Kind::mbarrier, waited.address, waited.cta->rank, waited.barrier->phase, active};
             return Step::wait;
         }
     }
-    warp.barriers.given_up = complete != 0 ? 0 : warp.barriers.given_up;
+    if (complete != 0) {
+        ++cluster.statistics.barrier_waits;
+        warp.barriers.given_up = 0;
+    }
     warp.set_predicate(operation.operand[result_row], active, complete);
     return complete == active ? Step::next : Step::yield;
 }

@@ -1,6 +1,6 @@
 // cp.async.bulk.tensor, cp.reduce.async.bulk.tensor and the prefetch of tensors (PTX ISA 9.7.9.27).
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "execute/bulk_transfer.hpp"
 #include "execute/copy_families.hpp"
@@ -84,6 +84,26 @@ Step execute_load(Warp& warp, const Operation& operation, LaneMask active)
     return Step::next;
 }
 
+/// An H200 stores the last 16-byte chunk of a row as a whole, silently (docs/emulator.md).
+void report_row_overrun(Warp& warp, const Operation& operation, const TensorPayload& payload, const TensorMap& map,
+                        const BoxRequest& request, const SharedBox& box, unsigned lane)
+{
+    const auto found = std::ranges::find_if(box.runs, [](const BoxRun& run) { return run.overrun_bytes != 0; });
+    if (found == box.runs.end()) {
+        return;
+    }
+    const unsigned bits = global_bits(map.element);
+    warp.report(
+        operation, FindingKind::row_overrun, bit(lane),
+        fmt::format(
+            "{}: the box at {{{}}} covers the end of the tensor's rows, which have {} elements of {} bits, {} "
+            "bytes: hardware stores their last chunk of 16 bytes as a whole, {} bytes beyond the row: make "
+            "extent * element size a multiple of 16 bytes, or store such rows without TMA",
+            payload.what,
+            fmt::join(request.coordinates.begin(), request.coordinates.begin() + payload.coordinates.size(), ", "),
+            map.extents[0], bits, map.extents[0] * bits / 8, found->overrun_bytes));
+}
+
 /// Stores and reductions.
 Step execute_store(Warp& warp, const Operation& operation, LaneMask active)
 {
@@ -115,6 +135,9 @@ Step execute_store(Warp& warp, const Operation& operation, LaneMask active)
                 operation, FindingKind::invalid_operand, bit(lane),
                 fmt::format("{}: the source, shared {:#x}, is another CTA's; it must be the executing CTA's own",
                             payload.what, source));
+        }
+        if (reduce == nullptr) {
+            report_row_overrun(warp, operation, payload, map, request, box, lane);
         }
         start(warp, operation, lane,
               std::make_unique<StoreTransfer>(payload.what, warp, std::move(box), source,

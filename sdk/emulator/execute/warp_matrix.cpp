@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -148,7 +149,6 @@ bool sparse_positions(const Product& product, const std::uint32_t* metadata, uns
                 valid = valid && (nibble == 0b1110 || nibble == 0b0100);
                 to[0] = static_cast<std::uint16_t>(base + first / 2);
             } else {
-                valid = valid && first != second;
                 for (unsigned i = 0; i < chunk_shape.stored; ++i) {
                     const unsigned place = i < chunk_shape.per_place ? first : second;
                     to[i] =
@@ -158,6 +158,30 @@ bool sparse_positions(const Product& product, const std::uint32_t* metadata, uns
         }
     }
     return valid;
+}
+
+bool names_a_place_twice(const Product& product, const OperandBlock& a)
+{
+    const auto [chunk_stored, per_place] = sparse_chunk(product.a);
+    const unsigned bits = bits_of(product.a), stored = product.k / 2;
+    const auto is_zero = [&](unsigned row, unsigned i) {
+        const std::byte* const at = a.mn_major ? a.bytes + i * a.line_bytes + row * bits / 8
+                                               : a.bytes + row * a.line_bytes + std::size_t{i} * bits / 8;
+        const std::byte mask = bits == 4 ? std::byte{0xF} << (4 * (i % 2)) : std::byte{0xFF};
+        return std::all_of(at, at + std::max(bits / 8, 1U),
+                           [&](std::byte byte) { return (byte & mask) == std::byte{}; });
+    };
+    for (unsigned row = 0; row < product.m; ++row) {
+        for (unsigned first = 0; per_place < chunk_stored && first < stored; first += chunk_stored) {
+            const std::uint16_t* const positions = product.positions + std::size_t{row} * stored + first;
+            for (unsigned i = 0; positions[0] == positions[per_place] && i < chunk_stored; ++i) {
+                if (!is_zero(row, first + i)) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
 }
 
 unsigned sparse_selectors(Element element, unsigned k) noexcept
@@ -224,15 +248,16 @@ Step execute_fragment_product(Warp& warp, const Operation& operation, LaneMask a
     alignas(64) std::array<std::byte, operand_bytes> b;
     payload.a.gather(warp, payload.a_registers, a.data());
     payload.b.gather(warp, payload.b_registers, b.data());
+    const OperandBlock block_a{a.data(), payload.a.line_bytes(), false};
     std::array<std::uint16_t, 16 * 64> positions;  // 16 rows of at most 64 stored elements
     if (payload.metadata != no_row) {
-        if (!sparse_positions(product, warp.row<std::uint32_t>(payload.metadata), payload.selector, positions.data()) &&
-            warp.checks()) {
+        const bool valid =
+            sparse_positions(product, warp.row<std::uint32_t>(payload.metadata), payload.selector, positions.data());
+        product.positions = positions.data();
+        if (warp.checks() && (!valid || names_a_place_twice(product, block_a))) {
             warp.report(operation, FindingKind::invalid_operand, active, sparse_problem);
         }
-        product.positions = positions.data();
     }
-    const OperandBlock block_a{a.data(), payload.a.line_bytes(), false};
     const OperandBlock block_b{b.data(), payload.b.line_bytes(), false};
     switch (product.sum) {
         case SumType::f32:

@@ -44,9 +44,12 @@ struct FragmentProduct final : Payload {
 /// @throws DecodeError if a vector has the wrong number of registers
 void read_fragments(Decoder& decoder, FragmentProduct& payload);
 /// K positions of the stored elements of a sparse A of 16 rows, [row][k/2], from the metadata registers of a warp (PTX
-/// ISA "Sparse matrix storage"). False if the metadata has a value that PTX forbids.
+/// ISA "Sparse matrix storage"). False if the metadata has a value that means nothing.
 bool sparse_positions(const Product& product, const std::uint32_t* metadata, unsigned selector,
                       std::uint16_t* positions);
+/// Do the positions of a sparse `product` have elements of one chunk at the same place? Where the chunk's elements are
+/// all zero it does not matter: CUTLASS's compressor writes 0b0000 there.
+[[nodiscard]] bool names_a_place_twice(const Product& product, const OperandBlock& a);
 inline constexpr const char* sparse_problem =
     "the sparsity metadata names the same place of a chunk twice (or, for tf32, has another value than 0b1110 and "
     "0b0100); every four bits "

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "execute/matrix_product.hpp"
+#include "execute/warp_matrix.hpp"
 #include "execute/wgmma_state.hpp"
 #include "machine/async_operation.hpp"
 #include "machine/cluster.hpp"
@@ -77,6 +78,9 @@ public:
         } else {
             a = read_tile(cluster, payload_.tile(a_descriptor, true), rank * rows_per_warp, rows_per_warp, 0, 1,
                           a_bytes, "A");
+        }
+        if (product.positions != nullptr && warp_.checks() && names_a_place_twice(product, a)) {
+            cluster.report(*this, FindingKind::invalid_operand, sparse_problem);
         }
         // All four warps read B. Each checks the races of a quarter of it: together they are all of it, at a quarter of
         // the cost. Not the quarter that its own threads are likely to write next.

@@ -31,6 +31,7 @@ constexpr Figure figures[] = {
     {"mma_operand_bytes", &Statistics::mma_operand_bytes},
     {"mma_flops", &Statistics::mma_flops},
     {"barrier_waits", &Statistics::barrier_waits},
+    {"barrier_stalls", &Statistics::barrier_stalls},
     {"barrier_polls", &Statistics::barrier_polls},
     {"clusters", &Statistics::clusters},
     {"ctas", &Statistics::ctas},

@@ -32,8 +32,9 @@ struct Statistics {
     std::uint64_t mma_issued = 0;                           ///< mma.sync, wgmma, tcgen05.mma
     std::uint64_t mma_operand_bytes = 0;                    ///< read from shared and tensor memory
     std::uint64_t mma_flops = 0;
-    std::uint64_t barrier_waits = 0;  ///< waits that found their phase not complete
-    std::uint64_t barrier_polls = 0;
+    std::uint64_t barrier_waits = 0;   ///< waits of a warp at an mbarrier, whether it had to stop or not
+    std::uint64_t barrier_stalls = 0;  ///< those of them that had to, and likewise at other barriers
+    std::uint64_t barrier_polls = 0;   ///< instructions that tested an mbarrier
     std::uint64_t clusters = 0, ctas = 0;
     std::uint64_t scheduler_steps = 0;
     /// Scheduler steps in which loads, MMAs and epilogue instructions were in flight: [loads][mmas][epilogue].

@@ -48,6 +48,9 @@ public:
         const std::int64_t valid_end = inside ? std::clamp(extent, valid_first, end) : end;
         add(row, first, valid_first, false);
         add(row, valid_first, valid_end, true);
+        if (valid_first < valid_end && valid_end < end) {
+            runs_.back().overrun_bytes = overrun(end);
+        }
         add(row, valid_end, end, false);
         linear_ = padded_row(map_, linear_);
     }
@@ -72,6 +75,16 @@ private:
             linear_ += run.shared_bytes;
             runs_.push_back(run);
         }
+    }
+
+    /// From the end of a row to the end of its last chunk, if the box, which ends at element `end`, goes so far.
+    [[nodiscard]] std::uint32_t overrun(std::int64_t end) const
+    {
+        constexpr std::uint64_t chunk = 16;
+        const std::uint64_t row_end = global_bytes_of(map_, map_.extents[0]);
+        const std::uint64_t chunk_end = (row_end + chunk - 1) / chunk * chunk;
+        return static_cast<std::uint32_t>(std::min(chunk_end, global_bytes_of(map_, static_cast<std::uint64_t>(end))) -
+                                          row_end);
     }
 
     const TensorMap& map_;

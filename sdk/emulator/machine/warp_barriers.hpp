@@ -10,6 +10,15 @@
 
 namespace tessera::emulator {
 
+/// One wait at an mbarrier, for statistics: however often a program polls, it is the same.
+struct MbarrierWait {
+    std::uint32_t address = 0;
+    std::uint32_t cta = 0;
+    std::uint64_t phase = 0;
+
+    friend bool operator==(const MbarrierWait&, const MbarrierWait&) = default;
+};
+
 struct WarpBarriers {
     // bar, barrier
     LaneMask at_named = 0;                               ///< lanes that have arrived at a named barrier and wait there
@@ -26,6 +35,8 @@ struct WarpBarriers {
 
     unsigned given_up =
         0;  ///< mbarrier.try_wait that returned false since the last success because nothing else could run
+
+    MbarrierWait counted;  ///< the last one that statistics have counted
 
     // Relaxed operations on barriers synchronize only together with fences (PTX ISA "Release and acquire patterns").
     SyncPoint fenced;    ///< what the warp had done or seen at its last fence: what a relaxed arrival passes on

@@ -41,11 +41,12 @@ CUresult encode_checked(const char* name, CUtensorMap* map, const TensorMap& wan
     return CUDA_SUCCESS;
 }
 
+/// `address` may be null since CUDA 12.6: programs put it in on the device, with tensormap.replace.
 bool read_shape(TensorMap& map, CUtensorMapDataType type, cuuint32_t rank, void* address, const cuuint64_t* extents,
                 const cuuint64_t* strides, const cuuint32_t* element_strides)
 {
-    if (rank < 1 || rank > max_tensor_rank || address == nullptr || extents == nullptr ||
-        (rank > 1 && strides == nullptr) || element_strides == nullptr || static_cast<unsigned>(type) > 15) {
+    if (rank < 1 || rank > max_tensor_rank || extents == nullptr || (rank > 1 && strides == nullptr) ||
+        element_strides == nullptr || static_cast<unsigned>(type) > 15) {
         return false;
     }
     map.element = static_cast<TensorElement>(type);

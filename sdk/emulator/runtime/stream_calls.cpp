@@ -187,7 +187,7 @@ cudaError_t add_callback(cudaStream_t handle, cudaStreamCallback_t callback, voi
             std::make_unique<CallbackArgument>(CallbackArgument{callback, handle, user_data, stream.device});
         const cudaError_t status = submit(stream, HostWork{run_callback, argument.get()});
         if (status == cudaSuccess) {
-            static_cast<void>(argument.release());  // the work frees it
+            [[maybe_unused]] const auto* freed_by_the_work = argument.release();
         }
         return status;
     });

@@ -225,4 +225,34 @@ private:
     detail::TensorMapBits bits_;
 };
 
+/// A TMA descriptor whose element, box and swizzle are facts of run time; the number of dimensions is still known. For
+/// kernels that take what they multiply in more layouts than they want to be compiled for: whoever encodes the map
+/// answers for the box's fitting into the shared memory that it is loaded into.
+template <std::size_t Rank>
+class AnyTensorMap {
+    static_assert(Rank >= 1 && Rank <= detail::max_tensor_rank, "tessera: a tensor map has 1 to 5 dimensions");
+
+public:
+    /// How many dimensions.
+    static constexpr std::size_t rank = Rank;
+
+    /// No map: not to be used.
+    AnyTensorMap() = default;
+    /// Any map of as many dimensions.
+    template <class T, class BoxShape, Swizzle Pattern>
+        requires(BoxShape::rank == Rank)
+    AnyTensorMap(const TensorMap<T, BoxShape, Pattern>& map) noexcept : bits_(map.bits())
+    {}
+    /// A map that was encoded otherwise.
+    static AnyTensorMap from_bits(const detail::TensorMapBits& bits) noexcept
+    {
+        AnyTensorMap map;
+        map.bits_ = bits;
+        return map;
+    }
+
+private:
+    detail::TensorMapBits bits_;
+};
+
 }  // namespace tessera

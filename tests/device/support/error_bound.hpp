@@ -57,6 +57,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <optional>
 
 #include "tessera/element.hpp"
 #include "tessera/epilogue_kind.hpp"
@@ -212,13 +213,17 @@ inline Bounded epilogue_of(Bounded product, const ElementEpilogue& epilogue)
     return activated(x, epilogue.activation);
 }
 
-/// The same without errors: exact wherever all intermediate values are, as they are for small integers.
-inline double exact_epilogue_of(double product, const ElementEpilogue& epilogue)
+/// The same without errors, as for small integers; nothing if fp32 has to round an intermediate value.
+inline std::optional<double> exact_epilogue_of(double product, const ElementEpilogue& epilogue)
 {
-    double x = static_cast<double>(epilogue.alpha) * product;
-    x += epilogue.beta != 0 ? static_cast<double>(epilogue.beta) * epilogue.c : 0;
-    x += epilogue.has_bias ? epilogue.bias : 0;
-    return epilogue.activation == Activation::relu ? relu(x) : x;
+    const auto is_f32 = [](double x) { return static_cast<double>(static_cast<float>(x)) == x; };
+    const double scaled = static_cast<double>(epilogue.alpha) * product;
+    const double added = scaled + (epilogue.beta != 0 ? static_cast<double>(epilogue.beta) * epilogue.c : 0);
+    const double biased = added + (epilogue.has_bias ? epilogue.bias : 0);
+    if (!is_f32(scaled) || !is_f32(added) || !is_f32(biased)) {
+        return std::nullopt;
+    }
+    return epilogue.activation == Activation::relu ? relu(biased) : biased;
 }
 
 /// Largest value up to which `type` rounds to a finite one.

@@ -296,10 +296,9 @@ std::optional<std::string> find_wrong_element(const GemmCase& gemm, const GemmDa
             std::uint32_t bits) -> std::string {
             const Bounded product = sum_of_products(a, b, k, summation);
             const double actual = HostArray::widened(gemm.output, bits);
-            if (exact) {
-                const double value = exact_epilogue_of(product.value, epilogue);
+            if (const auto value = exact ? exact_epilogue_of(product.value, epilogue) : std::nullopt) {
                 const double expected =
-                    HostArray::widened(gemm.output, HostArray::narrowed(gemm.output, static_cast<float>(value)));
+                    HostArray::widened(gemm.output, HostArray::narrowed(gemm.output, static_cast<float>(*value)));
                 return actual == expected ? std::string() : fmt::format("is {}, must be exactly {}", actual, expected);
             }
             const Bounded before = epilogue_of(product, epilogue);

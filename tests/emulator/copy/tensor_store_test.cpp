@@ -55,6 +55,97 @@ TEST_CASE("a store takes its box out of a swizzle")
     }
 }
 
+namespace {
+
+/// A matrix of 3 rows, 256 bytes apart, of which `row_bytes` belong to the tensor; all bytes are 7.
+TensorMap rows_of(PtxRun& run, TensorElement element, std::uint32_t row_bytes)
+{
+    TensorMap map;
+    map.element = element;
+    map.rank = 2;
+    map.extents = {row_bytes * 8 / global_bits(element), 3, 1, 1, 1};
+    map.strides = {256, 0, 0, 0};
+    map.box = {32 * 8 / global_bits(element), 2, 1, 1, 1};
+    map.address = run.buffer(std::vector<std::uint32_t>(192, 0x07070707));
+    return map;
+}
+
+/// The matrix after a box of 32 bytes and 2 rows was stored to row 1 from byte `first` on, as far as `row_end`.
+std::vector<std::uint8_t> with_box(std::uint32_t first, std::uint32_t row_end)
+{
+    std::vector<std::uint32_t> box(16);
+    for (std::uint32_t i = 0; i < box.size(); ++i) {
+        box[i] = 1000 + i;
+    }
+    std::vector<std::uint8_t> bytes(768, 7);
+    for (std::uint32_t row = 0; row < 2; ++row) {
+        std::memcpy(bytes.data() + (1 + row) * 256 + first, box.data() + row * 8, std::min(32U, row_end - first));
+    }
+    return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("a store to rows that end inside of a 16-byte chunk writes the whole chunk, and is reported")
+{
+    for (const auto& [element, row_bytes] :
+         {std::pair(TensorElement::f32, 252U), std::pair(TensorElement::f32, 244U), std::pair(TensorElement::u64, 248U),
+          std::pair(TensorElement::bf16, 242U), std::pair(TensorElement::u8, 255U)}) {
+        CAPTURE(row_bytes);
+        under_every_schedule(
+            store_kernel(store(2)), "b200",
+            [&](PtxRun& run) {
+                const TensorMap map = rows_of(run, element, row_bytes);
+                const std::int32_t column = 224 * 8 / static_cast<std::int32_t>(global_bits(element));
+                REQUIRE(launch_store(run, map, {column, 1, 0, 0, 0}).code == 0);
+                CHECK_FOUND(run, FindingKind::row_overrun);
+                REQUIRE(run.report.findings().size() == 1);
+                REQUIRE(run.read<std::uint8_t>(map.address, 768) == with_box(224, 256));
+            },
+            1);
+    }
+    // A vector whose last chunk is not all allocated: nobody's memory is written.
+    PtxRun run(store_kernel(store(1)), "b200");
+    TensorMap map;
+    map.element = TensorElement::f32;
+    map.extents = {15, 1, 1, 1, 1};
+    map.box = {16, 1, 1, 1, 1};
+    map.address = run.buffer(std::vector<std::uint32_t>(15, 7));
+    CHECK(launch_store(run, map, {0, 0, 0, 0, 0}).code == 0);
+    CHECK_FOUND(run, FindingKind::row_overrun);
+    CHECK(run.read<std::uint32_t>(map.address, 15).back() == 1014);
+}
+
+TEST_CASE("a store that leaves the partial chunk of its rows alone, or to rows of whole chunks, is right")
+{
+    const auto store_to = [](TensorElement element, std::uint32_t row_bytes, std::uint32_t first,
+                             std::uint32_t row_end) {
+        CAPTURE(row_bytes);
+        PtxRun run(store_kernel(store(2)), "b200");
+        const TensorMap map = rows_of(run, element, row_bytes);
+        const std::uint32_t column = first * 8 / global_bits(element);
+        const LaunchResult result = launch_store(run, map, {static_cast<std::int32_t>(column), 1, 0, 0, 0});
+        REQUIRE_CLEAN(run, result);
+        CHECK(run.read<std::uint8_t>(map.address, 768) == with_box(first, row_end));
+    };
+    store_to(TensorElement::f32, 252, 208, 240);
+    store_to(TensorElement::u8, 241, 208, 240);
+    store_to(TensorElement::f32, 240, 224, 240);
+    store_to(TensorElement::bf16, 256, 224, 256);
+    store_to(TensorElement::f32, 252, 256, 256);  // all of the box is outside
+
+    // Of reductions nothing is known: they leave elements out one by one.
+    PtxRun run(store_kernel("cp.reduce.async.bulk.tensor.2d.global.shared::cta.xor.tile.bulk_group [d1, {r20, r21}], "
+                            "[r1];"),
+               "b200");
+    const TensorMap map = rows_of(run, TensorElement::u32, 252);
+    const LaunchResult result = launch_store(run, map, {56, 1, 0, 0, 0});
+    REQUIRE_CLEAN(run, result);
+    const auto words = run.read<std::uint32_t>(map.address, 192);
+    CHECK(words[64 + 62] == (0x07070707U ^ 1006U));
+    CHECK(words[64 + 63] == 0x07070707U);
+}
+
 TEST_CASE("scatter4 and reductions")
 {
     PtxRun scatter(store_kernel("cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [d1, {r20, r21, "

@@ -234,6 +234,8 @@ TEST_CASE("sparsity metadata must name different places")
     };
     CHECK(with("0x44444444") == 0);
     CHECK(with("0x44444454") > 0);
+    CHECK(with("0x44444454; mov.b32 %r0, 0; mov.b32 %r1, 0") == 0);  // zeros may lie where they like
+    CHECK(with("0x44444454; mov.b32 %r0, 0x3C00; mov.b32 %r1, 0") > 0);
 }
 
 TEST_CASE("forms that do not exist are refused with a sentence")

@@ -43,6 +43,8 @@ int main()
     faults += expect("last error", cudaGetLastError(), cudaErrorNotSupported);
     faults +=
         expect("no interleave", encode(CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, memory), CUDA_SUCCESS);
+    faults += expect("no address yet", encode(CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, nullptr),
+                     CUDA_SUCCESS);  // as CUTLASS's grouped GEMMs for Blackwell do
     faults += expect("interleave", encode(CU_TENSOR_MAP_INTERLEAVE_32B, CU_TENSOR_MAP_SWIZZLE_32B, memory),
                      CUDA_ERROR_NOT_SUPPORTED);
     cudaFree(memory);

@@ -305,6 +305,10 @@ void ask_encoder(Facts& facts, int)
     };
     ask("plain", {.extents = {16, 8}, .strides = {64}, .box = {4, 4}});
     ask("address + 8", {.extents = {16, 8}, .strides = {64}, .box = {4, 4}}, 8);
+    CUtensorMap map{};
+    facts.add("encoder, no address",
+              std::to_string(static_cast<int>(encode(
+                  {.type = CU_TENSOR_MAP_DATA_TYPE_UINT32, .extents = {16, 8}, .strides = {64}, .box = {4, 4}}, map))));
     ask("stride 8", {.extents = {16, 8}, .strides = {8}, .box = {4, 4}});
     ask("stride 72", {.extents = {16, 8}, .strides = {72}, .box = {4, 4}});
     ask("stride 2^40 - 16", {.extents = {16, 8}, .strides = {(1ULL << 40) - 16}, .box = {4, 4}});

@@ -150,6 +150,38 @@ void ask_stores(Facts& facts, int)
     }
 }
 
+/// Rows that end inside of a 16-byte chunk: what becomes of the rest of the chunk, of which the box has values?
+void ask_last_chunks(Facts& facts, int)
+{
+    struct Row {
+        CUtensorMapDataType type;
+        const char* name;
+        unsigned bytes;
+        std::uint64_t extent;  // of 32 bytes
+    };
+    for (const Row& row :
+         {Row{CU_TENSOR_MAP_DATA_TYPE_FLOAT32, "f32", 4, 7}, Row{CU_TENSOR_MAP_DATA_TYPE_FLOAT32, "f32", 4, 6},
+          Row{CU_TENSOR_MAP_DATA_TYPE_FLOAT32, "f32", 4, 5}, Row{CU_TENSOR_MAP_DATA_TYPE_FLOAT32, "f32", 4, 3},
+          Row{CU_TENSOR_MAP_DATA_TYPE_UINT32, "u32", 4, 7}, Row{CU_TENSOR_MAP_DATA_TYPE_UINT64, "u64", 8, 3},
+          Row{CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, "bf16", 2, 9}, Row{CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, "bf16", 2, 15},
+          Row{CU_TENSOR_MAP_DATA_TYPE_UINT8, "u8", 1, 17}, Row{CU_TENSOR_MAP_DATA_TYPE_UINT8, "u8", 1, 31}}) {
+        const MapRequest request{
+            .type = row.type, .extents = {row.extent, 4}, .strides = {32}, .box = {32 / row.bytes, 2}};
+        const std::string name = std::string(row.name) + " box of 32 bytes x 2, extent " + std::to_string(row.extent);
+        facts.add("tensor store, " + name, store(Operation::store, request, {{0, 1}}, counting(16),
+                                                 std::vector<std::uint32_t>(target_words, untouched_word)));
+        if (row.type == CU_TENSOR_MAP_DATA_TYPE_UINT32) {
+            facts.add("tensor reduction, add of " + name, store(Operation::add, request, {{0, 1}}, counting(16),
+                                                                std::vector<std::uint32_t>(target_words, 1000)));
+        }
+    }
+    // As it was first seen: rows of 255 in memory for 256, a box of 32.
+    facts.add("tensor store, f32 box 32x2, extent 255 of 256",
+              store(Operation::store,
+                    {.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32, .extents = {255, 2}, .strides = {1024}, .box = {32, 2}},
+                    {{224, 0}}, counting(64), std::vector<std::uint32_t>(512, untouched_word)));
+}
+
 constexpr Coordinates outside_starts[] = {{{-4, 0}}, {{0, -1}}, {{-8, 0}}, {{0, -2}}, {{-4, -1}}, {{1, 0}}, {{3, 3}}};
 
 void ask_outside_store(Facts& facts, int index)
@@ -313,7 +345,8 @@ void ask_bulk_reductions(Facts& facts, int) { ask_bulk_reductions_from<0>(facts)
 
 std::vector<Section> tensor_store_sections()
 {
-    std::vector<Section> sections = {{"tensor stores", ask_stores}, {"bulk reductions", ask_bulk_reductions}};
+    std::vector<Section> sections = {
+        {"tensor stores", ask_stores}, {"last chunks", ask_last_chunks}, {"bulk reductions", ask_bulk_reductions}};
     for (int index = 0; index < static_cast<int>(std::size(outside_starts)); ++index) {
         sections.push_back({"tensor store outside", ask_outside_store, index});
         sections.push_back({"tensor reduction outside", ask_outside_reduction, index});

@@ -2,7 +2,7 @@
 // hopper_facts.txt has a real card's; with --check the emulated device, or another card, is compared with it.
 //
 // A line "name ~ value" of the file is a fact that the emulated device answers otherwise on purpose: docs/emulator.md
-// says why. It is not compared.
+// says why. It is not compared. Nor is a question that the file has no answer to, until a card was asked.
 //
 // Facts are values, never times. Each section runs in a process of its own, so that a fault is an answer like another.
 //
@@ -69,10 +69,10 @@ void take_line(const std::string& line, FactMap& facts, char mark = '=')
     }
 }
 
-/// The number of facts that differ, are missing on one side, or nobody knows.
+/// The number of facts that differ or are no longer asked for. Questions that are newer than the file are only listed.
 int compare(const FactMap& stored, const FactMap& asked)
 {
-    int differing = 0;
+    int differing = 0, unanswered = 0;
     FactMap all = stored;
     all.insert(asked.begin(), asked.end());
     const auto value = [](const FactMap& facts, const std::string& name) {
@@ -80,12 +80,15 @@ int compare(const FactMap& stored, const FactMap& asked)
         return found == facts.end() ? std::string("(no such fact)") : found->second;
     };
     for (const auto& [name, ignored] : all) {
-        if (const std::string theirs = value(stored, name), ours = value(asked, name); theirs != ours) {
+        if (!stored.contains(name)) {
+            ++unanswered;
+            std::printf("%s\n  not asked of this card\n  asked:  %s\n", name.c_str(), ignored.c_str());
+        } else if (const std::string theirs = value(stored, name), ours = value(asked, name); theirs != ours) {
             ++differing;
             std::printf("%s\n  stored: %s\n  asked:  %s\n", name.c_str(), theirs.c_str(), ours.c_str());
         }
     }
-    std::printf("%zu facts, %d differ\n", all.size(), differing);
+    std::printf("%zu facts, %d differ, %d were not asked of this card\n", all.size(), differing, unanswered);
     return differing;
 }
 

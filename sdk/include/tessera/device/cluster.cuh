@@ -132,4 +132,17 @@ __device__ inline float4 load_from_peer(const float4* local, CtaRank peer)
     return value;
 }
 
+namespace detail {
+
+/// A 32-bit shared address of the calling CTA as an address in the first CTA of its pair.
+///
+/// In the shared::cluster window, bit 24 of an address is the lowest bit of the CTA's rank (PTX ISA does not promise
+/// it; CUTLASS relies on it, too): cleared, it is the same place in the pair's CTA with the even rank.
+__device__ __forceinline__ std::uint32_t in_first_of_pair(std::uint32_t shared_address)
+{
+    return shared_address & 0xFEFFFFFFU;
+}
+
+}  // namespace detail
+
 }  // namespace tessera

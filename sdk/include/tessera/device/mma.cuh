@@ -4,10 +4,11 @@
 /// completion is announced.
 ///
 /// One elected thread issues all instructions of a product and commits them. An instruction reads A and B from shared
-/// memory through the asynchronous proxy and adds to an accumulator in tensor memory; both happen later. `commit` makes
+/// memory through the asynchronous proxy (A from tensor memory, if it is there) and adds to an accumulator in tensor
+/// memory; both happen later. `commit` makes
 /// a barrier track everything that the thread has issued so far.
 ///
-/// Source: PTX ISA 9.0, "tcgen05.mma", "tcgen05.commit", "elect.sync".
+/// Source: PTX ISA 9.0, "tcgen05.mma", "tcgen05.cp", "tcgen05.commit".
 
 #include <cstdint>
 #include <type_traits>
@@ -16,65 +17,113 @@
 #include "tessera/device/instruction_descriptor.hpp"
 #include "tessera/device/smem_descriptor.hpp"
 #include "tessera/device/tmem.cuh"
+#include "tessera/device/warp.cuh"
 
 namespace tessera {
-
-/// True in one thread of the calling, converged warp: always the same one. Tells the compiler that the code behind it
-/// is executed by one thread, which `lane == 0` does not.
-__device__ __forceinline__ bool elect_one()
-{
-    std::uint32_t elected = 0;
-    asm volatile(
-        "{\n\t"
-        ".reg .pred p;\n\t"
-        "elect.sync _|p, 0xFFFFFFFF;\n\t"
-        "selp.b32 %0, 1, 0, p;\n\t"
-        "}"
-        : "=r"(elected));
-    return elected != 0;
-}
 
 /// Whether an instruction adds to what the accumulator holds, or overwrites it.
 enum class Accumulate : std::uint32_t { overwrite = 0, add = 1 };
 
 namespace detail {
 
-/// The instruction with the name `NAME`; one function of a template cannot have it as text otherwise.
-#define TESSERA_DETAIL_TCGEN05_MMA(NAME)                  \
-    asm volatile(                                         \
-        "{\n\t"                                           \
-        ".reg .pred p;\n\t"                               \
-        "setp.ne.b32 p, %4, 0;\n\t"                       \
-        "tcgen05.mma." NAME                               \
-        " [%0], %1, %2, %3, p;\n\t"                       \
-        "}" ::"r"(d),                                     \
-        "l"(a), "l"(b), "r"(instruction), "r"(accumulate) \
+// The instruction's name is text, and a template cannot make text: macros, of this file only. A is a descriptor ("l")
+// or an address in tensor memory ("r").
+#define TESSERA_DETAIL_TCGEN05_MMA(NAME, A, CONSTRAINT)          \
+    asm volatile(                                                \
+        "{\n\t"                                                  \
+        ".reg .pred p;\n\t"                                      \
+        "setp.ne.b32 p, %4, 0;\n\t"                              \
+        "tcgen05.mma.cta_group::" NAME " [%0], " A               \
+        ", %2, %3, p;\n\t"                                       \
+        "}" ::"r"(d),                                            \
+        CONSTRAINT(a), "l"(b), "r"(instruction), "r"(accumulate) \
         : "memory")
+#define TESSERA_DETAIL_TCGEN05_MMA_KINDS(A, CONSTRAINT)                       \
+    if constexpr (Kind == MmaKind::f16 && Group == CtaGroup::one) {           \
+        TESSERA_DETAIL_TCGEN05_MMA("1.kind::f16", A, CONSTRAINT);             \
+    } else if constexpr (Kind == MmaKind::f16) {                              \
+        TESSERA_DETAIL_TCGEN05_MMA("2.kind::f16", A, CONSTRAINT);             \
+    } else if constexpr (Kind == MmaKind::tf32 && Group == CtaGroup::one) {   \
+        TESSERA_DETAIL_TCGEN05_MMA("1.kind::tf32", A, CONSTRAINT);            \
+    } else if constexpr (Kind == MmaKind::tf32) {                             \
+        TESSERA_DETAIL_TCGEN05_MMA("2.kind::tf32", A, CONSTRAINT);            \
+    } else if constexpr (Kind == MmaKind::f8f6f4 && Group == CtaGroup::one) { \
+        TESSERA_DETAIL_TCGEN05_MMA("1.kind::f8f6f4", A, CONSTRAINT);          \
+    } else if constexpr (Kind == MmaKind::f8f6f4) {                           \
+        TESSERA_DETAIL_TCGEN05_MMA("2.kind::f8f6f4", A, CONSTRAINT);          \
+    } else if constexpr (Group == CtaGroup::one) {                            \
+        TESSERA_DETAIL_TCGEN05_MMA("1.kind::i8", A, CONSTRAINT);              \
+    } else {                                                                  \
+        TESSERA_DETAIL_TCGEN05_MMA("2.kind::i8", A, CONSTRAINT);              \
+    }
 
 template <MmaKind Kind, CtaGroup Group>
 __device__ __forceinline__ void tcgen05_mma(std::uint32_t d, std::uint64_t a, std::uint64_t b,
                                             std::uint32_t instruction, std::uint32_t accumulate)
 {
-    if constexpr (Kind == MmaKind::f16 && Group == CtaGroup::one) {
-        TESSERA_DETAIL_TCGEN05_MMA("cta_group::1.kind::f16");
-    } else if constexpr (Kind == MmaKind::f16) {
-        TESSERA_DETAIL_TCGEN05_MMA("cta_group::2.kind::f16");
-    } else if constexpr (Kind == MmaKind::tf32 && Group == CtaGroup::one) {
-        TESSERA_DETAIL_TCGEN05_MMA("cta_group::1.kind::tf32");
-    } else if constexpr (Kind == MmaKind::tf32) {
-        TESSERA_DETAIL_TCGEN05_MMA("cta_group::2.kind::tf32");
-    } else if constexpr (Kind == MmaKind::f8f6f4 && Group == CtaGroup::one) {
-        TESSERA_DETAIL_TCGEN05_MMA("cta_group::1.kind::f8f6f4");
-    } else if constexpr (Kind == MmaKind::f8f6f4) {
-        TESSERA_DETAIL_TCGEN05_MMA("cta_group::2.kind::f8f6f4");
+    TESSERA_DETAIL_TCGEN05_MMA_KINDS("%1", "l")
+}
+
+/// With A in tensor memory.
+template <MmaKind Kind, CtaGroup Group>
+__device__ __forceinline__ void tcgen05_mma(std::uint32_t d, std::uint32_t a, std::uint64_t b,
+                                            std::uint32_t instruction, std::uint32_t accumulate)
+{
+    TESSERA_DETAIL_TCGEN05_MMA_KINDS("[%1]", "r")
+}
+
+#undef TESSERA_DETAIL_TCGEN05_MMA_KINDS
+#undef TESSERA_DETAIL_TCGEN05_MMA
+
+#define TESSERA_DETAIL_TCGEN05_MMA_SCALED(NAME)                                         \
+    asm volatile(                                                                       \
+        "{\n\t"                                                                         \
+        ".reg .pred p;\n\t"                                                             \
+        "setp.ne.b32 p, %6, 0;\n\t"                                                     \
+        "tcgen05.mma.cta_group::" NAME                                                  \
+        " [%0], %1, %2, %3, [%4], [%5], p;\n\t"                                         \
+        "}" ::"r"(d),                                                                   \
+        "l"(a), "l"(b), "r"(instruction), "r"(a_scales), "r"(b_scales), "r"(accumulate) \
+        : "memory")
+
+/// `.block32` is `.scale_vec::1X` of mxf8f6f4 and `2X` of the 4-bit kinds, `.block16` is `4X`: the names that targets
+/// of a whole family take (ptxas 13.0).
+template <MmaKind Kind, CtaGroup Group, ScaleVector Vector>
+__device__ __forceinline__ void tcgen05_mma_scaled(std::uint32_t d, std::uint64_t a, std::uint64_t b,
+                                                   std::uint32_t instruction, std::uint32_t a_scales,
+                                                   std::uint32_t b_scales, std::uint32_t accumulate)
+{
+    if constexpr (Kind == MmaKind::mxf8f6f4 && Group == CtaGroup::one) {
+        TESSERA_DETAIL_TCGEN05_MMA_SCALED("1.kind::mxf8f6f4.block_scale.block32");
+    } else if constexpr (Kind == MmaKind::mxf8f6f4) {
+        TESSERA_DETAIL_TCGEN05_MMA_SCALED("2.kind::mxf8f6f4.block_scale.block32");
+    } else if constexpr (Kind == MmaKind::mxf4 && Group == CtaGroup::one) {
+        TESSERA_DETAIL_TCGEN05_MMA_SCALED("1.kind::mxf4.block_scale.block32");
+    } else if constexpr (Kind == MmaKind::mxf4) {
+        TESSERA_DETAIL_TCGEN05_MMA_SCALED("2.kind::mxf4.block_scale.block32");
+    } else if constexpr (Vector == ScaleVector::x2 && Group == CtaGroup::one) {
+        TESSERA_DETAIL_TCGEN05_MMA_SCALED("1.kind::mxf4nvf4.block_scale.block32");
+    } else if constexpr (Vector == ScaleVector::x2) {
+        TESSERA_DETAIL_TCGEN05_MMA_SCALED("2.kind::mxf4nvf4.block_scale.block32");
     } else if constexpr (Group == CtaGroup::one) {
-        TESSERA_DETAIL_TCGEN05_MMA("cta_group::1.kind::i8");
+        TESSERA_DETAIL_TCGEN05_MMA_SCALED("1.kind::mxf4nvf4.block_scale.block16");
     } else {
-        TESSERA_DETAIL_TCGEN05_MMA("cta_group::2.kind::i8");
+        TESSERA_DETAIL_TCGEN05_MMA_SCALED("2.kind::mxf4nvf4.block_scale.block16");
     }
 }
 
-#undef TESSERA_DETAIL_TCGEN05_MMA
+#undef TESSERA_DETAIL_TCGEN05_MMA_SCALED
+
+/// 32 rows of 16 bytes, to all four parts of 32 lanes.
+template <CtaGroup Group>
+__device__ __forceinline__ void tcgen05_copy_scales(std::uint32_t to, std::uint64_t from)
+{
+    if constexpr (Group == CtaGroup::one) {
+        asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;" ::"r"(to), "l"(from) : "memory");
+    } else {
+        asm volatile("tcgen05.cp.cta_group::2.32x128b.warpx4 [%0], %1;" ::"r"(to), "l"(from) : "memory");
+    }
+}
 
 template <CtaGroup Group>
 __device__ __forceinline__ void tcgen05_commit(const std::uint64_t* barrier)
@@ -117,13 +166,68 @@ inline constexpr bool takes_commits = std::is_same_v<Kind, FreedByTensorCore> ||
 /// CTA. Instructions with the same accumulator and shape take effect in order.
 ///
 /// The stages that A and B are in must not be overwritten, and D not be read, before a commit that follows is complete.
-template <MmaKind Kind, CtaGroup Group, std::uint32_t Columns>
+template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, std::uint32_t Columns>
 __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, Tcgen05Descriptor a, Tcgen05Descriptor b,
-                                    MmaInstruction<Kind, Group> instruction, Accumulate accumulate)
+                                    MmaInstruction<Kind, Group, Form, Vector> instruction, Accumulate accumulate)
 {
-    static_assert(!is_block_scaled(Kind), "tessera: this form of mma has no scale factors");
+    static_assert(!is_block_scaled(Kind), "tessera: a block-scaled instruction takes the scale factors of A and of B");
+    static_assert(Form == MmaForm::shared,
+                  "tessera: this form of mma is for A in shared memory, and not for weight-stationary instructions");
     detail::tcgen05_mma<Kind, Group>(d.address(), a.bits(), b.bits(), instruction.bits(),
                                      static_cast<std::uint32_t>(accumulate));
+}
+
+/// The same with A in tensor memory. @param step  which instruction's worth of K of A
+template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, std::uint32_t Columns, std::uint32_t Steps>
+__device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, const TmemOperand<Steps, Group>& a,
+                                    std::uint32_t step, Tcgen05Descriptor b,
+                                    MmaInstruction<Kind, Group, Form, Vector> instruction, Accumulate accumulate)
+{
+    static_assert(!is_block_scaled(Kind), "tessera: mma has no form for scale factors with A in tensor memory");
+    static_assert(Form == MmaForm::tensor_memory_a,
+                  "tessera: an instruction with A in tensor memory is built with a_in_tensor_memory()");
+    detail::tcgen05_mma<Kind, Group>(d.address(), a.address(step), b.bits(), instruction.bits(),
+                                     static_cast<std::uint32_t>(accumulate));
+}
+
+/// D = (A * scales) * (B * scales), or D += that, for the kinds mxf8f6f4, mxf4 and mxf4nvf4. One row of A (and column
+/// of B) has 1, 2 or 4 factors for an instruction's K; of the four that are in tensor memory for each,
+/// `instruction.with_scales_of_step` says which. Elements of 4 bits are packed by two, the first in the low half of a
+/// byte, for mxf4 and mxf4nvf4; shared layouts count bytes. For a pair, M is 256.
+///
+/// `copy_scales` of the same thread is ordered before it.
+template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, std::uint32_t Columns, ScaledOperand AOperand,
+          ScaledOperand BOperand, std::uint32_t ARows, std::uint32_t BRows>
+__device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, Tcgen05Descriptor a, Tcgen05Descriptor b,
+                                    MmaInstruction<Kind, Group, Form, Vector> instruction,
+                                    const TmemScales<AOperand, ARows, Group>& a_scales,
+                                    const TmemScales<BOperand, BRows, Group>& b_scales, Accumulate accumulate)
+{
+    static_assert(is_block_scaled(Kind), "tessera: only block-scaled kinds take scale factors");
+    static_assert(Form == MmaForm::shared, "tessera: mma has no form for scale factors with A in tensor memory");
+    static_assert(AOperand == ScaledOperand::a && BOperand == ScaledOperand::b,
+                  "tessera: the scale factors of A come before those of B");
+    static_assert(ARows == detail::scale_rows, "tessera: a CTA has scale factors of its 128 rows of A");
+    static_assert(BRows >= Columns, "tessera: there are fewer scale factors of B than columns of the accumulator");
+    detail::tcgen05_mma_scaled<Kind, Group, Vector>(d.address(), a.bits(), b.bits(), instruction.bits(),
+                                                    a_scales.address(), b_scales.address(),
+                                                    static_cast<std::uint32_t>(accumulate));
+}
+
+/// Copies scale factors from shared to tensor memory; for a pair in both CTAs, each from its own at this address.
+/// Asynchronous; executed by the thread that multiplies, before the instructions that need them. `from` must have been
+/// made visible to the asynchronous proxy, and must not be overwritten before a commit that follows is complete.
+template <ScaledOperand Operand, std::uint32_t Rows, CtaGroup Group>
+__device__ __forceinline__ void copy_scales(const TmemScales<Operand, Rows, Group>& to, const SharedScales<Rows>& from)
+{
+    constexpr TileLayout block{Major::k, Swizzle::none, 32, 16, 1};
+    const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(from.bytes));
+    const Tcgen05Descriptor first = tcgen05_descriptor(block, address);
+#pragma unroll
+    for (std::uint32_t i = 0; i < SharedScales<Rows>::blocks; ++i) {
+        detail::tcgen05_copy_scales<Group>(to.address() + i * detail::scale_block_columns,
+                                           first.advanced(i * detail::scale_block_bytes).bits());
+    }
 }
 
 /// Arrives once at `barrier` when all instructions that the calling thread has issued so far are complete.

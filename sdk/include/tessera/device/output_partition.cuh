@@ -119,4 +119,16 @@ __device__ void tma_store(const TensorMap<T, BoxShape, Pattern>& map, const Outp
     }
 }
 
+/// The same through a map of run time, of a batch; a matrix alone is a batch of one.
+/// @param shared  the part as the map's box says, aligned as its swizzle wants
+template <std::uint32_t Rows, std::uint32_t Columns>
+__device__ __forceinline__ void tma_store(const AnyTensorMap<3>& map, const OutputTile<Rows, Columns>& part,
+                                          const std::byte* shared)
+{
+    const std::int32_t coordinates[3] = {static_cast<std::int32_t>(part.first_column()),
+                                         static_cast<std::int32_t>(part.first_row()),
+                                         static_cast<std::int32_t>(part.batch())};
+    cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_global, cuda::ptx::space_shared, &map, coordinates, shared);
+}
+
 }  // namespace tessera

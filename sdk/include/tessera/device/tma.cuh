@@ -2,6 +2,8 @@
 
 /// The tensor memory accelerator in device code: loads, multicast loads and stores through a `TensorMap`, between
 /// global memory and a `SharedTile` of the same element, box and swizzle. A pair that does not match does not compile.
+/// Through an `AnyTensorMap`, whose box is a fact of run time, they move any shared memory; the number of coordinates
+/// and the kind of barrier are still checked.
 ///
 /// Coordinates are in elements, innermost dimension first, as in the map. Elements outside of the tensor arrive as zero
 /// and are not stored.
@@ -15,6 +17,8 @@
 #include <type_traits>
 
 #include "tessera/device/barrier.cuh"
+#include "tessera/device/cluster.cuh"
+#include "tessera/device/cta_group.hpp"
 #include "tessera/device/pipeline.cuh"
 #include "tessera/tensor_map.hpp"
 
@@ -43,39 +47,132 @@ __device__ constexpr void require_matching_tile()
                   "tessera: the tensor map's swizzle is not the shared tile's");
 }
 
+template <class Ring>
+__device__ constexpr void require_tma_ring()
+{
+    static_assert(std::is_same_v<typename Ring::Full, FilledByTma>,
+                  "tessera: a TMA load fills a slot of a ring whose full barrier is FilledByTma");
+}
+
+__device__ __forceinline__ void prefetch_tensor_map(const void* map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");  // not in cuda::ptx
+}
+
+__device__ __forceinline__ std::uint32_t shared_address(const void* data)
+{
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(data));
+}
+
+// cuda::ptx of CUDA 13.0 has loads of a pair, and multicast, for sm_100a only, not for the family: hence the assembly.
+
+/// `.cta_group::2`: the barrier is that of the pair's first CTA.
+template <std::size_t Rank>
+__device__ __forceinline__ void tensor_load_of_pair(void* destination, const void* map, const std::int32_t (&at)[Rank],
+                                                    const std::uint64_t* barrier)
+{
+    static_assert(Rank == 2 || Rank == 3, "tessera: a pair's loads are of 2 or 3 dimensions");
+    const std::uint32_t counted = in_first_of_pair(shared_address(barrier));
+    if constexpr (Rank == 2) {
+        asm volatile(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [%0], "
+            "[%1, {%2, %3}], [%4];" ::"r"(shared_address(destination)),
+            "l"(map), "r"(at[0]), "r"(at[1]), "r"(counted)
+            : "memory");
+    } else {
+        asm volatile(
+            "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [%0], "
+            "[%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(destination)),
+            "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(counted)
+            : "memory");
+    }
+}
+
+template <CtaGroup Group, std::size_t Rank>
+__device__ __forceinline__ void tensor_load(void* destination, const void* map, const std::int32_t (&at)[Rank],
+                                            std::uint64_t* barrier)
+{
+    if constexpr (Group == CtaGroup::pair) {
+        tensor_load_of_pair(destination, map, at, barrier);
+    } else {
+        cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, destination, map, at,
+                                        barrier);
+    }
+}
+
+template <std::size_t Rank>
+__device__ __forceinline__ void tensor_load_multicast(void* destination, const void* map,
+                                                      const std::int32_t (&at)[Rank], std::uint64_t* barrier,
+                                                      CtaMask receivers)
+{
+    if constexpr (Rank == 2) {
+        asm volatile(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+            "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(destination)),
+            "l"(map), "r"(at[0]), "r"(at[1]), "r"(shared_address(barrier)), "h"(receivers.bits())
+            : "memory");
+    } else if constexpr (Rank == 3) {
+        asm volatile(
+            "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+            "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_address(destination)),
+            "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(shared_address(barrier)), "h"(receivers.bits())
+            : "memory");
+    } else {
+        cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, destination, map, at,
+                                        barrier, receivers.bits());
+    }
+}
+
 }  // namespace detail
 
 /// Fetches the descriptor into its cache ahead of the first use. Executed by one thread.
 template <class T, class BoxShape, Swizzle Pattern>
 __device__ void prefetch(const TensorMap<T, BoxShape, Pattern>& map)
 {
-    asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");  // not in cuda::ptx
+    detail::prefetch_tensor_map(&map);
+}
+/// The same.
+template <std::size_t Rank>
+__device__ void prefetch(const AnyTensorMap<Rank>& map)
+{
+    detail::prefetch_tensor_map(&map);
 }
 
-/// Loads a box into `tile` of this CTA and counts its bytes at the slot's barrier. Asynchronous; executed by one
-/// thread.
-template <class T, class BoxShape, Swizzle Pattern, class Tile, class Ring>
+/// Loads a box into `tile` of this CTA and counts its bytes at the slot's barrier; in a pair at that barrier of the
+/// pair's first CTA, whichever of the two loads. Asynchronous; executed by one thread.
+template <CtaGroup Group = CtaGroup::one, class T, class BoxShape, Swizzle Pattern, class Tile, class Ring>
 __device__ void tma_load(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile, const FillSlot<Ring>& slot,
                          const std::int32_t (&coordinates)[BoxShape::rank])
 {
     detail::require_matching_tile<TensorMap<T, BoxShape, Pattern>, Tile>();
-    static_assert(std::is_same_v<typename Ring::Full, FilledByTma>,
-                  "tessera: a TMA load fills a slot of a ring whose full barrier is FilledByTma");
-    cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, tile.bytes, &map, coordinates,
-                                    slot.full().word());
+    detail::require_tma_ring<Ring>();
+    detail::tensor_load<Group>(tile.bytes, &map, coordinates, slot.full().word());
+}
+/// The same with a barrier that is no ring's. @param destination  room for the map's box, aligned as its swizzle wants
+template <CtaGroup Group = CtaGroup::one, std::size_t Rank>
+__device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byte* destination,
+                                         const Barrier<FilledByTma, Ready>& barrier,
+                                         const std::int32_t (&coordinates)[Rank])
+{
+    detail::tensor_load<Group>(destination, &map, coordinates, barrier.word());
 }
 
-/// The same into the tile at this address in every CTA of `receivers`, each of which counts the bytes at its own
-/// barrier.
+/// Loads into the tile at this address in every CTA of `receivers`, each of which counts the bytes at its own barrier.
 template <class T, class BoxShape, Swizzle Pattern, class Tile, class Ring>
 __device__ void tma_load_multicast(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile, const FillSlot<Ring>& slot,
                                    const std::int32_t (&coordinates)[BoxShape::rank], CtaMask receivers)
 {
     detail::require_matching_tile<TensorMap<T, BoxShape, Pattern>, Tile>();
-    static_assert(std::is_same_v<typename Ring::Full, FilledByTma>,
-                  "tessera: a TMA load fills a slot of a ring whose full barrier is FilledByTma");
-    cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, tile.bytes, &map, coordinates,
-                                    slot.full().word(), receivers.bits());
+    detail::require_tma_ring<Ring>();
+    detail::tensor_load_multicast(tile.bytes, &map, coordinates, slot.full().word(), receivers);
+}
+/// The same with any map.
+template <std::size_t Rank>
+__device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<Rank>& map, std::byte* destination,
+                                                   const Barrier<FilledByTma, Ready>& barrier,
+                                                   const std::int32_t (&coordinates)[Rank], CtaMask receivers)
+{
+    detail::tensor_load_multicast(destination, &map, coordinates, barrier.word(), receivers);
 }
 
 /// Stores `tile` to a box. Its writers must have executed `make_visible_to_tma` and been waited for. Asynchronous, part

@@ -23,6 +23,7 @@
 #include "tessera/device/cluster.cuh"
 #include "tessera/device/cta_group.hpp"
 #include "tessera/device/register_tile.cuh"
+#include "tessera/device/tmem_operands.cuh"
 
 namespace tessera {
 
@@ -204,6 +205,27 @@ public:
         static_assert(Part >= 32 && Columns % Part == 0,
                       "tessera: an accumulator's columns must divide the allocation's");
         return TmemAccumulator<Part, Group>(address_ + index * Part);
+    }
+
+    /// Scale factors of `Rows` rows of A or columns of B in columns from `First` on; tmem_operands.cuh says how many.
+    /// The columns of an accumulator must not be among them.
+    template <ScaledOperand Operand, std::uint32_t Rows, std::uint32_t First>
+    __device__ TmemScales<Operand, Rows, Group> scales() const
+    {
+        static_assert(
+            First % detail::scale_block_columns == 0 && First + TmemScales<Operand, Rows, Group>::columns <= Columns,
+            "tessera: scale factors begin at a multiple of 4 columns and lie inside of the allocation");
+        return TmemScales<Operand, Rows, Group>(address_ + First);
+    }
+
+    /// A for `Steps` instructions in columns from `First` on, 8 for each. The columns of an accumulator must not be
+    /// among them.
+    template <std::uint32_t Steps, std::uint32_t First>
+    __device__ TmemOperand<Steps, Group> operand() const
+    {
+        static_assert(First + TmemOperand<Steps, Group>::columns <= Columns,
+                      "tessera: an operand in tensor memory lies inside of the allocation");
+        return TmemOperand<Steps, Group>(address_ + First);
     }
 
     /// Waits until all threads of the cluster have called this, having finished with tensor memory.

@@ -1,0 +1,20 @@
+// At 2X, a word has the scale factors of two steps along K: those of the third are in other columns.
+// expect: "a word of scale factors is for four steps along K at 1X, for two at 2X, for one at 4X"
+#include "tessera/device/instruction_descriptor.hpp"
+
+using namespace tessera;
+
+#ifdef NEGATIVE
+constexpr unsigned step = 2;
+#else
+constexpr unsigned step = 1;
+#endif
+constexpr auto instruction = InstructionDescriptor::builder()
+                                 .shape<128, 128>()
+                                 .a<OperandType::e2m1>()
+                                 .b<OperandType::e2m1>()
+                                 .accumulate<f32>()
+                                 .block_scale<MmaKind::mxf4, ScaleType::ue8m0>()
+                                 .build();
+
+std::uint32_t bits() { return instruction.with_scales_of_step<step>().bits(); }

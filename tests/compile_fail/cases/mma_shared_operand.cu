@@ -1,0 +1,18 @@
+// The other way round: the instruction is for A in tensor memory, and A is in shared memory.
+// expect: "this form of mma is for A in shared memory, and not for weight-stationary instructions"
+#include "tessera/device/mma.cuh"
+
+using namespace tessera;
+
+constexpr auto start = InstructionDescriptor::builder().shape<128, 128>();
+
+#ifdef NEGATIVE
+constexpr auto instruction = start.a<f16>().b<f16>().accumulate<f32>().a_in_tensor_memory().build();
+#else
+constexpr auto instruction = start.a<f16>().b<f16>().accumulate<f32>().build();
+#endif
+
+__device__ void multiply(const TmemAccumulator<128, CtaGroup::one>& d, Tcgen05Descriptor a, Tcgen05Descriptor b)
+{
+    mma(d, a, b, instruction, Accumulate::add);
+}

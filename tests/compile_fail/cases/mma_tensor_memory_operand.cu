@@ -1,0 +1,19 @@
+// What is allowed with A in tensor memory is another list, which building the instruction checks.
+// expect: "an instruction with A in tensor memory is built with a_in_tensor_memory()"
+#include "tessera/device/mma.cuh"
+
+using namespace tessera;
+
+constexpr auto start = InstructionDescriptor::builder().shape<128, 128>();
+
+#ifdef NEGATIVE
+constexpr auto instruction = start.a<f16>().b<f16>().accumulate<f32>().build();
+#else
+constexpr auto instruction = start.a<f16>().b<f16>().accumulate<f32>().a_in_tensor_memory().build();
+#endif
+
+__device__ void multiply(const TmemAccumulator<128, CtaGroup::one>& d, const TmemOperand<4, CtaGroup::one>& a,
+                         Tcgen05Descriptor b)
+{
+    mma(d, a, 0, b, instruction, Accumulate::add);
+}

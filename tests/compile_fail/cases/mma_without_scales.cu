@@ -1,0 +1,22 @@
+// The instruction would take whatever is at column 0 for scale factors.
+// expect: "a block-scaled instruction takes the scale factors of A and of B"
+#include "tessera/device/mma.cuh"
+
+using namespace tessera;
+
+constexpr auto start = InstructionDescriptor::builder().shape<128, 128>();
+#ifdef NEGATIVE
+constexpr auto instruction = start.a<OperandType::e4m3>()
+                                 .b<OperandType::e4m3>()
+                                 .accumulate<f32>()
+                                 .block_scale<MmaKind::mxf8f6f4, ScaleType::ue8m0>()
+                                 .build();
+#else
+constexpr auto instruction = start.a<OperandType::e4m3>().b<OperandType::e4m3>().accumulate<f32>().build();
+#endif
+using D = TmemAccumulator<128, CtaGroup::one>;
+
+__device__ void multiply(const D& d, Tcgen05Descriptor a, Tcgen05Descriptor b)
+{
+    mma(d, a, b, instruction, Accumulate::add);
+}

@@ -1,0 +1,14 @@
+// What is left to check where a box is a fact of run time.
+// expect: "no instance of overloaded function"
+#include "tessera/device/tma.cuh"
+
+using namespace tessera;
+
+__device__ void load(const AnyTensorMap<3>& map, std::byte* to, const Barrier<FilledByTma, Ready>& barrier)
+{
+#ifdef NEGATIVE
+    tma_load(map, to, barrier, {0, 0});
+#else
+    tma_load(map, to, barrier, {0, 0, 0});
+#endif
+}

@@ -1,0 +1,163 @@
+/// The Blackwell ladder's statistics beside what each rung needs on paper, as the table of docs/blackwell-ladder.md:
+///
+///     tessera-emu --numerics fast --statistics json:FILE -- blackwell_ladder 4096 2560 1024
+///     blackwell_statistics FILE 4096 2560 1024
+///
+/// Fails if a rung loads a byte, issues an instruction or waits at a barrier more or less often than its tile needs.
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/blackwell/blackwell_kernels.hpp"
+#include "tessera/gemm.hpp"
+
+using namespace tessera;
+using namespace tessera::kernels;
+
+namespace {
+
+struct Problem {
+    std::uint64_t m, n, k;
+};
+
+constexpr std::uint64_t instruction_k_bytes = 32;  // of each row, whatever the type
+constexpr std::uint64_t element_bytes = 2;         // bf16
+constexpr std::uint64_t output_bytes = 4;          // f32
+
+constexpr std::uint64_t divide_up(std::uint64_t value, std::uint64_t by) { return (value + by - 1) / by; }
+
+/// What a rung must do for a problem, in whole tiles: there is no way with less and this tile.
+struct Paper {
+    std::uint64_t read;    ///< bytes by TMA: each cluster tile its rows of A and columns of B, once
+    std::uint64_t loaded;  ///< bytes in shared memory: B in each CTA of a cluster that does not share it as a pair
+    std::uint64_t stored;  ///< bytes of D
+    std::uint64_t products;
+    std::uint64_t waits;  ///< for a stage: to fill it and to multiply it; for an accumulator: to fill it, to store it
+    std::uint64_t other_waits;  ///< not for data: for the next tile's number, and before a CTA leaves
+};
+
+Paper on_paper(const BlackwellConfig& config, const Problem& problem, std::uint64_t ctas)
+{
+    const std::uint64_t units = divide_up(problem.m, config.cluster_m()) * divide_up(problem.n, config.block_n);
+    const std::uint64_t steps = divide_up(problem.k * element_bytes, BlackwellConfig::stage_row_bytes);
+    const std::uint64_t multiplying = config.cluster / config.group_size();  // CTAs of a cluster
+    const std::uint64_t row_bytes = units * steps * BlackwellConfig::stage_row_bytes;
+    const std::uint64_t in_stage = config.m_tiles * BlackwellConfig::stage_row_bytes / instruction_k_bytes;
+
+    Paper paper{};
+    paper.read = row_bytes * (config.cluster_m() + config.block_n);
+    paper.loaded = row_bytes * (config.cluster_m() + config.block_n * multiplying);
+    paper.stored = problem.m * problem.n * output_bytes;
+    paper.products = units * steps * in_stage * multiplying;
+    const std::uint64_t stage_waits = steps * (config.cluster + multiplying);
+    const std::uint64_t accumulator_waits = config.m_tiles * (multiplying + epilogue_warps * config.cluster);
+    paper.waits = units * (stage_waits + accumulator_waits);
+    paper.other_waits = ctas * config.stages;  // until all of a CTA's stages are free
+    if (config.scheduling == Scheduling::launch_control) {
+        constexpr std::uint64_t asking = 2;  // to ask for the next tile, and to know whether to go on
+        paper.other_waits += units * (config.cluster * (1 + epilogue_warps) + multiplying + asking);
+    }
+    return paper;
+}
+
+/// The figure with this name in a line of statistics.
+std::uint64_t figure(std::string_view line, std::string_view name)
+{
+    const std::string key = fmt::format("\"{}\": ", name);
+    const auto at = line.find(key);
+    return at == std::string_view::npos ? 0 : std::strtoull(line.data() + at + key.size(), nullptr, 10);
+}
+
+/// The sum of the figures whose names begin like this, in the object with this name.
+template <class Predicate>
+std::uint64_t sum(std::string_view line, std::string_view object, Predicate counts)
+{
+    const std::string key = fmt::format("\"{}\": {{", object);
+    std::string_view rest = line.substr(line.find(key) + key.size());
+    rest = rest.substr(0, rest.find('}'));
+    std::uint64_t total = 0;
+    while (!rest.empty()) {
+        const auto colon = rest.find(": ");
+        const std::string_view name = rest.substr(0, colon);
+        rest.remove_prefix(colon + 2);
+        total += counts(name) ? std::strtoull(rest.data(), nullptr, 10) : 0;
+        const auto comma = rest.find(", ");
+        rest = comma == std::string_view::npos ? "" : rest.substr(comma + 2);
+    }
+    return total;
+}
+
+std::string percent_in_flight(std::string_view line, std::string_view other)
+{
+    const auto busy = sum(line, "overlap_steps", [](std::string_view name) { return name != "\"idle\""; });
+    const auto both = sum(line, "overlap_steps", [&](std::string_view name) {
+        return name.find("mmas") != name.npos && name.find(other) != name.npos;
+    });
+    return fmt::format("{:.0f} %", 100.0 * static_cast<double>(both) / static_cast<double>(busy));
+}
+
+std::string mebibytes(std::uint64_t counted, std::uint64_t least)
+{
+    constexpr double mebibyte = 1024.0 * 1024.0;
+    return fmt::format("{:.4g} ({:.4g})", static_cast<double>(counted) / mebibyte,
+                       static_cast<double>(least) / mebibyte);
+}
+
+/// Prints the rung's row; whether its counts are those on paper.
+bool print_row(BlackwellRung rung, std::string_view line, const Problem& problem)
+{
+    const auto variant = static_cast<Variant>(static_cast<int>(Variant::blackwell_tiled) + static_cast<int>(rung));
+    const std::string_view name = to_string(variant).substr(std::string_view("blackwell_").size());
+    const BlackwellConfig& config = blackwell_config(rung);
+    const std::uint64_t ctas = figure(line, "ctas");
+    const Paper paper = on_paper(config, problem, ctas);
+    const std::uint64_t read = figure(line, "tma_global_read_bytes");
+    const std::uint64_t loaded = figure(line, "tma_load_bytes");
+    const std::uint64_t stored = figure(line, "tma_store_bytes");
+    const std::uint64_t products = figure(line, "mma_issued");
+    const std::uint64_t waits = figure(line, "barrier_waits");
+    fmt::print("| `{}` | {}x{} | {} | {} | {} | {} | {} | {} ({}) | {} ({}) | {} | {} | {} | {} |\n", name,
+               config.cluster_m(), config.block_n, config.stages, ctas, mebibytes(read, paper.read),
+               mebibytes(loaded, paper.loaded), mebibytes(stored, paper.stored), products, paper.products, waits,
+               paper.waits, figure(line, "barrier_stalls"),
+               sum(line, "warp_instructions", [](std::string_view) { return true; }), percent_in_flight(line, "loads"),
+               percent_in_flight(line, "epilogue"));
+    return read == paper.read && loaded == paper.loaded && stored == paper.stored && products == paper.products &&
+           waits == paper.waits + paper.other_waits;
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    if (argc != 5) {
+        fmt::print(stderr, "usage: blackwell_statistics FILE m n k\n");
+        return 2;
+    }
+    std::ifstream file(argv[1]);
+    const Problem problem{std::strtoull(argv[2], nullptr, 10), std::strtoull(argv[3], nullptr, 10),
+                          std::strtoull(argv[4], nullptr, 10)};
+    fmt::print(
+        "| Rung | Tile of a cluster | Stages | CTAs that ran | MiB read by TMA | MiB brought to shared memory | MiB "
+        "stored by TMA | MMAs | Barrier waits | Stalls | Warp instructions | Loads and MMAs in flight | Epilogue and "
+        "MMAs in flight |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+    std::vector<int> wrong;
+    for (int rung = 0; rung < blackwell_rungs; ++rung) {
+        std::string line;
+        std::getline(file, line);  // one launch each, in their order
+        if (line.find("blackwell_gemm") == std::string::npos ||
+            !print_row(static_cast<BlackwellRung>(rung), line, problem)) {
+            wrong.push_back(rung);
+        }
+    }
+    for (const int rung : wrong) {
+        fmt::print(stderr, "blackwell_statistics: rung {} does not do what it needs on paper\n", rung);
+    }
+    return wrong.empty() ? 0 : 1;
+}

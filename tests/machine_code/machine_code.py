@@ -1,0 +1,212 @@
+"""Checks what the tensor cores' kernels are compiled into, and prints it as docs/machine-code.md.
+
+    machine_code.py check  <settings> [blackwell|hopper]   compares with the page; exit code 1 if something is worse
+    machine_code.py report <settings>                      prints the page
+
+Settings are a JSON file that CMake writes: where the tools, the object files and the page are.
+
+Rules that hold for every compiler: no kernel for Blackwell touches local memory, no main loop for Hopper does, the matrix
+instructions are those of the operands, and a pair's are executed by a pair. That no figure is worse than the page's is
+asked of the compiler that the page is for.
+"""
+
+import json
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import disassembly
+
+BLACKWELL_NAME = re.compile(r"blackwell_gemmINS0_\d+Blackwell(\w+?)ELNS_7MmaKindE(\d)E")
+HOPPER_NAME = re.compile(r"hopper_gemmINS0_\d+(\w+?)ELi(\d)E")
+BLACKWELL_OPERANDS = ["16-bit", "tf32", "8-bit"]  # MmaKind
+HOPPER_OPERANDS = {2: "16-bit", 4: "tf32", 1: "8-bit"}  # bytes of an element
+MATRIX_NAMES = {  # of one CTA
+    ("blackwell", "16-bit"): "UTCHMMA",
+    ("blackwell", "tf32"): "UTCHMMA",
+    ("blackwell", "8-bit"): "UTCQMMA",
+    ("hopper", "16-bit"): "HGMMA",
+    ("hopper", "tf32"): "HGMMA",
+    ("hopper", "8-bit"): "QGMMA",
+}
+
+COLUMNS = {
+    "blackwell": "| Rung | Operands | Registers | Stack, bytes | Shared memory, bytes | Columns of tensor memory "
+    "| Matrix instruction | Main loop | of them MMAs |",
+    "hopper": "| Configuration | Operands | Registers | Stack, bytes | Shared memory, bytes "
+    "| Loads and stores of local memory | of them in main loops | Matrix instruction | Main loop | of them MMAs |",
+}
+
+PAGE = """\
+# What the kernels are compiled into
+
+Printed by `cmake --build build --target machine_code_report`, compiled by {compiler}. The tests `machine_code.blackwell` and
+`machine_code.hopper` fail if a figure gets worse. They and this page need NVIDIA's disassembler, which toolkits have as
+`cuda-nvdisasm` and `cuda-cuobjdump`, and Python's package index as `nvidia-cuda-nvdisasm` and `nvidia-cuda-cuobjdump`.
+
+Registers and stack are per thread; the stack holds what was spilled. Shared memory is per CTA, dynamic and static
+together. A main loop is an innermost loop around matrix instructions, everything in it counted; where a kernel has several,
+the one with the most instructions for each MMA.
+
+## Blackwell
+
+{blackwell}
+
+## Hopper
+
+{hopper}
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A kernel in the page."""
+
+    key: tuple  # family, name, operands
+    cells: tuple  # texts of the columns behind name and operands
+
+    def text(self):
+        return "| " + " | ".join((f"`{self.key[1]}`", self.key[2], *self.cells)) + " |"
+
+
+def snake_case(name):
+    return re.sub(r"(?<!^)([A-Z]|\d+)", r"_\1", name).lower()
+
+
+def identify(mangled):
+    """The key of a kernel, as kernel_facts prints it."""
+    if match := BLACKWELL_NAME.search(mangled):
+        return ("blackwell", snake_case(match[1]), BLACKWELL_OPERANDS[int(match[2])])
+    if match := HOPPER_NAME.search(mangled):
+        return ("hopper", match[1], HOPPER_OPERANDS[int(match[2])])
+    sys.exit(f"machine_code: {mangled} is a kernel that this script does not know")
+
+
+def read_facts(settings):
+    """Key -> the numbers that the host knows, in the order of the page."""
+    facts = {}
+    for line in disassembly.run(settings["facts"]).splitlines():
+        family, name, operands, *numbers = line.split()
+        facts[family, name, operands] = [int(number) for number in numbers]
+    return facts
+
+
+def measure(settings, families):
+    """Key -> Kernel. Object files side by side: the disassembler is most of the time."""
+    objects = [path for family in families for path in settings["objects"][family]]
+    with ThreadPoolExecutor() as pool:
+        measured = pool.map(
+            lambda path: disassembly.kernels_of_object(settings["cuobjdump"], settings["nvdisasm"], path), objects
+        )
+        return {identify(name): kernel for kernels in measured for name, kernel in kernels.items()}
+
+
+def make_row(key, kernel, facts):
+    loop = kernel.longest_loop()
+    shared = facts[0] + kernel.static_shared_bytes
+    name = " ".join(sorted(operations(key[0], kernel)))
+    cells = [kernel.registers, kernel.stack_bytes, shared]
+    if key[0] == "blackwell":
+        cells += [facts[1]]
+    else:
+        cells += [kernel.local, sum(loop.local for loop in kernel.loops)]
+    cells += [f"`{name}`", loop.instructions, loop.matrix]
+    return Row(key, tuple(map(str, cells)))
+
+
+def operations(family, kernel):
+    """The names of the matrix instructions; on Hopper without suffixes, which are shape and types."""
+    return {name if family == "blackwell" else name.split(".")[0] for name in kernel.matrix_names}
+
+
+def broken_rules(key, kernel, facts):
+    """Sentences."""
+    family, name, operands = key
+    expected = MATRIX_NAMES[family, operands]
+    if family == "blackwell":
+        _, _, group_ctas, mmas_of_stage = facts
+        expected += ".2CTA" if group_ctas == 2 else ""
+        if kernel.local or kernel.stack_bytes:
+            yield f"uses local memory: {kernel.local} instructions, {kernel.stack_bytes} bytes of stack"
+        if [loop.matrix for loop in kernel.loops] != [mmas_of_stage]:
+            yield f"should have one main loop, with {mmas_of_stage} MMAs, and has {kernel.loops}"
+    elif any(loop.local for loop in kernel.loops):
+        yield "uses local memory in a main loop"
+    if not kernel.loops:
+        yield "has no main loop"
+    names = operations(family, kernel)
+    if names != {expected}:
+        yield f"should multiply with {expected}, and does with {' '.join(sorted(names))}"
+
+
+def read_page(path):
+    """The page's compiler, and key -> cells."""
+    text = open(path, encoding="utf-8").read()
+    rows = {}
+    for family, section in zip(("blackwell", "hopper"), re.split(r"^## \w+$", text, flags=re.MULTILINE)[1:]):
+        for match in re.finditer(r"^\| `(\w+)` \| (\S+) \| (.*) \|$", section, flags=re.MULTILINE):
+            rows[family, match[1], match[2]] = tuple(match[3].split(" | "))
+    compiler = re.search(r"compiled by (.*)\. The", text)
+    return compiler[1] if compiler else None, rows
+
+
+def changed_figures(key, cells, expected):
+    """(worse, better) sentences. Every figure of the page is better the smaller it is, but for the number of MMAs."""
+    titles = [title.strip() for title in COLUMNS[key[0]].strip("| ").split("|")][2:]
+    for title, now, before in zip(titles, cells, expected):
+        if now == before:
+            continue
+        sentence = f"{title}: {now}, and {before} on the page"
+        improved = now.isdigit() and before.isdigit() and int(now) < int(before) and "MMA" not in title
+        yield (improved, sentence)
+
+
+def check(settings, families):
+    facts = {key: numbers for key, numbers in read_facts(settings).items() if key[0] in families}
+    kernels = measure(settings, families)
+    compiler, page = read_page(settings["page"])
+    bad = [f"{' '.join(key)} is not among the compiled kernels" for key in facts.keys() - kernels.keys()]
+    bad += [f"{' '.join(key)} is compiled, and the library does not know it" for key in kernels.keys() - facts.keys()]
+    better = []
+    for key in facts.keys() & kernels.keys():
+        bad += [f"{' '.join(key)} {sentence}" for sentence in broken_rules(key, kernels[key], facts[key])]
+        if compiler != settings["compiler"] or not kernels[key].loops:
+            continue
+        cells = make_row(key, kernels[key], facts[key]).cells
+        if key not in page:
+            bad.append(f"{' '.join(key)} is not on the page")
+            continue
+        for improved, sentence in changed_figures(key, cells, page[key]):
+            (better if improved else bad).append(f"{' '.join(key)}: {sentence}")
+    print(f"machine_code: {len(kernels)} kernels, {settings['compiler']}")
+    if compiler != settings["compiler"]:
+        print(f"machine_code: the page is for {compiler}: its figures are not compared")
+    print(*sorted(better), sep="\n")
+    print(*sorted(bad), sep="\n", file=sys.stderr)
+    if better or bad:
+        print("machine_code: the page is out of date: cmake --build build --target machine_code_report")
+    return 1 if bad else 0
+
+
+def report(settings):
+    facts = read_facts(settings)
+    kernels = measure(settings, settings["objects"])
+    tables = {}
+    for family, titles in COLUMNS.items():
+        rows = [make_row(key, kernels[key], numbers).text() for key, numbers in facts.items() if key[0] == family]
+        tables[family] = "\n".join([titles, "|" + "---|" * (titles.count("|") - 1), *rows])
+    with open(settings["page"], "w", encoding="utf-8") as page:
+        page.write(PAGE.format(compiler=settings["compiler"], **tables))
+    return 0
+
+
+def main(arguments):
+    command, path, *families = arguments
+    with open(path, encoding="utf-8") as file:
+        settings = json.load(file)
+    return check(settings, families) if command == "check" else report(settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
