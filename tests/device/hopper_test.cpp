@@ -170,8 +170,10 @@ void make_exact(GemmCase& gemm)
     if (gemm.data == Data::signature && gemm.k > longest_exact_k) {
         gemm.data = Data::random;
     }
-    if (gemm.output == ElementType::f16 && gemm.data == Data::signature) {
-        gemm.alpha *= 0x1p-9F;  // by a power of two: still exact
+    if (gemm.data == Data::signature) {  // all by powers of two: still exact
+        gemm.alpha *= gemm.output == ElementType::f16 ? 0x1p-9F : 1.0F;
+        gemm.alpha *= gemm.scale_a ? 0.5F : 1.0F;  // what the scale of 2 adds, a half of C would have no bit for
+        gemm.alpha *= gemm.scale_b ? 0.5F : 1.0F;
     }
 }
 

@@ -192,12 +192,12 @@ TEST_CASE_FIXTURE(GemmRuntime,
     DeviceBuffer<bf16> brain_out(stream, 100);
     DeviceBuffer<f16> half_bias(stream, 6);
     Gemm::launch(stream, half.matrix(5, 7), half.matrix(7, 6), brain_out.matrix(5, 6),
-                 {.bias = Bias::per_column(half_bias.span())});
+                 {.bias = Bias::per_column(half_bias.span())}, Variant::simt_register_blocked);
     CHECK(argument().d_type == ElementType::bf16);
     CHECK(argument().bias_type == ElementType::f16);
-    Gemm::launch(stream, brain.matrix(5, 7), brain.matrix(7, 6), d.matrix(5, 6));
+    Gemm::launch(stream, brain.matrix(5, 7), brain.matrix(7, 6), d.matrix(5, 6), {}, Variant::simt_register_blocked);
     CHECK(argument().d_type == ElementType::f32);
-    Gemm::launch(stream, a.matrix(5, 7), b.matrix(7, 6), d.matrix(5, 6));
+    Gemm::launch(stream, a.matrix(5, 7), b.matrix(7, 6), d.matrix(5, 6), {}, Variant::simt_register_blocked);
     const auto launches = fake::launches();
     CHECK(launches[0].function != launches[1].function);
     CHECK(launches[1].function != launches[2].function);

@@ -7,6 +7,8 @@
 #include <set>
 
 #include "clean_runtime.hpp"
+#include "hopper_chooser.hpp"
+#include "hopper_launch.hpp"
 #include "support/variants.hpp"
 
 using namespace tessera;
@@ -275,6 +277,50 @@ TEST_CASE_FIXTURE(test::CleanRuntime, "a plan explains itself as its problem on 
     CHECK(plan.explain() == GemmPlan::explain(problem, device.properties()));
     const GemmPlan asked = GemmPlan::prepare(device, problem, Variant::simt_tiled);
     CHECK(asked.explain() == GemmPlan::explain(problem, device.properties(), Variant::simt_tiled));
+}
+
+TEST_CASE("on compute capability 9.0 what TMA or wgmma cannot take has a configuration that copies it, and only that")
+{
+    const DeviceProperties device = device_of(9, 0);
+    for (const ElementType type : {ElementType::bf16, ElementType::tf32, ElementType::f8e4m3}) {
+        const auto table = kernels::hopper_kernels(size_of(type));
+        if (table.empty()) {
+            MESSAGE("left out: this build has no code for compute capability 9.0");
+            return;
+        }
+        GemmProblem aligned = problem_of(512, 512, 512);
+        aligned.input = type;
+        aligned.b.row_major = false;
+        const auto copies = [&](GemmProblem problem) {
+            problem = detail::resolved(problem);
+            CHECK(GemmPlan::refusal(problem, device, Variant::hopper).empty());
+            const detail::KernelChoice chosen = detail::choose_hopper(problem, device);
+            CHECK(detail::is_hopper_choice_valid(problem, device, chosen));
+            for (const detail::KernelChoice& candidate : detail::hopper_candidates(problem, device)) {
+                CHECK(table[candidate.config].copies == table[chosen.config].copies);
+            }
+            return table[chosen.config].copies;
+        };
+        CHECK_FALSE(copies(aligned));
+        for (const auto operand : {&GemmProblem::a, &GemmProblem::b}) {
+            GemmProblem problem = aligned;
+            (problem.*operand).address_alignment = 8;
+            CHECK(copies(problem));
+            problem = aligned;
+            (problem.*operand).leading_dimension = 513;
+            CHECK(copies(problem));
+            (problem.*operand).leading_dimension = 528;
+            CHECK_FALSE(copies(problem));
+            problem.batches = 2;
+            problem.a.batch_stride = problem.b.batch_stride = 1 << 20;
+            CHECK_FALSE(copies(problem));
+            (problem.*operand).batch_stride += 1;
+            CHECK(copies(problem));
+            problem = aligned;
+            (problem.*operand).row_major = !(problem.*operand).row_major;
+            CHECK(copies(problem) == (size_of(type) != 2));
+        }
+    }
 }
 
 TEST_CASE("on compute capability 10 the rung follows from waves, bytes and the epilogue")
