@@ -5,13 +5,14 @@
 
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 
 namespace tessera {
 namespace {
 
 constexpr std::uint64_t max_grid_x = 0x7FFFFFFF;
 constexpr unsigned max_grid_yz = 65535;
-constexpr std::size_t default_dynamic_shared_bytes = std::size_t{48} << 10U;
+constexpr std::size_t default_shared_bytes = std::size_t{48} << 10U;  // static and dynamic together
 
 std::string text(Dim3 extents) { return fmt::format("({}, {}, {})", extents.x, extents.y, extents.z); }
 
@@ -106,6 +107,24 @@ void require_valid(const void* kernel, const LaunchConfig& config, const DeviceP
                     config.shared_memory_bytes()));
 }
 
+/// Lets the kernel have so much dynamic shared memory. Never lowers the limit: another thread may be about to launch
+/// with more.
+cudaError_t raise_shared_memory_limit(const void* kernel, std::size_t bytes)
+{
+    static std::mutex mutex;
+    const std::scoped_lock lock(mutex);
+    cudaFuncAttributes attributes{};
+    if (const cudaError_t status = cudaFuncGetAttributes(&attributes, kernel); status != cudaSuccess) {
+        return status;
+    }
+    const auto limit = static_cast<std::size_t>(attributes.maxDynamicSharedSizeBytes);
+    const bool fits_default = bytes + attributes.sharedSizeBytes <= default_shared_bytes;
+    if (fits_default || (bytes <= limit && limit != default_shared_bytes)) {
+        return cudaSuccess;
+    }
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+}
+
 }  // namespace
 
 LaunchConfig LaunchConfig::covering(StreamRef stream, std::size_t count, unsigned threads_per_block,
@@ -141,9 +160,8 @@ void launch_kernel(const void* kernel, const LaunchConfig& config, void** argume
     require_valid(kernel, config, device);
 
     const CurrentDevice current(stream.device(), "launch", config.caller());
-    if (config.shared_memory_bytes() > default_dynamic_shared_bytes) {
-        const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                        static_cast<int>(config.shared_memory_bytes()));
+    if (config.shared_memory_bytes() > 0) {
+        const cudaError_t status = raise_shared_memory_limit(kernel, config.shared_memory_bytes());
         if (status != cudaSuccess) {
             diagnose(kernel, config, device, status);
         }

@@ -136,7 +136,10 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
         if (threads > static_cast<std::size_t>(kernel->attributes.maxThreadsPerBlock)) {
             return cudaErrorLaunchOutOfResources;
         }
-        if (config->dynamicSmemBytes > static_cast<std::size_t>(kernel->attributes.maxDynamicSharedSizeBytes)) {
+        const auto most_dynamic = static_cast<std::size_t>(kernel->attributes.maxDynamicSharedSizeBytes);
+        const bool asked =
+            kernel->attributes.maxDynamicSharedSizeBytes != default_attributes().maxDynamicSharedSizeBytes;
+        if (config->dynamicSmemBytes + (asked ? 0 : kernel->attributes.sharedSizeBytes) > most_dynamic) {
             return cudaErrorInvalidValue;
         }
         Launch launch{function, config->gridDim, config->blockDim, config->dynamicSmemBytes,

@@ -72,6 +72,22 @@ TEST_CASE_FIXTURE(KernelRuntime, "clusters and shared memory reach CUDA, whose l
     CHECK(made.cluster.z == 1);
     CHECK(made.shared_bytes == 100'000);
     CHECK(config.cluster() == Dim3{2, 2});
+    config.shared_memory_bytes(60'000);  // somebody else may still launch with more: the limit stays
+    launch_with(config);
+    CHECK(fake::count("cudaFuncSetAttribute") == 1);
+}
+
+TEST_CASE_FIXTURE(KernelRuntime, "static shared memory counts towards what a kernel may have without asking")
+{
+    cudaFuncAttributes attributes = fake::default_attributes();
+    attributes.sharedSizeBytes = 1024;
+    fake::register_kernel(reinterpret_cast<const void*>(&nothing), "nothing", attributes);
+    LaunchConfig config(stream, {1}, {1});
+    launch(nothing, config.shared_memory_bytes(47 * 1024));
+    CHECK(fake::count("cudaFuncSetAttribute") == 0);
+    launch(nothing, config.shared_memory_bytes(48 * 1024 - 512));
+    CHECK(fake::count("cudaFuncSetAttribute") == 1);
+    CHECK(fake::launches().size() == 2);
 }
 
 TEST_CASE_FIXTURE(KernelRuntime, "nothing is launched for no elements, and a kernel may have no parameters")

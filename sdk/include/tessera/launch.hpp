@@ -52,7 +52,7 @@ public:
         cluster_ = extents;
         return *this;
     }
-    /// Dynamic shared memory of one CTA. Above 48 KiB the kernel's limit is raised as needed.
+    /// Dynamic shared memory of one CTA. The kernel's limit is raised as needed.
     LaunchConfig& shared_memory_bytes(std::size_t bytes) noexcept
     {
         shared_memory_bytes_ = bytes;
