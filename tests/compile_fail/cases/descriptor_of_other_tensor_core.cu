@@ -1,5 +1,5 @@
 // The two encodings differ in the swizzle's code, and nothing would say so.
-// expect: "no instance of function template "tessera::mma" matches the argument list"
+// expect: "no instance of overloaded function "mma" matches the argument list"
 #include "tessera/device/mma.cuh"
 
 using namespace tessera;

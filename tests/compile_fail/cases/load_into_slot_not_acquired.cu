@@ -1,5 +1,5 @@
 // A slot that is being read is not to be filled.
-// expect: "no instance of function template "tessera::tma_load" matches the argument list"
+// expect: "no instance of overloaded function "tma_load" matches the argument list"
 #include "tessera/device/tma.cuh"
 
 using namespace tessera;
