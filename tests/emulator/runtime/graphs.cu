@@ -315,7 +315,8 @@ void memory_of_a_graph()
     cudaGraphCreate(&graph, 0);
     cudaMemAllocNodeParams parameters{};
     parameters.poolProps.allocType = cudaMemAllocationTypePinned;
-    parameters.poolProps.location = {cudaMemLocationTypeDevice, {0}};
+    parameters.poolProps.location.type = cudaMemLocationTypeDevice;
+    parameters.poolProps.location.id = 0;
     parameters.bytesize = sizeof(int);
     cudaGraphNode_t node = nullptr;
     check("allocation node", cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &parameters));
