@@ -4,14 +4,9 @@
 
 #include <cstdint>
 
-namespace tessera::kernels {
+#include "tile_index.hpp"
 
-/// An output tile, counted in tiles.
-struct TileIndex {
-    std::uint32_t m;
-    std::uint32_t n;
-    std::uint32_t batch;
-};
+namespace tessera::kernels {
 
 /// The tile of CTA `cta` in a grid of tiles_m * tiles_n * batches.
 ///

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "hopper_raster.hpp"
+#include "kernels/common/divisor.hpp"
 #include "kernels/common/gemm_arguments.hpp"
 #include "tessera/tensor_map.hpp"
 
@@ -15,13 +17,17 @@ enum class HopperTypes : std::uint8_t { f16, bf16, tf32, e4m3_e4m3, e4m3_e5m2, e
 
 /// How the work is dealt to the clusters of the grid.
 struct HopperWork {
-    std::uint32_t tiles_m;   // of a cluster: cluster_m * tile_m rows each
-    std::uint32_t tiles_n;   // likewise
-    std::uint32_t tiles;     // all, batches included
-    std::uint32_t k_blocks;  // stages of one tile
-    std::uint32_t band;      // tile rows of the raster
+    HopperRaster raster;  // of tiles of a cluster: cluster_m * tile_m by cluster_n * tile_n
+    std::uint32_t tiles;  // all, batches included
+    Divisor k_blocks;     // stages of one tile
     bool skip_k;    // there is nothing to multiply: the one stage is loaded from beyond the operands' ends, as zeros
-    bool stream_k;  // each cluster has the same number of stages, and tiles may be shared
+    bool stream_k;  // tiles may be shared: the stages of all, laid end to end and below 2^31, are dealt evenly
+
+    // Of stream_k: cluster c begins at stage floor(c * stages / clusters), in whole numbers and a rest below 1.
+    Divisor clusters;
+    std::uint32_t stages_per_cluster;
+    std::uint32_t stages_left;
+    float clusters_per_stage;
 };
 
 /// Memory for sums of tiles that several clusters share: `HopperKernel::workspace_bytes` says how much.
@@ -31,12 +37,13 @@ struct HopperWorkspace {
 };
 
 struct HopperArguments {
-    tessera::detail::TensorMapBits a;  // 3-dimensional: contiguous, strided, batch
-    tessera::detail::TensorMapBits b;
-    tessera::detail::TensorMapBits d;
+    AnyTensorMap<3> a;  // contiguous, strided, batch
+    AnyTensorMap<3> b;
+    AnyTensorMap<3> d;
     GemmArguments gemm;
     HopperWork work;
     HopperWorkspace workspace;
+    // Powers of two:
     std::uint32_t cluster_m;  // CTAs of a cluster that have the same tile column and share B
     std::uint32_t cluster_n;  // that have the same tile row and share A; the rest of the cluster's size divides K
     HopperTypes types;

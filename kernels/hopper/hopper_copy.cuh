@@ -159,11 +159,12 @@ public:
     {
         using Loader = HopperTmaLoader<Config, Element>;
         if (!arguments.a_by_threads) {
-            prefetch(reinterpret_cast<const typename Loader::template Side<Config::config.tile_m>::Map&>(arguments.a));
+            prefetch(arguments.a);
         }
         if (!arguments.b_by_threads) {
-            prefetch(reinterpret_cast<const typename Loader::template Side<Config::config.tile_n>::Map&>(arguments.b));
+            prefetch(arguments.b);
         }
+        Loader::prefetch_map_of_d(arguments);
     }
 };
 

@@ -76,10 +76,10 @@ public:
     /// takes part in two synchronizations: the load warpgroup in the kernel's own code. Clusters exchange theirs
     /// through the workspace: see HopperSharedTile.
     __device__ __forceinline__ void combine(const Accumulators& accumulators, const HopperQueue& queue,
-                                            const HopperUnit& unit, std::uint32_t cluster_id,
-                                            const ClusterGrid& cluster, int consumer_row, std::int64_t row,
-                                            std::int64_t column, std::uint32_t batch)
+                                            const HopperUnit& unit, const ClusterGrid& cluster, int consumer_row,
+                                            std::int64_t row, std::int64_t column, std::uint32_t batch)
     {
+        const std::uint32_t cluster_id = HopperQueue::cluster();
         const HopperSharedTile<Config> tile(arguments_, queue, unit.tile, cluster);
         auto* const local = reinterpret_cast<float*>(&shared_.stages[0]);  // (tile_m, layer_pitch)
         static_assert(sizeof(shared_.stages) >= sizeof(float) * tile_m * layer_pitch);
@@ -95,7 +95,7 @@ public:
         bool more = unit.shared;  // sums go to the workspace, to be added up further, and not to D
         std::uint32_t target = cluster_id;
         if (of_layers) {
-            const int layer_rows = tile_m / static_cast<int>(cluster.layers());
+            const int layer_rows = tile_m >> ClusterGrid::log2(cluster.layers());
             const int first_of_warp = consumer_warp * layer_rows / warps;
             first_row = static_cast<int>(cluster.layer()) * layer_rows + first_of_warp;
             run_rows = (consumer_warp + 1) * layer_rows / warps - first_of_warp;

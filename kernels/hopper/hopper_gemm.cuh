@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "hopper_arguments.hpp"
 #include "hopper_copy.cuh"
@@ -39,8 +40,8 @@ __device__ __forceinline__ void pass_turn(int consumer)
 /// The consumer role. Inlined, as all that holds accumulators must be: the compiler serializes wgmma around calls.
 template <class Config, int ElementBytes>
 __device__ __forceinline__ void consume(const HopperArguments& arguments, HopperShared<Config>& shared,
-                                        HopperQueue queue, const ClusterGrid& cluster, std::uint32_t cluster_id,
-                                        int consumer, BarriersPublished published)
+                                        HopperQueue queue, const ClusterGrid& cluster, int consumer,
+                                        BarriersPublished published)
 {
     constexpr HopperConfig config = Config::config;
     constexpr bool ping_pong = config.schedule == HopperSchedule::ping_pong;
@@ -70,7 +71,7 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         const std::int64_t row = std::int64_t{place.m * cluster.rows() + cluster.row()} * config.tile_m + consumer_row;
         const std::int64_t column = std::int64_t{place.n * cluster.columns() + cluster.column()} * config.tile_n;
         if (cluster.layers() > 1 || unit.shared) {
-            epilogue.combine(accumulators, queue, unit, cluster_id, cluster, consumer_row, row, column, place.batch);
+            epilogue.combine(accumulators, queue, unit, cluster, consumer_row, row, column, place.batch);
         } else {
             epilogue.write(accumulators, row, column, place.batch);
         }
@@ -92,21 +93,23 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
     auto& shared = *reinterpret_cast<HopperShared<Config>*>(dynamic_shared);
 
     const ClusterGrid cluster(arguments.cluster_m, arguments.cluster_n);
-    const std::uint32_t cluster_id = blockIdx.x / cluster.size();
-    const std::uint32_t clusters = gridDim.x / cluster.size();
-    const HopperQueue queue(arguments.work, cluster_id, clusters, cluster);
     // Told to the compiler as uniform: wgmma must not stand in a branch that might diverge.
     const int warpgroup = __shfl_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x) / 128, 0);
 
     using Element = detail::StorageElement<ElementBytes>;
     using Loader = std::conditional_t<config.copies, HopperCopier<Config, Element>, HopperTmaLoader<Config, Element>>;
     if (threadIdx.x == 0) {
-        Loader::prefetch_maps(arguments);
         constexpr std::uint32_t readers = config.schedule == HopperSchedule::cooperative ? config.consumers : 1;
         constexpr std::uint32_t writers = config.copies ? HopperCopier<Config, Element>::warps : 0;
         shared.ring.initialize(1 + writers, readers * (cluster.rows() + cluster.columns() - 1));
     }
-    const BarriersPublished published = cluster.size() > 1 ? publish_barriers_to_cluster() : publish_barriers();
+    __syncwarp();
+    auto announced = announce_barriers_to_cluster();
+    if (threadIdx.x == 0) {
+        Loader::prefetch_maps(arguments);
+    }
+    const HopperQueue queue(arguments.work, cluster);
+    const BarriersPublished published = std::move(announced).await();
     // The kernel before this one may still run, and may be waiting for room: it is done and its results are there only
     // after this (PTX ISA, "griddepcontrol").
     cudaGridDependencySynchronize();
@@ -127,11 +130,12 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
         if constexpr (config.ctas == 1) {
             take_registers<config.consumer_registers()>();
         }
-        detail::consume<Config, ElementBytes>(arguments, shared, queue, cluster, cluster_id, warpgroup - 1, published);
+        detail::consume<Config, ElementBytes>(arguments, shared, queue, cluster, warpgroup - 1, published);
     }
-    if (cluster.size() > 1) {
+    // A CTA outlives what its peers do to it: its loader stays until all slots are free, which needs their arrivals.
+    if (cluster.layers() > 1) {
         __syncwarp();
-        ClusterGrid::synchronize();  // a peer's consumers still tell this CTA that they are done
+        ClusterGrid::synchronize();  // and they have read their parts of its sums
     }
 }
 

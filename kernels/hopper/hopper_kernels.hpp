@@ -23,8 +23,6 @@ struct HopperKernel {
     int ctas;                  // that fit on a multiprocessor
     int threads;               // per CTA, one-dimensional
     std::size_t shared_bytes;  // dynamic shared memory
-    int box_m;                 // rows of A that one TMA operation loads
-    int box_n;                 // rows of B likewise
 
     /// What a launch of `clusters` clusters of `cluster_size` CTAs needs to share tiles.
     std::size_t workspace_bytes(std::size_t clusters, std::size_t cluster_size) const noexcept
@@ -37,6 +35,9 @@ struct HopperKernel {
         return 2 * clusters * cluster_size * static_cast<std::size_t>(4 * consumers);
     }
 };
+
+/// Lines of a box of an operand that is contiguous along M or N: 128 bytes of 16-bit elements.
+inline constexpr int hopper_mn_major_lines = 64;
 
 /// Rows of a box of D that is stored by TMA.
 inline constexpr int hopper_store_rows = 64;

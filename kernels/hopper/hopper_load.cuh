@@ -7,69 +7,89 @@
 #include <utility>
 
 #include "hopper_arguments.hpp"
+#include "hopper_kernels.hpp"
 #include "hopper_shared.cuh"
 #include "hopper_work.cuh"
 
 namespace tessera::kernels {
 
-/// One thread loads by TMA, in boxes of 128 bytes by up to 64 rows. Of a tile that CTAs of the cluster share, each
-/// loads its part and sends it to all of them.
+/// One thread loads by TMA. Of a tile that CTAs of the cluster share, each loads its part and sends it to all of them.
 template <class Config, class Element>
 class HopperTmaLoader {
     static constexpr int tile_m = Config::config.tile_m;
     static constexpr int tile_n = Config::config.tile_n;
-    static constexpr int block_k = HopperConfig::hopper_row_bytes / static_cast<int>(sizeof(Element));
+    static constexpr int row_bytes = HopperConfig::hopper_row_bytes;
+    static constexpr int block_k = row_bytes / static_cast<int>(sizeof(Element));
 
 public:
-    /// One operand: its blocks of rows, and which of them this CTA loads.
+    /// One operand, and the rows of its tile that this CTA loads. Along K they come in one box, as many as they are;
+    /// the other order has a box of (64 of K, 64) for each 64 rows.
     template <int Rows>
-    struct Side {
-        static constexpr int box_rows = Rows < 64 ? Rows : 64;
-        using BoxType = Box<block_k, box_rows, 1>;
-        using Map = TensorMap<Element, BoxType, Swizzle::b128>;
-        using Tile = SharedTile<Element, BoxType, Swizzle::b128>;
-
-        const Map& map;
-        bool k_major;
-        bool batched;
-        bool multicast;
-        int first;
-        int end;
-        CtaMask receivers;
-
-        __device__ Side(const tessera::detail::TensorMapBits& bits, bool k_contiguous, bool has_batches,
-                        std::uint32_t sharers, std::uint32_t index, CtaMask mask)
-            : map(reinterpret_cast<const Map&>(bits)),
-              k_major(k_contiguous),
-              batched(has_batches),
-              multicast(sharers > 1),
-              first(static_cast<int>(index * (Rows / box_rows) / sharers)),
-              end(static_cast<int>((index + 1) * (Rows / box_rows) / sharers)),
-              receivers(mask)
+    class Side {
+    public:
+        __device__ Side(const AnyTensorMap<3>& map, bool k_major, bool batched, std::uint32_t sharers,
+                        std::uint32_t index, CtaMask receivers)
+            : map_(map),
+              k_major_(k_major),
+              batched_(batched),
+              multicast_(sharers > 1),
+              first_(static_cast<int>(index * Rows >> ClusterGrid::log2(sharers))),
+              end_(static_cast<int>((index + 1) * Rows >> ClusterGrid::log2(sharers))),
+              receivers_(receivers)
         {}
 
         template <class Slot>
-        __device__ void load(std::byte* stage, const Slot& slot, int row, int k, int batch) const
+        __device__ __forceinline__ void load(std::byte* stage, const Slot& slot, int row, int k, int batch) const
         {
-            auto* const tiles = reinterpret_cast<Tile*>(stage);
-            for (int block = first; block < end; ++block) {
-                const int block_row = row + block * box_rows;
-                const std::int32_t coordinates[3] = {k_major ? k : block_row, k_major ? block_row : k,
-                                                     batched ? batch : 0};
-                if (multicast) {
-                    tma_load_multicast(map, tiles[block], slot, coordinates, receivers);
-                } else {
-                    tma_load(map, tiles[block], slot, coordinates);
+            const int place = batched_ ? batch : 0;
+            if (k_major_) {
+                load_box(stage, first_, slot, {k, row + first_, place});
+                return;
+            }
+            if constexpr (Rows % mn_major_rows == 0) {
+#pragma unroll 1
+                for (int line = first_; line < end_; line += mn_major_rows) {
+                    load_box(stage, line, slot, {row + line, k, place});
                 }
             }
         }
+
+    private:
+        static constexpr int mn_major_rows = hopper_mn_major_lines;
+
+        template <class Slot>
+        __device__ __forceinline__ void load_box(std::byte* stage, int line, const Slot& slot,
+                                                 const std::int32_t (&coordinates)[3]) const
+        {
+            if (multicast_) {
+                tma_load_multicast(map_, stage + line * row_bytes, slot.full(), coordinates, receivers_);
+            } else {
+                tma_load(map_, stage + line * row_bytes, slot.full(), coordinates);
+            }
+        }
+
+        const AnyTensorMap<3>& map_;
+        bool k_major_;
+        bool batched_;
+        bool multicast_;
+        int first_;
+        int end_;
+        CtaMask receivers_;
     };
 
     /// Fetches the descriptors, which the kernel before this one has no part in.
     __device__ static void prefetch_maps(const HopperArguments& arguments)
     {
-        prefetch(reinterpret_cast<const typename Side<tile_m>::Map&>(arguments.a));
-        prefetch(reinterpret_cast<const typename Side<tile_n>::Map&>(arguments.b));
+        prefetch(arguments.a);
+        prefetch(arguments.b);
+        prefetch_map_of_d(arguments);
+    }
+
+    __device__ static void prefetch_map_of_d(const HopperArguments& arguments)
+    {
+        if (arguments.stores_by_tma) {
+            prefetch(arguments.d);
+        }
     }
 
     __device__ __forceinline__ static void run(const HopperArguments& arguments, HopperShared<Config>& shared,

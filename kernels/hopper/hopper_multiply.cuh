@@ -40,7 +40,7 @@ private:
         if (thread < cluster.columns()) {
             return cluster.at(cluster.row(), thread);
         }
-        const std::uint32_t other = (thread - cluster.columns()) % cluster.rows();
+        const std::uint32_t other = (thread - cluster.columns()) & (cluster.rows() - 1);
         return cluster.at(other < cluster.row() ? other : other + 1, cluster.column());
     }
 

@@ -2,8 +2,6 @@
 
 /// See hopper_table.hpp.
 
-#include <algorithm>
-
 #include "hopper_gemm.cuh"
 #include "hopper_table.hpp"
 
@@ -24,9 +22,7 @@ HopperKernel hopper_kernel()
             .copies = config.copies,
             .ctas = config.ctas,
             .threads = config.threads(),
-            .shared_bytes = static_cast<std::size_t>(config.shared_bytes()),
-            .box_m = std::min(config.tile_m, 64),
-            .box_n = std::min(config.tile_n, 64)};
+            .shared_bytes = static_cast<std::size_t>(config.shared_bytes())};
 }
 
 }  // namespace tessera::kernels::detail

@@ -6,10 +6,11 @@
 /// end and cut into equal parts, one for each cluster; a tile that is cut is summed up by whoever finishes last, in the
 /// order of K (Osama et al., "Stream-K", PPoPP 2023).
 
+#include <cuda/ptx>
+
 #include <cstdint>
 
 #include "hopper_arguments.hpp"
-#include "kernels/common/tile_raster.cuh"
 #include "tessera/device/cluster.cuh"
 
 namespace tessera::kernels {
@@ -30,20 +31,17 @@ struct HopperSharers {
 
 class HopperQueue {
 public:
-    __device__ HopperQueue(const HopperWork& work, std::uint32_t cluster, std::uint32_t clusters,
-                           const ClusterGrid& grid)
-        : work_(work),
-          clusters_(clusters),
-          layer_(grid.layer()),
-          layers_(grid.layers()),
-          next_(cluster),
-          end_(work.tiles)
+    __device__ HopperQueue(const HopperWork& work, const ClusterGrid& grid)
+        : work_(work), grid_(grid), next_(cluster()), end_(work.tiles)
     {
         if (work.stream_k) {
-            next_ = begin_of(cluster);
-            end_ = begin_of(cluster + 1);
+            next_ = begin_of(cluster());
+            end_ = begin_of(cluster() + 1);
         }
     }
+
+    /// The calling thread's cluster, of those in the grid.
+    __device__ static std::uint32_t cluster() { return cuda::ptx::get_sreg_clusterid_x(); }
 
     /// The next unit, if there is one.
     __device__ bool next(HopperUnit& unit)
@@ -51,19 +49,20 @@ public:
         if (next_ >= end_) {
             return false;
         }
+        const std::uint32_t k_blocks = work_.k_blocks.value();
         if (!work_.stream_k) {
-            unit = {.tile = next_, .k_begin = 0, .k_count = work_.k_blocks, .shared = false};
-            next_ += clusters_;
+            unit = {.tile = next_, .k_begin = 0, .k_count = k_blocks, .shared = false};
+            next_ += cuda::ptx::get_sreg_nclusterid_x();
         } else {
-            unit.tile = next_ / work_.k_blocks;
-            unit.k_begin = next_ - unit.tile * work_.k_blocks;
-            unit.k_count = min(work_.k_blocks - unit.k_begin, end_ - next_);
-            unit.shared = unit.k_count < work_.k_blocks;
+            unit.tile = work_.k_blocks.quotient(next_);
+            unit.k_begin = next_ - unit.tile * k_blocks;
+            unit.k_count = min(k_blocks - unit.k_begin, end_ - next_);
+            unit.shared = unit.k_count < k_blocks;
             next_ += unit.k_count;
         }
-        if (layers_ > 1) {  // the host sees to it that no layer is left without a stage
-            const std::uint32_t begin = layer_ * unit.k_count / layers_;
-            unit.k_count = (layer_ + 1) * unit.k_count / layers_ - begin;
+        if (grid_.layers() > 1) {  // the host sees to it that no layer is left without a stage
+            const std::uint32_t begin = grid_.first_of_layer(unit.k_count, grid_.layer());
+            unit.k_count = grid_.first_of_layer(unit.k_count, grid_.layer() + 1) - begin;
             unit.k_begin += begin;
         }
         return true;
@@ -72,40 +71,36 @@ public:
     /// The clusters that have a part of `tile`.
     __device__ HopperSharers sharers(std::uint32_t tile) const
     {
-        const std::uint32_t first = tile * work_.k_blocks;
-        return {.first = owner_of(first), .last = owner_of(first + work_.k_blocks - 1)};
+        const std::uint32_t first = tile * work_.k_blocks.value();
+        return {.first = owner_of(first), .last = owner_of(first + work_.k_blocks.value() - 1)};
     }
 
     /// Where `cluster` puts its part of `tile`. A cluster shares at most its first and its last tile.
     __device__ std::uint32_t partial_slot(std::uint32_t cluster, std::uint32_t tile) const
     {
-        return 2 * cluster + (begin_of(cluster) / work_.k_blocks == tile ? 0 : 1);
+        return 2 * cluster + (work_.k_blocks.quotient(begin_of(cluster)) == tile ? 0 : 1);
     }
 
     /// Where the tile is.
-    __device__ TileIndex place(std::uint32_t tile) const
-    {
-        return grouped_tile(tile, work_.tiles_m, work_.tiles_n, work_.band);
-    }
+    __device__ TileIndex place(std::uint32_t tile) const { return work_.raster.place(tile); }
 
 private:
-    /// First stage of a cluster's part. The host keeps tiles * k_blocks below 2^31.
+    /// First stage of a cluster's part.
     __device__ std::uint32_t begin_of(std::uint32_t cluster) const
     {
-        const std::uint64_t stages = std::uint64_t{work_.tiles} * work_.k_blocks;
-        return static_cast<std::uint32_t>(cluster * stages / clusters_);
+        return cluster * work_.stages_per_cluster + work_.clusters.quotient(cluster * work_.stages_left);
     }
     /// The inverse: the last cluster that begins at or before `stage`.
     __device__ std::uint32_t owner_of(std::uint32_t stage) const
     {
-        const std::uint64_t stages = std::uint64_t{work_.tiles} * work_.k_blocks;
-        return static_cast<std::uint32_t>(((std::uint64_t{stage} + 1) * clusters_ - 1) / stages);
+        // Clusters are so few that the estimate is off by one at most.
+        auto cluster = static_cast<std::uint32_t>(static_cast<float>(stage) * work_.clusters_per_stage);
+        cluster -= cluster > 0 && begin_of(cluster) > stage ? 1 : 0;
+        return begin_of(cluster + 1) <= stage ? cluster + 1 : cluster;
     }
 
     const HopperWork& work_;
-    std::uint32_t clusters_;
-    std::uint32_t layer_;
-    std::uint32_t layers_;
+    const ClusterGrid& grid_;
     std::uint32_t next_;
     std::uint32_t end_;
 };

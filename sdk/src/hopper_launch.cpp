@@ -21,6 +21,8 @@ constexpr std::int64_t max_extent = 0x7FFFFFFF - 512;  // coordinates are 32-bit
 constexpr int max_cluster_size = 8;                  // that every device of 9.0 schedules
 constexpr std::int64_t max_swapped_n = 128;          // beyond, a tile's height is no waste
 constexpr std::int64_t most_waves_to_share = 8;      // beyond, the last wave's idle share is small
+constexpr int swizzle_rows = 8;                       // of a 128-byte swizzle pattern
+constexpr std::int64_t max_shared_stages = 0x7FFFFFFF;  // the kernel counts them in 31 bits
 constexpr std::int64_t fewest_stages_of_a_part = 4;  // fewer do not cover the cost of summing up
 constexpr std::array<std::pair<std::uint8_t, std::uint8_t>, 6> cluster_shapes{
     {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}}};
@@ -105,10 +107,42 @@ int storage_type(std::size_t element_bytes)
     }
 }
 
-bool encode(const TensorMapRequest& request, TensorMapBits& bits)
+kernels::HopperWork work_of(const HopperKernel& kernel, const kernels::GemmArguments& gemm, std::int64_t batches,
+                            const KernelChoice& choice)
+{
+    const auto tiles_m = static_cast<std::uint32_t>(divide_up(gemm.m, std::int64_t{kernel.tile_m} * choice.cluster_m));
+    const auto tiles_n = static_cast<std::uint32_t>(divide_up(gemm.n, std::int64_t{kernel.tile_n} * choice.cluster_n));
+    const auto k_blocks = static_cast<std::uint32_t>(std::max<std::int64_t>(divide_up(gemm.k, kernel.block_k), 1));
+    kernels::HopperWork work{};
+    work.raster = kernels::HopperRaster(tiles_m, tiles_n, choice.band);
+    work.tiles = tiles_m * tiles_n * static_cast<std::uint32_t>(batches);
+    work.k_blocks = kernels::Divisor(k_blocks);
+    work.skip_k = gemm.k == 0;
+    work.stream_k = choice.stream_k;
+    if (choice.stream_k) {
+        const std::uint32_t stages = work.tiles * k_blocks;
+        work.clusters = kernels::Divisor(choice.clusters);
+        work.stages_per_cluster = stages / choice.clusters;
+        work.stages_left = stages % choice.clusters;
+        work.clusters_per_stage = static_cast<float>(choice.clusters) / static_cast<float>(stages);
+    }
+    return work;
+}
+
+/// Whether CTAs can share a tile's rows evenly: in whole patterns of the swizzle, or in whole boxes along M or N.
+constexpr bool can_share(int rows, int sharers, bool k_major)
+{
+    return rows % (sharers * (k_major ? swizzle_rows : kernels::hopper_mn_major_lines)) == 0;
+}
+
+bool encode(const TensorMapRequest& request, AnyTensorMap<3>& map)
 {
     int driver_status = 0;
-    return encode_tensor_map_unchecked(request, bits, &driver_status) == cudaSuccess && driver_status == 0;
+    TensorMapBits bits;
+    const bool encoded =
+        encode_tensor_map_unchecked(request, bits, &driver_status) == cudaSuccess && driver_status == 0;
+    map = AnyTensorMap<3>::from_bits(bits);
+    return encoded;
 }
 
 /// Raises the kernel's limit of dynamic shared memory, once per device. Threads that come at the same time may both do
@@ -188,11 +222,12 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
     const HopperKernel& kernel = table[choice.config];
     const HopperShape shape = hopper_shape(problem, choice.swapped);
     const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
-    const bool cluster = cluster_size <= max_cluster_size && kernel.tile_m / kernel.box_m % choice.cluster_n == 0 &&
-                         kernel.tile_n / kernel.box_n % choice.cluster_m == 0;
-    // A block of a 16-bit operand that is MN-major is 128 bytes of the other dimension wide.
-    const bool boxes = size_of(problem.input) != 2 ||
-                       ((shape.b_k_major || kernel.box_n == 64) && (shape.a_k_major || kernel.box_m == 64));
+    const bool cluster = cluster_size <= max_cluster_size && std::has_single_bit(choice.cluster_m) &&
+                         std::has_single_bit(choice.cluster_n) && std::has_single_bit(choice.cluster_k);
+    // The tensor core reads 16-bit operands in either order, all others along K.
+    const bool along_k = size_of(problem.input) != 2;
+    const bool boxes = can_share(kernel.tile_m, choice.cluster_n, along_k || shape.a_k_major) &&
+                       can_share(kernel.tile_n, choice.cluster_m, along_k || shape.b_k_major);
     const bool accumulation = kernel.two_level || problem.fp8_accumulation == Fp8Accumulation::fast;
     const bool copies = shape.a_by_threads || shape.b_by_threads;
     if (!cluster || !boxes || !accumulation || kernel.copies != copies ||
@@ -201,6 +236,9 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
     }
     const std::int64_t tiles = tiles_of(kernel, shape, choice);
     const std::int64_t stages = std::max<std::int64_t>(divide_up(shape.k, kernel.block_k), 1);
+    if (choice.stream_k && tiles * stages > max_shared_stages) {
+        return false;
+    }
     if (choice.cluster_k == 1) {
         // A tile's sharers are all the clusters from its first to its last: none may be without a stage.
         return choice.clusters * cluster_size <= device.sm_count * kernel.ctas &&
@@ -323,7 +361,7 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
 
     const auto row_elements = static_cast<std::uint32_t>(128 / bytes);
     const auto encode_operand = [&](const kernels::Operand& operand, bool k_major, std::int64_t rows, bool batched,
-                                    int box, TensorMapBits& map) {
+                                    int box, AnyTensorMap<3>& map) {
         // What is not read needs a map all the same: of any memory, at an address and with strides that TMA takes.
         const bool read = gemm.k > 0;
         const void* unread =
@@ -339,9 +377,11 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
                       map);
     };
     if ((!arguments.a_by_threads &&
-         !encode_operand(gemm.a, arguments.a_k_major, gemm.m, arguments.a_batched, kernel.box_m, arguments.a)) ||
+         !encode_operand(gemm.a, arguments.a_k_major, gemm.m, arguments.a_batched,
+                         kernel.tile_m / choice.cluster_n, arguments.a)) ||
         (!arguments.b_by_threads &&
-         !encode_operand(gemm.b, arguments.b_k_major, gemm.n, arguments.b_batched, kernel.box_n, arguments.b))) {
+         !encode_operand(gemm.b, arguments.b_k_major, gemm.n, arguments.b_batched,
+                         kernel.tile_n / choice.cluster_m, arguments.b))) {
         return cudaErrorInvalidValue;
     }
 
@@ -364,15 +404,7 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     }
 
     const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
-    arguments.work.tiles_m =
-        static_cast<std::uint32_t>(divide_up(gemm.m, std::int64_t{kernel.tile_m} * choice.cluster_m));
-    arguments.work.tiles_n =
-        static_cast<std::uint32_t>(divide_up(gemm.n, std::int64_t{kernel.tile_n} * choice.cluster_n));
-    arguments.work.tiles = arguments.work.tiles_m * arguments.work.tiles_n * static_cast<std::uint32_t>(batches);
-    arguments.work.k_blocks = static_cast<std::uint32_t>(std::max<std::int64_t>(divide_up(gemm.k, kernel.block_k), 1));
-    arguments.work.band = choice.band;
-    arguments.work.stream_k = choice.stream_k;
-    arguments.work.skip_k = gemm.k == 0;
+    arguments.work = work_of(kernel, gemm, batches, choice);
 
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(static_cast<unsigned>(choice.clusters * cluster_size));

@@ -204,8 +204,11 @@ KernelChoice choice_for(const GemmProblem& problem, const Wanted& wanted)
                         .config = static_cast<std::uint8_t>(wanted.config),
                         .swapped = wanted.swapped,
                         .band = wanted.band};
-    if (!kernel.copies && kernel.tile_n / kernel.box_n % wanted.cluster.first == 0 &&
-        kernel.tile_m / kernel.box_m % wanted.cluster.second == 0) {
+    const auto shareable = [&](int rows, int sharers, bool k_major) {
+        return rows % (sharers * (k_major ? 8 : kernels::hopper_mn_major_lines)) == 0;
+    };
+    if (!kernel.copies && shareable(kernel.tile_n, wanted.cluster.first, shape.b_k_major) &&
+        shareable(kernel.tile_m, wanted.cluster.second, shape.a_k_major)) {
         std::tie(choice.cluster_m, choice.cluster_n) = wanted.cluster;
     }
     const std::int64_t tiles = divide_up(shape.m, std::int64_t{kernel.tile_m} * choice.cluster_m) *
@@ -300,7 +303,7 @@ void check(const GemmCase& gemm, const GemmData& data, DeviceOperands& operands,
 void check(GemmCase gemm, const Wanted& wanted)
 {
     const HopperKernel& kernel = kernels::hopper_kernels(size_of(gemm.input))[wanted.config];
-    if (kernel.box_n < 64 && size_of(gemm.input) == 2) {  // no blocks of an N-major operand
+    if (kernel.tile_n < 64 && size_of(gemm.input) == 2) {  // no blocks of an N-major operand
         gemm.a.row_major = true;
         gemm.b.row_major = false;
     }

@@ -57,8 +57,23 @@ struct alignas(8) BarrierWord {
 class BarriersPublished {
 private:
     friend __device__ BarriersPublished publish_barriers();
-    friend __device__ BarriersPublished publish_barriers_to_cluster();
+    friend class BarriersAnnounced;
     __device__ BarriersPublished() {}
+};
+
+/// The calling thread has told the cluster that its CTA's barriers are initialized. Those of the other CTAs may not be.
+class [[nodiscard("tessera: barriers that were announced are awaited before they are used")]] BarriersAnnounced {
+public:
+    /// Waits until all threads of the cluster have announced. Executed by whole warps.
+    __device__ BarriersPublished await() &&
+    {
+        cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
+        return {};
+    }
+
+private:
+    friend __device__ BarriersAnnounced announce_barriers_to_cluster();
+    __device__ BarriersAnnounced() {}
 };
 
 /// Makes the barriers that this CTA's threads have initialized visible to all of the CTA, and to TMA. Synchronizes: all
@@ -70,14 +85,20 @@ __device__ inline BarriersPublished publish_barriers()
     return {};
 }
 
-/// The same for all CTAs of the cluster: needed before a peer arrives at, or multicasts into, a barrier. All threads of
-/// the cluster call it.
-__device__ inline BarriersPublished publish_barriers_to_cluster()
+/// Begins to publish to all CTAs of the cluster, as is needed before a peer arrives at, or multicasts into, a barrier:
+/// what a thread does between this and `await()` hides the wait. All threads of the cluster call both, in whole warps.
+///
+/// Nothing but the barriers is published: the arrival is relaxed, since a release at cluster scope waits for all that
+/// the thread has written anywhere, some thousand cycles on an H200.
+__device__ inline BarriersAnnounced announce_barriers_to_cluster()
 {
     cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
-    ClusterGrid::synchronize();
+    cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
     return {};
 }
+
+/// Makes the barriers visible to all CTAs of the cluster. All threads of the cluster call it, in whole warps.
+__device__ inline BarriersPublished publish_barriers_to_cluster() { return announce_barriers_to_cluster().await(); }
 
 template <class Kind, class State>
 class Barrier {

@@ -4,7 +4,8 @@
 /// types made from roles; nothing here is made from a naked integer.
 ///
 /// A cluster of this library is an array of (`Rows`, `Columns`) CTAs in one grid dimension; its CTAs in one column
-/// share a tile of B, those in one row a tile of A. Rank r is at row r % rows, column r / rows.
+/// share a tile of B, those in one row a tile of A. Rank r is at row r % rows, column r / rows. Both counts are powers
+/// of two: positions are bits of the rank, and cost no division.
 ///
 /// Source: PTX ISA, "Cluster of Cooperative Thread Arrays", "barrier.cluster", "mapa".
 
@@ -54,7 +55,7 @@ private:
 /// The calling thread's cluster as an array of CTAs.
 class ClusterGrid {
 public:
-    /// @param rows, columns  CTAs of one layer; their product must divide the cluster's size
+    /// @param rows, columns  CTAs of one layer: powers of two, as is the cluster's size, which their product divides
     __device__ ClusterGrid(std::uint32_t rows, std::uint32_t columns) : rows_(rows), columns_(columns) {}
 
     // Derived values are computed where they are asked for: special registers are cheaper to read than to keep.
@@ -64,13 +65,18 @@ public:
     /// CTAs of one row.
     __device__ std::uint32_t columns() const { return columns_; }
     /// CTAs at one position of the other two dimensions.
-    __device__ std::uint32_t layers() const { return size() / (rows_ * columns_); }
+    __device__ std::uint32_t layers() const { return size() >> log2(rows_ * columns_); }
     /// The calling CTA's row.
-    __device__ std::uint32_t row() const { return rank() % rows_; }
+    __device__ std::uint32_t row() const { return rank() & (rows_ - 1); }
     /// The calling CTA's column.
-    __device__ std::uint32_t column() const { return rank() / rows_ % columns_; }
+    __device__ std::uint32_t column() const { return (rank() >> log2(rows_)) & (columns_ - 1); }
     /// The calling CTA's layer.
-    __device__ std::uint32_t layer() const { return rank() / (rows_ * columns_); }
+    __device__ std::uint32_t layer() const { return rank() >> log2(rows_ * columns_); }
+    /// The first of the calling CTA's layer when `count` things are dealt to the layers in turn, as evenly as can be.
+    __device__ std::uint32_t first_of_layer(std::uint32_t count, std::uint32_t layer) const
+    {
+        return layer * count >> log2(layers());
+    }
     /// The calling CTA's rank.
     __device__ static std::uint32_t rank() { return cuda::ptx::get_sreg_cluster_ctarank(); }
     /// How many CTAs.
@@ -91,6 +97,7 @@ public:
     __device__ CtaMask my_row() const
     {
         std::uint32_t bits = 0;
+#pragma unroll 1  // code that is cold where a kernel starts costs more than the loop
         for (std::uint32_t column = 0; column < columns_; ++column) {
             bits |= 1U << at(row(), column).value();
         }
@@ -106,6 +113,12 @@ public:
         cuda::ptx::barrier_cluster_arrive();
         cuda::ptx::barrier_cluster_wait();
         return {};
+    }
+
+    /// Of a power of two.
+    __device__ static std::uint32_t log2(std::uint32_t power)
+    {
+        return static_cast<std::uint32_t>(31 - __clz(static_cast<int>(power)));
     }
 
 private:
