@@ -19,6 +19,7 @@ struct DeferredFree {
 /// The native stream is destroyed with the last owner: the `Stream`, or a buffer that is freed on it.
 struct StreamState {
     cudaStream_t stream = nullptr;
+    int device = 0;
     std::atomic<int> owners{1};
     bool destroy_with_last_owner = true;
     std::mutex mutex;                    // guards deferred
@@ -37,7 +38,7 @@ void release(StreamState* state) noexcept
     if (state != nullptr && state->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) {
         free_deferred(state);
         if (state->destroy_with_last_owner) {
-            release_workspace(state->stream);
+            release_workspace(state->stream, state->device);
             drop(cudaStreamDestroy(state->stream), "cudaStreamDestroy");
         }
         delete state;
@@ -96,7 +97,8 @@ bool is_default_handle(cudaStream_t stream) noexcept
 int device_of(cudaStream_t stream, const std::source_location& caller)
 {
     int device = 0;
-    if (is_default_handle(stream)) {
+    // CUDA does not tell the device of a stream that is being captured. Its launches need it to be current anyway.
+    if (is_default_handle(stream) || detail::is_capturing(stream)) {
         detail::check(cudaGetDevice(&device), "cudaGetDevice", "StreamRef", caller);
     } else {
         detail::check(cudaStreamGetDevice(stream, &device), "cudaStreamGetDevice", "StreamRef", caller);
@@ -162,6 +164,7 @@ Stream::Stream(const Device& device, std::source_location caller) : device_(devi
     detail::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "Stream",
                   caller);
     state->stream = stream_;
+    state->device = device_;
     state_ = state.release();
 }
 
@@ -174,6 +177,7 @@ Stream Stream::adopt(cudaStream_t stream, std::source_location caller)
     const int device = device_of(stream, caller);
     auto state = std::make_unique<detail::StreamState>();
     state->stream = stream;
+    state->device = device;
     return {state.release(), stream, device};
 }
 

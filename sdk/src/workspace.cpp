@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -13,7 +15,7 @@ namespace {
 
 constexpr std::size_t counter_granularity = 256;  // bytes; sums begin at a multiple of it
 constexpr std::size_t max_devices = 64;
-constexpr std::size_t remembered_captures = 16;
+constexpr std::size_t remembered_blocks = 16;  // of captures that go on
 
 /// Counters first, at a place that does not depend on the need: what lies behind them is never zero again.
 struct Block {
@@ -53,18 +55,23 @@ struct GraphBlock {
     GraphBlock* next = nullptr;
 };
 
-/// Which block the launches of one stream in one capture share. While the capture goes on, its graph is alive.
-struct CapturedStream {
-    unsigned long long capture = 0;
-    unsigned long long stream = 0;
+}  // namespace
+
+/// A block of a graph that is being captured, and the last launch that uses it. While the capture goes on, both stay:
+/// its graph is alive, and CUDA does not let nodes be removed from it.
+struct CapturedBlock {
+    unsigned long long capture = 0;  // its id: those of ended captures do not come again
     GraphBlock* block = nullptr;
+    cudaGraphNode_t last_launch = nullptr;  // null: none, and nobody else may use the block
 };
+
+namespace {
 
 struct DeviceWorkspaces {
     std::mutex mutex;
     std::vector<StreamBlock> streams;
-    std::array<CapturedStream, remembered_captures> captures{};
-    std::size_t next_capture = 0;
+    std::array<CapturedBlock, remembered_blocks> captured{};
+    std::size_t next_captured = 0;
     std::uint64_t uses = 0;
 };
 
@@ -130,6 +137,25 @@ private:
     bool changed_ = false;
 };
 
+/// How a stream is being captured.
+struct CaptureInfo {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    unsigned long long id = 0;
+    cudaGraph_t graph = nullptr;
+    const cudaGraphNode_t* nodes = nullptr;  // what the next node comes after; until the next call on the stream
+    std::size_t count = 0;
+
+    std::span<const cudaGraphNode_t> predecessors() const noexcept { return {nodes, count}; }
+};
+
+cudaError_t read_capture(cudaStream_t stream, CaptureInfo& info) noexcept
+{
+    // Without a place for the edges' data the call refuses programmatic ones, which these kernels make.
+    const cudaGraphEdgeData* edges = nullptr;
+    return cudaStreamGetCaptureInfo(stream, &info.status, &info.id, &info.graph, &info.nodes, &edges, &info.count);
+}
+
+/// Not for a stream that is being captured: see tessera::detail::is_capturing().
 unsigned long long id_of(StreamRef stream, std::string_view operation, const std::source_location& caller)
 {
     unsigned long long id = 0;
@@ -187,23 +213,68 @@ void give_to_graph(cudaGraph_t graph, GraphBlock* block, std::string_view operat
     }
 }
 
-const Block& block_of_capture(DeviceWorkspaces& device, StreamRef stream, unsigned long long capture, cudaGraph_t graph,
-                              HopperWorkspaceNeed need, std::string_view operation, const std::source_location& caller)
+std::vector<cudaGraphNode_t> predecessors_of(cudaGraphNode_t node, std::string_view operation,
+                                             const std::source_location& caller)
 {
-    const unsigned long long id = id_of(stream, operation, caller);
-    const auto known =
-        std::find_if(device.captures.begin(), device.captures.end(), [&](const CapturedStream& captured) {
-            return captured.block != nullptr && captured.capture == capture && captured.stream == id;
-        });
-    if (known != device.captures.end() && known->block->block.serves(need)) {
-        return known->block->block;
+    constexpr std::size_t usual_count = 8;
+    for (std::size_t room = usual_count;; room *= 2) {
+        std::vector<cudaGraphNode_t> nodes(room);
+        std::vector<cudaGraphEdgeData> edges(room);
+        std::size_t count = room;
+        check(cudaGraphNodeGetDependencies(node, nodes.data(), edges.data(), &count), "cudaGraphNodeGetDependencies",
+              operation, caller);
+        if (count < room) {
+            nodes.resize(count);
+            return nodes;
+        }
+    }
+}
+
+/// A block that is large enough and whose launches all come before what `info`'s stream captures next; null if there is
+/// none.
+///
+/// The graph is asked, and not which stream it was: CUDA tells no id of a stream that is being captured, and a handle
+/// says little. It means another stream on each thread (cudaStreamPerThread) or, once its stream was destroyed in the
+/// middle of the capture, a new one; and cudaStreamUpdateCaptureDependencies takes a stream's own order away.
+CapturedBlock* preceding_block(DeviceWorkspaces& device, const CaptureInfo& info, HopperWorkspaceNeed need,
+                               std::string_view operation, const std::source_location& caller)
+{
+    const auto serves = [&](const CapturedBlock& known) {
+        return known.capture == info.id && known.last_launch != nullptr && known.block->block.serves(need);
+    };
+    if (std::none_of(device.captured.begin(), device.captured.end(), serves)) {
+        return nullptr;
+    }
+    // From the nearest node on: mostly it is the last launch.
+    std::vector<cudaGraphNode_t> nodes(info.predecessors().begin(), info.predecessors().end());
+    std::unordered_set<cudaGraphNode_t> seen(nodes.begin(), nodes.end());
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        const auto found =
+            std::find_if(device.captured.begin(), device.captured.end(),
+                         [&](const CapturedBlock& known) { return serves(known) && known.last_launch == nodes[i]; });
+        if (found != device.captured.end()) {
+            return &*found;
+        }
+        for (const cudaGraphNode_t node : predecessors_of(nodes[i], operation, caller)) {
+            if (seen.insert(node).second) {
+                nodes.push_back(node);
+            }
+        }
+    }
+    return nullptr;
+}
+
+CapturedBlock& block_of_capture(DeviceWorkspaces& device, const CaptureInfo& info, HopperWorkspaceNeed need,
+                                std::string_view operation, const std::source_location& caller)
+{
+    if (CapturedBlock* const known = preceding_block(device, info, need, operation, caller)) {
+        return *known;
     }
     GraphBlock* const block = allocate_in_capture(need, operation, caller);
-    give_to_graph(graph, block, operation, caller);
-    CapturedStream& slot =
-        known != device.captures.end() ? *known : device.captures[device.next_capture++ % remembered_captures];
-    slot = {capture, id, block};
-    return block->block;
+    give_to_graph(info.graph, block, operation, caller);
+    CapturedBlock& slot = device.captured[device.next_captured++ % remembered_blocks];
+    slot = {info.id, block, nullptr};
+    return slot;
 }
 
 /// Without its stream, which may be gone: the device has finished by now.
@@ -290,40 +361,51 @@ WorkspaceLease lease_workspace(StreamRef stream, HopperWorkspaceNeed need, std::
     DeviceWorkspaces& device = all.devices[static_cast<std::size_t>(stream.device())];
     std::unique_lock lock(device.mutex);
 
-    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-    unsigned long long capture = 0;
-    cudaGraph_t graph = nullptr;
-    const cudaError_t status =
-        cudaStreamGetCaptureInfo(stream.get(), &capturing, &capture, &graph, nullptr, nullptr, nullptr);
-    if (status == cudaErrorStreamCaptureImplicit) {
+    CaptureInfo info;
+    if (const cudaError_t status = read_capture(stream.get(), info); status == cudaErrorStreamCaptureImplicit) {
         forget(status);  // the legacy default stream's answer while another one is captured in global mode
     } else {
         check(status, "cudaStreamGetCaptureInfo", operation, caller);
     }
-    if (capturing == cudaStreamCaptureStatusInvalidated) {
+    if (info.status == cudaStreamCaptureStatusInvalidated) {
         raise_cuda(cudaErrorStreamCaptureInvalidated, "cudaStreamGetCaptureInfo", operation, caller);
     }
-    const Block& block = capturing == cudaStreamCaptureStatusActive
-                             ? block_of_capture(device, stream, capture, graph, need, operation, caller)
-                             : block_of_stream(device, stream, need, operation, caller);
-    const kernels::HopperWorkspace memory = block.memory();
-    return {std::move(lock), memory};
+    if (info.status == cudaStreamCaptureStatusActive) {
+        CapturedBlock& captured = block_of_capture(device, info, need, operation, caller);
+        return {std::move(lock), captured.block->block.memory(), stream.get(), &captured};
+    }
+    const Block& block = block_of_stream(device, stream, need, operation, caller);
+    return {std::move(lock), block.memory(), stream.get(), nullptr};
 }
 
-void release_workspace(cudaStream_t stream) noexcept
+WorkspaceLease::~WorkspaceLease()
+{
+    if (captured_ == nullptr) {
+        return;
+    }
+    // A launch is the only node that the next one comes after. A launch that failed leaves what was there: if that is
+    // one node, it comes after every launch of the block as well.
+    CaptureInfo info;
+    const cudaError_t status = read_capture(stream_, info);
+    drop(status, "cudaStreamGetCaptureInfo");
+    const bool known = status == cudaSuccess && info.status == cudaStreamCaptureStatusActive && info.count == 1;
+    captured_->last_launch = known ? info.predecessors().front() : nullptr;
+}
+
+void release_workspace(cudaStream_t stream, int ordinal) noexcept
 {
     Workspaces& all = Workspaces::get();
-    if (!all.any.load(std::memory_order_relaxed)) {
+    if (!all.any.load(std::memory_order_relaxed) || static_cast<std::size_t>(ordinal) >= max_devices) {
+        return;
+    }
+    // CUDA does not tell the id then, and would make the free a node of the graph. What the stream had before stays, as
+    // that of a raw stream does.
+    if (is_capturing(stream)) {
         return;
     }
     unsigned long long id = 0;
-    int ordinal = 0;
     if (const cudaError_t status = cudaStreamGetId(stream, &id); status != cudaSuccess) {
         drop(status, "cudaStreamGetId");
-        return;
-    }
-    if (const cudaError_t status = cudaStreamGetDevice(stream, &ordinal); status != cudaSuccess) {
-        drop(status, "cudaStreamGetDevice");
         return;
     }
     DeviceWorkspaces& device = all.devices[static_cast<std::size_t>(ordinal)];

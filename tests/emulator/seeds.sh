@@ -53,6 +53,7 @@ cd "$(dirname "$0")/../.." || exit 2
 data=examples/digits/data
 programs=(
     "h200 heavy tests/device/hopper_test --quick"
+    "h200 light tests/device/captured_hopper_test"
     "b200 heavy tests/device/blackwell_test --quick -tce=rungs*"
     "b200 light tests/device/tensor_core_test"
     "b200 light examples/own_tcgen05_kernel/own_tcgen05_kernel"

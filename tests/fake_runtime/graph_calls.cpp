@@ -1,5 +1,6 @@
 /// The fake runtime's stream capture and graphs.
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime_state.hpp"
@@ -67,6 +68,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
             return cudaErrorIllegalState;
         }
         record->capture = next_id();
+        record->frontier.clear();
         runtime().captures[record->capture] = {
             .origin = record->id, .thread = std::this_thread::get_id(), .graph = next_id()};
         return cudaSuccess;
@@ -128,8 +130,8 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 }
 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id,
-                                     cudaGraph_t* graph, const cudaGraphNode_t** /*dependencies*/,
-                                     const cudaGraphEdgeData** /*edges*/, std::size_t* /*count*/)
+                                     cudaGraph_t* graph, const cudaGraphNode_t** dependencies,
+                                     const cudaGraphEdgeData** edges, std::size_t* count)
 {
     return call("cudaStreamGetCaptureInfo", [&] {
         const StreamRecord* record = find_stream(stream, "cudaStreamGetCaptureInfo");
@@ -142,8 +144,35 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
             *status = capture.invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
             *id = record->capture;
             *graph = capture.invalid ? nullptr : handle_of<cudaGraph_t>(capture.graph);
+            if (dependencies != nullptr && edges == nullptr) {
+                return cudaErrorLossyQuery;  // as if one of the edges were not an ordinary one
+            }
+            if (dependencies != nullptr) {
+                *dependencies = record->frontier.data();
+                *edges = nullptr;
+                *count = record->frontier.size();
+            }
         }
         return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* nodes, cudaGraphEdgeData* edges,
+                                         std::size_t* count)
+{
+    return call("cudaGraphNodeGetDependencies", [&] {
+        for (const auto& [id, capture] : runtime().captures) {
+            if (const auto found = capture.predecessors.find(node); found != capture.predecessors.end()) {
+                if (edges == nullptr) {
+                    return cudaErrorLossyQuery;
+                }
+                *count = std::min(*count, found->second.size());
+                std::copy_n(found->second.begin(), *count, nodes);
+                return cudaSuccess;
+            }
+        }
+        runtime().misuse("cudaGraphNodeGetDependencies of a node that no capture has");
+        return cudaErrorInvalidValue;
     });
 }
 

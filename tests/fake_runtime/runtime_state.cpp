@@ -1,6 +1,7 @@
 #include "runtime_state.hpp"
 
 #include <atomic>
+#include <utility>
 
 namespace tessera::fake {
 namespace {
@@ -143,6 +144,8 @@ void enqueue(StreamRecord& stream)
     }
     CaptureRecord& capture = runtime().captures.at(stream.capture);
     ++capture.nodes;
+    const auto node = handle_of<cudaGraphNode_t>(next_id());
+    capture.predecessors[node] = std::exchange(stream.frontier, {node});
     if (stream.id != capture.origin) {
         capture.unjoined.insert(stream.id);
     }

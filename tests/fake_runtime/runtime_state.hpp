@@ -30,8 +30,9 @@ struct StreamRecord {
     bool alive = true;
     bool held = false;
     std::uint64_t enqueued = 0;
-    Clock clock = {};           // what the stream's next operation comes after
-    std::uint64_t capture = 0;  // id, or 0
+    Clock clock = {};                            // what the stream's next operation comes after
+    std::uint64_t capture = 0;                   // id, or 0
+    std::vector<cudaGraphNode_t> frontier = {};  // what the next captured node comes after
 };
 
 struct EventRecord {
@@ -44,6 +45,7 @@ struct EventRecord {
     double passed_milliseconds = 0;
     std::uint64_t capture = 0;
     std::uint64_t stream = 0;  // that it was recorded on
+    std::vector<cudaGraphNode_t> frontier = {};
 };
 
 enum class MemoryKind { plain, pool, pinned };
@@ -82,6 +84,7 @@ struct CaptureRecord {
     std::vector<std::uint64_t> user_objects = {};
     std::vector<Launch> launches = {};
     std::set<std::uint64_t> unjoined = {};  // streams whose work the origin does not wait for yet
+    std::map<cudaGraphNode_t, std::vector<cudaGraphNode_t>> predecessors = {};  // of each node
 };
 
 struct Fault {

@@ -6,7 +6,7 @@ using namespace tessera::fake;
 
 namespace {
 
-/// A call that waits for or asks about captured work breaks the capture.
+/// A call that waits for or asks about captured work, or whose stream it is, breaks the capture.
 bool breaks_capture(std::uint64_t capture)
 {
     const auto found = runtime().captures.find(capture);
@@ -60,6 +60,9 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device)
         if (record == nullptr) {
             return cudaErrorInvalidResourceHandle;
         }
+        if (breaks_capture(record->capture)) {
+            return cudaErrorStreamCaptureUnsupported;
+        }
         *device = record->device;
         return cudaSuccess;
     });
@@ -71,6 +74,9 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id)
         const StreamRecord* record = find_stream(stream, "cudaStreamGetId");
         if (record == nullptr) {
             return cudaErrorInvalidResourceHandle;
+        }
+        if (breaks_capture(record->capture)) {
+            return cudaErrorStreamCaptureUnsupported;
         }
         *id = record->id;
         return cudaSuccess;
@@ -118,11 +124,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
             CaptureRecord& capture = runtime().captures.at(waited->capture);
             if (waiting->capture == 0) {
                 waiting->capture = waited->capture;  // the stream joins the capture
+                waiting->frontier.clear();
                 capture.unjoined.insert(waiting->id);
             }
             if (waiting->id == capture.origin) {
                 capture.unjoined.erase(waited->stream);
             }
+            waiting->frontier.insert(waiting->frontier.end(), waited->frontier.begin(), waited->frontier.end());
             return cudaSuccess;
         }
         if (waiting->capture != 0) {
@@ -174,6 +182,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
         recorded->capture = on->capture;
         recorded->stream = on->id;
         recorded->clock = on->clock;
+        recorded->frontier = on->frontier;
         return cudaSuccess;
     });
 }

@@ -30,6 +30,17 @@ HopperWorkspace workspace_of(StreamRef stream, HopperWorkspaceNeed need)
     return detail::lease_workspace(stream, need, "test", std::source_location::current()).memory();
 }
 
+/// Leases a workspace, and enqueues what uses it while the lease lasts, as a launch does.
+HopperWorkspace launch_with_workspace(StreamRef stream, HopperWorkspaceNeed need)
+{
+    const auto caller = std::source_location::current();
+    const detail::CurrentDevice current(stream.device(), "test", caller);
+    const auto lease = detail::lease_workspace(stream, need, "test", caller);
+    detail::check(cudaMemsetAsync(lease.memory().partials, 0xFF, need.partial_bytes, stream.get()), "cudaMemsetAsync",
+                  "test", caller);
+    return lease.memory();
+}
+
 /// What a kernel would find: copied in the order of the stream.
 std::vector<std::uint32_t> counters_of(StreamRef stream, const HopperWorkspace& workspace, std::size_t count)
 {
@@ -167,22 +178,23 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "the memory of raw streams is bounded, and t
     }
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "a captured launch has memory of its graph, and adds no node")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a captured launch has memory of its graph, and adds no node of its own")
 {
     const Stream stream;
     const HopperWorkspace outside = workspace_of(stream, small);
     {
         HopperWorkspace inside{};
         std::optional<Graph> graph = Graph::capture(stream, [&](StreamRef captured) {
-            inside = workspace_of(captured, small);
-            CHECK((workspace_of(captured, small) == inside));  // it follows the first one
-            CHECK_FALSE((workspace_of(captured, large) == inside));
+            inside = launch_with_workspace(captured, small);
+            REQUIRE(cudaMemsetAsync(inside.partials, 0, 1, captured.get()) == cudaSuccess);  // something in between
+            CHECK((launch_with_workspace(captured, small) == inside));                       // it follows the first one
+            CHECK_FALSE((launch_with_workspace(captured, large) == inside));
         });
-        CHECK(graph->node_count() == 0);
+        CHECK(graph->node_count() == 4);
         CHECK_FALSE((inside == outside));
         CHECK(counters_of(stream, inside, small.counters) == std::vector<std::uint32_t>(small.counters, 0));
-        const Graph second =
-            Graph::capture(stream, [&](StreamRef captured) { CHECK_FALSE((workspace_of(captured, small) == inside)); });
+        const Graph second = Graph::capture(
+            stream, [&](StreamRef captured) { CHECK_FALSE((launch_with_workspace(captured, small) == inside)); });
         CHECK(fake::live().device_allocations == 4);
         stream.synchronize();
         graph.reset();
@@ -192,18 +204,80 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "a captured launch has memory of its graph, 
     CHECK(fake::live().device_allocations == 1);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "branches of one capture do not share memory")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "branches of one capture do not share memory, and what joins them does")
 {
     const Stream stream;
     const Stream side;
     const Graph graph = Graph::capture(stream, [&](StreamRef captured) {
-        const HopperWorkspace trunk = workspace_of(captured, small);
+        const HopperWorkspace before = launch_with_workspace(captured, small);
         const StreamRef branch = side;
         branch.wait(captured);
-        CHECK_FALSE((workspace_of(branch, small) == trunk));
+        CHECK((launch_with_workspace(branch, small) == before));
+        CHECK_FALSE((launch_with_workspace(captured, small) == before));
         captured.wait(branch);
+        const HopperWorkspace joined = launch_with_workspace(captured, small);
+        CHECK((launch_with_workspace(captured, small) == joined));
     });
     CHECK(fake::live().device_allocations == 2);
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "side streams that come and go while a capture goes on do not share memory")
+{
+    const Stream stream;
+    HopperWorkspace used[2]{};
+    const Graph graph = Graph::capture(stream, [&](StreamRef captured) {
+        const Event fork(EventKind::ordering);
+        fork.record(captured);
+        for (HopperWorkspace& workspace : used) {
+            const Stream side;
+            side.wait(fork);
+            workspace = launch_with_workspace(side, small);
+            captured.wait(side);
+        }
+    });
+    CHECK_FALSE((used[0] == used[1]));
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a lease that nothing follows may be used by nobody else")
+{
+    const Stream stream;
+    const Graph graph = Graph::capture(stream, [&](StreamRef captured) {
+        const HopperWorkspace unused = workspace_of(captured, small);
+        CHECK_FALSE((launch_with_workspace(captured, small) == unused));
+    });
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a raw stream that is being captured is not asked for its id or device")
+{
+    cudaStream_t raw = nullptr;
+    REQUIRE(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking) == cudaSuccess);
+    REQUIRE(cudaStreamBeginCapture(raw, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    fake::clear_calls();
+    static_cast<void>(launch_with_workspace(StreamRef(raw), small));
+    CHECK(fake::count("cudaStreamGetId") + fake::count("cudaStreamGetDevice") == 0);
+    cudaGraph_t graph = nullptr;
+    REQUIRE(cudaStreamEndCapture(raw, &graph) == cudaSuccess);
+    REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+    REQUIRE(cudaStreamDestroy(raw) == cudaSuccess);
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a stream that is destroyed while it is captured leaves its memory and the capture")
+{
+    const Stream stream;
+    std::optional<Stream> side{std::in_place};
+    static_cast<void>(workspace_of(*side, small));
+    const Graph graph = Graph::capture(stream, [&](StreamRef captured) {
+        side->wait(captured);
+        static_cast<void>(launch_with_workspace(*side, small));
+        captured.wait(*side);
+        fake::clear_calls();
+        side.reset();
+        CHECK(fake::count("cudaStreamGetId") + fake::count("cudaFreeAsync") == 0);
+    });
+    CHECK(graph.node_count() == 1);
+    CHECK(fake::live().device_allocations == 2);
+    GemmPlan::release_workspaces();
+    CHECK(fake::live().device_allocations == 1);
 }
 
 TEST_CASE_FIXTURE(WorkspaceRuntime, "the memory of an abandoned or broken capture is given back")
@@ -281,8 +355,9 @@ TEST_CASE("whichever call of a workspace's life fails, nothing leaks, and the er
         static_cast<void>(workspace_of(stream, small));
         static_cast<void>(workspace_of(stream, large));
         const Graph graph = Graph::capture(stream, [&](StreamRef captured) {
-            static_cast<void>(workspace_of(captured, small));
-            static_cast<void>(workspace_of(captured, large));
+            static_cast<void>(launch_with_workspace(captured, small));
+            static_cast<void>(launch_with_workspace(captured, small));
+            static_cast<void>(launch_with_workspace(captured, large));
         });
         const Stream plain{Device(fake::t4)};
         static_cast<void>(workspace_of(plain, small));

@@ -243,6 +243,26 @@ cudaError_t get_fact(const char* name, cudaStream_t handle, Value* value, Get&& 
     });
 }
 
+/// A fact that the driver keeps to itself while the stream is captured. The error is an H200's, for cudaStreamGetId
+/// (driver 580). That the capture is invalid then, and all of it for cudaStreamGetDevice, is what NVIDIA's own CUDA
+/// libraries guard against (CCCL, cudax stream_pool.cuh).
+template <class Value, class Get>
+cudaError_t get_uncaptured_fact(const char* name, cudaStream_t handle, Value* value, Get&& get)
+{
+    return with_stream(name, handle, [&](Stream& stream) -> cudaError_t {
+        if (value == nullptr) {
+            return cudaErrorInvalidValue;
+        }
+        const std::scoped_lock lock(Runtime::get().mutex);
+        if (stream.capture != nullptr) {
+            invalidate(*stream.capture);
+            return cudaErrorStreamCaptureUnsupported;
+        }
+        *value = get(stream);
+        return cudaSuccess;
+    });
+}
+
 cudaError_t record(const char* name, cudaEvent_t event, cudaStream_t handle, unsigned flags)
 {
     return with_stream(name, handle, [&](Stream& stream) -> cudaError_t {
@@ -311,7 +331,7 @@ cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t stream, unsigned* flags)
 }
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id)
 {
-    return get_fact("cudaStreamGetId", stream, id, [](Stream& s) { return s.id; });
+    return get_uncaptured_fact("cudaStreamGetId", stream, id, [](Stream& s) { return s.id; });
 }
 cudaError_t cudaStreamGetId_ptsz(cudaStream_t stream, unsigned long long* id)
 {
@@ -319,7 +339,7 @@ cudaError_t cudaStreamGetId_ptsz(cudaStream_t stream, unsigned long long* id)
 }
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device)
 {
-    return get_fact("cudaStreamGetDevice", stream, device, [](Stream& s) { return s.device->index; });
+    return get_uncaptured_fact("cudaStreamGetDevice", stream, device, [](Stream& s) { return s.device->index; });
 }
 cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t stream, int* device)
 {

@@ -38,7 +38,8 @@ void free_deferred(StreamState* state) noexcept;
 struct KnownDevice {};
 inline constexpr KnownDevice known_device{};
 
-/// True while `stream` is being captured into a graph.
+/// True while `stream` is being captured into a graph. That is one of the few questions that CUDA answers then: what
+/// asks for the stream's id or device gets cudaErrorStreamCaptureUnsupported and breaks the capture.
 bool is_capturing(cudaStream_t stream) noexcept;
 
 }  // namespace detail
@@ -46,7 +47,8 @@ bool is_capturing(cudaStream_t stream) noexcept;
 /// A stream that somebody else owns. A small value, valid while that owner is.
 ///
 /// Converts from `Stream`, from a raw `cudaStream_t` and from any type with a `get()` that returns one
-/// (`cuda::stream_ref`). A raw stream's device is asked for once, here.
+/// (`cuda::stream_ref`). A raw stream's device is asked for once, here. While it is being captured, CUDA does not tell:
+/// the current device is taken for it.
 class StreamRef {
 public:
     /// @throws Error  if CUDA does not know the stream

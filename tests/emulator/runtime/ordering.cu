@@ -235,6 +235,41 @@ void graphs_replay()
     OK(cudaEventDestroy(join));
 }
 
+/// Its id and its device are what a captured stream does not tell; asking breaks the capture. `handle` is what the
+/// caller's compilation makes of it: null and cudaStreamPerThread among them.
+template <class Question>
+void ask_captured(cudaStream_t handle, const Question& question)
+{
+    cudaGraph_t graph = nullptr;
+    OK(question(handle));
+    OK(cudaStreamBeginCapture(handle, cudaStreamCaptureModeThreadLocal));
+    EXPECT(question(handle) == cudaErrorStreamCaptureUnsupported);
+    EXPECT(cudaStreamEndCapture(handle, &graph) == cudaErrorStreamCaptureInvalidated);
+    OK(question(handle));
+    EXPECT(cudaGetLastError() == cudaErrorStreamCaptureInvalidated);
+}
+
+void captured_streams_keep_their_identity()
+{
+    const Stream stream(cudaStreamNonBlocking);
+    for (const cudaStream_t handle : {stream.handle, cudaStreamPerThread}) {
+        ask_captured(handle, [](cudaStream_t asked) {
+            unsigned long long id = 0;
+            return cudaStreamGetId(asked, &id);
+        });
+        ask_captured(handle, [](cudaStream_t asked) {
+            int device = 0;
+            return cudaStreamGetDevice(asked, &device);
+        });
+    }
+#ifdef PER_THREAD
+    ask_captured(nullptr, [](cudaStream_t asked) {
+        unsigned long long id = 0;
+        return cudaStreamGetId(asked, &id);
+    });
+#endif
+}
+
 void streams_may_be_destroyed_with_work_pending()
 {
     Gate gate;
@@ -295,6 +330,7 @@ int main()
     pageable_sources_are_staged();
     frees_wait_for_their_stream();
     graphs_replay();
+    captured_streams_keep_their_identity();
     streams_may_be_destroyed_with_work_pending();
     threads_have_their_own_errors();
     many_threads_launch();
