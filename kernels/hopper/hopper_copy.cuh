@@ -120,6 +120,7 @@ public:
         const std::uint32_t loaded_bytes =
             row_bytes * ((arguments.a_by_threads ? 0 : tile_m) + (arguments.b_by_threads ? 0 : tile_n));
         RingProducer<HopperRing<Config>> ring(shared.ring, published);
+        await_kernel_before();
         HopperUnit unit{};
         while (queue.next(unit)) {
             const TileIndex place = queue.place(unit.tile);
@@ -135,10 +136,10 @@ public:
                 if (threadIdx.x == 0) {
                     slot.full().arrive_and_expect(loaded_bytes);
                     if (!arguments.a_by_threads) {
-                        loaded_a.load(memory.a, slot, row, k, batch);
+                        loaded_a.load(memory.a, slot, row, k, loaded_a.batch(batch));
                     }
                     if (!arguments.b_by_threads) {
-                        loaded_b.load(memory.b, slot, column, k, batch);
+                        loaded_b.load(memory.b, slot, column, k, loaded_b.batch(batch));
                     }
                 }
                 __syncwarp();

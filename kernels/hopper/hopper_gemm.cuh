@@ -67,6 +67,7 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         if (ping_pong && more) {
             pass_turn(1 - consumer);
         }
+        await_kernel_before();
         const TileIndex place = queue.place(unit.tile);
         const std::int64_t row = std::int64_t{place.m * cluster.rows() + cluster.row()} * config.tile_m + consumer_row;
         const std::int64_t column = std::int64_t{place.n * cluster.columns() + cluster.column()} * config.tile_n;
@@ -110,16 +111,11 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
     }
     const HopperQueue queue(arguments.work, cluster);
     const BarriersPublished published = std::move(announced).await();
-    // The kernel before this one may still run, and may be waiting for room: it is done and its results are there only
-    // after this (PTX ISA, "griddepcontrol").
-    cudaGridDependencySynchronize();
-    cudaTriggerProgrammaticLaunchCompletion();
-
     if (warpgroup == 0) {
         if constexpr (config.ctas == 1) {
             give_registers_back<config.load_registers>();
         }
-        if (config.copies || (threadIdx.x < 32 && elect_one())) {
+        if (config.copies || threadIdx.x < 32) {
             Loader::run(arguments, shared, queue, cluster, published);
         }
         if (cluster.layers() > 1) {

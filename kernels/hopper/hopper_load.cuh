@@ -10,10 +10,14 @@
 #include "hopper_kernels.hpp"
 #include "hopper_shared.cuh"
 #include "hopper_work.cuh"
+#include "tessera/device/warp.cuh"
 
 namespace tessera::kernels {
 
 /// One thread loads by TMA. Of a tile that CTAs of the cluster share, each loads its part and sends it to all of them.
+///
+/// What this thread does for a stage is what a small tile waits for: the loop over stages has no branch for the usual
+/// case, and no value in it is computed anew.
 template <class Config, class Element>
 class HopperTmaLoader {
     static constexpr int tile_m = Config::config.tile_m;
@@ -38,18 +42,29 @@ public:
               receivers_(receivers)
         {}
 
+        __device__ bool k_major() const { return k_major_; }
+        /// Of the operand, for a tile at `row`.
+        __device__ int first_row(int row) const { return row + first_; }
+        __device__ int batch(int of_unit) const { return batched_ ? of_unit : 0; }
+
+        /// Along K, `row` is `first_row`.
+        template <bool Multicast, class Slot>
+        __device__ __forceinline__ void load_box(std::byte* stage, const Slot& slot, int row, int k, int batch) const
+        {
+            load_box<Multicast>(stage, first_, slot, {k, row, batch});
+        }
+        /// In either order; `row` is the tile's.
         template <class Slot>
         __device__ __forceinline__ void load(std::byte* stage, const Slot& slot, int row, int k, int batch) const
         {
-            const int place = batched_ ? batch : 0;
             if (k_major_) {
-                load_box(stage, first_, slot, {k, row + first_, place});
+                load_any_box(stage, first_, slot, {k, row + first_, batch});
                 return;
             }
             if constexpr (Rows % mn_major_rows == 0) {
 #pragma unroll 1
                 for (int line = first_; line < end_; line += mn_major_rows) {
-                    load_box(stage, line, slot, {row + line, k, place});
+                    load_any_box(stage, line, slot, {row + line, k, batch});
                 }
             }
         }
@@ -58,10 +73,20 @@ public:
         static constexpr int mn_major_rows = hopper_mn_major_lines;
 
         template <class Slot>
+        __device__ __forceinline__ void load_any_box(std::byte* stage, int line, const Slot& slot,
+                                                     const std::int32_t (&coordinates)[3]) const
+        {
+            if (multicast_) {
+                load_box<true>(stage, line, slot, coordinates);
+            } else {
+                load_box<false>(stage, line, slot, coordinates);
+            }
+        }
+        template <bool Multicast, class Slot>
         __device__ __forceinline__ void load_box(std::byte* stage, int line, const Slot& slot,
                                                  const std::int32_t (&coordinates)[3]) const
         {
-            if (multicast_) {
+            if constexpr (Multicast) {
                 tma_load_multicast(map_, stage + line * row_bytes, slot.full(), coordinates, receivers_);
             } else {
                 tma_load(map_, stage + line * row_bytes, slot.full(), coordinates);
@@ -92,27 +117,64 @@ public:
         }
     }
 
-    __device__ __forceinline__ static void run(const HopperArguments& arguments, HopperShared<Config>& shared,
+    /// The role, executed by the load warpgroup's first warp.
+    __device__ __forceinline__ static void run(const HopperArguments& arguments, HopperShared<Config>& shared_memory,
                                                HopperQueue queue, const ClusterGrid& cluster,
                                                BarriersPublished published)
     {
+        // A shuffle's result is not computed again at each use, as an address of shared memory is.
+        const auto address = __shfl_sync(
+            0xFFFFFFFF, static_cast<std::uint32_t>(__cvta_generic_to_shared(&shared_memory)), 0);
+        auto& shared = *static_cast<HopperShared<Config>*>(__cvta_shared_to_generic(address));
+        if (!elect_one()) {
+            return;
+        }
         const Side<tile_m> a(arguments.a, arguments.a_k_major, arguments.a_batched, cluster.columns(), cluster.column(),
                              cluster.my_row());
         const Side<tile_n> b(arguments.b, arguments.b_k_major, arguments.b_batched, cluster.rows(), cluster.row(),
                              cluster.my_column());
         RingProducer<HopperRing<Config>> ring(shared.ring, published);
+        const bool along_k = a.k_major() && b.k_major();
+        const bool multicast = cluster.rows() * cluster.columns() > 1;
+        bool waits = true;
         HopperUnit unit{};
         while (queue.next(unit)) {
             const TileIndex place = queue.place(unit.tile);
             const int row = static_cast<int>((place.m * cluster.rows() + cluster.row()) * tile_m);
             const int column = static_cast<int>((place.n * cluster.columns() + cluster.column()) * tile_n);
-            const int batch = static_cast<int>(place.batch);
-            int k = static_cast<int>(arguments.work.skip_k ? 1 : unit.k_begin) * block_k;
-            for (std::uint32_t stage = 0; stage < unit.k_count; ++stage, k += block_k) {
-                auto slot = ring.acquire(Config::config.stage_bytes());
-                a.load(shared.stages[slot.index()].a, slot, row, k, batch);
-                b.load(shared.stages[slot.index()].b, slot, column, k, batch);
-                std::move(slot).publish();
+            const int batch_a = a.batch(static_cast<int>(place.batch));
+            const int batch_b = b.batch(static_cast<int>(place.batch));
+            const int row_a = a.first_row(row);
+            const int row_b = b.first_row(column);
+            const int first_k = static_cast<int>(arguments.work.skip_k ? 1 : unit.k_begin) * block_k;
+            if (waits) {  // here: what comes before is done while that kernel ends
+                await_kernel_before();
+                waits = false;
+            }
+            const auto load_stages = [&](auto&& load) {
+                int k = first_k;
+#pragma unroll 1
+                for (std::uint32_t stage = unit.k_count; stage > 0; --stage, k += block_k) {
+                    auto slot = ring.acquire(Config::config.stage_bytes());
+                    load(shared.stages[slot.index()], slot, k);
+                    std::move(slot).publish();
+                }
+            };
+            if (!along_k) {
+                load_stages([&](auto& stage, const auto& slot, int k) {
+                    a.load(stage.a, slot, row, k, batch_a);
+                    b.load(stage.b, slot, column, k, batch_b);
+                });
+            } else if (multicast) {  // to this CTA alone, it may be
+                load_stages([&](auto& stage, const auto& slot, int k) {
+                    a.template load_box<true>(stage.a, slot, row_a, k, batch_a);
+                    b.template load_box<true>(stage.b, slot, row_b, k, batch_b);
+                });
+            } else {
+                load_stages([&](auto& stage, const auto& slot, int k) {
+                    a.template load_box<false>(stage.a, slot, row_a, k, batch_a);
+                    b.template load_box<false>(stage.b, slot, row_b, k, batch_b);
+                });
             }
         }
         std::move(ring).drain();

@@ -94,7 +94,7 @@ TensorMapRequest map_request(const void* data, int type, std::size_t element_byt
     request.box = {box_contiguous, box_strided, 1};
     request.swizzle = Swizzle::b128;
     request.out_of_bounds = OutOfBounds::zero;
-    request.promotion = L2Promotion::b256;
+    request.promotion = L2Promotion::b128;
     return request;
 }
 
