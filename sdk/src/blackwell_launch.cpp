@@ -240,8 +240,7 @@ kernels::BlackwellArguments blackwell_arguments(kernels::BlackwellRung rung, con
     arguments.b.by_threads = gemm.k > 0 && !matrices.b.tma_can_address();
     arguments.copies = arguments.a.by_threads || arguments.b.by_threads;
     arguments.c_batched = matrices.c.batched();
-    // Whole chunks of 16 bytes: where a row of D ended inside of one, an H200 was seen to overwrite the element behind
-    // it.
+    // Whole chunks of 16 bytes: where a row of D ends inside of one, TMA overwrites the elements behind it, too.
     const bool whole_chunks = gemm.n * static_cast<std::int64_t>(size_of(gemm.d_type)) % 16 == 0;
     arguments.stores_by_tma = gemm.d_column_stride == 1 && whole_chunks && matrices.d.tma_can_address() &&
                               (gemm.beta == 0 || (gemm.c.column_stride == 1 && matrices.c.tma_can_address()));

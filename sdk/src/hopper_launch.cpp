@@ -389,8 +389,7 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     const auto d_alignment = [&](std::int64_t elements) {
         return elements * static_cast<std::int64_t>(d_bytes) % 16 == 0;
     };
-    // Whole chunks of 16 bytes: where a row of D ended inside of one, an H200 was seen to overwrite the element behind
-    // it.
+    // Whole chunks of 16 bytes: where a row of D ends inside of one, TMA overwrites the elements behind it, too.
     const bool d_aligned = std::bit_cast<std::uintptr_t>(gemm.d) % 16 == 0 && gemm.d_column_stride == 1 &&
                            d_alignment(gemm.n) && (gemm.m == 1 || d_alignment(gemm.d_row_stride)) &&
                            (batches == 1 || d_alignment(gemm.d_batch_stride));

@@ -260,8 +260,8 @@ void check_tall(std::int64_t rows, std::int64_t depth, Kernel<DisjointSpan<T>, s
                 small_value(seed_a, static_cast<std::uint64_t>(sampled[static_cast<std::size_t>(i)] * depth + k));
         }
         for (std::int64_t column = 0; column < columns; ++column) {
-            expected[static_cast<std::size_t>(i * columns + column)] =
-                epilogue_of(sum_of_products(row.data(), host_b.data() + column * depth, depth), ElementEpilogue{});
+            expected[static_cast<std::size_t>(i * columns + column)] = epilogue_of(
+                bounded(sum_of_products(row.data(), host_b.data() + column * depth, depth), depth), ElementEpilogue{});
         }
     });
 

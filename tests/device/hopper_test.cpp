@@ -250,7 +250,7 @@ KernelChoice choice_for(const GemmProblem& problem, const Wanted& wanted)
 
 /// Launches `choice` twice with a workspace of its own, full of NaN where sums go. The bits must be equal and right,
 /// and the counters zero again.
-void check(const GemmCase& gemm, const GemmData& data, DeviceOperands& operands, const KernelChoice& choice)
+void check(const GemmCase& gemm, const Reference& reference, DeviceOperands& operands, const KernelChoice& choice)
 {
     const GemmProblem problem = operands.problem();
     const std::string name =
@@ -284,7 +284,7 @@ void check(const GemmCase& gemm, const GemmData& data, DeviceOperands& operands,
     try {
         const HostArray result = operands.launch(enqueue);
         if (const auto wrong =
-                find_wrong_element(gemm, data, result, hopper_summation(gemm.input, gemm.fp8_accumulation))) {
+                reference.find_wrong_element(result, hopper_summation(gemm.input, gemm.fp8_accumulation))) {
             fail(*wrong);
         }
         if (operands.launch(enqueue).bytes() != result.bytes()) {
@@ -315,7 +315,7 @@ void check(GemmCase gemm, const Wanted& wanted)
     // Threads that copy must not read beyond the end.
     const GemmData data = GemmData::make(gemm, kernel.copies ? Guards::front_only : Guards::both_sides, seed());
     DeviceOperands operands(stream(), gemm, data);
-    check(gemm, data, operands, choice_for(operands.problem(), wanted));
+    check(gemm, Reference(gemm, data), operands, choice_for(operands.problem(), wanted));
 }
 
 /// Any two values of any two factors, for the configurations of one size of element.
@@ -537,13 +537,14 @@ TEST_CASE("a sample of what a tuner may try is right")
             problem % 2 != 0 ? make_unloadable(gemm, Unaligned::lines_of_a) : make_loadable(gemm);
             make_exact(gemm);
             const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+            const Reference reference(gemm, data);
             DeviceOperands operands(stream(), gemm, data);
             std::vector<KernelChoice> candidates = detail::hopper_candidates(operands.problem(), device());
             CHECK_FALSE(candidates.empty());
             std::shuffle(candidates.begin(), candidates.end(), engine);
             candidates.resize(std::min<std::size_t>(candidates.size(), quick() ? 2 : 25));
             for (const KernelChoice& choice : candidates) {
-                check(gemm, data, operands, choice);
+                check(gemm, reference, operands, choice);
             }
         }
     }

@@ -126,7 +126,7 @@ TEST_CASE("fp32 arithmetic stays within the bound, for all epilogues and output 
         epilogue.bias = extra[3];
         epilogue.activation = static_cast<Activation>(engine() % 4);
         const float result = simulated(a.data(), b.data(), k, epilogue);
-        const Bounded before = epilogue_of(sum_of_products(a.data(), b.data(), k), epilogue);
+        const Bounded before = epilogue_of(bounded(sum_of_products(a.data(), b.data(), k), k), epilogue);
         CHECK(agrees(before, result));
         for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
             const float narrowed = HostArray::widened(type, HostArray::narrowed(type, result));
@@ -155,7 +155,7 @@ TEST_CASE("the bound is narrow enough to notice a product that is missing")
     for (const std::int64_t k : {2, 33, 100, 1000}) {
         std::vector<double> a = random_values(engine, k, 1);
         const std::vector<double> b(static_cast<std::size_t>(k), 1.0);
-        const Bounded expected = sum_of_products(a.data(), b.data(), k);
+        const Bounded expected = bounded(sum_of_products(a.data(), b.data(), k), k);
         a[static_cast<std::size_t>(k / 2)] += 0.125;
         CHECK_FALSE(agrees(expected, sum_of_products(a.data(), b.data(), k).value));
     }
@@ -213,15 +213,17 @@ TEST_CASE("each wrong element, unwritten element and touched guard is found")
     gemm.batches = 2;
     const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
     const HostArray right = launch_on_host(gemm, data, nothing_spoiled);
-    REQUIRE(find_wrong_element(gemm, data, right) == std::nullopt);
+    const Reference reference(gemm, data);  // for all of the results
+    REQUIRE(reference.find_wrong_element(right) == std::nullopt);
     for (std::size_t i = 0; i < right.size(); ++i) {
         HostArray wrong = right;
         wrong.set_bits(i, right.bits(i) ^ 0x00400000U);
-        CHECK(find_wrong_element(gemm, data, wrong).has_value());
+        CHECK(reference.find_wrong_element(wrong).has_value());
     }
     HostArray unwritten = right;
     unwritten.set_bits(data.d_place.index(1, 8, 5), poison_bits(gemm.output));
-    CHECK(find_wrong_element(gemm, data, unwritten).value_or("").find("never written") != std::string::npos);
+    CHECK(reference.find_wrong_element(unwritten).value_or("").find("never written") != std::string::npos);
+    CHECK(reference.find_wrong_element(right) == std::nullopt);
 }
 
 TEST_CASE("the signature data expose every permuted, repeated or forgotten index")

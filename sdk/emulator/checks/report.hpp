@@ -17,7 +17,7 @@ namespace tessera::emulator {
 /// Kinds of findings. name_of() gives the name that reports print and tests ask for ("shared-race").
 enum class FindingKind : std::uint8_t {
     out_of_bounds,  ///< memory access outside of every allocation or of the CTA's shared memory
-    row_overrun,    ///< a tensor store that writes beyond the end of the tensor's rows, to the end of a 16-byte chunk
+    row_overrun,    ///< a tensor store or reduction that writes beyond the tensor's rows, to the end of a 16-byte chunk
     misaligned,     ///< an address that the instruction does not allow
     uninitialized_global,
     uninitialized_shared,

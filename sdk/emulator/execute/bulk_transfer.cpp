@@ -360,15 +360,19 @@ void StoreTransfer::write(Cluster& cluster, const BoxRun& run)
     if (!run.inside || run.global_bytes == 0) {
         return;
     }
-    const std::byte* const source = data_.data() + run.linear;
-    std::byte* const target = global(cluster, run.global, run.global_bytes, Direction::write);
+    put(global(cluster, run.global, run.global_bytes, Direction::write), run.linear, run.global_bytes);
+    write_overrun(cluster, run);
+}
+
+void StoreTransfer::put(std::byte* target, std::uint32_t linear, std::uint32_t bytes) const
+{
+    const std::byte* const source = data_.data() + linear;
     if (reduce_ != nullptr) {
-        reduce_(target, source, run.global_bytes);
+        reduce_(target, source, bytes);
     } else if (byte_mask_ == 0xFFFF) {
-        std::memcpy(target, source, run.global_bytes);
-        write_overrun(cluster, run);
+        std::memcpy(target, source, bytes);
     } else {
-        for (std::uint32_t at = 0; at < run.global_bytes; ++at) {
+        for (std::uint32_t at = 0; at < bytes; ++at) {
             if ((byte_mask_ >> (at % 16) & 1U) != 0) {
                 target[at] = source[at];
             }
@@ -385,7 +389,7 @@ void StoreTransfer::write_overrun(Cluster& cluster, const BoxRun& run)
     std::string problem;
     if (std::byte* const behind =
             locate_global(cluster, run.global + run.global_bytes, run.overrun_bytes, Direction::write, problem)) {
-        std::memcpy(behind, data_.data() + run.linear + run.global_bytes, run.overrun_bytes);
+        put(behind, run.linear + run.global_bytes, run.overrun_bytes);
     }
 }
 

@@ -109,6 +109,8 @@ public:
 private:
     void read_source(Cluster& cluster);
     void write(Cluster& cluster, const BoxRun& run);
+    /// Copies or reduces `bytes` of the box, from `linear` on, to `target`.
+    void put(std::byte* target, std::uint32_t linear, std::uint32_t bytes) const;
     void write_overrun(Cluster& cluster, const BoxRun& run);
 
     std::uint32_t source_;

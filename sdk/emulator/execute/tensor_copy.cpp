@@ -84,7 +84,7 @@ Step execute_load(Warp& warp, const Operation& operation, LaneMask active)
     return Step::next;
 }
 
-/// An H200 stores the last 16-byte chunk of a row as a whole, silently (docs/emulator.md).
+/// An H200 stores to, or reduces into, the last 16-byte chunk of a row as a whole, silently (docs/emulator.md).
 void report_row_overrun(Warp& warp, const Operation& operation, const TensorPayload& payload, const TensorMap& map,
                         const BoxRequest& request, const SharedBox& box, unsigned lane)
 {
@@ -97,8 +97,8 @@ void report_row_overrun(Warp& warp, const Operation& operation, const TensorPayl
         operation, FindingKind::row_overrun, bit(lane),
         fmt::format(
             "{}: the box at {{{}}} covers the end of the tensor's rows, which have {} elements of {} bits, {} "
-            "bytes: hardware stores their last chunk of 16 bytes as a whole, {} bytes beyond the row: make "
-            "extent * element size a multiple of 16 bytes, or store such rows without TMA",
+            "bytes: hardware writes their last chunk of 16 bytes as a whole, {} bytes beyond the row: make "
+            "extent * element size a multiple of 16 bytes, or write such rows without TMA",
             payload.what,
             fmt::join(request.coordinates.begin(), request.coordinates.begin() + payload.coordinates.size(), ", "),
             map.extents[0], bits, map.extents[0] * bits / 8, found->overrun_bytes));
@@ -136,9 +136,7 @@ Step execute_store(Warp& warp, const Operation& operation, LaneMask active)
                 fmt::format("{}: the source, shared {:#x}, is another CTA's; it must be the executing CTA's own",
                             payload.what, source));
         }
-        if (reduce == nullptr) {
-            report_row_overrun(warp, operation, payload, map, request, box, lane);
-        }
+        report_row_overrun(warp, operation, payload, map, request, box, lane);
         start(warp, operation, lane,
               std::make_unique<StoreTransfer>(payload.what, warp, std::move(box), source,
                                               warp.bulk_copies.add(bit(lane)), reduce));

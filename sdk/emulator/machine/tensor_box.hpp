@@ -35,7 +35,7 @@ struct BoxRun {
         0;               ///< fewer than `shared_bytes` for packed elements with padding; the rest is padding
     bool inside = true;  ///< false: out of the tensor's bounds: filled by loads, left out by stores
     /// Bytes of the box behind `global_bytes` that are beyond the end of the tensor's row, but in its last 16-byte
-    /// chunk. An H200 was seen to store them, too.
+    /// chunk. An H200 stores and reduces them, too.
     std::uint32_t overrun_bytes = 0;
 };
 

@@ -128,24 +128,35 @@ inline double relative_error_of_sum(std::int64_t k, const Summation& summation)
     return std::max(chain, cut + gamma(instructions(k), unit_f32) * (1 + cut));
 }
 
-/// sum a[i] * b[i] for values that fp32 has.
-inline Bounded sum_of_products(const double* a, const double* b, std::int64_t k, const Summation& summation = {})
-{
-    double sum = 0;
+/// A sum of products in float64, and the sum of their magnitudes.
+struct SumOfProducts {
+    double value = 0;
     double magnitude = 0;
+};
+
+/// sum a[i] * b[i] for values that fp32 has.
+inline SumOfProducts sum_of_products(const double* a, const double* b, std::int64_t k)
+{
+    SumOfProducts sum;
     for (std::int64_t i = 0; i < k; ++i) {
         const double product = a[i] * b[i];  // exact: 24 times 24 bits
-        sum += product;
-        magnitude += std::abs(product);
+        sum.value += product;
+        sum.magnitude += std::abs(product);
     }
-    if (!std::isfinite(sum)) {
-        return {sum, 0};
+    return sum;
+}
+
+/// How far a sum of k products may be from the reference if a kernel adds them up like `summation`.
+inline Bounded bounded(const SumOfProducts& sum, std::int64_t k, const Summation& summation = {})
+{
+    if (!std::isfinite(sum.value)) {
+        return {sum.value, 0};
     }
     const auto count = static_cast<double>(k);
     const double gamma_f32 = relative_error_of_sum(k, summation);
     const double gamma_f64 = gamma(count, unit_f64);
-    magnitude /= 1 - gamma_f64;  // it was summed in float64, too
-    return {sum, (gamma_f32 + gamma_f64) * magnitude + count * eta_f32 * (1 + gamma_f32)};
+    const double magnitude = sum.magnitude / (1 - gamma_f64);  // it was summed in float64, too
+    return {sum.value, (gamma_f32 + gamma_f64) * magnitude + count * eta_f32 * (1 + gamma_f32)};
 }
 
 inline double relu(double x) { return x < 0 ? 0 : x; }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "parallel.hpp"
 #include "signature.hpp"
@@ -97,17 +98,37 @@ struct WideOperands {
 
 WideOperands widen(const GemmCase& gemm, const GemmData& data, std::int64_t batch)
 {
-    WideOperands wide{std::vector<double>(static_cast<std::size_t>(gemm.m * gemm.k)),
-                      std::vector<double>(static_cast<std::size_t>(gemm.n * gemm.k))};
-    for (std::int64_t k = 0; k < gemm.k; ++k) {
-        for (std::int64_t i = 0; i < gemm.m; ++i) {
-            wide.a[static_cast<std::size_t>(i * gemm.k + k)] = data.a.get(data.a_place.index(batch, i, k));
-        }
-        for (std::int64_t j = 0; j < gemm.n; ++j) {
-            wide.b[static_cast<std::size_t>(j * gemm.k + k)] = data.b.get(data.b_place.index(batch, k, j));
-        }
+    const auto widened = [&](std::int64_t lines, const auto& value) {
+        std::vector<double> wide(static_cast<std::size_t>(lines * gemm.k));
+        parallel_for(lines, 20 * gemm.k, [&](std::int64_t line) {
+            for (std::int64_t k = 0; k < gemm.k; ++k) {
+                wide[static_cast<std::size_t>(line * gemm.k + k)] = value(line, k);
+            }
+        });
+        return wide;
+    };
+    return {
+        widened(gemm.m, [&](std::int64_t i, std::int64_t k) { return data.a.get(data.a_place.index(batch, i, k)); }),
+        widened(gemm.n, [&](std::int64_t j, std::int64_t k) { return data.b.get(data.b_place.index(batch, k, j)); })};
+}
+
+/// sum(a_row, b_column, depth) for every element of D that is not a copy of another one, in their order.
+template <class Sum>
+auto sum_all(const GemmCase& gemm, const GemmData& data, const Sum& sum)
+{
+    using Result = std::invoke_result_t<Sum, const double*, const double*, std::int64_t>;
+    const std::int64_t depth = gemm.depth();
+    std::vector<Result> sums(static_cast<std::size_t>(gemm.distinct() * gemm.m * gemm.n));
+    for (std::int64_t batch = 0; batch < gemm.distinct() && depth > 0; ++batch) {
+        const WideOperands wide = widen(gemm, data, batch);
+        parallel_for(gemm.m, gemm.n * 2 * depth, [&](std::int64_t row) {
+            for (std::int64_t column = 0; column < gemm.n; ++column) {
+                sums[static_cast<std::size_t>((batch * gemm.m + row) * gemm.n + column)] =
+                    sum(wide.a.data() + row * gemm.k, wide.b.data() + column * gemm.k, depth);
+            }
+        });
     }
-    return wide;
+    return sums;
 }
 
 ElementEpilogue epilogue_at(const GemmCase& gemm, const GemmData& data, std::int64_t batch, std::int64_t row,
@@ -129,64 +150,49 @@ ElementEpilogue epilogue_at(const GemmCase& gemm, const GemmData& data, std::int
     return epilogue;
 }
 
-/// Calls check(batch, row, column, a_row, b_column, epilogue) for every element that is not a copy of another one, and
-/// returns the first text (in the order of the elements) that it gives; then compares copies and surroundings.
-template <class Check>
-std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& data, const HostArray& result,
-                                          const Check& check)
+/// Calls check(sum, epilogue, bits) for every element that is not a copy of another one, with its one of `sums`;
+/// compares copies and surroundings. Returns what is wrong with the first element that is, or else around them.
+template <class Sum, class Check>
+std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& data, const std::vector<Sum>& sums,
+                                          const HostArray& result, const Check& check)
 {
     const Placement& place = data.d_place;
-    const std::int64_t distinct = gemm.replicated() ? std::min<std::int64_t>(gemm.batches, 1) : gemm.batches;
-    const std::int64_t k = gemm.alpha == 0 ? 0 : gemm.k;
-    std::atomic<std::int64_t> first_wrong = std::numeric_limits<std::int64_t>::max();
-    const auto note = [&](std::int64_t element) {
-        std::int64_t known = first_wrong.load();
-        while (element < known && !first_wrong.compare_exchange_weak(known, element)) {
+    const bool may_be_poison = gemm.addend == Addend::in_place;  // a NaN of C that came back
+    const auto check_one = [&](std::int64_t batch, std::int64_t row, std::int64_t column) -> std::string {
+        const std::uint32_t bits = result.bits(place.index(batch, row, column));
+        if (batch >= gemm.distinct()) {
+            return bits == result.bits(place.index(0, row, column)) ? "" : "differs from matrix 0 of the same inputs";
         }
-    };
-    const auto text_of = [&](std::int64_t batch, std::int64_t row, std::int64_t column, const std::string& what) {
-        return fmt::format("D({}, {}) of matrix {}: {}", row, column, batch, what);
+        if (bits == poison_bits(gemm.output) && !may_be_poison) {
+            return "was never written";
+        }
+        return check(sums[static_cast<std::size_t>((batch * gemm.m + row) * gemm.n + column)],
+                     epilogue_at(gemm, data, batch, row, column), bits);
     };
 
-    for (std::int64_t batch = 0; batch < distinct; ++batch) {
-        const WideOperands wide = widen(gemm, data, batch);
-        const auto check_one = [&](std::int64_t row, std::int64_t column) -> std::string {
-            const std::size_t index = place.index(batch, row, column);
-            const bool may_be_poison = gemm.addend == Addend::in_place;  // a NaN of C that came back
-            if (result.bits(index) == poison_bits(gemm.output) && !may_be_poison) {
-                return "was never written";
-            }
-            return check(wide.a.data() + row * gemm.k, wide.b.data() + column * gemm.k, k,
-                         epilogue_at(gemm, data, batch, row, column), result.bits(index));
-        };
-        parallel_for(gemm.m, gemm.n * (2 * k + 50), [&](std::int64_t row) {
-            for (std::int64_t column = 0; column < gemm.n; ++column) {
-                if (!check_one(row, column).empty()) {
-                    note(row * gemm.n + column);
-                    return;
-                }
-            }
-        });
-        if (const std::int64_t wrong = first_wrong.load(); wrong != std::numeric_limits<std::int64_t>::max()) {
-            return text_of(batch, wrong / gemm.n, wrong % gemm.n, check_one(wrong / gemm.n, wrong % gemm.n));
-        }
-    }
-
+    constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+    std::atomic<std::int64_t> first_wrong = none;
     HostArray expected = data.d;  // with D's elements as they are now: what differs then is around them
-    parallel_for(gemm.batches * gemm.m, 20 * gemm.n, [&](std::int64_t i) {
+    parallel_for(gemm.batches * gemm.m, 50 * gemm.n, [&](std::int64_t i) {
         const std::int64_t batch = i / gemm.m;
         const std::int64_t row = i % gemm.m;
         for (std::int64_t column = 0; column < gemm.n; ++column) {
+            if (!check_one(batch, row, column).empty()) {
+                const std::int64_t element = i * gemm.n + column;
+                std::int64_t known = first_wrong.load();
+                while (element < known && !first_wrong.compare_exchange_weak(known, element)) {
+                }
+                return;
+            }
             const std::size_t index = place.index(batch, row, column);
             expected.set_bits(index, result.bits(index));
-            if (batch >= distinct && result.bits(index) != result.bits(place.index(0, row, column))) {
-                note((batch * gemm.m + row) * gemm.n + column);
-            }
         }
     });
-    if (const std::int64_t wrong = first_wrong.load(); wrong != std::numeric_limits<std::int64_t>::max()) {
-        return text_of(wrong / gemm.n / gemm.m, wrong / gemm.n % gemm.m, wrong % gemm.n,
-                       "differs from matrix 0 of the same inputs");
+    if (const std::int64_t wrong = first_wrong.load(); wrong != none) {
+        const std::int64_t batch = wrong / gemm.n / gemm.m;
+        const std::int64_t row = wrong / gemm.n % gemm.m;
+        const std::int64_t column = wrong % gemm.n;
+        return fmt::format("D({}, {}) of matrix {}: {}", row, column, batch, check_one(batch, row, column));
     }
     const auto [touched, was] = std::mismatch(result.bytes().begin(), result.bytes().end(), expected.bytes().begin());
     if (touched != result.bytes().end()) {
@@ -285,58 +291,65 @@ GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)
     return data;
 }
 
+Reference::Reference(const GemmCase& gemm, const GemmData& data)
+    : gemm_(gemm), data_(data), sums_(sum_all(gemm, data, sum_of_products))
+{}
+
+std::optional<std::string> Reference::find_wrong_element(const HostArray& result, const Summation& summation) const
+{
+    const bool exact = gemm_.data == Data::signature && gemm_.k <= longest_exact_k &&
+                       (gemm_.activation == Activation::none || gemm_.activation == Activation::relu);
+    const auto check = [&](const SumOfProducts& sum, const ElementEpilogue& epilogue,
+                           std::uint32_t bits) -> std::string {
+        const double actual = HostArray::widened(gemm_.output, bits);
+        if (const auto value = exact ? exact_epilogue_of(sum.value, epilogue) : std::nullopt) {
+            const double expected =
+                HostArray::widened(gemm_.output, HostArray::narrowed(gemm_.output, static_cast<float>(*value)));
+            return actual == expected ? std::string() : fmt::format("is {}, must be exactly {}", actual, expected);
+        }
+        const Bounded before = epilogue_of(bounded(sum, gemm_.depth(), summation), epilogue);
+        if (std::abs(before.value) + before.error > largest_finite(gemm_.output) && std::isfinite(before.value)) {
+            return "the test's data overflow the output type";
+        }
+        const Bounded expected = stored(before, gemm_.output);
+        return agrees(expected, actual)
+                   ? std::string()
+                   : fmt::format("is {}, must be {} +- {}", actual, expected.value, expected.error);
+    };
+    return check_elements(gemm_, data_, sums_, result, check);
+}
+
 std::optional<std::string> find_wrong_element(const GemmCase& gemm, const GemmData& data, const HostArray& result,
                                               const Summation& summation)
 {
-    const bool exact = gemm.data == Data::signature && gemm.k <= longest_exact_k &&
-                       (gemm.activation == Activation::none || gemm.activation == Activation::relu);
-    return check_elements(
-        gemm, data, result,
-        [&](const double* a, const double* b, std::int64_t k, const ElementEpilogue& epilogue,
-            std::uint32_t bits) -> std::string {
-            const Bounded product = sum_of_products(a, b, k, summation);
-            const double actual = HostArray::widened(gemm.output, bits);
-            if (const auto value = exact ? exact_epilogue_of(product.value, epilogue) : std::nullopt) {
-                const double expected =
-                    HostArray::widened(gemm.output, HostArray::narrowed(gemm.output, static_cast<float>(*value)));
-                return actual == expected ? std::string() : fmt::format("is {}, must be exactly {}", actual, expected);
-            }
-            const Bounded before = epilogue_of(product, epilogue);
-            if (std::abs(before.value) + before.error > largest_finite(gemm.output) && std::isfinite(before.value)) {
-                return "the test's data overflow the output type";
-            }
-            const Bounded expected = stored(before, gemm.output);
-            return agrees(expected, actual)
-                       ? std::string()
-                       : fmt::format("is {}, must be {} +- {}", actual, expected.value, expected.error);
-        });
+    return Reference(gemm, data).find_wrong_element(result, summation);
 }
 
 std::optional<std::string> find_other_than_fma_chain(const GemmCase& gemm, const GemmData& data,
                                                      const HostArray& result)
 {
-    return check_elements(gemm, data, result,
-                          [&](const double* a, const double* b, std::int64_t k, const ElementEpilogue& epilogue,
-                              std::uint32_t bits) -> std::string {
-                              float sum = 0;
-                              for (std::int64_t i = 0; i < k; ++i) {
-                                  sum = std::fma(static_cast<float>(a[i]), static_cast<float>(b[i]), sum);
-                              }
-                              float value = epilogue.alpha * (sum + 0.0F);
-                              if (epilogue.beta != 0) {
-                                  value = std::fma(epilogue.beta, static_cast<float>(epilogue.c), value);
-                              }
-                              if (epilogue.has_bias) {
-                                  value += static_cast<float>(epilogue.bias);
-                              }
-                              if (epilogue.activation == Activation::relu) {
-                                  value = value < 0 ? 0.0F : value;
-                              }
-                              const std::uint32_t expected = HostArray::narrowed(gemm.output, value);
-                              return bits == expected
-                                         ? std::string()
-                                         : fmt::format("has the bits {:#x}, must have {:#x}", bits, expected);
-                          });
+    const auto chain = [](const double* a, const double* b, std::int64_t k) {
+        float sum = 0;
+        for (std::int64_t i = 0; i < k; ++i) {
+            sum = std::fma(static_cast<float>(a[i]), static_cast<float>(b[i]), sum);
+        }
+        return sum;
+    };
+    const auto check = [&](float sum, const ElementEpilogue& epilogue, std::uint32_t bits) -> std::string {
+        float value = epilogue.alpha * (sum + 0.0F);
+        if (epilogue.beta != 0) {
+            value = std::fma(epilogue.beta, static_cast<float>(epilogue.c), value);
+        }
+        if (epilogue.has_bias) {
+            value += static_cast<float>(epilogue.bias);
+        }
+        if (epilogue.activation == Activation::relu) {
+            value = value < 0 ? 0.0F : value;
+        }
+        const std::uint32_t expected = HostArray::narrowed(gemm.output, value);
+        return bits == expected ? std::string() : fmt::format("has the bits {:#x}, must have {:#x}", bits, expected);
+    };
+    return check_elements(gemm, data, sum_all(gemm, data, chain), result, check);
 }
 
 bool inputs_are_aligned(const GemmCase& gemm, const GemmData& data, std::size_t alignment)

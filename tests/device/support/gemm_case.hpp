@@ -77,6 +77,10 @@ struct GemmCase {
     std::int64_t size() const { return m * n + m * k + k * n + batches; }
     /// All matrices of D are equal, because all inputs are shared.
     bool replicated() const { return a.shared && b.shared && (addend != Addend::separate || c.shared); }
+    /// The first matrices of D, of which the others are copies.
+    std::int64_t distinct() const { return replicated() && batches > 1 ? 1 : batches; }
+    /// Products in an element of D.
+    std::int64_t depth() const { return alpha == 0 ? 0 : k; }
     std::string describe() const;
 };
 
@@ -104,8 +108,23 @@ struct GemmData {
     static GemmData make(const GemmCase& gemm, Guards guards, std::uint64_t seed);
 };
 
-/// Checks the array that held D after the launch: each element against the float64 reference (exactly, if the data
-/// allow it), everything else bit by bit against what it was. Nothing if all is right. `summation` is the kernel's.
+/// What D must be: computed once, for the results of all kernels that are given the same data. Refers to both arguments
+/// as long as it lives.
+class Reference {
+public:
+    Reference(const GemmCase& gemm, const GemmData& data);
+
+    /// Checks the array that held D after the launch: each element against the float64 reference (exactly, if the data
+    /// allow it), everything else bit by bit against what it was. Nothing if all is right. `summation` is the kernel's.
+    std::optional<std::string> find_wrong_element(const HostArray& result, const Summation& summation = {}) const;
+
+private:
+    const GemmCase& gemm_;
+    const GemmData& data_;
+    std::vector<SumOfProducts> sums_;  // (batches that are not copies, m, n)
+};
+
+/// The same for one result.
 std::optional<std::string> find_wrong_element(const GemmCase& gemm, const GemmData& data, const HostArray& result,
                                               const Summation& summation = {});
 

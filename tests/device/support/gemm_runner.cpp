@@ -192,6 +192,7 @@ void check_all_variants(StreamRef stream, const GemmCase& gemm)
 {
     const Guards guards = quick() ? Guards::front_only : Guards::both_sides;
     const GemmData data = GemmData::make(gemm, guards, seed());
+    const Reference reference(gemm, data);
     DeviceOperands operands(stream, gemm, data);
     int failures = 0;
     const auto fail = [&](Variant variant, const std::string& what) {
@@ -203,7 +204,7 @@ void check_all_variants(StreamRef stream, const GemmCase& gemm)
         if (is_simt(variant) && chain && result.bytes() == chain->bytes()) {
             return;
         }
-        if (const auto wrong = find_wrong_element(gemm, data, result, summation_of(variant, gemm))) {
+        if (const auto wrong = reference.find_wrong_element(result, summation_of(variant, gemm))) {
             fail(variant, *wrong);
         } else if (is_simt(variant) && chain) {
             fail(variant, "other bits than the variants before, though within the bound");
