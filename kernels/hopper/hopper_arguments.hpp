@@ -39,7 +39,8 @@ struct HopperWorkspace {
 struct HopperArguments {
     AnyTensorMap<3> a;  // contiguous, strided, batch
     AnyTensorMap<3> b;
-    AnyTensorMap<3> d;
+    AnyTensorMap<3> d;       // boxes of 128 bytes, or of a narrower tile's width
+    AnyTensorMap<3> d_rest;  // of what remains of a tile's width, if anything
     GemmArguments gemm;
     HopperWork work;
     HopperWorkspace workspace;

@@ -10,6 +10,7 @@
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <utility>
 
 #include "hopper_arguments.hpp"
 #include "hopper_shared.cuh"
@@ -327,34 +328,45 @@ private:
 
     /// Stores the buffer, which is complete when all threads have come here.
     template <class Element, unsigned Columns, unsigned Rows>
-    __device__ void store_buffer(std::byte* buffer, int column, int row, int batch)
+    __device__ void store_buffer(const AnyTensorMap<3>& map, std::byte* buffer, int column, int row, int batch)
     {
         using Map = TensorMap<Element, Box<Columns, Rows, 1>, Swizzle::b128>;
         using Tile = SharedTile<Element, Box<Columns, Rows, 1>, Swizzle::b128>;
         make_visible_to_tma();
         detail::synchronize_consumer(consumer_);
         if (thread() == 0) {
-            tma_store(reinterpret_cast<const Map&>(arguments_.d), {column, row, batch},
-                      *reinterpret_cast<Tile*>(buffer));
+            tma_store(reinterpret_cast<const Map&>(map), {column, row, batch}, *reinterpret_cast<Tile*>(buffer));
             tma_commit_stores();
+        }
+    }
+
+    /// Calls `visit<first, columns>()` for each part of the tile's width that one store takes: `Width` columns, and
+    /// what remains.
+    template <int Width, class Visit>
+    __device__ __forceinline__ static void for_each_part(Visit&& visit)
+    {
+        [&]<int... Part>(std::integer_sequence<int, Part...>) {
+            (visit.template operator()<Part * Width, Width>(), ...);
+        }(std::make_integer_sequence<int, tile_n / Width>());
+        if constexpr (tile_n % Width != 0) {
+            visit.template operator()<tile_n / Width * Width, tile_n % Width>();
         }
     }
 
     /// A 16-bit D, 64 columns (or the tile's) at a time.
     __device__ void write_narrow(const Accumulators& accumulators, int row, int column, int batch)
     {
-        constexpr int columns = tile_n < 64 ? tile_n : 64;
+        constexpr int width = HopperConfig::store_width(tile_n, 2);
         const bool as_f16 = arguments_.gemm.d_type == ElementType::f16;
         const float alpha = Epilogue::scaled_alpha(arguments_.gemm);
         const int matrix_row = warp() * 16 + lane() % 16;  // the row of the buffer whose address this lane gives
 #pragma unroll
         for (int block = 0; block < blocks; ++block) {
-#pragma unroll
-            for (int part = 0; part < tile_n / columns; ++part) {
+            for_each_part<width>([&]<int First, int Columns>() {
                 std::byte* const buffer = next_buffer();
 #pragma unroll
-                for (int q = 0; q < columns / 16; ++q) {
-                    const float* const d = &accumulators[block][(part * columns + q * 16) / 2];
+                for (int q = 0; q < Columns / 16; ++q) {
+                    const float* const d = &accumulators[block][(First + q * 16) / 2];
                     std::uint32_t packed[4];
 #pragma unroll
                     for (int i = 0; i < 4; ++i) {
@@ -363,24 +375,25 @@ private:
                     const int chunk = q * 2 + lane() / 16;  // of 16 bytes
                     store_matrices(buffer + swizzled(matrix_row, chunk), packed);
                 }
-                store_buffer<std::uint16_t, columns, 64>(buffer, column + part * columns, row + block * 64, batch);
-            }
+                store_buffer<std::uint16_t, Columns, 64>(Columns == width ? arguments_.d : arguments_.d_rest, buffer,
+                                                         column + First, row + block * 64, batch);
+            });
         }
     }
 
     /// An fp32 D, 32 columns (or the tile's) at a time.
     __device__ void write_wide(const Accumulators& accumulators, int row, int column, int batch)
     {
-        constexpr int columns = tile_n < 32 ? tile_n : 32;
+        constexpr int width = HopperConfig::store_width(tile_n, 4);
         const float alpha = Epilogue::scaled_alpha(arguments_.gemm);
 #pragma unroll
         for (int block = 0; block < blocks; ++block) {
-#pragma unroll
-            for (int part = 0; part < tile_n / columns; ++part) {
+            for_each_part<width>([&]<int First, int Columns>() {
                 std::byte* const buffer = next_buffer();
-                put_wide<columns>(accumulators[block], part, buffer, alpha);
-                store_buffer<float, columns, 64>(buffer, column + part * columns, row + block * 64, batch);
-            }
+                put_wide<First, Columns>(accumulators[block], buffer, alpha);
+                store_buffer<float, Columns, 64>(Columns == width ? arguments_.d : arguments_.d_rest, buffer,
+                                                 column + First, row + block * 64, batch);
+            });
         }
     }
 
@@ -412,7 +425,7 @@ private:
     __device__ __forceinline__ void write_general(const Accumulators& accumulators, std::int64_t row,
                                                   std::int64_t column, std::uint32_t batch)
     {
-        constexpr int columns = tile_n < 32 ? tile_n : 32;
+        constexpr int columns = tile_n % 32 == 0 ? 32 : 16;
         constexpr int parts = tile_n / columns;
         const Epilogue epilogue(arguments_.gemm, batch);
         std::byte* const buffer = shared_.store[consumer_][0];
@@ -421,12 +434,11 @@ private:
             detail::synchronize_consumer(consumer_);  // the last part has been read
 #pragma unroll
             for (int block = 0; block < blocks; ++block) {
-#pragma unroll
-                for (int part = 0; part < parts; ++part) {
-                    if (block * parts + part == i) {  // accumulators are registers: no run-time index
-                        put_wide<columns>(accumulators[block], part, buffer, 1.0F);
+                for_each_part<columns>([&]<int First, int Columns>() {
+                    if (block * parts + First / columns == i) {  // accumulators are registers: no run-time index
+                        put_wide<First, Columns>(accumulators[block], buffer, 1.0F);
                     }
-                }
+                });
             }
             detail::synchronize_consumer(consumer_);
             for_each_quad<columns>(64, thread(), 128, [&](int quad_row, int quad_column) {
@@ -437,15 +449,15 @@ private:
         }
     }
 
-    /// Puts a (64, Columns) part of the accumulators into a swizzled buffer as fp32.
-    template <int Columns>
-    __device__ void put_wide(const float (&accumulators)[registers], int part, std::byte* buffer, float alpha) const
+    /// Puts the columns from First on of the accumulators into a swizzled buffer (64, Columns) as fp32.
+    template <int First, int Columns>
+    __device__ void put_wide(const float (&accumulators)[registers], std::byte* buffer, float alpha) const
     {
 #pragma unroll
         for (int j = 0; j < Columns / 8; ++j) {
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
-                const float* const d = &accumulators[part * Columns / 2 + 4 * j + 2 * i];
+                const float* const d = &accumulators[First / 2 + 4 * j + 2 * i];
                 const int buffer_row = warp() * 16 + i * 8 + lane() / 4;
                 const int chunk = 2 * j + lane() % 4 / 2;
                 *reinterpret_cast<float2*>(buffer + swizzled(buffer_row, chunk) + lane() % 2 * 8) =

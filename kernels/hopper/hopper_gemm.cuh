@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
     const HopperQueue queue(arguments.work, cluster);
     const BarriersPublished published = std::move(announced).await();
     if (warpgroup == 0) {
-        if constexpr (config.ctas == 1) {
+        if constexpr (config.moves_registers()) {
             give_registers_back<config.load_registers>();
         }
         if (config.copies || threadIdx.x < 32) {
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
             ClusterGrid::synchronize();  // with HopperEpilogue::write_layers
         }
     } else {
-        if constexpr (config.ctas == 1) {
+        if constexpr (config.moves_registers()) {
             take_registers<config.consumer_registers()>();
         }
         detail::consume<Config, ElementBytes>(arguments, shared, queue, cluster, warpgroup - 1, published);

@@ -28,7 +28,8 @@ struct alignas(1024) HopperShared {
 };
 
 /// Waits until the kernel before this one is done and its results are there (PTX ISA, "griddepcontrol"): each role
-/// does before it first touches memory that kernels write. From then on the kernel behind this one may start, and waits.
+/// does before it first touches memory that kernels write. From then on the kernel behind this one may start, and
+/// waits.
 __device__ __forceinline__ void await_kernel_before()
 {
     cudaGridDependencySynchronize();

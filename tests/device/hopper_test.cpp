@@ -303,7 +303,7 @@ void check(const GemmCase& gemm, const Reference& reference, DeviceOperands& ope
 void check(GemmCase gemm, const Wanted& wanted)
 {
     const HopperKernel& kernel = kernels::hopper_kernels(size_of(gemm.input))[wanted.config];
-    if (kernel.tile_n < 64 && size_of(gemm.input) == 2) {  // no blocks of an N-major operand
+    if (kernel.tile_n % 64 != 0 && size_of(gemm.input) == 2) {  // no blocks of an N-major operand
         gemm.a.row_major = true;
         gemm.b.row_major = false;
     }
