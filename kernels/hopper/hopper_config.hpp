@@ -15,7 +15,6 @@ namespace tessera::kernels {
 /// How consumers share the work.
 enum class HopperSchedule : std::uint8_t {
     cooperative,  ///< each has its rows of the same tile
-    columns,      ///< each has its columns of the same tile, where it is too low for two to share its rows
     ping_pong,    ///< each has a tile of its own, so that one multiplies while the other writes
 };
 
@@ -36,15 +35,8 @@ struct HopperConfig {
     {
         return schedule == HopperSchedule::cooperative ? tile_m / consumers : tile_m;
     }
-    /// Columns likewise.
-    TESSERA_DETAIL_HOST_DEVICE constexpr int consumer_n() const
-    {
-        return schedule == HopperSchedule::columns ? tile_n / consumers : tile_n;
-    }
-    /// Whether a tile may be one of several parts that are added up.
-    TESSERA_DETAIL_HOST_DEVICE constexpr bool shares_tiles() const { return consumer_n() == tile_n; }
     /// Accumulator registers of a consumer's thread.
-    TESSERA_DETAIL_HOST_DEVICE constexpr int accumulators() const { return consumer_m() / 64 * (consumer_n() / 2); }
+    TESSERA_DETAIL_HOST_DEVICE constexpr int accumulators() const { return consumer_m() / 64 * (tile_n / 2); }
     TESSERA_DETAIL_HOST_DEVICE constexpr int threads() const { return 128 * (consumers + 1); }
     /// Whether consumers need registers that the load warpgroup gives back.
     TESSERA_DETAIL_HOST_DEVICE constexpr bool moves_registers() const { return ctas == 1 && consumers > 1; }
@@ -78,7 +70,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr int hopper_max_shared_bytes(int ctas) { ret
 constexpr bool is_valid(const HopperConfig& config)
 {
     const bool tiles = config.tile_m % 64 == 0 && config.consumer_m() % 64 == 0 && config.consumer_m() > 0 &&
-                       config.consumer_n() % 16 == 0 && config.tile_n <= 256;
+                       config.tile_n % 16 == 0 && config.tile_n <= 256;
     return tiles && config.consumers >= 1 && config.consumers <= 2 && config.accumulators() <= 176 &&
            config.stages >= 3 && config.shared_bytes() <= hopper_max_shared_bytes(config.ctas) &&
            (config.ctas == 1 || config.accumulators() <= 64);
@@ -111,8 +103,6 @@ TESSERA_HOPPER_CONFIG(PingPong64x256, .tile_m = 64, .tile_n = 256, .consumers = 
                       .schedule = HopperSchedule::ping_pong, .stages = 4);
 TESSERA_HOPPER_CONFIG(PingPong64x128, .tile_m = 64, .tile_n = 128, .consumers = 2,
                       .schedule = HopperSchedule::ping_pong, .stages = 8);
-TESSERA_HOPPER_CONFIG(Columns64x128, .tile_m = 64, .tile_n = 128, .consumers = 2, .schedule = HopperSchedule::columns,
-                      .stages = 8);
 TESSERA_HOPPER_CONFIG(PingPong128x176, .tile_m = 128, .tile_n = 176, .consumers = 2,
                       .schedule = HopperSchedule::ping_pong, .stages = 5);
 TESSERA_HOPPER_CONFIG(PingPong128x112, .tile_m = 128, .tile_n = 112, .consumers = 2,

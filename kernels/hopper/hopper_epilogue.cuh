@@ -47,8 +47,7 @@ class HopperEpilogue {
     static constexpr int tile_m = Config::config.tile_m;
     static constexpr int tile_n = Config::config.tile_n;
     static constexpr int blocks = Config::config.consumer_m() / 64;
-    static constexpr int consumer_n = Config::config.consumer_n();
-    static constexpr int registers = consumer_n / 2;
+    static constexpr int registers = tile_n / 2;
     static constexpr int buffers = HopperConfig::hopper_store_buffers;
     using Accumulators = float[blocks][registers];
 
@@ -60,7 +59,7 @@ public:
     /// Writes the consumer's rows of a whole tile; `row` and `column` are D's, of the first accumulator.
     __device__ void write(const Accumulators& accumulators, std::int64_t row, std::int64_t column, std::uint32_t batch)
     {
-        if (consumer_n <= 64 && arguments_.plain && arguments_.gemm.d_row_stride == 1) {
+        if (tile_n <= 64 && arguments_.plain && arguments_.gemm.d_row_stride == 1) {
             write_columns(accumulators, row, column, batch);
         } else if (!arguments_.stores_by_tma) {
             write_general(accumulators, row, column, batch);
@@ -293,7 +292,7 @@ private:
         for (int i = 0; i < 2; ++i) {
             float* const line = target + (warp() * 16 + i * 8 + lane() / 4) * Pitch + 2 * (lane() % 4);
 #pragma unroll
-            for (int j = 0; j < consumer_n / 8; ++j) {
+            for (int j = 0; j < tile_n / 8; ++j) {
                 put(line + 8 * j, make_float2(accumulators[4 * j + 2 * i], accumulators[4 * j + 2 * i + 1]));
             }
         }
@@ -341,23 +340,23 @@ private:
         }
     }
 
-    /// Calls `visit<first, columns>()` for each part of the consumer's width that one store takes: `Width` columns, and
+    /// Calls `visit<first, columns>()` for each part of the tile's width that one store takes: `Width` columns, and
     /// what remains.
     template <int Width, class Visit>
     __device__ __forceinline__ static void for_each_part(Visit&& visit)
     {
         [&]<int... Part>(std::integer_sequence<int, Part...>) {
             (visit.template operator()<Part * Width, Width>(), ...);
-        }(std::make_integer_sequence<int, consumer_n / Width>());
-        if constexpr (consumer_n % Width != 0) {
-            visit.template operator()<consumer_n / Width * Width, consumer_n % Width>();
+        }(std::make_integer_sequence<int, tile_n / Width>());
+        if constexpr (tile_n % Width != 0) {
+            visit.template operator()<tile_n / Width * Width, tile_n % Width>();
         }
     }
 
     /// A 16-bit D, 64 columns (or the tile's) at a time.
     __device__ void write_narrow(const Accumulators& accumulators, int row, int column, int batch)
     {
-        constexpr int width = HopperConfig::store_width(consumer_n, 2);
+        constexpr int width = HopperConfig::store_width(tile_n, 2);
         const bool as_f16 = arguments_.gemm.d_type == ElementType::f16;
         const float alpha = Epilogue::scaled_alpha(arguments_.gemm);
         const int matrix_row = warp() * 16 + lane() % 16;  // the row of the buffer whose address this lane gives
@@ -385,7 +384,7 @@ private:
     /// An fp32 D, 32 columns (or the tile's) at a time.
     __device__ void write_wide(const Accumulators& accumulators, int row, int column, int batch)
     {
-        constexpr int width = HopperConfig::store_width(consumer_n, 4);
+        constexpr int width = HopperConfig::store_width(tile_n, 4);
         const float alpha = Epilogue::scaled_alpha(arguments_.gemm);
 #pragma unroll
         for (int block = 0; block < blocks; ++block) {
@@ -426,8 +425,8 @@ private:
     __device__ __forceinline__ void write_general(const Accumulators& accumulators, std::int64_t row,
                                                   std::int64_t column, std::uint32_t batch)
     {
-        constexpr int columns = consumer_n % 32 == 0 ? 32 : 16;
-        constexpr int parts = consumer_n / columns;
+        constexpr int columns = tile_n % 32 == 0 ? 32 : 16;
+        constexpr int parts = tile_n / columns;
         const Epilogue epilogue(arguments_.gemm, batch);
         std::byte* const buffer = shared_.store[consumer_][0];
 #pragma unroll 1

@@ -45,8 +45,7 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
 {
     constexpr HopperConfig config = Config::config;
     constexpr bool ping_pong = config.schedule == HopperSchedule::ping_pong;
-    const HopperPart part{.row = config.consumer_m() < config.tile_m ? consumer * config.consumer_m() : 0,
-                          .column = config.consumer_n() < config.tile_n ? consumer * config.consumer_n() : 0};
+    const int consumer_row = ping_pong ? 0 : consumer * config.consumer_m();
     const HopperReleaser releaser(cluster);
     HopperEpilogue<Config> epilogue(arguments, shared, consumer);
     RingConsumer<HopperRing<Config>> ring(shared.ring, published);
@@ -62,23 +61,21 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         if (ping_pong && turn > 0) {
             await_turn(consumer);
         }
-        float accumulators[config.consumer_m() / 64][config.consumer_n() / 2];
-        multiply_unit<Config, ElementBytes>(arguments, accumulators, ring, shared, releaser, part, unit.k_count);
+        float accumulators[config.consumer_m() / 64][config.tile_n / 2];
+        multiply_unit<Config, ElementBytes>(arguments, accumulators, ring, shared, releaser, consumer_row,
+                                            unit.k_count);
         if (ping_pong && more) {
             pass_turn(1 - consumer);
         }
         await_kernel_before();
         const TileIndex place = queue.place(unit.tile);
-        const std::int64_t row = std::int64_t{place.m * cluster.rows() + cluster.row()} * config.tile_m + part.row;
-        const std::int64_t column =
-            std::int64_t{place.n * cluster.columns() + cluster.column()} * config.tile_n + part.column;
-        if constexpr (config.shares_tiles()) {
-            if (cluster.layers() > 1 || unit.shared) {
-                epilogue.combine(accumulators, queue, unit, cluster, part.row, row, column, place.batch);
-                continue;
-            }
+        const std::int64_t row = std::int64_t{place.m * cluster.rows() + cluster.row()} * config.tile_m + consumer_row;
+        const std::int64_t column = std::int64_t{place.n * cluster.columns() + cluster.column()} * config.tile_n;
+        if (cluster.layers() > 1 || unit.shared) {
+            epilogue.combine(accumulators, queue, unit, cluster, consumer_row, row, column, place.batch);
+        } else {
+            epilogue.write(accumulators, row, column, place.batch);
         }
-        epilogue.write(accumulators, row, column, place.batch);
     }
     epilogue.finish();
 }
@@ -103,7 +100,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
     using Element = detail::StorageElement<ElementBytes>;
     using Loader = std::conditional_t<config.copies, HopperCopier<Config, Element>, HopperTmaLoader<Config, Element>>;
     if (threadIdx.x == 0) {
-        constexpr std::uint32_t readers = config.schedule == HopperSchedule::ping_pong ? 1 : config.consumers;
+        constexpr std::uint32_t readers = config.schedule == HopperSchedule::cooperative ? config.consumers : 1;
         constexpr std::uint32_t writers = config.copies ? HopperCopier<Config, Element>::warps : 0;
         shared.ring.initialize(1 + writers, readers * (cluster.rows() + cluster.columns() - 1));
     }

@@ -15,11 +15,9 @@ struct HopperKernel {
     const void* function;   // for cudaLaunchKernelExC
     int tile_m;             // output tile of one CTA
     int tile_n;
-    int consumer_n;            // columns of it that one consumer has
     int block_k;               // elements of K in one stage
     int consumers;             // warpgroups that multiply
     bool ping_pong;            // each consumer has a tile of its own
-    bool shares_tiles;         // K of a tile can be divided
     bool two_level;            // can add up 8-bit products in two levels
     bool copies;               // A or B by threads, without clusters along M and N; else TMA loads both
     int ctas;                  // that fit on a multiprocessor

@@ -49,12 +49,6 @@ private:
     bool tells_;
 };
 
-/// Which part of the tile a consumer has: it begins there.
-struct HopperPart {
-    int row;
-    int column;
-};
-
 /// An operand's tile in a stage: (Rows, 128 bytes of K) in 128-byte swizzle, as HopperTmaLoader fills it.
 template <Major MajorAxis, int Rows, int ElementBytes>
 struct HopperOperand {
@@ -89,7 +83,7 @@ __device__ __forceinline__ void multiply_stage(float (&accumulators)[Blocks][Reg
     for (int k = 0; k < 4; ++k) {
 #pragma unroll
         for (int block = 0; block < Blocks; ++block) {
-            wgmma<Types, Config::config.consumer_n(), MajorA, MajorB>(accumulators[block],
+            wgmma<Types, Config::config.tile_n, MajorA, MajorB>(accumulators[block],
                                                                 a.advanced(block * block_bytes + k * step_a),
                                                                 b.advanced(k * step_b), first && k == 0 ? 0 : 1);
         }
@@ -101,13 +95,12 @@ __device__ __forceinline__ void multiply_stage(float (&accumulators)[Blocks][Reg
 template <class Config, WgmmaTypes Types, Major MajorA, Major MajorB, int Blocks, int Registers>
 __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Registers],
                                               RingConsumer<HopperRing<Config>>& ring, HopperShared<Config>& shared,
-                                              const HopperReleaser& releaser, HopperPart part, std::uint32_t stages)
+                                              const HopperReleaser& releaser, int consumer_row, std::uint32_t stages)
 {
     constexpr int bytes = element_bytes_of<Types>;
     const WgmmaDescriptor a = HopperOperand<MajorA, Config::config.tile_m, bytes>::descriptor(
-        shared.stages[0].a + part.row * HopperConfig::hopper_row_bytes);
-    const WgmmaDescriptor b = HopperOperand<MajorB, Config::config.tile_n, bytes>::descriptor(
-        shared.stages[0].b + part.column * HopperConfig::hopper_row_bytes);
+        shared.stages[0].a + consumer_row * HopperConfig::hopper_row_bytes);
+    const WgmmaDescriptor b = HopperOperand<MajorB, Config::config.tile_n, bytes>::descriptor(shared.stages[0].b);
     constexpr std::uint32_t stage_bytes = Config::config.stage_bytes();
 
     auto previous = ring.wait();
@@ -132,14 +125,13 @@ template <class Config, WgmmaTypes Types, int Blocks, int Registers>
 __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators)[Blocks][Registers],
                                                             RingConsumer<HopperRing<Config>>& ring,
                                                             HopperShared<Config>& shared,
-                                                            const HopperReleaser& releaser, HopperPart part,
+                                                            const HopperReleaser& releaser, int consumer_row,
                                                             std::uint32_t stages)
 {
     constexpr Major k = Major::k;
     const WgmmaDescriptor a = HopperOperand<k, Config::config.tile_m, 1>::descriptor(
-        shared.stages[0].a + part.row * HopperConfig::hopper_row_bytes);
-    const WgmmaDescriptor b = HopperOperand<k, Config::config.tile_n, 1>::descriptor(
-        shared.stages[0].b + part.column * HopperConfig::hopper_row_bytes);
+        shared.stages[0].a + consumer_row * HopperConfig::hopper_row_bytes);
+    const WgmmaDescriptor b = HopperOperand<k, Config::config.tile_n, 1>::descriptor(shared.stages[0].b);
     constexpr std::uint32_t stage_bytes = Config::config.stage_bytes();
 #pragma unroll
     for (auto& block : accumulators) {
@@ -178,7 +170,7 @@ __device__ __forceinline__ void multiply_unit(const HopperArguments& arguments,
                 arguments.a_k_major ? multiply_unit<Config, Types, k, B>(accumulators, loop...)
                                     : multiply_unit<Config, Types, mn, B>(accumulators, loop...);
             };
-            if constexpr (Config::config.consumer_n() % 64 == 0) {  // narrower than a block of an N-major operand
+            if constexpr (Config::config.tile_n % 64 == 0) {  // narrower than a block of an N-major operand
                 if (!arguments.b_k_major) {
                     order_b.template operator()<mn>();
                     return;

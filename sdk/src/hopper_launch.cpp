@@ -249,8 +249,7 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
     }
     const std::int64_t tiles = tiles_of(kernel, shape, choice);
     const std::int64_t stages = std::max<std::int64_t>(divide_up(shape.k, kernel.block_k), 1);
-    if ((choice.stream_k && tiles * stages > max_shared_stages) ||
-        (!kernel.shares_tiles && (choice.stream_k || choice.cluster_k > 1))) {
+    if (choice.stream_k && tiles * stages > max_shared_stages) {
         return false;
     }
     if (choice.cluster_k == 1) {
@@ -413,8 +412,8 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
                             gemm.d_batch_stride, static_cast<std::uint32_t>(columns), kernels::hopper_store_rows),
                 map);
         };
-        const int width = kernels::HopperConfig::store_width(kernel.consumer_n, static_cast<int>(d_bytes));
-        const int rest = kernel.consumer_n % width;
+        const int width = kernels::HopperConfig::store_width(kernel.tile_n, static_cast<int>(d_bytes));
+        const int rest = kernel.tile_n % width;
         arguments.stores_by_tma = encode_d(width, arguments.d) && (rest == 0 || encode_d(rest, arguments.d_rest));
     }
 
