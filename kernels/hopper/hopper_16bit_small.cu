@@ -6,7 +6,6 @@ namespace tessera::kernels::detail {
 
 template HopperKernel hopper_kernel<PingPong64x128, 2>();
 template HopperKernel hopper_kernel<Tile128x64, 2>();
-template HopperKernel hopper_kernel<Deep64x32, 2>();
 template HopperKernel hopper_kernel<Light64x64, 2>();
 template HopperKernel hopper_kernel<Light64x32, 2>();
 template HopperKernel hopper_kernel<Light64x16, 2>();

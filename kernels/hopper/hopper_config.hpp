@@ -38,8 +38,6 @@ struct HopperConfig {
     /// Accumulator registers of a consumer's thread.
     TESSERA_DETAIL_HOST_DEVICE constexpr int accumulators() const { return consumer_m() / 64 * (tile_n / 2); }
     TESSERA_DETAIL_HOST_DEVICE constexpr int threads() const { return 128 * (consumers + 1); }
-    /// Whether consumers need registers that the load warpgroup gives back.
-    TESSERA_DETAIL_HOST_DEVICE constexpr bool moves_registers() const { return ctas == 1 && consumers > 1; }
     /// Registers of a consumer's thread, where one CTA has all 65536 and these come in eights per thread.
     TESSERA_DETAIL_HOST_DEVICE constexpr int consumer_registers() const
     {
@@ -71,7 +69,7 @@ constexpr bool is_valid(const HopperConfig& config)
 {
     const bool tiles = config.tile_m % 64 == 0 && config.consumer_m() % 64 == 0 && config.consumer_m() > 0 &&
                        config.tile_n % 16 == 0 && config.tile_n <= 256;
-    return tiles && config.consumers >= 1 && config.consumers <= 2 && config.accumulators() <= 176 &&
+    return tiles && config.consumers >= 1 && config.consumers <= 2 && config.accumulators() <= 128 &&
            config.stages >= 3 && config.shared_bytes() <= hopper_max_shared_bytes(config.ctas) &&
            (config.ctas == 1 || config.accumulators() <= 64);
 }
@@ -103,8 +101,6 @@ TESSERA_HOPPER_CONFIG(PingPong64x256, .tile_m = 64, .tile_n = 256, .consumers = 
                       .schedule = HopperSchedule::ping_pong, .stages = 4);
 TESSERA_HOPPER_CONFIG(PingPong64x128, .tile_m = 64, .tile_n = 128, .consumers = 2,
                       .schedule = HopperSchedule::ping_pong, .stages = 8);
-TESSERA_HOPPER_CONFIG(PingPong128x176, .tile_m = 128, .tile_n = 176, .consumers = 2,
-                      .schedule = HopperSchedule::ping_pong, .stages = 5);
 TESSERA_HOPPER_CONFIG(PingPong128x112, .tile_m = 128, .tile_n = 112, .consumers = 2,
                       .schedule = HopperSchedule::ping_pong, .stages = 6);
 TESSERA_HOPPER_CONFIG(Tile128x64, .tile_m = 128, .tile_n = 64, .consumers = 2, .schedule = HopperSchedule::cooperative,
@@ -116,12 +112,6 @@ TESSERA_HOPPER_CONFIG(Light64x32, .tile_m = 64, .tile_n = 32, .consumers = 1, .s
                       .stages = 8, .ctas = 2);
 TESSERA_HOPPER_CONFIG(Light64x16, .tile_m = 64, .tile_n = 16, .consumers = 1, .schedule = HopperSchedule::cooperative,
                       .stages = 9, .ctas = 2);
-// One to a multiprocessor, with all of its shared memory in flight: for products that stream one operand.
-TESSERA_HOPPER_CONFIG(Deep64x112, .tile_m = 64, .tile_n = 112, .consumers = 1, .schedule = HopperSchedule::cooperative,
-                      .stages = 9);
-TESSERA_HOPPER_CONFIG(Deep64x32, .tile_m = 64, .tile_n = 32, .consumers = 1, .schedule = HopperSchedule::cooperative,
-                      .stages = 17);
-
 // For operands that TMA cannot address. What a copying thread has in flight is what its registers hold: the tiles are
 // not the largest, so that consumers can spare some.
 TESSERA_HOPPER_CONFIG(Copying128x192, .tile_m = 128, .tile_n = 192, .consumers = 2,

@@ -62,11 +62,12 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
             await_turn(consumer);
         }
         float accumulators[config.consumer_m() / 64][config.tile_n / 2];
-        multiply_unit<Config, ElementBytes>(arguments, accumulators, ring, shared, releaser, consumer_row,
-                                            unit.k_count);
-        if (ping_pong && more) {
-            pass_turn(1 - consumer);
-        }
+        multiply_unit<Config, ElementBytes>(arguments, accumulators, ring, shared, releaser, consumer_row, unit.k_count,
+                                            [&] {
+                                                if (ping_pong && more) {
+                                                    pass_turn(1 - consumer);
+                                                }
+                                            });
         await_kernel_before();
         const TileIndex place = queue.place(unit.tile);
         const std::int64_t row = std::int64_t{place.m * cluster.rows() + cluster.row()} * config.tile_m + consumer_row;
@@ -112,7 +113,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
     const HopperQueue queue(arguments.work, cluster);
     const BarriersPublished published = std::move(announced).await();
     if (warpgroup == 0) {
-        if constexpr (config.moves_registers()) {
+        if constexpr (config.ctas == 1) {
             give_registers_back<config.load_registers>();
         }
         if (config.copies || threadIdx.x < 32) {
@@ -123,7 +124,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
             ClusterGrid::synchronize();  // with HopperEpilogue::write_layers
         }
     } else {
-        if constexpr (config.moves_registers()) {
+        if constexpr (config.ctas == 1) {
             take_registers<config.consumer_registers()>();
         }
         detail::consume<Config, ElementBytes>(arguments, shared, queue, cluster, warpgroup - 1, published);

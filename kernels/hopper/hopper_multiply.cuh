@@ -91,11 +91,13 @@ __device__ __forceinline__ void multiply_stage(float (&accumulators)[Blocks][Reg
     wgmma_commit();
 }
 
-/// accumulators = A * B over the next `stages` slots of the ring.
-template <class Config, WgmmaTypes Types, Major MajorA, Major MajorB, int Blocks, int Registers>
+/// accumulators = A * B over the next `stages` slots of the ring. Calls `issued()` when the tensor core has all of its
+/// work and may still be at it.
+template <class Config, WgmmaTypes Types, Major MajorA, Major MajorB, int Blocks, int Registers, class Issued>
 __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Registers],
                                               RingConsumer<HopperRing<Config>>& ring, HopperShared<Config>& shared,
-                                              const HopperReleaser& releaser, int consumer_row, std::uint32_t stages)
+                                              const HopperReleaser& releaser, int consumer_row, std::uint32_t stages,
+                                              Issued&& issued)
 {
     constexpr int bytes = element_bytes_of<Types>;
     const WgmmaDescriptor a = HopperOperand<MajorA, Config::config.tile_m, bytes>::descriptor(
@@ -114,6 +116,7 @@ __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Regi
         releaser.release(std::move(previous));
         previous = std::move(slot);
     }
+    issued();
     wgmma_finish(accumulators);
     releaser.release(std::move(previous));
 }
@@ -121,12 +124,12 @@ __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Regi
 /// The same in two levels: the tensor core adds up the products of one stage, 128 of K, with 13 fraction bits, the
 /// thread adds these sums up in fp32 (DeepSeek-V3 technical report, section 3.3.2). The other consumer multiplies
 /// meanwhile.
-template <class Config, WgmmaTypes Types, int Blocks, int Registers>
+template <class Config, WgmmaTypes Types, int Blocks, int Registers, class Issued>
 __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators)[Blocks][Registers],
                                                             RingConsumer<HopperRing<Config>>& ring,
                                                             HopperShared<Config>& shared,
                                                             const HopperReleaser& releaser, int consumer_row,
-                                                            std::uint32_t stages)
+                                                            std::uint32_t stages, Issued&& issued)
 {
     constexpr Major k = Major::k;
     const WgmmaDescriptor a = HopperOperand<k, Config::config.tile_m, 1>::descriptor(
@@ -155,6 +158,7 @@ __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators
             }
         }
     }
+    issued();
 }
 
 /// The loop for the types and orders of `arguments`: they cost one branch per unit.
