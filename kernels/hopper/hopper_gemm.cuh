@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
     // A CTA outlives what its peers do to it: its loader stays until all slots are free, which needs their arrivals.
     if (cluster.layers() > 1) {
         __syncwarp();
-        ClusterGrid::synchronize();  // and they have read their parts of its sums
+        ClusterGrid::await_peers();  // and they have read their parts of its sums
     }
 }
 

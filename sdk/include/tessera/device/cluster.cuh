@@ -115,6 +115,15 @@ public:
         return {};
     }
 
+    /// Waits until all threads of the cluster have called this, and makes nothing visible: for a CTA that exits when its
+    /// peers have read its shared memory. `synchronize` would wait for all that was written anywhere, too. Executed by
+    /// whole warps.
+    __device__ static void await_peers()
+    {
+        cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
+        cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
+    }
+
     /// Of a power of two.
     __device__ static std::uint32_t log2(std::uint32_t power)
     {
