@@ -3,8 +3,8 @@
 /// Deals the work: the sequence of (tile, range of K) of each cluster, the same in every role.
 ///
 /// Data-parallel: cluster c has the tiles c, c + clusters, ... whole. Stream-K: all stages of all tiles are laid end to
-/// end and cut into equal parts, one for each cluster; a tile that is cut is summed up by whoever finishes last, in the
-/// order of K (Osama et al., "Stream-K", PPoPP 2023).
+/// end and cut into equal parts, one for each cluster; a tile that is cut is summed up by the clusters that have parts
+/// of it (Osama et al., "Stream-K", PPoPP 2023).
 
 #include <cuda/ptx>
 
@@ -26,6 +26,11 @@ struct HopperUnit {
 /// Who shares a tile.
 struct HopperSharers {
     std::uint32_t first;  // clusters
+    std::uint32_t last;
+};
+
+struct HopperTiles {
+    std::uint32_t first;
     std::uint32_t last;
 };
 
@@ -66,6 +71,12 @@ public:
             unit.k_begin += begin;
         }
         return true;
+    }
+
+    /// The first and the last tile of the calling thread's cluster. Of stream_k, before `next`.
+    __device__ HopperTiles outer_tiles() const
+    {
+        return {.first = work_.k_blocks.quotient(next_), .last = work_.k_blocks.quotient(end_ - 1)};
     }
 
     /// The clusters that have a part of `tile`.
