@@ -115,6 +115,7 @@ public:
                 if (team_thread() == 0) {
                     slice = tile.arrive(is_last);
                 }
+                __syncwarp();
                 synchronize_team();
                 quads = quads.slice(slice);
             }
@@ -122,14 +123,20 @@ public:
             const std::uint32_t count = of_layers ? cluster.layers() : tile.count();
             const int log2_adders = log2_adders_of(count, of_layers ? 1 : cluster.layers());
             add_up(
-                quads, count, log2_adders,
-                [&](std::uint32_t part, int quad_row, int quad_column) {
+                quads, log2_adders,
+                [&](Sums& sums, const Share& share) {
+                    // Two loops: loads that are either this or that would wait for each other.
                     if (of_layers) {
-                        const float* const source = local + quad_row * layer_pitch + quad_column;
-                        return load_from_peer(reinterpret_cast<const float4*>(source), cluster.in_layer(part));
+                        add_parts(sums, share, count, [&](std::uint32_t part, int quad_row, int quad_column) {
+                            const float* const source = local + quad_row * layer_pitch + quad_column;
+                            return load_from_peer(reinterpret_cast<const float4*>(source), cluster.in_layer(part));
+                        });
+                    } else {
+                        add_parts(sums, share, count, [&](std::uint32_t part, int quad_row, int quad_column) {
+                            const float* const source = tile.part(part) + quad_row * tile_n + quad_column;
+                            return __ldcg(reinterpret_cast<const float4*>(source));
+                        });
                     }
-                    const float* const source = tile.part(part) + quad_row * tile_n + quad_column;
-                    return __ldcg(reinterpret_cast<const float4*>(source));
                 },
                 [&](float4 sum, int quad_row, int quad_column) {
                     if (passes_on) {
@@ -224,55 +231,74 @@ private:
         sum.w += addend.w;
     }
 
-    /// Adds `count` parts of `quads` up, in an order that depends on `count` and `log2_adders` only: each adder its
-    /// share of the parts, then the adders' sums pairwise. `load(part, row, column)` is of a quad, whose place in the
-    /// tile is also what `put(sum, row, column)` is told. Many loads are in flight: it takes as long as their latency,
-    /// not as their number.
-    template <class Load, class Put>
-    __device__ __forceinline__ void add_up(const Quads& quads, std::uint32_t count, int log2_adders, Load&& load,
-                                           Put&& put) const
+    using Sums = float4[quads_at_once];
+    /// What a thread adds up at a time: of some quads (fewer than `quads_at_once` at the end of a slice), the parts
+    /// adder, adder + adders, ...
+    struct Share {
+        int quads;
+        int row[quads_at_once];
+        int column[quads_at_once];
+        std::uint32_t adder;
+        std::uint32_t adders;
+    };
+
+    /// Adds a share of `count` parts up, in their order. `load(part, row, column)` is of a quad. Many loads are in
+    /// flight: it takes as long as their latency, not as their number.
+    template <class Load>
+    __device__ __forceinline__ static void add_parts(Sums& sums, const Share& share, std::uint32_t count, Load&& load)
     {
-        const bool along_rows = arguments_.gemm.d_column_stride == 1;
-        const int adders = 1 << log2_adders;
-        const int log2_width = 5 - log2_adders;  // of a warp's neighbouring quads
-        const int adder = lane() >> log2_width;
-        const int apart = (team_threads / 32) << log2_width;
-        const int first_of_warp = (team_thread() / 32) << log2_width;
 #pragma unroll 1
-        for (int base = quads.begin + first_of_warp; base < quads.end; base += apart * quads_at_once) {
-            const int first = base + lane() % (1 << log2_width);
-            const int mine = min(quads_at_once, (quads.end - first + apart - 1) / apart);
-            int row[quads_at_once];
-            int column[quads_at_once];
+        for (std::uint32_t part = share.adder; part < count; part += share.adders * parts_at_once) {
+            float4 addends[parts_at_once][quads_at_once];
+#pragma unroll
+            for (int p = 0; p < parts_at_once; ++p) {
+#pragma unroll
+                for (int i = 0; i < quads_at_once; ++i) {
+                    if (part + p * share.adders < count && i < share.quads) {
+                        addends[p][i] = load(part + p * share.adders, share.row[i], share.column[i]);
+                    }
+                }
+            }
+#pragma unroll
+            for (int p = 0; p < parts_at_once; ++p) {
+#pragma unroll
+                for (int i = 0; i < quads_at_once; ++i) {
+                    if (part + p * share.adders < count && i < share.quads) {
+                        add(sums[i], addends[p][i]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds `quads` up, in an order that depends on `log2_adders` and the number of parts only: each adder its share of
+    /// the parts, which `add_share(sums, share)` does, then the adders' sums pairwise. `put(sum, row, column)` takes a
+    /// quad's.
+    template <class AddShare, class Put>
+    __device__ __forceinline__ void add_up(const Quads& quads, int log2_adders, AddShare&& add_share, Put&& put) const
+    {
+        int thread = team_thread();
+        // What follows from it is computed here, and not kept beside the accumulators from the kernel's beginning.
+        asm volatile("" : "+r"(thread));
+        const int lane = thread % 32;
+        const int warp = thread / 32;
+        const bool along_rows = arguments_.gemm.d_column_stride == 1;
+        const int log2_width = 5 - log2_adders;  // of a warp's neighbouring quads
+        const int log2_apart = static_cast<int>(ClusterGrid::log2(team_threads / 32)) + log2_width;
+        Share share{.adder = static_cast<std::uint32_t>(lane >> log2_width), .adders = 1U << log2_adders};
+#pragma unroll 1
+        for (int base = quads.begin + (warp << log2_width); base < quads.end; base += quads_at_once << log2_apart) {
+            const int first = base + lane % (1 << log2_width);
+            share.quads = min(quads_at_once, ((quads.end - first - 1) >> log2_apart) + 1);
 #pragma unroll
             for (int i = 0; i < quads_at_once; ++i) {
-                const int quad = first + i * apart;
-                row[i] = along_rows ? quad / (tile_n / 4) : quad % tile_m;
-                column[i] = (along_rows ? quad % (tile_n / 4) : quad / tile_m) * 4;
+                const int quad = first + (i << log2_apart);
+                share.row[i] = along_rows ? quad / (tile_n / 4) : quad % tile_m;
+                share.column[i] = (along_rows ? quad % (tile_n / 4) : quad / tile_m) * 4;
             }
-            float4 sums[quads_at_once] = {};
-#pragma unroll 1
-            for (std::uint32_t part = adder; part < count; part += adders * parts_at_once) {
-                float4 addends[parts_at_once][quads_at_once];
-#pragma unroll
-                for (int p = 0; p < parts_at_once; ++p) {
-#pragma unroll
-                    for (int i = 0; i < quads_at_once; ++i) {
-                        if (part + p * adders < count && i < mine) {
-                            addends[p][i] = load(part + p * adders, row[i], column[i]);
-                        }
-                    }
-                }
-#pragma unroll
-                for (int p = 0; p < parts_at_once; ++p) {
-#pragma unroll
-                    for (int i = 0; i < quads_at_once; ++i) {
-                        if (part + p * adders < count && i < mine) {
-                            add(sums[i], addends[p][i]);
-                        }
-                    }
-                }
-            }
+            Sums sums = {};
+            add_share(sums, share);
+            __syncwarp();
 #pragma unroll 1
             for (int distance = 1 << log2_width; distance < 32; distance *= 2) {
 #pragma unroll
@@ -284,20 +310,21 @@ private:
                 }
             }
 #pragma unroll 1
-            for (int i = adder; i < mine; i += adders) {
-                int quad_row = row[0];
-                int quad_column = column[0];
+            for (auto i = static_cast<int>(share.adder); i < share.quads; i += static_cast<int>(share.adders)) {
+                int quad_row = share.row[0];
+                int quad_column = share.column[0];
                 float4 sum = sums[0];
 #pragma unroll
                 for (int j = 1; j < quads_at_once; ++j) {  // registers: no run-time index
                     if (i == j) {
-                        quad_row = row[j];
-                        quad_column = column[j];
+                        quad_row = share.row[j];
+                        quad_column = share.column[j];
                         sum = sums[j];
                     }
                 }
                 put(sum, quad_row, quad_column);
             }
+            __syncwarp();
         }
     }
 

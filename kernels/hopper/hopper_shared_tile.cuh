@@ -37,12 +37,12 @@ class HopperSharedTile {
 public:
     __device__ HopperSharedTile(const HopperArguments& arguments, const HopperQueue& queue, std::uint32_t tile,
                                 const ClusterGrid& cluster)
-        : workspace_(arguments.workspace), size_(cluster.size()), rank_(cluster.rank())
+        : workspace_(arguments.workspace), size_(cluster.size())
     {
         const HopperSharers sharers = queue.sharers(tile);
         count_ = sharers.last - sharers.first + 1;
-        first_cluster_ = sharers.first;
-        first_slot_ = queue.partial_slot(sharers.first, tile);
+        own_ = HopperQueue::cluster() - sharers.first;
+        first_ = 2 * sharers.first * size_ + cluster.rank();
     }
 
     /// Says of all tiles that the calling CTA will share that it has started. Executed by one thread of it, early.
@@ -72,12 +72,12 @@ public:
     /// (tile_m, tile_n) in the workspace: what this CTA's fellow in the sharer has added up. @param sharer  from 0
     __device__ float* part(std::uint32_t sharer) const
     {
-        // To all but the first, it is the first tile of theirs.
-        const std::uint32_t slot = sharer == 0 ? first_slot_ : 2 * (first_cluster_ + sharer);
-        return workspace_.partials + (std::uint64_t{slot} * size_ + rank_) * tile_elements;
+        // Of a cluster's two slots, one is for the tile that begins in it, the other for that in which it begins.
+        const std::uint32_t slot = sharer == 0 ? 0 : 2 * sharer + 1;
+        return workspace_.partials + std::uint64_t{first_ + slot * size_} * tile_elements;
     }
     /// The part of the calling thread's cluster.
-    __device__ float* own_part() const { return part(HopperQueue::cluster() - first_cluster_); }
+    __device__ float* own_part() const { return part(own_); }
 
     /// Says that the calling CTA's part is written, and returns what it is to add up; then all parts are visible to the
     /// calling thread. Executed by one thread of the CTA, which has been synchronized with those that wrote.
@@ -117,7 +117,7 @@ private:
     /// In the first sharer's slot.
     __device__ std::uint32_t* counters() const
     {
-        return workspace_.arrivals + (std::uint64_t{first_slot_} * size_ + rank_) * hopper_tile_counters;
+        return workspace_.arrivals + std::uint64_t{first_} * hopper_tile_counters;
     }
     __device__ bool have_all_started(const std::uint32_t* counters) const
     {
@@ -133,11 +133,10 @@ private:
     __device__ static void reset(volatile std::uint32_t* counter) { *counter = 0; }
 
     const HopperWorkspace& workspace_;
-    std::uint32_t size_;
-    std::uint32_t rank_;
-    std::uint32_t count_;
-    std::uint32_t first_cluster_;
-    std::uint32_t first_slot_;
+    std::uint32_t size_;   // of a cluster
+    std::uint32_t count_;  // of sharers
+    std::uint32_t own_;    // the calling thread's cluster among them
+    std::uint32_t first_;  // the first one's part and counters, among those of all CTAs
 };
 
 }  // namespace tessera::kernels

@@ -86,12 +86,6 @@ public:
         return {.first = owner_of(first), .last = owner_of(first + work_.k_blocks.value() - 1)};
     }
 
-    /// Where `cluster` puts its part of `tile`. A cluster shares at most its first and its last tile.
-    __device__ std::uint32_t partial_slot(std::uint32_t cluster, std::uint32_t tile) const
-    {
-        return 2 * cluster + (work_.k_blocks.quotient(begin_of(cluster)) == tile ? 0 : 1);
-    }
-
     /// Where the tile is.
     __device__ TileIndex place(std::uint32_t tile) const { return work_.raster.place(tile); }
 
