@@ -175,7 +175,13 @@ private:
     // The consumers that have the same tile.
     static constexpr bool ping_pong = Config::config.schedule == HopperSchedule::ping_pong;
     static constexpr int team_threads = ping_pong ? 128 : 128 * Config::config.consumers;
-    __device__ int team_thread() const { return ping_pong ? thread() : consumer_ * 128 + thread(); }
+    /// The thread's number among theirs. Read anew, so that nothing that follows from it is kept beside accumulators.
+    __device__ static int team_thread()
+    {
+        std::uint32_t thread = 0;
+        asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+        return static_cast<int>(ping_pong ? thread % 128 : thread - 128);  // the load warpgroup comes first
+    }
     __device__ void synchronize_team() const
     {
         if constexpr (ping_pong) {
@@ -277,9 +283,7 @@ private:
     template <class AddShare, class Put>
     __device__ __forceinline__ void add_up(const Quads& quads, int log2_adders, AddShare&& add_share, Put&& put) const
     {
-        int thread = team_thread();
-        // What follows from it is computed here, and not kept beside the accumulators from the kernel's beginning.
-        asm volatile("" : "+r"(thread));
+        const int thread = team_thread();
         const int lane = thread % 32;
         const int warp = thread / 32;
         const bool along_rows = arguments_.gemm.d_column_stride == 1;

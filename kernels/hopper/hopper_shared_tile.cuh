@@ -91,7 +91,8 @@ public:
         const std::uint32_t before = atomicAdd(counters + arrived, own);
         std::uint32_t now = before + own;
         if ((now & arrived_mask) == count_) {  // nobody looks at it any more
-            reset(counters + started);
+            // Not a zero: the thread that announces is another one, and may be late.
+            atomicSub(counters + started, count_);
         }
         if (!stays) {
             const bool alone = now == count_;  // the last, and nobody has stayed
