@@ -213,8 +213,9 @@ private:
         }
     };
     static constexpr int tile_quads = tile_m * tile_n / 4;
-    /// So many of them does a thread add up at a time, and so many parts of each does it load at a time.
-    static constexpr int quads_at_once = Config::config.ctas == 1 ? 4 : 2;
+    /// So many of them does a thread add up at a time, and so many parts of each does it load at a time: as many loads
+    /// in flight as the compiler finds registers for.
+    static constexpr int quads_at_once = Config::config.ctas == 1 && !Config::config.copies ? 4 : 2;
     static constexpr int parts_at_once = 2;
 
     /// How many lanes (as a power of two) add up a share each of the parts of one quad: as many as it takes to employ
