@@ -33,7 +33,7 @@ struct HopperWork {
 /// Memory for sums of tiles that several clusters share: `HopperKernel::workspace_bytes` says how much.
 struct HopperWorkspace {
     float* partials;          // [2 * clusters][cluster size][tile_m][tile_n]
-    std::uint32_t* arrivals;  // [2 * clusters][cluster size][consumer warps], all zero before and after a launch
+    std::uint32_t* arrivals;  // [2 * clusters][cluster size][hopper_tile_counters], all zero before and after a launch
 };
 
 struct HopperArguments {

@@ -72,125 +72,90 @@ public:
 
     /// Adds the parts of a tile up that its sharers have, in an order that does not depend on time, and writes it.
     ///
-    /// Layers of the cluster exchange their parts through distributed shared memory, each then has a share of the rows.
-    /// The stages' memory is free for it, since a cluster with layers has one unit of work. Every thread of the cluster
+    /// Layers of the cluster exchange their parts through distributed shared memory, and each adds up a slice. The
+    /// stages' memory is free for it, since a cluster with layers has one unit of work. Every thread of the cluster
     /// takes part in two synchronizations: the load warpgroup in the kernel's own code. Clusters exchange theirs
-    /// through the workspace: see HopperSharedTile.
+    /// through the workspace, of the whole tile or of the layer's slice: see HopperSharedTile.
+    /// @param is_last  it is the last unit of this CTA
     __device__ __forceinline__ void combine(const Accumulators& accumulators, const HopperQueue& queue,
-                                            const HopperUnit& unit, const ClusterGrid& cluster, int consumer_row,
-                                            std::int64_t row, std::int64_t column, std::uint32_t batch)
+                                            const HopperUnit& unit, bool is_last, const ClusterGrid& cluster,
+                                            int consumer_row, std::int64_t row, std::int64_t column,
+                                            std::uint32_t batch)
     {
-        const std::uint32_t cluster_id = HopperQueue::cluster();
         const HopperSharedTile<Config> tile(arguments_, queue, unit.tile, cluster);
         auto* const local = reinterpret_cast<float*>(&shared_.stages[0]);  // (tile_m, layer_pitch)
         static_assert(sizeof(shared_.stages) >= sizeof(float) * tile_m * layer_pitch);
-        constexpr int warps = 4 * Config::config.consumers;
-        const int consumer_warp = consumer_row / Config::config.consumer_m() * 4 + warp();
-
-        // Rows of the tile that this warp adds up: `runs` of `run_rows`, 64 apart.
-        int first_row = consumer_row + warp() * 16;
-        int run_rows = 16;
-        int runs = blocks;
+        Quads quads{.begin = 0, .end = tile_quads};
         bool of_layers = cluster.layers() > 1;
-        HopperParts parts{};
-        bool more = unit.shared;  // sums go to the workspace, to be added up further, and not to D
-        std::uint32_t target = cluster_id;
         if (of_layers) {
-            const int layer_rows = tile_m >> ClusterGrid::log2(cluster.layers());
-            const int first_of_warp = consumer_warp * layer_rows / warps;
-            first_row = static_cast<int>(cluster.layer()) * layer_rows + first_of_warp;
-            run_rows = (consumer_warp + 1) * layer_rows / warps - first_of_warp;
-            runs = 1;
-            synchronize_consumers();  // the other one may still multiply from this memory
+            synchronize_team();  // the other one may still multiply from this memory
 #pragma unroll
             for (int block = 0; block < blocks; ++block) {
                 put_rows<layer_pitch>(accumulators[block], local + (consumer_row + block * 64) * layer_pitch,
                                       [](float* place, float2 pair) { *reinterpret_cast<float2*>(place) = pair; });
             }
             ClusterGrid::synchronize();
+            quads = quads.slice({.index = cluster.layer(), .count = cluster.layers()});
         } else {
-            float* const own = tile.part(cluster_id);
+            float* const own = tile.own_part();
 #pragma unroll
             for (int block = 0; block < blocks; ++block) {
                 put_rows<tile_n>(accumulators[block], own + (consumer_row + block * 64) * tile_n,
                                  [](float* place, float2 pair) { __stcg(reinterpret_cast<float2*>(place), pair); });
             }
-            parts = tile.group_of(cluster_id);
-            if (!tile.is_last(parts, consumer_warp)) {
-                return;
-            }
-            more = !parts.complete;
-            target = parts.first;
         }
 
-        // One copy of this code for all that it adds up: it is cold when a product comes to it.
         const Epilogue epilogue(arguments_.gemm, batch);
         const bool plain = arguments_.stores_by_tma && arguments_.gemm.n % 4 == 0;
+        // One copy of this code for all that it adds up: it is cold when a product comes to it.
 #pragma unroll 1
         for (;;) {
-#pragma unroll 1
-            for (int run = 0; run < runs; ++run) {
-                const int run_row = first_row + run * 64;
-                for_each_quads(run_rows, [&](const Quads& quads) {
-                    float4 sums[quads_at_once] = {};
+            if (!of_layers) {
+                synchronize_team();  // all of this CTA's part is written
+                HopperSlice& slice = shared_.slice[ping_pong ? consumer_ : 0];
+                if (team_thread() == 0) {
+                    slice = tile.arrive(is_last);
+                }
+                __syncwarp();
+                synchronize_team();
+                quads = quads.slice(slice);
+            }
+            const bool passes_on = of_layers && unit.shared;  // to the workspace, to be added up further
+            const std::uint32_t count = of_layers ? cluster.layers() : tile.count();
+            const int log2_adders = log2_adders_of(count, of_layers ? 1 : cluster.layers());
+            add_up(
+                quads, log2_adders,
+                [&](Sums& sums, const Share& share) {
+                    // Two loops: loads that are either this or that would wait for each other.
                     if (of_layers) {
-                        add_up(sums, cluster.layers(), [&](std::uint32_t layer, int i) {
-                            const float* const source =
-                                local + (run_row + quads.row[i]) * layer_pitch + quads.column[i];
-                            return load_from_peer(reinterpret_cast<const float4*>(source), cluster.in_layer(layer));
+                        add_parts(sums, share, count, [&](std::uint32_t part, int quad_row, int quad_column) {
+                            const float* const source = local + quad_row * layer_pitch + quad_column;
+                            return load_from_peer(reinterpret_cast<const float4*>(source), cluster.in_layer(part));
                         });
                     } else {
-                        add_up(sums, parts.count, [&](std::uint32_t part, int i) {
-                            const float* const source =
-                                tile.part(parts.cluster(part)) + (run_row + quads.row[i]) * tile_n + quads.column[i];
+                        add_parts(sums, share, count, [&](std::uint32_t part, int quad_row, int quad_column) {
+                            const float* const source = tile.part(part) + quad_row * tile_n + quad_column;
                             return __ldcg(reinterpret_cast<const float4*>(source));
                         });
                     }
-                    if (more) {
-                        float* const place = tile.part(target);
-#pragma unroll
-                        for (int i = 0; i < quads_at_once; ++i) {
-                            if (i < quads.count) {
-                                __stcg(reinterpret_cast<float4*>(place + (run_row + quads.row[i]) * tile_n +
-                                                                 quads.column[i]),
-                                       sums[i]);
-                            }
-                        }
+                },
+                [&](float4 sum, int quad_row, int quad_column) {
+                    if (passes_on) {
+                        __stcg(reinterpret_cast<float4*>(tile.own_part() + quad_row * tile_n + quad_column), sum);
                         return;
                     }
-#pragma unroll 1
-                    for (int i = 0; i < quads.count; ++i) {
-                        int quad_row = quads.row[0];
-                        int quad_column = quads.column[0];
-                        float4 sum = sums[0];
-#pragma unroll
-                        for (int j = 1; j < quads_at_once; ++j) {  // registers: no run-time index
-                            if (i == j) {
-                                quad_row = quads.row[j];
-                                quad_column = quads.column[j];
-                                sum = sums[j];
-                            }
-                        }
-                        const float values[4] = {sum.x, sum.y, sum.z, sum.w};
-                        const std::int64_t d_row = row - consumer_row + run_row + quad_row;
-                        if (plain) {
-                            epilogue.store_plain(d_row, column + quad_column, values);
-                        } else {
-                            epilogue.store<4>(d_row, column + quad_column, values);
-                        }
+                    const float values[4] = {sum.x, sum.y, sum.z, sum.w};
+                    const std::int64_t d_row = row - consumer_row + quad_row;
+                    if (plain) {
+                        epilogue.store_plain(d_row, column + quad_column, values);
+                    } else {
+                        epilogue.store<4>(d_row, column + quad_column, values);
                     }
                 });
-            }
-            if (!more) {
+            if (!passes_on) {
                 return;
             }
-            parts = of_layers ? tile.group_of(cluster_id) : tile.groups();
             of_layers = false;
-            if (!tile.is_last(parts, consumer_warp)) {
-                return;
-            }
-            more = !parts.complete;
-            target = parts.first;
         }
     }
 
@@ -208,12 +173,63 @@ private:
     __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
     __device__ static int warp() { return thread() / 32; }
 
-    /// Waits for all consumers.
-    __device__ static void synchronize_consumers() { NamedBarrier<128 * Config::config.consumers>(3).synchronize(); }
+    // The consumers that have the same tile.
+    static constexpr bool ping_pong = Config::config.schedule == HopperSchedule::ping_pong;
+    static constexpr int team_threads = ping_pong ? 128 : 128 * Config::config.consumers;
+    /// The thread's number among theirs. Read anew, so that nothing that follows from it is kept beside accumulators.
+    __device__ static int team_thread()
+    {
+        std::uint32_t thread = 0;
+        asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+        return static_cast<int>(ping_pong ? thread % 128 : thread - 128);  // the load warpgroup comes first
+    }
+    __device__ void synchronize_team() const
+    {
+        if constexpr (ping_pong) {
+            detail::synchronize_consumer(consumer_);
+        } else {
+            NamedBarrier<team_threads>(3).synchronize();
+        }
+    }
 
     /// Rows of a layer's part in shared memory are this far apart, in floats: 16 bytes more than a row, against bank
     /// conflicts.
     static constexpr int layer_pitch = tile_n + 4;
+
+    /// Groups of four neighbours of the tile, in the order in which their places in D are neighbours.
+    struct Quads {
+        int begin;
+        int end;
+
+        /// Nothing if there are 0 slices.
+        __device__ Quads slice(const HopperSlice& slice) const
+        {
+            const auto count = static_cast<int>(slice.count);
+            if (count == 0) {
+                return {.begin = 0, .end = 0};
+            }
+            const int size = end - begin;
+            const auto index = static_cast<int>(slice.index);
+            return {.begin = begin + index * size / count, .end = begin + (index + 1) * size / count};
+        }
+    };
+    static constexpr int tile_quads = tile_m * tile_n / 4;
+    /// So many of them does a thread add up at a time, and so many parts of each does it load at a time: as many loads
+    /// in flight as the compiler finds registers for.
+    static constexpr int quads_at_once = Config::config.ctas == 1 && !Config::config.copies ? 4 : 2;
+    static constexpr int parts_at_once = 2;
+
+    /// How many lanes (as a power of two) add up a share each of the parts of one quad: as many as it takes to employ
+    /// all threads when the tile, or a layer's slice of it, is divided among as many CTAs as there are parts.
+    __device__ static int log2_adders_of(std::uint32_t parts, std::uint32_t layers)
+    {
+        constexpr std::uint32_t rounds = tile_quads / (team_threads * quads_at_once);
+        static_assert(rounds >= 1);
+        const auto log2_rounds = static_cast<int>(ClusterGrid::log2(rounds));
+        const auto log2_parts = static_cast<int>(ClusterGrid::log2(parts));
+        const auto log2_layers = static_cast<int>(ClusterGrid::log2(layers));
+        return min(max(log2_parts + log2_layers - log2_rounds, 0), min(log2_parts, 5));
+    }
 
     __device__ static void add(float4& sum, const float4& addend)
     {
@@ -223,64 +239,98 @@ private:
         sum.w += addend.w;
     }
 
-    /// Loads of 16 bytes that a thread has in flight when it adds up: as many as fit into its registers.
-    static constexpr int loads_in_flight = Config::config.ctas == 1 ? 8 : 4;
-    /// So many groups of four neighbours does it add up at a time.
-    static constexpr int quads_at_once = Config::config.ctas == 1 ? 4 : 2;
-    struct Quads {
-        int count;  // of them; the others repeat the last one
+    using Sums = float4[quads_at_once];
+    /// What a thread adds up at a time: of some quads (fewer than `quads_at_once` at the end of a slice), the parts
+    /// adder, adder + adders, ...
+    struct Share {
+        int quads;
         int row[quads_at_once];
         int column[quads_at_once];
+        std::uint32_t adder;
+        std::uint32_t adders;
     };
 
-    /// Adds `count` parts up, in their order. `load(part, i)` is of quad i. Sixteen loads are in flight: the sums take
-    /// as long as the loads' latency, not as their number.
+    /// Adds a share of `count` parts up, in their order. `load(part, row, column)` is of a quad. Many loads are in
+    /// flight: it takes as long as their latency, not as their number.
     template <class Load>
-    __device__ __forceinline__ static void add_up(float4 (&sums)[quads_at_once], std::uint32_t count, Load&& load)
+    __device__ __forceinline__ static void add_parts(Sums& sums, const Share& share, std::uint32_t count, Load&& load)
     {
-        constexpr std::uint32_t ahead = loads_in_flight / quads_at_once;
 #pragma unroll 1
-        for (std::uint32_t first = 0; first < count; first += ahead) {
-            float4 addends[ahead][quads_at_once];
+        for (std::uint32_t part = share.adder; part < count; part += share.adders * parts_at_once) {
+            float4 addends[parts_at_once][quads_at_once];
 #pragma unroll
-            for (std::uint32_t part = 0; part < ahead; ++part) {
-                if (first + part < count) {
+            for (int p = 0; p < parts_at_once; ++p) {
 #pragma unroll
-                    for (int i = 0; i < quads_at_once; ++i) {
-                        addends[part][i] = load(first + part, i);
+                for (int i = 0; i < quads_at_once; ++i) {
+                    if (part + p * share.adders < count && i < share.quads) {
+                        addends[p][i] = load(part + p * share.adders, share.row[i], share.column[i]);
                     }
                 }
             }
 #pragma unroll
-            for (std::uint32_t part = 0; part < ahead; ++part) {
-                if (first + part < count) {
+            for (int p = 0; p < parts_at_once; ++p) {
 #pragma unroll
-                    for (int i = 0; i < quads_at_once; ++i) {
-                        add(sums[i], addends[part][i]);
+                for (int i = 0; i < quads_at_once; ++i) {
+                    if (part + p * share.adders < count && i < share.quads) {
+                        add(sums[i], addends[p][i]);
                     }
                 }
             }
         }
     }
 
-    /// Calls `visit(quads)` until the warp has visited all groups of four neighbours of (rows, tile_n), such that its
-    /// accesses to D are neighbours.
-    template <class Visit>
-    __device__ __forceinline__ void for_each_quads(int rows, Visit&& visit) const
+    /// Adds `quads` up, in an order that depends on `log2_adders` and the number of parts only: each adder its share of
+    /// the parts, which `add_share(sums, share)` does, then the adders' sums pairwise. `put(sum, row, column)` takes a
+    /// quad's.
+    template <class AddShare, class Put>
+    __device__ __forceinline__ void add_up(const Quads& quads, int log2_adders, AddShare&& add_share, Put&& put) const
     {
-        const int all = rows * (tile_n / 4);
+        const int thread = team_thread();
+        const int lane = thread % 32;
+        const int warp = thread / 32;
         const bool along_rows = arguments_.gemm.d_column_stride == 1;
+        const int log2_width = 5 - log2_adders;  // of a warp's neighbouring quads
+        const int log2_apart = static_cast<int>(ClusterGrid::log2(team_threads / 32)) + log2_width;
+        Share share{.adder = static_cast<std::uint32_t>(lane >> log2_width), .adders = 1U << log2_adders};
 #pragma unroll 1
-        for (int first = lane(); first < all; first += 32 * quads_at_once) {
-            Quads quads{};
-            quads.count = min(quads_at_once, (all - first + 31) / 32);
+        for (int base = quads.begin + (warp << log2_width); base < quads.end; base += quads_at_once << log2_apart) {
+            const int first = base + lane % (1 << log2_width);
+            share.quads = min(quads_at_once, ((quads.end - first - 1) >> log2_apart) + 1);
 #pragma unroll
             for (int i = 0; i < quads_at_once; ++i) {
-                const int quad = first + 32 * min(i, quads.count - 1);
-                quads.row[i] = along_rows ? quad / (tile_n / 4) : quad % rows;
-                quads.column[i] = (along_rows ? quad % (tile_n / 4) : quad / rows) * 4;
+                const int quad = first + (i << log2_apart);
+                share.row[i] = along_rows ? quad / (tile_n / 4) : quad % tile_m;
+                share.column[i] = (along_rows ? quad % (tile_n / 4) : quad / tile_m) * 4;
             }
-            visit(quads);
+            Sums sums = {};
+            add_share(sums, share);
+            __syncwarp();
+#pragma unroll 1
+            for (int distance = 1 << log2_width; distance < 32; distance *= 2) {
+#pragma unroll
+                for (int i = 0; i < quads_at_once; ++i) {
+                    add(sums[i], make_float4(__shfl_xor_sync(0xFFFFFFFF, sums[i].x, distance),
+                                             __shfl_xor_sync(0xFFFFFFFF, sums[i].y, distance),
+                                             __shfl_xor_sync(0xFFFFFFFF, sums[i].z, distance),
+                                             __shfl_xor_sync(0xFFFFFFFF, sums[i].w, distance)));
+                }
+            }
+#pragma unroll 1
+            for (auto i = static_cast<int>(share.adder); i < share.quads; i += static_cast<int>(share.adders)) {
+                int quad_row = share.row[0];
+                int quad_column = share.column[0];
+                float4 sum = sums[0];
+#pragma unroll
+                for (int j = 1; j < quads_at_once; ++j) {  // registers: no run-time index
+                    if (i == j) {
+                        quad_row = share.row[j];
+                        quad_column = share.column[j];
+                        sum = sums[j];
+                    }
+                }
+                put(sum, quad_row, quad_column);
+            }
+            __syncwarp();
         }
     }
 

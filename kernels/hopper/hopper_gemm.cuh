@@ -13,6 +13,7 @@
 #include "hopper_load.cuh"
 #include "hopper_multiply.cuh"
 #include "hopper_shared.cuh"
+#include "hopper_shared_tile.cuh"
 #include "hopper_work.cuh"
 #include "tessera/device/warp.cuh"
 
@@ -73,7 +74,7 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         const std::int64_t row = std::int64_t{place.m * cluster.rows() + cluster.row()} * config.tile_m + consumer_row;
         const std::int64_t column = std::int64_t{place.n * cluster.columns() + cluster.column()} * config.tile_n;
         if (cluster.layers() > 1 || unit.shared) {
-            epilogue.combine(accumulators, queue, unit, cluster, consumer_row, row, column, place.batch);
+            epilogue.combine(accumulators, queue, unit, !more, cluster, consumer_row, row, column, place.batch);
         } else {
             epilogue.write(accumulators, row, column, place.batch);
         }
@@ -115,6 +116,12 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
     if (warpgroup == 0) {
         if constexpr (config.ctas == 1) {
             give_registers_back<config.load_registers>();
+        }
+        if (threadIdx.x / 32 == 1) {
+            if (threadIdx.x == 32) {  // a warp that has nothing to do, unless it copies
+                HopperSharedTile<Config>::announce(arguments, queue, cluster);
+            }
+            __syncwarp();
         }
         if (config.copies || threadIdx.x < 32) {
             Loader::run(arguments, shared, queue, cluster, published);

@@ -9,6 +9,9 @@
 
 namespace tessera::kernels {
 
+/// Counters of a tile that is shared, of each CTA of the clusters.
+inline constexpr int hopper_tile_counters = 3;
+
 /// One compiled configuration. Its entry point takes one `HopperArguments` by value.
 struct HopperKernel {
     std::string_view name;  // stable: it appears in tuning caches
@@ -29,10 +32,10 @@ struct HopperKernel {
     {
         return 2 * clusters * cluster_size * static_cast<std::size_t>(tile_m * tile_n) * sizeof(float);
     }
-    /// Counters of such a launch: one for each warp of the consumers.
+    /// Counters of such a launch, all zero before and after it.
     std::size_t workspace_counters(std::size_t clusters, std::size_t cluster_size) const noexcept
     {
-        return 2 * clusters * cluster_size * static_cast<std::size_t>(4 * consumers);
+        return 2 * clusters * cluster_size * hopper_tile_counters;
     }
 };
 

@@ -3,6 +3,7 @@
 /// The shared memory of a CTA.
 
 #include <cstddef>
+#include <cstdint>
 
 #include "hopper_config.hpp"
 #include "tessera/device/tma.cuh"
@@ -13,6 +14,12 @@ namespace tessera::kernels {
 /// it.
 template <class Config>
 using HopperRing = RingBarriers<FilledByTma, FreedByThreads, Config::config.stages>;
+
+/// A part of a tile's sums: number `index` of `count`, or nothing if `count` is 0.
+struct HopperSlice {
+    std::uint32_t index;
+    std::uint32_t count;
+};
 
 template <class Config>
 struct alignas(1024) HopperShared {
@@ -25,6 +32,7 @@ struct alignas(1024) HopperShared {
     Stage stages[Config::config.stages];
     std::byte store[Config::config.consumers][HopperConfig::hopper_store_buffers][HopperConfig::hopper_store_bytes];
     HopperRing<Config> ring;
+    HopperSlice slice[Config::config.consumers];  // of a shared tile: what the consumers that have the tile add up
 };
 
 /// Waits until the kernel before this one is done and its results are there (PTX ISA, "griddepcontrol"): each role

@@ -1,101 +1,143 @@
 #pragma once
 
-/// A tile of D that several clusters share (stream-K): where their parts are, and in which order they are added up.
+/// A tile of D that several clusters share (stream-K): where their parts are, and who adds up what of them.
 ///
-/// Nobody waits for anybody: of each warp's rows, whoever comes last adds up. Many parts are added up in groups of
-/// neighbours first, by the last of each group, which happens side by side, and then the groups' sums by the last of
-/// all. The order depends on the number of parts only, so results repeat bit by bit.
+/// A CTA that has nothing else to do stays until all parts are there, and those that stay add up a slice of the tile
+/// each. It stays only if the CTAs that it would wait for are running: so they come to their end, whatever else the
+/// device does. If nobody stays, whoever comes last adds up the whole tile. The parts are added up in an order that
+/// depends on their number only, not on who adds them up: results repeat bit by bit.
 
 #include <cstdint>
 
 #include "hopper_arguments.hpp"
+#include "hopper_kernels.hpp"
+#include "hopper_shared.cuh"
 #include "hopper_work.cuh"
 #include "tessera/device/cluster.cuh"
 
 namespace tessera::kernels {
 
-/// Parts of a tile that are added up together: those of the clusters first, first + step, ...
-struct HopperParts {
-    std::uint32_t first;
-    std::uint32_t count;
-    std::uint32_t step;
-    bool complete;  // they make up the whole tile
-
-    __device__ std::uint32_t cluster(std::uint32_t index) const { return first + index * step; }
-};
-
 template <class Config>
 class HopperSharedTile {
     static constexpr int tile_elements = Config::config.tile_m * Config::config.tile_n;
-    static constexpr int warps = 4 * Config::config.consumers;
-    static constexpr std::uint32_t group_size = 8;
+    static constexpr std::uint32_t arrived_mask = 0xFFFF;
+    static constexpr std::uint32_t one_stays = 0x10000;
+    // So often does a CTA look whether all sharers have started, some 700 cycles each: they are launched one after the
+    // other, and if parts are short, the first is done before the last has started.
+    static constexpr int looks = 8;
+
+    /// Counters of a tile.
+    enum Counter : std::uint32_t {
+        started,  // CTAs that have announced that they will share it
+        arrived,  // low half: CTAs whose part is written; high half: those of them that stay
+        seen      // CTAs that have stayed and know that all have arrived
+    };
+    static_assert(seen + 1 == hopper_tile_counters);
 
 public:
     __device__ HopperSharedTile(const HopperArguments& arguments, const HopperQueue& queue, std::uint32_t tile,
                                 const ClusterGrid& cluster)
-        : workspace_(arguments.workspace),
-          queue_(queue),
-          sharers_(queue.sharers(tile)),
-          tile_(tile),
-          rank_(cluster.rank()),
-          size_(cluster.size())
-    {}
-
-    /// (tile_m, tile_n) in the workspace: what this CTA's fellow in `cluster` has added up.
-    __device__ float* part(std::uint32_t cluster) const { return workspace_.partials + slot(cluster) * tile_elements; }
-
-    /// The parts that are added up with the one of `cluster`.
-    __device__ HopperParts group_of(std::uint32_t cluster) const
+        : workspace_(arguments.workspace), size_(cluster.size())
     {
-        const std::uint32_t count = sharers_.last - sharers_.first + 1;
-        const std::uint32_t begin = (cluster - sharers_.first) / group_size * group_size;
-        return {.first = sharers_.first + begin,
-                .count = min(count - begin, group_size),
-                .step = 1,
-                .complete = count <= group_size};
-    }
-    /// The sums of all groups, each in the place of its first part.
-    __device__ HopperParts groups() const
-    {
-        const std::uint32_t count = sharers_.last - sharers_.first + 1;
-        return {.first = sharers_.first,
-                .count = (count + group_size - 1) / group_size,
-                .step = group_size,
-                .complete = true};
+        const HopperSharers sharers = queue.sharers(tile);
+        count_ = sharers.last - sharers.first + 1;
+        own_ = HopperQueue::cluster() - sharers.first;
+        first_ = 2 * sharers.first * size_ + cluster.rank();
     }
 
-    /// Called by a whole warp when its rows of one of `parts` are written: whether those of all of them are now.
-    __device__ bool is_last(const HopperParts& parts, int warp) const
+    /// Says of all tiles that the calling CTA will share that it has started. Executed by one thread of it, early.
+    __device__ static void announce(const HopperArguments& arguments, const HopperQueue& queue,
+                                    const ClusterGrid& cluster)
     {
-        // A group is counted in its first part's slot, groups in the slot of the tile's second part, which begins none.
-        const std::uint32_t counted_at = parts.step == 1 ? parts.first : parts.first + 1;
-        std::uint32_t* const counter = workspace_.arrivals + slot(counted_at) * warps + warp;
-        bool last = false;
-        __threadfence();
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) {
-            last = atomicAdd(counter, 1U) == parts.count - 1;
-            if (last) {
-                *counter = 0;  // for the next launch
+        if (!arguments.work.stream_k) {
+            return;
+        }
+        await_kernel_before();
+        const HopperTiles tiles = queue.outer_tiles();
+#pragma unroll 1
+        for (std::uint32_t tile = tiles.first;; tile = tiles.last) {
+            const HopperSharedTile shared(arguments, queue, tile, cluster);
+            if (shared.count_ > 1) {
+                atomicAdd(shared.counters() + started, 1U);
+            }
+            if (tile == tiles.last) {
+                return;
             }
         }
-        last = __shfl_sync(0xFFFFFFFF, static_cast<int>(last), 0) != 0;
+    }
+
+    /// How many share the tile.
+    __device__ std::uint32_t count() const { return count_; }
+
+    /// (tile_m, tile_n) in the workspace: what this CTA's fellow in the sharer has added up. @param sharer  from 0
+    __device__ float* part(std::uint32_t sharer) const
+    {
+        // Of a cluster's two slots, one is for the tile that begins in it, the other for that in which it begins.
+        const std::uint32_t slot = sharer == 0 ? 0 : 2 * sharer + 1;
+        return workspace_.partials + std::uint64_t{first_ + slot * size_} * tile_elements;
+    }
+    /// The part of the calling thread's cluster.
+    __device__ float* own_part() const { return part(own_); }
+
+    /// Says that the calling CTA's part is written, and returns what it is to add up; then all parts are visible to the
+    /// calling thread. Executed by one thread of the CTA, which has been synchronized with those that wrote.
+    /// @param may_stay  nobody waits for what this CTA does next
+    __device__ HopperSlice arrive(bool may_stay) const
+    {
+        std::uint32_t* const counters = this->counters();
+        const bool stays = may_stay && have_all_started(counters);
         __threadfence();
-        return last;
+        const std::uint32_t own = 1 + (stays ? one_stays : 0);
+        const std::uint32_t before = atomicAdd(counters + arrived, own);
+        std::uint32_t now = before + own;
+        if ((now & arrived_mask) == count_) {  // nobody looks at it any more
+            // Not a zero: the thread that announces is another one, and may be late.
+            atomicSub(counters + started, count_);
+        }
+        if (!stays) {
+            const bool alone = now == count_;  // the last, and nobody has stayed
+            if (alone) {
+                reset(counters + arrived);
+            }
+            __threadfence();
+            return {.index = 0, .count = alone ? 1U : 0U};
+        }
+        while ((now & arrived_mask) != count_) {
+            now = read(counters + arrived);
+        }
+        __threadfence();
+        const std::uint32_t stayed = now / one_stays;
+        if (atomicAdd(counters + seen, 1U) == stayed - 1) {  // for the next launch
+            reset(counters + arrived);
+            reset(counters + seen);
+        }
+        return {.index = before / one_stays, .count = stayed};
     }
 
 private:
-    __device__ std::uint64_t slot(std::uint32_t cluster) const
+    /// In the first sharer's slot.
+    __device__ std::uint32_t* counters() const
     {
-        return std::uint64_t{queue_.partial_slot(cluster, tile_)} * size_ + rank_;
+        return workspace_.arrivals + std::uint64_t{first_} * hopper_tile_counters;
     }
+    __device__ bool have_all_started(const std::uint32_t* counters) const
+    {
+#pragma unroll 1
+        for (int look = 0; look < looks; ++look) {
+            if (read(counters + started) == count_) {
+                return true;
+            }
+        }
+        return false;
+    }
+    __device__ static std::uint32_t read(const volatile std::uint32_t* counter) { return *counter; }
+    __device__ static void reset(volatile std::uint32_t* counter) { *counter = 0; }
 
     const HopperWorkspace& workspace_;
-    const HopperQueue& queue_;
-    HopperSharers sharers_;
-    std::uint32_t tile_;
-    std::uint32_t rank_;
-    std::uint32_t size_;
+    std::uint32_t size_;   // of a cluster
+    std::uint32_t count_;  // of sharers
+    std::uint32_t own_;    // the calling thread's cluster among them
+    std::uint32_t first_;  // the first one's part and counters, among those of all CTAs
 };
 
 }  // namespace tessera::kernels

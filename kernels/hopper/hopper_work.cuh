@@ -3,8 +3,8 @@
 /// Deals the work: the sequence of (tile, range of K) of each cluster, the same in every role.
 ///
 /// Data-parallel: cluster c has the tiles c, c + clusters, ... whole. Stream-K: all stages of all tiles are laid end to
-/// end and cut into equal parts, one for each cluster; a tile that is cut is summed up by whoever finishes last, in the
-/// order of K (Osama et al., "Stream-K", PPoPP 2023).
+/// end and cut into equal parts, one for each cluster; a tile that is cut is summed up by the clusters that have parts
+/// of it (Osama et al., "Stream-K", PPoPP 2023).
 
 #include <cuda/ptx>
 
@@ -26,6 +26,11 @@ struct HopperUnit {
 /// Who shares a tile.
 struct HopperSharers {
     std::uint32_t first;  // clusters
+    std::uint32_t last;
+};
+
+struct HopperTiles {
+    std::uint32_t first;
     std::uint32_t last;
 };
 
@@ -68,17 +73,17 @@ public:
         return true;
     }
 
+    /// The first and the last tile of the calling thread's cluster. Of stream_k, before `next`.
+    __device__ HopperTiles outer_tiles() const
+    {
+        return {.first = work_.k_blocks.quotient(next_), .last = work_.k_blocks.quotient(end_ - 1)};
+    }
+
     /// The clusters that have a part of `tile`.
     __device__ HopperSharers sharers(std::uint32_t tile) const
     {
         const std::uint32_t first = tile * work_.k_blocks.value();
         return {.first = owner_of(first), .last = owner_of(first + work_.k_blocks.value() - 1)};
-    }
-
-    /// Where `cluster` puts its part of `tile`. A cluster shares at most its first and its last tile.
-    __device__ std::uint32_t partial_slot(std::uint32_t cluster, std::uint32_t tile) const
-    {
-        return 2 * cluster + (work_.k_blocks.quotient(begin_of(cluster)) == tile ? 0 : 1);
     }
 
     /// Where the tile is.

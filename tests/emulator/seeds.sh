@@ -53,6 +53,7 @@ cd "$(dirname "$0")/../.." || exit 2
 data=examples/digits/data
 programs=(
     "h200 heavy tests/device/hopper_test --quick"
+    "h200 light tests/device/hopper_sharing_test --quick"
     "h200 light tests/device/captured_hopper_test"
     "b200 heavy tests/device/blackwell_test --quick -tce=rungs*"
     "b200 light tests/device/tensor_core_test"

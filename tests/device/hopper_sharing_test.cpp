@@ -1,0 +1,170 @@
+/// Tiles that clusters share, in the Hopper kernels: the sum is the same to the bit whether all sharers stay to add it
+/// up, some, or none. Needs a device of compute capability 9.0, or the emulated one.
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <source_location>
+#include <vector>
+
+#include "gemm_operands.hpp"
+#include "hopper_launch.hpp"
+#include "support/gemm_runner.hpp"
+#include "support/test_main.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+using detail::KernelChoice;
+using kernels::HopperKernel;
+
+namespace {
+
+/// The counters of a tile, as kernels/hopper/hopper_shared_tile.cuh has them.
+struct TileCounters {
+    std::uint32_t started;
+    std::uint32_t arrived;
+    std::uint32_t seen;
+
+    bool operator==(const TileCounters&) const = default;
+};
+static_assert(sizeof(TileCounters) == sizeof(std::uint32_t) * kernels::hopper_tile_counters);
+
+Stream& stream()
+{
+    static Stream instance;
+    return instance;
+}
+
+struct Result {
+    HostArray d;
+    std::vector<TileCounters> counters;  // of all tiles that there could be, for each CTA of the clusters
+};
+
+/// Launches `choice` with counters that are `before` for each CTA of the first cluster, and zero for all others.
+Result launch(DeviceOperands& operands, const KernelChoice& choice, const TileCounters& before)
+{
+    const DeviceProperties& device = Device::current().properties();
+    const detail::HopperWorkspaceNeed need = detail::hopper_workspace(operands.problem(), choice);
+    std::vector<TileCounters> counters(need.counters / kernels::hopper_tile_counters);
+    const auto cluster_size = static_cast<std::size_t>(choice.cluster_m * choice.cluster_n * choice.cluster_k);
+    std::fill_n(counters.begin(), cluster_size, before);
+    auto partials =
+        DeviceBuffer<std::byte>::from_host(stream(), std::vector<std::byte>(need.partial_bytes, std::byte{0xFF}));
+    auto on_device = DeviceBuffer<TileCounters>::from_host(stream(), counters);
+    HostArray d = operands.launch([&](const detail::GemmOperands& given, const Epilogue& epilogue) {
+        detail::require_operands(stream(), given, epilogue, "hopper_sharing_test", std::source_location::current());
+        CHECK(detail::launch_hopper(stream(), detail::problem_of(given, epilogue), choice,
+                                    detail::arguments_of(given, epilogue), device,
+                                    {.partials = reinterpret_cast<float*>(partials.data()),
+                                     .arrivals = reinterpret_cast<std::uint32_t*>(on_device.data())}) == cudaSuccess);
+    });
+    on_device.copy_to(counters);
+    return {std::move(d), std::move(counters)};
+}
+
+/// How many CTAs shared a tile, and how many of them stayed to add it up.
+struct Stayed {
+    unsigned ctas = 0;
+    unsigned stayed = 0;
+
+    void operator+=(const Stayed& other)
+    {
+        ctas += other.ctas;
+        stayed += other.stayed;
+    }
+};
+
+/// One tile, which all clusters share.
+Stayed check(const HopperKernel& kernel, std::size_t config, unsigned sharers, std::uint8_t layers, bool by_columns)
+{
+    GemmCase gemm;
+    gemm.m = kernel.tile_m - 3;
+    gemm.n = kernel.tile_n;
+    gemm.k = std::int64_t{sharers} * layers * kernel.block_k;
+    gemm.input = ElementType::bf16;
+    gemm.b.row_major = false;
+    gemm.d.row_major = !by_columns;
+    if (kernel.copies) {
+        gemm.a.padding = 1;
+    }
+    const GemmData data = GemmData::make(gemm, Guards::front_only, seed());
+    DeviceOperands operands(stream(), gemm, data);
+    const KernelChoice choice{.variant = Variant::hopper,
+                              .config = static_cast<std::uint8_t>(config),
+                              .cluster_k = layers,
+                              .swapped = by_columns,
+                              .stream_k = true,
+                              .clusters = static_cast<std::uint16_t>(sharers)};
+    const std::string name = fmt::format("{}, {} clusters of {} layers, {}", kernel.name, sharers, layers,
+                                         by_columns ? "swapped" : "not swapped");
+    CAPTURE(name);
+    REQUIRE(detail::is_hopper_choice_valid(operands.problem(), Device::current().properties(), choice));
+
+    const Result usual = launch(operands, choice, {});
+    if (const auto wrong = find_wrong_element(gemm, data, usual.d, summation_of(Variant::hopper, gemm))) {
+        report_failure(gemm.size(), name, *wrong);
+    }
+    CHECK((usual.counters == std::vector<TileCounters>(usual.counters.size())));
+
+    // With a number of them that will never be right, none stays.
+    const TileCounters too_many{.started = 0x10000, .arrived = 0, .seen = 0};
+    const Result none = launch(operands, choice, too_many);
+    CHECK(none.d.bytes() == usual.d.bytes());
+    for (std::size_t layer = 0; layer < layers; ++layer) {
+        CHECK((none.counters[layer] == too_many));
+    }
+
+    // Those that stay count themselves, and if the last of them is not taken for it, the counters stay as they are.
+    const Result some = launch(operands, choice, {.started = 0, .arrived = 0, .seen = 0x10000});
+    CHECK(some.d.bytes() == usual.d.bytes());
+    Stayed result;
+    for (std::size_t layer = 0; layer < layers; ++layer) {
+        const TileCounters& after = some.counters[layer];
+        const unsigned stayed = after.seen - 0x10000;
+        CHECK(stayed <= sharers);
+        CHECK(after.arrived == (stayed == 0 ? 0 : stayed << 16U | sharers));
+        CHECK(after.started == 0);
+        result.ctas += sharers;
+        result.stayed += stayed;
+    }
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE("a shared tile is the same to the bit, whoever of its sharers stays to add it up")
+{
+    if (Device::current().properties().compute_capability() != 90) {
+        MESSAGE("left out: the device is not of compute capability 9.0");
+        return;
+    }
+    const auto table = kernels::hopper_kernels(2);
+    Stayed all;
+    for (std::size_t config = 0; config < table.size(); ++config) {
+        for (const bool by_columns : {false, true}) {
+            if (by_columns && quick()) {
+                continue;
+            }
+            for (const unsigned sharers : {2U, 5U, 33U}) {
+                all += check(table[config], config, sharers, 1, by_columns);
+            }
+            if (!table[config].ping_pong) {
+                all += check(table[config], config, 3, 2, by_columns);
+                all += check(table[config], config, 2, 8, by_columns);
+            }
+        }
+    }
+    MESSAGE(all.stayed << " of " << all.ctas << " stayed");
+    CHECK(all.stayed > 0);
+    // More than there is room for at once: the first cannot stay, and must not.
+    for (std::size_t config = 0; config < table.size(); ++config) {
+        if (table[config].name == "Tile128x64") {
+            const auto room = static_cast<unsigned>(Device::current().properties().sm_count / 2);
+            const Stayed crowd = check(table[config], config, 2 * room + 3, 2, false);
+            MESSAGE(crowd.stayed << " of " << crowd.ctas << " stayed");
+            CHECK(crowd.stayed <= 2 * room);
+        }
+    }
+}
+
+int main(int argc, char** argv) { return run_tests(argc, argv, Needs::device); }
