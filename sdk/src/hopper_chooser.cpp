@@ -20,25 +20,26 @@ using kernels::HopperKernel;
 // Measured in the kernel on one H200 with bf16:
 constexpr double ingest_bytes_per_cycle = 70;    // that a multiprocessor takes in
 constexpr double consumer_stage_cycles = 300;    // of a stage, however small the tile
-constexpr double memory_bytes_per_cycle = 2500;  // of device memory, to all
-constexpr double epilogue_row_cycles = 18;       // of each row of a tile, however wide
+constexpr double memory_bytes_per_cycle = 2400;  // of device memory, to all
+constexpr double epilogue_row_cycles = 20;       // of each row of a tile, however wide
 constexpr double large_cluster_share = 0.92;     // of the multiprocessors, that clusters of four and more find room on
-constexpr double layers_cycles = 2600;           // a cluster's layers meet to add up what they have
-constexpr double sharing_cycles = 7000;          // clusters that share a tile do, through memory
-constexpr double shared_bytes_per_cycle = 40;    // of a multiprocessor, parts written and read back
+constexpr double layers_cycles = 2200;           // a cluster's layers meet to add up what they have
 constexpr double shared_memory_bytes_per_cycle = 128;  // of a multiprocessor: the architecture's
 // Fitted to what all the candidates for 21 problems took on the same card:
 constexpr double start_cycles = 3000;             // until the first stage has landed, and the end
 constexpr double overlap_cycles = 700;            // of that, which a kernel saves that finds room beside the one before
-constexpr double latency_cycles = 2600;           // of a stage's ring, from a free stage to the next
+constexpr double latency_cycles = 2700;           // of a stage's ring, from a free stage to the next
 constexpr double multicast_bytes_per_cycle = 40;  // that a CTA asks for, where a cluster's CTAs load for each other
-constexpr double straddled_bytes_per_cycle = 32;  // that a CTA asks for, of rows that begin inside a sector
+constexpr double straddled_bytes_per_cycle = 34;  // that a CTA asks for, of rows that begin inside a sector
 constexpr double cluster_cycles = 500;            // starting together and ending together
 constexpr double added_outputs_per_cycle = 2.5;   // of a multiprocessor, between a cluster's layers
 constexpr double general_epilogue = 2;            // times what the one by TMA takes
 constexpr double tensor_heat = 1;                 // cycles that the power limit makes of one of the tensor core
-constexpr double byte_heat = 0.0055;              // and of one byte that a multiprocessor takes in
+constexpr double byte_heat = 0.005;               // and of one byte that a multiprocessor takes in
 constexpr double side_by_side_power = 3;          // see side_by_side
+// Estimated, apart from all others:
+constexpr double sharing_cycles = 7000;        // fences and a counter, for clusters that share a tile
+constexpr double shared_bytes_per_cycle = 40;  // of a multiprocessor, parts written and read back
 // Reasoned, not measured: a warp's 512 bytes pass the multiprocessor's load/store unit twice as loads that straddle
 // cache lines, in 8 cycles each, and once as a store, in 4; the tensor core reads the same shared memory meanwhile.
 // What a thread has in flight hides a part of the latency.
