@@ -4,32 +4,42 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 
 #include "hopper_launch.hpp"
+#include "kernels/hopper/hopper_config.hpp"
 
 namespace tessera::detail {
 namespace {
 
 using kernels::HopperKernel;
 
-// Cycles are of the multiprocessor's clock. Read off one H200 with bf16 (docs/plan-chooser.md):
-constexpr double launch_cycles = 6000;             // start, first stage, drain: whatever the tile
-constexpr double ingest_bytes_per_cycle = 48;      // that a multiprocessor takes in when all do
-constexpr double epilogue_outputs_per_cycle = 12;  // of a multiprocessor, by TMA
-constexpr double layers_cycles = 5500;             // two synchronizations of a cluster, code that is cold
-// Fitted to how one run of the tuner there ranked the candidates:
-constexpr double l2_bytes_per_cycle = 4200;      // that the second-level cache gives out, multicasts counted once
-constexpr double memory_bytes_per_cycle = 2500;  // of device memory
-constexpr double general_outputs_per_cycle = 4;  // of a multiprocessor, through the general epilogue
-constexpr double wave_cycles = 8000;             // of CTAs that start when others have ended
-constexpr double large_cluster_cycles = 2500;    // of four CTAs or more: starting, and multiprocessors that stay idle
-constexpr double sharing_cycles = 14000;         // fences, a counter, parts read back
-constexpr double shared_floats_per_cycle = 6;    // of a multiprocessor, parts written and read back
-constexpr double pair_cycles_per_stage = 8;      // of a cluster of two, which waits for the slower one
-constexpr double quad_cycles_per_stage = 80;     // of four, for which some multiprocessors have no room either
-constexpr double l2_byte_energy = 0.25;          // large products are bound by power: traffic costs even if it fits
+// Cycles are of the multiprocessor's clock, about 1.75 GHz; docs/plan-chooser.md says what each was read off.
+// Measured in the kernel on one H200 with bf16:
+constexpr double ingest_bytes_per_cycle = 70;    // that a multiprocessor takes in
+constexpr double consumer_stage_cycles = 300;    // of a stage, however small the tile
+constexpr double memory_bytes_per_cycle = 2400;  // of device memory, to all
+constexpr double epilogue_row_cycles = 20;       // of each row of a tile, however wide
+constexpr double large_cluster_share = 0.92;     // of the multiprocessors, that clusters of four and more find room on
+constexpr double layers_cycles = 2200;           // a cluster's layers meet to add up what they have
+constexpr double shared_memory_bytes_per_cycle = 128;  // of a multiprocessor: the architecture's
+// Fitted to what all the candidates for 21 problems took on the same card:
+constexpr double start_cycles = 3000;             // until the first stage has landed, and the end
+constexpr double overlap_cycles = 700;            // of that, which a kernel saves that finds room beside the one before
+constexpr double latency_cycles = 2700;           // of a stage's ring, from a free stage to the next
+constexpr double multicast_bytes_per_cycle = 40;  // that a CTA asks for, where a cluster's CTAs load for each other
+constexpr double straddled_bytes_per_cycle = 34;  // that a CTA asks for, of rows that begin inside a sector
+constexpr double cluster_cycles = 500;            // starting together and ending together
+constexpr double added_outputs_per_cycle = 2.5;   // of a multiprocessor, between a cluster's layers
+constexpr double general_epilogue = 2;            // times what the one by TMA takes
+constexpr double tensor_heat = 1;                 // cycles that the power limit makes of one of the tensor core
+constexpr double byte_heat = 0.005;               // and of one byte that a multiprocessor takes in
+constexpr double side_by_side_power = 3;          // see side_by_side
+// Estimated, apart from all others:
+constexpr double sharing_cycles = 7000;        // fences and a counter, for clusters that share a tile
+constexpr double shared_bytes_per_cycle = 40;  // of a multiprocessor, parts written and read back
 // Reasoned, not measured: a warp's 512 bytes pass the multiprocessor's load/store unit twice as loads that straddle
 // cache lines, in 8 cycles each, and once as a store, in 4; the tensor core reads the same shared memory meanwhile.
 // What a thread has in flight hides a part of the latency.
@@ -41,12 +51,65 @@ constexpr double divide_up(double value, double by)
     return static_cast<double>(static_cast<std::int64_t>((value + by - 1) / by));
 }
 
-/// Cycles that one instruction's K takes: the tensor core's, or the time to read both operands from shared memory.
-double instruction_cycles(const HopperKernel& kernel)
+/// Whether rows of the operand begin inside of a sector, the cache's 32 bytes.
+bool straddles_sectors(const MatrixLayout& layout, ElementType type)
 {
-    const double math = kernel.tile_n / 2.0;
-    const double reads = (64.0 + kernel.tile_n) * 32 / 128;
-    return std::max(math, reads) * (kernel.tile_m / 64.0);
+    constexpr std::size_t sector_bytes = 32;
+    const auto row_bytes = static_cast<std::size_t>(layout.leading_dimension) * size_of(type);
+    return row_bytes % sector_bytes != 0 || layout.address_alignment % sector_bytes != 0;
+}
+
+/// The time of two things that go on side by side, but do not hide each other quite.
+double side_by_side(double one, double other)
+{
+    return std::pow(std::pow(one, side_by_side_power) + std::pow(other, side_by_side_power), 1 / side_by_side_power);
+}
+
+/// Clusters that run at the same time. One is of one group of multiprocessors, of which some stay without.
+double cluster_slots(const DeviceProperties& device, const HopperKernel& kernel, double cluster_size)
+{
+    const double share = cluster_size > 2 ? large_cluster_share : 1;
+    return std::max(1.0, std::floor(device.sm_count * share / cluster_size * kernel.ctas));
+}
+
+/// Stages of a CTA's ring.
+double ring_stages(const HopperKernel& kernel)
+{
+    using Config = kernels::HopperConfig;
+    const int stores = kernel.consumers * Config::hopper_store_buffers * Config::hopper_store_bytes;
+    const int stage = (kernel.tile_m + kernel.tile_n) * Config::hopper_row_bytes;
+    return (static_cast<int>(kernel.shared_bytes) - Config::barrier_bytes - stores) / stage;
+}
+
+/// Cycles from one stage to the next, of all CTAs of a multiprocessor that run `beside` each other.
+double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const HopperKernel& kernel,
+                    const KernelChoice& choice, double beside)
+{
+    const double rows = kernel.tile_m;
+    const double columns = kernel.tile_n;
+    // Four instructions of 32 bytes of K each: their math, or the time to read both operands from shared memory.
+    const double tensor = 4 * rows / 64 * std::max(columns / 2, (64 + columns) * 32 / shared_memory_bytes_per_cycle);
+
+    const bool exchanged = choice.swapped == problem.d.row_major;
+    const double a_bytes = 128 * std::min(rows, static_cast<double>(shape.m));
+    const double b_bytes = 128 * std::min(columns, static_cast<double>(shape.n));
+    const auto asked_rate = [&](bool of_a) {
+        const bool given_a = of_a != exchanged;
+        const bool straddles =
+            straddles_sectors(given_a ? problem.a : problem.b, given_a ? problem.input.a : problem.input.b);
+        return straddles                                 ? straddled_bytes_per_cycle
+               : choice.cluster_m * choice.cluster_n > 1 ? multicast_bytes_per_cycle
+                                                         : ingest_bytes_per_cycle;
+    };
+    const double loads =
+        std::max((a_bytes + b_bytes) / ingest_bytes_per_cycle,
+                 a_bytes / choice.cluster_n / asked_rate(true) + b_bytes / choice.cluster_m / asked_rate(false));
+    const double copied_rows = (shape.a_by_threads ? rows : 0) + (shape.b_by_threads ? columns : 0);
+    const double copied_operands = (shape.a_by_threads ? 1 : 0) + (shape.b_by_threads ? 1 : 0);
+    const double copies = copied_rows * 128 / copied_bytes_per_cycle + copied_operands * copy_latency_cycles;
+
+    const double alone = std::max(consumer_stage_cycles, latency_cycles / ring_stages(kernel));
+    return std::max(alone, std::max({tensor, loads, copies}) * beside);
 }
 
 /// What the model expects, in cycles. Only the order of the results matters.
@@ -54,63 +117,63 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
 {
     const HopperKernel& kernel = kernels::hopper_kernels(size_of(problem.input))[choice.config];
     const HopperShape shape = hopper_shape(problem, choice.swapped);
+    const auto m = static_cast<double>(shape.m);
+    const auto n = static_cast<double>(shape.n);
+    const auto k = static_cast<double>(shape.k);
+    const auto batches = static_cast<double>(shape.batches);
     const double rows = kernel.tile_m;
     const double columns = kernel.tile_n;
-    const double tiles_m = divide_up(static_cast<double>(shape.m), rows * choice.cluster_m);
-    const double tiles_n = divide_up(static_cast<double>(shape.n), columns * choice.cluster_n);
-    const double tiles = tiles_m * tiles_n * static_cast<double>(shape.batches);
-    const double stages = std::max(divide_up(static_cast<double>(shape.k), kernel.block_k), 1.0);
+    const double tiles = divide_up(m, rows * choice.cluster_m) * divide_up(n, columns * choice.cluster_n) * batches;
+    const double stages = std::max(divide_up(k, kernel.block_k), 1.0);
     const double clusters = choice.clusters;
     const double layer_size = choice.cluster_m * choice.cluster_n;
     const double cluster_size = layer_size * choice.cluster_k;
-    const double sms = device.sm_count;
+    const double layers = choice.cluster_k;
+    const bool shares_tiles = choice.stream_k && std::fmod(tiles, clusters) != 0;
 
-    // The busiest multiprocessor: how many CTAs at a time, how many stages and tiles each.
-    const double beside = std::min<double>(kernel.ctas, std::max(1.0, divide_up(clusters * cluster_size, sms)));
-    double units = divide_up(tiles, clusters);  // of a CTA, one after the other
-    double unit_stages = stages;
-    if (choice.cluster_k > 1) {
-        units = divide_up(clusters * cluster_size, sms * kernel.ctas);
-        unit_stages = divide_up(stages * tiles / clusters, choice.cluster_k);
-    } else if (choice.stream_k) {
-        unit_stages = stages * tiles / clusters / units;
-    }
-    const double stage_bytes = (rows + columns) * 128;
-    double stage_cycles = std::max(4 * instruction_cycles(kernel), stage_bytes / ingest_bytes_per_cycle);
-    const double copied_rows = (shape.a_by_threads ? rows : 0) + (shape.b_by_threads ? columns : 0);
-    if (copied_rows > 0) {
-        const double copies = (shape.a_by_threads ? 1 : 0) + (shape.b_by_threads ? 1 : 0);
-        stage_cycles =
-            std::max(stage_cycles, copied_rows * 128 / copied_bytes_per_cycle + copies * copy_latency_cycles);
-    }
-    stage_cycles += layer_size > 2 ? quad_cycles_per_stage : layer_size > 1 ? pair_cycles_per_stage : 0;
-    const double loop = units * unit_stages * stage_cycles * beside;
+    // The busiest multiprocessor: how many CTAs at a time, how many tiles and stages each.
+    const double waves = divide_up(clusters, cluster_slots(device, kernel, cluster_size));
+    const double beside = std::clamp<double>(divide_up(clusters * cluster_size, device.sm_count), 1, kernel.ctas);
+    const double units = waves * (shares_tiles ? std::max(1.0, tiles / clusters) : divide_up(tiles, clusters));
+    const double all_stages =
+        shares_tiles ? waves * divide_up(stages * tiles / clusters, layers) : units * divide_up(stages, layers);
+    const double loop = all_stages * stage_cycles(problem, shape, kernel, choice, beside);
 
-    // What all of them ask of the cache and of memory together.
-    const double loaded_per_stage = 128 * (rows / choice.cluster_n + columns / choice.cluster_m);
-    const double l2_bytes = tiles * layer_size * stages * loaded_per_stage;
-    const auto bytes = static_cast<double>(size_of(problem.input));
-    const double least_bytes =
-        static_cast<double>(shape.batches) *
-        ((static_cast<double>(shape.m) + static_cast<double>(shape.n)) * static_cast<double>(shape.k) * bytes +
-         static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(size_of(problem.output)));
-    const double traffic = std::max(l2_bytes / l2_bytes_per_cycle, least_bytes / memory_bytes_per_cycle);
-
+    // A tile's epilogue; the next tile's loop waits for it, but that of a consumer's in turn does not.
     const bool plain =
         !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none && !choice.swapped;
-    const double outputs = rows * columns / (plain ? epilogue_outputs_per_cycle : general_outputs_per_cycle);
-    double epilogue = outputs * (kernel.ping_pong ? 1 : units);
-    if (choice.cluster_k > 1) {
-        epilogue = layers_cycles + outputs / choice.cluster_k + (units - 1) * wave_cycles;
+    double epilogue = rows / layers * epilogue_row_cycles * (plain ? 1 : general_epilogue);
+    if (layers > 1) {
+        epilogue += layers_cycles + rows * columns * (layers - 1) / layers / added_outputs_per_cycle;
     }
-    if (cluster_size > 2) {
-        epilogue += large_cluster_cycles * cluster_size * cluster_size / 16;
+    double work = loop + epilogue * (units - 1);
+    if (kernel.ping_pong) {
+        const double turns = std::ceil(units / 2);
+        work = std::max(loop, turns * loop / units + epilogue * (turns - 1));
     }
-    if (choice.stream_k) {
-        const double sharers = std::max(1.0, clusters / tiles);
-        epilogue += sharing_cycles + rows * columns / choice.cluster_k * (1 + sharers) / shared_floats_per_cycle;
+
+    // What all of them ask of memory and of the power supply.
+    const double operand_bytes = batches * (m + n) * k * static_cast<double>(size_of(problem.input));
+    const double d_bytes = batches * m * n * static_cast<double>(size_of(problem.output));
+    const double memory = (operand_bytes + d_bytes) / memory_bytes_per_cycle;
+    const double stage_heat = tensor_heat * 2 * rows / 64 * columns + byte_heat * 128 * (rows + columns);
+    const double power = tiles * layer_size * stages * stage_heat / device.sm_count;
+
+    double cycles = start_cycles * waves + std::max(side_by_side(work, memory), power) + epilogue;
+    if (kernel.ctas > 1 && beside == 1) {
+        cycles -= overlap_cycles;
     }
-    return launch_cycles + std::max(loop, traffic) + epilogue + l2_byte_energy * l2_bytes / l2_bytes_per_cycle;
+    if (cluster_size > 1) {
+        cycles += cluster_cycles;
+    }
+    if (shares_tiles) {
+        // A cluster writes a part of one tile, or of two if its stages begin in one and end in the next, and reads as
+        // much as it has written: its share of all parts.
+        const double parts = std::fmod(clusters, tiles) == 0 ? 1 : 2;
+        const double part_bytes = sizeof(float) * rows * columns / layers;
+        cycles += parts * (sharing_cycles + part_bytes * 2 / shared_bytes_per_cycle);
+    }
+    return cycles;
 }
 
 /// The raster whose running clusters cover the most compact part of D.
@@ -147,6 +210,8 @@ struct Key {
     Fp8Accumulation accumulation;
     bool d_row_major;
     bool plain;
+    bool a_straddles;
+    bool b_straddles;
     int sm_count;
 
     friend bool operator==(const Key&, const Key&) = default;
@@ -172,8 +237,15 @@ KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& d
     };
     thread_local std::array<Entry, 64> remembered{};
     const bool plain = !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none;
-    const Key key{hopper_shape(problem, false), problem.input, problem.output, problem.fp8_accumulation,
-                  problem.d.row_major,          plain,         device.sm_count};
+    const Key key{hopper_shape(problem, false),
+                  problem.input,
+                  problem.output,
+                  problem.fp8_accumulation,
+                  problem.d.row_major,
+                  plain,
+                  straddles_sectors(problem.a, problem.input.a),
+                  straddles_sectors(problem.b, problem.input.b),
+                  device.sm_count};
     Entry& entry = remembered[slot_of(key, remembered.size())];
     if (entry.choice.variant != Variant::hopper || entry.key != key) {
         entry = {key, cheapest(problem, device)};
