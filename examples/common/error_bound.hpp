@@ -5,7 +5,9 @@
 ///
 /// Source: N. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, chapters 2 and 3.
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "tessera/element.hpp"
@@ -26,6 +28,18 @@ inline double gamma(double n, double unit_roundoff)
 {
     const double nu = n * unit_roundoff;
     return nu < 1.0 ? nu / (1.0 - nu) : std::numeric_limits<double>::infinity();
+}
+
+/// What the tensor cores of compute capability 9.0 may lose of a sum of k products of 8-bit numbers, relative to the
+/// sum of their magnitudes: an instruction adds up to 32 products and the sum so far, each cut off 13 binary places
+/// behind the largest, as is what comes out; after 128 products the sum goes on in float32
+/// (`Fp8Accumulation::two_level`).
+inline double float8_tensor_core_loss(std::int64_t k)
+{
+    constexpr std::int64_t terms = 32;
+    constexpr std::int64_t longest = 128;
+    const std::int64_t instructions = (std::min(k, longest) + terms - 1) / terms;
+    return static_cast<double>(instructions) * static_cast<double>(terms + 2) * 0x1p-13;
 }
 
 /// Half the distance of neighbouring numbers of `type`, an output type, at `magnitude`: the error of rounding to it

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/error_bound.hpp"
 #include "common/run_example.hpp"
 #include "npy.hpp"
 #include "options.hpp"
@@ -172,7 +173,8 @@ std::vector<float> row_major(npy::Array<float>& array)
 }
 
 /// `alpha` has the scales of A and B in it, whose elements are those that the GPU was given.
-bool report_verification(const Options& options, Inputs& inputs, float alpha, const std::vector<float>& d)
+bool report_verification(const Options& options, Inputs& inputs, float alpha, Variant variant,
+                         const std::vector<float>& d)
 {
     ReferenceProblem problem;
     problem.m = inputs.m();
@@ -187,6 +189,9 @@ bool report_verification(const Options& options, Inputs& inputs, float alpha, co
     problem.beta = static_cast<double>(options.beta);
     problem.activation = options.activation;
     problem.output = options.output_type;
+    if (variant == Variant::hopper && is_float8(options.type)) {
+        problem.product_loss = examples::float8_tensor_core_loss(problem.k);
+    }
 
     const Verdict verdict = verify(problem, d, options.seed);
     std::printf("verify   %lld of %lld rows, %lld elements: %s\n", static_cast<long long>(verdict.rows_checked),
@@ -274,8 +279,8 @@ int multiply(const Options& options, Inputs& inputs)
     if (!options.d.empty()) {
         store(options.d, inputs.m(), inputs.n(), product);
     }
-    if (options.verify &&
-        !report_verification(options, inputs, options.alpha * scale_a * scale_b, {product.begin(), product.end()})) {
+    if (options.verify && !report_verification(options, inputs, options.alpha * scale_a * scale_b, plan.variant(),
+                                               {product.begin(), product.end()})) {
         return examples::exit_failure;
     }
     return examples::exit_success;

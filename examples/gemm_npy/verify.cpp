@@ -64,8 +64,8 @@ struct Expected {
 
 /// Each term of alpha * sum(a*b) + beta*c + bias passes through at most k + 3 roundings: k fused multiply-adds, the
 /// scale, the addition of C and that of the bias. So the sum differs from the exact one by at most gamma_(k+3) times
-/// the sum of the terms' magnitudes; the same holds for the reference with the u of float64. Then come the activation
-/// and the rounding to D's type.
+/// the sum of the terms' magnitudes; the same holds for the reference with the u of float64. To this comes what the
+/// multiplying unit loses. Then come the activation and the rounding to D's type.
 Expected expect(const ReferenceProblem& problem, std::int64_t row, std::int64_t column, const RowSums& sums)
 {
     const auto j = static_cast<std::size_t>(column);
@@ -93,7 +93,7 @@ Expected expect(const ReferenceProblem& problem, std::int64_t row, std::int64_t 
     const double sum_error =
         (examples::gamma(roundings, examples::f32_roundoff) + examples::gamma(roundings, examples::f64_roundoff)) *
             magnitude +
-        underflow;
+        problem.product_loss * std::fabs(problem.alpha) * sums.magnitudes[j] + underflow;
     const double value = examples::activate(sum, problem.activation);
     const double error = examples::activation_error(sum, sum_error, problem.activation);
     const bool rounds_again = problem.output != tessera::ElementType::f32;  // the epilogue computes in float32

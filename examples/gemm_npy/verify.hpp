@@ -25,6 +25,7 @@ struct ReferenceProblem {
     double beta = 0.0;
     tessera::Activation activation = tessera::Activation::none;
     tessera::ElementType output = tessera::ElementType::f32;
+    double product_loss = 0.0;  // of A*B beyond what float32 loses, relative to the sum of the products' magnitudes
 };
 
 struct Verdict {
