@@ -115,9 +115,9 @@ public:
         return {};
     }
 
-    /// Waits until all threads of the cluster have called this, and makes nothing visible: for a CTA that exits when its
-    /// peers have read its shared memory. `synchronize` would wait for all that was written anywhere, too. Executed by
-    /// whole warps.
+    /// Waits until all threads of the cluster have called this, and makes nothing visible: for a CTA that exits when
+    /// its peers have read its shared memory. `synchronize` would wait for all that was written anywhere, too. Executed
+    /// by whole warps.
     __device__ static void await_peers()
     {
         cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
