@@ -19,6 +19,7 @@ struct HopperKernel {
     int tile_m;             // output tile of one CTA
     int tile_n;
     int block_k;               // elements of K in one stage
+    int stages;                // of the ring
     int consumers;             // warpgroups that multiply
     bool ping_pong;            // each consumer has a tile of its own
     bool two_level;            // can add up 8-bit products in two levels

@@ -16,6 +16,7 @@ HopperKernel hopper_kernel()
             .tile_m = config.tile_m,
             .tile_n = config.tile_n,
             .block_k = HopperConfig::hopper_row_bytes / ElementBytes,
+            .stages = config.stages,
             .consumers = config.consumers,
             .ping_pong = config.schedule == HopperSchedule::ping_pong,
             .two_level = ElementBytes != 1 || has_room_for_two_levels(config),

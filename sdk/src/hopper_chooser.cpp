@@ -9,7 +9,6 @@
 #include <limits>
 
 #include "hopper_launch.hpp"
-#include "kernels/hopper/hopper_config.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -72,15 +71,6 @@ double cluster_slots(const DeviceProperties& device, const HopperKernel& kernel,
     return std::max(1.0, std::floor(device.sm_count * share / cluster_size * kernel.ctas));
 }
 
-/// Stages of a CTA's ring.
-double ring_stages(const HopperKernel& kernel)
-{
-    using Config = kernels::HopperConfig;
-    const int stores = kernel.consumers * Config::hopper_store_buffers * Config::hopper_store_bytes;
-    const int stage = (kernel.tile_m + kernel.tile_n) * Config::hopper_row_bytes;
-    return (static_cast<int>(kernel.shared_bytes) - Config::barrier_bytes - stores) / stage;
-}
-
 /// Cycles from one stage to the next, of all CTAs of a multiprocessor that run `beside` each other.
 double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const HopperKernel& kernel,
                     const KernelChoice& choice, double beside)
@@ -108,7 +98,7 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
     const double copied_operands = (shape.a_by_threads ? 1 : 0) + (shape.b_by_threads ? 1 : 0);
     const double copies = copied_rows * 128 / copied_bytes_per_cycle + copied_operands * copy_latency_cycles;
 
-    const double alone = std::max(consumer_stage_cycles, latency_cycles / ring_stages(kernel));
+    const double alone = std::max(consumer_stage_cycles, latency_cycles / kernel.stages);
     return std::max(alone, std::max({tensor, loads, copies}) * beside);
 }
 
