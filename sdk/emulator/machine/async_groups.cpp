@@ -7,15 +7,17 @@ namespace tessera::emulator {
 
 namespace {
 
-// A program that never waits for its groups (it may wait on an mbarrier instead) must not make them pile up.
-constexpr std::size_t remembered_records = 256;
+// A program that never waits for its groups (it may wait on an mbarrier instead), or only for their sources to be read,
+// must not make them pile up. Of each lane so many groups are told apart, and of the warp so many copies; older ones
+// only as far as they are not over.
 constexpr std::size_t remembered_groups = 64;
+constexpr std::size_t remembered_records = 256;
 
 }  // namespace
 
 CopyGroups::Sequence CopyGroups::add(LaneMask lanes)
 {
-    if (records_.size() >= remembered_records) {
+    if (records_.size() >= record_limit_) {
         forget();
     }
     Record record;
@@ -25,16 +27,35 @@ CopyGroups::Sequence CopyGroups::add(LaneMask lanes)
     return next_++;
 }
 
+bool CopyGroups::told_apart(const Record& earlier, const Record& later) const noexcept
+{
+    bool found = false;
+    for_each_lane(earlier.lanes, [&](unsigned lane) {
+        const auto end = std::ranges::upper_bound(groups_[lane], earlier.sequence);
+        found = found || (end != groups_[lane].end() && *end <= later.sequence);
+    });
+    return found;
+}
+
 void CopyGroups::forget()
 {
-    // The oldest copies that are over become one: whoever waits for one of them then sees what all of them did.
-    while (records_.size() >= 2 && records_[0].complete && records_[1].complete) {
-        records_[1].lanes |= records_[0].lanes;
-        records_[1].unread |= records_[0].unread;
-        records_[1].read_point.join(records_[0].read_point);
-        records_[1].complete_point.join(records_[0].complete_point);
-        records_.pop_front();
+    // Neighbours that are over become one: whoever waits for one of them then sees what both did. So only where no wait
+    // can be for the earlier one alone.
+    std::deque<Record> kept;
+    for (Record& record : records_) {
+        const bool old = record.sequence + remembered_records < next_;
+        if (old && !kept.empty() && kept.back().complete && record.complete && !told_apart(kept.back(), record)) {
+            record.lanes |= kept.back().lanes;
+            record.unread |= kept.back().unread;
+            record.read_point.join(kept.back().read_point);
+            record.complete_point.join(kept.back().complete_point);
+            kept.back() = std::move(record);
+        } else {
+            kept.push_back(std::move(record));
+        }
     }
+    records_ = std::move(kept);
+    record_limit_ = 2 * std::max(records_.size(), remembered_records);
 }
 
 SyncPoint& CopyGroups::reached(Sequence sequence, Stage stage)
@@ -52,11 +73,11 @@ void CopyGroups::commit(LaneMask lanes)
 {
     for_each_lane(lanes, [&](unsigned lane) {
         std::vector<Sequence>& groups = groups_[lane];
-        if (groups.size() >= remembered_groups) {
-            // groups whose copies are over need no boundary of their own
-            const auto busy = std::ranges::find_if(
-                groups, [&](Sequence end) { return !reached_before(LaneMask{1} << lane, end, Stage::complete); });
-            groups.erase(groups.begin(), busy);
+        // The oldest group needs no boundary of its own when its copies are over. A younger one does, even then: a wait
+        // for all but the latest N looks for it, to see what the copies before it did.
+        while (groups.size() >= remembered_groups &&
+               reached_before(LaneMask{1} << lane, groups.front(), Stage::complete)) {
+            groups.erase(groups.begin());
         }
         groups.push_back(next_);
     });

@@ -68,9 +68,12 @@ private:
     };
     [[nodiscard]] Sequence boundary(unsigned lane, std::uint64_t keep) const noexcept;
     void acquire_before(unsigned lane, Sequence end, Stage stage, Clocks& clocks, Agent agent);
+    /// May a wait be for `earlier` and not for `later`, the next one?
+    [[nodiscard]] bool told_apart(const Record& earlier, const Record& later) const noexcept;
     void forget();
 
     Sequence next_ = 1;
+    std::size_t record_limit_ = 512;  // with so many, add() calls forget()
     std::uint64_t waits_ = 0;
     std::deque<Record> records_;                           // by number
     std::array<std::vector<Sequence>, warp_size> groups_;  // per lane: one past the last copy of each committed group

@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <deque>
+#include <vector>
+
 #include "machine/async_groups.hpp"
 
 using namespace tessera::emulator;
@@ -115,4 +119,42 @@ TEST_CASE("a program that never waits does not make groups pile up, nor lose one
     CHECK(groups.have_reached(1, 5001, Stage::complete));
     groups.reached(open, Stage::complete);
     CHECK(groups.have_reached(1, 0, Stage::complete));
+}
+
+TEST_CASE("a wait for all but the latest groups sees the sources read, however many groups came before")
+{
+    // What an epilogue with several buffers does. Nothing is ever waited for to its end, so all copies are remembered,
+    // until they are too many.
+    struct Case {
+        std::size_t copies, keep;  // of each group, by each wait
+    };
+    for (const auto& [copies, keep] : {Case{1, 1}, Case{3, 1}, Case{400, 2}}) {
+        CAPTURE(copies);
+        Clocks clocks(1);
+        CopyGroups groups;
+        std::deque<std::vector<Epoch>> reads;  // of the latest groups
+        for (unsigned group = 0; group < 600; ++group) {
+            CAPTURE(group);
+            std::vector<CopyGroups::Sequence> issued;
+            for (std::size_t i = 0; i < copies; ++i) {
+                issued.push_back(groups.add(1));
+            }
+            groups.commit(1);
+            reads.emplace_back();
+            for (const CopyGroups::Sequence copy : issued) {
+                const Agent async = clocks.begin_async(0);
+                reads.back().push_back(clocks.now(async));
+                clocks.complete_async(async, groups.reached(copy, Stage::source_read));
+                clocks.complete_async(async, groups.reached(copy, Stage::complete));
+                clocks.end_async(async);
+            }
+            groups.acquire(1, keep, Stage::source_read, clocks, 0);
+            const auto seen = [&](const Epoch& read) { return clocks.ordered(read, 0); };
+            while (reads.size() > keep) {
+                REQUIRE(std::ranges::all_of(reads.front(), seen));
+                reads.pop_front();
+            }
+            REQUIRE(std::ranges::none_of(reads.back(), seen));
+        }
+    }
 }
