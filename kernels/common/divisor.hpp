@@ -27,7 +27,6 @@ public:
     {
         return static_cast<std::uint32_t>((std::uint64_t{n} * reciprocal_) >> shift_);
     }
-    TESSERA_DETAIL_HOST_DEVICE std::uint32_t remainder(std::uint32_t n) const { return n - quotient(n) * value_; }
 
 private:
     std::uint32_t value_;

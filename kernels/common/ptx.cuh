@@ -24,4 +24,12 @@ __device__ __forceinline__ void cp_async_or_zero(void* shared, const void* globa
     }
 }
 
+/// threadIdx.x, read anew: nothing that follows from it is kept in registers from one use to the next.
+__device__ __forceinline__ int read_thread_index()
+{
+    int index = 0;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+    return index;
+}
+
 }  // namespace tessera::kernels::ptx

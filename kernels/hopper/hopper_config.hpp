@@ -112,6 +112,7 @@ TESSERA_HOPPER_CONFIG(Light64x32, .tile_m = 64, .tile_n = 32, .consumers = 1, .s
                       .stages = 8, .ctas = 2);
 TESSERA_HOPPER_CONFIG(Light64x16, .tile_m = 64, .tile_n = 16, .consumers = 1, .schedule = HopperSchedule::cooperative,
                       .stages = 9, .ctas = 2);
+
 // For operands that TMA cannot address. What a copying thread has in flight is what its registers hold: the tiles are
 // not the largest, so that consumers can spare some.
 TESSERA_HOPPER_CONFIG(Copying128x192, .tile_m = 128, .tile_n = 192, .consumers = 2,

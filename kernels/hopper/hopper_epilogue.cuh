@@ -17,6 +17,7 @@
 #include "hopper_shared_tile.cuh"
 #include "hopper_work.cuh"
 #include "kernels/common/epilogue.cuh"
+#include "kernels/common/ptx.cuh"
 #include "tessera/device/warp.cuh"
 
 namespace tessera::kernels {
@@ -176,12 +177,11 @@ private:
     // The consumers that have the same tile.
     static constexpr bool ping_pong = Config::config.schedule == HopperSchedule::ping_pong;
     static constexpr int team_threads = ping_pong ? 128 : 128 * Config::config.consumers;
-    /// The thread's number among theirs. Read anew, so that nothing that follows from it is kept beside accumulators.
+    /// The thread's number among theirs. The load warpgroup comes first in the CTA.
     __device__ static int team_thread()
     {
-        std::uint32_t thread = 0;
-        asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-        return static_cast<int>(ping_pong ? thread % 128 : thread - 128);  // the load warpgroup comes first
+        const int thread = ptx::read_thread_index();  // keeps nothing beside the accumulators
+        return ping_pong ? thread % 128 : thread - 128;
     }
     __device__ void synchronize_team() const
     {

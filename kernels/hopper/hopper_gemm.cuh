@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
         }
         if (cluster.layers() > 1) {
             __syncwarp();
-            ClusterGrid::synchronize();  // with HopperEpilogue::write_layers
+            ClusterGrid::synchronize();  // with HopperEpilogue::combine
         }
     } else {
         if constexpr (config.ctas == 1) {

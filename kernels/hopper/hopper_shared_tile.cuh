@@ -39,7 +39,7 @@ public:
                                 const ClusterGrid& cluster)
         : workspace_(arguments.workspace), size_(cluster.size())
     {
-        const HopperSharers sharers = queue.sharers(tile);
+        const HopperRange sharers = queue.sharers(tile);
         count_ = sharers.last - sharers.first + 1;
         own_ = HopperQueue::cluster() - sharers.first;
         first_ = 2 * sharers.first * size_ + cluster.rank();
@@ -53,7 +53,7 @@ public:
             return;
         }
         await_kernel_before();
-        const HopperTiles tiles = queue.outer_tiles();
+        const HopperRange tiles = queue.outer_tiles();
 #pragma unroll 1
         for (std::uint32_t tile = tiles.first;; tile = tiles.last) {
             const HopperSharedTile shared(arguments, queue, tile, cluster);

@@ -23,13 +23,8 @@ struct HopperUnit {
     bool shared;  // with other clusters
 };
 
-/// Who shares a tile.
-struct HopperSharers {
-    std::uint32_t first;  // clusters
-    std::uint32_t last;
-};
-
-struct HopperTiles {
+/// Clusters, or tiles, from the first to the last.
+struct HopperRange {
     std::uint32_t first;
     std::uint32_t last;
 };
@@ -74,13 +69,13 @@ public:
     }
 
     /// The first and the last tile of the calling thread's cluster. Of stream_k, before `next`.
-    __device__ HopperTiles outer_tiles() const
+    __device__ HopperRange outer_tiles() const
     {
         return {.first = work_.k_blocks.quotient(next_), .last = work_.k_blocks.quotient(end_ - 1)};
     }
 
     /// The clusters that have a part of `tile`.
-    __device__ HopperSharers sharers(std::uint32_t tile) const
+    __device__ HopperRange sharers(std::uint32_t tile) const
     {
         const std::uint32_t first = tile * work_.k_blocks.value();
         return {.first = owner_of(first), .last = owner_of(first + work_.k_blocks.value() - 1)};

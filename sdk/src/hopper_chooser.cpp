@@ -33,8 +33,7 @@ constexpr double straddled_bytes_per_cycle = 34;  // that a CTA asks for, of row
 constexpr double cluster_cycles = 500;            // starting together and ending together
 constexpr double added_outputs_per_cycle = 2.5;   // of a multiprocessor, between a cluster's layers
 constexpr double general_epilogue = 2;            // times what the one by TMA takes
-constexpr double tensor_heat = 1;                 // cycles that the power limit makes of one of the tensor core
-constexpr double byte_heat = 0.005;               // and of one byte that a multiprocessor takes in
+constexpr double byte_heat = 0.005;               // cycles of the tensor core that take the power of one byte taken in
 constexpr double side_by_side_power = 3;          // see side_by_side
 // Estimated, apart from all others:
 constexpr double sharing_cycles = 7000;        // fences and a counter, for clusters that share a tile
@@ -146,7 +145,7 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const double operand_bytes = batches * (m + n) * k * static_cast<double>(size_of(problem.input));
     const double d_bytes = batches * m * n * static_cast<double>(size_of(problem.output));
     const double memory = (operand_bytes + d_bytes) / memory_bytes_per_cycle;
-    const double stage_heat = tensor_heat * 2 * rows / 64 * columns + byte_heat * 128 * (rows + columns);
+    const double stage_heat = 2 * rows / 64 * columns + byte_heat * 128 * (rows + columns);
     const double power = tiles * layer_size * stages * stage_heat / device.sm_count;
 
     double cycles = start_cycles * waves + std::max(side_by_side(work, memory), power) + epilogue;

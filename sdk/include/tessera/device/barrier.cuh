@@ -89,7 +89,7 @@ __device__ inline BarriersPublished publish_barriers()
 /// what a thread does between this and `await()` hides the wait. All threads of the cluster call both, in whole warps.
 ///
 /// Nothing but the barriers is published: the arrival is relaxed, since a release at cluster scope waits for all that
-/// the thread has written anywhere, some thousand cycles on an H200.
+/// the thread has written anywhere, some 500 cycles on an H200.
 __device__ inline BarriersAnnounced announce_barriers_to_cluster()
 {
     cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);

@@ -72,7 +72,7 @@ public:
     __device__ std::uint32_t column() const { return (rank() >> log2(rows_)) & (columns_ - 1); }
     /// The calling CTA's layer.
     __device__ std::uint32_t layer() const { return rank() >> log2(rows_ * columns_); }
-    /// The first of the calling CTA's layer when `count` things are dealt to the layers in turn, as evenly as can be.
+    /// The first that `layer` gets of `count` things which are dealt to the layers one behind the other, evenly.
     __device__ std::uint32_t first_of_layer(std::uint32_t count, std::uint32_t layer) const
     {
         return layer * count >> log2(layers());
