@@ -25,8 +25,12 @@ struct Shared {
     std::vector<kernels::GemmArguments> arguments;  // of each set
     DeviceBuffer<std::byte> partials;
     DeviceBuffer<std::uint32_t> counters;  // zero before and after each launch
+    DeviceBuffer<std::byte> copies;
 
-    kernels::HopperWorkspace workspace() { return {reinterpret_cast<float*>(partials.data()), counters.data()}; }
+    detail::HopperMemory workspace()
+    {
+        return {reinterpret_cast<float*>(partials.data()), counters.data(), copies.data()};
+    }
 };
 
 MatrixOperand operand(const void* data, ElementType type, std::int64_t rows, std::int64_t columns,
@@ -79,10 +83,12 @@ Prepared prepare(const Task& task, const std::string& text)
         const detail::HopperWorkspaceNeed one = detail::hopper_workspace(problem, choice);
         need.partial_bytes = std::max(need.partial_bytes, one.partial_bytes);
         need.counters = std::max(need.counters, one.counters);
+        need.copy_bytes = std::max(need.copy_bytes, one.copy_bytes);
     }
     const auto shared = std::make_shared<Shared>(Shared{problem, arguments_of(task, problem),
                                                         DeviceBuffer<std::byte>(task.stream, need.partial_bytes),
-                                                        DeviceBuffer<std::uint32_t>(task.stream, need.counters)});
+                                                        DeviceBuffer<std::uint32_t>(task.stream, need.counters),
+                                                        DeviceBuffer<std::byte>(task.stream, need.copy_bytes)});
     shared->counters.fill(task.stream, 0U);
     std::vector<Enqueue> products;
     for (const detail::KernelChoice& choice : choices) {

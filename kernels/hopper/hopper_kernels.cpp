@@ -1,9 +1,10 @@
-/// The host's side of the Hopper kernels: their tables.
+/// The host's side of the Hopper kernels: their tables, and what a build without them has instead.
 
 #include "hopper_kernels.hpp"
 
 #include <array>
 
+#include "hopper_repack.hpp"
 #include "hopper_table.hpp"
 
 namespace tessera::kernels {
@@ -36,5 +37,9 @@ std::span<const HopperKernel> hopper_kernels([[maybe_unused]] std::size_t elemen
 #endif
     return {};
 }
+
+#ifndef TESSERA_HAS_HOPPER_KERNELS
+cudaError_t repack(std::span<const Repacking>, std::size_t, cudaStream_t) { return cudaErrorNoKernelImageForDevice; }
+#endif
 
 }  // namespace tessera::kernels

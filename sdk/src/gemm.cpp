@@ -139,7 +139,7 @@ std::size_t GemmPlan::workspace_bytes() const noexcept
         return 0;
     }
     const detail::HopperWorkspaceNeed need = detail::hopper_workspace(problem_, choice_);
-    return need.partial_bytes + need.counters * sizeof(std::uint32_t);
+    return need.partial_bytes + need.counters * sizeof(std::uint32_t) + need.copy_bytes;
 }
 
 void GemmPlan::release_workspaces() noexcept { detail::release_all_workspaces(); }

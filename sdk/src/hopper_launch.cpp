@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "hopper_repack.hpp"
 #include "kernels/hopper/hopper_config.hpp"
 #include "tessera/tensor_map.hpp"
 
@@ -242,9 +243,10 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
     const bool boxes = can_share(kernel.tile_m, choice.cluster_n, along_k || shape.a_k_major) &&
                        can_share(kernel.tile_n, choice.cluster_m, along_k || shape.b_k_major);
     const bool accumulation = kernel.two_level || problem.fp8_accumulation == Fp8Accumulation::fast;
-    const bool copies = shape.a_by_threads || shape.b_by_threads;
-    if (!cluster || !boxes || !accumulation || kernel.copies != copies ||
-        (copies && choice.cluster_m * choice.cluster_n > 1)) {
+    const bool by_threads = shape.a_by_threads || shape.b_by_threads;
+    const bool loads = kernel.copies ? by_threads && choice.cluster_m * choice.cluster_n == 1
+                                     : !by_threads || may_repack(problem, device);
+    if (!cluster || !boxes || !accumulation || !loads) {
         return false;
     }
     const std::int64_t tiles = tiles_of(kernel, shape, choice);
@@ -335,18 +337,22 @@ std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const De
 
 HopperWorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelChoice& choice)
 {
-    if (!choice.stream_k) {
-        return {};
-    }
     const HopperKernel& kernel = kernel_of(problem, choice);
-    const auto cluster_size = static_cast<std::size_t>(choice.cluster_m * choice.cluster_n * choice.cluster_k);
-    return {kernel.workspace_bytes(choice.clusters, cluster_size),
-            kernel.workspace_counters(choice.clusters, cluster_size)};
+    HopperWorkspaceNeed need;
+    if (choice.stream_k) {
+        const auto cluster_size = static_cast<std::size_t>(choice.cluster_m * choice.cluster_n * choice.cluster_k);
+        need.partial_bytes = kernel.workspace_bytes(choice.clusters, cluster_size);
+        need.counters = kernel.workspace_counters(choice.clusters, cluster_size);
+    }
+    if (!kernel.copies) {
+        need.copy_bytes = repacked_bytes(problem);
+    }
+    return need;
 }
 
 cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& planned,
                           const kernels::GemmArguments& given, const DeviceProperties& device,
-                          kernels::HopperWorkspace workspace)
+                          const HopperMemory& workspace)
 {
     KernelChoice choice = planned;
     if (given.k == 0) {  // one stage of zeros, which cannot be divided
@@ -357,7 +363,7 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     const std::size_t bytes = size_of(problem.input);
     kernels::HopperArguments arguments{};
     arguments.gemm = choice.swapped ? swap_sides(given) : given;
-    const kernels::GemmArguments& gemm = arguments.gemm;
+    const kernels::GemmArguments& gemm = arguments.gemm;  // of copies, where operands are repacked
     const std::int64_t batches = problem.batches;
     const HopperShape shape = hopper_shape(problem, choice.swapped);
     arguments.a_k_major = shape.a_k_major || gemm.k == 0;  // the order of zeros is one that each kernel takes
@@ -370,7 +376,11 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     arguments.two_level = is_float8(problem.input) && problem.fp8_accumulation == Fp8Accumulation::two_level;
     arguments.cluster_m = choice.cluster_m;
     arguments.cluster_n = choice.cluster_n;
-    arguments.workspace = workspace;
+    arguments.workspace = {workspace.partials, workspace.arrivals};
+    std::optional<OperandCopies> copies;
+    if (!kernel.copies) {
+        copies.emplace(arguments, bytes, batches, workspace.copies);
+    }
 
     const auto row_elements = static_cast<std::uint32_t>(128 / bytes);
     const auto encode_operand = [&](const kernels::Operand& operand, bool k_major, std::int64_t rows, bool batched,
@@ -435,6 +445,11 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     if (const cudaError_t status = allow_shared_memory(kernel, bytes, choice.config, stream.device());
         status != cudaSuccess) {
         return status;
+    }
+    if (copies) {
+        if (const cudaError_t status = copies->enqueue(stream.get()); status != cudaSuccess) {
+            return status;
+        }
     }
     void* parameters[] = {&arguments};
     return cudaLaunchKernelExC(&config, kernel.function, parameters);

@@ -3,6 +3,7 @@
 /// The Hopper kernels' side of a launch: eligibility, candidates, tensor maps, grid.
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -17,7 +18,7 @@
 namespace tessera::detail {
 
 /// What addresses and strides must be multiples of for TMA, in bytes. An operand that is not aligned so is copied by
-/// threads.
+/// threads: by those of a kernel that copies, or before one that does not (hopper_repack.hpp).
 inline constexpr std::size_t hopper_alignment = 16;
 
 /// The problem as the kernel sees it: after the transposition of a column-major D, and after that of `swapped`.
@@ -49,12 +50,21 @@ std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const De
 struct HopperWorkspaceNeed {
     std::size_t partial_bytes = 0;
     std::size_t counters = 0;
+    std::size_t copy_bytes = 0;  // of operands that are repacked
 };
 HopperWorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelChoice& choice);
 
-/// Enqueues. The device is current, the problem eligible, and the workspace as large as needed, its counters zero.
+/// That memory.
+struct HopperMemory {
+    float* partials = nullptr;
+    std::uint32_t* arrivals = nullptr;  // all zero before and after a launch
+    std::byte* copies = nullptr;        // at a multiple of 128 bytes
+};
+
+/// Enqueues one kernel, or two if operands are repacked. The device is current, the problem eligible, and the workspace
+/// as large as needed, its counters zero.
 cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& choice,
                           const kernels::GemmArguments& arguments, const DeviceProperties& device,
-                          kernels::HopperWorkspace workspace);
+                          const HopperMemory& workspace);
 
 }  // namespace tessera::detail

@@ -1,5 +1,7 @@
 #include "workspace.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -13,33 +15,51 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t counter_granularity = 256;  // bytes; sums begin at a multiple of it
+constexpr std::size_t granularity = 256;  // bytes; what sums and copies begin at a multiple of
 constexpr std::size_t max_devices = 64;
 constexpr std::size_t remembered_blocks = 16;  // of captures that go on
 
-/// Counters first, at a place that does not depend on the need: what lies behind them is never zero again.
+constexpr std::size_t whole(std::size_t bytes) { return (bytes + granularity - 1) / granularity * granularity; }
+
+/// Counters first, at a place that does not depend on the need: what lies behind them is never zero again. There each
+/// launch has its sums, and then its copies.
 struct Block {
     std::byte* data = nullptr;
     std::size_t counter_bytes = 0;
-    std::size_t partial_bytes = 0;
+    std::size_t other_bytes = 0;
 
+    static std::size_t other_bytes_of(HopperWorkspaceNeed need) noexcept
+    {
+        return whole(need.partial_bytes) + need.copy_bytes;
+    }
     bool serves(HopperWorkspaceNeed need) const noexcept
     {
         return data != nullptr && need.counters * sizeof(std::uint32_t) <= counter_bytes &&
-               need.partial_bytes <= partial_bytes;
+               other_bytes_of(need) <= other_bytes;
     }
-    std::size_t bytes() const noexcept { return counter_bytes + partial_bytes; }
-    kernels::HopperWorkspace memory() const noexcept
+    std::size_t bytes() const noexcept { return counter_bytes + other_bytes; }
+    HopperMemory memory_for(HopperWorkspaceNeed need) const noexcept
     {
-        return {reinterpret_cast<float*>(data + counter_bytes), reinterpret_cast<std::uint32_t*>(data)};
+        std::byte* const others = data + counter_bytes;
+        return {.partials = reinterpret_cast<float*>(others),
+                .arrivals = reinterpret_cast<std::uint32_t*>(data),
+                .copies = others + whole(need.partial_bytes)};
     }
 };
 
 Block block_for(HopperWorkspaceNeed need, const Block& old)
 {
-    const std::size_t counters = need.counters * sizeof(std::uint32_t) + counter_granularity - 1;
-    return {nullptr, std::max(counters / counter_granularity * counter_granularity, old.counter_bytes),
-            std::max(need.partial_bytes, old.partial_bytes)};
+    return {nullptr, std::max(whole(need.counters * sizeof(std::uint32_t)), old.counter_bytes),
+            std::max(Block::other_bytes_of(need), old.other_bytes)};
+}
+
+void check_allocation(cudaError_t status, const char* call, const Block& block, std::string_view operation,
+                      const std::source_location& caller)
+{
+    if (status != cudaSuccess) [[unlikely]] {
+        raise_cuda(status, call, operation, caller,
+                   fmt::format("while allocating a workspace of {} bytes", block.bytes()));
+    }
 }
 
 struct StreamBlock {
@@ -183,7 +203,7 @@ GraphBlock* allocate_in_capture(HopperWorkspaceNeed need, std::string_view opera
     auto owner = std::make_unique<GraphBlock>();
     owner->block = block_for(need, {});
     void* data = nullptr;
-    check(cudaMalloc(&data, owner->block.bytes()), "cudaMalloc", operation, caller);
+    check_allocation(cudaMalloc(&data, owner->block.bytes()), "cudaMalloc", owner->block, operation, caller);
     owner->block.data = static_cast<std::byte*>(data);
     try {
         zero_counters(owner->block, operation, caller);
@@ -322,9 +342,10 @@ const Block& block_of_stream(DeviceWorkspaces& device, StreamRef stream, HopperW
         Block block = block_for(need, is_new ? Block{} : found->block);
         void* data = nullptr;
         if (from_pool) {
-            check(cudaMallocAsync(&data, block.bytes(), stream.get()), "cudaMallocAsync", operation, caller);
+            check_allocation(cudaMallocAsync(&data, block.bytes(), stream.get()), "cudaMallocAsync", block, operation,
+                             caller);
         } else {
-            check(cudaMalloc(&data, block.bytes()), "cudaMalloc", operation, caller);
+            check_allocation(cudaMalloc(&data, block.bytes()), "cudaMalloc", block, operation, caller);
         }
         block.data = static_cast<std::byte*>(data);
         if (const cudaError_t status = cudaMemsetAsync(data, 0, block.counter_bytes, stream.get());
@@ -349,7 +370,7 @@ const Block& block_of_stream(DeviceWorkspaces& device, StreamRef stream, HopperW
 WorkspaceLease lease_workspace(StreamRef stream, HopperWorkspaceNeed need, std::string_view operation,
                                const std::source_location& caller)
 {
-    if (need.partial_bytes == 0 && need.counters == 0) {
+    if (need.partial_bytes == 0 && need.counters == 0 && need.copy_bytes == 0) {
         return {};
     }
     if (static_cast<std::size_t>(stream.device()) >= max_devices) {
@@ -372,10 +393,10 @@ WorkspaceLease lease_workspace(StreamRef stream, HopperWorkspaceNeed need, std::
     }
     if (info.status == cudaStreamCaptureStatusActive) {
         CapturedBlock& captured = block_of_capture(device, info, need, operation, caller);
-        return {std::move(lock), captured.block->block.memory(), stream.get(), &captured};
+        return {std::move(lock), captured.block->block.memory_for(need), stream.get(), &captured};
     }
     const Block& block = block_of_stream(device, stream, need, operation, caller);
-    return {std::move(lock), block.memory(), stream.get(), nullptr};
+    return {std::move(lock), block.memory_for(need), stream.get(), nullptr};
 }
 
 WorkspaceLease::~WorkspaceLease()

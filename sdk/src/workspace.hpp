@@ -1,14 +1,14 @@
 #pragma once
 
-/// Device memory that launches need besides their operands: sums of tiles that several clusters share, and counters of
-/// how many have been added.
+/// Device memory that launches need besides their operands: sums of tiles that several clusters share, counters of how
+/// many have been added, and copies of operands that are repacked.
 ///
 /// Rules:
 ///   - Launches of one stream follow each other and share one piece of memory. It is made at the first launch that
 ///     needs it and grows, both in the order of the stream; a launch that finds it large enough allocates nothing.
 ///   - A captured launch uses memory of its graph, shared only with launches that the graph puts before or after it. It
 ///     is given back when the graph and all executables made of it are gone.
-///   - Counters are zero before a launch, and each kernel leaves them zero. Sums may be anything.
+///   - Counters are zero before a launch, and each kernel leaves them zero. Sums and copies may be anything.
 ///   - A `Stream` gives its memory back when it is destroyed. The memory of raw streams, and of a `Stream` that is
 ///     destroyed while it is being captured, stays until `release_workspaces()`, until a device has had `max_streams`
 ///     newer ones, or until the process ends.
@@ -35,7 +35,7 @@ struct CapturedBlock;
 class WorkspaceLease {
 public:
     WorkspaceLease() = default;
-    WorkspaceLease(std::unique_lock<std::mutex> lock, kernels::HopperWorkspace memory, cudaStream_t stream,
+    WorkspaceLease(std::unique_lock<std::mutex> lock, HopperMemory memory, cudaStream_t stream,
                    CapturedBlock* captured) noexcept
         : lock_(std::move(lock)), memory_(memory), stream_(stream), captured_(captured)
     {}
@@ -43,11 +43,11 @@ public:
     WorkspaceLease(const WorkspaceLease&) = delete;
     WorkspaceLease& operator=(const WorkspaceLease&) = delete;
 
-    kernels::HopperWorkspace memory() const noexcept { return memory_; }
+    HopperMemory memory() const noexcept { return memory_; }
 
 private:
     std::unique_lock<std::mutex> lock_;
-    kernels::HopperWorkspace memory_{};
+    HopperMemory memory_{};
     cudaStream_t stream_ = nullptr;
     CapturedBlock* captured_ = nullptr;  // null: not of a capture
 };

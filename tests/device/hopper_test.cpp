@@ -52,7 +52,7 @@ constexpr std::array<float, 4> alphas{1, -1, 0.5F, 0};
 constexpr std::array<float, 2> betas{1, -0.5F};
 constexpr std::array<std::optional<float>, 2> scales{std::nullopt, -2.0F};
 constexpr std::array<std::int64_t, 3> batch_counts{1, 2, 3};
-/// Which operands of a configuration that copies TMA cannot address, and why.
+/// Which operands TMA cannot address, and why, of a configuration that copies or of one behind a repacking.
 enum class Unaligned : std::uint8_t {
     lines_of_a,
     lines_of_b,
@@ -132,7 +132,7 @@ void make_loadable(GemmCase& gemm)
     align(gemm.b, gemm.k, gemm.n, gemm.input);
 }
 
-/// Brings A and B into what only a copying kernel takes.
+/// Brings A and B into what only a copying kernel takes as it is.
 void make_unloadable(GemmCase& gemm, Unaligned which)
 {
     const bool all = which == Unaligned::all;
@@ -193,6 +193,7 @@ struct Wanted {
     bool swapped = false;
     std::uint8_t band = 1;
     Unaligned unaligned = Unaligned::lines_of_both;
+    bool repacks = false;  // operands that are so, if the configuration does not copy
 };
 
 /// The valid choice that is nearest to what is wanted.
@@ -204,8 +205,9 @@ KernelChoice choice_for(const GemmProblem& problem, const Wanted& wanted)
                         .config = static_cast<std::uint8_t>(wanted.config),
                         .swapped = wanted.swapped,
                         .band = wanted.band};
+    const bool along_k = size_of(problem.input) != 2;
     const auto shareable = [&](int rows, int sharers, bool k_major) {
-        return rows % (sharers * (k_major ? 8 : kernels::hopper_mn_major_lines)) == 0;
+        return rows % (sharers * (along_k || k_major ? 8 : kernels::hopper_mn_major_lines)) == 0;
     };
     if (!kernel.copies && shareable(kernel.tile_n, wanted.cluster.first, shape.b_k_major) &&
         shareable(kernel.tile_m, wanted.cluster.second, shape.a_k_major)) {
@@ -271,12 +273,15 @@ void check(const GemmCase& gemm, const Reference& reference, DeviceOperands& ope
         DeviceBuffer<std::byte>::from_host(stream(), std::vector<std::byte>(need.partial_bytes, std::byte{0xFF}));
     const std::vector<std::uint32_t> zeros(need.counters, 0);
     auto counters = DeviceBuffer<std::uint32_t>::from_host(stream(), zeros);
+    DeviceBuffer<std::byte> copies(stream(), need.copy_bytes);
     const auto enqueue = [&](const detail::GemmOperands& given, const Epilogue& epilogue) {
         const auto caller = std::source_location::current();
         detail::require_operands(stream(), given, epilogue, "hopper_test", caller);
-        const cudaError_t status = detail::launch_hopper(
-            stream(), detail::problem_of(given, epilogue), choice, detail::arguments_of(given, epilogue), device(),
-            {.partials = reinterpret_cast<float*>(partials.data()), .arrivals = counters.data()});
+        const cudaError_t status = detail::launch_hopper(stream(), detail::problem_of(given, epilogue), choice,
+                                                         detail::arguments_of(given, epilogue), device(),
+                                                         {.partials = reinterpret_cast<float*>(partials.data()),
+                                                          .arrivals = counters.data(),
+                                                          .copies = copies.data()});
         if (status != cudaSuccess) {
             fail(fmt::format("the launch failed: {}", cudaGetErrorString(status)));
         }
@@ -310,10 +315,11 @@ void check(GemmCase gemm, const Wanted& wanted)
     if (!kernel.two_level) {
         gemm.fp8_accumulation = Fp8Accumulation::fast;
     }
-    kernel.copies ? make_unloadable(gemm, wanted.unaligned) : make_loadable(gemm);
+    const bool copied = kernel.copies || wanted.repacks;
+    copied ? make_unloadable(gemm, wanted.unaligned) : make_loadable(gemm);
     make_exact(gemm);
     // Threads that copy must not read beyond the end.
-    const GemmData data = GemmData::make(gemm, kernel.copies ? Guards::front_only : Guards::both_sides, seed());
+    const GemmData data = GemmData::make(gemm, copied ? Guards::front_only : Guards::both_sides, seed());
     DeviceOperands operands(stream(), gemm, data);
     check(gemm, Reference(gemm, data), operands, choice_for(operands.problem(), wanted));
 }
@@ -367,6 +373,7 @@ void check_pairs(std::size_t bytes)
                                   count(activations),
                                   count(batch_counts),
                                   count(unaligned),
+                                  2,
                                   2};
     std::mt19937_64 engine = random_engine(bytes);
     const std::vector<Combination> combinations = pair_covering(levels, engine);
@@ -413,6 +420,7 @@ void check_pairs(std::size_t bytes)
         gemm.activation = take(activations);
         gemm.batches = take(batch_counts);
         wanted.unaligned = take(unaligned);
+        wanted.repacks = take_flag();
         gemm.a.shared = gemm.batches == 3;
         gemm.b.batch_gap = 16;
         gemm.data = take_flag() ? Data::signature : Data::random;
@@ -483,6 +491,9 @@ TEST_CASE("every configuration is right for every pair of types and every order"
                 gemm.output = outputs[turn % outputs.size()];
                 gemm.data = gemm.k <= longest_exact_k ? Data::signature : Data::random;
                 check(gemm, {.config = config});
+                if (!table[config].copies) {
+                    check(gemm, {.config = config, .unaligned = unaligned[turn % unaligned.size()], .repacks = true});
+                }
             }
             ++turn;
         }

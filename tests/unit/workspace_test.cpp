@@ -12,7 +12,7 @@
 using namespace tessera;
 using tessera::detail::HopperWorkspaceNeed;
 using tessera::detail::max_streams;
-using tessera::kernels::HopperWorkspace;
+using HopperWorkspace = tessera::detail::HopperMemory;
 using tessera::test::CleanRuntime;
 
 namespace {
