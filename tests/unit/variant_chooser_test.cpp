@@ -9,6 +9,7 @@
 #include "clean_runtime.hpp"
 #include "hopper_chooser.hpp"
 #include "hopper_launch.hpp"
+#include "hopper_repack.hpp"
 #include "support/variants.hpp"
 
 using namespace tessera;
@@ -279,7 +280,7 @@ TEST_CASE_FIXTURE(test::CleanRuntime, "a plan explains itself as its problem on 
     CHECK(asked.explain() == GemmPlan::explain(problem, device.properties(), Variant::simt_tiled));
 }
 
-TEST_CASE("on compute capability 9.0 what TMA or wgmma cannot take has a configuration that copies it, and only that")
+TEST_CASE("on compute capability 9.0 what TMA or wgmma cannot take is copied or repacked, and nothing else")
 {
     const DeviceProperties device = device_of(9, 0);
     for (const ElementType type : {ElementType::bf16, ElementType::tf32, ElementType::f8e4m3}) {
@@ -288,7 +289,7 @@ TEST_CASE("on compute capability 9.0 what TMA or wgmma cannot take has a configu
             MESSAGE("left out: this build has no code for compute capability 9.0");
             return;
         }
-        GemmProblem aligned = problem_of(512, 512, 512);
+        GemmProblem aligned = problem_of(48, 40, 64);
         aligned.input = type;
         aligned.b.row_major = false;
         const auto copies = [&](GemmProblem problem) {
@@ -296,10 +297,19 @@ TEST_CASE("on compute capability 9.0 what TMA or wgmma cannot take has a configu
             CHECK(GemmPlan::refusal(problem, device, Variant::hopper).empty());
             const detail::KernelChoice chosen = detail::choose_hopper(problem, device);
             CHECK(detail::is_hopper_choice_valid(problem, device, chosen));
+            const bool by_threads = detail::repacked_bytes(problem) > 0;
+            bool some_copy = false;
+            bool some_load = false;
             for (const detail::KernelChoice& candidate : detail::hopper_candidates(problem, device)) {
-                CHECK(table[candidate.config].copies == table[chosen.config].copies);
+                const bool candidate_copies = table[candidate.config].copies;
+                (candidate_copies ? some_copy : some_load) = true;
+                CHECK(detail::hopper_workspace(problem, candidate).copy_bytes ==
+                      (candidate_copies ? 0 : detail::repacked_bytes(problem)));
             }
-            return table[chosen.config].copies;
+            CHECK(some_copy == by_threads);
+            CHECK(some_load);
+            CHECK(table[chosen.config].copies == by_threads);  // a product this small is not repacked
+            return by_threads;
         };
         CHECK_FALSE(copies(aligned));
         for (const auto operand : {&GemmProblem::a, &GemmProblem::b}) {
@@ -307,9 +317,9 @@ TEST_CASE("on compute capability 9.0 what TMA or wgmma cannot take has a configu
             (problem.*operand).address_alignment = 8;
             CHECK(copies(problem));
             problem = aligned;
-            (problem.*operand).leading_dimension = 513;
+            (problem.*operand).leading_dimension = 65;
             CHECK(copies(problem));
-            (problem.*operand).leading_dimension = 528;
+            (problem.*operand).leading_dimension = 80;
             CHECK_FALSE(copies(problem));
             problem.batches = 2;
             problem.a.batch_stride = problem.b.batch_stride = 1 << 20;
@@ -321,6 +331,76 @@ TEST_CASE("on compute capability 9.0 what TMA or wgmma cannot take has a configu
             CHECK(copies(problem) == (size_of(type) != 2));
         }
     }
+}
+
+TEST_CASE("on compute capability 9.0 what is repacked, and what that takes, follows from the product's size")
+{
+    const DeviceProperties device = device_of(9, 0);
+    const auto table = kernels::hopper_kernels(2);
+    if (table.empty()) {
+        MESSAGE("left out: this build has no code for compute capability 9.0");
+        return;
+    }
+    const auto odd = [](std::int64_t size, ElementType type) {
+        GemmProblem problem = problem_of(size, size, size);
+        problem.input = type;
+        problem.b.row_major = false;
+        problem.a.leading_dimension = problem.b.leading_dimension = size + 1;
+        return detail::resolved(problem);
+    };
+    const auto copies = [&](const GemmProblem& problem) {
+        return kernels::hopper_kernels(size_of(problem.input))[detail::choose_hopper(problem, device).config].copies;
+    };
+    const auto described = [&](const GemmProblem& problem) {
+        return detail::describe_hopper(problem, detail::choose_hopper(problem, device));
+    };
+    for (const ElementType type : {ElementType::bf16, ElementType::tf32, ElementType::f8e4m3}) {
+        CHECK(copies(odd(32, type)));
+        CHECK_FALSE(copies(odd(4096, type)));
+    }
+
+    // Lines of the copies are whole 128 bytes.
+    GemmProblem large = odd(4096, ElementType::bf16);
+    CHECK(detail::repacked_bytes(large) == 2 * 4096 * 8192);
+    CHECK(described(large).find("A and B repacked before") != std::string::npos);
+    CHECK(detail::hopper_workspace(large, detail::choose_hopper(large, device)).copy_bytes == 2 * 4096 * 8192);
+    large.k = 4000;
+    CHECK(detail::repacked_bytes(large) == 2 * 4096 * 8064);
+    large.a.row_major = false;  // 16-bit operands keep their order
+    CHECK(detail::repacked_bytes(large) == 4000 * 8192 + 4096 * 8064);
+
+    // Only the operand that needs it, by the user's name for it, and all its matrices, but one that is shared once.
+    for (const bool d_row_major : {true, false}) {
+        GemmProblem one = odd(4096, ElementType::bf16);
+        one.d.row_major = d_row_major;
+        one.a.leading_dimension = 4096;
+        CHECK(described(one).find(", B repacked before") != std::string::npos);
+        one.batches = 5;
+        one.a.batch_stride = one.b.batch_stride = 4096 * 4097;
+        CHECK(detail::repacked_bytes(one) == 5 * 4096 * 8192);
+        one.b.batch_stride = 0;
+        CHECK(detail::repacked_bytes(one) == 4096 * 8192);
+    }
+    GemmProblem transposed = odd(4096, ElementType::f8e4m3);
+    transposed.a.leading_dimension = transposed.b.leading_dimension = 4096;
+    CHECK(detail::repacked_bytes(transposed) == 0);
+    transposed.m = 1000;
+    transposed.a.row_major = false;
+    CHECK(detail::repacked_bytes(transposed) == 1000 * 4096);
+    CHECK(described(transposed).find(", A repacked before") != std::string::npos);
+
+    // No more than a share of the device's memory.
+    GemmProblem huge = odd(4096, ElementType::bf16);
+    DeviceProperties smaller = device;
+    smaller.memory_bytes = detail::repacked_bytes(huge) * detail::repacking_memory_share;
+    CHECK_FALSE(table[detail::choose_hopper(huge, smaller).config].copies);
+    --smaller.memory_bytes;
+    const detail::KernelChoice within = detail::choose_hopper(huge, smaller);
+    CHECK(table[within.config].copies);
+    CHECK(detail::is_hopper_choice_valid(huge, smaller, within));
+    CHECK_FALSE(detail::is_hopper_choice_valid(huge, smaller, detail::choose_hopper(huge, device)));
+    huge.m = huge.n = huge.k = huge.batches = 0x7FFFFF00;  // bytes that no number counts
+    CHECK_FALSE(detail::may_repack(huge, device));
 }
 
 TEST_CASE("on compute capability 10 the rung follows from waves, bytes and the epilogue")

@@ -112,6 +112,41 @@ TEST_CASE_FIXTURE(WorkspaceRuntime,
     CHECK(counters_of(stream, more, 1000) == std::vector<std::uint32_t>(1000, 0));
 }
 
+TEST_CASE_FIXTURE(WorkspaceRuntime, "copies of operands lie behind the sums, and share what other launches have left")
+{
+    const Stream stream;
+    const HopperWorkspaceNeed copies{.copy_bytes = 6000};
+    const HopperWorkspace alone = workspace_of(stream, copies);
+    CHECK(reinterpret_cast<std::uintptr_t>(alone.copies) % 128 == 0);
+    CHECK(cudaMemsetAsync(alone.copies, 0xFF, copies.copy_bytes, StreamRef(stream).get()) == cudaSuccess);
+
+    const HopperWorkspaceNeed both{.partial_bytes = 1000, .counters = 10, .copy_bytes = 3000};
+    const HopperWorkspace shared = workspace_of(stream, both);
+    CHECK(reinterpret_cast<std::byte*>(shared.partials) + both.partial_bytes <= shared.copies);
+    CHECK(reinterpret_cast<std::uintptr_t>(shared.copies) % 128 == 0);
+    dirty_sums(stream, shared, both.partial_bytes);
+    CHECK(cudaMemsetAsync(shared.copies, 0xFF, both.copy_bytes, StreamRef(stream).get()) == cudaSuccess);
+    CHECK(counters_of(stream, shared, both.counters) == std::vector<std::uint32_t>(both.counters, 0));
+
+    fake::clear_calls();
+    CHECK(workspace_of(stream, {.partial_bytes = 5000, .counters = 3}).arrivals == shared.arrivals);
+    CHECK(workspace_of(stream, copies).arrivals == shared.arrivals);
+    CHECK(fake::count("cudaMallocAsync") == 0);  // 6000 bytes behind the counters are enough for each of them
+    CHECK(fake::misuses() == std::vector<std::string>{});
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "running out of memory says how much was asked for")
+{
+    const Stream stream;
+    fake::fail_call("cudaMallocAsync", 1, cudaErrorMemoryAllocation);
+    const auto error = test::error_of([&] { static_cast<void>(workspace_of(stream, {.copy_bytes = 6000})); });
+    REQUIRE(error.has_value());
+    CHECK(error->code() == ErrorCode::out_of_memory);
+    CHECK_MESSAGE(std::string(error->what()).find("while allocating a workspace of 6000 bytes") != std::string::npos,
+                  error->what());
+    static_cast<void>(cudaGetLastError());
+}
+
 TEST_CASE_FIXTURE(WorkspaceRuntime, "each stream and each device has its own")
 {
     const Stream one;
