@@ -25,6 +25,7 @@ programs=(
     device/gemm_views_test
     device/gemm_cost_test
     device/hopper_test
+    device/hopper_repack_test
     device/hopper_sharing_test
     device/captured_hopper_test
     device/host_sdk_test

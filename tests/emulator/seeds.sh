@@ -55,6 +55,7 @@ programs=(
     "h200 heavy tests/device/hopper_test --quick"
     "h200 light tests/device/hopper_sharing_test --quick"
     "h200 light tests/device/captured_hopper_test"
+    "h200 light tests/device/hopper_repack_test --quick"
     "b200 heavy tests/device/blackwell_test --quick -tce=rungs*"
     "b200 light tests/device/tensor_core_test"
     "b200 light examples/own_tcgen05_kernel/own_tcgen05_kernel"

@@ -13,7 +13,9 @@
 ///   - A and B have the same type, or one is f8e4m3 and the other f8e5m2.
 ///   - Asynchronous on the stream: one kernel, no allocation, no wait; can be captured into a graph; may be called from
 ///     several threads. Operands must stay alive and unchanged until the kernel has finished. A stream's first launch
-///     of a plan with a workspace allocates it, and so does a larger one (`GemmPlan::workspace_bytes`).
+///     of a plan with a workspace allocates it, and so does a larger one (`GemmPlan::workspace_bytes`). On compute
+///     capability 9.0 one more kernel comes first where large operands that TMA cannot load are repacked, which
+///     `GemmPlan::explain` tells.
 ///   - Extents may be 0: an empty D launches nothing; k = 0 gives act(beta * C + bias). C is not read if beta is 0; A,
 ///     B and their scales are not read if alpha is 0 (as in BLAS, NaN there does not spread then).
 ///   - D may be C (the same view). D must not overlap A, B, a scale or the bias, nor C in any other way.
@@ -171,7 +173,7 @@ public:
         detail::launch_gemm(stream, {a, b, d}, epilogue, variant, caller);
     }
 
-    /// The same for every matrix of a strided batch, in one kernel. The batches must have equal counts; an input with a
+    /// The same for every matrix of a strided batch, at once. The batches must have equal counts; an input with a
     /// batch stride of 0 is used for all.
     template <class A, class OrderA, class B, class OrderB, class D, class OrderD>
     static void launch(StreamRef stream, BatchView<A, OrderA> a, BatchView<B, OrderB> b, BatchView<D, OrderD> d,
@@ -224,7 +226,8 @@ public:
     const GemmProblem& problem() const noexcept { return problem_; }
     /// The chosen variant, never `automatic`.
     Variant variant() const noexcept { return choice_.variant; }
-    /// Bytes of device memory that a launch needs besides its operands: not 0 if several clusters add up one tile. The
+    /// Bytes of device memory that a launch needs besides its operands: not 0 if several clusters add up one tile, or
+    /// if operands are repacked, which takes as much as they have, up to a sixteenth of the device's memory. The
     /// library owns it. Launches on one stream share it, and so do the launches captured from one stream into a graph,
     /// which keeps it until the graph and its executables are gone.
     std::size_t workspace_bytes() const noexcept;
