@@ -16,6 +16,7 @@ namespace tessera::kernels {
 enum class HopperSchedule : std::uint8_t {
     cooperative,  ///< each has its rows of the same tile
     ping_pong,    ///< each has a tile of its own, so that one multiplies while the other writes
+    alternating,  ///< they take turns at the stages of a tile, and the first adds the other's sums to its own
 };
 
 struct HopperConfig {
@@ -29,11 +30,17 @@ struct HopperConfig {
         1;  // that fit on a multiprocessor: with two, the next kernel's prologue runs beside the tail of this one
     bool copies = false;      // the load warpgroup copies operands that TMA cannot address
     int load_registers = 40;  // of a thread that loads, a multiple of 8
+    int store_buffers = 2;    // per consumer: one is stored while the other is filled
 
     /// Rows of the tile that one consumer has.
     TESSERA_DETAIL_HOST_DEVICE constexpr int consumer_m() const
     {
         return schedule == HopperSchedule::cooperative ? tile_m / consumers : tile_m;
+    }
+    /// Consumers that take turns at the stages of a tile: their number is a multiple of this.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int stages_in_turn() const
+    {
+        return schedule == HopperSchedule::alternating ? consumers : 1;
     }
     /// Accumulator registers of a consumer's thread.
     TESSERA_DETAIL_HOST_DEVICE constexpr int accumulators() const { return consumer_m() / 64 * (tile_n / 2); }
@@ -47,7 +54,7 @@ struct HopperConfig {
     /// Everything: stages, store buffers, barriers, and what aligning the base to a swizzle pattern may take.
     TESSERA_DETAIL_HOST_DEVICE constexpr int shared_bytes() const
     {
-        return stages * stage_bytes() + consumers * hopper_store_buffers * hopper_store_bytes + barrier_bytes;
+        return stages * stage_bytes() + consumers * store_buffers * hopper_store_bytes + barrier_bytes;
     }
 
     /// Columns of D that one TMA store takes of a tile: 128 bytes of it. What remains takes one more.
@@ -56,8 +63,7 @@ struct HopperConfig {
         return tile_n * element_bytes < hopper_row_bytes ? tile_n : hopper_row_bytes / element_bytes;
     }
 
-    static constexpr int hopper_row_bytes = 128;    // of a stage: the widest swizzle pattern
-    static constexpr int hopper_store_buffers = 2;  // per consumer: one is stored while the other is filled
+    static constexpr int hopper_row_bytes = 128;  // of a stage: the widest swizzle pattern
     static constexpr int hopper_store_bytes = 64 * 128;
     static constexpr int barrier_bytes = 1024;
 };
@@ -68,8 +74,12 @@ TESSERA_DETAIL_HOST_DEVICE constexpr int hopper_max_shared_bytes(int ctas) { ret
 constexpr bool is_valid(const HopperConfig& config)
 {
     const bool tiles = config.tile_m % 64 == 0 && config.consumer_m() % 64 == 0 && config.consumer_m() > 0 &&
-                       config.tile_n % 16 == 0 && config.tile_n <= 256;
-    return tiles && config.consumers >= 1 && config.consumers <= 2 && config.accumulators() <= 128 &&
+                       config.tile_n % 8 == 0 && config.tile_n <= 256;
+    // A consumer has every second slot, in each round of the ring, and its sums fit into its store buffers.
+    const bool turns = config.schedule != HopperSchedule::alternating ||
+                       (config.consumers == 2 && config.stages % 2 == 0 &&
+                        config.tile_m * config.tile_n * 4 <= config.store_buffers * HopperConfig::hopper_store_bytes);
+    return tiles && turns && config.consumers >= 1 && config.consumers <= 2 && config.accumulators() <= 128 &&
            config.stages >= 3 && config.shared_bytes() <= hopper_max_shared_bytes(config.ctas) &&
            (config.ctas == 1 || config.accumulators() <= 64);
 }
@@ -102,7 +112,13 @@ TESSERA_HOPPER_CONFIG(PingPong64x256, .tile_m = 64, .tile_n = 256, .consumers = 
 TESSERA_HOPPER_CONFIG(PingPong64x128, .tile_m = 64, .tile_n = 128, .consumers = 2,
                       .schedule = HopperSchedule::ping_pong, .stages = 8);
 TESSERA_HOPPER_CONFIG(PingPong128x112, .tile_m = 128, .tile_n = 112, .consumers = 2,
-                      .schedule = HopperSchedule::ping_pong, .stages = 6);
+                      .schedule = HopperSchedule::ping_pong, .stages = 7, .store_buffers = 1);
+TESSERA_HOPPER_CONFIG(Tile128x72, .tile_m = 128, .tile_n = 72, .consumers = 2, .schedule = HopperSchedule::cooperative,
+                      .stages = 7);
+TESSERA_HOPPER_CONFIG(Alternating64x64, .tile_m = 64, .tile_n = 64, .consumers = 2,
+                      .schedule = HopperSchedule::alternating, .stages = 12);
+TESSERA_HOPPER_CONFIG(Alternating64x32, .tile_m = 64, .tile_n = 32, .consumers = 2,
+                      .schedule = HopperSchedule::alternating, .stages = 16);
 TESSERA_HOPPER_CONFIG(Tile128x64, .tile_m = 128, .tile_n = 64, .consumers = 2, .schedule = HopperSchedule::cooperative,
                       .stages = 8);
 // Two to a multiprocessor, for products that are over in microseconds, and for those that stream one operand.

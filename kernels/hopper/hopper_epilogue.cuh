@@ -49,7 +49,7 @@ class HopperEpilogue {
     static constexpr int tile_n = Config::config.tile_n;
     static constexpr int blocks = Config::config.consumer_m() / 64;
     static constexpr int registers = tile_n / 2;
-    static constexpr int buffers = HopperConfig::hopper_store_buffers;
+    static constexpr int buffers = Config::config.store_buffers;
     using Accumulators = float[blocks][registers];
 
 public:
@@ -113,7 +113,7 @@ public:
         for (;;) {
             if (!of_layers) {
                 synchronize_team();  // all of this CTA's part is written
-                HopperSlice& slice = shared_.slice[ping_pong ? consumer_ : 0];
+                HopperSlice& slice = shared_.slice[cooperative ? 0 : consumer_];
                 if (team_thread() == 0) {
                     slice = tile.arrive(is_last);
                 }
@@ -160,6 +160,27 @@ public:
         }
     }
 
+    /// Alternating consumers: the second puts its sums into its store buffers, the first, which has the same elements
+    /// in the same registers, adds them to its own.
+    __device__ __forceinline__ void lend(const Accumulators& accumulators) const
+    {
+        for_each_lent([&](float4& place, int block, int r) {
+            const float* const d = &accumulators[block][r];
+            place = make_float4(d[0], d[1], d[2], d[3]);
+        });
+    }
+    __device__ __forceinline__ void add_lent(Accumulators& accumulators) const
+    {
+        for_each_lent([&](const float4& place, int block, int r) {
+            float* const d = &accumulators[block][r];
+            const float4 lent = place;
+            d[0] += lent.x;
+            d[1] += lent.y;
+            d[2] += lent.z;
+            d[3] += lent.w;
+        });
+    }
+
     /// Waits until the stores have read their shared memory: before the CTA exits.
     __device__ void finish() const
     {
@@ -174,21 +195,21 @@ private:
     __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
     __device__ static int warp() { return thread() / 32; }
 
-    // The consumers that have the same tile.
-    static constexpr bool ping_pong = Config::config.schedule == HopperSchedule::ping_pong;
-    static constexpr int team_threads = ping_pong ? 128 : 128 * Config::config.consumers;
+    // The consumers that write the same tile.
+    static constexpr bool cooperative = Config::config.schedule == HopperSchedule::cooperative;
+    static constexpr int team_threads = cooperative ? 128 * Config::config.consumers : 128;
     /// The thread's number among theirs. The load warpgroup comes first in the CTA.
     __device__ static int team_thread()
     {
         const int thread = ptx::read_thread_index();  // keeps nothing beside the accumulators
-        return ping_pong ? thread % 128 : thread - 128;
+        return cooperative ? thread - 128 : thread % 128;
     }
     __device__ void synchronize_team() const
     {
-        if constexpr (ping_pong) {
-            detail::synchronize_consumer(consumer_);
-        } else {
+        if constexpr (cooperative) {
             NamedBarrier<team_threads>(3).synchronize();
+        } else {
+            detail::synchronize_consumer(consumer_);
         }
     }
 
@@ -334,6 +355,20 @@ private:
         }
     }
 
+    /// Calls `visit(place, block, register)` for each four neighbouring registers, and their place in shared memory.
+    template <class Visit>
+    __device__ __forceinline__ void for_each_lent(Visit&& visit) const
+    {
+        auto* const places = reinterpret_cast<float4*>(shared_.store[1][0]) + thread();
+#pragma unroll
+        for (int block = 0; block < blocks; ++block) {
+#pragma unroll
+            for (int r = 0; r < registers; r += 4) {
+                visit(places[(block * registers + r) / 4 * 128], block, r);
+            }
+        }
+    }
+
     /// Calls `put(address, pair)` for each pair of neighbours that this thread has of a (64, tile_n) block at `target`.
     template <int Pitch = tile_n, class Put>
     __device__ void put_rows(const float (&accumulators)[registers], float* target, Put&& put) const
@@ -425,6 +460,12 @@ private:
                     const int chunk = q * 2 + lane() / 16;  // of 16 bytes
                     store_matrices(buffer + swizzled(matrix_row, chunk), packed);
                 }
+                if constexpr (Columns % 16 != 0) {
+                    const float* const d = &accumulators[block][(First + Columns - 8) / 2];
+                    const std::uint32_t packed[2] = {detail::pack(scaled(d[0], alpha), scaled(d[1], alpha), as_f16),
+                                                     detail::pack(scaled(d[2], alpha), scaled(d[3], alpha), as_f16)};
+                    store_matrices(buffer + swizzled(matrix_row, Columns / 8 - 1), packed);
+                }
                 store_buffer<std::uint16_t, Columns, 64>(Columns == width ? arguments_.d : arguments_.d_rest, buffer,
                                                          column + First, row + block * 64, batch);
             });
@@ -475,7 +516,7 @@ private:
     __device__ __forceinline__ void write_general(const Accumulators& accumulators, std::int64_t row,
                                                   std::int64_t column, std::uint32_t batch)
     {
-        constexpr int columns = tile_n % 32 == 0 ? 32 : 16;
+        constexpr int columns = tile_n % 32 == 0 ? 32 : tile_n % 16 == 0 ? 16 : 8;
         constexpr int parts = tile_n / columns;
         const Epilogue epilogue(arguments_.gemm, batch);
         std::byte* const buffer = shared_.store[consumer_][0];

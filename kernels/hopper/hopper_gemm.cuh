@@ -28,7 +28,8 @@ using StorageElement =
     std::conditional_t<ElementBytes == 1, std::uint8_t, std::conditional_t<ElementBytes == 2, std::uint16_t, float>>;
 
 /// Ping-pong: the consumers take turns at the ring. A consumer that ran ahead of the other by more than one round of
-/// the ring would take the parity of an old phase for that of its own.
+/// the ring would take the parity of an old phase for that of its own. Alternating: they take turns at the memory
+/// through which the second gives its sums to the first.
 __device__ __forceinline__ void await_turn(int consumer)
 {
     NamedBarrier<256>(static_cast<std::uint32_t>(first_turn_barrier + consumer)).synchronize();
@@ -46,7 +47,8 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
 {
     constexpr HopperConfig config = Config::config;
     constexpr bool ping_pong = config.schedule == HopperSchedule::ping_pong;
-    const int consumer_row = ping_pong ? 0 : consumer * config.consumer_m();
+    constexpr bool alternating = config.schedule == HopperSchedule::alternating;
+    const int consumer_row = config.schedule == HopperSchedule::cooperative ? consumer * config.consumer_m() : 0;
     const HopperReleaser releaser(cluster);
     HopperEpilogue<Config> epilogue(arguments, shared, consumer);
     RingConsumer<HopperRing<Config>> ring(shared.ring, published);
@@ -63,17 +65,36 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
             await_turn(consumer);
         }
         float accumulators[config.consumer_m() / 64][config.tile_n / 2];
+        if constexpr (alternating) {
+            ring.skip(consumer);
+        }
         multiply_unit<Config, ElementBytes>(arguments, accumulators, ring, shared, releaser, consumer_row, unit.k_count,
                                             [&] {
                                                 if (ping_pong && more) {
                                                     pass_turn(1 - consumer);
                                                 }
                                             });
+        if constexpr (alternating) {
+            ring.skip(1 - consumer);
+            if (consumer == 1) {
+                if (turn > 0) {
+                    await_turn(1);
+                }
+                epilogue.lend(accumulators);
+                pass_turn(0);
+                continue;
+            }
+            await_turn(0);
+            epilogue.add_lent(accumulators);
+            if (more) {
+                pass_turn(1);
+            }
+        }
         await_kernel_before();
         const TileIndex place = queue.place(unit.tile);
         const std::int64_t row = std::int64_t{place.m * cluster.rows() + cluster.row()} * config.tile_m + consumer_row;
         const std::int64_t column = std::int64_t{place.n * cluster.columns() + cluster.column()} * config.tile_n;
-        if (cluster.layers() > 1 || unit.shared) {
+        if (!alternating && (cluster.layers() > 1 || unit.shared)) {
             epilogue.combine(accumulators, queue, unit, !more, cluster, consumer_row, row, column, place.batch);
         } else {
             epilogue.write(accumulators, row, column, place.batch);

@@ -20,6 +20,7 @@ struct HopperKernel {
     int tile_n;
     int block_k;               // elements of K in one stage
     int stages;                // of the ring
+    int stages_in_turn;        // a tile has a multiple of them
     int consumers;             // warpgroups that multiply
     bool ping_pong;            // each consumer has a tile of its own
     bool two_level;            // can add up 8-bit products in two levels
@@ -27,6 +28,10 @@ struct HopperKernel {
     int ctas;                  // that fit on a multiprocessor
     int threads;               // per CTA, one-dimensional
     std::size_t shared_bytes;  // dynamic shared memory
+
+    /// Whether several clusters, or layers of one, may share a tile.
+    bool shares_tiles() const noexcept { return stages_in_turn == 1; }
+    bool has_layers() const noexcept { return shares_tiles() && !ping_pong; }
 
     /// What a launch of `clusters` clusters of `cluster_size` CTAs needs to share tiles.
     std::size_t workspace_bytes(std::size_t clusters, std::size_t cluster_size) const noexcept

@@ -91,8 +91,30 @@ __device__ __forceinline__ void multiply_stage(float (&accumulators)[Blocks][Reg
     wgmma_commit();
 }
 
-/// accumulators = A * B over the next `stages` slots of the ring. Calls `issued()` when the tensor core has all of its
-/// work and may still be at it.
+template <int Blocks, int Registers>
+__device__ __forceinline__ void clear(float (&accumulators)[Blocks][Registers])
+{
+#pragma unroll
+    for (auto& block : accumulators) {
+#pragma unroll
+        for (float& value : block) {
+            value = 0.0F;
+        }
+    }
+}
+
+/// The next slot of this consumer, which may have every second only.
+template <class Config>
+__device__ __forceinline__ auto wait_behind_other(RingConsumer<HopperRing<Config>>& ring)
+{
+    if constexpr (Config::config.schedule == HopperSchedule::alternating) {
+        ring.skip(1);
+    }
+    return ring.wait();
+}
+
+/// accumulators = A * B over the next `stages` slots of the ring, or every second of them, an even number. Calls
+/// `issued()` when the tensor core has all of its work and may still be at it.
 template <class Config, WgmmaTypes Types, Major MajorA, Major MajorB, int Blocks, int Registers, class Issued>
 __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Registers],
                                               RingConsumer<HopperRing<Config>>& ring, HopperShared<Config>& shared,
@@ -104,12 +126,13 @@ __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Regi
         shared.stages[0].a + consumer_row * HopperConfig::hopper_row_bytes);
     const WgmmaDescriptor b = HopperOperand<MajorB, Config::config.tile_n, bytes>::descriptor(shared.stages[0].b);
     constexpr std::uint32_t stage_bytes = Config::config.stage_bytes();
+    constexpr std::uint32_t stride = Config::config.stages_in_turn();
 
     auto previous = ring.wait();
     multiply_stage<Config, Types, MajorA, MajorB>(accumulators, a.advanced(previous.index() * stage_bytes),
                                                   b.advanced(previous.index() * stage_bytes), true);
-    for (std::uint32_t stage = 1; stage < stages; ++stage) {
-        auto slot = ring.wait();
+    for (std::uint32_t stage = stride; stage < stages; stage += stride) {
+        auto slot = wait_behind_other<Config>(ring);
         multiply_stage<Config, Types, MajorA, MajorB>(accumulators, a.advanced(slot.index() * stage_bytes),
                                                       b.advanced(slot.index() * stage_bytes), false);
         wgmma_wait<1>();  // the tensor core has read the previous stage
@@ -136,16 +159,11 @@ __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators
         shared.stages[0].a + consumer_row * HopperConfig::hopper_row_bytes);
     const WgmmaDescriptor b = HopperOperand<k, Config::config.tile_n, 1>::descriptor(shared.stages[0].b);
     constexpr std::uint32_t stage_bytes = Config::config.stage_bytes();
-#pragma unroll
-    for (auto& block : accumulators) {
-#pragma unroll
-        for (float& value : block) {
-            value = 0.0F;
-        }
-    }
-    for (std::uint32_t stage = 0; stage < stages; ++stage) {
+    constexpr std::uint32_t stride = Config::config.stages_in_turn();
+    clear(accumulators);
+    for (std::uint32_t stage = 0; stage < stages; stage += stride) {
         float sums[Blocks][Registers];
-        auto slot = ring.wait();
+        auto slot = stage == 0 ? ring.wait() : wait_behind_other<Config>(ring);
         multiply_stage<Config, Types, k, k>(sums, a.advanced(slot.index() * stage_bytes),
                                             b.advanced(slot.index() * stage_bytes), true);
         wgmma_finish(sums);

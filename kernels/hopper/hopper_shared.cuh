@@ -30,7 +30,7 @@ struct alignas(1024) HopperShared {
     };
 
     Stage stages[Config::config.stages];
-    std::byte store[Config::config.consumers][HopperConfig::hopper_store_buffers][HopperConfig::hopper_store_bytes];
+    std::byte store[Config::config.consumers][Config::config.store_buffers][HopperConfig::hopper_store_bytes];
     HopperRing<Config> ring;
     HopperSlice slice[Config::config.consumers];  // of a shared tile: what the consumers that have the tile add up
 };

@@ -17,6 +17,7 @@ HopperKernel hopper_kernel()
             .tile_n = config.tile_n,
             .block_k = HopperConfig::hopper_row_bytes / ElementBytes,
             .stages = config.stages,
+            .stages_in_turn = config.stages_in_turn(),
             .consumers = config.consumers,
             .ping_pong = config.schedule == HopperSchedule::ping_pong,
             .two_level = ElementBytes != 1 || has_room_for_two_levels(config),

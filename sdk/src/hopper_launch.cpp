@@ -24,7 +24,6 @@ constexpr int max_cluster_size = 8;              // that every device of 9.0 sch
 constexpr std::int64_t max_swapped_n = 128;      // beyond, a tile's height is no waste
 constexpr std::int64_t most_waves_to_share = 8;  // beyond, the last wave's idle share is small
 constexpr double most_l2_sizes_to_start_early = 2;
-constexpr int swizzle_rows = 8;                         // of a 128-byte swizzle pattern
 constexpr std::int64_t max_shared_stages = 0x7FFFFFFF;  // the kernel counts them in 31 bits
 constexpr std::int64_t fewest_stages_of_a_part = 4;     // fewer do not cover the cost of summing up
 constexpr std::array<std::pair<std::uint8_t, std::uint8_t>, 8> cluster_shapes{
@@ -42,6 +41,13 @@ std::int64_t tiles_of(const HopperKernel& kernel, const HopperShape& shape, cons
 {
     return divide_up(shape.m, std::int64_t{kernel.tile_m} * choice.cluster_m) *
            divide_up(shape.n, std::int64_t{kernel.tile_n} * choice.cluster_n) * shape.batches;
+}
+
+/// Stages of a tile.
+std::int64_t stages_of(const HopperKernel& kernel, std::int64_t k)
+{
+    const std::int64_t turn = std::int64_t{kernel.block_k} * kernel.stages_in_turn;
+    return std::max<std::int64_t>(divide_up(k, turn), 1) * kernel.stages_in_turn;
 }
 
 kernels::HopperTypes types_of(ElementType a, ElementType b)
@@ -115,7 +121,7 @@ kernels::HopperWork work_of(const HopperKernel& kernel, const kernels::GemmArgum
 {
     const auto tiles_m = static_cast<std::uint32_t>(divide_up(gemm.m, std::int64_t{kernel.tile_m} * choice.cluster_m));
     const auto tiles_n = static_cast<std::uint32_t>(divide_up(gemm.n, std::int64_t{kernel.tile_n} * choice.cluster_n));
-    const auto k_blocks = static_cast<std::uint32_t>(std::max<std::int64_t>(divide_up(gemm.k, kernel.block_k), 1));
+    const auto k_blocks = static_cast<std::uint32_t>(stages_of(kernel, gemm.k));
     kernels::HopperWork work{};
     work.raster = kernels::HopperRaster(tiles_m, tiles_n, choice.band);
     work.tiles = tiles_m * tiles_n * static_cast<std::uint32_t>(batches);
@@ -132,10 +138,11 @@ kernels::HopperWork work_of(const HopperKernel& kernel, const kernels::GemmArgum
     return work;
 }
 
-/// Whether CTAs can share a tile's rows evenly: in whole patterns of the swizzle, or in whole boxes along M or N.
+/// Whether CTAs can share a tile's rows evenly: in whole rows, which the swizzle places by their address, or in whole
+/// boxes along M or N.
 constexpr bool can_share(int rows, int sharers, bool k_major)
 {
-    return rows % (sharers * (k_major ? swizzle_rows : kernels::hopper_mn_major_lines)) == 0;
+    return rows % (sharers * (k_major ? 1 : kernels::hopper_mn_major_lines)) == 0;
 }
 
 /// Whether the kernel starts while the one before it ends. It gains about a microsecond, but not where the operands
@@ -246,11 +253,12 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
     const bool by_threads = shape.a_by_threads || shape.b_by_threads;
     const bool loads = kernel.copies ? by_threads && choice.cluster_m * choice.cluster_n == 1
                                      : !by_threads || may_repack(problem, device);
-    if (!cluster || !boxes || !accumulation || !loads) {
+    if (!cluster || !boxes || !accumulation || !loads || (choice.stream_k && !kernel.shares_tiles()) ||
+        (choice.cluster_k > 1 && !kernel.has_layers())) {
         return false;
     }
     const std::int64_t tiles = tiles_of(kernel, shape, choice);
-    const std::int64_t stages = std::max<std::int64_t>(divide_up(shape.k, kernel.block_k), 1);
+    const std::int64_t stages = stages_of(kernel, shape.k);
     if (choice.stream_k && tiles * stages > max_shared_stages) {
         return false;
     }
@@ -261,7 +269,7 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
     }
     // A cluster with layers has one unit of work, of at least a stage for each layer.
     const std::int64_t units_per_tile = choice.clusters / tiles;
-    return !kernel.ping_pong && choice.clusters % tiles == 0 && choice.stream_k == (units_per_tile > 1) &&
+    return choice.clusters % tiles == 0 && choice.stream_k == (units_per_tile > 1) &&
            stages / units_per_tile >= choice.cluster_k;
 }
 
@@ -286,7 +294,7 @@ std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const De
             if (swapped && shape.n > max_swapped_n) {
                 continue;
             }
-            const std::int64_t stages = std::max<std::int64_t>(divide_up(shape.k, kernel.block_k), 1);
+            const std::int64_t stages = stages_of(kernel, shape.k);
             for (const auto& [cluster_m, cluster_n] : cluster_shapes) {
                 KernelChoice choice{.variant = Variant::hopper,
                                     .config = static_cast<std::uint8_t>(config),

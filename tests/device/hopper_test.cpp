@@ -207,7 +207,7 @@ KernelChoice choice_for(const GemmProblem& problem, const Wanted& wanted)
                         .band = wanted.band};
     const bool along_k = size_of(problem.input) != 2;
     const auto shareable = [&](int rows, int sharers, bool k_major) {
-        return rows % (sharers * (along_k || k_major ? 8 : kernels::hopper_mn_major_lines)) == 0;
+        return rows % (sharers * (along_k || k_major ? 1 : kernels::hopper_mn_major_lines)) == 0;
     };
     if (!kernel.copies && shareable(kernel.tile_n, wanted.cluster.first, shape.b_k_major) &&
         shareable(kernel.tile_m, wanted.cluster.second, shape.a_k_major)) {
@@ -219,7 +219,7 @@ KernelChoice choice_for(const GemmProblem& problem, const Wanted& wanted)
     const std::int64_t layer_size = choice.cluster_m * choice.cluster_n;
     const std::int64_t fit = device().sm_count * kernel.ctas / layer_size;
     std::int64_t clusters = tiles;
-    if (wanted.layers > 1 && !kernel.ping_pong && stages > 1) {
+    if (wanted.layers > 1 && kernel.has_layers() && stages > 1) {
         std::int64_t layers = wanted.layers;
         while (layers > stages || layers * layer_size > 8) {
             layers /= 2;
@@ -236,14 +236,15 @@ KernelChoice choice_for(const GemmProblem& problem, const Wanted& wanted)
         }
     }
     if (choice.cluster_k == 1) {
-        switch (wanted.split) {
+        const Split split = kernel.shares_tiles() ? wanted.split : std::min(wanted.split, Split::several_tiles);
+        switch (split) {
             case Split::whole: break;
             case Split::several_tiles: clusters = divide_up(tiles, 2); break;
             case Split::shared_by_two: clusters = std::max<std::int64_t>(2, tiles * 2 / 3 + 1); break;
             case Split::shared_by_many: clusters = 3 * tiles + 1; break;
             case Split::a_stage_of_each: clusters = tiles * stages; break;
         }
-        choice.stream_k = wanted.split >= Split::shared_by_two;
+        choice.stream_k = split >= Split::shared_by_two;
         clusters = std::min(clusters, choice.stream_k ? std::min(fit, tiles * stages) : fit);
     }
     choice.clusters = static_cast<std::uint16_t>(clusters);

@@ -77,4 +77,13 @@ __device__ __forceinline__ void store_matrices(const void* row, const std::uint3
                  : "memory");
 }
 
+/// The same with the upper two matrices alone, eight columns: the rows' addresses are of lanes 0 to 15.
+__device__ __forceinline__ void store_matrices(const void* row, const std::uint32_t (&values)[2])
+{
+    const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(values[0]),
+                 "r"(values[1])
+                 : "memory");
+}
+
 }  // namespace tessera

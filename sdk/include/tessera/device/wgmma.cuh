@@ -83,6 +83,18 @@ namespace detail {
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p, 1, 1"
 #define TESSERA_DETAIL_P64 "%34"
 #define TESSERA_DETAIL_T64 ", %35, %36"
+#define TESSERA_DETAIL_D72 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+    "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35])
+#define TESSERA_DETAIL_R72 \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35}, %36, %37, p, 1, 1"
+#define TESSERA_DETAIL_P72 "%38"
+#define TESSERA_DETAIL_T72 ", %39, %40"
 #define TESSERA_DETAIL_D112 \
     "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
     "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
@@ -197,9 +209,9 @@ namespace detail {
 template <WgmmaTypes Types, int Columns, Major MajorA = Major::k, Major MajorB = Major::k>
 __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], WgmmaDescriptor a, WgmmaDescriptor b, int accumulate)
 {
-    static_assert(Columns == 8 || Columns == 16 || Columns == 32 || Columns == 64 || Columns == 112 || Columns == 128 ||
-                      Columns == 192 || Columns == 256,
-                  "tessera: wgmma is offered for N = 8, 16, 32, 64, 112, 128, 192, 256");
+    static_assert(Columns == 8 || Columns == 16 || Columns == 32 || Columns == 64 || Columns == 72 || Columns == 112 ||
+                      Columns == 128 || Columns == 192 || Columns == 256,
+                  "tessera: wgmma is offered for N = 8, 16, 32, 64, 72, 112, 128, 192, 256");
     static_assert((MajorA == Major::k && MajorB == Major::k) || Types == WgmmaTypes::f16 || Types == WgmmaTypes::bf16,
                   "tessera: wgmma takes an M- or N-major operand of f16 or bf16 only: other types must be K-major");
     [[maybe_unused]] constexpr int major_a = static_cast<int>(MajorA);
@@ -208,6 +220,7 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], WgmmaDescriptor a
     TESSERA_DETAIL_TYPES(16)
     TESSERA_DETAIL_TYPES(32)
     TESSERA_DETAIL_TYPES(64)
+    TESSERA_DETAIL_TYPES(72)
     TESSERA_DETAIL_TYPES(112)
     TESSERA_DETAIL_TYPES(128)
     TESSERA_DETAIL_TYPES(192)
@@ -230,6 +243,10 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], WgmmaDescriptor a
 #undef TESSERA_DETAIL_R64
 #undef TESSERA_DETAIL_P64
 #undef TESSERA_DETAIL_T64
+#undef TESSERA_DETAIL_D72
+#undef TESSERA_DETAIL_R72
+#undef TESSERA_DETAIL_P72
+#undef TESSERA_DETAIL_T72
 #undef TESSERA_DETAIL_D112
 #undef TESSERA_DETAIL_R112
 #undef TESSERA_DETAIL_P112
