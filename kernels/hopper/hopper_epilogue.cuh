@@ -84,6 +84,10 @@ public:
                                             std::uint32_t batch)
     {
         const HopperSharedTile<Config> tile(arguments_, queue, unit.tile, cluster);
+        const bool leads = team_thread() == 0;
+        const std::uint32_t started = leads && unit.shared ? tile.have_started() : 0;
+        std::uint32_t leaving = 0;
+        HopperSlice slice{};
         auto* const local = reinterpret_cast<float*>(&shared_.stages[0]);  // (tile_m, layer_pitch)
         static_assert(sizeof(shared_.stages) >= sizeof(float) * tile_m * layer_pitch);
         Quads quads{.begin = 0, .end = tile_quads};
@@ -113,12 +117,14 @@ public:
         for (;;) {
             if (!of_layers) {
                 synchronize_team();  // all of this CTA's part is written
-                HopperSlice& slice = shared_.slice[cooperative ? 0 : consumer_];
-                if (team_thread() == 0) {
-                    slice = tile.arrive(is_last);
+                HopperSlice& shared_slice = shared_.slice[cooperative ? 0 : consumer_];
+                if (leads) {
+                    shared_slice = tile.arrive(is_last, started);
+                    leaving = tile.begin_leaving(shared_slice);
                 }
                 __syncwarp();
                 synchronize_team();
+                slice = shared_slice;
                 quads = quads.slice(slice);
             }
             const bool passes_on = of_layers && unit.shared;  // to the workspace, to be added up further
@@ -154,9 +160,12 @@ public:
                     }
                 });
             if (!passes_on) {
-                return;
+                break;
             }
             of_layers = false;
+        }
+        if (leads) {
+            tile.end_leaving(slice, leaving);
         }
     }
 
@@ -229,16 +238,17 @@ private:
             if (count == 0) {
                 return {.begin = 0, .end = 0};
             }
-            const int size = end - begin;
-            const auto index = static_cast<int>(slice.index);
-            return {.begin = begin + index * size / count, .end = begin + (index + 1) * size / count};
+            const int size = (end - begin + count - 1) / count;
+            const int first = begin + static_cast<int>(slice.index) * size;
+            return {.begin = min(first, end), .end = min(first + size, end)};
         }
     };
     static constexpr int tile_quads = tile_m * tile_n / 4;
-    /// So many of them does a thread add up at a time, and so many parts of each does it load at a time: as many loads
-    /// in flight as the compiler finds registers for.
-    static constexpr int quads_at_once = Config::config.ctas == 1 && !Config::config.copies ? 4 : 2;
-    static constexpr int parts_at_once = 2;
+    /// So many of them does a thread add up at a time, and so many parts of each does it load at a time. Of a small
+    /// tile a thread has few quads in any case, and one at a time is less code: it is cold when it is reached.
+    static constexpr int loads_at_once = Config::config.ctas == 1 ? 8 : 4;
+    static constexpr int quads_at_once = tile_quads / team_threads >= 32 ? 4 : tile_quads / team_threads >= 16 ? 2 : 1;
+    static constexpr int parts_at_once = loads_at_once / quads_at_once;
 
     /// How many lanes (as a power of two) add up a share each of the parts of one quad: as many as it takes to employ
     /// all threads when the tile, or a layer's slice of it, is divided among as many CTAs as there are parts.

@@ -79,16 +79,19 @@ public:
     /// The part of the calling thread's cluster.
     __device__ float* own_part() const { return part(own_); }
 
+    /// CTAs that have started.
+    __device__ std::uint32_t have_started() const { return read(counters() + started); }
+
     /// Says that the calling CTA's part is written, and returns what it is to add up; then all parts are visible to the
     /// calling thread. Executed by one thread of the CTA, which has been synchronized with those that wrote.
     /// @param may_stay  nobody waits for what this CTA does next
-    __device__ HopperSlice arrive(bool may_stay) const
+    /// @param begun     what `have_started` said before the part was written: memory's answer takes as long
+    __device__ HopperSlice arrive(bool may_stay, std::uint32_t begun) const
     {
         std::uint32_t* const counters = this->counters();
-        const bool stays = may_stay && have_all_started(counters);
-        __threadfence();
+        const bool stays = may_stay && (begun == count_ || have_all_started());
         const std::uint32_t own = 1 + (stays ? one_stays : 0);
-        const std::uint32_t before = atomicAdd(counters + arrived, own);
+        const std::uint32_t before = add_in_order(counters + arrived, own);
         std::uint32_t now = before + own;
         if ((now & arrived_mask) == count_) {  // nobody looks at it any more
             // Not a zero: the thread that announces is another one, and may be late.
@@ -99,19 +102,31 @@ public:
             if (alone) {
                 reset(counters + arrived);
             }
-            __threadfence();
             return {.index = 0, .count = alone ? 1U : 0U};
         }
         while ((now & arrived_mask) != count_) {
-            now = read(counters + arrived);
+            now = read_in_order(counters + arrived);
         }
-        __threadfence();
-        const std::uint32_t stayed = now / one_stays;
-        if (atomicAdd(counters + seen, 1U) == stayed - 1) {  // for the next launch
+        const HopperSlice slice{.index = before / one_stays, .count = now / one_stays};
+        if (slice.count == 1) {
             reset(counters + arrived);
-            reset(counters + seen);
         }
-        return {.index = before / one_stays, .count = stayed};
+        return slice;
+    }
+
+    /// Of a CTA that stayed with others: resets the counters for the next launch when the last of those that stayed
+    /// knows that all parts are there. Begun and ended by the thread that arrived: what lies between hides how long
+    /// memory takes to answer.
+    __device__ std::uint32_t begin_leaving(const HopperSlice& slice) const
+    {
+        return slice.count > 1 ? atomicAdd(counters() + seen, 1U) : 0;
+    }
+    __device__ void end_leaving(const HopperSlice& slice, std::uint32_t begun) const
+    {
+        if (slice.count > 1 && begun == slice.count - 1) {
+            reset(counters() + arrived);
+            reset(counters() + seen);
+        }
     }
 
 private:
@@ -120,15 +135,24 @@ private:
     {
         return workspace_.arrivals + std::uint64_t{first_} * hopper_tile_counters;
     }
-    __device__ bool have_all_started(const std::uint32_t* counters) const
+    __device__ bool have_all_started() const
     {
 #pragma unroll 1
         for (int look = 0; look < looks; ++look) {
-            if (read(counters + started) == count_) {
+            if (have_started() == count_) {
                 return true;
             }
         }
         return false;
+    }
+    /// What was written before is visible to whoever reads the sum in order, and what others wrote before to this one.
+    __device__ static std::uint32_t add_in_order(std::uint32_t* counter, std::uint32_t addend)
+    {
+        return __nv_atomic_fetch_add(counter, addend, __NV_ATOMIC_ACQ_REL, __NV_THREAD_SCOPE_DEVICE);
+    }
+    __device__ static std::uint32_t read_in_order(std::uint32_t* counter)
+    {
+        return __nv_atomic_load_n(counter, __NV_ATOMIC_ACQUIRE, __NV_THREAD_SCOPE_DEVICE);
     }
     __device__ static std::uint32_t read(const volatile std::uint32_t* counter) { return *counter; }
     __device__ static void reset(volatile std::uint32_t* counter) { *counter = 0; }

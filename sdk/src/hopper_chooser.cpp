@@ -18,12 +18,11 @@ using kernels::HopperKernel;
 
 // Cycles are of the multiprocessor's clock, about 1.75 GHz; docs/plan-chooser.md says what each was read off.
 // Measured in the kernel on one H200 with bf16:
-constexpr double ingest_bytes_per_cycle = 70;    // that a multiprocessor takes in
-constexpr double consumer_stage_cycles = 300;    // of a stage, however small the tile
-constexpr double memory_bytes_per_cycle = 2400;  // of device memory, to all
-constexpr double epilogue_row_cycles = 20;       // of each row of a tile, however wide
-constexpr double large_cluster_share = 0.92;     // of the multiprocessors, that clusters of four and more find room on
-constexpr double layers_cycles = 2200;           // a cluster's layers meet to add up what they have
+constexpr double ingest_bytes_per_cycle = 70;          // that a multiprocessor takes in
+constexpr double consumer_stage_cycles = 300;          // of a stage, however small the tile
+constexpr double memory_bytes_per_cycle = 2400;        // of device memory, to all
+constexpr double epilogue_row_cycles = 20;             // of each row of a tile, however wide
+constexpr double layers_cycles = 2200;                 // a cluster's layers meet to add up what they have
 constexpr double shared_memory_bytes_per_cycle = 128;  // of a multiprocessor: the architecture's
 // Fitted to what all the candidates for 21 problems took on the same card:
 constexpr double start_cycles = 3000;             // until the first stage has landed, and the end
@@ -62,13 +61,6 @@ bool straddles_sectors(const MatrixLayout& layout, ElementType type)
 double side_by_side(double one, double other)
 {
     return std::pow(std::pow(one, side_by_side_power) + std::pow(other, side_by_side_power), 1 / side_by_side_power);
-}
-
-/// Clusters that run at the same time. One is of one group of multiprocessors, of which some stay without.
-double cluster_slots(const DeviceProperties& device, const HopperKernel& kernel, double cluster_size)
-{
-    const double share = cluster_size > 2 ? large_cluster_share : 1;
-    return std::max(1.0, std::floor(device.sm_count * share / cluster_size * kernel.ctas));
 }
 
 /// Cycles from one stage to the next, of all CTAs of a multiprocessor that run `beside` each other.
@@ -122,7 +114,8 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const bool shares_tiles = choice.stream_k && std::fmod(tiles, clusters) != 0;
 
     // The busiest multiprocessor: how many CTAs at a time, how many tiles and stages each.
-    const double waves = divide_up(clusters, cluster_slots(device, kernel, cluster_size));
+    const double waves =
+        divide_up(clusters, static_cast<double>(hopper_cluster_slots(device, kernel, static_cast<int>(cluster_size))));
     const double beside = std::clamp<double>(divide_up(clusters * cluster_size, device.sm_count), 1, kernel.ctas);
     const double units = waves * (shares_tiles ? std::max(1.0, tiles / clusters) : divide_up(tiles, clusters));
     const double all_stages =

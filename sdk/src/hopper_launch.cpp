@@ -303,8 +303,7 @@ std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const De
                                     .swapped = swapped};
                 const std::int64_t tiles = tiles_of(kernel, shape, choice);
                 const std::int64_t tiles_m = divide_up(shape.m, std::int64_t{kernel.tile_m} * cluster_m);
-                const std::int64_t fit =
-                    std::int64_t{device.sm_count} * kernel.ctas / (std::int64_t{cluster_m} * cluster_n);
+                const std::int64_t fit = hopper_cluster_slots(device, kernel, cluster_m * cluster_n);
                 for (const std::uint8_t band : std::array<std::uint8_t, 3>{4, 8, 16}) {
                     if (band > 4 && band / 2 >= tiles_m) {
                         continue;  // the same order as the lower band's
@@ -341,6 +340,15 @@ std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const De
         }
     }
     return candidates;
+}
+
+std::int64_t hopper_cluster_slots(const DeviceProperties& device, const HopperKernel& kernel, int cluster_size)
+{
+    // A cluster is of one group of multiprocessors, of which some are left over: of 132, cudaOccupancyMaxActiveClusters
+    // finds room for 66 clusters of 2, 30 of 4 and 15 of 8.
+    constexpr double large_cluster_share = 0.92;
+    const double share = cluster_size > 2 ? large_cluster_share : 1;
+    return std::max<std::int64_t>(static_cast<std::int64_t>(device.sm_count * share / cluster_size) * kernel.ctas, 1);
 }
 
 HopperWorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelChoice& choice)

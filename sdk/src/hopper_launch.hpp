@@ -43,6 +43,10 @@ std::optional<Refusal> find_hopper_refusal(const GemmProblem& problem, const Dev
 /// Whether `choice` can run `problem`: what a tuner may try.
 bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice);
 
+/// Clusters of so many CTAs that run at the same time.
+std::int64_t hopper_cluster_slots(const DeviceProperties& device, const kernels::HopperKernel& kernel,
+                                  int cluster_size);
+
 /// All choices that are worth a try for an eligible problem.
 std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const DeviceProperties& device);
 
