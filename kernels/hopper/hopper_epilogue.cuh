@@ -248,7 +248,7 @@ private:
     /// tile a thread has few quads in any case, and one at a time is less code: it is cold when it is reached.
     static constexpr int quads_at_once = tile_quads / team_threads >= 32 ? 4 : tile_quads / team_threads >= 16 ? 2 : 1;
     static constexpr bool has_registers = Config::config.ctas == 1 && !Config::config.copies;
-    static constexpr int loads_at_once = !has_registers ? 4 : quads_at_once > 1 ? 8 : 16;
+    static constexpr int loads_at_once = has_registers ? 8 : 4;
     static constexpr int parts_at_once = loads_at_once / quads_at_once;
 
     /// How many lanes (as a power of two) add up a share each of the parts of one quad: as many as it takes to employ
