@@ -18,26 +18,28 @@ using kernels::HopperKernel;
 
 // Cycles are of the multiprocessor's clock, about 1.75 GHz; docs/plan-chooser.md says what each was read off.
 // Measured in the kernel on one H200 with bf16:
-constexpr double ingest_bytes_per_cycle = 70;          // that a multiprocessor takes in
-constexpr double consumer_stage_cycles = 300;          // of a stage, however small the tile
-constexpr double memory_bytes_per_cycle = 2400;        // of device memory, to all
-constexpr double epilogue_row_cycles = 20;             // of each row of a tile, however wide
-constexpr double layers_cycles = 2200;                 // a cluster's layers meet to add up what they have
+constexpr double ingest_bytes_per_cycle = 70;    // that a multiprocessor takes in
+constexpr double consumer_stage_cycles = 300;    // of a stage, however small the tile
+constexpr double memory_bytes_per_cycle = 2400;  // of device memory, to all
+constexpr double epilogue_row_cycles = 20;       // of each row that a consumer writes, however wide
+constexpr double layers_cycles = 2200;           // a cluster's layers meet to add up what they have
+constexpr double shared_bytes_per_cycle = 18;    // of a multiprocessor, parts of shared tiles written and read back
 constexpr double shared_memory_bytes_per_cycle = 128;  // of a multiprocessor: the architecture's
 // Fitted to what all the candidates for 21 problems took on the same card:
-constexpr double start_cycles = 3000;             // until the first stage has landed, and the end
-constexpr double overlap_cycles = 700;            // of that, which a kernel saves that finds room beside the one before
-constexpr double latency_cycles = 2700;           // of a stage's ring, from a free stage to the next
+constexpr double start_cycles = 3100;             // until the first stage has landed, and the end
+constexpr double overlap_cycles = 800;            // of that, which a kernel saves that finds room beside the one before
+constexpr double pair_cycles = 600;               // until the second consumer of a tile has ended, too
+constexpr double latency_cycles = 2670;           // of a stage's ring, from a free stage to the next
 constexpr double multicast_bytes_per_cycle = 40;  // that a CTA asks for, where a cluster's CTAs load for each other
 constexpr double straddled_bytes_per_cycle = 34;  // that a CTA asks for, of rows that begin inside a sector
-constexpr double cluster_cycles = 500;            // starting together and ending together
-constexpr double added_outputs_per_cycle = 2.5;   // of a multiprocessor, between a cluster's layers
-constexpr double general_epilogue = 2;            // times what the one by TMA takes
-constexpr double byte_heat = 0.005;               // cycles of the tensor core that take the power of one byte taken in
-constexpr double side_by_side_power = 3;          // see side_by_side
-// Estimated, apart from all others:
-constexpr double sharing_cycles = 7000;        // fences and a counter, for clusters that share a tile
-constexpr double shared_bytes_per_cycle = 40;  // of a multiprocessor, parts written and read back
+constexpr double repeated_bytes_per_cycle = 40000;  // of what clusters read that others read, too: to all
+constexpr double padding_bytes_per_cycle = 12000;   // of rows of a tile beyond a skinny problem's edge: to all
+constexpr double cluster_cycles = 130;              // starting together and ending together, each doubling
+constexpr double sharing_cycles = 3300;             // fences and a counter, for clusters that share a tile
+constexpr double added_outputs_per_cycle = 1.2;     // of a multiprocessor, between a cluster's layers
+constexpr double general_output_cycles = 0.5;       // more, of each output that a consumer writes without TMA
+constexpr double byte_heat = 0.005;         // cycles of the tensor core that take the power of one byte taken in
+constexpr double side_by_side_power = 3.4;  // see side_by_side
 // Measured, one figure: 4096x4096x4096 of bf16 with leading dimensions of 4097 ran at 84 TFLOP/s on Copying128x192,
 // 7500 cycles for a stage of 320 rows.
 constexpr double copied_bytes_per_cycle = 5.5;
@@ -84,14 +86,34 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
                : choice.cluster_m * choice.cluster_n > 1 ? multicast_bytes_per_cycle
                                                          : ingest_bytes_per_cycle;
     };
-    const double loads =
-        std::max((a_bytes + b_bytes) / ingest_bytes_per_cycle,
-                 a_bytes / choice.cluster_n / asked_rate(true) + b_bytes / choice.cluster_m / asked_rate(false));
+    const double loads = (a_bytes + b_bytes) / ingest_bytes_per_cycle;
+    const double asked = a_bytes / choice.cluster_n / asked_rate(true) + b_bytes / choice.cluster_m / asked_rate(false);
     const double copied_rows = (shape.a_by_threads ? rows : 0) + (shape.b_by_threads ? columns : 0);
     const double copies = kernel.copies ? copied_rows * 128 / copied_bytes_per_cycle : 0;
 
-    const double alone = std::max(consumer_stage_cycles, latency_cycles / kernel.stages);
+    const double alone =
+        std::max({consumer_stage_cycles / kernel.stages_in_turn, latency_cycles / kernel.stages, asked});
     return std::max(alone, std::max({tensor, loads, copies}) * beside);
+}
+
+/// Cycles of what memory and its cache give to all CTAs.
+double memory_cycles(const GemmProblem& problem, const HopperShape& shape, const HopperKernel& kernel,
+                     const KernelChoice& choice)
+{
+    const auto m = static_cast<double>(shape.m);
+    const auto n = static_cast<double>(shape.n);
+    const double rows = kernel.tile_m;
+    const double columns = kernel.tile_n;
+    // How many clusters read the same row of B, or of A.
+    const double down = divide_up(m, rows * choice.cluster_m);
+    const double across = divide_up(n, columns * choice.cluster_n);
+    const auto batches = static_cast<double>(shape.batches);
+    const double row_bytes = batches * static_cast<double>(shape.k) * static_cast<double>(size_of(problem.input));
+    const double d_bytes = batches * m * n * static_cast<double>(size_of(problem.output));
+    const double repeated_rows = std::max(m * (across - 1), n * (down - 1));
+    const double padding_rows = std::max(rows - m, 0.0) * across + std::max(columns - n, 0.0) * down;
+    return ((m + n) * row_bytes + d_bytes) / memory_bytes_per_cycle +
+           repeated_rows * row_bytes / repeated_bytes_per_cycle + padding_rows * row_bytes / padding_bytes_per_cycle;
 }
 
 /// What the model expects, in cycles. Only the order of the results matters.
@@ -106,7 +128,8 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const double rows = kernel.tile_m;
     const double columns = kernel.tile_n;
     const double tiles = divide_up(m, rows * choice.cluster_m) * divide_up(n, columns * choice.cluster_n) * batches;
-    const double stages = std::max(divide_up(k, kernel.block_k), 1.0);
+    const double turns = std::max(divide_up(k, static_cast<double>(kernel.block_k) * kernel.stages_in_turn), 1.0);
+    const double stages = turns * kernel.stages_in_turn;
     const double clusters = choice.clusters;
     const double layer_size = choice.cluster_m * choice.cluster_n;
     const double cluster_size = layer_size * choice.cluster_k;
@@ -114,9 +137,9 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const bool shares_tiles = choice.stream_k && std::fmod(tiles, clusters) != 0;
 
     // The busiest multiprocessor: how many CTAs at a time, how many tiles and stages each.
-    const double waves =
-        divide_up(clusters, static_cast<double>(hopper_cluster_slots(device, kernel, static_cast<int>(cluster_size))));
-    const double beside = std::clamp<double>(divide_up(clusters * cluster_size, device.sm_count), 1, kernel.ctas);
+    const auto slots = static_cast<double>(hopper_cluster_slots(device, kernel, static_cast<int>(cluster_size)));
+    const double waves = divide_up(clusters, slots);
+    const double beside = std::min<double>(divide_up(clusters, slots / kernel.ctas), kernel.ctas);
     const double units = waves * (shares_tiles ? std::max(1.0, tiles / clusters) : divide_up(tiles, clusters));
     const double all_stages =
         shares_tiles ? waves * divide_up(stages * tiles / clusters, layers) : units * divide_up(stages, layers);
@@ -125,29 +148,30 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     // A tile's epilogue; the next tile's loop waits for it, but that of a consumer's in turn does not.
     const bool plain =
         !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none && !choice.swapped;
-    double epilogue = rows / layers * epilogue_row_cycles * (plain ? 1 : general_epilogue);
+    const bool paired = kernel.consumers > 1 && !kernel.ping_pong && kernel.stages_in_turn == 1;
+    const double written_rows = paired ? rows / kernel.consumers : rows;
+    double epilogue = written_rows * (epilogue_row_cycles + (plain ? 0 : columns * general_output_cycles)) / layers;
     if (layers > 1) {
         epilogue += layers_cycles + rows * columns * (layers - 1) / layers / added_outputs_per_cycle;
     }
     double work = loop + epilogue * (units - 1);
     if (kernel.ping_pong) {
-        const double turns = std::ceil(units / 2);
-        work = std::max(loop, turns * loop / units + epilogue * (turns - 1));
+        const double own = std::ceil(units / 2);  // tiles of one consumer
+        work = std::max(loop, own * loop / units + epilogue * (own - 1));
     }
 
     // What all of them ask of memory and of the power supply.
-    const double operand_bytes = batches * (m + n) * k * static_cast<double>(size_of(problem.input));
-    const double d_bytes = batches * m * n * static_cast<double>(size_of(problem.output));
-    const double memory = (operand_bytes + d_bytes) / memory_bytes_per_cycle;
+    const double memory = memory_cycles(problem, shape, kernel, choice);
     const double stage_heat = 2 * rows / 64 * columns + byte_heat * 128 * (rows + columns);
     const double power = tiles * layer_size * stages * stage_heat / device.sm_count;
 
-    double cycles = start_cycles * waves + std::max(side_by_side(work, memory), power) + epilogue;
-    if (kernel.ctas > 1 && beside == 1) {
-        cycles -= overlap_cycles;
+    double cycles = start_cycles * waves + std::max(side_by_side(work, memory), power) + epilogue +
+                    cluster_cycles * std::log2(cluster_size);
+    if (paired) {
+        cycles += pair_cycles;
     }
-    if (cluster_size > 1) {
-        cycles += cluster_cycles;
+    if (2 * clusters * cluster_size <= static_cast<double>(device.sm_count) * kernel.ctas) {
+        cycles -= overlap_cycles;
     }
     if (const std::size_t bytes = kernel.copies ? 0 : repacked_bytes(problem); bytes > 0) {
         cycles += repack_cycles + 2 * static_cast<double>(bytes) / memory_bytes_per_cycle;  // read and written
