@@ -29,17 +29,17 @@ constexpr double shared_memory_bytes_per_cycle = 128;  // of a multiprocessor: t
 constexpr double start_cycles = 3100;             // until the first stage has landed, and the end
 constexpr double overlap_cycles = 800;            // of that, which a kernel saves that finds room beside the one before
 constexpr double pair_cycles = 600;               // until the second consumer of a tile has ended, too
-constexpr double latency_cycles = 2670;           // of a stage's ring, from a free stage to the next
+constexpr double latency_cycles = 2700;           // of a stage's ring, from a free stage to the next
 constexpr double multicast_bytes_per_cycle = 40;  // that a CTA asks for, where a cluster's CTAs load for each other
 constexpr double straddled_bytes_per_cycle = 34;  // that a CTA asks for, of rows that begin inside a sector
 constexpr double repeated_bytes_per_cycle = 40000;  // of what clusters read that others read, too: to all
 constexpr double padding_bytes_per_cycle = 12000;   // of rows of a tile beyond a skinny problem's edge: to all
 constexpr double cluster_cycles = 130;              // starting together and ending together, each doubling
-constexpr double sharing_cycles = 3300;             // fences and a counter, for clusters that share a tile
+constexpr double sharing_cycles = 3000;             // fences and a counter, for clusters that share a tile
 constexpr double added_outputs_per_cycle = 1.2;     // of a multiprocessor, between a cluster's layers
 constexpr double general_output_cycles = 0.5;       // more, of each output that a consumer writes without TMA
 constexpr double byte_heat = 0.005;         // cycles of the tensor core that take the power of one byte taken in
-constexpr double side_by_side_power = 3.4;  // see side_by_side
+constexpr double side_by_side_power = 3.2;  // see side_by_side
 // Measured, one figure: 4096x4096x4096 of bf16 with leading dimensions of 4097 ran at 84 TFLOP/s on Copying128x192,
 // 7500 cycles for a stage of 320 rows.
 constexpr double copied_bytes_per_cycle = 5.5;
