@@ -28,8 +28,7 @@ using StorageElement =
     std::conditional_t<ElementBytes == 1, std::uint8_t, std::conditional_t<ElementBytes == 2, std::uint16_t, float>>;
 
 /// Ping-pong: the consumers take turns at the ring. A consumer that ran ahead of the other by more than one round of
-/// the ring would take the parity of an old phase for that of its own. Alternating: they take turns at the memory
-/// through which the second gives its sums to the first.
+/// the ring would take the parity of an old phase for that of its own.
 __device__ __forceinline__ void await_turn(int consumer)
 {
     NamedBarrier<256>(static_cast<std::uint32_t>(first_turn_barrier + consumer)).synchronize();
@@ -38,6 +37,9 @@ __device__ __forceinline__ void pass_turn(int consumer)
 {
     NamedBarrier<256>(static_cast<std::uint32_t>(first_turn_barrier + consumer)).arrive();
 }
+
+/// Alternating: the consumers meet.
+__device__ __forceinline__ void await_other_consumer() { NamedBarrier<256>(first_turn_barrier).synchronize(); }
 
 /// The consumer role. Inlined, as all that holds accumulators must be: the compiler serializes wgmma around calls.
 template <class Config, int ElementBytes>
@@ -76,19 +78,17 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
                                             });
         if constexpr (alternating) {
             ring.skip(1 - consumer);
+            if (turn > 0) {
+                await_other_consumer();  // the last sums have been read
+            }
             if (consumer == 1) {
-                if (turn > 0) {
-                    await_turn(1);
-                }
                 epilogue.lend(accumulators);
-                pass_turn(0);
+            }
+            await_other_consumer();
+            if (consumer == 1) {
                 continue;
             }
-            await_turn(0);
             epilogue.add_lent(accumulators);
-            if (more) {
-                pass_turn(1);
-            }
         }
         await_kernel_before();
         const TileIndex place = queue.place(unit.tile);

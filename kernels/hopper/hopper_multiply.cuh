@@ -103,14 +103,13 @@ __device__ __forceinline__ void clear(float (&accumulators)[Blocks][Registers])
     }
 }
 
-/// The next slot of this consumer, which may have every second only.
+/// Between two slots of this consumer: those of the consumers that take turns with it.
 template <class Config>
-__device__ __forceinline__ auto wait_behind_other(RingConsumer<HopperRing<Config>>& ring)
+__device__ __forceinline__ void skip_slots_of_others(RingConsumer<HopperRing<Config>>& ring)
 {
-    if constexpr (Config::config.schedule == HopperSchedule::alternating) {
-        ring.skip(1);
+    if constexpr (Config::config.stages_in_turn() > 1) {
+        ring.skip(Config::config.stages_in_turn() - 1);
     }
-    return ring.wait();
 }
 
 /// accumulators = A * B over the next `stages` slots of the ring, or every second of them, an even number. Calls
@@ -132,7 +131,8 @@ __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Regi
     multiply_stage<Config, Types, MajorA, MajorB>(accumulators, a.advanced(previous.index() * stage_bytes),
                                                   b.advanced(previous.index() * stage_bytes), true);
     for (std::uint32_t stage = stride; stage < stages; stage += stride) {
-        auto slot = wait_behind_other<Config>(ring);
+        skip_slots_of_others<Config>(ring);
+        auto slot = ring.wait();
         multiply_stage<Config, Types, MajorA, MajorB>(accumulators, a.advanced(slot.index() * stage_bytes),
                                                       b.advanced(slot.index() * stage_bytes), false);
         wgmma_wait<1>();  // the tensor core has read the previous stage
@@ -163,7 +163,10 @@ __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators
     clear(accumulators);
     for (std::uint32_t stage = 0; stage < stages; stage += stride) {
         float sums[Blocks][Registers];
-        auto slot = stage == 0 ? ring.wait() : wait_behind_other<Config>(ring);
+        if (stage > 0) {
+            skip_slots_of_others<Config>(ring);
+        }
+        auto slot = ring.wait();
         multiply_stage<Config, Types, k, k>(sums, a.advanced(slot.index() * stage_bytes),
                                             b.advanced(slot.index() * stage_bytes), true);
         wgmma_finish(sums);
