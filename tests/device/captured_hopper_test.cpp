@@ -12,6 +12,7 @@
 #include "gemm_operands.hpp"
 #include "hopper_launch.hpp"
 #include "support/gemm_runner.hpp"
+#include "support/hopper_device.hpp"
 #include "support/test_main.hpp"
 
 using namespace tessera;
@@ -19,18 +20,6 @@ using namespace tessera::test;
 using detail::KernelChoice;
 
 namespace {
-
-const DeviceProperties& device() { return Device::current().properties(); }
-
-/// Whether the device has the kernels; says so if not.
-bool is_hopper_here()
-{
-    const bool is_here = device().compute_capability() == 90 && !kernels::hopper_kernels(2).empty();
-    if (!is_here) {
-        MESSAGE("left out: the device is not of compute capability 9.0, or this build has no code for it");
-    }
-    return is_here;
-}
 
 /// Few tiles, and stages enough to share them.
 GemmCase shared_case()

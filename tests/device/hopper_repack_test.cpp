@@ -17,6 +17,7 @@
 #include "hopper_launch.hpp"
 #include "hopper_repack.hpp"
 #include "support/gemm_runner.hpp"
+#include "support/hopper_device.hpp"
 #include "support/test_main.hpp"
 
 using namespace tessera;
@@ -25,18 +26,6 @@ using detail::KernelChoice;
 using kernels::Repacking;
 
 namespace {
-
-const DeviceProperties& device() { return Device::current().properties(); }
-
-/// Whether the device has the kernels; says so if not.
-bool is_hopper_here()
-{
-    const bool is_here = device().compute_capability() == 90 && !kernels::hopper_kernels(2).empty();
-    if (!is_here) {
-        MESSAGE("left out: the device is not of compute capability 9.0, or this build has no code for it");
-    }
-    return is_here;
-}
 
 Stream& stream()
 {

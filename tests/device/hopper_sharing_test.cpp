@@ -10,6 +10,7 @@
 #include "gemm_operands.hpp"
 #include "hopper_launch.hpp"
 #include "support/gemm_runner.hpp"
+#include "support/hopper_device.hpp"
 #include "support/test_main.hpp"
 
 using namespace tessera;
@@ -43,7 +44,6 @@ struct Result {
 /// Launches `choice` with counters that are `before` for each CTA of the first cluster, and zero for all others.
 Result launch(DeviceOperands& operands, const KernelChoice& choice, const TileCounters& before)
 {
-    const DeviceProperties& device = Device::current().properties();
     const detail::HopperWorkspaceNeed need = detail::hopper_workspace(operands.problem(), choice);
     std::vector<TileCounters> counters(need.counters / kernels::hopper_tile_counters);
     const auto cluster_size = static_cast<std::size_t>(choice.cluster_m * choice.cluster_n * choice.cluster_k);
@@ -54,7 +54,7 @@ Result launch(DeviceOperands& operands, const KernelChoice& choice, const TileCo
     HostArray d = operands.launch([&](const detail::GemmOperands& given, const Epilogue& epilogue) {
         detail::require_operands(stream(), given, epilogue, "hopper_sharing_test", std::source_location::current());
         CHECK(detail::launch_hopper(stream(), detail::problem_of(given, epilogue), choice,
-                                    detail::arguments_of(given, epilogue), device,
+                                    detail::arguments_of(given, epilogue), device(),
                                     {.partials = reinterpret_cast<float*>(partials.data()),
                                      .arrivals = reinterpret_cast<std::uint32_t*>(on_device.data())}) == cudaSuccess);
     });
@@ -98,7 +98,7 @@ Stayed check(const HopperKernel& kernel, std::size_t config, unsigned sharers, s
     const std::string name = fmt::format("{}, {} clusters of {} layers, {}", kernel.name, sharers, layers,
                                          by_columns ? "swapped" : "not swapped");
     CAPTURE(name);
-    REQUIRE(detail::is_hopper_choice_valid(operands.problem(), Device::current().properties(), choice));
+    REQUIRE(detail::is_hopper_choice_valid(operands.problem(), device(), choice));
 
     const Result usual = launch(operands, choice, {});
     if (const auto wrong = find_wrong_element(gemm, data, usual.d, summation_of(Variant::hopper, gemm))) {
@@ -134,8 +134,7 @@ Stayed check(const HopperKernel& kernel, std::size_t config, unsigned sharers, s
 
 TEST_CASE("a shared tile is the same to the bit, whoever of its sharers stays to add it up")
 {
-    if (Device::current().properties().compute_capability() != 90) {
-        MESSAGE("left out: the device is not of compute capability 9.0");
+    if (!is_hopper_here()) {
         return;
     }
     const auto table = kernels::hopper_kernels(2);
@@ -162,7 +161,7 @@ TEST_CASE("a shared tile is the same to the bit, whoever of its sharers stays to
     // More than there is room for at once: the first cannot stay, and must not.
     for (std::size_t config = 0; config < table.size(); ++config) {
         if (table[config].name == "Tile128x64") {
-            const auto room = static_cast<unsigned>(Device::current().properties().sm_count / 2);
+            const auto room = static_cast<unsigned>(device().sm_count / 2);
             const Stayed crowd = check(table[config], config, 2 * room + 3, 2, false);
             MESSAGE(crowd.stayed << " of " << crowd.ctas << " stayed");
             CHECK(crowd.stayed <= 2 * room);

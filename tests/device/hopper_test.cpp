@@ -14,6 +14,7 @@
 #include "gemm_operands.hpp"
 #include "hopper_launch.hpp"
 #include "support/gemm_runner.hpp"
+#include "support/hopper_device.hpp"
 #include "support/pair_covering.hpp"
 #include "support/signature.hpp"
 #include "support/test_main.hpp"
@@ -74,22 +75,6 @@ std::vector<InputTypes> inputs_of(std::size_t bytes)
     std::erase_if(inputs,
                   [&](InputTypes input) { return size_of(input) != bytes || input == InputTypes(ElementType::f32); });
     return inputs;
-}
-
-const DeviceProperties& device() { return Device::current().properties(); }
-
-/// Whether the device has the kernels; says so if not.
-bool is_hopper_here()
-{
-    if (device().compute_capability() != 90) {
-        MESSAGE("left out: the device is not of compute capability 9.0");
-        return false;
-    }
-    if (kernels::hopper_kernels(2).empty()) {
-        MESSAGE("left out: this build has no code for compute capability 9.0");
-        return false;
-    }
-    return true;
 }
 
 Stream& stream()

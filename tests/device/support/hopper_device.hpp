@@ -1,0 +1,28 @@
+#pragma once
+
+/// For tests of the Hopper kernels by themselves: the device, and whether it has them.
+
+#include <doctest/doctest.h>
+
+#include "kernels/hopper/hopper_kernels.hpp"
+#include "tessera/device.hpp"
+
+namespace tessera::test {
+
+inline const DeviceProperties& device() { return Device::current().properties(); }
+
+/// Whether the device has the kernels; says so if not.
+inline bool is_hopper_here()
+{
+    if (device().compute_capability() != 90) {
+        MESSAGE("left out: the device is not of compute capability 9.0");
+        return false;
+    }
+    if (kernels::hopper_kernels(2).empty()) {
+        MESSAGE("left out: this build has no code for compute capability 9.0");
+        return false;
+    }
+    return true;
+}
+
+}  // namespace tessera::test
