@@ -30,7 +30,7 @@ struct HopperConfig {
         1;  // that fit on a multiprocessor: with two, the next kernel's prologue runs beside the tail of this one
     bool copies = false;      // the load warpgroup copies operands that TMA cannot address
     int load_registers = 40;  // of a thread that loads, a multiple of 8
-    int store_buffers = 2;    // per consumer: one is stored while the other is filled
+    int store_buffers = 2;    // per consumer: of two, one is stored while the other is filled
 
     /// Rows of the tile that one consumer has.
     TESSERA_DETAIL_HOST_DEVICE constexpr int consumer_m() const
