@@ -84,7 +84,7 @@ public:
                                             std::uint32_t batch)
     {
         const HopperSharedTile<Config> tile(arguments_, queue, unit.tile, cluster);
-        const bool leads = team_thread() == 0;
+        const bool leads = team_thread() < 32;  // as warps
         const std::uint32_t started = leads && unit.shared ? tile.have_started() : 0;
         std::uint32_t leaving = 0;
         HopperSlice slice{};
@@ -119,8 +119,11 @@ public:
                 synchronize_team();  // all of this CTA's part is written
                 HopperSlice& shared_slice = shared_.slice[cooperative ? 0 : consumer_];
                 if (leads) {
-                    shared_slice = tile.arrive(is_last, started);
-                    leaving = tile.begin_leaving(shared_slice);
+                    slice = tile.arrive(is_last, started);
+                    if (lane() == 0) {
+                        shared_slice = slice;
+                        leaving = tile.begin_leaving(slice);
+                    }
                 }
                 __syncwarp();
                 synchronize_team();
@@ -164,7 +167,7 @@ public:
             }
             of_layers = false;
         }
-        if (leads) {
+        if (team_thread() == 0) {
             tile.end_leaving(slice, leaving);
         }
     }

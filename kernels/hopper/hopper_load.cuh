@@ -127,7 +127,7 @@ public:
             __shfl_sync(0xFFFFFFFF, static_cast<std::uint32_t>(__cvta_generic_to_shared(&shared_memory)), 0);
         auto& shared = *static_cast<HopperShared<Config>*>(__cvta_shared_to_generic(address));
         if (!elect_one()) {
-            return;
+            exit_thread();
         }
         const Side<tile_m> a(arguments.a, arguments.a_k_major, arguments.a_batched, cluster.columns(), cluster.column(),
                              cluster.my_row());

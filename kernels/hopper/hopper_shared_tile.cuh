@@ -83,20 +83,25 @@ public:
     __device__ std::uint32_t have_started() const { return read(counters() + started); }
 
     /// Says that the calling CTA's part is written, and returns what it is to add up; then all parts are visible to the
-    /// calling thread. Executed by one thread of the CTA, which has been synchronized with those that wrote.
+    /// calling warp's first thread. Executed by a warp, which has been synchronized with those that wrote. All of it
+    /// waits, for a thread that does so alone is not safe from its warp: see `exit_thread`.
     /// @param may_stay  nobody waits for what this CTA does next
     /// @param begun     what `have_started` said before the part was written: memory's answer takes as long
     __device__ HopperSlice arrive(bool may_stay, std::uint32_t begun) const
     {
         std::uint32_t* const counters = this->counters();
-        const bool stays = may_stay && (begun == count_ || have_all_started());
+        const bool stays = may_stay && (of_first_lane(begun) == count_ || have_all_started());
         const std::uint32_t own = 1 + (stays ? one_stays : 0);
-        const std::uint32_t before = add_in_order(counters + arrived, own);
-        std::uint32_t now = before + own;
-        if ((now & arrived_mask) == count_) {  // nobody looks at it any more
-            // Not a zero: the thread that announces is another one, and may be late.
-            atomicSub(counters + started, count_);
+        std::uint32_t before = 0;
+        if (threadIdx.x % 32 == 0) {
+            before = add_in_order(counters + arrived, own);
+            if (((before + own) & arrived_mask) == count_) {  // nobody looks at it any more
+                // Not a zero: the thread that announces is another one, and may be late.
+                atomicSub(counters + started, count_);
+            }
         }
+        before = of_first_lane(before);
+        std::uint32_t now = before + own;
         if (!stays) {
             const bool alone = now == count_;  // the last, and nobody has stayed
             if (alone) {
@@ -105,7 +110,7 @@ public:
             return {.index = 0, .count = alone ? 1U : 0U};
         }
         while ((now & arrived_mask) != count_) {
-            now = read_in_order(counters + arrived);
+            now = of_first_lane(read_in_order(counters + arrived));
         }
         const HopperSlice slice{.index = before / one_stays, .count = now / one_stays};
         if (slice.count == 1) {
@@ -115,8 +120,8 @@ public:
     }
 
     /// Of a CTA that stayed with others: resets the counters for the next launch when the last of those that stayed
-    /// knows that all parts are there. Begun and ended by the thread that arrived: what lies between hides how long
-    /// memory takes to answer.
+    /// knows that all parts are there. Begun and ended by one thread: what lies between hides how long memory takes to
+    /// answer.
     __device__ std::uint32_t begin_leaving(const HopperSlice& slice) const
     {
         return slice.count > 1 ? atomicAdd(counters() + seen, 1U) : 0;
@@ -139,7 +144,7 @@ private:
     {
 #pragma unroll 1
         for (int look = 0; look < looks; ++look) {
-            if (have_started() == count_) {
+            if (of_first_lane(have_started()) == count_) {
                 return true;
             }
         }
@@ -155,7 +160,13 @@ private:
         return __nv_atomic_load_n(counter, __NV_ATOMIC_ACQUIRE, __NV_THREAD_SCOPE_DEVICE);
     }
     __device__ static std::uint32_t read(const volatile std::uint32_t* counter) { return *counter; }
-    __device__ static void reset(volatile std::uint32_t* counter) { *counter = 0; }
+    __device__ static std::uint32_t of_first_lane(std::uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, 0); }
+    __device__ static void reset(volatile std::uint32_t* counter)
+    {
+        if (threadIdx.x % 32 == 0) {
+            *counter = 0;
+        }
+    }
 
     const HopperWorkspace& workspace_;
     std::uint32_t size_;   // of a cluster

@@ -24,6 +24,17 @@ __device__ __forceinline__ bool elect_one()
     return elected != 0;
 }
 
+/// Ends the calling thread: for those of a warp that leave a long wait to one of them.
+///
+/// It is not enough to send them around it. nvcc puts a YIELD into loops that wait, and that lets the others pass where
+/// the branches meet (BSYNC: on an H200 all 31 did, in 79200 of 79200 warps). They go on beside the one that waits, and
+/// since nvcc takes the warp for converged, it gives both the same uniform registers.
+[[noreturn]] __device__ __forceinline__ void exit_thread()
+{
+    asm volatile("exit;");
+    __builtin_unreachable();
+}
+
 /// One of a CTA's 16 barriers, at which `Threads` of its threads meet. Number 0 is that of `__syncthreads`.
 template <std::uint32_t Threads>
 class NamedBarrier {
