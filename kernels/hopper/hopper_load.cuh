@@ -135,7 +135,6 @@ public:
                              cluster.my_column());
         RingProducer<HopperRing<Config>> ring(shared.ring, published);
         const bool along_k = a.k_major() && b.k_major();
-        const bool multicast = cluster.rows() * cluster.columns() > 1;
         bool waits = true;
         HopperUnit unit{};
         while (queue.next(unit)) {
@@ -160,21 +159,23 @@ public:
                     std::move(slot).publish();
                 }
             };
+            const auto load_along_k = [&]<bool SharesA, bool SharesB>() {
+                load_stages([&](auto& stage, const auto& slot, int k) {
+                    a.template load_box<SharesA>(stage.a, slot, row_a, k, batch_a);
+                    b.template load_box<SharesB>(stage.b, slot, row_b, k, batch_b);
+                });
+            };
             if (!along_k) {
                 load_stages([&](auto& stage, const auto& slot, int k) {
                     a.load(stage.a, slot, row, k, batch_a);
                     b.load(stage.b, slot, column, k, batch_b);
                 });
-            } else if (multicast) {  // to this CTA alone, it may be
-                load_stages([&](auto& stage, const auto& slot, int k) {
-                    a.template load_box<true>(stage.a, slot, row_a, k, batch_a);
-                    b.template load_box<true>(stage.b, slot, row_b, k, batch_b);
-                });
+            } else if (cluster.columns() > 1) {
+                cluster.rows() > 1 ? load_along_k.template operator()<true, true>()
+                                   : load_along_k.template operator()<true, false>();
             } else {
-                load_stages([&](auto& stage, const auto& slot, int k) {
-                    a.template load_box<false>(stage.a, slot, row_a, k, batch_a);
-                    b.template load_box<false>(stage.b, slot, row_b, k, batch_b);
-                });
+                cluster.rows() > 1 ? load_along_k.template operator()<false, true>()
+                                   : load_along_k.template operator()<false, false>();
             }
         }
         std::move(ring).drain();
