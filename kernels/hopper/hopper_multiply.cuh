@@ -49,6 +49,19 @@ private:
     bool tells_;
 };
 
+/// A value that is the same in all lanes of the warp, in a form that tells the compiler so: what follows from it is then
+/// computed once for the warp, where wgmma wants it.
+__device__ __forceinline__ std::uint32_t as_uniform(std::uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, 0); }
+
+/// Waits for the consumer's next slot; `offset` is that of its stage. It is made before the wait: what comes between the
+/// wait and the first instruction is what a small product waits for, stage by stage.
+template <class Config>
+__device__ __forceinline__ auto wait_for_stage(RingConsumer<HopperRing<Config>>& ring, std::uint32_t& offset)
+{
+    offset = as_uniform(ring.next_index()) * Config::config.stage_bytes();
+    return ring.wait();
+}
+
 /// An operand's tile in a stage: (Rows, 128 bytes of K) in 128-byte swizzle, as HopperTmaLoader fills it.
 template <Major MajorAxis, int Rows, int ElementBytes>
 struct HopperOperand {
@@ -60,7 +73,9 @@ struct HopperOperand {
 
     __device__ static WgmmaDescriptor descriptor(const void* operand)
     {
-        return wgmma_descriptor<Layout>(static_cast<std::uint32_t>(__cvta_generic_to_shared(operand)));
+        const std::uint64_t bits =
+            wgmma_descriptor<Layout>(static_cast<std::uint32_t>(__cvta_generic_to_shared(operand))).bits();
+        return WgmmaDescriptor::from_bits((bits & 0xFFFFFFFF00000000U) | as_uniform(static_cast<std::uint32_t>(bits)));
     }
 };
 
@@ -124,17 +139,15 @@ __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Regi
     const WgmmaDescriptor a = HopperOperand<MajorA, Config::config.tile_m, bytes>::descriptor(
         shared.stages[0].a + consumer_row * HopperConfig::hopper_row_bytes);
     const WgmmaDescriptor b = HopperOperand<MajorB, Config::config.tile_n, bytes>::descriptor(shared.stages[0].b);
-    constexpr std::uint32_t stage_bytes = Config::config.stage_bytes();
     constexpr std::uint32_t stride = Config::config.stages_in_turn();
 
-    auto previous = ring.wait();
-    multiply_stage<Config, Types, MajorA, MajorB>(accumulators, a.advanced(previous.index() * stage_bytes),
-                                                  b.advanced(previous.index() * stage_bytes), true);
+    std::uint32_t offset = 0;
+    auto previous = wait_for_stage<Config>(ring, offset);
+    multiply_stage<Config, Types, MajorA, MajorB>(accumulators, a.advanced(offset), b.advanced(offset), true);
     for (std::uint32_t stage = stride; stage < stages; stage += stride) {
         skip_slots_of_others<Config>(ring);
-        auto slot = ring.wait();
-        multiply_stage<Config, Types, MajorA, MajorB>(accumulators, a.advanced(slot.index() * stage_bytes),
-                                                      b.advanced(slot.index() * stage_bytes), false);
+        auto slot = wait_for_stage<Config>(ring, offset);
+        multiply_stage<Config, Types, MajorA, MajorB>(accumulators, a.advanced(offset), b.advanced(offset), false);
         wgmma_wait<1>();  // the tensor core has read the previous stage
         releaser.release(std::move(previous));
         previous = std::move(slot);
@@ -158,7 +171,6 @@ __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators
     const WgmmaDescriptor a = HopperOperand<k, Config::config.tile_m, 1>::descriptor(
         shared.stages[0].a + consumer_row * HopperConfig::hopper_row_bytes);
     const WgmmaDescriptor b = HopperOperand<k, Config::config.tile_n, 1>::descriptor(shared.stages[0].b);
-    constexpr std::uint32_t stage_bytes = Config::config.stage_bytes();
     constexpr std::uint32_t stride = Config::config.stages_in_turn();
     clear(accumulators);
     for (std::uint32_t stage = 0; stage < stages; stage += stride) {
@@ -166,9 +178,9 @@ __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators
         if (stage > 0) {
             skip_slots_of_others<Config>(ring);
         }
-        auto slot = ring.wait();
-        multiply_stage<Config, Types, k, k>(sums, a.advanced(slot.index() * stage_bytes),
-                                            b.advanced(slot.index() * stage_bytes), true);
+        std::uint32_t offset = 0;
+        auto slot = wait_for_stage<Config>(ring, offset);
+        multiply_stage<Config, Types, k, k>(sums, a.advanced(offset), b.advanced(offset), true);
         wgmma_finish(sums);
         releaser.release(std::move(slot));
 #pragma unroll

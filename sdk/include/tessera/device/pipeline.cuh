@@ -262,6 +262,8 @@ public:
         return {ring_, index, published_};
     }
 
+    /// The slot that `wait` gives next.
+    __device__ std::uint32_t next_index() const { return position_.index(); }
     /// Leaves `count` slots to other consumers of the same ring.
     __device__ void skip(std::uint32_t count) { position_.skip(count); }
 
