@@ -173,12 +173,12 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
         }
     } else if (warp == detail::scheduler_warp) {
         if constexpr (config.scheduling == Scheduling::launch_control) {
-            if (cluster.row() == 0 && elect_one()) {
+            if (cluster.row() == 0) {
                 ClcRequester<config.cluster, clc_slots> requester(storage.clc, published);
                 auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
                 do {
                     requester.request();
-                } while (queue.next());
+                } while (queue.next_of_warp());
             }
         }
     } else if (warp >= detail::first_copy_warp) {

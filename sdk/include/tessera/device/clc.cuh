@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "tessera/device/pipeline.cuh"
+#include "tessera/device/warp.cuh"
 
 namespace tessera {
 
@@ -58,8 +59,6 @@ public:
     /// The cluster's own unit.
     __device__ WorkItem first() const { return WorkItem(cuda::ptx::get_sreg_clusterid_x()); }
     /// None.
-    __device__ WorkItem next() { return {}; }
-    /// None.
     __device__ WorkItem next_of_warp() { return {}; }
 };
 
@@ -73,13 +72,11 @@ public:
     /// The cluster's own unit. The grid is not larger than the work.
     __device__ WorkItem first() const { return WorkItem(index_); }
     /// The next one.
-    __device__ WorkItem next()
+    __device__ WorkItem next_of_warp()
     {
         index_ += cuda::ptx::get_sreg_nclusterid_x();
         return index_ < units_ ? WorkItem(index_) : WorkItem();
     }
-    /// The same.
-    __device__ WorkItem next_of_warp() { return next(); }
 
 private:
     std::uint32_t units_;
@@ -164,34 +161,36 @@ struct ClcStorage {
     Ring ring;                 ///< `full`: answered; `empty`: read by all readers of the cluster
 
     /// Executed by one thread of each CTA, before the barriers are published.
-    /// @param readers  warps that call next() or next_of_warp(), of all CTAs of the cluster
+    /// @param readers  warps that call next_of_warp(), of all CTAs of the cluster
     __device__ void initialize(std::uint32_t readers) { ring.initialize(1, readers); }
 };
 
-/// The asking side: one thread of the cluster's first CTA.
+/// The asking side: one warp of the cluster's first CTA.
 template <std::uint32_t ClusterSize, std::uint32_t Slots>
 class ClcRequester {
 public:
-    /// For the one thread that asks, once the barriers are published.
+    /// For the one warp that asks, once the barriers are published.
     __device__ ClcRequester(ClcStorage<Slots>& storage, BarriersPublished published)
         : storage_(storage), producer_(storage.ring, published)
     {}
 
-    /// Asks for one more unit, as soon as there is a free slot.
+    /// Asks for one more unit, as soon as there is a free slot. Executed by the whole warp: all of it waits for the
+    /// slot, one of its threads asks.
     __device__ void request()
     {
-        if constexpr (ClusterSize == 1) {
-            auto slot = producer_.acquire(detail::clc_answer_bytes);
-            detail::clc_try_cancel(storage_.answers[slot.index()], slot.full().word());
-            std::move(slot).publish();
-        } else {
-            auto slot = producer_.acquire();
-            for (std::uint32_t rank = 0; rank < ClusterSize; ++rank) {
-                detail::arrive_and_expect_at(slot.full().word(), rank, detail::clc_answer_bytes);
+        auto slot = producer_.acquire();
+        if (elect_one()) {
+            if constexpr (ClusterSize == 1) {
+                slot.full().arrive_and_expect(detail::clc_answer_bytes);
+                detail::clc_try_cancel(storage_.answers[slot.index()], slot.full().word());
+            } else {
+                for (std::uint32_t rank = 0; rank < ClusterSize; ++rank) {
+                    detail::arrive_and_expect_at(slot.full().word(), rank, detail::clc_answer_bytes);
+                }
+                detail::clc_try_cancel_for_cluster(storage_.answers[slot.index()], slot.full().word());
             }
-            detail::clc_try_cancel_for_cluster(storage_.answers[slot.index()], slot.full().word());
-            std::move(slot).publish();
         }
+        std::move(slot).publish();
     }
 
 private:
@@ -203,7 +202,7 @@ private:
 template <std::uint32_t ClusterSize, std::uint32_t Slots>
 class ClcWorkQueue {
 public:
-    /// @param first_cta  the cluster's CTA whose thread asks
+    /// @param first_cta  the cluster's CTA whose warp asks
     __device__ ClcWorkQueue(ClcStorage<Slots>& storage, BarriersPublished published, CtaRank first_cta)
         : storage_(storage), consumer_(storage.ring, published), first_cta_(first_cta)
     {}
@@ -211,17 +210,8 @@ public:
     /// The cluster's own unit.
     __device__ WorkItem first() const { return WorkItem(cuda::ptx::get_sreg_clusterid_x()); }
 
-    /// The next unit; none ends the work, also if others are left (they run as clusters of their own). For one thread
-    /// that stands for its warp.
-    __device__ WorkItem next()
-    {
-        auto slot = consumer_.wait();
-        WorkItem item = read(slot.index());
-        free(std::move(slot));
-        return item;
-    }
-
-    /// The same, called by a whole warp.
+    /// The next unit; none ends the work, also if others are left (they run as clusters of their own). Executed by the
+    /// whole warp.
     __device__ WorkItem next_of_warp()
     {
         auto slot = consumer_.wait();

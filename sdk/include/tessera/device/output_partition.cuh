@@ -4,7 +4,7 @@
 /// share no element. Only such a tile can be stored to.
 ///
 ///     const OutputPartition<128, 256> partition(rows, columns, batches, band);
-///     for (WorkItem work = queue.first(); work; work = queue.next()) {
+///     for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
 ///         const OutputTile<128, 256> tile = partition.tile(work);
 ///         tma_store(map, tile.part<32, 64>(0, 1), staged);
 ///     }
