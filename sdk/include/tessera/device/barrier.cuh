@@ -144,7 +144,9 @@ public:
     /// The barrier in `word`.
     __device__ Barrier(BarrierWord& word, BarriersPublished) : word_(&word.bits) {}
 
-    /// Waits until the phase of this parity is complete; what its completers did before is visible then.
+    /// Waits until the phase of this parity is complete; what its completers did before is visible then. No thread does
+    /// so alone while others of its warp go on: either the whole warp waits, and `elect_one` says who acts on it, or
+    /// the others have exited. `exit_thread` in warp.cuh says why.
     __device__ void wait(PhaseParity parity) const
     {
         while (!cuda::ptx::mbarrier_try_wait_parity(word_, static_cast<std::uint32_t>(parity))) {

@@ -3,10 +3,13 @@
 /// Rings of slots between producers and consumers, with the obligations in the types.
 ///
 ///     RingBarriers<FilledByTma, FreedByThreads, 4> stages;                          // in shared memory
-///     // producer                                       // consumer
-///     auto slot = producer.acquire(bytes);              auto slot = consumer.wait();
-///     tma_load(map, tile[slot.index()], slot, {k, m});  multiply(tile[slot.index()]);
-///     std::move(slot).publish();                        std::move(slot).release();
+///     // producer, a whole warp                                // consumer
+///     auto slot = producer.acquire();                          auto slot = consumer.wait();
+///     if (elect_one()) {                                       multiply(tile[slot.index()]);
+///         slot.full().arrive_and_expect(bytes);                std::move(slot).release();
+///         tma_load(map, tile[slot.index()], slot, {k, m});
+///     }
+///     std::move(slot).publish();
 ///
 /// A slot is a token: the producer's can only be filled and published, once; the consumer's can only be read and
 /// released, once. A token that is dropped stops the kernel (`__trap`), where the compiler cannot prove that none is;
@@ -205,14 +208,15 @@ private:
     BarriersPublished published_;
 };
 
-/// The filling side of a ring, held by each thread that fills.
+/// The filling side of a ring, held by each thread of a warp that fills.
 template <class Ring>
 class RingProducer {
 public:
     /// Begins at the first slot of `ring`, which is in shared memory.
     __device__ RingProducer(Ring& ring, BarriersPublished published) : ring_(&ring), published_(published) {}
 
-    /// Waits for the next slot to be free.
+    /// Waits for the next slot to be free. Executed by the whole warp, also where one of its threads fills the slot:
+    /// see `Barrier::wait`.
     [[nodiscard("tessera: a slot that is acquired must be published")]] __device__ FillSlot<Ring> acquire()
     {
         const std::uint32_t index = position_.index();
@@ -222,7 +226,8 @@ public:
     }
 
     /// The same, and announces the bytes that TMA will write into the slot in this CTA, whoever issues the loads.
-    /// Executed by one thread.
+    /// Executed by one thread when the others of its warp have exited (`exit_thread`). Where they have not, the whole
+    /// warp calls `acquire()`, and one thread announces.
     [[nodiscard("tessera: a slot that is acquired must be published")]] __device__ FillSlot<Ring> acquire(
         std::uint32_t bytes)
     {
@@ -232,6 +237,7 @@ public:
     }
 
     /// Waits until the consumers have freed every slot: after that nobody arrives at the ring's barriers any more.
+    /// Executed by whoever executed `acquire`.
     __device__ void drain() &&
     {
         for (std::uint32_t slot = 0; slot < Ring::slots; ++slot) {
@@ -246,14 +252,14 @@ private:
     detail::RingPosition<Ring::slots> position_;
 };
 
-/// The reading side of a ring, held by each thread that reads.
+/// The reading side of a ring, held by each thread of a warp that reads.
 template <class Ring>
 class RingConsumer {
 public:
     /// Begins at the first slot of `ring`, which is in shared memory.
     __device__ RingConsumer(Ring& ring, BarriersPublished published) : ring_(&ring), published_(published) {}
 
-    /// Waits for the next slot to be filled.
+    /// Waits for the next slot to be filled. Executed by the whole warp: see `Barrier::wait`.
     [[nodiscard("tessera: a slot that was waited for must be released")]] __device__ ReadSlot<Ring> wait()
     {
         const std::uint32_t index = position_.index();
