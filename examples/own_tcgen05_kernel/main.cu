@@ -77,15 +77,20 @@ __global__ void one_tile(const __grid_constant__ OperandMap a_map, const __grid_
     const auto accumulator = tensor_memory.accumulator<tile_rows>(0);
     const Barrier<AccumulatorFull, Ready> complete(accumulated, published);
 
-    if (warp == 0 && elect_one()) {
-        auto filled = RingProducer<SingleStage>(stage, published).acquire(sizeof a + sizeof b);
-        tma_load(a_map, a, filled, {0, 0});
-        tma_load(b_map, b, filled, {0, 0});
+    if (warp == 0) {  // all of it waits, one thread of it issues: Barrier::wait says why
+        auto filled = RingProducer<SingleStage>(stage, published).acquire();
+        if (elect_one()) {
+            filled.full().arrive_and_expect(sizeof a + sizeof b);
+            tma_load(a_map, a, filled, {0, 0});
+            tma_load(b_map, b, filled, {0, 0});
+        }
         std::move(filled).publish();
 
         auto loaded = RingConsumer<SingleStage>(stage, published).wait();
-        multiply(accumulator, a, b, true);
-        commit<CtaGroup::one>(complete);
+        if (elect_one()) {
+            multiply(accumulator, a, b, true);
+            commit<CtaGroup::one>(complete);
+        }
         std::move(loaded).release_by_other();
     }
     __syncwarp();
@@ -139,26 +144,29 @@ __global__ void __launch_bounds__(pipelined_threads, 1)
     const auto tile = partition.tile(SingleWorkQueue().first());
 
     if (warp == load_warp) {
-        if (elect_one()) {
-            RingProducer<Ring> producer(storage.ring, published);
-            for (unsigned step = 0; step < k_steps; ++step) {
-                auto slot = producer.acquire(2 * sizeof(OperandTile));
+        RingProducer<Ring> producer(storage.ring, published);
+        for (unsigned step = 0; step < k_steps; ++step) {
+            auto slot = producer.acquire();
+            if (elect_one()) {
+                slot.full().arrive_and_expect(2 * sizeof(OperandTile));
                 const auto k = static_cast<int>(step * tile_k);
                 tma_load(a_map, storage.a[slot.index()], slot, {k, static_cast<int>(tile.first_row())});
                 tma_load(b_map, storage.b[slot.index()], slot, {k, static_cast<int>(tile.first_column())});
-                std::move(slot).publish();
             }
-            std::move(producer).drain();
+            std::move(slot).publish();
         }
+        std::move(producer).drain();
     } else if (warp == mma_warp) {
-        if (elect_one()) {
-            RingConsumer<Ring> consumer(storage.ring, published);
-            for (unsigned step = 0; step < k_steps; ++step) {
-                auto slot = consumer.wait();
+        RingConsumer<Ring> consumer(storage.ring, published);
+        for (unsigned step = 0; step < k_steps; ++step) {
+            auto slot = consumer.wait();
+            if (elect_one()) {
                 multiply(accumulator, storage.a[slot.index()], storage.b[slot.index()], step == 0);
                 commit<CtaGroup::one>(slot.empty());  // frees the stage when the products are done
-                std::move(slot).release_by_other();
             }
+            std::move(slot).release_by_other();
+        }
+        if (elect_one()) {
             commit<CtaGroup::one>(complete);
         }
     } else {
