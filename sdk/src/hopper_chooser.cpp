@@ -18,28 +18,29 @@ using kernels::HopperKernel;
 
 // Cycles are of the multiprocessor's clock, about 1.75 GHz; docs/plan-chooser.md says what each was read off.
 // Measured in the kernel on one H200 with bf16:
-constexpr double ingest_bytes_per_cycle = 70;    // that a multiprocessor takes in
-constexpr double consumer_stage_cycles = 300;    // of a stage, however small the tile
-constexpr double memory_bytes_per_cycle = 2400;  // of device memory, to all
-constexpr double epilogue_row_cycles = 20;       // of each row that a consumer writes, however wide
-constexpr double layers_cycles = 2200;           // a cluster's layers meet to add up what they have
-constexpr double shared_bytes_per_cycle = 18;    // of a multiprocessor, parts of shared tiles written and read back
+constexpr double ingest_bytes_per_cycle = 70;          // that a multiprocessor takes in
+constexpr double consumer_stage_cycles = 300;          // of a stage, however small the tile
+constexpr double memory_bytes_per_cycle = 2400;        // of device memory, to all
+constexpr double epilogue_row_cycles = 20;             // of each row that a consumer writes, however wide
+constexpr double layers_cycles = 2200;                 // a cluster's layers meet to add up what they have
 constexpr double shared_memory_bytes_per_cycle = 128;  // of a multiprocessor: the architecture's
 // Fitted to what all the candidates for 21 problems took on the same card:
-constexpr double start_cycles = 3100;             // until the first stage has landed, and the end
-constexpr double overlap_cycles = 800;            // of that, which a kernel saves that finds room beside the one before
-constexpr double pair_cycles = 600;               // until the second consumer of a tile has ended, too
-constexpr double latency_cycles = 2700;           // of a stage's ring, from a free stage to the next
-constexpr double multicast_bytes_per_cycle = 40;  // that a CTA asks for, where a cluster's CTAs load for each other
+constexpr double start_cycles = 2560;             // until the first stage has landed, and the end
+constexpr double overlap_cycles = 500;            // of that, which a kernel saves that finds room beside the one before
+constexpr double pair_cycles = 400;               // until the second consumer of a tile has ended, too
+constexpr double latency_cycles = 2730;           // of a stage's ring, from a free stage to the next
+constexpr double multicast_bytes_per_cycle = 31;  // that a CTA asks for, where a cluster's CTAs load for each other
 constexpr double straddled_bytes_per_cycle = 34;  // that a CTA asks for, of rows that begin inside a sector
-constexpr double repeated_bytes_per_cycle = 40000;  // of what clusters read that others read, too: to all
-constexpr double padding_bytes_per_cycle = 12000;   // of rows of a tile beyond a skinny problem's edge: to all
-constexpr double cluster_cycles = 130;              // starting together and ending together, each doubling
-constexpr double sharing_cycles = 3000;             // fences and a counter, for clusters that share a tile
-constexpr double added_outputs_per_cycle = 1.2;     // of a multiprocessor, between a cluster's layers
+constexpr double repeated_bytes_per_cycle = 18750;  // of what clusters read that others read, too: to all
+constexpr double small_operand_share = 0.36;        // of that, of the smaller operand: many read it at the same time
+constexpr double padding_bytes_per_cycle = 11200;   // of rows of a tile beyond a skinny problem's edge: to all
+constexpr double cluster_cycles = 134;              // starting together and ending together, each doubling
+constexpr double sharing_cycles = 1875;             // fences and a counter, for clusters that share a tile
+constexpr double shared_bytes_per_cycle = 7.5;      // of a consumer, of parts of shared tiles written and read back
+constexpr double added_outputs_per_cycle = 0.75;    // of a multiprocessor, between a cluster's layers
 constexpr double general_output_cycles = 0.5;       // more, of each output that a consumer writes without TMA
-constexpr double byte_heat = 0.005;         // cycles of the tensor core that take the power of one byte taken in
-constexpr double side_by_side_power = 3.2;  // see side_by_side
+constexpr double byte_heat = 0.005;       // cycles of the tensor core that take the power of one byte taken in
+constexpr double side_by_side_power = 3;  // see side_by_side
 // Measured, one figure: 4096x4096x4096 of bf16 with leading dimensions of 4097 ran at 84 TFLOP/s on Copying128x192,
 // 7500 cycles for a stage of 320 rows.
 constexpr double copied_bytes_per_cycle = 5.5;
@@ -82,9 +83,8 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
         const bool straddles =
             !(of_a ? shape.a_by_threads : shape.b_by_threads) &&
             straddles_sectors(given_a ? problem.a : problem.b, given_a ? problem.input.a : problem.input.b);
-        return straddles                                 ? straddled_bytes_per_cycle
-               : choice.cluster_m * choice.cluster_n > 1 ? multicast_bytes_per_cycle
-                                                         : ingest_bytes_per_cycle;
+        const bool shared = (of_a ? choice.cluster_n : choice.cluster_m) > 1;
+        return straddles ? straddled_bytes_per_cycle : shared ? multicast_bytes_per_cycle : ingest_bytes_per_cycle;
     };
     const double loads = (a_bytes + b_bytes) / ingest_bytes_per_cycle;
     const double asked = a_bytes / choice.cluster_n / asked_rate(true) + b_bytes / choice.cluster_m / asked_rate(false);
@@ -110,7 +110,8 @@ double memory_cycles(const GemmProblem& problem, const HopperShape& shape, const
     const auto batches = static_cast<double>(shape.batches);
     const double row_bytes = batches * static_cast<double>(shape.k) * static_cast<double>(size_of(problem.input));
     const double d_bytes = batches * m * n * static_cast<double>(size_of(problem.output));
-    const double repeated_rows = std::max(m * (across - 1), n * (down - 1));
+    const double repeated_rows = std::max(m * (across - 1) * (m < n ? small_operand_share : 1),
+                                          n * (down - 1) * (n < m ? small_operand_share : 1));
     const double padding_rows = std::max(rows - m, 0.0) * across + std::max(columns - n, 0.0) * down;
     return ((m + n) * row_bytes + d_bytes) / memory_bytes_per_cycle +
            repeated_rows * row_bytes / repeated_bytes_per_cycle + padding_rows * row_bytes / padding_bytes_per_cycle;
@@ -181,7 +182,8 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
         // much as it has written: its share of all parts.
         const double parts = std::fmod(clusters, tiles) == 0 ? 1 : 2;
         const double part_bytes = sizeof(float) * rows * columns / layers;
-        cycles += parts * (sharing_cycles + part_bytes * 2 / shared_bytes_per_cycle);
+        cycles +=
+            parts * (sharing_cycles + part_bytes * 2 / (shared_bytes_per_cycle * (paired ? kernel.consumers : 1)));
     }
     return cycles;
 }
