@@ -49,12 +49,12 @@ private:
     bool tells_;
 };
 
-/// A value that is the same in all lanes of the warp, in a form that tells the compiler so: what follows from it is then
-/// computed once for the warp, where wgmma wants it.
+/// A value that is the same in all lanes of the warp, in a form that tells the compiler so: what follows from it is
+/// then computed once for the warp, where wgmma wants it.
 __device__ __forceinline__ std::uint32_t as_uniform(std::uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, 0); }
 
-/// Waits for the consumer's next slot; `offset` is that of its stage. It is made before the wait: what comes between the
-/// wait and the first instruction is what a small product waits for, stage by stage.
+/// Waits for the consumer's next slot; `offset` is that of its stage. It is made before the wait: what comes between
+/// the wait and the first instruction is what a small product waits for, stage by stage.
 template <class Config>
 __device__ __forceinline__ auto wait_for_stage(RingConsumer<HopperRing<Config>>& ring, std::uint32_t& offset)
 {
