@@ -1,7 +1,9 @@
 """Machine code as facts: what NVIDIA's cuobjdump and nvdisasm say about the kernels of an object file or a cubin.
 
 A kernel's *main loops* are the innermost loops around its matrix instructions; a loop is what lies between a label and a
-branch back to it.
+branch back to it. A *lone wait* is a YIELD, which loops that wait have, in code that only the elected thread of a warp
+executes while the others are sent to where the branches meet: it lets them pass, see `exit_thread` in
+tessera/device/warp.cuh.
 """
 
 import re
@@ -16,6 +18,8 @@ INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(.*?)\s*;")
 BRANCH = re.compile(r"\bBRA\b.*`\((\.L_x_\d+)\)")
 MATRIX = re.compile(r"\b(UTC\w*MMA|[HQI]GMMA)[.\w]*")  # of Blackwell, of Hopper
 LOCAL_MEMORY = re.compile(r"\b(LDL|STL)\b")
+ELECTION = re.compile(r"\bELECT (P\d)")
+YIELD = re.compile(r"\bYIELD\b")
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Kernel:
     static_shared_bytes: int
     local: int  # instructions that load from or store to local memory
     matrix_names: frozenset  # with their suffixes
+    lone_waits: int
     loops: tuple
 
     def longest_loop(self):
@@ -64,6 +69,35 @@ def main_loops(instructions, labels):
             local = sum(1 for index in candidate if LOCAL_MEMORY.search(instructions[index]))
             loops.append(Loop(len(candidate), len(inside), local))
     return tuple(loops)
+
+
+def region_of_elected(instructions, labels, election):
+    """What only the elected thread executes, if the others branch ahead: the indices up to where they go."""
+    predicate = ELECTION.search(instructions[election])[1]
+    for index in range(election + 1, len(instructions)):
+        text = instructions[index]
+        branch = BRANCH.search(text)
+        if branch and text.startswith(f"@!{predicate} "):
+            return range(index + 1, labels.get(branch[1], 0))
+        if branch and "BRA.DIV" not in text:  # which meets the others and comes back
+            break
+        if re.search(rf"^[^,]*\b{predicate}\b,", text):  # it is written: another predicate from here on
+            break
+    return range(0)
+
+
+def lone_waits(instructions, labels):
+    """How many: in the elected thread's code, or at the start of what it branches to, as loops that rarely run lie apart."""
+    waits = set()
+    for election in (index for index, text in enumerate(instructions) if ELECTION.search(text)):
+        region = region_of_elected(instructions, labels, election)
+        reached = set(region)
+        for index in region:
+            if branch := BRANCH.search(instructions[index]):
+                target = labels.get(branch[1], 0)
+                reached |= set(range(target, min(target + 3, len(instructions)))) if target >= region.stop else set()
+        waits |= {index for index in reached if YIELD.search(instructions[index])}
+    return len(waits)
 
 
 def disassembled(nvdisasm, cubin):
@@ -96,7 +130,8 @@ def kernels_of_cubin(cuobjdump, nvdisasm, cubin):
             continue  # a function that a kernel calls
         names = {match[0] for text in instructions if (match := MATRIX.search(text))}
         local = sum(1 for text in instructions if LOCAL_MEMORY.search(text))
-        kernels[name] = Kernel(*usage[name], local, frozenset(names), main_loops(instructions, labels))
+        loops = main_loops(instructions, labels)
+        kernels[name] = Kernel(*usage[name], local, frozenset(names), lone_waits(instructions, labels), loops)
     return kernels
 
 

@@ -6,8 +6,8 @@
 Settings are a JSON file that CMake writes: where the tools, the object files and the page are.
 
 Rules that hold for every compiler: no kernel for Blackwell touches local memory, no main loop for Hopper does beyond the
-known ones, the matrix instructions are those of the operands, and a pair's are executed by a pair. That no figure is
-worse than the page's is asked of the compiler that the page is for.
+known ones, no thread waits beside its warp, the matrix instructions are those of the operands, and a pair's are executed
+by a pair. That no figure is worse than the page's is asked of the compiler that the page is for.
 """
 
 import json
@@ -139,6 +139,8 @@ def broken_rules(key, kernel, facts):
             yield f"should have one main loop, with {mmas_of_stage} MMAs, and has {kernel.loops}"
     elif sum(loop.local for loop in kernel.loops) > KNOWN_LOCAL_IN_LOOPS.get(key, 0):
         yield "uses local memory in a main loop"
+    if kernel.lone_waits:
+        yield f"has {kernel.lone_waits} waits of an elected thread beside its warp: see exit_thread in warp.cuh"
     if not kernel.loops:
         yield "has no main loop"
     names = operations(family, kernel)
