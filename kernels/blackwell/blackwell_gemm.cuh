@@ -13,6 +13,7 @@
 #include "blackwell_copy.cuh"
 #include "blackwell_epilogue.cuh"
 #include "blackwell_roles.cuh"
+#include "tessera/device/warp.cuh"
 
 namespace tessera::kernels {
 
@@ -75,7 +76,7 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
     extern __shared__ __align__(1024) std::byte shared_memory[];
     Storage& storage = *reinterpret_cast<Storage*>(shared_memory);
 
-    const std::uint32_t warp = __shfl_sync(0xFFFFFFFFU, threadIdx.x / 32, 0);  // tells the compiler that it is uniform
+    const std::uint32_t warp = of_first_lane(threadIdx.x / 32);  // tells the compiler that it is uniform
     const ClusterGrid cluster(config.cluster, 1);
     if (threadIdx.x == 0) {
         detail::initialize_barriers<Rung>(arguments, storage);

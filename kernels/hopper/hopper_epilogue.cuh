@@ -84,7 +84,7 @@ public:
                                             std::uint32_t batch)
     {
         const HopperSharedTile<Config> tile(arguments_, queue, unit.tile, cluster);
-        const bool leads = team_thread() < 32;  // as warps
+        const bool leads = team_thread() < 32;  // the team's first warp
         const std::uint32_t started = leads && unit.shared ? tile.have_started() : 0;
         std::uint32_t leaving = 0;
         HopperSlice slice{};

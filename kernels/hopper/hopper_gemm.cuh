@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
 
     const ClusterGrid cluster(arguments.cluster_m, arguments.cluster_n);
     // Told to the compiler as uniform: wgmma must not stand in a branch that might diverge.
-    const int warpgroup = __shfl_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x) / 128, 0);
+    const int warpgroup = of_first_lane(static_cast<int>(threadIdx.x) / 128);
 
     using Element = detail::StorageElement<ElementBytes>;
     using Loader = std::conditional_t<config.copies, HopperCopier<Config, Element>, HopperTmaLoader<Config, Element>>;

@@ -123,8 +123,7 @@ public:
                                                BarriersPublished published)
     {
         // A shuffle's result is not computed again at each use, as an address of shared memory is.
-        const auto address =
-            __shfl_sync(0xFFFFFFFF, static_cast<std::uint32_t>(__cvta_generic_to_shared(&shared_memory)), 0);
+        const auto address = of_first_lane(static_cast<std::uint32_t>(__cvta_generic_to_shared(&shared_memory)));
         auto& shared = *static_cast<HopperShared<Config>*>(__cvta_shared_to_generic(address));
         if (!elect_one()) {
             exit_thread();

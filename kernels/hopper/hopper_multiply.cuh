@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "hopper_shared.cuh"
+#include "tessera/device/warp.cuh"
 #include "tessera/device/wgmma.cuh"
 
 namespace tessera::kernels {
@@ -49,16 +50,13 @@ private:
     bool tells_;
 };
 
-/// A value that is the same in all lanes of the warp, in a form that tells the compiler so: what follows from it is
-/// then computed once for the warp, where wgmma wants it.
-__device__ __forceinline__ std::uint32_t as_uniform(std::uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, 0); }
-
-/// Waits for the consumer's next slot; `offset` is that of its stage. It is made before the wait: what comes between
-/// the wait and the first instruction is what a small product waits for, stage by stage.
+/// Waits for the consumer's next slot; `offset` is that of its stage, in a uniform register, where wgmma wants what
+/// follows from it. It is made before the wait: what comes between the wait and the first instruction is what a small
+/// product waits for, stage by stage.
 template <class Config>
 __device__ __forceinline__ auto wait_for_stage(RingConsumer<HopperRing<Config>>& ring, std::uint32_t& offset)
 {
-    offset = as_uniform(ring.next_index()) * Config::config.stage_bytes();
+    offset = of_first_lane(ring.next_index()) * Config::config.stage_bytes();
     return ring.wait();
 }
 
@@ -75,7 +73,8 @@ struct HopperOperand {
     {
         const std::uint64_t bits =
             wgmma_descriptor<Layout>(static_cast<std::uint32_t>(__cvta_generic_to_shared(operand))).bits();
-        return WgmmaDescriptor::from_bits((bits & 0xFFFFFFFF00000000U) | as_uniform(static_cast<std::uint32_t>(bits)));
+        return WgmmaDescriptor::from_bits((bits & 0xFFFFFFFF00000000U) |
+                                          of_first_lane(static_cast<std::uint32_t>(bits)));
     }
 };
 

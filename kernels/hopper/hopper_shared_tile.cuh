@@ -14,6 +14,7 @@
 #include "hopper_shared.cuh"
 #include "hopper_work.cuh"
 #include "tessera/device/cluster.cuh"
+#include "tessera/device/warp.cuh"
 
 namespace tessera::kernels {
 
@@ -160,7 +161,6 @@ private:
         return __nv_atomic_load_n(counter, __NV_ATOMIC_ACQUIRE, __NV_THREAD_SCOPE_DEVICE);
     }
     __device__ static std::uint32_t read(const volatile std::uint32_t* counter) { return *counter; }
-    __device__ static std::uint32_t of_first_lane(std::uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, 0); }
     __device__ static void reset(volatile std::uint32_t* counter)
     {
         if (threadIdx.x % 32 == 0) {

@@ -93,9 +93,10 @@ def lone_waits(instructions, labels):
         region = region_of_elected(instructions, labels, election)
         reached = set(region)
         for index in region:
-            if branch := BRANCH.search(instructions[index]):
-                target = labels.get(branch[1], 0)
-                reached |= set(range(target, min(target + 3, len(instructions)))) if target >= region.stop else set()
+            branch = BRANCH.search(instructions[index])
+            target = labels.get(branch[1], 0) if branch else 0
+            if target >= region.stop:
+                reached |= set(range(target, min(target + 3, len(instructions))))
         waits |= {index for index in reached if YIELD.search(instructions[index])}
     return len(waits)
 

@@ -24,6 +24,14 @@ __device__ __forceinline__ bool elect_one()
     return elected != 0;
 }
 
+/// The first lane's value, in all lanes of the calling, converged warp. Of a value that is the same in all of them,
+/// too: the compiler does not know that it is, and computes what follows from this one once for the warp.
+template <class T>
+__device__ __forceinline__ T of_first_lane(T value)
+{
+    return __shfl_sync(0xFFFFFFFFU, value, 0);
+}
+
 /// Ends the calling thread: for those of a warp that leave a long wait to one of them.
 ///
 /// It is not enough to send them around it. nvcc puts a YIELD into loops that wait, and that lets the others pass where
