@@ -35,18 +35,9 @@ void Batch::enqueue(StreamRef stream) const
     }
 }
 
-void Batch::enqueue_lead_in(StreamRef stream) const
-{
-    if (graph_) {
-        graph_->launch(stream);
-    } else {
-        contender_->launch(stream, shape_.sets - 1);  // not the set that is timed first
-    }
-}
-
 double DeviceTimer::seconds_per_product(StreamRef stream, const Batch& batch) const
 {
-    batch.enqueue_lead_in(stream);
+    batch.enqueue(stream);  // the lead-in
     start_.record(stream);
     batch.enqueue(stream);
     stop_.record(stream);
@@ -66,7 +57,9 @@ std::vector<std::vector<double>> time_in_rounds(const DeviceTimer& timer, Stream
         }
         on_round(round);
         for (std::size_t position = 0; position < batches.size(); ++position) {
-            const std::size_t i = (round + position) % batches.size();
+            // Forwards and backwards in turn, so that none always follows the same one.
+            const std::size_t step = round % 2 == 0 ? position : batches.size() - position;
+            const std::size_t i = (round + step) % batches.size();
             if (rounds.pause.count() > 0) {
                 std::this_thread::sleep_for(rounds.pause);
             }

@@ -9,9 +9,10 @@
 /// What keeps the comparison fair:
 ///   1. All contenders of a problem have batches of the same shape, on the same inputs.
 ///   2. Rounds, not blocks: a clock that drifts or throttles meets all contenders alike. Each round starts with another
-///      contender, so that none always follows the same one.
-///   3. Each sample begins behind untimed work of the same contender (the lead-in), so that the host is ahead of the
-///      device and its launch calls do not count.
+///      contender and every second one goes backwards, so that none always follows the same one.
+///   3. Each sample begins behind as much untimed work of the same contender (the lead-in): the host is ahead of the
+///      device, so that its launch calls do not count, and a clock that power limits is the one that this contender
+///      leaves itself, not the one before it.
 ///   4. Short products are replayed from a graph, where the gaps between kernels are the hardware's.
 
 #include <chrono>
@@ -56,7 +57,6 @@ public:
     Batch(StreamRef stream, const Contender& contender, BatchShape shape);
 
     void enqueue(StreamRef stream) const;
-    void enqueue_lead_in(StreamRef stream) const;
     const BatchShape& shape() const noexcept { return shape_; }
 
 private:
