@@ -167,6 +167,7 @@ TuneOptions tune_options_of(const CommandLine& line)
     TuneOptions options;
     options.problems = gemm_options_of(line).problems;
     options.tuning.rounds = line.rounds != 0 ? line.rounds : options.tuning.rounds;
+    options.tuning.sample_seconds = 1e-3 * line.sample;
     options.tuning.seed = line.seed;
     options.listed = line.listed;
     options.cache_file = line.tuning.cache_file;
@@ -352,6 +353,9 @@ int run(int argc, char** argv)
     tune->add_option("--types", line.gemm_types, "as for gemm")->delimiter(',')->capture_default_str();
     tune->add_option("--orders", line.gemm_orders, "as for gemm")->delimiter(',')->capture_default_str();
     tune->add_option("--repetitions", line.rounds, "samples of each finalist")->check(CLI::Range(1, 1000000));
+    tune->add_option("--sample", line.sample, "milliseconds that a finalist's sample lasts at least")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
     tune->add_option("--seed", line.seed, "of the random operands")->capture_default_str();
     tune->add_option("--list", line.listed, "candidates in a table")->capture_default_str();
     tune->add_option("--tuning-cache", line.tuning.cache_file, "keep the choices in this file");

@@ -25,20 +25,27 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view operation = "Gemm::tune";
 
-/// A sample lasts at least this long, a thousand times the resolution of events, as far as a graph's launches reach.
-constexpr double sample_seconds = 500e-6;
+/// A sample of a candidate lasts at least this long, a thousand times the resolution of events, as far as a graph's
+/// launches reach.
+constexpr double short_sample_seconds = 500e-6;
 constexpr std::size_t most_launches = 256;
+constexpr double most_replays = 256;
 /// The first look at a candidate is one launch, in which the host's part counts: it prunes what is this much slower.
 constexpr double first_look_ratio = 3.0;
 constexpr double first_look_slack_seconds = 20e-6;
 /// After one sample of each, its noise is allowed for by this factor on top of the caller's.
 constexpr double single_sample_slack = 1.2;
-constexpr std::size_t semifinal_samples = 3;
-constexpr std::size_t most_finalists = 8;
+constexpr std::size_t quarterfinal_samples = 3;
+constexpr std::size_t most_semifinalists = 8;
+constexpr std::size_t semifinal_samples = 9;
+constexpr std::size_t most_finalists = 4;
+/// What is faster than the untuned choice by less than this may be so by chance.
+constexpr double least_gain = 1.005;
 
 struct Candidate {
     KernelChoice choice;
     std::vector<double> samples = {};
+    double last = 0;  // of all that were taken
     TuningTrial::Outcome outcome = TuningTrial::Outcome::finalist;
 
     bool runs() const noexcept { return outcome == TuningTrial::Outcome::finalist; }
@@ -78,7 +85,7 @@ public:
     {
         look_once(candidates);
         const double fastest = fastest_of(candidates);
-        const auto wanted = static_cast<std::size_t>(std::ceil(sample_seconds / std::max(fastest, 1e-9)));
+        const auto wanted = static_cast<std::size_t>(std::ceil(short_sample_seconds / std::max(fastest, 1e-9)));
         // Every set equally often, so that all samples move the same memory.
         const std::size_t passes = (std::min(wanted, most_launches) + scratch_.sets() - 1) / scratch_.sets();
         launches_ = std::max<std::size_t>(passes, 1) * scratch_.sets();
@@ -87,11 +94,19 @@ public:
                 candidate.samples.clear();  // of the first look
             }
         }
-        take_rounds(candidates, 1);
+        take_rounds(candidates, 1, short_sample_seconds);
         prune(candidates, options_.prune_ratio * single_sample_slack, candidates.size());
-        take_rounds(candidates, semifinal_samples - 1);
+        take_rounds(candidates, quarterfinal_samples - 1, short_sample_seconds);
+        prune(candidates, options_.prune_ratio, most_semifinalists);
+        take_rounds(candidates, semifinal_samples - quarterfinal_samples, short_sample_seconds);
         prune(candidates, options_.prune_ratio, most_finalists);
-        take_rounds(candidates, std::max(options_.rounds, semifinal_samples) - semifinal_samples);
+        for (Candidate& candidate : candidates) {
+            if (candidate.runs()) {
+                candidate.samples.clear();  // at another clock
+            }
+        }
+        round_ = 0;
+        take_rounds(candidates, std::max<std::size_t>(options_.rounds, 1), options_.sample_seconds);
     }
 
     /// What `choice` makes of operands that are the same at every call.
@@ -140,8 +155,8 @@ private:
         for (Candidate& candidate : candidates) {
             attempt(candidate, [&] {
                 enqueue(stream_, candidate.choice, 0);
-                candidate.samples.push_back(
-                    seconds_of([&] { enqueue(stream_, candidate.choice, scratch_.sets() - 1); }));
+                candidate.last = seconds_of([&] { enqueue(stream_, candidate.choice, scratch_.sets() - 1); });
+                candidate.samples.push_back(candidate.last);
             });
         }
         const double limit = fastest_of(candidates) * first_look_ratio + first_look_slack_seconds;
@@ -164,8 +179,10 @@ private:
             caller_);
     }
 
-    /// Each round starts with another candidate, so that none always follows the same one.
-    void take_rounds(std::vector<Candidate>& candidates, std::size_t rounds)
+    /// Samples of at least `seconds`, each behind as long untimed: then the host is ahead of the device, and the clock
+    /// is what this candidate's power leaves. Each round starts with another candidate, so that none always follows the
+    /// same one.
+    void take_rounds(std::vector<Candidate>& candidates, std::size_t rounds, double seconds)
     {
         for (std::size_t round = 0; round < rounds && (round_ == 0 || Clock::now() < deadline_); ++round, ++round_) {
             for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -176,9 +193,17 @@ private:
                 attempt(candidate, [&] {
                     // Made anew each time: it owns a workspace, and the candidates are hundreds.
                     const Graph graph = capture(candidate);
-                    graph.launch(stream_, caller_);  // untimed: the host gets ahead of the device
-                    candidate.samples.push_back(seconds_of([&] { graph.launch(stream_, caller_); }) /
-                                                static_cast<double>(launches_));
+                    const double replay_seconds = candidate.last * static_cast<double>(launches_);
+                    const auto replays = static_cast<std::size_t>(
+                        std::clamp(std::ceil(seconds / std::max(replay_seconds, 1e-9)), 1.0, most_replays));
+                    const auto replay = [&] {
+                        for (std::size_t i = 0; i < replays; ++i) {
+                            graph.launch(stream_, caller_);
+                        }
+                    };
+                    replay();
+                    candidate.last = seconds_of(replay) / static_cast<double>(launches_ * replays);
+                    candidate.samples.push_back(candidate.last);
                 });
             }
         }
@@ -318,6 +343,11 @@ TuningResult Gemm::tune(const Device& device, const GemmProblem& given, const Tu
                         std::source_location caller)
 {
     const GemmProblem problem = measurable(given, caller);
+    if (!(options.sample_seconds >= 0)) {  // also where it is no number
+        detail::raise(ErrorCode::invalid_argument, operation, caller,
+                      fmt::format("the samples of finalists are to last {} s", options.sample_seconds),
+                      "pass TuningOptions::sample_seconds of 0 or more");
+    }
     const detail::CurrentDevice current(device.ordinal(), operation, caller);
     const KernelChoice untuned =
         detail::choose_untuned(problem, device.properties(), Variant::automatic, operation, caller);
@@ -331,7 +361,7 @@ TuningResult Gemm::tune(const Device& device, const GemmProblem& given, const Tu
     Measurement measurement(device, problem, options, caller);
     measurement.run(candidates);
 
-    // Only what agrees with the untuned choice may win.
+    // Only what agrees with the untuned choice may win, and only by more than chance.
     const std::vector<float> expected = measurement.result_of(untuned);
     Candidate* best = nullptr;
     while (best == nullptr) {
@@ -339,6 +369,9 @@ TuningResult Gemm::tune(const Device& device, const GemmProblem& given, const Tu
             if (candidate.runs() && (best == nullptr || candidate.seconds() < best->seconds())) {
                 best = &candidate;
             }
+        }
+        if (candidates.front().seconds() < best->seconds() * least_gain) {
+            best = candidates.data();
         }
         if (best != candidates.data() && !agree(problem, expected, measurement.result_of(best->choice))) {
             best->outcome = TuningTrial::Outcome::wrong;
@@ -356,9 +389,14 @@ TuningResult Gemm::tune(const Device& device, const GemmProblem& given, const Tu
     for (const Candidate& candidate : candidates) {
         result.trials.push_back(trial_of(problem, candidate));
     }
-    std::stable_sort(result.trials.begin(), result.trials.end(), [](const TuningTrial& a, const TuningTrial& b) {
-        return (a.seconds > 0 ? a.seconds : HUGE_VAL) < (b.seconds > 0 ? b.seconds : HUGE_VAL);
-    });
+    const auto key = [](const TuningTrial& trial) {
+        const int group = trial.outcome == TuningTrial::Outcome::failed   ? 2
+                          : trial.outcome == TuningTrial::Outcome::pruned ? 1
+                                                                          : 0;
+        return std::pair(group, trial.seconds);
+    };
+    std::stable_sort(result.trials.begin(), result.trials.end(),
+                     [&](const TuningTrial& a, const TuningTrial& b) { return key(a) < key(b); });
     return result;
 }
 

@@ -33,6 +33,7 @@ struct TunerRuntime : CleanRuntime {
         fake::on_launch([this](const fake::Launch& launch) {
             if (const auto found = behaviours.find(launch.function); found != behaviours.end()) {
                 run(launch, found->second);
+                ++runs;
             }
         });
         fake::pass_time(1);  // time is the test's from now on
@@ -61,6 +62,7 @@ struct TunerRuntime : CleanRuntime {
     Device device{fake::h200};
     GemmProblem problem{.m = 64, .n = 48, .k = 32};
     std::map<const void*, Behaviour> behaviours;
+    std::size_t runs = 0;  // of kernels that behave, in graphs, too
 };
 
 const TuningTrial& trial_of(const TuningResult& result, Variant variant)
@@ -128,6 +130,49 @@ TEST_CASE_FIXTURE(TunerRuntime, "what computes something else is never used, how
     CHECK(trial_of(result, Variant::simt_tiled).outcome == TuningTrial::Outcome::wrong);
     CHECK(trial_of(result, Variant::simt_coarsened).outcome == TuningTrial::Outcome::wrong);
     CHECK(GemmPlan::prepare(device, problem).variant() == Variant::simt_vectorized);
+}
+
+TEST_CASE_FIXTURE(TunerRuntime, "what may be faster by chance does not take the untuned choice's place")
+{
+    for (const Variant slow : {Variant::simt_naive, Variant::simt_vectorized, Variant::simt_coarsened}) {
+        behave(slow, {90.0});
+    }
+    behave(Variant::simt_register_blocked, {2.0});
+    behave(Variant::simt_tiled, {1.995});
+    CHECK(Gemm::tune(device, problem, {.rounds = 3}).best.variant == Variant::simt_register_blocked);
+    behave(Variant::simt_tiled, {1.98});
+    CHECK(Gemm::tune(device, problem, {.rounds = 3}).best.variant == Variant::simt_tiled);
+}
+
+TEST_CASE_FIXTURE(TunerRuntime,
+                  "finalists are timed for as long as wanted, and come before those that were only looked at")
+{
+    behave(Variant::simt_register_blocked, {2.0});
+    behave(Variant::simt_tiled, {1.5});
+    for (const Variant slow : {Variant::simt_naive, Variant::simt_vectorized, Variant::simt_coarsened}) {
+        behave(slow, {90.0});
+    }
+    const auto runs_of = [&](double sample_seconds) {
+        const std::size_t before = runs;
+        const TuningResult result = Gemm::tune(device, problem, {.rounds = 2, .sample_seconds = sample_seconds});
+        bool pruned = false;
+        for (const TuningTrial& trial : result.trials) {
+            CHECK((trial.outcome == TuningTrial::Outcome::pruned || !pruned));
+            pruned = pruned || trial.outcome == TuningTrial::Outcome::pruned;
+        }
+        CHECK(pruned);
+        return runs - before;
+    };
+    const std::size_t shortly = runs_of(0);
+    const std::size_t longer = runs_of(0.2);
+    // Two samples of 0.2 s, each behind as much: 400 runs of 2 ms and 533 of 1.5 ms, less those of the shortest
+    // samples.
+    CHECK(longer > shortly + 700);
+    const auto error = test::error_of([&] {
+        static_cast<void>(Gemm::tune(device, problem, {.sample_seconds = std::numeric_limits<double>::quiet_NaN()}));
+    });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::invalid_argument);
 }
 
 TEST_CASE_FIXTURE(TunerRuntime, "a kernel that writes nothing does not win")

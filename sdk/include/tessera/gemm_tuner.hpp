@@ -25,7 +25,8 @@ namespace tessera {
 
 /// How thorough a measurement is.
 struct TuningOptions {
-    std::size_t rounds = 15;        ///< samples of each finalist; their median counts
+    std::size_t rounds = 5;         ///< samples of each finalist; their median counts
+    double sample_seconds = 50e-3;  ///< of a finalist: a power limit takes tens of milliseconds to answer
     double prune_ratio = 1.15;      ///< a candidate that is slower than the best by more than this factor leaves
     double time_limit_seconds = 0;  ///< fewer rounds after this; 0: none
     std::uint64_t seed = 1;         ///< of the random operands
@@ -35,8 +36,8 @@ struct TuningOptions {
 struct TuningTrial {
     /// How it ended.
     enum class Outcome : std::uint8_t {
-        finalist,  ///< timed in all rounds
-        pruned,    ///< too slow to go on with
+        finalist,  ///< timed in all rounds, in samples of the wanted length
+        pruned,    ///< too slow to go on with; timed in short samples, at another clock
         wrong,     ///< fast, but its result differs from the untuned choice's by more than rounding: never used
         failed     ///< could not be launched
     };
@@ -55,7 +56,7 @@ struct TuningResult {
     GemmProblem problem;              ///< leading dimensions filled in
     TuningTrial best;                 ///< what automatic launches of the problem run from now on
     TuningTrial untuned;              ///< what they ran before, by the cost model
-    std::vector<TuningTrial> trials;  ///< all, fastest first; those that failed come last
+    std::vector<TuningTrial> trials;  ///< finalists, pruned and failed ones, each fastest first
 };
 
 /// What has been measured, in this process and in files. All functions are thread-safe; launches that look something
