@@ -92,9 +92,9 @@ Prepared prepare(const Task& task, const std::string& text)
     shared->counters.fill(task.stream, 0U);
     std::vector<Enqueue> products;
     for (const detail::KernelChoice& choice : choices) {
-        products.emplace_back([shared, choice, &device](StreamRef stream, std::size_t set) {
-            const cudaError_t status = detail::launch_hopper(stream, shared->problem, choice, shared->arguments[set],
-                                                             device, shared->workspace());
+        products.emplace_back([shared, choice](StreamRef stream, std::size_t set) {
+            const cudaError_t status =
+                detail::launch_hopper(stream, shared->problem, choice, shared->arguments[set], shared->workspace());
             if (status != cudaSuccess) {
                 throw std::runtime_error(fmt::format("launching {} failed: {}",
                                                      detail::describe_hopper(shared->problem, choice),

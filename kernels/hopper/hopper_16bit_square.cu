@@ -6,7 +6,6 @@ namespace tessera::kernels::detail {
 
 template HopperKernel hopper_kernel<Tile128x128, 2>();
 template HopperKernel hopper_kernel<PingPong128x128, 2>();
-template HopperKernel hopper_kernel<PingPong128x112, 2>();
 template HopperKernel hopper_kernel<PingPong64x256, 2>();
 
 }  // namespace tessera::kernels::detail

@@ -47,6 +47,9 @@ struct HopperArguments {
     // Powers of two:
     std::uint32_t cluster_m;  // CTAs of a cluster that have the same tile column and share B
     std::uint32_t cluster_n;  // that have the same tile row and share A; the rest of the cluster's size divides K
+    // Rows of a tile of A and B that TMA loads: of a skinny operand no more than it has. The others are cleared once.
+    std::uint32_t a_rows;
+    std::uint32_t b_rows;
     HopperTypes types;
     bool two_level;  // 8-bit: adds the tensor core's sums of 128 of K up in fp32
     bool a_k_major;

@@ -42,10 +42,17 @@ struct HopperConfig {
     {
         return schedule == HopperSchedule::alternating ? consumers : 1;
     }
+    /// Whether several clusters, or layers of one, may share a tile: not where accumulators leave no registers for it.
+    TESSERA_DETAIL_HOST_DEVICE constexpr bool shares_tiles() const
+    {
+        return schedule != HopperSchedule::alternating && accumulators() <= 128;
+    }
     /// Accumulator registers of a consumer's thread.
     TESSERA_DETAIL_HOST_DEVICE constexpr int accumulators() const { return consumer_m() / 64 * (tile_n / 2); }
     TESSERA_DETAIL_HOST_DEVICE constexpr int threads() const { return 128 * (consumers + 1); }
-    /// Registers of a consumer's thread, where one CTA has all 65536 and these come in eights per thread.
+    /// Whether consumers get registers of the load warpgroup: where one CTA has all 65536 and they need them.
+    TESSERA_DETAIL_HOST_DEVICE constexpr bool moves_registers() const { return ctas == 1 && consumers > 1; }
+    /// Registers of a consumer's thread then. They come in eights per thread.
     TESSERA_DETAIL_HOST_DEVICE constexpr int consumer_registers() const
     {
         return (65536 / 128 / 8 * 8 - 8 - load_registers) / consumers / 8 * 8;
@@ -79,7 +86,7 @@ constexpr bool is_valid(const HopperConfig& config)
     const bool turns = config.schedule != HopperSchedule::alternating ||
                        (config.consumers == 2 && config.stages % 2 == 0 &&
                         config.tile_m * config.tile_n * 4 <= config.store_buffers * HopperConfig::hopper_store_bytes);
-    return tiles && turns && config.consumers >= 1 && config.consumers <= 2 && config.accumulators() <= 128 &&
+    return tiles && turns && config.consumers >= 1 && config.consumers <= 2 && config.accumulators() <= 168 &&
            config.stages >= 3 && config.shared_bytes() <= hopper_max_shared_bytes(config.ctas) &&
            (config.ctas == 1 || config.accumulators() <= 64);
 }
@@ -105,14 +112,14 @@ TESSERA_HOPPER_CONFIG(Tile128x192, .tile_m = 128, .tile_n = 192, .consumers = 2,
                       .schedule = HopperSchedule::cooperative, .stages = 4);
 TESSERA_HOPPER_CONFIG(Tile128x128, .tile_m = 128, .tile_n = 128, .consumers = 2,
                       .schedule = HopperSchedule::cooperative, .stages = 6);
+TESSERA_HOPPER_CONFIG(PingPong128x168, .tile_m = 128, .tile_n = 168, .consumers = 2,
+                      .schedule = HopperSchedule::ping_pong, .stages = 5, .load_registers = 24, .store_buffers = 1);
 TESSERA_HOPPER_CONFIG(PingPong128x128, .tile_m = 128, .tile_n = 128, .consumers = 2,
                       .schedule = HopperSchedule::ping_pong, .stages = 6);
 TESSERA_HOPPER_CONFIG(PingPong64x256, .tile_m = 64, .tile_n = 256, .consumers = 2,
                       .schedule = HopperSchedule::ping_pong, .stages = 4);
 TESSERA_HOPPER_CONFIG(PingPong64x128, .tile_m = 64, .tile_n = 128, .consumers = 2,
                       .schedule = HopperSchedule::ping_pong, .stages = 8);
-TESSERA_HOPPER_CONFIG(PingPong128x112, .tile_m = 128, .tile_n = 112, .consumers = 2,
-                      .schedule = HopperSchedule::ping_pong, .stages = 7, .store_buffers = 1);
 TESSERA_HOPPER_CONFIG(Tile128x72, .tile_m = 128, .tile_n = 72, .consumers = 2, .schedule = HopperSchedule::cooperative,
                       .stages = 7);
 TESSERA_HOPPER_CONFIG(Alternating64x64, .tile_m = 64, .tile_n = 64, .consumers = 2,
@@ -121,6 +128,9 @@ TESSERA_HOPPER_CONFIG(Alternating64x32, .tile_m = 64, .tile_n = 32, .consumers =
                       .schedule = HopperSchedule::alternating, .stages = 16);
 TESSERA_HOPPER_CONFIG(Tile128x64, .tile_m = 128, .tile_n = 64, .consumers = 2, .schedule = HopperSchedule::cooperative,
                       .stages = 8);
+// For one operand that streams from memory through all multiprocessors: 128 of these tiles are 14336 rows of it.
+TESSERA_HOPPER_CONFIG(Tile64x112, .tile_m = 64, .tile_n = 112, .consumers = 1, .schedule = HopperSchedule::cooperative,
+                      .stages = 9);
 // Two to a multiprocessor, for products that are over in microseconds, and for those that stream one operand.
 TESSERA_HOPPER_CONFIG(Light64x64, .tile_m = 64, .tile_n = 64, .consumers = 1, .schedule = HopperSchedule::cooperative,
                       .stages = 6, .ctas = 2);

@@ -41,6 +41,34 @@ __device__ __forceinline__ void pass_turn(int consumer)
 /// Alternating: the consumers meet.
 __device__ __forceinline__ void await_other_consumer() { NamedBarrier<256>(first_turn_barrier).synchronize(); }
 
+/// Clears the rows of the stages that are never loaded: the tensor core reads them all the same. Executed by all
+/// consumers, while the first loads are on their way.
+template <class Config>
+__device__ __forceinline__ void clear_rows_not_loaded(const HopperArguments& arguments, HopperShared<Config>& shared)
+{
+    constexpr HopperConfig config = Config::config;
+    constexpr int row_bytes = HopperConfig::hopper_row_bytes;
+    constexpr int threads = config.consumers * 128;
+    const auto a_rows = static_cast<int>(arguments.a_rows);
+    const auto b_rows = static_cast<int>(arguments.b_rows);
+    if (a_rows == config.tile_m && b_rows == config.tile_n) {
+        return;
+    }
+    const auto clear = [](std::byte* begin, const std::byte* end) {
+        for (std::byte* chunk = begin + (threadIdx.x - 128) * sizeof(float4); chunk < end;
+             chunk += threads * sizeof(float4)) {
+            *reinterpret_cast<float4*>(chunk) = float4{};
+        }
+    };
+#pragma unroll 1
+    for (auto& stage : shared.stages) {
+        clear(stage.a + a_rows * row_bytes, stage.b);
+        clear(stage.b + b_rows * row_bytes, stage.b + config.tile_n * row_bytes);
+    }
+    make_visible_to_tma();
+    NamedBarrier<threads>(3).synchronize();
+}
+
 /// The consumer role. Inlined, as all that holds accumulators must be: the compiler serializes wgmma around calls.
 template <class Config, int ElementBytes>
 __device__ __forceinline__ void consume(const HopperArguments& arguments, HopperShared<Config>& shared,
@@ -51,14 +79,13 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
     constexpr bool ping_pong = config.schedule == HopperSchedule::ping_pong;
     constexpr bool alternating = config.schedule == HopperSchedule::alternating;
     const int consumer_row = config.schedule == HopperSchedule::cooperative ? consumer * config.consumer_m() : 0;
+    clear_rows_not_loaded<Config>(arguments, shared);
     const HopperReleaser releaser(cluster);
     HopperEpilogue<Config> epilogue(arguments, shared, consumer);
     RingConsumer<HopperRing<Config>> ring(shared.ring, published);
     HopperUnit unit{};
-    HopperUnit following{};
     bool more = queue.next(unit);
-    for (int turn = 0; more; ++turn, unit = following) {
-        more = queue.next(following);
+    for (int turn = 0; more; ++turn, more = queue.next(unit)) {
         if (ping_pong && turn % config.consumers != consumer) {
             ring.skip(unit.k_count);
             continue;
@@ -72,7 +99,7 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         }
         multiply_unit<Config, ElementBytes>(arguments, accumulators, ring, shared, releaser, consumer_row, unit.k_count,
                                             [&] {
-                                                if (ping_pong && more) {
+                                                if (ping_pong && queue.has_next()) {
                                                     pass_turn(1 - consumer);
                                                 }
                                             });
@@ -94,8 +121,9 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         const TileIndex place = queue.place(unit.tile);
         const std::int64_t row = std::int64_t{place.m * cluster.rows() + cluster.row()} * config.tile_m + consumer_row;
         const std::int64_t column = std::int64_t{place.n * cluster.columns() + cluster.column()} * config.tile_n;
-        if (!alternating && (cluster.layers() > 1 || unit.shared)) {
-            epilogue.combine(accumulators, queue, unit, !more, cluster, consumer_row, row, column, place.batch);
+        if (config.shares_tiles() && (cluster.layers() > 1 || unit.shared)) {
+            epilogue.combine(accumulators, queue, unit, !queue.has_next(), cluster, consumer_row, row, column,
+                             place.batch);
         } else {
             epilogue.write(accumulators, row, column, place.batch);
         }
@@ -135,7 +163,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
     const HopperQueue queue(arguments.work, cluster);
     const BarriersPublished published = std::move(announced).await();
     if (warpgroup == 0) {
-        if constexpr (config.ctas == 1) {
+        if constexpr (config.moves_registers()) {
             give_registers_back<config.load_registers>();
         }
         if (threadIdx.x / 32 == 1) {
@@ -152,7 +180,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
             ClusterGrid::synchronize();  // with HopperEpilogue::combine
         }
     } else {
-        if constexpr (config.ctas == 1) {
+        if constexpr (config.moves_registers()) {
             take_registers<config.consumer_registers()>();
         }
         detail::consume<Config, ElementBytes>(arguments, shared, queue, cluster, warpgroup - 1, published);

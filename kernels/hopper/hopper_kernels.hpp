@@ -23,15 +23,15 @@ struct HopperKernel {
     int stages_in_turn;        // a tile has a multiple of them
     int consumers;             // warpgroups that multiply
     bool ping_pong;            // each consumer has a tile of its own
+    bool shares_tiles;         // several clusters, or layers of one, may share a tile
     bool two_level;            // can add up 8-bit products in two levels
     bool copies;               // A or B by threads, without clusters along M and N; else TMA loads both
     int ctas;                  // that fit on a multiprocessor
     int threads;               // per CTA, one-dimensional
     std::size_t shared_bytes;  // dynamic shared memory
 
-    /// Whether several clusters, or layers of one, may share a tile.
-    bool shares_tiles() const noexcept { return stages_in_turn == 1; }
-    bool has_layers() const noexcept { return shares_tiles() && !ping_pong; }
+    /// Whether layers of a cluster may divide K.
+    bool has_layers() const noexcept { return shares_tiles && !ping_pong; }
 
     /// What a launch of `clusters` clusters of `cluster_size` CTAs needs to share tiles.
     std::size_t workspace_bytes(std::size_t clusters, std::size_t cluster_size) const noexcept

@@ -31,14 +31,15 @@ public:
     template <int Rows>
     class Side {
     public:
-        __device__ Side(const AnyTensorMap<3>& map, bool k_major, bool batched, std::uint32_t sharers,
-                        std::uint32_t index, CtaMask receivers)
+        /// @param rows  of the tile that are loaded, by all sharers
+        __device__ Side(const AnyTensorMap<3>& map, bool k_major, bool batched, std::uint32_t rows,
+                        std::uint32_t sharers, std::uint32_t index, CtaMask receivers)
             : map_(map),
               k_major_(k_major),
               batched_(batched),
               multicast_(sharers > 1),
-              first_(static_cast<int>(index * Rows >> ClusterGrid::log2(sharers))),
-              end_(static_cast<int>((index + 1) * Rows >> ClusterGrid::log2(sharers))),
+              first_(static_cast<int>(index * rows >> ClusterGrid::log2(sharers))),
+              end_(static_cast<int>((index + 1) * rows >> ClusterGrid::log2(sharers))),
               receivers_(receivers)
         {}
 
@@ -128,12 +129,13 @@ public:
         if (!elect_one()) {
             exit_thread();
         }
-        const Side<tile_m> a(arguments.a, arguments.a_k_major, arguments.a_batched, cluster.columns(), cluster.column(),
-                             cluster.my_row());
-        const Side<tile_n> b(arguments.b, arguments.b_k_major, arguments.b_batched, cluster.rows(), cluster.row(),
-                             cluster.my_column());
+        const Side<tile_m> a(arguments.a, arguments.a_k_major, arguments.a_batched, arguments.a_rows, cluster.columns(),
+                             cluster.column(), cluster.my_row());
+        const Side<tile_n> b(arguments.b, arguments.b_k_major, arguments.b_batched, arguments.b_rows, cluster.rows(),
+                             cluster.row(), cluster.my_column());
         RingProducer<HopperRing<Config>> ring(shared.ring, published);
         const bool along_k = a.k_major() && b.k_major();
+        const std::uint32_t stage_bytes = (arguments.a_rows + arguments.b_rows) * row_bytes;
         bool waits = true;
         HopperUnit unit{};
         while (queue.next(unit)) {
@@ -153,7 +155,7 @@ public:
                 int k = first_k;
 #pragma unroll 1
                 for (std::uint32_t stage = unit.k_count; stage > 0; --stage, k += block_k) {
-                    auto slot = ring.acquire(Config::config.stage_bytes());
+                    auto slot = ring.acquire(stage_bytes);
                     load(shared.stages[slot.index()], slot, k);
                     std::move(slot).publish();
                 }

@@ -50,14 +50,28 @@ private:
     bool tells_;
 };
 
-/// Waits for the consumer's next slot; `offset` is that of its stage, in a uniform register, where wgmma wants what
-/// follows from it. It is made before the wait: what comes between the wait and the first instruction is what a small
-/// product waits for, stage by stage.
-template <class Config>
-__device__ __forceinline__ auto wait_for_stage(RingConsumer<HopperRing<Config>>& ring, std::uint32_t& offset)
+/// The same descriptor, in uniform registers, where wgmma wants it: it is the same in all lanes.
+__device__ __forceinline__ WgmmaDescriptor made_uniform(WgmmaDescriptor descriptor)
 {
-    offset = of_first_lane(ring.next_index()) * Config::config.stage_bytes();
-    return ring.wait();
+    const std::uint64_t bits = descriptor.bits();
+    return WgmmaDescriptor::from_bits((bits & 0xFFFFFFFF00000000U) | of_first_lane(static_cast<std::uint32_t>(bits)));
+}
+
+/// Both operands of a stage.
+struct HopperOperands {
+    WgmmaDescriptor a;
+    WgmmaDescriptor b;
+};
+
+/// The operands in the stage of the consumer's next slot, which are as far from `first` as that stage from the first
+/// one. Computed before the wait for the slot: what comes between it and the first instruction is what a small product
+/// waits for, stage by stage.
+template <class Config>
+__device__ __forceinline__ HopperOperands next_operands(const RingConsumer<HopperRing<Config>>& ring,
+                                                        const HopperOperands& first)
+{
+    const std::uint32_t offset = ring.next_index() * Config::config.stage_bytes();
+    return {made_uniform(first.a.advanced(offset)), made_uniform(first.b.advanced(offset))};
 }
 
 /// An operand's tile in a stage: (Rows, 128 bytes of K) in 128-byte swizzle, as HopperTmaLoader fills it.
@@ -71,10 +85,7 @@ struct HopperOperand {
 
     __device__ static WgmmaDescriptor descriptor(const void* operand)
     {
-        const std::uint64_t bits =
-            wgmma_descriptor<Layout>(static_cast<std::uint32_t>(__cvta_generic_to_shared(operand))).bits();
-        return WgmmaDescriptor::from_bits((bits & 0xFFFFFFFF00000000U) |
-                                          of_first_lane(static_cast<std::uint32_t>(bits)));
+        return made_uniform(wgmma_descriptor<Layout>(static_cast<std::uint32_t>(__cvta_generic_to_shared(operand))));
     }
 };
 
@@ -85,8 +96,8 @@ inline constexpr int element_bytes_of = Types == WgmmaTypes::tf32               
 
 /// One stage: all its instructions, as one group. `first` clears the accumulators.
 template <class Config, WgmmaTypes Types, Major MajorA, Major MajorB, int Blocks, int Registers>
-__device__ __forceinline__ void multiply_stage(float (&accumulators)[Blocks][Registers], WgmmaDescriptor a,
-                                               WgmmaDescriptor b, bool first)
+__device__ __forceinline__ void multiply_stage(float (&accumulators)[Blocks][Registers], const HopperOperands& operands,
+                                               bool first)
 {
     constexpr int bytes = element_bytes_of<Types>;
     constexpr std::uint32_t step_a = HopperOperand<MajorA, Config::config.tile_m, bytes>::k_step;
@@ -97,9 +108,9 @@ __device__ __forceinline__ void multiply_stage(float (&accumulators)[Blocks][Reg
     for (int k = 0; k < 4; ++k) {
 #pragma unroll
         for (int block = 0; block < Blocks; ++block) {
-            wgmma<Types, Config::config.tile_n, MajorA, MajorB>(accumulators[block],
-                                                                a.advanced(block * block_bytes + k * step_a),
-                                                                b.advanced(k * step_b), first && k == 0 ? 0 : 1);
+            wgmma<Types, Config::config.tile_n, MajorA, MajorB>(
+                accumulators[block], operands.a.advanced(block * block_bytes + k * step_a),
+                operands.b.advanced(k * step_b), first && k == 0 ? 0 : 1);
         }
     }
     wgmma_commit();
@@ -135,18 +146,20 @@ __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Regi
                                               Issued&& issued)
 {
     constexpr int bytes = element_bytes_of<Types>;
-    const WgmmaDescriptor a = HopperOperand<MajorA, Config::config.tile_m, bytes>::descriptor(
-        shared.stages[0].a + consumer_row * HopperConfig::hopper_row_bytes);
-    const WgmmaDescriptor b = HopperOperand<MajorB, Config::config.tile_n, bytes>::descriptor(shared.stages[0].b);
+    const HopperOperands in_first_stage{
+        HopperOperand<MajorA, Config::config.tile_m, bytes>::descriptor(shared.stages[0].a +
+                                                                        consumer_row * HopperConfig::hopper_row_bytes),
+        HopperOperand<MajorB, Config::config.tile_n, bytes>::descriptor(shared.stages[0].b)};
     constexpr std::uint32_t stride = Config::config.stages_in_turn();
 
-    std::uint32_t offset = 0;
-    auto previous = wait_for_stage<Config>(ring, offset);
-    multiply_stage<Config, Types, MajorA, MajorB>(accumulators, a.advanced(offset), b.advanced(offset), true);
+    HopperOperands operands = next_operands<Config>(ring, in_first_stage);
+    auto previous = ring.wait();
+    multiply_stage<Config, Types, MajorA, MajorB>(accumulators, operands, true);
     for (std::uint32_t stage = stride; stage < stages; stage += stride) {
         skip_slots_of_others<Config>(ring);
-        auto slot = wait_for_stage<Config>(ring, offset);
-        multiply_stage<Config, Types, MajorA, MajorB>(accumulators, a.advanced(offset), b.advanced(offset), false);
+        operands = next_operands<Config>(ring, in_first_stage);
+        auto slot = ring.wait();
+        multiply_stage<Config, Types, MajorA, MajorB>(accumulators, operands, false);
         wgmma_wait<1>();  // the tensor core has read the previous stage
         releaser.release(std::move(previous));
         previous = std::move(slot);
@@ -167,9 +180,9 @@ __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators
                                                             std::uint32_t stages, Issued&& issued)
 {
     constexpr Major k = Major::k;
-    const WgmmaDescriptor a = HopperOperand<k, Config::config.tile_m, 1>::descriptor(
-        shared.stages[0].a + consumer_row * HopperConfig::hopper_row_bytes);
-    const WgmmaDescriptor b = HopperOperand<k, Config::config.tile_n, 1>::descriptor(shared.stages[0].b);
+    const HopperOperands in_first_stage{HopperOperand<k, Config::config.tile_m, 1>::descriptor(
+                                            shared.stages[0].a + consumer_row * HopperConfig::hopper_row_bytes),
+                                        HopperOperand<k, Config::config.tile_n, 1>::descriptor(shared.stages[0].b)};
     constexpr std::uint32_t stride = Config::config.stages_in_turn();
     clear(accumulators);
     for (std::uint32_t stage = 0; stage < stages; stage += stride) {
@@ -177,9 +190,9 @@ __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators
         if (stage > 0) {
             skip_slots_of_others<Config>(ring);
         }
-        std::uint32_t offset = 0;
-        auto slot = wait_for_stage<Config>(ring, offset);
-        multiply_stage<Config, Types, k, k>(sums, a.advanced(offset), b.advanced(offset), true);
+        const HopperOperands operands = next_operands<Config>(ring, in_first_stage);
+        auto slot = ring.wait();
+        multiply_stage<Config, Types, k, k>(sums, operands, true);
         wgmma_finish(sums);
         releaser.release(std::move(slot));
 #pragma unroll

@@ -20,6 +20,7 @@ HopperKernel hopper_kernel()
             .stages_in_turn = config.stages_in_turn(),
             .consumers = config.consumers,
             .ping_pong = config.schedule == HopperSchedule::ping_pong,
+            .shares_tiles = config.shares_tiles(),
             .two_level = ElementBytes != 1 || has_room_for_two_levels(config),
             .copies = config.copies,
             .ctas = config.ctas,

@@ -79,7 +79,7 @@ void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue
     if (choice.variant == Variant::hopper) {
         const detail::WorkspaceLease workspace =
             detail::lease_workspace(stream, detail::hopper_workspace(problem, choice), operation, caller);
-        status = detail::launch_hopper(stream, problem, choice, arguments, device, workspace.memory());
+        status = detail::launch_hopper(stream, problem, choice, arguments, workspace.memory());
     } else if (is_blackwell(choice.variant)) {
         status = launch_blackwell(stream, problem, choice.variant, arguments, device);
     } else {

@@ -20,12 +20,15 @@ constexpr auto tma_alignment = static_cast<std::int64_t>(hopper_alignment);
 constexpr int hopper_compute_capability = 90;
 constexpr std::int64_t max_extent = 0x7FFFFFFF - 512;  // coordinates are 32-bit, and tiles reach beyond the edge
 
-constexpr int max_cluster_size = 8;              // that every device of 9.0 schedules
-constexpr std::int64_t max_swapped_n = 128;      // beyond, a tile's height is no waste
-constexpr std::int64_t most_waves_to_share = 8;  // beyond, the last wave's idle share is small
-constexpr double most_l2_sizes_to_start_early = 2;
+constexpr int max_cluster_size = 8;                     // that every device of 9.0 schedules
+constexpr std::int64_t max_swapped_n = 128;             // beyond, a tile's height is no waste
+constexpr std::int64_t most_waves_to_share = 8;         // beyond, the last wave's idle share is small
 constexpr std::int64_t max_shared_stages = 0x7FFFFFFF;  // the kernel counts them in 31 bits
 constexpr std::int64_t fewest_stages_of_a_part = 4;     // fewer do not cover the cost of summing up
+/// The likely best first. In bands of eight the multiprocessors that share a way to L2 ask most often for the same; a
+/// low band behind a high one spoils it.
+constexpr std::array<std::uint8_t, 3> bands{8, 16, 4};
+constexpr std::array<std::uint8_t, 3> bands_of_few_rows{16, 8, 4};
 constexpr std::array<std::pair<std::uint8_t, std::uint8_t>, 8> cluster_shapes{
     {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}, {4, 2}, {2, 4}}};
 
@@ -103,7 +106,7 @@ TensorMapRequest map_request(const void* data, int type, std::size_t element_byt
     request.box = {box_contiguous, box_strided, 1};
     request.swizzle = Swizzle::b128;
     request.out_of_bounds = OutOfBounds::zero;
-    request.promotion = L2Promotion::b256;
+    request.promotion = L2Promotion::b128;
     return request;
 }
 
@@ -145,15 +148,12 @@ constexpr bool can_share(int rows, int sharers, bool k_major)
     return rows % (sharers * (k_major ? 1 : kernels::hopper_mn_major_lines)) == 0;
 }
 
-/// Whether the kernel starts while the one before it ends. It gains about a microsecond, but not where the operands
-/// stream from memory for long: CTAs that started apart were seen to take 5 % more time for that on an H200.
-bool starts_early(const GemmProblem& problem, const DeviceProperties& device)
+/// Rows of an operand's tile that TMA loads, if it loads them along K: of an operand that has less than a tile no more
+/// than it has, for zeros take as long as data. Eight at a time, for the CTAs of a cluster to divide among them.
+std::uint32_t loaded_rows(int tile_rows, std::int64_t rows, bool along_k)
 {
-    const double k = static_cast<double>(problem.k);
-    const double bytes = static_cast<double>(problem.batches) *
-                         (static_cast<double>(problem.m) + static_cast<double>(problem.n)) * k *
-                         static_cast<double>(size_of(problem.input));
-    return bytes <= most_l2_sizes_to_start_early * static_cast<double>(device.l2_cache_bytes);
+    const std::int64_t needed = divide_up(std::max<std::int64_t>(rows, 1), max_cluster_size) * max_cluster_size;
+    return static_cast<std::uint32_t>(along_k ? std::min<std::int64_t>(tile_rows, needed) : tile_rows);
 }
 
 bool encode(const TensorMapRequest& request, AnyTensorMap<3>& map)
@@ -253,7 +253,7 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
     const bool by_threads = shape.a_by_threads || shape.b_by_threads;
     const bool loads = kernel.copies ? by_threads && choice.cluster_m * choice.cluster_n == 1
                                      : !by_threads || may_repack(problem, device);
-    if (!cluster || !boxes || !accumulation || !loads || (choice.stream_k && !kernel.shares_tiles()) ||
+    if (!cluster || !boxes || !accumulation || !loads || (choice.stream_k && !kernel.shares_tiles) ||
         (choice.cluster_k > 1 && !kernel.has_layers())) {
         return false;
     }
@@ -304,7 +304,7 @@ std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const De
                 const std::int64_t tiles = tiles_of(kernel, shape, choice);
                 const std::int64_t tiles_m = divide_up(shape.m, std::int64_t{kernel.tile_m} * cluster_m);
                 const std::int64_t fit = hopper_cluster_slots(device, kernel, cluster_m * cluster_n);
-                for (const std::uint8_t band : std::array<std::uint8_t, 3>{4, 8, 16}) {
+                for (const std::uint8_t band : tiles_m <= 16 ? bands_of_few_rows : bands) {
                     if (band > 4 && band / 2 >= tiles_m) {
                         continue;  // the same order as the lower band's
                     }
@@ -367,8 +367,7 @@ HopperWorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelCho
 }
 
 cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& planned,
-                          const kernels::GemmArguments& given, const DeviceProperties& device,
-                          const HopperMemory& workspace)
+                          const kernels::GemmArguments& given, const HopperMemory& workspace)
 {
     KernelChoice choice = planned;
     if (given.k == 0) {  // one stage of zeros, which cannot be divided
@@ -400,7 +399,7 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
 
     const auto row_elements = static_cast<std::uint32_t>(128 / bytes);
     const auto encode_operand = [&](const kernels::Operand& operand, bool k_major, std::int64_t rows, bool batched,
-                                    int box, AnyTensorMap<3>& map) {
+                                    std::uint32_t box, AnyTensorMap<3>& map) {
         // What is not read needs a map all the same: of any memory, at an address and with strides that TMA takes.
         const bool read = gemm.k > 0;
         const void* unread =
@@ -410,15 +409,17 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
         const std::int64_t stride = read ? operand.column_stride * operand.row_stride : tma_alignment;  // one is 1
         const std::int64_t batch_stride = read ? operand.batch_stride : tma_alignment;
         return encode(k_major ? map_request(data, storage_type(bytes), bytes, k, rows, stride, batched ? batches : 1,
-                                            batch_stride, row_elements, static_cast<std::uint32_t>(box))
+                                            batch_stride, row_elements, box)
                               : map_request(data, storage_type(bytes), bytes, rows, k, stride, batched ? batches : 1,
                                             batch_stride, row_elements, row_elements),
                       map);
     };
+    arguments.a_rows = loaded_rows(kernel.tile_m, gemm.m, arguments.a_k_major && !arguments.a_by_threads);
+    arguments.b_rows = loaded_rows(kernel.tile_n, gemm.n, arguments.b_k_major && !arguments.b_by_threads);
     if ((!arguments.a_by_threads && !encode_operand(gemm.a, arguments.a_k_major, gemm.m, arguments.a_batched,
-                                                    kernel.tile_m / choice.cluster_n, arguments.a)) ||
+                                                    arguments.a_rows / choice.cluster_n, arguments.a)) ||
         (!arguments.b_by_threads && !encode_operand(gemm.b, arguments.b_k_major, gemm.n, arguments.b_batched,
-                                                    kernel.tile_n / choice.cluster_m, arguments.b))) {
+                                                    arguments.b_rows / choice.cluster_m, arguments.b))) {
         return cudaErrorInvalidValue;
     }
 
@@ -453,7 +454,7 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     config.stream = stream.get();
     std::array<cudaLaunchAttribute, 2> attributes{};
     attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = starts_early(problem, device) ? 1 : 0;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
     attributes[1].id = cudaLaunchAttributeClusterDimension;
     attributes[1].val.clusterDim = {static_cast<unsigned>(cluster_size), 1, 1};
     config.attrs = attributes.data();

@@ -68,7 +68,6 @@ struct HopperMemory {
 /// Enqueues one kernel, or two if operands are repacked. The device is current, the problem eligible, and the workspace
 /// as large as needed, its counters zero.
 cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& choice,
-                          const kernels::GemmArguments& arguments, const DeviceProperties& device,
-                          const HopperMemory& workspace);
+                          const kernels::GemmArguments& arguments, const HopperMemory& workspace);
 
 }  // namespace tessera::detail

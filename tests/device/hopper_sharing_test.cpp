@@ -54,7 +54,7 @@ Result launch(DeviceOperands& operands, const KernelChoice& choice, const TileCo
     HostArray d = operands.launch([&](const detail::GemmOperands& given, const Epilogue& epilogue) {
         detail::require_operands(stream(), given, epilogue, "hopper_sharing_test", std::source_location::current());
         CHECK(detail::launch_hopper(stream(), detail::problem_of(given, epilogue), choice,
-                                    detail::arguments_of(given, epilogue), device(),
+                                    detail::arguments_of(given, epilogue),
                                     {.partials = reinterpret_cast<float*>(partials.data()),
                                      .arrivals = reinterpret_cast<std::uint32_t*>(on_device.data())}) == cudaSuccess);
     });
@@ -140,7 +140,7 @@ TEST_CASE("a shared tile is the same to the bit, whoever of its sharers stays to
     const auto table = kernels::hopper_kernels(2);
     Stayed all;
     for (std::size_t config = 0; config < table.size(); ++config) {
-        if (!table[config].shares_tiles()) {
+        if (!table[config].shares_tiles) {
             continue;
         }
         for (const bool by_columns : {false, true}) {

@@ -221,7 +221,7 @@ KernelChoice choice_for(const GemmProblem& problem, const Wanted& wanted)
         }
     }
     if (choice.cluster_k == 1) {
-        const Split split = kernel.shares_tiles() ? wanted.split : std::min(wanted.split, Split::several_tiles);
+        const Split split = kernel.shares_tiles ? wanted.split : std::min(wanted.split, Split::several_tiles);
         switch (split) {
             case Split::whole: break;
             case Split::several_tiles: clusters = divide_up(tiles, 2); break;
@@ -264,7 +264,7 @@ void check(const GemmCase& gemm, const Reference& reference, DeviceOperands& ope
         const auto caller = std::source_location::current();
         detail::require_operands(stream(), given, epilogue, "hopper_test", caller);
         const cudaError_t status = detail::launch_hopper(stream(), detail::problem_of(given, epilogue), choice,
-                                                         detail::arguments_of(given, epilogue), device(),
+                                                         detail::arguments_of(given, epilogue),
                                                          {.partials = reinterpret_cast<float*>(partials.data()),
                                                           .arrivals = counters.data(),
                                                           .copies = copies.data()});

@@ -126,6 +126,27 @@ namespace detail {
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1"
 #define TESSERA_DETAIL_P128 "%66"
 #define TESSERA_DETAIL_T128 ", %67, %68"
+#define TESSERA_DETAIL_D168 \
+    "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+    "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+    "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+    "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+    "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
+    "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), \
+    "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), \
+    "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), \
+    "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83])
+#define TESSERA_DETAIL_R168 \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83}, %84, %85, p, 1, 1"
+#define TESSERA_DETAIL_P168 "%86"
+#define TESSERA_DETAIL_T168 ", %87, %88"
 #define TESSERA_DETAIL_D192 \
     "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
     "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
@@ -210,8 +231,8 @@ template <WgmmaTypes Types, int Columns, Major MajorA = Major::k, Major MajorB =
 __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], WgmmaDescriptor a, WgmmaDescriptor b, int accumulate)
 {
     static_assert(Columns == 8 || Columns == 16 || Columns == 32 || Columns == 64 || Columns == 72 || Columns == 112 ||
-                      Columns == 128 || Columns == 192 || Columns == 256,
-                  "tessera: wgmma is offered for N = 8, 16, 32, 64, 72, 112, 128, 192, 256");
+                      Columns == 128 || Columns == 168 || Columns == 192 || Columns == 256,
+                  "tessera: wgmma is offered for N = 8, 16, 32, 64, 72, 112, 128, 168, 192, 256");
     static_assert((MajorA == Major::k && MajorB == Major::k) || Types == WgmmaTypes::f16 || Types == WgmmaTypes::bf16,
                   "tessera: wgmma takes an M- or N-major operand of f16 or bf16 only: other types must be K-major");
     [[maybe_unused]] constexpr int major_a = static_cast<int>(MajorA);
@@ -223,6 +244,7 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], WgmmaDescriptor a
     TESSERA_DETAIL_TYPES(72)
     TESSERA_DETAIL_TYPES(112)
     TESSERA_DETAIL_TYPES(128)
+    TESSERA_DETAIL_TYPES(168)
     TESSERA_DETAIL_TYPES(192)
     TESSERA_DETAIL_TYPES(256)
 }
@@ -255,6 +277,10 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], WgmmaDescriptor a
 #undef TESSERA_DETAIL_R128
 #undef TESSERA_DETAIL_P128
 #undef TESSERA_DETAIL_T128
+#undef TESSERA_DETAIL_D168
+#undef TESSERA_DETAIL_R168
+#undef TESSERA_DETAIL_P168
+#undef TESSERA_DETAIL_T168
 #undef TESSERA_DETAIL_D192
 #undef TESSERA_DETAIL_R192
 #undef TESSERA_DETAIL_P192
