@@ -17,30 +17,30 @@ namespace {
 using kernels::HopperKernel;
 
 // Cycles are of the multiprocessor's clock, about 1.75 GHz; docs/plan-chooser.md says what each was read off.
-// Measured in the kernel on one H200 with bf16:
-constexpr double ingest_bytes_per_cycle = 70;          // that a multiprocessor takes in
+// Measured, or the architecture's:
 constexpr double consumer_stage_cycles = 300;          // of a stage, however small the tile
-constexpr double memory_bytes_per_cycle = 2400;        // of device memory, to all
-constexpr double epilogue_row_cycles = 20;             // of each row that a consumer writes, however wide
-constexpr double layers_cycles = 2200;                 // a cluster's layers meet to add up what they have
-constexpr double shared_memory_bytes_per_cycle = 128;  // of a multiprocessor: the architecture's
-// Fitted to what all the candidates for 21 problems took on the same card:
-constexpr double start_cycles = 2560;             // until the first stage has landed, and the end
-constexpr double overlap_cycles = 500;            // of that, which a kernel saves that finds room beside the one before
-constexpr double pair_cycles = 400;               // until the second consumer of a tile has ended, too
-constexpr double latency_cycles = 2730;           // of a stage's ring, from a free stage to the next
-constexpr double multicast_bytes_per_cycle = 31;  // that a CTA asks for, where a cluster's CTAs load for each other
+constexpr double shared_memory_bytes_per_cycle = 128;  // of a multiprocessor
+// Fitted to what all the candidates for 22 problems took on one H200 with bf16:
+constexpr double ingest_bytes_per_cycle = 77;     // that a multiprocessor takes in
+constexpr double memory_bytes_per_cycle = 2580;   // of device memory, to all
+constexpr double epilogue_row_cycles = 29;        // of each row that a consumer writes, however wide
+constexpr double layers_cycles = 5600;            // a cluster's layers meet to add up what they have
+constexpr double start_cycles = 2580;             // until the first stage has landed, and the end
+constexpr double overlap_cycles = 610;            // of that, which a kernel saves that finds room beside the one before
+constexpr double pair_cycles = 290;               // until the second consumer of a tile has ended, too
+constexpr double latency_cycles = 2510;           // of a stage's ring, from a free stage to the next
+constexpr double multicast_bytes_per_cycle = 40;  // that a CTA asks for, where a cluster's CTAs load for each other
 constexpr double straddled_bytes_per_cycle = 34;  // that a CTA asks for, of rows that begin inside a sector
-constexpr double repeated_bytes_per_cycle = 18750;  // of what clusters read that others read, too: to all
-constexpr double small_operand_share = 0.36;        // of that, of the smaller operand: many read it at the same time
-constexpr double padding_bytes_per_cycle = 11200;   // of rows of a tile beyond a skinny problem's edge: to all
-constexpr double cluster_cycles = 134;              // starting together and ending together, each doubling
-constexpr double sharing_cycles = 1875;             // fences and a counter, for clusters that share a tile
+constexpr double repeated_bytes_per_cycle = 29000;  // of what clusters read that others read, too: to all
+constexpr double small_operand_share = 0.11;        // of that, of the smaller operand: many read it at the same time
+constexpr double cluster_cycles = 285;              // starting together and ending together, each doubling
+constexpr double sharing_cycles = 4220;             // fences and a counter, for clusters that share a tile
 constexpr double shared_bytes_per_cycle = 7.5;      // of a consumer, of parts of shared tiles written and read back
-constexpr double added_outputs_per_cycle = 0.75;    // of a multiprocessor, between a cluster's layers
+constexpr double added_outputs_per_cycle = 1.2;     // of a multiprocessor, between a cluster's layers
 constexpr double general_output_cycles = 0.5;       // more, of each output that a consumer writes without TMA
-constexpr double byte_heat = 0.005;       // cycles of the tensor core that take the power of one byte taken in
-constexpr double side_by_side_power = 3;  // see side_by_side
+constexpr double byte_heat = 0.0028;        // cycles of the tensor core that take the energy of one byte taken in
+constexpr double sustained_share = 0.4;     // of the tensor core's rate, that the power limit leaves at the full clock
+constexpr double side_by_side_power = 5.4;  // see side_by_side
 // Measured, one figure: 4096x4096x4096 of bf16 with leading dimensions of 4097 ran at 84 TFLOP/s on Copying128x192,
 // 7500 cycles for a stage of 320 rows.
 constexpr double copied_bytes_per_cycle = 5.5;
@@ -112,9 +112,8 @@ double memory_cycles(const GemmProblem& problem, const HopperShape& shape, const
     const double d_bytes = batches * m * n * static_cast<double>(size_of(problem.output));
     const double repeated_rows = std::max(m * (across - 1) * (m < n ? small_operand_share : 1),
                                           n * (down - 1) * (n < m ? small_operand_share : 1));
-    const double padding_rows = std::max(rows - m, 0.0) * across + std::max(columns - n, 0.0) * down;
     return ((m + n) * row_bytes + d_bytes) / memory_bytes_per_cycle +
-           repeated_rows * row_bytes / repeated_bytes_per_cycle + padding_rows * row_bytes / padding_bytes_per_cycle;
+           repeated_rows * row_bytes / repeated_bytes_per_cycle;
 }
 
 /// What the model expects, in cycles. Only the order of the results matters.
@@ -164,10 +163,10 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     // What all of them ask of memory and of the power supply.
     const double memory = memory_cycles(problem, shape, kernel, choice);
     const double stage_heat = 2 * rows / 64 * columns + byte_heat * 128 * (rows + columns);
-    const double power = tiles * layer_size * stages * stage_heat / device.sm_count;
+    const double heat = tiles * layer_size * stages * stage_heat / device.sm_count;
 
-    double cycles = start_cycles * waves + std::max(side_by_side(work, memory), power) + epilogue +
-                    cluster_cycles * std::log2(cluster_size);
+    double cycles =
+        start_cycles * waves + side_by_side(work, memory) + epilogue + cluster_cycles * std::log2(cluster_size);
     if (paired) {
         cycles += pair_cycles;
     }
@@ -185,30 +184,19 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
         cycles +=
             parts * (sharing_cycles + part_bytes * 2 / (shared_bytes_per_cycle * (paired ? kernel.consumers : 1)));
     }
-    return cycles;
-}
-
-/// The raster whose running clusters cover the most compact part of D.
-double raster_extent(const GemmProblem& problem, const KernelChoice& choice)
-{
-    const HopperKernel& kernel = kernels::hopper_kernels(size_of(problem.input))[choice.config];
-    const double high = kernel.tile_m * choice.cluster_m * static_cast<double>(choice.band);
-    const double wide = kernel.tile_n * choice.cluster_n * divide_up(choice.clusters, choice.band);
-    return high + wide;
+    // Power goes with the clock's cube, nearly: what is over the limit lowers it by the cubic root.
+    return cycles * std::max(1.0, std::cbrt(heat / (sustained_share * cycles)));
 }
 
 KernelChoice cheapest(const GemmProblem& problem, const DeviceProperties& device)
 {
     KernelChoice best{};
     double least = std::numeric_limits<double>::infinity();
-    double best_extent = 0;
     for (const KernelChoice& choice : hopper_candidates(problem, device)) {
         const double cost = expected_cycles(problem, device, choice);
-        const double extent = raster_extent(problem, choice);
-        if (cost < least || (cost == least && extent < best_extent)) {
+        if (cost < least) {  // of equals the first: the model does not know the raster
             best = choice;
             least = cost;
-            best_extent = extent;
         }
     }
     return best;
