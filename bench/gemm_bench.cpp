@@ -274,7 +274,8 @@ std::string describe_gemm_method(const GemmOptions& options)
     return fmt::format(
         "A sample is the device time (events) of a batch of products, {} ms or more of them, divided by their number.\n"
         "Operand sets rotate: between two uses of a set, the others move twice the L2 cache. Up to {} rounds; a round\n"
-        "takes one sample of each contender, in rotating order, each after a pause of {} ms and behind untimed work "
+        "takes one sample of each contender, in rotating order, each after a pause of {} ms and behind as much untimed "
+        "work "
         "of\n"
         "the same contender. Products below {:.0f} us are replayed from a graph. Inputs are standard normal, seed {}.\n"
         "cuBLASLt has a workspace of 64 MiB; its best of {} is the fastest in a short race of all candidates, "

@@ -80,13 +80,15 @@ TESSERA_DETAIL_HOST_DEVICE constexpr int hopper_max_shared_bytes(int ctas) { ret
 
 constexpr bool is_valid(const HopperConfig& config)
 {
+    constexpr int other_registers = 72;  // of a consumer's thread: 128x168 has no more than that, and does not spill
     const bool tiles = config.tile_m % 64 == 0 && config.consumer_m() % 64 == 0 && config.consumer_m() > 0 &&
                        config.tile_n % 8 == 0 && config.tile_n <= 256;
     // A consumer has every second slot, in each round of the ring, and its sums fit into its store buffers.
     const bool turns = config.schedule != HopperSchedule::alternating ||
                        (config.consumers == 2 && config.stages % 2 == 0 &&
                         config.tile_m * config.tile_n * 4 <= config.store_buffers * HopperConfig::hopper_store_bytes);
-    return tiles && turns && config.consumers >= 1 && config.consumers <= 2 && config.accumulators() <= 168 &&
+    return tiles && turns && config.consumers >= 1 && config.consumers <= 2 &&
+           (!config.moves_registers() || config.accumulators() + other_registers <= config.consumer_registers()) &&
            config.stages >= 3 && config.shared_bytes() <= hopper_max_shared_bytes(config.ctas) &&
            (config.ctas == 1 || config.accumulators() <= 64);
 }

@@ -219,7 +219,7 @@ private:
     __device__ void synchronize_team() const
     {
         if constexpr (cooperative) {
-            NamedBarrier<team_threads>(3).synchronize();
+            synchronize_consumers<Config>();
         } else {
             detail::synchronize_consumer(consumer_);
         }

@@ -66,7 +66,7 @@ __device__ __forceinline__ void clear_rows_not_loaded(const HopperArguments& arg
         clear(stage.b + b_rows * row_bytes, stage.b + config.tile_n * row_bytes);
     }
     make_visible_to_tma();
-    NamedBarrier<threads>(3).synchronize();
+    synchronize_consumers<Config>();
 }
 
 /// The consumer role. Inlined, as all that holds accumulators must be: the compiler serializes wgmma around calls.
@@ -84,7 +84,7 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
     HopperEpilogue<Config> epilogue(arguments, shared, consumer);
     RingConsumer<HopperRing<Config>> ring(shared.ring, published);
     HopperUnit unit{};
-    bool more = queue.next(unit);
+    bool more = queue.next(unit);  // not in the loop's condition: nvcc spills then
     for (int turn = 0; more; ++turn, more = queue.next(unit)) {
         if (ping_pong && turn % config.consumers != consumer) {
             ring.skip(unit.k_count);

@@ -7,6 +7,7 @@
 
 #include "hopper_config.hpp"
 #include "tessera/device/tma.cuh"
+#include "tessera/device/warp.cuh"
 
 namespace tessera::kernels {
 
@@ -34,6 +35,13 @@ struct alignas(1024) HopperShared {
     HopperRing<Config> ring;
     HopperSlice slice[Config::config.consumers];  // of a shared tile: what the consumers that have the tile add up
 };
+
+/// Waits for all threads of all consumers.
+template <class Config>
+__device__ __forceinline__ void synchronize_consumers()
+{
+    NamedBarrier<128 * Config::config.consumers>(3).synchronize();  // 0 is the whole CTA's, 1 and 2 are each consumer's
+}
 
 /// Waits until the kernel before this one is done and its results are there (PTX ISA, "griddepcontrol"): each role
 /// does before it first touches memory that kernels write. From then on the kernel behind this one may start, and

@@ -43,6 +43,7 @@ public:
     /// The calling thread's cluster, of those in the grid.
     __device__ static std::uint32_t cluster() { return cuda::ptx::get_sreg_clusterid_x(); }
 
+    /// Whether `next` has one.
     __device__ bool has_next() const { return next_ < end_; }
 
     /// The next unit, if there is one.

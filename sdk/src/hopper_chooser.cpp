@@ -38,9 +38,9 @@ constexpr double sharing_cycles = 4220;             // fences and a counter, for
 constexpr double shared_bytes_per_cycle = 7.5;      // of a consumer, of parts of shared tiles written and read back
 constexpr double added_outputs_per_cycle = 1.2;     // of a multiprocessor, between a cluster's layers
 constexpr double general_output_cycles = 0.5;       // more, of each output that a consumer writes without TMA
-constexpr double byte_heat = 0.0028;        // cycles of the tensor core that take the energy of one byte taken in
-constexpr double sustained_share = 0.4;     // of the tensor core's rate, that the power limit leaves at the full clock
-constexpr double side_by_side_power = 5.4;  // see side_by_side
+constexpr double byte_heat = 0.0028;     // cycles of the tensor core that take the energy of one byte taken in
+constexpr double sustained_share = 0.4;  // of the tensor core's rate, that the power limit leaves at the full clock
+constexpr double side_by_side_exponent = 5.4;  // see side_by_side
 // Measured, one figure: 4096x4096x4096 of bf16 with leading dimensions of 4097 ran at 84 TFLOP/s on Copying128x192,
 // 7500 cycles for a stage of 320 rows.
 constexpr double copied_bytes_per_cycle = 5.5;
@@ -63,7 +63,8 @@ bool straddles_sectors(const MatrixLayout& layout, ElementType type)
 /// The time of two things that go on side by side, but do not hide each other quite.
 double side_by_side(double one, double other)
 {
-    return std::pow(std::pow(one, side_by_side_power) + std::pow(other, side_by_side_power), 1 / side_by_side_power);
+    return std::pow(std::pow(one, side_by_side_exponent) + std::pow(other, side_by_side_exponent),
+                    1 / side_by_side_exponent);
 }
 
 /// Cycles from one stage to the next, of all CTAs of a multiprocessor that run `beside` each other.

@@ -304,7 +304,7 @@ std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const De
                 const std::int64_t tiles = tiles_of(kernel, shape, choice);
                 const std::int64_t tiles_m = divide_up(shape.m, std::int64_t{kernel.tile_m} * cluster_m);
                 const std::int64_t fit = hopper_cluster_slots(device, kernel, cluster_m * cluster_n);
-                for (const std::uint8_t band : tiles_m <= 16 ? bands_of_few_rows : bands) {
+                for (const std::uint8_t band : tiles_m <= bands_of_few_rows.front() ? bands_of_few_rows : bands) {
                     if (band > 4 && band / 2 >= tiles_m) {
                         continue;  // the same order as the lower band's
                     }

@@ -105,7 +105,7 @@ public:
                 candidate.samples.clear();  // at another clock
             }
         }
-        round_ = 0;
+        round_ = 0;  // one is taken whatever the time limit
         take_rounds(candidates, std::max<std::size_t>(options_.rounds, 1), options_.sample_seconds);
     }
 
