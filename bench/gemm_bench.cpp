@@ -16,6 +16,7 @@
 #include "method/progress.hpp"
 #include "method/timer.hpp"
 #include "peers/cublaslt.hpp"
+#include "peers/reader.hpp"
 #include "problem/input_ring.hpp"
 #include "problem/operand_ring.hpp"
 #include "problem/reference.hpp"
@@ -37,6 +38,7 @@ double seconds_of(std::chrono::milliseconds duration) { return std::chrono::dura
 struct Entry {
     Contender contender;
     Accumulation accumulation;
+    bool computes;
     std::size_t measurement;
 };
 
@@ -82,14 +84,10 @@ public:
             contenders_.push_back(tuned_contender(options.tuning));
         }
         if (options.peers) {
-            try {
-                cublaslt_ = std::make_unique<CublasLt>(stream_);
-            } catch (const std::runtime_error&) {
-                return;  // environment_of_gemm_peers has said so
-            }
-            for (GemmContender& contender : cublaslt_contenders(*cublaslt_)) {
-                contenders_.push_back(std::move(contender));
-            }
+            add_cublaslt();
+        }
+        if (options.reader) {
+            contenders_.push_back(reader_contender());
         }
     }
 
@@ -122,6 +120,18 @@ public:
     }
 
 private:
+    void add_cublaslt()
+    {
+        try {
+            cublaslt_ = std::make_unique<CublasLt>(stream_);
+        } catch (const std::runtime_error&) {
+            return;  // environment_of_gemm_peers has said so
+        }
+        for (GemmContender& contender : cublaslt_contenders(*cublaslt_)) {
+            contenders_.push_back(std::move(contender));
+        }
+    }
+
     ProblemReport measure(const Problem& problem, const HostInputs& inputs, const SampledReference& reference,
                           Clock::time_point deadline, const OnStep& on_step) const
     {
@@ -139,8 +149,10 @@ private:
             on_step(contender.name + ": choice of an algorithm", 0.1);
             Prepared prepared = contender.prepare(task);
             if (prepared.enqueue) {
-                entries.push_back(
-                    {{contender.name, std::move(prepared.enqueue)}, prepared.accumulation, report.measurements.size()});
+                entries.push_back({{contender.name, std::move(prepared.enqueue)},
+                                   prepared.accumulation,
+                                   prepared.computes,
+                                   report.measurements.size()});
             }
             report.measurements.push_back({contender.name, false, Outcome::not_run, std::move(prepared.remark), 0, {}});
             if (!contender.name.starts_with(our_prefix) && report.baseline.empty()) {
@@ -228,6 +240,9 @@ private:
     {
         Measurement& measurement = report.measurements[entry.measurement];
         measurement.outcome = Outcome::right;
+        if (!entry.computes) {
+            return;
+        }
         with_output_element(report.problem.output, [&]<class Output>(std::type_identity<Output>) {
             std::vector<Output> d(report.problem.d_size());
             const gsl::span<unsigned char> bytes(reinterpret_cast<unsigned char*>(d.data()), d.size() * sizeof(Output));

@@ -22,6 +22,7 @@ struct GemmOptions {
     Tuning tuning;                                   ///< the tuned choice takes part
     bool remarks = false;                            ///< what was chosen is printed below each row
     bool peers = true;                               ///< cuBLASLt takes part
+    bool reader = false;                             ///< a kernel that only reads A and B takes part
     std::size_t rounds = 15;
     /// Before each sample. Without pauses a large GPU runs at its power limit, as it does in long service; with some,
     /// it is measured as a single product in between other work meets it.

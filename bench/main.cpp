@@ -50,6 +50,7 @@ struct CommandLine {
     double bandwidth = 0;
     std::optional<std::string> config;
     bool remarks = false;
+    bool reader = false;
     Tuning tuning;
     // tune
     std::size_t listed = TuneOptions{}.listed;
@@ -154,6 +155,7 @@ GemmOptions gemm_options_of(const CommandLine& line)
     options.pause = std::chrono::milliseconds(line.pause);
     options.config = line.config;
     options.remarks = line.remarks;
+    options.reader = line.reader;
     options.tuning = line.tuning;
     options.most_sets = line.most_sets;
     options.sample = std::chrono::milliseconds(line.sample);
@@ -257,6 +259,7 @@ int run_gemm_command(const CommandLine& line, const GemmOptions& options)
     if (!line.html.empty() && ceilings.bytes_per_second == 0) {
         ceilings.bytes_per_second = measure_read_bandwidth(device);
         ceilings.bytes_source = "a kernel that only reads, before this run";
+        fmt::print("A kernel that only reads takes {:.2f} TB/s from memory.\n\n", ceilings.bytes_per_second / 1e12);
     }
     const std::vector<ProblemReport> reports = run_gemm(device, options);
     csv.write(csv_of(environment, reports));
@@ -320,6 +323,8 @@ int run(int argc, char** argv)
     gemm->add_option("--peers", line.peers, "cublaslt or none")
         ->check(CLI::IsMember({"cublaslt", "none"}))
         ->capture_default_str();
+    gemm->add_flag("--reader", line.reader,
+                   "measure a kernel that only reads A and B, too: the floor that memory sets");
     gemm->add_option("--time-limit", line.time_limit, "seconds: fewer rounds, then fewer problems; 0: none")
         ->check(CLI::Range(0.0, 1e6))
         ->capture_default_str();

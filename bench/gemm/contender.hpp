@@ -39,6 +39,7 @@ struct Prepared {
     Enqueue enqueue;     ///< empty: it cannot compute the problem
     std::string remark;  ///< why it cannot, or what was chosen
     Accumulation accumulation = Accumulation::tensor_core;
+    bool computes = true;  ///< else D stays as it is, and is not judged
 };
 
 struct GemmContender {

@@ -16,6 +16,7 @@ namespace tessera::bench {
 inline constexpr std::string_view our_prefix = "tessera_";
 inline constexpr std::string_view heuristic_name = "cublaslt_heuristic";
 inline constexpr std::string_view best_name = "cublaslt_best_of_16";
+inline constexpr std::string_view reader_name = "memory_read";
 
 /// Product rate of the contender by its median, in FLOP/s; 0 if it has no samples or its result is wrong.
 double flops_per_second(const ProblemReport& report, std::string_view contender);
