@@ -50,11 +50,14 @@ class HopperEpilogue {
     static constexpr int blocks = Config::config.consumer_m() / 64;
     static constexpr int registers = tile_n / 2;
     static constexpr int buffers = Config::config.store_buffers;
+    // Whether a buffer that nothing was stored from yet is taken without a wait: where a register is left to count.
+    static constexpr bool counts_fresh_buffers = buffers > 1 && Config::config.accumulators() < 128;
     using Accumulators = float[blocks][registers];
 
 public:
+    /// After `await_kernel_before`: reads the scales.
     __device__ HopperEpilogue(const HopperArguments& arguments, HopperShared<Config>& shared, int consumer)
-        : arguments_(arguments), shared_(shared), consumer_(consumer)
+        : arguments_(arguments), shared_(shared), consumer_(consumer), alpha_(Epilogue::scaled_alpha(arguments.gemm))
     {}
 
     /// Writes the consumer's rows of a whole tile; `row` and `column` are D's, of the first accumulator.
@@ -196,7 +199,7 @@ public:
     /// Waits until the stores have read their shared memory: before the CTA exits.
     __device__ void finish() const
     {
-        if (thread() == 0) {
+        if (thread() % 32 == 0 && warp() < buffers) {
             tma_wait_stores_read<0>();
         }
     }
@@ -414,14 +417,22 @@ private:
         }
     }
 
+    /// Each buffer has a warp whose first thread stores it: while one issues a store, which takes it some 200 cycles,
+    /// the others are at the next buffer.
+    __device__ bool stores_buffer() const { return thread() == 32 * buffer_; }
+
     /// The buffer of the consumer's next store, when TMA has read what it held.
     __device__ std::byte* next_buffer()
     {
-        if (thread() == 0) {
-            tma_wait_stores_read<buffers - 1>();
+        buffer_ = buffer_ + 1 == buffers ? 0 : buffer_ + 1;
+        if (counts_fresh_buffers && fresh_buffers_ > 0) {
+            --fresh_buffers_;
+        } else {
+            if (stores_buffer()) {
+                tma_wait_stores_read<0>();
+            }
+            detail::synchronize_consumer(consumer_);
         }
-        detail::synchronize_consumer(consumer_);
-        buffer_ = (buffer_ + 1) % buffers;
         return shared_.store[consumer_][buffer_];
     }
 
@@ -433,7 +444,7 @@ private:
         using Tile = SharedTile<Element, Box<Columns, Rows, 1>, Swizzle::b128>;
         make_visible_to_tma();
         detail::synchronize_consumer(consumer_);
-        if (thread() == 0) {
+        if (stores_buffer()) {
             tma_store(reinterpret_cast<const Map&>(map), {column, row, batch}, *reinterpret_cast<Tile*>(buffer));
             tma_commit_stores();
         }
@@ -457,7 +468,6 @@ private:
     {
         constexpr int width = HopperConfig::store_width(tile_n, 2);
         const bool as_f16 = arguments_.gemm.d_type == ElementType::f16;
-        const float alpha = Epilogue::scaled_alpha(arguments_.gemm);
         const int matrix_row = warp() * 16 + lane() % 16;  // the row of the buffer whose address this lane gives
 #pragma unroll
         for (int block = 0; block < blocks; ++block) {
@@ -469,15 +479,15 @@ private:
                     std::uint32_t packed[4];
 #pragma unroll
                     for (int i = 0; i < 4; ++i) {
-                        packed[i] = detail::pack(scaled(d[2 * i], alpha), scaled(d[2 * i + 1], alpha), as_f16);
+                        packed[i] = detail::pack(scaled(d[2 * i], alpha_), scaled(d[2 * i + 1], alpha_), as_f16);
                     }
                     const int chunk = q * 2 + lane() / 16;  // of 16 bytes
                     store_matrices(buffer + swizzled(matrix_row, chunk), packed);
                 }
                 if constexpr (Columns % 16 != 0) {
                     const float* const d = &accumulators[block][(First + Columns - 8) / 2];
-                    const std::uint32_t packed[2] = {detail::pack(scaled(d[0], alpha), scaled(d[1], alpha), as_f16),
-                                                     detail::pack(scaled(d[2], alpha), scaled(d[3], alpha), as_f16)};
+                    const std::uint32_t packed[2] = {detail::pack(scaled(d[0], alpha_), scaled(d[1], alpha_), as_f16),
+                                                     detail::pack(scaled(d[2], alpha_), scaled(d[3], alpha_), as_f16)};
                     store_matrices(buffer + swizzled(matrix_row, Columns / 8 - 1), packed);
                 }
                 store_buffer<std::uint16_t, Columns, 64>(Columns == width ? arguments_.d : arguments_.d_rest, buffer,
@@ -490,12 +500,11 @@ private:
     __device__ void write_wide(const Accumulators& accumulators, int row, int column, int batch)
     {
         constexpr int width = HopperConfig::store_width(tile_n, 4);
-        const float alpha = Epilogue::scaled_alpha(arguments_.gemm);
 #pragma unroll
         for (int block = 0; block < blocks; ++block) {
             for_each_part<width>([&]<int First, int Columns>() {
                 std::byte* const buffer = next_buffer();
-                put_wide<First, Columns>(accumulators[block], buffer, alpha);
+                put_wide<First, Columns>(accumulators[block], buffer, alpha_);
                 store_buffer<float, Columns, 64>(Columns == width ? arguments_.d : arguments_.d_rest, buffer,
                                                  column + First, row + block * 64, batch);
             });
@@ -520,7 +529,7 @@ private:
                 const int across = r / 4 * 8 + r % 2;
                 if (first_row + down < gemm.m && first_column + across < gemm.n) {
                     detail::store_element(gemm.d, first + down + across * gemm.d_column_stride, gemm.d_type,
-                                          scaled(accumulators[block][r], alpha));
+                                          scaled(accumulators[block][r], alpha_));
                 }
             }
         }
@@ -581,7 +590,9 @@ private:
     const HopperArguments& arguments_;
     HopperShared<Config>& shared_;
     int consumer_;
-    int buffer_ = 0;
+    float alpha_;  // with the scales of A and B
+    int buffer_ = buffers - 1;
+    int fresh_buffers_ = buffers;  // that nothing was stored from yet
 };
 
 }  // namespace tessera::kernels

@@ -81,6 +81,7 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
     const int consumer_row = config.schedule == HopperSchedule::cooperative ? consumer * config.consumer_m() : 0;
     clear_rows_not_loaded<Config>(arguments, shared);
     const HopperReleaser releaser(cluster);
+    await_kernel_before();  // it costs nothing here, where there is no data yet
     HopperEpilogue<Config> epilogue(arguments, shared, consumer);
     RingConsumer<HopperRing<Config>> ring(shared.ring, published);
     HopperUnit unit{};
@@ -90,6 +91,10 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
             ring.skip(unit.k_count);
             continue;
         }
+        // Before the loop, where there is time: what comes behind it is what a small product waits for.
+        const TileIndex place = queue.place(unit.tile);
+        const auto row = static_cast<int>((place.m * cluster.rows() + cluster.row()) * config.tile_m + consumer_row);
+        const auto column = static_cast<int>((place.n * cluster.columns() + cluster.column()) * config.tile_n);
         if (ping_pong && turn > 0) {
             await_turn(consumer);
         }
@@ -117,10 +122,6 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
             }
             epilogue.add_lent(accumulators);
         }
-        await_kernel_before();
-        const TileIndex place = queue.place(unit.tile);
-        const std::int64_t row = std::int64_t{place.m * cluster.rows() + cluster.row()} * config.tile_m + consumer_row;
-        const std::int64_t column = std::int64_t{place.n * cluster.columns() + cluster.column()} * config.tile_n;
         if (config.shares_tiles() && (cluster.layers() > 1 || unit.shared)) {
             epilogue.combine(accumulators, queue, unit, !queue.has_next(), cluster, consumer_row, row, column,
                              place.batch);
