@@ -49,7 +49,7 @@ public:
     /// The next unit, if there is one.
     __device__ bool next(HopperUnit& unit)
     {
-        if (next_ >= end_) {
+        if (!has_next()) {
             return false;
         }
         const std::uint32_t k_blocks = work_.k_blocks.value();
