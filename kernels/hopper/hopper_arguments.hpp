@@ -50,12 +50,15 @@ struct HopperArguments {
     // Rows of a tile of A and B that TMA loads: of a skinny operand no more than it has. The others are cleared once.
     std::uint32_t a_rows;
     std::uint32_t b_rows;
+    std::uint32_t prefetched_stages;  // that each CTA brings into L2 while the kernel before this one ends
     HopperTypes types;
     bool two_level;  // 8-bit: adds the tensor core's sums of 128 of K up in fp32
     bool a_k_major;
     bool b_k_major;
     bool a_batched;  // else one matrix serves all batches
     bool b_batched;
+    bool a_read_once;  // by one cluster, which need not keep it in L2
+    bool b_read_once;
     bool plain;          // D is nothing but alpha * A * B
     bool stores_by_tma;  // and TMA can address it
     bool a_by_threads;   // TMA cannot address A, or the tensor core cannot read its order: the load warpgroup copies

@@ -108,13 +108,16 @@ public:
                                                BarriersPublished published)
     {
         using Loader = HopperTmaLoader<Config, Element>;
+        using NoPolicy = typename Loader::NoPolicy;
         constexpr int tile_m = Config::config.tile_m;
         constexpr int tile_n = Config::config.tile_n;
         const GemmArguments& gemm = arguments.gemm;
-        const typename Loader::template Side<tile_m> loaded_a(arguments.a, arguments.a_k_major, arguments.a_batched,
-                                                              arguments.a_rows, 1, 0, cluster.my_row());
-        const typename Loader::template Side<tile_n> loaded_b(arguments.b, arguments.b_k_major, arguments.b_batched,
-                                                              arguments.b_rows, 1, 0, cluster.my_column());
+        const typename Loader::template Side<tile_m, NoPolicy> loaded_a(arguments.a, arguments.a_k_major,
+                                                                        arguments.a_batched, arguments.a_rows, 1, 0,
+                                                                        cluster.my_row(), NoPolicy{});
+        const typename Loader::template Side<tile_n, NoPolicy> loaded_b(arguments.b, arguments.b_k_major,
+                                                                        arguments.b_batched, arguments.b_rows, 1, 0,
+                                                                        cluster.my_column(), NoPolicy{});
         Side<tile_m> a(gemm.a, arguments.a_k_major, gemm.a.row_stride, gemm.a.column_stride, gemm.m, gemm.k);
         Side<tile_n> b(gemm.b, arguments.b_k_major, gemm.b.column_stride, gemm.b.row_stride, gemm.n, gemm.k);
         const std::uint32_t loaded_bytes = row_bytes * ((arguments.a_by_threads ? 0 : arguments.a_rows) +

@@ -4,6 +4,7 @@
 /// address.
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "hopper_arguments.hpp"
@@ -26,15 +27,19 @@ class HopperTmaLoader {
     static constexpr int block_k = row_bytes / static_cast<int>(sizeof(Element));
 
 public:
+    /// Of loads that leave it to L2.
+    struct NoPolicy {};
+
     /// One operand, and the rows of its tile that this CTA loads. Along K they come in one box, as many as they are;
-    /// the other order has a box of (64 of K, 64) for each 64 rows.
-    template <int Rows>
+    /// the other order has a box of (64 of K, 64) for each 64 rows. Policy: an L2Policy, or NoPolicy.
+    template <int Rows, class Policy>
     class Side {
     public:
         /// @param rows  of the tile that are loaded, by all sharers
         __device__ Side(const AnyTensorMap<3>& map, bool k_major, bool batched, std::uint32_t rows,
-                        std::uint32_t sharers, std::uint32_t index, CtaMask receivers)
+                        std::uint32_t sharers, std::uint32_t index, CtaMask receivers, Policy policy)
             : map_(map),
+              policy_(policy),
               k_major_(k_major),
               batched_(batched),
               multicast_(sharers > 1),
@@ -58,43 +63,58 @@ public:
         template <class Slot>
         __device__ __forceinline__ void load(std::byte* stage, const Slot& slot, int row, int k, int batch) const
         {
+            for_each_box(row, k, batch, [&](int line, const std::int32_t(&coordinates)[3]) {
+                if (multicast_) {
+                    load_box<true>(stage, line, slot, coordinates);
+                } else {
+                    load_box<false>(stage, line, slot, coordinates);
+                }
+            });
+        }
+        /// Brings into L2 what `load` will load.
+        __device__ __forceinline__ void prefetch(int row, int k, int batch) const
+        {
+            for_each_box(row, k, batch,
+                         [&](int, const std::int32_t(&coordinates)[3]) { tma_prefetch(map_, coordinates, policy_); });
+        }
+
+    private:
+        static constexpr int mn_major_rows = hopper_mn_major_lines;
+        static constexpr bool has_policy = std::is_same_v<Policy, L2Policy>;
+
+        /// Calls `visit(line of the stage, coordinates)`.
+        template <class Visit>
+        __device__ __forceinline__ void for_each_box(int row, int k, int batch, Visit&& visit) const
+        {
             if (k_major_) {
-                load_any_box(stage, first_, slot, {k, row + first_, batch});
+                visit(first_, {k, row + first_, batch});
                 return;
             }
             if constexpr (Rows % mn_major_rows == 0) {
 #pragma unroll 1
                 for (int line = first_; line < end_; line += mn_major_rows) {
-                    load_any_box(stage, line, slot, {row + line, k, batch});
+                    visit(line, {row + line, k, batch});
                 }
-            }
-        }
-
-    private:
-        static constexpr int mn_major_rows = hopper_mn_major_lines;
-
-        template <class Slot>
-        __device__ __forceinline__ void load_any_box(std::byte* stage, int line, const Slot& slot,
-                                                     const std::int32_t (&coordinates)[3]) const
-        {
-            if (multicast_) {
-                load_box<true>(stage, line, slot, coordinates);
-            } else {
-                load_box<false>(stage, line, slot, coordinates);
             }
         }
         template <bool Multicast, class Slot>
         __device__ __forceinline__ void load_box(std::byte* stage, int line, const Slot& slot,
                                                  const std::int32_t (&coordinates)[3]) const
         {
-            if constexpr (Multicast) {
-                tma_load_multicast(map_, stage + line * row_bytes, slot.full(), coordinates, receivers_);
+            std::byte* const to = stage + line * row_bytes;
+            if constexpr (Multicast && !has_policy) {
+                tma_load_multicast(map_, to, slot.full(), coordinates, receivers_);
+            } else if constexpr (Multicast) {
+                tma_load_multicast(map_, to, slot.full(), coordinates, receivers_, policy_);
+            } else if constexpr (!has_policy) {
+                tma_load(map_, to, slot.full(), coordinates);
             } else {
-                tma_load(map_, stage + line * row_bytes, slot.full(), coordinates);
+                tma_load(map_, to, slot.full(), coordinates, policy_);
             }
         }
 
         const AnyTensorMap<3>& map_;
+        Policy policy_;
         bool k_major_;
         bool batched_;
         bool multicast_;
@@ -129,10 +149,27 @@ public:
         if (!elect_one()) {
             exit_thread();
         }
-        const Side<tile_m> a(arguments.a, arguments.a_k_major, arguments.a_batched, arguments.a_rows, cluster.columns(),
-                             cluster.column(), cluster.my_row());
-        const Side<tile_n> b(arguments.b, arguments.b_k_major, arguments.b_batched, arguments.b_rows, cluster.rows(),
-                             cluster.row(), cluster.my_column());
+        if (arguments.prefetched_stages == 0) {
+            load_units(arguments, shared, queue, cluster, published, NoPolicy{}, NoPolicy{});
+        } else {
+            const auto policy = [](bool read_once) {
+                return read_once ? L2Policy::evict_first() : L2Policy::evict_unchanged();
+            };
+            load_units(arguments, shared, queue, cluster, published, policy(arguments.a_read_once),
+                       policy(arguments.b_read_once));
+        }
+    }
+
+private:
+    template <class Policy>
+    __device__ __forceinline__ static void load_units(const HopperArguments& arguments, HopperShared<Config>& shared,
+                                                      HopperQueue queue, const ClusterGrid& cluster,
+                                                      BarriersPublished published, Policy policy_a, Policy policy_b)
+    {
+        const Side<tile_m, Policy> a(arguments.a, arguments.a_k_major, arguments.a_batched, arguments.a_rows,
+                                     cluster.columns(), cluster.column(), cluster.my_row(), policy_a);
+        const Side<tile_n, Policy> b(arguments.b, arguments.b_k_major, arguments.b_batched, arguments.b_rows,
+                                     cluster.rows(), cluster.row(), cluster.my_column(), policy_b);
         RingProducer<HopperRing<Config>> ring(shared.ring, published);
         const bool along_k = a.k_major() && b.k_major();
         const std::uint32_t stage_bytes = (arguments.a_rows + arguments.b_rows) * row_bytes;
@@ -148,6 +185,15 @@ public:
             const int row_b = b.first_row(column);
             const int first_k = static_cast<int>(arguments.work.skip_k ? 1 : unit.k_begin) * block_k;
             if (waits) {  // here: what comes before is done while that kernel ends
+                if constexpr (std::is_same_v<Policy, L2Policy>) {
+                    const std::uint32_t prefetched = min(arguments.prefetched_stages, unit.k_count);
+#pragma unroll 1
+                    for (std::uint32_t stage = 0; stage < prefetched; ++stage) {
+                        const int k = first_k + static_cast<int>(stage) * block_k;
+                        a.prefetch(row, k, batch_a);
+                        b.prefetch(column, k, batch_b);
+                    }
+                }
                 await_kernel_before();
                 waits = false;
             }

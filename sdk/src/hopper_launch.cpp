@@ -156,6 +156,20 @@ std::uint32_t loaded_rows(int tile_rows, std::int64_t rows, bool along_k)
     return static_cast<std::uint32_t>(along_k ? std::min<std::int64_t>(tile_rows, needed) : tile_rows);
 }
 
+/// How many stages each CTA brings into L2 while it waits for the kernel before it. Measured on an H200: more hides
+/// more of memory's latency, until it takes bandwidth from that kernel, or time from the loads; where operands are read
+/// more than once, they come from L2 anyway. docs/performance.md has the figures.
+std::uint32_t prefetched_stages(const kernels::HopperArguments& arguments, const kernels::HopperWork& work)
+{
+    constexpr std::uint32_t smallest_part = 4;  // of K
+    constexpr std::int64_t memory_bound_rows = 64;
+    if (!arguments.a_read_once && !arguments.b_read_once) {
+        return 0;
+    }
+    const std::uint32_t most = std::min(arguments.gemm.m, arguments.gemm.n) <= memory_bound_rows ? 8 : 4;
+    return std::clamp<std::uint32_t>(work.k_blocks.value() / smallest_part, 1, most);
+}
+
 bool encode(const TensorMapRequest& request, AnyTensorMap<3>& map)
 {
     int driver_status = 0;
@@ -446,6 +460,12 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
 
     const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
     arguments.work = work_of(kernel, gemm, batches, choice);
+    const auto is_one_tile = [](std::int64_t extent, int tile, int tiles) { return extent <= tile * tiles; };
+    arguments.a_read_once =
+        is_one_tile(gemm.n, kernel.tile_n, choice.cluster_n) && (arguments.a_batched || batches == 1);
+    arguments.b_read_once =
+        is_one_tile(gemm.m, kernel.tile_m, choice.cluster_m) && (arguments.b_batched || batches == 1);
+    arguments.prefetched_stages = prefetched_stages(arguments, arguments.work);
 
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(static_cast<unsigned>(choice.clusters * cluster_size));

@@ -1,4 +1,5 @@
-/// Gemm::launch on parts of larger matrices, on memory that overlaps, and with plans. Needs a device.
+/// Gemm::launch on parts of larger matrices, on memory that overlaps, on what the launch before it writes, and with
+/// plans. Needs a device.
 
 #include <doctest/doctest.h>
 
@@ -119,6 +120,70 @@ TEST_CASE("transposed views give the transposed product")
     Gemm::launch(stream, b.matrix(k, n).transposed(), a.matrix(m, k).transposed(),
                  d_transposed.matrix(m, n).transposed());
     CHECK(d.to_vector() == d_transposed.to_vector());
+}
+
+TEST_CASE("a product reads what the product before it wrote, though kernels begin while the one before them ends")
+{
+    // W = S R, then X W^T and W X^T, which read W once and so ask for it early; then the next S.
+    constexpr std::int64_t rows = 16;
+    constexpr std::int64_t depth = 64;
+    const std::int64_t n = quick() ? 256 : 8192;
+    const std::int64_t k = quick() ? 256 : 1024;
+    const int turns = quick() ? 3 : 12;
+    const auto s_at = [](int turn, std::int64_t row, std::int64_t i) { return walsh(row + 977 * turn, i); };
+    const auto r_at = [](std::int64_t i, std::int64_t column) { return walsh(i + 1, 3 * column + 1); };
+    const auto x_at = [](std::int64_t row, std::int64_t i) {
+        return walsh(row + 1, i) * static_cast<float>(1 + i % 3);
+    };
+    const auto upload = [](const Stream& stream, std::int64_t height, std::int64_t width, const auto& at) {
+        std::vector<f16> elements;
+        for (const float value : host_matrix(height, width, at)) {
+            elements.emplace_back(value);
+        }
+        return DeviceBuffer<f16>::from_host(stream, elements);
+    };
+    const Stream stream;
+    const auto r = upload(stream, depth, k, r_at);
+    const auto x = upload(stream, rows, k, x_at);
+    std::vector<DeviceBuffer<f16>> s;
+    for (int turn = 0; turn < turns; ++turn) {
+        s.push_back(upload(stream, n, depth, [&](std::int64_t row, std::int64_t i) { return s_at(turn, row, i); }));
+    }
+    DeviceBuffer<f16> w(stream, static_cast<std::size_t>(n * k));
+    const auto size = static_cast<std::size_t>(rows * n);
+    DeviceBuffer<float> d(stream, 2 * size * static_cast<std::size_t>(turns));
+    const auto part = [&](int turn, std::size_t half) {
+        return d.subspan((2 * static_cast<std::size_t>(turn) + half) * size, size);
+    };
+    for (int turn = 0; turn < turns; ++turn) {
+        Gemm::launch(stream, s[static_cast<std::size_t>(turn)].matrix(n, depth), r.matrix(depth, k), w.matrix(n, k));
+        Gemm::launch(stream, x.matrix(rows, k), w.matrix(n, k).transposed(), part(turn, 0).matrix(rows, n));
+        Gemm::launch(stream, w.matrix(n, k), x.matrix(rows, k).transposed(), part(turn, 1).matrix(n, rows));
+    }
+    const std::vector<float> result = d.to_vector();
+    std::vector<float> x_r(rows * depth);  // X R^T, of integers small enough to be exact, as all sums here are
+    for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t i = 0; i < depth; ++i) {
+            for (std::int64_t column = 0; column < k; ++column) {
+                x_r[static_cast<std::size_t>(row * depth + i)] += x_at(row, column) * r_at(i, column);
+            }
+        }
+    }
+    for (int turn = 0; turn < turns; ++turn) {
+        std::int64_t wrong = 0;
+        for (std::int64_t row = 0; row < rows; ++row) {
+            for (std::int64_t column = 0; column < n; ++column) {
+                float expected = 0;
+                for (std::int64_t i = 0; i < depth; ++i) {
+                    expected += x_r[static_cast<std::size_t>(row * depth + i)] * s_at(turn, column, i);
+                }
+                const std::size_t first = 2 * static_cast<std::size_t>(turn) * size;
+                wrong += result[first + static_cast<std::size_t>(row * n + column)] != expected;
+                wrong += result[first + size + static_cast<std::size_t>(column * rows + row)] != expected;
+            }
+        }
+        CHECK_MESSAGE(wrong == 0, "turn " << turn);
+    }
 }
 
 TEST_CASE("an output that overlaps an input is refused and nothing is written")

@@ -1,9 +1,9 @@
 #pragma once
 
-/// The tensor memory accelerator in device code: loads, multicast loads and stores through a `TensorMap`, between
-/// global memory and a `SharedTile` of the same element, box and swizzle. A pair that does not match does not compile.
-/// Through an `AnyTensorMap`, whose box is a fact of run time, they move any shared memory; the number of coordinates
-/// and the kind of barrier are still checked.
+/// The tensor memory accelerator in device code: loads, multicast loads, prefetches into L2 and stores through a
+/// `TensorMap`, between global memory and a `SharedTile` of the same element, box and swizzle. A pair that does not
+/// match does not compile. Through an `AnyTensorMap`, whose box is a fact of run time, they move any shared memory; the
+/// number of coordinates and the kind of barrier are still checked.
 ///
 /// Coordinates are in elements, innermost dimension first, as in the map. Elements outside of the tensor arrive as zero
 /// and are not stored.
@@ -19,6 +19,7 @@
 #include "tessera/device/barrier.cuh"
 #include "tessera/device/cluster.cuh"
 #include "tessera/device/cta_group.hpp"
+#include "tessera/device/l2_policy.cuh"
 #include "tessera/device/pipeline.cuh"
 #include "tessera/tensor_map.hpp"
 
@@ -123,6 +124,72 @@ __device__ __forceinline__ void tensor_load_multicast(void* destination, const v
     }
 }
 
+// Nor has it any with a policy for L2, and no prefetch of tensors.
+
+template <std::size_t Rank>
+__device__ constexpr void require_policy_rank()
+{
+    static_assert(Rank == 2 || Rank == 3, "tessera: TMA with a policy for L2 is of 2 or 3 dimensions");
+}
+
+template <std::size_t Rank>
+__device__ __forceinline__ void tensor_load(void* destination, const void* map, const std::int32_t (&at)[Rank],
+                                            std::uint64_t* barrier, L2Policy policy)
+{
+    require_policy_rank<Rank>();
+    if constexpr (Rank == 2) {
+        asm volatile(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+            "[%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(destination)),
+            "l"(map), "r"(at[0]), "r"(at[1]), "r"(shared_address(barrier)), "l"(policy.bits())
+            : "memory");
+    } else {
+        asm volatile(
+            "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+            "[%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_address(destination)),
+            "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(shared_address(barrier)), "l"(policy.bits())
+            : "memory");
+    }
+}
+
+template <std::size_t Rank>
+__device__ __forceinline__ void tensor_load_multicast(void* destination, const void* map,
+                                                      const std::int32_t (&at)[Rank], std::uint64_t* barrier,
+                                                      CtaMask receivers, L2Policy policy)
+{
+    require_policy_rank<Rank>();
+    if constexpr (Rank == 2) {
+        asm volatile(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+            ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5, %6;" ::"r"(shared_address(destination)),
+            "l"(map), "r"(at[0]), "r"(at[1]), "r"(shared_address(barrier)), "h"(receivers.bits()), "l"(policy.bits())
+            : "memory");
+    } else {
+        asm volatile(
+            "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+            ".L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6, %7;" ::"r"(shared_address(destination)),
+            "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(shared_address(barrier)), "h"(receivers.bits()),
+            "l"(policy.bits())
+            : "memory");
+    }
+}
+
+template <std::size_t Rank>
+__device__ __forceinline__ void tensor_prefetch(const void* map, const std::int32_t (&at)[Rank], L2Policy policy)
+{
+    require_policy_rank<Rank>();
+    if constexpr (Rank == 2) {
+        asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint [%0, {%1, %2}], %3;" ::"l"(map),
+                     "r"(at[0]), "r"(at[1]), "l"(policy.bits())
+                     : "memory");
+    } else {
+        asm volatile(
+            "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint [%0, {%1, %2, %3}], %4;" ::"l"(map),
+            "r"(at[0]), "r"(at[1]), "r"(at[2]), "l"(policy.bits())
+            : "memory");
+    }
+}
+
 }  // namespace detail
 
 /// Fetches the descriptor into its cache ahead of the first use. Executed by one thread.
@@ -157,6 +224,15 @@ __device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byt
     detail::tensor_load<Group>(destination, &map, coordinates, barrier.word());
 }
 
+/// The same, with what L2 is to do with the lines; of 2 or 3 dimensions.
+template <std::size_t Rank>
+__device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byte* destination,
+                                         const Barrier<FilledByTma, Ready>& barrier,
+                                         const std::int32_t (&coordinates)[Rank], L2Policy policy)
+{
+    detail::tensor_load(destination, &map, coordinates, barrier.word(), policy);
+}
+
 /// Loads into the tile at this address in every CTA of `receivers`, each of which counts the bytes at its own barrier.
 template <class T, class BoxShape, Swizzle Pattern, class Tile, class Ring>
 __device__ void tma_load_multicast(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile, const FillSlot<Ring>& slot,
@@ -173,6 +249,28 @@ __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<Rank>& map
                                                    const std::int32_t (&coordinates)[Rank], CtaMask receivers)
 {
     detail::tensor_load_multicast(destination, &map, coordinates, barrier.word(), receivers);
+}
+
+/// The same, with what L2 is to do with the lines; of 2 or 3 dimensions.
+template <std::size_t Rank>
+__device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<Rank>& map, std::byte* destination,
+                                                   const Barrier<FilledByTma, Ready>& barrier,
+                                                   const std::int32_t (&coordinates)[Rank], CtaMask receivers,
+                                                   L2Policy policy)
+{
+    detail::tensor_load_multicast(destination, &map, coordinates, barrier.word(), receivers, policy);
+}
+
+/// Brings a box into L2, for a load that is to come. A hint: nothing is read in the sense of the memory model, so it
+/// may come before the grid that writes the box has ended (`cudaGridDependencySynchronize`); what that grid writes is
+/// what the load finds. Asynchronous; executed by one thread. Of 2 or 3 dimensions.
+///
+/// Source: PTX ISA, "cp.async.bulk.prefetch.tensor".
+template <std::size_t Rank>
+__device__ __forceinline__ void tma_prefetch(const AnyTensorMap<Rank>& map, const std::int32_t (&coordinates)[Rank],
+                                             L2Policy policy)
+{
+    detail::tensor_prefetch(&map, coordinates, policy);
 }
 
 /// Stores `tile` to a box. Its writers must have executed `make_visible_to_tma` and been waited for. Asynchronous, part
