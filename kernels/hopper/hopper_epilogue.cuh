@@ -443,9 +443,11 @@ private:
         using Map = TensorMap<Element, Box<Columns, Rows, 1>, Swizzle::b128>;
         using Tile = SharedTile<Element, Box<Columns, Rows, 1>, Swizzle::b128>;
         make_visible_to_tma();
+        // Shuffled, for uniform registers: nvcc loops over the lanes' values otherwise, though one lane is left.
+        const std::int32_t coordinates[] = {of_first_lane(column), of_first_lane(row), of_first_lane(batch)};
         detail::synchronize_consumer(consumer_);
         if (stores_buffer()) {
-            tma_store(reinterpret_cast<const Map&>(map), {column, row, batch}, *reinterpret_cast<Tile*>(buffer));
+            tma_store(reinterpret_cast<const Map&>(map), coordinates, *reinterpret_cast<Tile*>(buffer));
             tma_commit_stores();
         }
     }
