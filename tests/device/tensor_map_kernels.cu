@@ -2,11 +2,14 @@
 
 #include <cuda/ptx>
 
+#include "tessera/device/tma.cuh"
+
 namespace tessera::test {
 namespace {
 
 template <class Map>
-__global__ void load_box(const __grid_constant__ Map map, int row, int column, DeviceSpan<std::uint32_t> out)
+__global__ void load_box(const __grid_constant__ Map map, LoadWay way, int row, int column,
+                         DeviceSpan<std::uint32_t> out)
 {
 #if __CUDA_ARCH__ >= 900
     namespace ptx = cuda::ptx;
@@ -20,7 +23,13 @@ __global__ void load_box(const __grid_constant__ Map map, int row, int column, D
         ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);  // TMA sees the barrier, too
         ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, barrier, Map::box_bytes);
         const std::int32_t coordinates[2] = {column, row};
-        ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, box, &map, coordinates, barrier);
+        if (way == LoadWay::plain) {
+            ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, box, &map, coordinates, barrier);
+        } else {
+            const L2Policy policy = row < 0 ? L2Policy::evict_unchanged() : L2Policy::evict_first();
+            tessera::detail::tensor_prefetch(&map, coordinates, policy);
+            tessera::detail::tensor_load(box, &map, coordinates, barrier, policy);
+        }
     }
     __syncthreads();  // the barrier is initialized
     for (int tries = 0; !ptx::mbarrier_try_wait_parity(barrier, 0); ++tries) {
@@ -32,6 +41,7 @@ __global__ void load_box(const __grid_constant__ Map map, int row, int column, D
         out[i] = reinterpret_cast<const std::uint32_t*>(box)[i];
     }
 #else
+    static_cast<void>(way);
     static_cast<void>(row);
     static_cast<void>(column);
     static_cast<void>(out);
@@ -41,13 +51,13 @@ __global__ void load_box(const __grid_constant__ Map map, int row, int column, D
 }  // namespace
 
 template <class Map>
-Kernel<Map, int, int, DeviceSpan<std::uint32_t>> load_box_kernel()
+Kernel<Map, LoadWay, int, int, DeviceSpan<std::uint32_t>> load_box_kernel()
 {
     return load_box<Map>;
 }
 
-#define TESSERA_TEST_INSTANTIATE(T, PATTERN)                                           \
-    template Kernel<TestMap<T, Swizzle::PATTERN>, int, int, DeviceSpan<std::uint32_t>> \
+#define TESSERA_TEST_INSTANTIATE(T, PATTERN)                                                    \
+    template Kernel<TestMap<T, Swizzle::PATTERN>, LoadWay, int, int, DeviceSpan<std::uint32_t>> \
     load_box_kernel<TestMap<T, Swizzle::PATTERN>>();
 #define TESSERA_TEST_INSTANTIATE_ALL(T) \
     TESSERA_TEST_INSTANTIATE(T, none)   \

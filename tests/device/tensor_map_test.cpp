@@ -68,9 +68,6 @@ void check_loads()
     // Columns that are multiples of 16 bytes: an H200 stops at any other with an illegal instruction (715).
     for (const Corner corner : {Corner{0, 0}, Corner{16, 16}, Corner{-5, -16}, Corner{rows - 3, columns - 4},
                                 Corner{rows, 0}, Corner{0, leading_dimension}, Corner{-104, -112}, Corner{7, 48}}) {
-        out.fill(stream, 0xEEEEEEEEU);
-        launch(load_box_kernel<Map>(), LaunchConfig(stream, {1}, {128}).shared_memory_bytes(shared_bytes_for_box<Map>),
-               map, corner.row, corner.column, out.span());
         std::vector<std::byte> expected(Map::box_bytes);
         for (std::int64_t i = 0; i < box_rows; ++i) {
             for (std::int64_t j = 0; j < inner; ++j) {
@@ -84,11 +81,17 @@ void check_loads()
                 std::memcpy(expected.data() + swizzled(linear, Pattern), &element, sizeof(T));
             }
         }
-        const std::vector<std::uint32_t> actual = out.to_vector();
-        CHECK_MESSAGE(std::memcmp(actual.data(), expected.data(), expected.size()) == 0,
-                      to_string(element_traits<T>::type)
-                          << ", swizzle of " << swizzle_span_bytes(Pattern) << " bytes, box at (" << corner.row << ", "
-                          << corner.column << ")");
+        for (const LoadWay way : {LoadWay::plain, LoadWay::with_policy}) {
+            out.fill(stream, 0xEEEEEEEEU);
+            launch(load_box_kernel<Map>(),
+                   LaunchConfig(stream, {1}, {128}).shared_memory_bytes(shared_bytes_for_box<Map>), map, way,
+                   corner.row, corner.column, out.span());
+            const std::vector<std::uint32_t> actual = out.to_vector();
+            CHECK_MESSAGE(std::memcmp(actual.data(), expected.data(), expected.size()) == 0,
+                          to_string(element_traits<T>::type)
+                              << ", swizzle of " << swizzle_span_bytes(Pattern) << " bytes, box at (" << corner.row
+                              << ", " << corner.column << "), way " << static_cast<int>(way));
+        }
     }
 }
 

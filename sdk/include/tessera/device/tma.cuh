@@ -152,26 +152,15 @@ __device__ __forceinline__ void tensor_load(void* destination, const void* map, 
     }
 }
 
-template <std::size_t Rank>
-__device__ __forceinline__ void tensor_load_multicast(void* destination, const void* map,
-                                                      const std::int32_t (&at)[Rank], std::uint64_t* barrier,
-                                                      CtaMask receivers, L2Policy policy)
+__device__ __forceinline__ void tensor_load_multicast(void* destination, const void* map, const std::int32_t (&at)[3],
+                                                      std::uint64_t* barrier, CtaMask receivers, L2Policy policy)
 {
-    require_policy_rank<Rank>();
-    if constexpr (Rank == 2) {
-        asm volatile(
-            "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
-            ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5, %6;" ::"r"(shared_address(destination)),
-            "l"(map), "r"(at[0]), "r"(at[1]), "r"(shared_address(barrier)), "h"(receivers.bits()), "l"(policy.bits())
-            : "memory");
-    } else {
-        asm volatile(
-            "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
-            ".L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6, %7;" ::"r"(shared_address(destination)),
-            "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(shared_address(barrier)), "h"(receivers.bits()),
-            "l"(policy.bits())
-            : "memory");
-    }
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+        ".L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6, %7;" ::"r"(shared_address(destination)),
+        "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(shared_address(barrier)), "h"(receivers.bits()),
+        "l"(policy.bits())
+        : "memory");
 }
 
 template <std::size_t Rank>
@@ -251,11 +240,10 @@ __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<Rank>& map
     detail::tensor_load_multicast(destination, &map, coordinates, barrier.word(), receivers);
 }
 
-/// The same, with what L2 is to do with the lines; of 2 or 3 dimensions.
-template <std::size_t Rank>
-__device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<Rank>& map, std::byte* destination,
+/// The same, with what L2 is to do with the lines; of 3 dimensions.
+__device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<3>& map, std::byte* destination,
                                                    const Barrier<FilledByTma, Ready>& barrier,
-                                                   const std::int32_t (&coordinates)[Rank], CtaMask receivers,
+                                                   const std::int32_t (&coordinates)[3], CtaMask receivers,
                                                    L2Policy policy)
 {
     detail::tensor_load_multicast(destination, &map, coordinates, barrier.word(), receivers, policy);
