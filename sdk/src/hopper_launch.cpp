@@ -460,7 +460,9 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
 
     const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
     arguments.work = work_of(kernel, gemm, batches, choice);
-    const auto is_one_tile = [](std::int64_t extent, int tile, int tiles) { return extent <= tile * tiles; };
+    const auto is_one_tile = [](std::int64_t extent, int tile, int tiles) {
+        return extent <= std::int64_t{tile} * tiles;
+    };
     arguments.a_read_once =
         is_one_tile(gemm.n, kernel.tile_n, choice.cluster_n) && (arguments.a_batched || batches == 1);
     arguments.b_read_once =
