@@ -157,8 +157,8 @@ std::uint32_t loaded_rows(int tile_rows, std::int64_t rows, bool along_k)
 }
 
 /// How many stages each CTA brings into L2 while it waits for the kernel before it. Measured on an H200: more hides
-/// more of memory's latency, until it takes bandwidth from that kernel, or time from the loads; where operands are read
-/// more than once, they come from L2 anyway. docs/performance.md has the figures.
+/// more of memory's latency, until it takes bandwidth from that kernel, or time from the loads; products that read both
+/// operands more than once gained nothing. docs/performance.md has the figures.
 std::uint32_t prefetched_stages(const kernels::HopperArguments& arguments, const kernels::HopperWork& work)
 {
     constexpr std::uint32_t smallest_part = 4;  // of K

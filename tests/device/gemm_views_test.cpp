@@ -124,7 +124,8 @@ TEST_CASE("transposed views give the transposed product")
 
 TEST_CASE("a product reads what the product before it wrote, though kernels begin while the one before them ends")
 {
-    // W = S R, then X W^T and W X^T, which read W once and so ask for it early; then the next S.
+    // W = S R, then X W^T and W X^T, which read W once and so ask for it early; then the next S. Only on a real device:
+    // on the emulated one a kernel begins when the one before it has ended.
     constexpr std::int64_t rows = 16;
     constexpr std::int64_t depth = 64;
     const std::int64_t n = quick() ? 256 : 8192;

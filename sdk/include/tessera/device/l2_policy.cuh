@@ -21,8 +21,9 @@ public:
         asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy.bits_));  // not in cuda::ptx
         return policy;
     }
-    /// Its lines go when they would without this access. An H200 is as fast with it as without a policy, which is not
-    /// so of `evict_normal`: under that, kernels whose CTAs read the same lines took a third longer, and more.
+    /// Its lines go when they would without this access. A program that only loads is as fast with it on an H200 as
+    /// without a policy. (`evict_normal` is not that: with it for all loads, Hopper kernels whose CTAs read the same
+    /// lines took a third longer, and more.)
     __device__ static L2Policy evict_unchanged()
     {
         L2Policy policy;
