@@ -349,8 +349,7 @@ double round_to_integral(double value, Rounding rounding);
 
 /// Floating point to integer as `cvt.{rni,rzi,rmi,rpi}.{u,s}{8,16,32,64}.{f16,bf16,f32,f64}` (PTX ISA 9.7.9.21):
 /// rounds, then clamps to the integer's range (.sat changes nothing). NaN gives 0, but for a 64-bit integer or an f64
-/// source
-/// (`from_f64`) the integer with only its top bit set.
+/// source (`from_f64`) the integer with only its top bit set.
 template <typename Integer>
 Integer integer_from_double(double value, Rounding rounding, bool from_f64)
 {

@@ -16,8 +16,7 @@
 ///   Models: Microsoft's MMA-Sim (arXiv 2511.10909), checked here against an H200 by
 ///   tests/emulator/hardware/wgmma_probe.cu; tests/emulator/numerics holds the checksums.
 /// - multiply_fast: f32 fused multiply-adds in the order of k, round to nearest. With P = |D| + sum of |A*B| the result
-/// is
-///   within (K + 1) * 2^-24 * P of the exact sum, where the hardware is within (K + 2) * 2^-23 * P (or, for fp8 on
+///   is within (K + 1) * 2^-24 * P of the exact sum, where the hardware is within (K + 2) * 2^-23 * P (or, for fp8 on
 ///   Hopper, (K + 2) * 2^-13 * P). The two paths agree bit for bit when no partial sum needs more than 24 bits, as with
 ///   small integers.
 ///

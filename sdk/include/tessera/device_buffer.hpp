@@ -122,8 +122,7 @@ public:
 
     /// Allocates `size` elements with undefined contents, ordered on `home`. Does not synchronize. `size` may be 0.
     /// @throws Error `size_overflow`, `out_of_memory` (with what is free), `unsupported_device` for Allocation::pool on
-    /// a
-    ///               device without memory pools, `capture_violation` for Allocation::plain during a capture
+    ///               a device without memory pools, `capture_violation` for Allocation::plain during a capture
     DeviceBuffer(StreamRef home, std::size_t size, Allocation allocation = Allocation::automatic,
                  std::source_location caller = std::source_location::current())
         : memory_(home, size, sizeof(T), allocation, caller)
@@ -140,7 +139,7 @@ public:
 
     /// Takes over memory that cudaMallocAsync (`pool`) or cudaMalloc (`plain`) returned. It will be freed on `home`.
     /// @throws Error `wrong_memory` if it is not device memory, `device_mismatch`, `invalid_argument` if the kind is
-    /// not said
+    ///               not said
     static DeviceBuffer adopt(StreamRef home, RawAllocation<T> raw,
                               std::source_location caller = std::source_location::current())
     {

@@ -60,8 +60,7 @@ enum class ErrorCode : std::uint8_t {
     /// A CUDA call failed for a reason that has no code of its own; CUDA's name and text are kept.
     cuda_failure = 16,
     /// An earlier asynchronous operation destroyed the device's context. This call only found it; nothing on this
-    /// device
-    /// works until the process ends.
+    /// device works until the process ends.
     context_lost = 17,
     /// A tensor map breaks a rule of the encoder (rank, box, stride, swizzle).
     tensor_map_refused = 18,

@@ -44,8 +44,7 @@ public:
     ///
     /// If `work` throws, the capture is abandoned, the stream is as before and the exception passes through.
     /// @throws Error `capture_violation` if `stream` is the legacy default stream or already capturing, or if `work`
-    /// did
-    ///               what cannot be captured (blocking calls, unjoined streams)
+    ///               did what cannot be captured (blocking calls, unjoined streams)
     template <class Work>
     static Graph capture(StreamRef stream, Work&& work, std::source_location caller = std::source_location::current())
     {

@@ -2,11 +2,12 @@
 
 /// Barriers in shared memory (mbarriers) whose type says who completes them and whether they may be used yet.
 ///
-///     struct Shared { BarrierWord loaded; };                                                   // in shared memory
-///     if (threadIdx.x == 0) { Barrier<FilledByTma, Uninitialized>(shared.loaded).initialize(1); }
-///     const BarriersPublished published = publish_barriers();                                  // all threads of the
-///     CTA Barrier<FilledByTma, Ready> loaded(shared.loaded, published);                            // may be waited
-///     for
+///     __shared__ BarrierWord word;
+///     if (threadIdx.x == 0) {
+///         Barrier<FilledByTma, Uninitialized>(word).initialize(1);  // one arrival completes a phase
+///     }
+///     const BarriersPublished published = publish_barriers();       // executed by all threads of the CTA
+///     const Barrier<FilledByTma, Ready> loaded(word, published);    // may be waited for
 ///
 /// A barrier cannot be waited for before it was published: only `publish_barriers` makes the token. Phases are not here
 /// at all: they are values that the rings of pipeline.cuh keep.
