@@ -2,6 +2,8 @@
 
 /// The kinds of work that a product's epilogue can do, as values for host and device.
 
+#include "tessera/detail/language.hpp"
+
 #include <cstdint>
 #include <string_view>
 

@@ -13,6 +13,8 @@
 /// `caller`, the last parameter of most functions, is the place that an Error names. Its default is the line of the
 /// call; pass it on from a function of your own that wraps the SDK, so that errors name that function's caller.
 
+#include "tessera/detail/language.hpp"
+
 #include <cuda_runtime_api.h>
 
 #include <cstddef>

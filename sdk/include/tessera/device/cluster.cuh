@@ -9,6 +9,8 @@
 ///
 /// Source: PTX ISA, "Cluster of Cooperative Thread Arrays", "barrier.cluster", "mapa".
 
+#include "tessera/detail/language.hpp"
+
 #include <cuda/ptx>
 
 #include <cstdint>

@@ -2,6 +2,8 @@
 
 /// Who takes part in a tcgen05 operation. Usable on host and device.
 
+#include "tessera/detail/language.hpp"
+
 #include <cstdint>
 
 namespace tessera {

@@ -2,6 +2,8 @@
 
 /// What L2 does with the lines that an access brings there.
 
+#include "tessera/detail/language.hpp"
+
 #include <cstdint>
 
 namespace tessera {

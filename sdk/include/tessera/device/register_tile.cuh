@@ -3,6 +3,8 @@
 /// `RegisterTile<T, N>`: a group of a thread's registers as one value. Indexed by what the compiler knows after
 /// unrolling; an index that it does not know puts the tile into local memory, which no kernel here does.
 
+#include "tessera/detail/language.hpp"
+
 #include <cstdint>
 
 namespace tessera {

@@ -5,6 +5,8 @@
 ///
 /// Source: PTX ISA, "elect.sync", "barrier", "setmaxnreg", "stmatrix".
 
+#include "tessera/detail/language.hpp"
+
 #include <cstdint>
 
 namespace tessera {

@@ -1,0 +1,14 @@
+#pragma once
+
+/// Private to the SDK's headers, and the first thing that each of them includes: one sentence for a compiler that is too
+/// old or is told to be, in place of what would follow.
+#if defined(__CUDACC__) && __cplusplus < 202002L
+#error "Tessera needs C++20: compile with nvcc -std=c++20, or link tessera::sdk with CMake"
+#include "tessera: stopped here, because what follows needs C++20"
+#elif __cplusplus < 202002L
+#error "Tessera needs C++20: compile with -std=c++20 (g++ 12, clang++ 16 or later) or link tessera::sdk with CMake"
+#include "tessera: stopped here, because what follows needs C++20"
+#elif defined(__clang__) && !__has_builtin(__builtin_source_location)
+#error "Tessera needs std::source_location: g++ 12, clang++ 16 or later"
+#include "tessera: stopped here, because what follows needs std::source_location"
+#endif
