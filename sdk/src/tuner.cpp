@@ -74,9 +74,11 @@ public:
           stop_(device, EventKind::timing, caller),
           scratch_(stream_, problem, options.seed, caller)
     {
-        if (options.time_limit_seconds > 0) {
-            deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                           std::chrono::duration<double>(options.time_limit_seconds));
+        const Clock::time_point now = Clock::now();
+        const std::chrono::duration<double> limit(options.time_limit_seconds);
+        // What is beyond the clock's range, infinity too, is no limit.
+        if (limit.count() > 0 && limit < (Clock::time_point::max() - now) / 2) {
+            deadline_ = now + std::chrono::duration_cast<Clock::duration>(limit);
         }
     }
 
@@ -271,6 +273,22 @@ TuningTrial trial_of(const GemmProblem& problem, const Candidate& candidate)
             candidate.seconds(), candidate.samples.size(), candidate.outcome};
 }
 
+void require_valid(const TuningOptions& options, const std::source_location& caller)
+{
+    // Each comparison is false for what is no number, too.
+    const auto require = [&](bool valid, const char* name, double value, const char* cure) {
+        if (!valid) {
+            detail::raise(ErrorCode::invalid_argument, operation, caller,
+                          fmt::format("TuningOptions::{} is {}", name, value), cure);
+        }
+    };
+    require(options.sample_seconds >= 0, "sample_seconds", options.sample_seconds, "0 or more seconds");
+    require(options.prune_ratio >= 1, "prune_ratio", options.prune_ratio,
+            "a factor of 1 or more: candidates that are slower than the fastest by more than it leave");
+    require(options.time_limit_seconds >= 0, "time_limit_seconds", options.time_limit_seconds,
+            "0 for no limit, or more than 0 seconds");
+}
+
 /// What can be timed: a batch of D lies apart, and there is something to compute.
 GemmProblem measurable(const GemmProblem& given, const std::source_location& caller)
 {
@@ -281,7 +299,11 @@ GemmProblem measurable(const GemmProblem& given, const std::source_location& cal
                       fmt::format("{} has an empty D: nothing runs", problem.describe()));
     }
     if (problem.batches > 1 && problem.d.batch_stride == 0) {
-        problem.d.batch_stride = problem.d.leading_dimension * (problem.d.row_major ? problem.m : problem.n);
+        const std::int64_t vectors = problem.d.row_major ? problem.m : problem.n;
+        if (__builtin_mul_overflow(problem.d.leading_dimension, vectors, &problem.d.batch_stride)) {
+            problem.d.batch_stride = INT64_MAX;  // which is refused
+        }
+        detail::require_valid(problem, operation, caller);
     }
     return problem;
 }
@@ -343,11 +365,8 @@ TuningResult Gemm::tune(const Device& device, const GemmProblem& given, const Tu
                         std::source_location caller)
 {
     const GemmProblem problem = measurable(given, caller);
-    if (!(options.sample_seconds >= 0)) {  // also where it is no number
-        detail::raise(ErrorCode::invalid_argument, operation, caller,
-                      fmt::format("the samples of finalists are to last {} s", options.sample_seconds),
-                      "pass TuningOptions::sample_seconds of 0 or more");
-    }
+    require_valid(options, caller);
+    const detail::EnvironmentCache cache;
     const detail::CurrentDevice current(device.ordinal(), operation, caller);
     const KernelChoice untuned =
         detail::choose_untuned(problem, device.properties(), Variant::automatic, operation, caller);
@@ -378,12 +397,10 @@ TuningResult Gemm::tune(const Device& device, const GemmProblem& given, const Tu
             best = nullptr;
         }
     }
-    const std::int64_t now =
-        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     detail::load_environment_cache_once();  // before what is newer than it
-    detail::store_tuned(detail::tuning_key(problem, device.properties()),
-                        {best->choice, best->seconds(), candidates.front().seconds(), now});
-    detail::save_environment_cache(caller);
+    detail::store_measured(detail::tuning_key(problem, device.properties()),
+                           {best->choice, best->seconds(), candidates.front().seconds()});
+    cache.save();
 
     TuningResult result{problem, trial_of(problem, *best), trial_of(problem, candidates.front()), {}};
     for (const Candidate& candidate : candidates) {

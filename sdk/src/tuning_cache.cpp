@@ -1,31 +1,27 @@
 #include "tuning_cache.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 
 #include "kernels/hopper/hopper_kernels.hpp"
 #include "tessera/error.hpp"
 #include "tessera/version.hpp"
+#include "tuning_file.hpp"
 
 namespace tessera {
 namespace {
 
 constexpr std::string_view header = "tessera-tuning 1";
 constexpr std::string_view checksum_mark = " checksum=";
-constexpr off_t largest_file = 64 << 20;  // bytes: a hundred thousand entries have a third of that
+constexpr std::size_t largest_file = 64 << 20;    // bytes: a hundred thousand entries have a third of that
+constexpr std::chrono::seconds lock_timeout{20};  // a save takes milliseconds: whoever holds a lock for longer hangs
 
 constexpr std::array<std::string_view, detail::tuning_facts> fact_names{
     "a",       "b",        "d",        "a_rows", "b_rows", "d_rows",     "a_align", "b_align",
@@ -96,56 +92,16 @@ private:
     std::string_view rest_;
 };
 
-class File {
-public:
-    explicit File(int descriptor) noexcept : descriptor_(descriptor) {}
-    ~File()
-    {
-        if (descriptor_ >= 0) {
-            ::close(descriptor_);
-        }
-    }
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
-    int get() const noexcept { return descriptor_; }
+enum class Reading { missing, foreign, ours };
 
-private:
-    int descriptor_;
-};
-
-enum class Reading { missing, unreadable, foreign, ours };
-
-/// The lines behind the header.
+/// The lines after the header. @throws detail::FileError if there is something that cannot be read
 Reading read_lines(const std::string& path, std::vector<std::string>& lines)
 {
-    const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.get() < 0) {
-        return errno == ENOENT ? Reading::missing : Reading::unreadable;
-    }
-    struct stat facts {};
-    if (::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
-        return Reading::unreadable;
-    }
-    if (facts.st_size > largest_file) {
-        return Reading::foreign;
-    }
-    std::string content(static_cast<std::size_t>(facts.st_size), '\0');
-    std::size_t size = 0;
-    while (size < content.size()) {
-        const ssize_t got = ::read(file.get(), content.data() + size, content.size() - size);
-        if (got < 0) {
-            return Reading::unreadable;
-        }
-        if (got == 0) {
-            break;
-        }
-        size += static_cast<std::size_t>(got);
-    }
-    content.resize(size);
-    std::string_view rest = content;
-    if (rest.empty()) {
+    const std::optional<std::string> content = detail::read_regular_file(path, largest_file);
+    if (!content || content->empty()) {
         return Reading::missing;
     }
+    std::string_view rest = *content;
     bool first = true;
     while (!rest.empty()) {
         const std::size_t end = std::min(rest.find('\n'), rest.size());
@@ -179,39 +135,56 @@ std::int64_t time_of(std::string_view line)
     return value;
 }
 
-[[noreturn]] void raise_file(const std::string& path, std::string_view what, const std::source_location& caller)
+constexpr std::string_view foreign_file = "is no tuning cache of this format";
+
+/// The entries of `lines` and those of this process, one line each.
+std::string merged_content(const std::vector<std::string>& lines)
 {
-    detail::raise(ErrorCode::invalid_argument, "GemmTuningCache::save", caller, fmt::format("{} {}", path, what),
-                  "the path of a tuning cache, or of no file, in a writable folder");
+    const std::int64_t now = detail::tuning_clock();
+    std::map<std::string, std::string, std::less<>> merged;  // by identity: sorted, so that files can be compared
+    const auto merge = [&](const std::string& line) {
+        const std::string identity(identity_of(line));
+        if (!identity.empty() && (!merged.contains(identity) || detail::believed_time(time_of(merged[identity]), now) <=
+                                                                    detail::believed_time(time_of(line), now))) {
+            merged[identity] = line;
+        }
+    };
+    for (const std::string& line : lines) {
+        merge(line);
+    }
+    const std::string build = detail::tuning_build();
+    detail::for_each_tuned([&](const detail::TuningKey& key, const detail::TunedChoice& tuned) {
+        merge(detail::format_entry(key, tuned, build));
+    });
+    std::string content =
+        fmt::format("{}\n# Written by tessera: what was measured to be the fastest. May be deleted.\n", header);
+    for (const auto& [identity, line] : merged) {
+        content += line + '\n';
+    }
+    return content;
 }
 
-void write_replacing(const std::string& path, const std::string& content, const std::source_location& caller)
+/// @throws detail::FileError
+void save_file(const std::string& named, std::chrono::milliseconds timeout)
 {
-    const std::string temporary = fmt::format("{}.{}", path, ::getpid());
-    const auto fail = [&](const char* what) {
-        const int code = errno;
-        ::unlink(temporary.c_str());
-        raise_file(path, fmt::format("cannot be {}: {}", what, std::strerror(code)), caller);
-    };
-    {
-        const File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-        if (file.get() < 0) {
-            fail("created");
-        }
-        for (std::size_t written = 0; written < content.size();) {
-            const ssize_t count = ::write(file.get(), content.data() + written, content.size() - written);
-            if (count < 0) {
-                fail("written");
-            }
-            written += static_cast<std::size_t>(count);
-        }
-        if (::fsync(file.get()) != 0) {
-            fail("written");
-        }
+    // Of all names that lead to a file, one is locked and replaced.
+    const std::string path = detail::resolve_links(named);
+    detail::require_replaceable(path);
+    const detail::SaveLock lock(path, timeout);
+    if (!lock.weakness().empty()) {
+        warn(
+            fmt::format("the tuning cache {} is saved without its usual lock, and what another process saves now may "
+                        "be lost: {}",
+                        named, lock.weakness()));
     }
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-        fail("replaced");
+    std::vector<std::string> lines;
+    if (read_lines(path, lines) == Reading::foreign) {
+        throw detail::FileError(std::string(foreign_file));
     }
+    if (lock.weakness().empty()) {
+        detail::remove_leftovers(path);
+    }
+    detail::replace_file(path, merged_content(lines));
 }
 
 std::string_view config_name(const detail::TuningKey& key, const detail::KernelChoice& choice)
@@ -366,10 +339,51 @@ void load_environment_cache_once()
     static_cast<void>(loaded);
 }
 
-void save_environment_cache(const std::source_location& caller)
+EnvironmentCache::EnvironmentCache()
 {
-    if (const char* path = std::getenv(tuning_cache_variable); path != nullptr && *path != '\0') {
-        GemmTuningCache::save(path, caller);
+    if (const char* path = std::getenv(tuning_cache_variable); path != nullptr) {
+        path_ = path;
+    }
+    if (path_.empty()) {
+        return;
+    }
+    try {
+        const std::string file = resolve_links(path_);
+        require_replaceable(file);
+        std::vector<std::string> lines;
+        if (read_lines(file, lines) == Reading::foreign) {
+            throw FileError(std::string(foreign_file));
+        }
+    } catch (const FileError& error) {
+        warned_ = true;
+        warn(fmt::format("{}, of the variable {}, {}: what is measured now stays in this process", path_,
+                         tuning_cache_variable, error.what()));
+    }
+}
+
+void EnvironmentCache::save() const
+{
+    if (path_.empty()) {
+        return;
+    }
+    try {
+        save_file(path_, lock_timeout);
+    } catch (const FileError& error) {
+        if (!warned_) {
+            warn(fmt::format("{}, of the variable {}, {}: what was measured stays in this process", path_,
+                             tuning_cache_variable, error.what()));
+        }
+    }
+}
+
+void save_tuning_cache(const std::string& path, std::chrono::milliseconds timeout, const std::source_location& caller)
+{
+    try {
+        save_file(path, timeout);
+    } catch (const FileError& error) {
+        raise(ErrorCode::invalid_argument, "GemmTuningCache::save", caller, fmt::format("{} {}", path, error.what()),
+              "the path of a tuning cache, or of no file, in a writable folder; what was measured stays known to this "
+              "process and can be saved elsewhere");
     }
 }
 
@@ -379,13 +393,15 @@ GemmTuningCache::Loaded GemmTuningCache::load(const std::string& path)
 {
     Loaded loaded;
     std::vector<std::string> lines;
-    switch (read_lines(path, lines)) {
-        case Reading::missing: return loaded;
-        case Reading::unreadable: warn(fmt::format("the tuning cache {} cannot be read", path)); return loaded;
-        case Reading::foreign:
-            warn(fmt::format("{} is no tuning cache of this format and is ignored", path));
-            return loaded;
-        case Reading::ours: break;
+    try {
+        switch (read_lines(path, lines)) {
+            case Reading::missing: return loaded;
+            case Reading::foreign: warn(fmt::format("{} {} and is ignored", path, foreign_file)); return loaded;
+            case Reading::ours: break;
+        }
+    } catch (const detail::FileError& error) {
+        warn(fmt::format("the tuning cache {} {} and is ignored", path, error.what()));
+        return loaded;
     }
     const std::string build = detail::tuning_build();
     for (const std::string& line : lines) {
@@ -405,40 +421,7 @@ GemmTuningCache::Loaded GemmTuningCache::load(const std::string& path)
 
 void GemmTuningCache::save(const std::string& path, std::source_location caller)
 {
-    const File lock(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-    int locked = -1;
-    while (lock.get() >= 0 && (locked = ::flock(lock.get(), LOCK_EX)) != 0 && errno == EINTR) {
-    }
-    if (locked != 0) {
-        raise_file(path, fmt::format("cannot be locked: {}", std::strerror(errno)), caller);
-    }
-    std::vector<std::string> lines;
-    switch (read_lines(path, lines)) {
-        case Reading::unreadable: raise_file(path, "is there and cannot be read", caller);
-        case Reading::foreign: raise_file(path, "is there and is no tuning cache of this format", caller);
-        case Reading::missing:
-        case Reading::ours: break;
-    }
-    std::map<std::string, std::string, std::less<>> merged;  // by identity: sorted, so that files can be compared
-    const auto merge = [&](const std::string& line) {
-        const std::string identity(identity_of(line));
-        if (!identity.empty() && (!merged.contains(identity) || time_of(merged[identity]) <= time_of(line))) {
-            merged[identity] = line;
-        }
-    };
-    for (const std::string& line : lines) {
-        merge(line);
-    }
-    const std::string build = detail::tuning_build();
-    detail::for_each_tuned([&](const detail::TuningKey& key, const detail::TunedChoice& tuned) {
-        merge(detail::format_entry(key, tuned, build));
-    });
-    std::string content =
-        fmt::format("{}\n# Written by tessera: what was measured to be the fastest. May be deleted.\n", header);
-    for (const auto& [identity, line] : merged) {
-        content += line + '\n';
-    }
-    write_replacing(path, content, caller);
+    detail::save_tuning_cache(path, lock_timeout, caller);
 }
 
 std::size_t GemmTuningCache::size() noexcept { return detail::tuned_count(); }

@@ -2,7 +2,9 @@
 
 /// The file of tuned choices: docs/tuning.md describes it.
 
+#include <chrono>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <string_view>
 
@@ -32,7 +34,21 @@ bool has_valid_checksum(std::string_view line) noexcept;
 
 /// Loads the file that the environment names, if any, at the first call of the process.
 void load_environment_cache_once();
-/// Saves to the file that the environment names, if any.
-void save_environment_cache(const std::source_location& caller);
+/// The file that the environment names, if any. What is wrong with it is a warning, not an error: a measurement must
+/// not be lost for a file's sake.
+class EnvironmentCache {
+public:
+    /// Warns if the file cannot be saved to, before there is something to lose.
+    EnvironmentCache();
+    /// Saves, or warns unless the constructor has.
+    void save() const;
+
+private:
+    std::string path_;
+    bool warned_ = false;
+};
+
+/// `GemmTuningCache::save`, which waits so long for others that save.
+void save_tuning_cache(const std::string& path, std::chrono::milliseconds timeout, const std::source_location& caller);
 
 }  // namespace tessera::detail

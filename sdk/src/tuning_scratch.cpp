@@ -1,5 +1,7 @@
 #include "tuning_scratch.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +20,7 @@ std::int64_t vectors_of(const MatrixLayout& layout, std::int64_t rows, std::int6
     return layout.row_major ? rows : columns;
 }
 
-/// From the first element to the last one, gaps included.
+/// From the first element to the last one, gaps included. Nothing here overflows: the problem has been checked.
 std::size_t span_of(const MatrixLayout& layout, std::int64_t rows, std::int64_t columns, std::int64_t batches)
 {
     const std::int64_t vectors = vectors_of(layout, rows, columns);
@@ -104,12 +106,22 @@ void fill_random(StreamRef stream, std::uint8_t* data, std::size_t elements, Ele
 
 std::size_t count_sets(const GemmProblem& problem, const Device& device, const std::source_location& caller)
 {
-    const std::size_t d_bytes =
-        span_of(problem.d, problem.m, problem.n, problem.batches) * size_of(problem.output) * (problem.has_c ? 2 : 1);
-    const std::size_t bytes =
-        round_up(span_of(problem.a, problem.m, problem.k, problem.batches) * size_of(problem.input)) +
-        round_up(span_of(problem.b, problem.k, problem.n, problem.batches) * size_of(problem.input)) +
-        round_up(d_bytes) + set_granularity;
+    // Each operand has at most 63 bits of bytes, so four of them do not fit into 64.
+    std::size_t bytes = set_granularity;
+    const auto add = [&](const MatrixLayout& layout, ElementType type, std::int64_t rows, std::int64_t columns) {
+        const std::size_t more = round_up(span_of(layout, rows, columns, problem.batches) * size_of(type));
+        if (__builtin_add_overflow(bytes, more, &bytes) || bytes > PTRDIFF_MAX) {
+            raise(ErrorCode::size_overflow, "Gemm::tune", caller,
+                  fmt::format("the operands of {} have more bytes together than 63 bits can count", problem.describe()),
+                  "a smaller problem");
+        }
+    };
+    add(problem.a, problem.input.a, problem.m, problem.k);
+    add(problem.b, problem.input.b, problem.k, problem.n);
+    add(problem.d, problem.output, problem.m, problem.n);
+    if (problem.has_c) {
+        add(problem.d, problem.output, problem.m, problem.n);
+    }
     // Between two uses of a set the others move twice the cache through it.
     const std::size_t wanted = 1 + (2 * device.properties().l2_cache_bytes + bytes - 1) / bytes;
     const std::size_t fit = device.free_memory_bytes(caller) / 2 / bytes;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 
@@ -13,6 +14,7 @@ namespace tessera::detail {
 namespace {
 
 constexpr std::size_t buckets = 1024;
+constexpr std::int64_t clock_difference = 3600;  // seconds that the clocks of two machines may be apart
 
 /// Never changed but for `next` of those that were forgotten, and never freed: readers take no lock.
 struct Node {
@@ -118,20 +120,54 @@ std::optional<TunedChoice> find_tuned(const TuningKey& key) noexcept
     return node == nullptr ? std::nullopt : std::optional(node->tuned);
 }
 
-void store_tuned(const TuningKey& key, const TunedChoice& tuned)
+namespace {
+
+void put(Table& table, const Node* known, const TuningKey& key, const TunedChoice& tuned)
 {
-    Table& table = Table::get();
-    const std::scoped_lock lock(table.mutex);
-    const Node* known = find(table, key);
-    if (known != nullptr && (known->tuned.when > tuned.when || known->tuned == tuned)) {
-        return;
-    }
     // In front of the older one, which readers may still be at.
     std::atomic<const Node*>& head = table.heads[bucket_of(key)];
     head.store(new Node{key, tuned, head.load(std::memory_order_relaxed)}, std::memory_order_release);
     if (known == nullptr) {
         table.count.fetch_add(1, std::memory_order_relaxed);
     }
+}
+
+}  // namespace
+
+std::int64_t tuning_clock() noexcept
+{
+    return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+std::int64_t believed_time(std::int64_t when, std::int64_t now) noexcept
+{
+    return when - clock_difference <= now ? when : -1;
+}
+
+void store_tuned(const TuningKey& key, const TunedChoice& tuned)
+{
+    Table& table = Table::get();
+    const std::int64_t now = tuning_clock();
+    const std::scoped_lock lock(table.mutex);
+    const Node* known = find(table, key);
+    if (known != nullptr &&
+        (believed_time(known->tuned.when, now) > believed_time(tuned.when, now) || known->tuned == tuned)) {
+        return;
+    }
+    put(table, known, key, tuned);
+}
+
+void store_measured(const TuningKey& key, TunedChoice tuned)
+{
+    Table& table = Table::get();
+    tuned.when = tuning_clock();
+    const std::scoped_lock lock(table.mutex);
+    const Node* known = find(table, key);
+    if (known != nullptr) {
+        tuned.when = std::max(tuned.when, believed_time(known->tuned.when, tuned.when) + 1);
+    }
+    put(table, known, key, tuned);
 }
 
 void for_each_tuned(const std::function<void(const TuningKey&, const TunedChoice&)>& visit)

@@ -59,10 +59,18 @@ struct TunedChoice {
     friend bool operator==(const TunedChoice&, const TunedChoice&) = default;
 };
 
+/// Seconds since 1970.
+std::int64_t tuning_clock() noexcept;
+/// When a measurement was made, for comparing it with others. What lies more than an hour in the future was written
+/// while a clock was wrong; it counts as older than anything, or it could never be replaced.
+std::int64_t believed_time(std::int64_t when, std::int64_t now) noexcept;
+
 /// Neither waits nor allocates.
 std::optional<TunedChoice> find_tuned(const TuningKey& key) noexcept;
 /// Replaces what was known, unless that is newer.
 void store_tuned(const TuningKey& key, const TunedChoice& tuned);
+/// Replaces what was known by what has been measured just now, and dates it later than that: clocks differ.
+void store_measured(const TuningKey& key, TunedChoice tuned);
 /// Calls `visit` for each entry.
 void for_each_tuned(const std::function<void(const TuningKey&, const TunedChoice&)>& visit);
 std::size_t tuned_count() noexcept;

@@ -232,6 +232,33 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
     require_layout('A', problem.a, problem.m, problem.k);
     require_layout('B', problem.b, problem.k, problem.n);
     require_layout('D', problem.d, problem.m, problem.n);
+    // Views cannot be larger than what 63 bits can count, so a problem that is has no operands.
+    const auto require_size = [&](char name, const MatrixLayout& layout, ElementType type, std::int64_t rows,
+                                  std::int64_t columns) {
+        const std::int64_t vectors = layout.row_major ? rows : columns;
+        const std::int64_t run = layout.row_major ? columns : rows;
+        const std::int64_t leading_dimension = layout.leading_dimension == 0 ? run : layout.leading_dimension;
+        if (vectors == 0 || run == 0 || problem.batches == 0) {
+            return;
+        }
+        std::int64_t lines = 0;
+        std::int64_t matrices = 0;
+        std::int64_t bytes = 0;
+        if (__builtin_mul_overflow(vectors - 1, leading_dimension, &lines) ||
+            __builtin_mul_overflow(problem.batches - 1, layout.batch_stride, &matrices) ||
+            __builtin_add_overflow(lines, run, &lines) || __builtin_add_overflow(lines, matrices, &bytes) ||
+            __builtin_mul_overflow(bytes, static_cast<std::int64_t>(size_of(type)), &bytes)) {
+            raise(ErrorCode::size_overflow, operation, caller,
+                  fmt::format("{} is {} of {}x{} elements of {} bytes, {}-major with leading dimension {} and batch "
+                              "stride {}: more bytes than 63 bits can count",
+                              name, problem.batches, rows, columns, size_of(type), layout.row_major ? "row" : "column",
+                              leading_dimension, layout.batch_stride),
+                  "extents, leading dimensions and strides in elements, and computed in std::int64_t from the start");
+        }
+    };
+    require_size('A', problem.a, problem.input.a, problem.m, problem.k);
+    require_size('B', problem.b, problem.input.b, problem.k, problem.n);
+    require_size('D', problem.d, problem.output, problem.m, problem.n);
 }
 
 GemmProblem resolved(GemmProblem problem) noexcept

@@ -168,11 +168,80 @@ TEST_CASE_FIXTURE(TunerRuntime,
     // Two samples of 0.2 s, each behind as much: 400 runs of 2 ms and 533 of 1.5 ms, less those of the shortest
     // samples.
     CHECK(longer > shortly + 700);
-    const auto error = test::error_of([&] {
-        static_cast<void>(Gemm::tune(device, problem, {.sample_seconds = std::numeric_limits<double>::quiet_NaN()}));
-    });
-    REQUIRE(error);
-    CHECK(error->code() == ErrorCode::invalid_argument);
+}
+
+TEST_CASE_FIXTURE(TunerRuntime, "options that mean nothing are refused with their value, before anything is measured")
+{
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    CHECK_ERROR(
+        "tessera: invalid_argument in Gemm::tune\n  TuningOptions::sample_seconds is nan\n  try: 0 or more "
+        "seconds",
+        Gemm::tune(device, problem, {.sample_seconds = nan}));
+    CHECK_ERROR(
+        "tessera: invalid_argument in Gemm::tune\n  TuningOptions::time_limit_seconds is -1\n  try: 0 for no "
+        "limit, or more than 0 seconds",
+        Gemm::tune(device, problem, {.time_limit_seconds = -1}));
+    CHECK_ERROR(
+        "tessera: invalid_argument in Gemm::tune\n  TuningOptions::prune_ratio is 0.5\n  try: a factor of 1 or "
+        "more: candidates that are slower than the fastest by more than it leave",
+        Gemm::tune(device, problem, {.prune_ratio = 0.5}));
+    for (const TuningOptions& options :
+         {TuningOptions{.sample_seconds = -1e-9}, TuningOptions{.prune_ratio = nan}, TuningOptions{.prune_ratio = -1},
+          TuningOptions{.time_limit_seconds = nan},
+          TuningOptions{.time_limit_seconds = -std::numeric_limits<double>::infinity()}}) {
+        CHECK(test::error_of([&] { static_cast<void>(Gemm::tune(device, problem, options)); }).has_value());
+    }
+    CHECK(fake::launches().empty());
+}
+
+TEST_CASE_FIXTURE(TunerRuntime, "a time limit that no clock can count to is none")
+{
+    behave(Variant::simt_register_blocked, {2.0});
+    for (const double limit : {0.0, 3600.0, 1e10, 1e300, std::numeric_limits<double>::infinity()}) {
+        CAPTURE(limit);
+        CHECK(Gemm::tune(device, problem, {.rounds = 4, .time_limit_seconds = limit}).best.samples == 4);
+    }
+    CHECK(Gemm::tune(device, problem, {.rounds = 4, .time_limit_seconds = 1e-9}).best.samples == 1);
+}
+
+TEST_CASE_FIXTURE(TunerRuntime, "sizes that do not fit into 63 bits are refused, and nothing is allocated")
+{
+    problem = {.m = 1, .n = 1, .k = INT64_MAX / 4};
+    CHECK_ERROR(
+        "tessera: size_overflow in Gemm::tune\n  the operands of 1x1x2305843009213693951 (MxNxK) f32 -> f32, A "
+        "row-major, B row-major, D row-major have more bytes together than 63 bits can count\n  try: a smaller "
+        "problem",
+        Gemm::tune(device, problem, {.rounds = 1}));
+    problem = {.m = 3, .n = 8, .k = 8};
+    problem.d.leading_dimension = (std::int64_t{1} << 61U) + 64;
+    CHECK_ERROR(
+        "tessera: size_overflow in Gemm::tune\n  D is 1 of 3x8 elements of 4 bytes, row-major with leading "
+        "dimension 2305843009213694016 and batch stride 0: more bytes than 63 bits can count\n  try: extents, "
+        "leading dimensions and strides in elements, and computed in std::int64_t from the start",
+        Gemm::tune(device, problem, {.rounds = 1}));
+    const auto refused = [&](GemmProblem changed) {
+        const auto error = test::error_of([&] { static_cast<void>(Gemm::tune(device, changed, {.rounds = 1})); });
+        CAPTURE(changed.describe());
+        REQUIRE(error.has_value());
+        CHECK(to_string(error->code()) == "size_overflow");
+    };
+    constexpr std::int64_t huge = std::int64_t{1} << 62U;
+    refused({.m = huge, .n = 8, .k = 8});
+    refused({.m = 8, .n = 8, .k = INT64_MAX});
+    refused({.m = 8, .n = huge, .k = 8, .input = ElementType::f8e4m3});
+    refused({.m = 8, .n = 8, .k = 8, .batches = huge});
+    refused({.m = 8, .n = 8, .k = 8, .batches = 3, .a = {.batch_stride = huge}});
+    refused({.m = 8, .n = 8, .k = 8, .batches = 2, .b = {.leading_dimension = huge, .batch_stride = 1}});
+    refused({.m = 8, .n = 8, .k = 8, .batches = INT64_MAX / 64, .a = {.batch_stride = 0}});
+    refused({.m = 1, .n = 1, .k = huge, .input = ElementType::f8e4m3});
+    CHECK(fake::count("cudaMalloc") + fake::count("cudaMallocAsync") == 0);
+    // And before a plan is made of them.
+    problem.m = INT64_MAX;
+    CHECK_ERROR(
+        "tessera: size_overflow in GemmPlan::prepare\n  A is 1 of 9223372036854775807x8 elements of 4 bytes, "
+        "row-major with leading dimension 8 and batch stride 0: more bytes than 63 bits can count\n  try: "
+        "extents, leading dimensions and strides in elements, and computed in std::int64_t from the start",
+        GemmPlan::prepare(device, problem));
 }
 
 TEST_CASE_FIXTURE(TunerRuntime, "a kernel that writes nothing does not win")
@@ -210,7 +279,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "Hopper configurations are tried, and those with
     for (const KernelChoice& choice : candidates) {
         if (choice.stream_k) {
             detail::store_tuned(detail::tuning_key(detail::resolved(problem), device.properties()),
-                                {choice, 1e-6, 2e-6, std::numeric_limits<std::int64_t>::max()});
+                                {choice, 1e-6, 2e-6, detail::tuning_clock() + 60});
             const GemmPlan plan = GemmPlan::prepare(device, problem);
             const auto need = detail::hopper_workspace(detail::resolved(problem), choice);
             CHECK(plan.workspace_bytes() == need.partial_bytes + 4 * need.counters);

@@ -1,20 +1,14 @@
 /// The file of tuned choices: what is written is read again, what is damaged or foreign is not, and processes that
 /// write at the same time lose nothing.
 
-#include "tuning_cache.hpp"
-
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <random>
-#include <sstream>
 
-#include "clean_runtime.hpp"
+#include "cache_files.hpp"
 #include "kernels/hopper/hopper_kernels.hpp"
-#include "variant_chooser.hpp"
 
 using namespace tessera;
 using tessera::detail::KernelChoice;
@@ -22,53 +16,9 @@ using tessera::detail::TunedChoice;
 using tessera::detail::TuningKey;
 using tessera::test::CleanRuntime;
 
-namespace {
-
-std::vector<std::string> warnings;
-
-struct CacheFiles : CleanRuntime {
-    CacheFiles()
-    {
-        char pattern[] = "/tmp/tessera_tuning_XXXXXX";
-        REQUIRE(::mkdtemp(pattern) != nullptr);
-        folder = pattern;
-        path = folder / "gemm.tuning";
-        GemmTuningCache::clear();
-        warnings.clear();
-        previous =
-            GemmTuningCache::set_warning_handler([](std::string_view sentence) { warnings.emplace_back(sentence); });
-    }
-    ~CacheFiles()
-    {
-        GemmTuningCache::set_warning_handler(previous);
-        GemmTuningCache::clear();
-        std::filesystem::remove_all(folder);
-    }
-
-    std::string content() const
-    {
-        std::ostringstream text;
-        text << std::ifstream(path).rdbuf();
-        return text.str();
-    }
-    void write(const std::string& text) const { std::ofstream(path) << text; }
-
-    std::filesystem::path folder;
-    std::filesystem::path path;
-    GemmTuningCache::WarningHandler previous;
-};
-
-TuningKey key_of(std::int64_t m)
-{
-    return detail::tuning_key(detail::resolved({.m = m, .n = 32, .k = 64}), Device(fake::h200).properties());
-}
-
-TunedChoice tuned_of(std::int64_t when)
-{
-    return {KernelChoice{.variant = Variant::simt_coarsened}, 1.25e-5, 1.0 / 3, when};
-}
-
-}  // namespace
+using test::CacheFiles;
+using test::key_of;
+using test::tuned_of;
 
 TEST_CASE_FIXTURE(CacheFiles, "what was saved is loaded, bit for bit")
 {

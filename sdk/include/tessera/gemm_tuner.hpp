@@ -8,7 +8,8 @@
 ///     GemmTuningCache::save("gemm.tuning");      // for the next process
 ///
 /// Nothing is measured unless `tune` is called, and no file is touched unless one is named: here, or in the environment
-/// variable TESSERA_TUNING_CACHE, which is loaded at the first automatic choice and saved after each `tune`.
+/// variable TESSERA_TUNING_CACHE, which is loaded at the first automatic choice and saved after each `tune`. What is
+/// wrong with that file is a warning; the measured choice is used in this process all the same.
 ///
 /// docs/tuning.md describes the method and the file.
 
@@ -27,8 +28,8 @@ namespace tessera {
 struct TuningOptions {
     std::size_t rounds = 5;         ///< samples of each finalist; their median counts
     double sample_seconds = 50e-3;  ///< of a finalist: a power limit takes tens of milliseconds to answer
-    double prune_ratio = 1.15;      ///< a candidate that is slower than the best by more than this factor leaves
-    double time_limit_seconds = 0;  ///< fewer rounds after this; 0: none
+    double prune_ratio = 1.15;      ///< a candidate that is slower than the best by more than this factor leaves; >= 1
+    double time_limit_seconds = 0;  ///< fewer rounds after this; 0 or infinity: none
     std::uint64_t seed = 1;         ///< of the random operands
 };
 
@@ -75,8 +76,11 @@ public:
     static Loaded load(const std::string& path);
 
     /// Writes what is known, and keeps what is in the file besides. Other processes may do the same at the same time:
-    /// nothing is lost, and a reader sees the old file or the new one. Makes `path` and a lock file, `path`.lock.
-    /// @throws Error `invalid_argument` if the file cannot be written, or is there and is no tuning cache
+    /// nothing is lost, and a reader sees the old file or the new one. Makes `path` and a lock file, `path`.lock;
+    /// follows symbolic links; keeps the mode of a file that is there. Waits for others that save, for 20 seconds at
+    /// most.
+    /// @throws Error `invalid_argument` if the file cannot be written or locked, or is there and is no tuning cache.
+    /// What was measured stays known to this process.
     static void save(const std::string& path, std::source_location caller = std::source_location::current());
 
     /// How many problems are known.

@@ -1,0 +1,56 @@
+#pragma once
+
+/// The tuning cache as a file among others: links, locks, permissions, and replacing it as a whole. What is in it is
+/// tuning_cache.cpp's.
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+namespace tessera::detail {
+
+/// Why a file cannot be used, as the end of a sentence that begins with its path.
+class FileError : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+/// The file that `path` names after all symbolic links. It need not exist; its folder must.
+std::string resolve_links(const std::string& path);
+
+/// The content of a regular file, or nothing if there is none. Never blocks: a pipe or device is refused.
+std::optional<std::string> read_regular_file(const std::string& path, std::size_t most_bytes);
+
+/// Refuses what `replace_file` would refuse, as far as that can be seen without writing anything.
+void require_replaceable(const std::string& path);
+
+/// Exclusive among the processes and threads that save to `path`, whose links are resolved.
+///
+/// The lock is on a file beside it, which stays and which everybody may read. If that file cannot be opened, since
+/// another user has made it unreadable or it is not a regular file, the folder is locked instead: saving must not
+/// depend on somebody else's file.
+class SaveLock {
+public:
+    SaveLock(const std::string& path, std::chrono::milliseconds timeout);
+    ~SaveLock();
+    SaveLock(const SaveLock&) = delete;
+    SaveLock& operator=(const SaveLock&) = delete;
+
+    /// Why this lock does not keep everybody out, as the end of a sentence, or empty.
+    const std::string& weakness() const noexcept { return weakness_; }
+
+private:
+    int descriptor_ = -1;
+    std::string weakness_;
+};
+
+/// Replaces `path`, whose links are resolved, by a file with `content`: readers see the old file or the new one. Owner
+/// and mode are kept where permitted.
+void replace_file(const std::string& path, const std::string& content);
+
+/// Removes what killed processes left behind in `replace_file`. Only for the holder of a lock without weakness.
+void remove_leftovers(const std::string& path) noexcept;
+
+}  // namespace tessera::detail
