@@ -1,36 +1,98 @@
 #!/usr/bin/env bash
-# Sets up what is missing, builds, and runs the main job: real matrices through Gemm::launch, verified against float64,
-# and 1797 handwritten digits classified.
+# Shows what Tessera is, in minutes: a product on Blackwell's tensor cores, verified; a data race found, with its line; a
+# handwritten digit, read. Sets up what is missing, and builds only what it runs, for one architecture (in build-demo/).
 #
-# On a machine without a GPU it runs on the emulated device (TESSERA_EMU_DEVICE: b200, h200 or t4; default b200).
+# With a GPU it runs there. Without one it runs on the emulated device (TESSERA_EMU_DEVICE: b200, h200 or t4; default
+# b200). The race is searched for on the emulated device in any case.
 #
-# Exit codes: 0 done and right; 1 something failed.
+# Usage: ./demo.sh [-y]     -y: install missing packages without asking
+# Exit codes: 0 done and right; 1 something failed; 2 wrong usage.
 set -euo pipefail
 cd "$(dirname "$0")"
 . .ci/setup.sh
 
+case "${1:-}" in
+    '') ;;
+    -y | --yes) TESSERA_YES=1 ;;
+    *)
+        sed -n '2,/^set /s/^# \{0,1\}//p' "$0"
+        [ "$1" = -h ] || [ "$1" = --help ] || exit 2
+        exit 0
+        ;;
+esac
+
 install_missing
-configure_and_build
 
-data=examples/digits/data
+device=${TESSERA_EMU_DEVICE:-b200}
 run=()
-if ! have_gpu; then
-    device=${TESSERA_EMU_DEVICE:-b200}
-    [ -x build/sdk/emulator/tessera-emu ] ||
-        fail "there is no CUDA device, and the emulated one was not built: it needs pkg-config, libzstd-dev and liblz4-dev"
-    run=(build/sdk/emulator/tessera-emu --device "$device" --)
-    say "no CUDA device was found: everything runs on the emulated device '$device'. Results are real, times are the emulator's"
+if have_gpu; then
+    # Machine code runs on later devices of its generation, too.
+    generation=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | cut -d. -f1)
+    case $generation in
+        7) architecture=75-real ;;
+        *) architecture=${generation}0-real ;;
+    esac
+    where="your $(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1)"
+    cpu_seconds=600
+else
+    case $device in
+        b200) architecture=100-virtual ;;
+        h200) architecture=90-virtual ;;
+        t4) architecture=75-virtual ;;
+        *) fail "TESSERA_EMU_DEVICE is \"$device\", and this demo knows b200, h200 and t4" ;;
+    esac
+    where="an emulated $device"
+    cpu_seconds=400
+    run=(build-demo/sdk/emulator/tessera-emu --device "$device" --)
 fi
+emulated=(build-demo/sdk/emulator/tessera-emu --device "$device" --)
 
-say "1797x64 images times 64x128 weights, read from .npy files, with bias and ReLU, each variant verified against float64"
-for variant in simt_naive simt_tiled simt_vectorized simt_coarsened simt_register_blocked automatic; do
-    "${run[@]}" build/examples/gemm_npy/gemm_npy "$data/images.npy" "$data/layer1_weight.npy" -o build/demo_product.npy --variant "$variant" \
-        --bias-per-column "$data/layer1_bias.npy" --epilogue relu --verify
-done
-for type in f16 bf16; do
-    "${run[@]}" build/examples/gemm_npy/gemm_npy "$data/images.npy" "$data/layer1_weight.npy" -o build/demo_product.npy --type "$type" --verify
-done
+if [ ! -x build-demo/examples/digits/digits ]; then
+    minutes=$(((cpu_seconds / $(nproc) + 59) / 60))
+    say "building the library, the emulated device and three programs: about $minutes min on $(nproc) cores, this once"
+fi
+start=$SECONDS
+configure demo -DCMAKE_CUDA_ARCHITECTURES=$architecture
+build demo tessera-emu gemm_npy
+[ -x build-demo/sdk/emulator/tessera-emu ] ||
+    fail "the emulated device was not built: it needs pkg-config, libzstd-dev and liblz4-dev"
+examples=build-demo/examples
+data=examples/digits/data
 
-say "a neural network reads 1797 handwritten digits"
-"${run[@]}" build/examples/digits/digits --data "$data"
-say "done"
+echo
+say "1. A matrix product"
+echo "   1797 images of 64 pixels times a layer of 64x128 weights in bf16, on $where:"
+echo
+"${run[@]}" $examples/gemm_npy/gemm_npy $data/images.npy $data/layer1_weight.npy --type bf16 --output-type f32 \
+    --bias-per-column $data/layer1_bias.npy --epilogue relu --verify
+printf '%s   first result after %d s%s\n' "$dim" $((SECONDS - start)) "$plain"
+
+build demo planted_race digits
+race=examples/planted_race/main.cu
+echo
+say "2. A race, found"
+echo "   $race forgets one barrier. The emulated device sees it in one run:"
+echo
+report=$("${emulated[@]}" $examples/planted_race/planted_race forgotten 2>&1) || true  # its answer may be wrong, too
+printf '%s\n\n' "$report"
+line=$(grep -o 'planted_race/main\.cu:[0-9]*' <<<"$report" | head -n 1 | cut -d: -f2) || true
+[ -n "$line" ] && grep -q shared-race <<<"$report" || fail "the race was not found"
+printf '   %s, line %d:%s%s%s\n' $race "$line" "$bold" "$(sed -n "${line}s/ *\/\/.*//;${line}s/^ */ /p" $race)" "$plain"
+echo "   A GPU says nothing about it, and may well give the right answer. With the barrier there is no finding:"
+echo
+"${emulated[@]:0:3}" --strict -- $examples/planted_race/planted_race corrected
+
+echo
+say "3. A handwritten digit, read"
+echo "   1797 images through a network of three layers, one launch each; one of them, drawn at random:"
+echo
+"${run[@]}" $examples/digits/digits --data $data --show $((RANDOM % 1797))
+
+echo
+say "All of it in $((SECONDS - start)) s. Next:"
+cat <<END
+   docs/guide.md                    the API, from the first product on
+   examples/README.md               programs to copy from; examples/planted_race is the one with the race
+   docs/emulator.md                 your own CUDA program on an emulated B200: ${emulated[0]} -- ./program
+   ./test.sh                        builds everything and runs the test suite
+END

@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
-# Sets up what is missing, builds, and runs the whole test suite. The device tests run on the emulated device everywhere, and
-# on a machine with a CUDA device on that, too; without one these are reported as skipped. Arguments go to ctest, e.g. ./test.sh -L unit
+# Sets up what is missing, builds everything, and runs the whole test suite. The device tests run on the emulated device
+# everywhere, and on a machine with a CUDA device on that, too; without one these are reported as skipped.
 #
+# Usage: ./test.sh [-y] [argument of ctest]...    e.g. ./test.sh -L unit; -y: install missing packages without asking
 # Exit codes: 0 all tests that can run here passed; anything else: something failed.
 set -euo pipefail
 cd "$(dirname "$0")"
 . .ci/setup.sh
 
-install_missing
+if [ "${1:-}" = -y ]; then
+    TESSERA_YES=1
+    shift
+fi
+install_missing tests
 configure_and_build
 
 if have_gpu; then

@@ -1,7 +1,13 @@
-# Sourced by demo.sh and test.sh: finds or installs what the build needs, then configures and builds.
-# Installs only what is missing, says what and why, and asks for sudo only if it has to.
+# Sourced by demo.sh, test.sh and .ci/run: finds or installs what the build needs, then configures and builds.
+# Installs only what is missing, says what and why, and asks before it uses sudo.
 
-say() { printf '== %s\n' "$*"; }
+# Colour only where a person sees it.
+bold='' dim='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
+    bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'
+fi
+
+say() { printf '%s== %s%s\n' "$bold" "$*" "$plain"; }
 fail() { printf 'tessera: %s\n' "$*" >&2; exit 1; }
 
 export PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin"
@@ -15,7 +21,7 @@ have_header() {
     return 1
 }
 
-# The package, why it is needed, and how to see that it is there.
+# missing_packages [tests]: the package, why it is needed, and how to see that it is there.
 missing_packages() {
     command -v cmake >/dev/null || echo "cmake:the build"
     command -v ninja >/dev/null || echo "ninja-build:the build"
@@ -26,24 +32,39 @@ missing_packages() {
     have_header zstd.h || echo "libzstd-dev:compressed device code, read by the emulated device"
     have_header lz4.h || echo "liblz4-dev:the same"
     command -v pkg-config >/dev/null || echo "pkg-config:to find the two"
-    have_header doctest/doctest.h || have_header doctest.h || echo "doctest-dev:the tests"
+    [ "${1:-}" != tests ] || have_header doctest/doctest.h || have_header doctest.h || echo "doctest-dev:the tests"
 }
 
+# may_install: whether packages may be installed. Root needs no permission, and who cannot be asked (-y, CI, no terminal)
+# has given it by starting the script.
+may_install() {
+    [ "$(id -u)" != 0 ] && [ -z "${TESSERA_YES:-}" ] && [ -z "${CI:-}" ] && [ -t 0 ] && [ -t 1 ] || return 0
+    local answer
+    read -r -p "   Install them with sudo apt-get? [Y/n] " answer
+    case $answer in '' | [yY]*) return 0 ;; *) return 1 ;; esac
+}
+
+# apt_install <package>...: whether they could be installed.
+apt_install() {
+    local as_root=
+    [ "$(id -u)" = 0 ] || as_root=sudo
+    command -v apt-get >/dev/null && { [ -z "$as_root" ] || command -v sudo >/dev/null; } && may_install &&
+        $as_root apt-get update -qq && $as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+# install_missing [tests]
 install_missing() {
     local missing packages
-    missing=$(missing_packages)
+    missing=$(missing_packages "$@")
     if [ -n "$missing" ]; then
         packages=$(cut -d: -f1 <<<"$missing" | tr '\n' ' ')
         say "missing packages:"
         sed 's/^\([^:]*\):\(.*\)$/     \1, for \2/' <<<"$missing"
-        local as_root=
-        [ "$(id -u)" = 0 ] || as_root=sudo
         # shellcheck disable=SC2086
-        if command -v apt-get >/dev/null && { [ -z "$as_root" ] || command -v sudo >/dev/null; } &&
-            $as_root apt-get update -qq && $as_root apt-get install -y -qq --no-install-recommends $packages >/dev/null; then
+        if apt_install $packages; then
             say "installed: $packages"
         else
-            say "they could not be installed here. With a network, CMake fetches pinned releases of the libraries instead;"
+            say "they were not installed. With a network, CMake fetches pinned releases of the libraries instead;"
             say "without one, install these packages by hand: $packages"
         fi
     fi
@@ -51,21 +72,43 @@ install_missing() {
         fail "nvcc is not found. Install the CUDA Toolkit 13.0 or later, or set CUDA_HOME to where it is."
 }
 
+# configure <preset> <argument>...
+configure() {
+    local log
+    log=$(mktemp)
+    # shellcheck disable=SC2086
+    cmake --preset "$@" ${TESSERA_CMAKE_ARGS:-} >"$log" 2>&1 || {
+        cat "$log" >&2
+        rm -f "$log"
+        fail "configuring failed"
+    }
+    rm -f "$log"
+}
+
+# build <preset> [<target>...]: on a terminal one line of progress, elsewhere a line for every tenth part.
+build() {
+    local preset=$1
+    shift
+    if [ -t 1 ]; then
+        NINJA_STATUS='   %p, %es: ' cmake --build --preset "$preset" ${1:+--target "$@"}
+    else
+        NINJA_STATUS='@%f %t %e@' cmake --build --preset "$preset" ${1:+--target "$@"} | awk '
+            /^ninja: no work to do/ { next }
+            !/^@[0-9]+ [0-9]+ [0-9.]+@/ { print; next }  # a warning or an error: as it is
+            { split(substr($0, 2), n, /[ @]/); tenth = int(10 * n[1] / n[2]) }
+            tenth != last { printf "   %3d %%, %d s\n", 10 * tenth, n[3]; last = tenth; fflush() }'
+    fi || fail "the build failed"
+}
+
 # Builds everything into build/; a second run does only what changed.
 configure_and_build() {
     if [ ! -f build/build.ninja ]; then
         say "configuring"
-        # shellcheck disable=SC2086
-        cmake --preset default ${TESSERA_CMAKE_ARGS:-} >build-configure.log 2>&1 || {
-            cat build-configure.log >&2
-            rm -f build-configure.log
-            fail "configuring failed"
-        }
-        rm -f build-configure.log
+        configure default
     fi
     say "building"
     local start=$SECONDS
-    cmake --build --preset default || fail "the build failed"
+    build default
     say "built in $((SECONDS - start)) s"
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <utility>
 
 #include "tessera/device.hpp"
@@ -19,6 +20,12 @@ inline constexpr int exit_success = 0;
 inline constexpr int exit_failure = 1;
 inline constexpr int exit_usage = 2;
 inline constexpr int exit_no_device = 77;
+
+/// Whether the program runs under tessera-emu: then results are real, but times are not a device's.
+inline bool is_emulated(const tessera::DeviceProperties& device)
+{
+    return device.name.find("(emulated)") != std::string::npos;
+}
 
 /// Runs `work`, which returns an exit code.
 template <class Work>

@@ -1,7 +1,9 @@
 #include "verify.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <random>
 
@@ -112,6 +114,25 @@ bool rounds_to_infinity(double magnitude, tessera::ElementType type)
 }
 
 }  // namespace
+
+std::string Verdict::summary() const
+{
+    if (checked == 0) {
+        return "no element could be checked: all inputs are not finite, or float32 may overflow";
+    }
+    if (wrong == 0) {
+        return "every element is within its rounding error bound of float64 arithmetic (" + std::to_string(checked) +
+               " checked)";
+    }
+    std::string ratio = "not a number, or infinite";
+    if (std::isfinite(worst_ratio)) {
+        std::array<char, 32> text{};
+        std::snprintf(text.data(), text.size(), "%.3g", worst_ratio);
+        ratio = std::string(text.data()) + " times its bound";
+    }
+    return "WRONG: " + std::to_string(wrong) + " of " + std::to_string(checked) +
+           " elements are outside of their error bound; the largest error is " + ratio;
+}
 
 Verdict verify(const ReferenceProblem& problem, std::span<const float> d, std::uint64_t seed, std::int64_t max_products)
 {

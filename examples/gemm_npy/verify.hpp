@@ -41,6 +41,9 @@ struct Verdict {
     double worst_expected = 0.0;
 
     bool passed() const noexcept { return wrong == 0 && checked > 0; }
+
+    /// One sentence: whether D is right, and of how many elements that is known.
+    std::string summary() const;
 };
 
 inline constexpr std::int64_t default_max_products = std::int64_t{1} << 30;  // about a second on one core

@@ -127,6 +127,24 @@ TEST_CASE("one wrong element is found, also one that is wrong by a few bits only
     }
 }
 
+TEST_CASE("the summary says whether the product is right, wrong or unknown")
+{
+    ReferenceProblem problem = random_problem(9, 11, 64, 1);
+    std::vector<float> d = compute_in_float(problem, false);
+    CHECK(verify(problem, d, 1).summary() ==
+          "every element is within its rounding error bound of float64 arithmetic (99 checked)");
+    d[3] = std::numeric_limits<float>::quiet_NaN();
+    CHECK(verify(problem, d, 1).summary() ==
+          "WRONG: 1 of 99 elements are outside of their error bound; the largest error is not a number, or infinite");
+    d[3] = 1e6F;
+    CHECK(verify(problem, d, 1).summary().starts_with("WRONG: 1 of 99 elements are outside of their error bound"));
+    CHECK(verify(problem, d, 1).summary().ends_with(" times its bound"));
+    std::fill(problem.a.begin(), problem.a.end(), std::numeric_limits<float>::quiet_NaN());
+    CHECK(!verify(problem, d, 1).passed());
+    CHECK(verify(problem, d, 1).summary() ==
+          "no element could be checked: all inputs are not finite, or float32 may overflow");
+}
+
 TEST_CASE("a bfloat16 result that was rounded the wrong way is found")
 {
     ReferenceProblem problem = random_problem(5, 5, 1, 2);

@@ -1,0 +1,34 @@
+# Runs examples/planted_race on the emulated device: the forgotten barrier is found, with the lines of the two accesses in
+# main.cu, under every schedule; with the barrier nothing is found, and the answer is right.
+#
+# cmake -D RUN=<tessera-emu> -D PROGRAM=<planted_race> -D SOURCE=<main.cu> -P planted_race.cmake
+file(READ ${SOURCE} source)
+# line_of(<variable> <text>): the number of the only line with the text.
+function(line_of variable text)
+    string(FIND "${source}" "${text}" position)
+    string(FIND "${source}" "${text}" last REVERSE)
+    if(position EQUAL -1 OR NOT position EQUAL last)
+        message(FATAL_ERROR "'${text}' is not on exactly one line of ${SOURCE}")
+    endif()
+    string(SUBSTRING "${source}" 0 ${position} before)
+    string(REGEX MATCHALL "\n" newlines "${before}")
+    list(LENGTH newlines count)
+    math(EXPR count "${count} + 1")
+    set(${variable} ${count} PARENT_SCOPE)
+endfunction()
+line_of(write "piece[threadIdx.x] = x[")
+line_of(read "* piece[k]")
+
+foreach(schedule in-order random adversarial)
+    execute_process(COMMAND ${RUN} --device b200 --strict --schedule ${schedule} -- ${PROGRAM} forgotten
+        RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+    if(NOT result EQUAL 86 OR NOT output MATCHES "shared-race" OR
+       NOT output MATCHES "planted_race/main\\.cu:(${write}|${read})[^0-9]")
+        message(FATAL_ERROR "${schedule}: the race of main.cu:${write} and :${read} was not reported, exit code ${result}:\n${output}")
+    endif()
+    execute_process(COMMAND ${RUN} --device b200 --strict --schedule ${schedule} -- ${PROGRAM} corrected
+        RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+    if(NOT result EQUAL 0 OR NOT output STREQUAL "y = A * x, 128x512: 0 of 128 elements wrong\n")
+        message(FATAL_ERROR "${schedule}: the corrected kernel is not clean, exit code ${result}:\n${output}")
+    endif()
+endforeach()
