@@ -11,10 +11,10 @@
 namespace tessera {
 namespace {
 
-int attribute(cudaDeviceAttr which, int ordinal, const std::source_location& caller)
+int attribute(cudaDeviceAttr which, int ordinal, std::string_view operation, const std::source_location& caller)
 {
     int value = 0;
-    detail::check(cudaDeviceGetAttribute(&value, which, ordinal), "cudaDeviceGetAttribute", "Device", caller);
+    detail::check(cudaDeviceGetAttribute(&value, which, ordinal), "cudaDeviceGetAttribute", operation, caller);
     return value;
 }
 
@@ -27,10 +27,10 @@ void derive_features(DeviceProperties& properties)
         properties.compute_capability_major == 10 || properties.compute_capability_major == 11;
 }
 
-DeviceProperties read_properties(int ordinal, const std::source_location& caller)
+DeviceProperties read_properties(int ordinal, std::string_view operation, const std::source_location& caller)
 {
     cudaDeviceProp raw{};
-    detail::check(cudaGetDeviceProperties(&raw, ordinal), "cudaGetDeviceProperties", "Device", caller);
+    detail::check(cudaGetDeviceProperties(&raw, ordinal), "cudaGetDeviceProperties", operation, caller);
     DeviceProperties properties;
     properties.name = raw.name;
     properties.compute_capability_major = raw.major;
@@ -41,7 +41,7 @@ DeviceProperties read_properties(int ordinal, const std::source_location& caller
     properties.shared_memory_per_block_bytes = raw.sharedMemPerBlockOptin;
     properties.max_threads_per_block = raw.maxThreadsPerBlock;
     derive_features(properties);
-    properties.has_memory_pools = attribute(cudaDevAttrMemoryPoolsSupported, ordinal, caller) != 0;
+    properties.has_memory_pools = attribute(cudaDevAttrMemoryPoolsSupported, ordinal, operation, caller) != 0;
     return properties;
 }
 
@@ -59,14 +59,14 @@ const DeviceProperties* find_cached(int ordinal) noexcept
                : nullptr;
 }
 
-const DeviceProperties& read_into_cache(int ordinal, const std::source_location& caller)
+const DeviceProperties& read_into_cache(int ordinal, std::string_view operation, const std::source_location& caller)
 {
     static auto* const mutex = new std::mutex;
     const std::scoped_lock lock(*mutex);
     if (const DeviceProperties* known = find_cached(ordinal)) {
         return *known;
     }
-    const auto* read = new DeviceProperties(read_properties(ordinal, caller));
+    const auto* read = new DeviceProperties(read_properties(ordinal, operation, caller));
     properties_cache.at(static_cast<std::size_t>(ordinal)).store(read, std::memory_order_release);
     return *read;
 }
@@ -119,32 +119,30 @@ DeviceProperties DeviceProperties::of_compute_capability(int major, int minor, s
                   fmt::format("no device of compute capability {}.{} is known", major, minor), "one of " + list);
 }
 
-Device::Device(int ordinal, std::source_location caller) : ordinal_(ordinal), properties_(find_cached(ordinal))
+Device::Device(int ordinal, std::source_location caller) : Device(ordinal, "Device", caller) {}
+
+Device::Device(int ordinal, std::string_view operation, const std::source_location& caller)
+    : ordinal_(ordinal), properties_(find_cached(ordinal))
 {
     if (properties_ != nullptr) {
         return;
     }
     int count = 0;
-    detail::check(cudaGetDeviceCount(&count), "cudaGetDeviceCount", "Device", caller);
+    detail::check(cudaGetDeviceCount(&count), "cudaGetDeviceCount", operation, caller);
     if (count == 0) {
-        detail::raise(ErrorCode::no_device, "Device", caller, "this machine has no CUDA device",
+        detail::raise(ErrorCode::no_device, operation, caller, "this machine has no CUDA device",
                       "check with nvidia-smi that a GPU and a driver for CUDA 13 or later are there");
     }
     if (ordinal < 0 || ordinal >= count) {
-        detail::raise(ErrorCode::out_of_range, "Device", caller,
+        detail::raise(ErrorCode::out_of_range, operation, caller,
                       fmt::format("device {} does not exist: there {} {} device{}", ordinal, count == 1 ? "is" : "are",
                                   count, count == 1 ? "" : "s"),
                       fmt::format("an ordinal from 0 to {}", count - 1));
     }
-    properties_ = &read_into_cache(ordinal, caller);
+    properties_ = &read_into_cache(ordinal, operation, caller);
 }
 
-Device Device::current(std::source_location caller)
-{
-    int ordinal = 0;
-    detail::check(cudaGetDevice(&ordinal), "cudaGetDevice", "Device::current", caller);
-    return Device(ordinal, caller);
-}
+Device Device::current(std::source_location caller) { return detail::current_device("Device::current", caller); }
 
 int Device::count() noexcept
 {
@@ -182,6 +180,18 @@ void Device::make_current(std::source_location caller) const
 }
 
 namespace detail {
+
+Device device_of_ordinal(int ordinal, std::string_view operation, const std::source_location& caller)
+{
+    return {ordinal, operation, caller};
+}
+
+Device current_device(std::string_view operation, const std::source_location& caller)
+{
+    int ordinal = 0;
+    check(cudaGetDevice(&ordinal), "cudaGetDevice", operation, caller);
+    return device_of_ordinal(ordinal, operation, caller);
+}
 
 CurrentDevice::CurrentDevice(int ordinal, std::string_view operation, const std::source_location& caller)
 {

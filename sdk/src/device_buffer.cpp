@@ -4,18 +4,24 @@
 
 #include "kernels/common/fill.hpp"
 #include "memory_size.hpp"
+#include "owned_memory.hpp"
 
 namespace tessera::detail {
 namespace {
 
-Allocation resolve(Allocation wanted, const DeviceProperties& properties, const std::source_location& caller)
+Allocation resolve(Allocation wanted, MemoryResourceRef resource, const DeviceProperties& properties,
+                   std::string_view operation, const std::source_location& caller)
 {
     if (wanted == Allocation::automatic) {
         return properties.has_memory_pools ? Allocation::pool : Allocation::plain;
     }
     if (wanted == Allocation::pool && !properties.has_memory_pools) {
-        raise(ErrorCode::unsupported_device, "DeviceBuffer", caller,
-              fmt::format("{} has no memory pools", properties.name), "Allocation::plain or Allocation::automatic");
+        raise(ErrorCode::unsupported_device, operation, caller, fmt::format("{} has no memory pools", properties.name),
+              "Allocation::plain or Allocation::automatic");
+    }
+    if (wanted == Allocation::resource && !resource) {
+        raise(ErrorCode::invalid_argument, operation, caller, "there is no memory resource: the reference is empty",
+              "a MemoryResourceRef of a resource of yours, or Allocation::automatic");
     }
     return wanted;
 }
@@ -42,6 +48,22 @@ void require_not_pinned(std::string_view operation, const void* data, const std:
     }
 }
 
+/// What frees one kind of memory does not free the other.
+void require_origin(std::string_view operation, const void* data, Allocation said, const std::source_location& caller)
+{
+    const KnownOrigin origin = origin_of(data);
+    if (said == Allocation::pool && origin == KnownOrigin::no_pool) {
+        raise(ErrorCode::wrong_memory, operation, caller,
+              fmt::format("{} is not from a memory pool, and Allocation::pool was said", fmt::ptr(data)),
+              "Allocation::plain for memory from cudaMalloc");
+    }
+    if (said == Allocation::plain && origin == KnownOrigin::pool) {
+        raise(ErrorCode::wrong_memory, operation, caller,
+              fmt::format("{} is from a memory pool, and Allocation::plain was said", fmt::ptr(data)),
+              "Allocation::pool for memory from cudaMallocAsync");
+    }
+}
+
 }  // namespace
 
 std::size_t require_byte_count(std::string_view operation, std::size_t count, std::size_t element_bytes,
@@ -49,58 +71,79 @@ std::size_t require_byte_count(std::string_view operation, std::size_t count, st
 {
     constexpr std::size_t limit = PTRDIFF_MAX;
     if (count > limit / element_bytes) {
+        const auto as_signed = static_cast<std::int64_t>(count);
         raise(ErrorCode::size_overflow, operation, caller,
-              fmt::format("{} elements of {} bytes are more bytes than 63 bits can count", count, element_bytes));
+              fmt::format("{} elements of {} bytes are more bytes than 63 bits can count", count, element_bytes),
+              as_signed < 0 ? fmt::format("was it {}, a negative number in an unsigned type?", as_signed) : "");
     }
     return count * element_bytes;
 }
 
-DeviceMemory::DeviceMemory(StreamRef stream, std::size_t count, std::size_t element_bytes, Allocation allocation,
-                           const std::source_location& caller)
-    : size_(count), stream_(stream.get()), device_(stream.device())
+void ElementCount::raise_negative(std::string_view operation, const std::source_location& caller) const
 {
-    const std::size_t bytes = require_byte_count("DeviceBuffer", count, element_bytes, caller);
-    const Device device(device_, caller);
-    allocation_ = resolve(allocation, device.properties(), caller);
+    raise(ErrorCode::invalid_argument, operation, caller,
+          fmt::format("there cannot be {} elements", static_cast<std::int64_t>(count_)),
+          "a number that is not negative. A product of two ints may have overflowed: multiply as std::int64_t");
+}
+
+void raise_index(std::string_view operation, ElementCount index, std::size_t size, const std::source_location& caller)
+{
+    const std::string which = index.is_negative() ? fmt::format("{}", static_cast<std::int64_t>(index.wrapped()))
+                                                  : fmt::format("{}", index.wrapped());
+    raise(ErrorCode::out_of_range, operation, caller, fmt::format("element {} of {}", which, size),
+          size == 0 ? "there are no elements" : fmt::format("an index from 0 to {}", size - 1));
+}
+
+DeviceMemory::DeviceMemory(std::string_view operation, StreamRef stream, ElementCount count, std::size_t element_bytes,
+                           Allocation allocation, MemoryResourceRef resource, const std::source_location& caller)
+    : size_(count.require(operation, caller)), stream_(stream.get()), device_(stream.device())
+{
+    const std::size_t bytes = require_byte_count(operation, size_, element_bytes, caller);
+    const Device device = device_of_ordinal(device_, operation, caller);
+    memory_.allocation = resolve(allocation, resource, device.properties(), operation, caller);
+    memory_.resource = resource;
     if (bytes != 0) {
-        const CurrentDevice current(device_, "DeviceBuffer", caller);
-        if (allocation_ == Allocation::plain) {
-            require_not_capturing("DeviceBuffer", stream, "cudaMalloc", caller);
+        const CurrentDevice current(device_, operation, caller);
+        if (memory_.allocation == Allocation::plain) {
+            require_not_capturing(operation, stream, "cudaMalloc", caller);
         }
-        allocated_in_capture_ = allocation_ == Allocation::pool && stream.is_capturing();
-        const cudaError_t status =
-            allocation_ == Allocation::pool ? cudaMallocAsync(&data_, bytes, stream_) : cudaMalloc(&data_, bytes);
-        if (status != cudaSuccess) {
-            data_ = nullptr;
-            raise_cuda(status, allocation_ == Allocation::pool ? "cudaMallocAsync" : "cudaMalloc", "DeviceBuffer",
-                       caller, fmt::format("while allocating {} bytes on device {}", bytes, device_));
-        }
+        allocated_in_capture_ = memory_.allocation != Allocation::plain && stream.is_capturing();
+        memory_ = allocate_on(stream, bytes, memory_.allocation, resource, "", operation, caller);
+        must_be_freed_ = true;
     }
     // Last, because a constructor that throws runs no destructor.
     state_ = stream.state();
     retain(state_);
 }
 
-DeviceMemory DeviceMemory::adopt(StreamRef stream, void* data, std::size_t count, std::size_t element_bytes,
-                                 Allocation allocation, const std::source_location& caller)
+DeviceMemory DeviceMemory::adopt(StreamRef stream, ElementCount count, std::size_t element_bytes, void* data,
+                                 Allocation allocation, MemoryResourceRef resource, const std::source_location& caller)
 {
     constexpr std::string_view operation = "DeviceBuffer::adopt";
-    static_cast<void>(require_byte_count(operation, count, element_bytes, caller));
+    const std::size_t size = count.require(operation, caller);
+    const std::size_t bytes = require_byte_count(operation, size, element_bytes, caller);
     if (allocation == Allocation::automatic) {
         raise(ErrorCode::invalid_argument, operation, caller, "how the memory must be freed is not said",
               "Allocation::pool for memory from cudaMallocAsync, Allocation::plain for memory from cudaMalloc");
     }
-    if (count != 0) {
-        require_not_pinned(operation, data, caller);
+    if (allocation == Allocation::resource && !resource) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              "Allocation::resource was said, and the resource is not given", "RawAllocation::resource");
+    }
+    if (size != 0) {
+        if (allocation != Allocation::resource) {
+            require_not_pinned(operation, data, caller);
+        }
         require_same_device(operation, caller, "the stream", stream.device(), "the memory",
                             device_of_pointer(data, operation, caller));
+        require_origin(operation, data, allocation, caller);
     }
     DeviceMemory memory;
-    memory.data_ = data;
-    memory.size_ = count;
+    memory.memory_ = {data, bytes, allocation, resource};
+    memory.size_ = size;
     memory.stream_ = stream.get();
     memory.device_ = stream.device();
-    memory.allocation_ = allocation;
+    memory.must_be_freed_ = data != nullptr || allocation == Allocation::resource;
     memory.state_ = stream.state();
     retain(memory.state_);
     return memory;
@@ -108,28 +151,24 @@ DeviceMemory DeviceMemory::adopt(StreamRef stream, void* data, std::size_t count
 
 void DeviceMemory::swap(DeviceMemory& other) noexcept
 {
-    std::swap(data_, other.data_);
+    std::swap(memory_, other.memory_);
     std::swap(size_, other.size_);
     std::swap(stream_, other.stream_);
     std::swap(state_, other.state_);
     std::swap(device_, other.device_);
-    std::swap(allocation_, other.allocation_);
+    std::swap(must_be_freed_, other.must_be_freed_);
     std::swap(allocated_in_capture_, other.allocated_in_capture_);
 }
 
-void* DeviceMemory::release() noexcept
+void DeviceMemory::release() noexcept
 {
-    void* const data = std::exchange(data_, nullptr);
-    detail::release(std::exchange(state_, nullptr));
-    size_ = 0;
-    stream_ = nullptr;
-    device_ = -1;
-    return data;
+    must_be_freed_ = false;
+    const DeviceMemory empty(std::move(*this));
 }
 
 DeviceMemory::~DeviceMemory()
 {
-    if (data_ != nullptr) {
+    if (must_be_freed_) {
         free();
     }
     detail::release(state_);
@@ -137,37 +176,48 @@ DeviceMemory::~DeviceMemory()
 
 void DeviceMemory::free() noexcept
 {
-    int previous = -1;
-    drop(cudaGetDevice(&previous), "cudaGetDevice");
-    const bool switch_device = previous != device_;
-    if (switch_device) {
-        drop(cudaSetDevice(device_), "cudaSetDevice");
-    }
+    const DestructorsDevice current(device_);
     if (allocated_in_capture_ || state_ == nullptr || !is_capturing(stream_) || !defer()) {
-        free_on(stream_, data_, allocation_ == Allocation::pool);
-    }
-    if (switch_device && previous >= 0) {
-        drop(cudaSetDevice(previous), "cudaSetDevice");
+        free_on(stream_, memory_);
     }
 }
 
 bool DeviceMemory::defer() const noexcept
 {
     try {
-        defer_free(*state_, data_, allocation_ == Allocation::pool);
+        defer_free(*state_, memory_);
         return true;
     } catch (...) {
         return false;
     }
 }
 
-StreamRef DeviceMemory::home(std::string_view operation, const std::source_location& caller) const
+void DeviceMemory::raise_empty(std::string_view operation, const std::source_location& caller) const
 {
-    if (device_ < 0) {
-        raise(ErrorCode::empty_handle, operation, caller, "the buffer was moved from, released or never given memory",
-              "use the object that it was moved to");
+    raise(ErrorCode::empty_handle, operation, caller, "the buffer was moved from, released or never given memory",
+          "use the object that it was moved to");
+}
+
+void DeviceMemory::set_home(StreamRef home, const std::source_location& caller)
+{
+    constexpr std::string_view operation = "DeviceBuffer::set_home";
+    const StreamRef old = this->home(operation, caller);
+    require_same_device(operation, caller, "the stream", home.device(), "the buffer", device_);
+    require_not_capturing(operation, old, "a change of a buffer's home stream", caller);
+    require_not_capturing(operation, home, "a change of a buffer's home stream", caller);
+    if (must_be_freed_ && memory_.allocation == Allocation::resource && !memory_.resource.frees_on_stream()) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              "the buffer's memory resource frees in the order of the stream that it allocated on, whatever stream is "
+              "asked for",
+              "keep the home stream, and call used_on() for other streams");
     }
-    return {known_device, stream_, device_, state_};
+    if (home == old) {
+        return;
+    }
+    wait_for_stream(home, old, operation, caller);
+    retain(home.state());
+    detail::release(std::exchange(state_, home.state()));
+    stream_ = home.get();
 }
 
 void copy_async(std::string_view operation, StreamRef stream, const CopyEnd& source, const CopyEnd& target,
@@ -200,7 +250,7 @@ void copy_blocking(std::string_view operation, StreamRef stream, const CopyEnd& 
 {
     require_not_capturing(operation, stream, "a blocking copy", caller);
     copy_async(operation, stream, source, target, count, element_bytes, caller);
-    stream.synchronize(caller);
+    synchronize_stream(stream, operation, caller);
 }
 
 void fill_async(StreamRef stream, void* data, std::size_t count, const void* value, std::size_t value_bytes, int device,
@@ -211,12 +261,12 @@ void fill_async(StreamRef stream, void* data, std::size_t count, const void* val
     check(kernels::fill(data, count, value, value_bytes, stream.get()), "fill kernel", "DeviceBuffer::fill", caller);
 }
 
-void order_after(StreamRef home, StreamRef user, const std::source_location& caller)
+void order_after(std::string_view operation, StreamRef home, StreamRef user, const std::source_location& caller)
 {
     if (home == user) {
         return;
     }
-    home.wait(user, caller);
+    wait_for_stream(home, user, operation, caller);
 }
 
 }  // namespace tessera::detail

@@ -6,6 +6,7 @@
 #include <array>
 #include <deque>
 #include <mutex>
+#include <utility>
 
 namespace tessera {
 namespace {
@@ -129,6 +130,20 @@ struct DroppedErrors {
         static auto* const instance = new DroppedErrors;
         return *instance;
     }
+
+    template <class... Arguments>
+    static void add(fmt::format_string<Arguments...> format, Arguments&&... arguments) noexcept
+    {
+        try {
+            auto& dropped = get();
+            const std::scoped_lock lock(dropped.mutex);
+            if (dropped.texts.size() == capacity) {
+                dropped.texts.pop_front();
+            }
+            dropped.texts.push_back(fmt::format(format, std::forward<Arguments>(arguments)...));
+        } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for the text, and a destructor must not throw
+        }
+    }
 };
 
 }  // namespace
@@ -233,17 +248,11 @@ void drop(cudaError_t status, const char* call) noexcept
         return;
     }
     cudaGetLastError();
-    try {
-        auto& dropped = DroppedErrors::get();
-        const std::scoped_lock lock(dropped.mutex);
-        if (dropped.texts.size() == DroppedErrors::capacity) {
-            dropped.texts.pop_front();
-        }
-        dropped.texts.push_back(fmt::format("{} returned {} ({}): {}", call, cudaGetErrorName(status),
-                                            static_cast<int>(status), cudaGetErrorString(status)));
-    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for the text, and a destructor must not throw
-    }
+    DroppedErrors::add("{} returned {} ({}): {}", call, cudaGetErrorName(status), static_cast<int>(status),
+                       cudaGetErrorString(status));
 }
+
+void drop(const char* who, const char* what) noexcept { DroppedErrors::add("{} threw {}", who, what); }
 
 }  // namespace detail
 }  // namespace tessera

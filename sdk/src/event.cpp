@@ -2,13 +2,41 @@
 
 namespace tessera {
 
-Event::Event(EventKind kind, std::source_location caller) : Event(Device::current(caller), kind, caller) {}
+namespace detail {
 
-Event::Event(const Device& device, EventKind kind, std::source_location caller) : device_(device.ordinal()), kind_(kind)
+void record_event(cudaEvent_t event, StreamRef stream, std::string_view operation, const std::source_location& caller)
 {
-    const detail::CurrentDevice current(device_, "Event", caller);
+    const CurrentDevice current(stream.device(), operation, caller);
+    check(cudaEventRecord(event, stream.get()), "cudaEventRecord", operation, caller);
+}
+
+bool is_event_done(cudaEvent_t event, std::string_view operation, const std::source_location& caller)
+{
+    const cudaError_t status = cudaEventQuery(event);
+    if (status == cudaErrorNotReady) {
+        forget(status);
+        return false;
+    }
+    check(status, "cudaEventQuery", operation, caller);
+    return true;
+}
+
+}  // namespace detail
+
+Event::Event(EventKind kind, std::source_location caller)
+    : Event(detail::current_device("Event", caller).ordinal(), kind, "Event", caller)
+{}
+
+Event::Event(const Device& device, EventKind kind, std::source_location caller)
+    : Event(device.ordinal(), kind, "Event", caller)
+{}
+
+Event::Event(int device, EventKind kind, std::string_view operation, const std::source_location& caller)
+    : device_(device), kind_(kind)
+{
+    const detail::CurrentDevice current(device_, operation, caller);
     const unsigned flags = kind == EventKind::timing ? cudaEventDefault : cudaEventDisableTiming;
-    detail::check(cudaEventCreateWithFlags(&event_, flags), "cudaEventCreateWithFlags", "Event", caller);
+    detail::check(cudaEventCreateWithFlags(&event_, flags), "cudaEventCreateWithFlags", operation, caller);
 }
 
 void Event::destroy() noexcept
@@ -30,8 +58,7 @@ void Event::record(StreamRef stream, std::source_location caller) const
 {
     require_handle("Event::record", caller);
     detail::require_same_device("Event::record", caller, "the event", device_, "the stream", stream.device());
-    const detail::CurrentDevice current(device_, "Event::record", caller);
-    detail::check(cudaEventRecord(event_, stream.get()), "cudaEventRecord", "Event::record", caller);
+    detail::record_event(event_, stream, "Event::record", caller);
 }
 
 void Event::synchronize(std::source_location caller) const
@@ -43,13 +70,7 @@ void Event::synchronize(std::source_location caller) const
 bool Event::done(std::source_location caller) const
 {
     require_handle("Event::done", caller);
-    const cudaError_t status = cudaEventQuery(event_);
-    if (status == cudaErrorNotReady) {
-        detail::forget(status);
-        return false;
-    }
-    detail::check(status, "cudaEventQuery", "Event::done", caller);
-    return true;
+    return detail::is_event_done(event_, "Event::done", caller);
 }
 
 double Event::seconds_since(const Event& start, std::source_location caller) const

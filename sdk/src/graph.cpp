@@ -1,5 +1,6 @@
 #include "tessera/graph.hpp"
 
+#include "owned_memory.hpp"
 #include "workspace.hpp"
 
 namespace tessera {
@@ -53,6 +54,16 @@ cudaGraph_t Capture::finish(const std::source_location& caller)
 
 }  // namespace detail
 
+namespace {
+
+[[noreturn]] void raise_moved(std::string_view operation, const std::source_location& caller)
+{
+    detail::raise(ErrorCode::empty_handle, operation, caller, "the graph was moved from",
+                  "use the object that it was moved to");
+}
+
+}  // namespace
+
 Graph::Graph(cudaGraph_t graph, int device, const std::source_location& caller) : graph_(graph), device_(device)
 {
     const cudaError_t status = cudaGraphInstantiate(&executable_, graph_, 0);
@@ -77,8 +88,7 @@ void Graph::destroy() noexcept
 void Graph::launch(StreamRef stream, std::source_location caller) const
 {
     if (executable_ == nullptr) {
-        detail::raise(ErrorCode::empty_handle, "Graph::launch", caller, "the graph was moved from",
-                      "use the object that it was moved to");
+        raise_moved("Graph::launch", caller);
     }
     detail::require_same_device("Graph::launch", caller, "the graph", device_, "the stream", stream.device());
     const detail::CurrentDevice current(device_, "Graph::launch", caller);
@@ -88,8 +98,7 @@ void Graph::launch(StreamRef stream, std::source_location caller) const
 std::size_t Graph::node_count(std::source_location caller) const
 {
     if (graph_ == nullptr) {
-        detail::raise(ErrorCode::empty_handle, "Graph::node_count", caller, "the graph was moved from",
-                      "use the object that it was moved to");
+        raise_moved("Graph::node_count", caller);
     }
     std::size_t count = 0;
     detail::check(cudaGraphGetNodes(graph_, nullptr, &count), "cudaGraphGetNodes", "Graph::node_count", caller);

@@ -9,10 +9,10 @@
 
 namespace tessera::detail {
 
-PinnedMemory::PinnedMemory(std::size_t count, std::size_t element_bytes, const std::source_location& caller)
-    : size_(count)
+PinnedMemory::PinnedMemory(ElementCount count, std::size_t element_bytes, const std::source_location& caller)
+    : size_(count.require("PinnedBuffer", caller)), is_given_(true)
 {
-    const std::size_t bytes = require_byte_count("PinnedBuffer", count, element_bytes, caller);
+    const std::size_t bytes = require_byte_count("PinnedBuffer", size_, element_bytes, caller);
     if (bytes == 0) {
         return;
     }
@@ -26,66 +26,80 @@ PinnedMemory::PinnedMemory(std::size_t count, std::size_t element_bytes, const s
     std::memset(data_, 0, bytes);
 }
 
-PinnedMemory PinnedMemory::adopt(void* data, std::size_t count, const std::source_location& caller)
+PinnedMemory PinnedMemory::adopt(void* data, ElementCount count, std::size_t element_bytes,
+                                 const std::source_location& caller)
 {
+    constexpr std::string_view operation = "PinnedBuffer::adopt";
     PinnedMemory memory;
-    if (count != 0) {
+    memory.size_ = count.require(operation, caller);
+    static_cast<void>(require_byte_count(operation, memory.size_, element_bytes, caller));
+    if (memory.size_ != 0) {
         cudaPointerAttributes attributes{};
-        check(cudaPointerGetAttributes(&attributes, data), "cudaPointerGetAttributes", "PinnedBuffer::adopt", caller);
+        check(cudaPointerGetAttributes(&attributes, data), "cudaPointerGetAttributes", operation, caller);
         if (attributes.type != cudaMemoryTypeHost) {
-            raise(ErrorCode::wrong_memory, "PinnedBuffer::adopt", caller,
+            raise(ErrorCode::wrong_memory, operation, caller,
                   fmt::format("{} is not page-locked host memory", fmt::ptr(data)),
                   "memory from cudaMallocHost or cudaHostAlloc");
         }
     }
     memory.data_ = data;
-    memory.size_ = count;
+    memory.is_given_ = true;
     return memory;
+}
+
+void PinnedMemory::raise_empty(std::string_view operation, const std::source_location& caller) const
+{
+    raise(ErrorCode::empty_handle, operation, caller,
+          "the pinned buffer was moved from, released or never given memory", "use the object that it was moved to");
 }
 
 void* PinnedMemory::release(const std::source_location& caller)
 {
-    synchronize(caller);
+    synchronize("PinnedBuffer::release", caller);
     uses_.clear();
     size_ = 0;
+    is_given_ = false;
     return std::exchange(data_, nullptr);
 }
 
-void PinnedMemory::used_on(StreamRef stream, const std::source_location& caller)
+void PinnedMemory::used_on(StreamRef stream, PinnedUse use, std::string_view operation,
+                           const std::source_location& caller)
 {
     if (stream.is_capturing()) {
         return;  // a captured event never happens; the graph's owner keeps the buffer, as documented
     }
     try {
-        remember(stream, caller);
+        remember(stream, operation, caller);
     } catch (...) {
         // Unremembered, the work would outlive the memory: wait for it here.
         try {
-            stream.synchronize(caller);
+            synchronize_stream(stream, operation, caller);
         } catch (const Error& error) {
             drop(error.cuda_status(), "cudaStreamSynchronize");
         }
         throw;
     }
+    pending_.fetch_or(static_cast<unsigned>(use), std::memory_order_relaxed);
 }
 
-void PinnedMemory::remember(StreamRef stream, const std::source_location& caller)
+void PinnedMemory::remember(StreamRef stream, std::string_view operation, const std::source_location& caller)
 {
     auto use = std::find_if(uses_.begin(), uses_.end(), [&](const Use& known) { return known.stream == stream; });
     if (use == uses_.end()) {
         // Uses that are over need no memory any more; without this a buffer that many streams share would only grow.
-        std::erase_if(uses_, [&](const Use& known) { return known.done.done(caller); });
-        uses_.push_back({stream, Event(Device(stream.device(), caller), EventKind::ordering, caller)});
+        std::erase_if(uses_, [&](const Use& known) { return is_event_done(known.done.get(), operation, caller); });
+        uses_.push_back({stream, Event(stream.device(), EventKind::ordering, operation, caller)});
         use = uses_.end() - 1;
     }
-    use->done.record(stream, caller);
+    record_event(use->done.get(), stream, operation, caller);
 }
 
-void PinnedMemory::synchronize(const std::source_location& caller) const
+void PinnedMemory::synchronize(std::string_view operation, const std::source_location& caller) const
 {
     for (const Use& use : uses_) {
-        use.done.synchronize(caller);
+        check(cudaEventSynchronize(use.done.get()), "cudaEventSynchronize", operation, caller);
     }
+    pending_.store(0, std::memory_order_release);
 }
 
 void PinnedMemory::free() noexcept

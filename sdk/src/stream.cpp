@@ -1,20 +1,18 @@
 #include "tessera/stream.hpp"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "owned_memory.hpp"
 #include "tessera/event.hpp"
 #include "workspace.hpp"
 
 namespace tessera {
 namespace detail {
-
-struct DeferredFree {
-    void* data;
-    bool from_pool;
-};
 
 /// The native stream is destroyed with the last owner: the `Stream`, or a buffer that is freed on it.
 struct StreamState {
@@ -22,8 +20,8 @@ struct StreamState {
     int device = 0;
     std::atomic<int> owners{1};
     bool destroy_with_last_owner = true;
-    std::mutex mutex;                    // guards deferred
-    std::vector<DeferredFree> deferred;  // to free once the stream is not being captured any more
+    std::mutex mutex;                   // guards deferred
+    std::vector<OwnedMemory> deferred;  // to free once the stream is not being captured any more
 };
 
 void retain(StreamState* state) noexcept
@@ -45,20 +43,10 @@ void release(StreamState* state) noexcept
     }
 }
 
-void free_on(cudaStream_t stream, void* data, bool from_pool) noexcept
-{
-    if (from_pool) {
-        drop(cudaFreeAsync(data, stream), "cudaFreeAsync");
-    } else {
-        drop(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-        drop(cudaFree(data), "cudaFree");
-    }
-}
-
-void defer_free(StreamState& state, void* data, bool from_pool)
+void defer_free(StreamState& state, const OwnedMemory& memory)
 {
     const std::scoped_lock lock(state.mutex);
-    state.deferred.push_back({data, from_pool});
+    state.deferred.push_back(memory);
 }
 
 void free_deferred(StreamState* state) noexcept
@@ -67,10 +55,45 @@ void free_deferred(StreamState* state) noexcept
         return;
     }
     const std::scoped_lock lock(state->mutex);
-    for (const DeferredFree& deferred : state->deferred) {
-        free_on(state->stream, deferred.data, deferred.from_pool);
+    if (state->deferred.empty()) {
+        return;
+    }
+    const DestructorsDevice current(state->device);
+    for (const OwnedMemory& deferred : state->deferred) {
+        free_on(state->stream, deferred);
     }
     state->deferred.clear();
+}
+
+void synchronize_stream(StreamRef stream, std::string_view operation, const std::source_location& caller)
+{
+    const CurrentDevice current(stream.device(), operation, caller);
+    check(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize", operation, caller);
+}
+
+bool is_stream_done(StreamRef stream, std::string_view operation, const std::source_location& caller)
+{
+    const CurrentDevice current(stream.device(), operation, caller);
+    const cudaError_t status = cudaStreamQuery(stream.get());
+    if (status == cudaErrorNotReady) {
+        forget(status);
+        return false;
+    }
+    check(status, "cudaStreamQuery", operation, caller);
+    return true;
+}
+
+void wait_for_event(StreamRef stream, cudaEvent_t event, std::string_view operation, const std::source_location& caller)
+{
+    const CurrentDevice current(stream.device(), operation, caller);
+    check(cudaStreamWaitEvent(stream.get(), event, 0), "cudaStreamWaitEvent", operation, caller);
+}
+
+void wait_for_stream(StreamRef waiting, StreamRef other, std::string_view operation, const std::source_location& caller)
+{
+    const Event event(other.device(), EventKind::ordering, operation, caller);
+    record_event(event.get(), other, operation, caller);
+    wait_for_event(waiting, event.get(), operation, caller);
 }
 
 bool is_capturing(cudaStream_t stream) noexcept
@@ -94,87 +117,139 @@ bool is_default_handle(cudaStream_t stream) noexcept
     return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
 }
 
-int device_of(cudaStream_t stream, const std::source_location& caller)
+int device_of(cudaStream_t stream, std::string_view operation, const std::source_location& caller)
 {
     int device = 0;
     // CUDA does not tell the device of a stream that is being captured. Its launches need it to be current anyway.
     if (is_default_handle(stream) || detail::is_capturing(stream)) {
-        detail::check(cudaGetDevice(&device), "cudaGetDevice", "StreamRef", caller);
+        detail::check(cudaGetDevice(&device), "cudaGetDevice", operation, caller);
     } else {
-        detail::check(cudaStreamGetDevice(stream, &device), "cudaStreamGetDevice", "StreamRef", caller);
+        detail::check(cudaStreamGetDevice(stream, &device), "cudaStreamGetDevice", operation, caller);
     }
     return device;
+}
+
+cudaEvent_t require_event(const Event& event, std::string_view operation, const std::source_location& caller)
+{
+    if (event.get() == nullptr) {
+        detail::raise(ErrorCode::empty_handle, operation, caller, "the event was moved from",
+                      "use the object that it was moved to");
+    }
+    return event.get();
+}
+
+struct Priorities {
+    int least = 0;     // the largest number
+    int greatest = 0;  // the smallest
+};
+
+Priorities priorities_of(int device, std::string_view operation, const std::source_location& caller)
+{
+    const detail::CurrentDevice current(device, operation, caller);
+    Priorities priorities;
+    detail::check(cudaDeviceGetStreamPriorityRange(&priorities.least, &priorities.greatest),
+                  "cudaDeviceGetStreamPriorityRange", operation, caller);
+    return priorities;
+}
+
+/// CUDA would take the nearest one without a word.
+void require_priority(int device, StreamPriority priority, const std::source_location& caller)
+{
+    const Priorities range = priorities_of(device, "Stream", caller);
+    if (priority.value < range.greatest || priority.value > range.least) {
+        detail::raise(ErrorCode::out_of_range, "Stream", caller,
+                      fmt::format("device {} has no stream priority {}", device, priority.value),
+                      fmt::format("{} (the least urgent) to {} (the most urgent)", range.least, range.greatest));
+    }
+}
+
+int priority_of(StreamRef stream, std::string_view operation, const std::source_location& caller)
+{
+    const detail::CurrentDevice current(stream.device(), operation, caller);
+    int priority = 0;
+    detail::check(cudaStreamGetPriority(stream.get(), &priority), "cudaStreamGetPriority", operation, caller);
+    return priority;
 }
 
 }  // namespace
 
 StreamRef::StreamRef(cudaStream_t stream, std::source_location caller)
-    : stream_(stream), device_(device_of(stream, caller))
+    : stream_(stream), device_(device_of(stream, "StreamRef", caller))
 {}
 
-StreamRef::StreamRef(const Stream& stream, std::source_location caller)
-    : stream_(stream.stream_), device_(stream.device_), state_(stream.state_)
-{
-    if (state_ == nullptr) [[unlikely]] {
-        detail::raise(ErrorCode::empty_handle, "Stream", caller, "the stream was moved from or released",
-                      "use the object that it was moved to");
-    }
-}
+StreamRef::StreamRef(const Stream& stream, std::source_location caller) : StreamRef(stream.ref("Stream", caller)) {}
 
 void StreamRef::synchronize(std::source_location caller) const
 {
-    const detail::CurrentDevice current(device_, "StreamRef::synchronize", caller);
-    detail::check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", "StreamRef::synchronize", caller);
+    detail::synchronize_stream(*this, "StreamRef::synchronize", caller);
 }
 
 bool StreamRef::done(std::source_location caller) const
 {
-    const detail::CurrentDevice current(device_, "StreamRef::done", caller);
-    const cudaError_t status = cudaStreamQuery(stream_);
-    if (status == cudaErrorNotReady) {
-        detail::forget(status);
-        return false;
-    }
-    detail::check(status, "cudaStreamQuery", "StreamRef::done", caller);
-    return true;
+    return detail::is_stream_done(*this, "StreamRef::done", caller);
 }
 
 void StreamRef::wait(const Event& event, std::source_location caller) const
 {
-    if (event.get() == nullptr) {
-        detail::raise(ErrorCode::empty_handle, "StreamRef::wait", caller, "the event was moved from or released");
-    }
-    const detail::CurrentDevice current(device_, "StreamRef::wait", caller);
-    detail::check(cudaStreamWaitEvent(stream_, event.get(), 0), "cudaStreamWaitEvent", "StreamRef::wait", caller);
+    detail::wait_for_event(*this, require_event(event, "StreamRef::wait", caller), "StreamRef::wait", caller);
 }
 
 void StreamRef::wait(StreamRef other, std::source_location caller) const
 {
-    const Event event(Device(other.device(), caller), EventKind::ordering, caller);
-    event.record(other, caller);
-    wait(event, caller);
+    detail::wait_for_stream(*this, other, "StreamRef::wait", caller);
 }
 
-Stream::Stream(std::source_location caller) : Stream(Device::current(caller), caller) {}
+int StreamRef::priority(std::source_location caller) const { return priority_of(*this, "StreamRef::priority", caller); }
 
-Stream::Stream(const Device& device, std::source_location caller) : device_(device.ordinal())
+StreamPriority StreamPriority::most_urgent(const Device& device, std::source_location caller)
+{
+    return {priorities_of(device.ordinal(), "StreamPriority::most_urgent", caller).greatest};
+}
+
+Stream::Stream(std::source_location caller)
+    : Stream(detail::current_device("Stream", caller).ordinal(), nullptr, caller)
+{}
+
+Stream::Stream(const Device& device, std::source_location caller) : Stream(device.ordinal(), nullptr, caller) {}
+
+Stream::Stream(const Device& device, StreamPriority priority, std::source_location caller)
+    : Stream(device.ordinal(), &priority, caller)
+{}
+
+Stream::Stream(int device, const StreamPriority* priority, std::source_location caller) : device_(device)
 {
     const detail::CurrentDevice current(device_, "Stream", caller);
     auto state = std::make_unique<detail::StreamState>();
-    detail::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "Stream",
-                  caller);
+    if (priority == nullptr) {
+        detail::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "Stream",
+                      caller);
+    } else {
+        require_priority(device_, *priority, caller);
+        detail::check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority->value),
+                      "cudaStreamCreateWithPriority", "Stream", caller);
+    }
     state->stream = stream_;
     state->device = device_;
     state_ = state.release();
 }
 
+StreamRef Stream::ref(std::string_view operation, const std::source_location& caller) const
+{
+    if (state_ == nullptr) [[unlikely]] {
+        detail::raise(ErrorCode::empty_handle, operation, caller, "the stream was moved from or released",
+                      "use the object that it was moved to");
+    }
+    return {detail::known_device, stream_, device_, state_};
+}
+
 Stream Stream::adopt(cudaStream_t stream, std::source_location caller)
 {
+    constexpr std::string_view operation = "Stream::adopt";
     if (is_default_handle(stream)) {
-        detail::raise(ErrorCode::invalid_argument, "Stream::adopt", caller,
+        detail::raise(ErrorCode::invalid_argument, operation, caller,
                       "a default stream has no owner and cannot be adopted", "use Device::default_stream()");
     }
-    const int device = device_of(stream, caller);
+    const int device = device_of(stream, operation, caller);
     auto state = std::make_unique<detail::StreamState>();
     state->stream = stream;
     state->device = device;
@@ -183,22 +258,42 @@ Stream Stream::adopt(cudaStream_t stream, std::source_location caller)
 
 cudaStream_t Stream::release(std::source_location caller) &&
 {
-    static_cast<void>(StreamRef(*this, caller));
+    static_cast<void>(ref("Stream::release", caller));
     state_->destroy_with_last_owner = false;
     detail::release(std::exchange(state_, nullptr));
     device_ = -1;
     return std::exchange(stream_, nullptr);
 }
 
-void Stream::synchronize(std::source_location caller) const { StreamRef(*this, caller).synchronize(caller); }
+void Stream::synchronize(std::source_location caller) const
+{
+    constexpr std::string_view operation = "Stream::synchronize";
+    detail::synchronize_stream(ref(operation, caller), operation, caller);
+}
 
-bool Stream::done(std::source_location caller) const { return StreamRef(*this, caller).done(caller); }
+bool Stream::done(std::source_location caller) const
+{
+    constexpr std::string_view operation = "Stream::done";
+    return detail::is_stream_done(ref(operation, caller), operation, caller);
+}
 
 void Stream::wait(const Event& event, std::source_location caller) const
 {
-    StreamRef(*this, caller).wait(event, caller);
+    constexpr std::string_view operation = "Stream::wait";
+    const StreamRef self = ref(operation, caller);
+    detail::wait_for_event(self, require_event(event, operation, caller), operation, caller);
 }
 
-void Stream::wait(StreamRef other, std::source_location caller) const { StreamRef(*this, caller).wait(other, caller); }
+void Stream::wait(StreamRef other, std::source_location caller) const
+{
+    constexpr std::string_view operation = "Stream::wait";
+    detail::wait_for_stream(ref(operation, caller), other, operation, caller);
+}
+
+int Stream::priority(std::source_location caller) const
+{
+    constexpr std::string_view operation = "Stream::priority";
+    return priority_of(ref(operation, caller), operation, caller);
+}
 
 }  // namespace tessera

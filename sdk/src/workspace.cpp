@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "owned_memory.hpp"
+
 namespace tessera::detail {
 namespace {
 
@@ -65,7 +67,7 @@ void check_allocation(cudaError_t status, const char* call, const Block& block, 
 struct StreamBlock {
     unsigned long long stream = 0;  // its id: those of destroyed streams do not come again
     Block block;
-    bool from_pool = false;
+    OwnedMemory memory;
     std::uint64_t last_use = 0;
 };
 
@@ -89,6 +91,7 @@ namespace {
 
 struct DeviceWorkspaces {
     std::mutex mutex;
+    MemoryResourceRef resource;  // of new memory of streams; none: the device's pool or cudaMalloc
     std::vector<StreamBlock> streams;
     std::array<CapturedBlock, remembered_blocks> captured{};
     std::size_t next_captured = 0;
@@ -300,10 +303,10 @@ CapturedBlock& block_of_capture(DeviceWorkspaces& device, const CaptureInfo& inf
 /// Without its stream, which may be gone: the device has finished by now.
 void free_finished(const StreamBlock& stream) noexcept
 {
-    if (stream.from_pool) {
-        drop(cudaFreeAsync(stream.block.data, nullptr), "cudaFreeAsync");
+    if (stream.memory.allocation == Allocation::plain) {
+        drop(cudaFree(stream.memory.data), "cudaFree");
     } else {
-        drop(cudaFree(stream.block.data), "cudaFree");
+        free_on(nullptr, stream.memory);
     }
 }
 
@@ -322,6 +325,16 @@ void evict_oldest(DeviceWorkspaces& device) noexcept
     device.streams.erase(oldest);
 }
 
+Allocation allocation_of(const DeviceWorkspaces& device, StreamRef stream, std::string_view operation,
+                         const std::source_location& caller)
+{
+    if (device.resource) {
+        return Allocation::resource;
+    }
+    const bool has_pools = device_of_ordinal(stream.device(), operation, caller).properties().has_memory_pools;
+    return has_pools ? Allocation::pool : Allocation::plain;
+}
+
 const Block& block_of_stream(DeviceWorkspaces& device, StreamRef stream, HopperWorkspaceNeed need,
                              std::string_view operation, const std::source_location& caller)
 {
@@ -338,27 +351,22 @@ const Block& block_of_stream(DeviceWorkspaces& device, StreamRef stream, HopperW
         }
         device.streams.reserve(device.streams.size() + 1);  // nothing after the allocation may throw bad_alloc
         found = find();
-        const bool from_pool = Device(stream.device(), caller).properties().has_memory_pools;
         Block block = block_for(need, is_new ? Block{} : found->block);
-        void* data = nullptr;
-        if (from_pool) {
-            check_allocation(cudaMallocAsync(&data, block.bytes(), stream.get()), "cudaMallocAsync", block, operation,
-                             caller);
-        } else {
-            check_allocation(cudaMalloc(&data, block.bytes()), "cudaMalloc", block, operation, caller);
-        }
-        block.data = static_cast<std::byte*>(data);
-        if (const cudaError_t status = cudaMemsetAsync(data, 0, block.counter_bytes, stream.get());
+        const OwnedMemory memory = allocate_on(stream, block.bytes(), allocation_of(device, stream, operation, caller),
+                                               device.resource, "a workspace of ", operation, caller);
+        block.data = static_cast<std::byte*>(memory.data);
+        if (const cudaError_t status = cudaMemsetAsync(memory.data, 0, block.counter_bytes, stream.get());
             status != cudaSuccess) {
-            free_on(stream.get(), data, from_pool);
+            free_on(stream.get(), memory);
             raise_cuda(status, "cudaMemsetAsync", operation, caller);
         }
         if (is_new) {
-            device.streams.push_back({id, block, from_pool, 0});
+            device.streams.push_back({id, block, memory, 0});
             found = device.streams.end() - 1;
         } else {
-            free_on(stream.get(), found->block.data, from_pool);  // after the kernels that use it
+            free_on(stream.get(), found->memory);  // after the kernels that use it
             found->block = block;
+            found->memory = memory;
         }
     }
     found->last_use = ++device.uses;
@@ -434,7 +442,7 @@ void release_workspace(cudaStream_t stream, int ordinal) noexcept
     const auto found = std::find_if(device.streams.begin(), device.streams.end(),
                                     [&](const StreamBlock& known) { return known.stream == id; });
     if (found != device.streams.end()) {
-        free_on(stream, found->block.data, found->from_pool);
+        free_on(stream, found->memory);
         device.streams.erase(found);
     }
 }

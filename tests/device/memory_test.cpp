@@ -170,6 +170,71 @@ TEST_CASE("released memory is adopted again, of either kind")
           ErrorCode::wrong_memory);
 }
 
+TEST_CASE("memory of the other kind is not adopted: the driver tells a pool's memory from cudaMalloc's")
+{
+    const Stream stream;
+    const auto refused = [&](Allocation made, Allocation said) {
+        DeviceBuffer<int> buffer(stream, 10, made);
+        return code_of([&] { DeviceBuffer<int>::adopt(stream, {buffer.data(), 10, said}); });
+    };
+    CHECK(refused(Allocation::plain, Allocation::pool) == ErrorCode::wrong_memory);
+    CHECK(refused(Allocation::pool, Allocation::plain) == ErrorCode::wrong_memory);
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+}
+
+TEST_CASE("elements of pinned memory are what a copy brought, and what a copy read, without a wait in sight")
+{
+    const Stream stream;
+    constexpr std::size_t size = std::size_t{1} << 23U;  // long enough for the host to come first
+    DeviceBuffer<int> buffer(stream, size);
+    PinnedBuffer<int> target(size);
+    PinnedBuffer<int> source(size);
+    for (int round = 1; round <= 3; ++round) {
+        buffer.fill(stream, round);
+        buffer.copy_to_async(stream, target);
+        CHECK(std::as_const(target)[size - 1] == round);
+        source[size - 1] = 100 + round;
+        buffer.copy_from_async(stream, source);
+        source[size - 1] = -1;  // not before the copy has read it
+        buffer.copy_to_async(stream, target);
+        CHECK(target.span()[size - 1] == 100 + round);
+    }
+}
+
+TEST_CASE("a buffer of a memory resource works, changes its home stream, and frees where it lives")
+{
+    struct Resource {
+        int living = 0;
+        void* allocate_async(std::size_t bytes, std::size_t, cudaStream_t stream)
+        {
+            void* memory = nullptr;
+            CHECK(cudaMallocAsync(&memory, bytes, stream) == cudaSuccess);
+            ++living;
+            return memory;
+        }
+        void deallocate_async(void* memory, std::size_t, std::size_t, cudaStream_t stream)
+        {
+            CHECK(cudaFreeAsync(memory, stream) == cudaSuccess);
+            --living;
+        }
+    };
+    Resource resource;
+    const Stream stream;
+    const Device device = Device::current();
+    const Stream urgent(device, StreamPriority::most_urgent(device));
+    CHECK(urgent.priority() <= stream.priority());
+    {
+        DeviceBuffer<int> buffer(stream, 1000, resource);
+        buffer.fill(stream, 7);
+        buffer.set_home(urgent);
+        CHECK(buffer.to_vector() == std::vector<int>(1000, 7));
+        CHECK(resource.living == 1);
+    }
+    CHECK(resource.living == 0);
+    urgent.synchronize();
+    CHECK(dropped_errors().empty());
+}
+
 TEST_CASE("more memory than there is: out_of_memory with the figures, and the device works on")
 {
     const Stream stream;

@@ -114,5 +114,7 @@ cudaFuncAttributes default_attributes();
 /// The driver's tensor map encoder is missing, or returns `status` (a CUresult) from now on.
 void set_encoder_missing(bool missing);
 void set_encoder_status(int status);
+/// The driver's cuPointerGetAttribute is missing from now on.
+void set_pointer_attributes_missing(bool missing);
 
 }  // namespace tessera::fake

@@ -174,8 +174,13 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
                                              unsigned long long /*flags*/, cudaDriverEntryPointQueryResult* result)
 {
     return call("cudaGetDriverEntryPointByVersion", [&] {
-        const bool found = std::strcmp(symbol, "cuTensorMapEncodeTiled") == 0 && !runtime().encoder_missing;
-        *function = found ? reinterpret_cast<void*>(&encode) : nullptr;
+        *function = nullptr;
+        if (std::strcmp(symbol, "cuTensorMapEncodeTiled") == 0 && !runtime().encoder_missing) {
+            *function = reinterpret_cast<void*>(&encode);
+        } else if (std::strcmp(symbol, "cuPointerGetAttribute") == 0 && !runtime().pointer_attributes_missing) {
+            *function = reinterpret_cast<void*>(&pool_of);
+        }
+        const bool found = *function != nullptr;
         *result = found ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
         return cudaSuccess;
     });

@@ -127,6 +127,19 @@ void* tessera::fake::contents_of(const void* device_memory)
     return translate(device_memory, 1, "contents_of");
 }
 
+int tessera::fake::pool_of(void* value, int attribute, unsigned long long address)
+{
+    constexpr int mempool_handle = 17;  // CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE
+    const std::scoped_lock lock(runtime_mutex());
+    static char pool = 0;
+    const Allocation* allocation = find_memory(reinterpret_cast<const void*>(address));
+    if (attribute != mempool_handle || allocation == nullptr || !allocation->alive) {
+        return 1;  // CUDA_ERROR_INVALID_VALUE
+    }
+    *static_cast<void**>(value) = allocation->kind == MemoryKind::pool ? &pool : nullptr;
+    return 0;
+}
+
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes)
 {
     return call("cudaMalloc", [&] {

@@ -279,4 +279,6 @@ void set_encoder_missing(bool missing) { runtime().encoder_missing = missing; }
 
 void set_encoder_status(int status) { runtime().encoder_status = status; }
 
+void set_pointer_attributes_missing(bool missing) { runtime().pointer_attributes_missing = missing; }
+
 }  // namespace tessera::fake

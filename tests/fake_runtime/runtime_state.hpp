@@ -29,6 +29,7 @@ struct StreamRecord {
     int device = 0;
     bool alive = true;
     bool held = false;
+    int priority = 0;
     std::uint64_t enqueued = 0;
     Clock clock = {};                            // what the stream's next operation comes after
     std::uint64_t capture = 0;                   // id, or 0
@@ -127,6 +128,7 @@ struct Runtime {
 
     bool encoder_missing = false;
     int encoder_status = 0;
+    bool pointer_attributes_missing = false;
 
     void misuse(const std::string& what) { misuses.push_back(what); }
 };
@@ -212,6 +214,8 @@ cudaError_t call(const char* name, Body&& body)
 cudaError_t forbid_in_capture();
 std::size_t total_memory(int device);
 std::size_t free_memory(int device);
+/// The driver's cuPointerGetAttribute, for the pool of an address.
+int pool_of(void* value, int attribute, unsigned long long address);
 /// Adds an operation to the stream, or a node to the graph that it is captured into.
 void enqueue(StreamRecord& stream);
 /// The host has waited for all of `clock`.

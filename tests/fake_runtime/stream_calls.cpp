@@ -41,6 +41,37 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/)
     });
 }
 
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned /*flags*/, int priority)
+{
+    return call("cudaStreamCreateWithPriority", [&] {
+        const std::uint64_t id = next_id();
+        runtime().streams[id] = {.id = id, .device = this_thread().device, .priority = priority};
+        *stream = handle_of<cudaStream_t>(id);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest)
+{
+    return call("cudaDeviceGetStreamPriorityRange", [&] {
+        *least = 0;
+        *greatest = this_thread().device == t4 ? -1 : -5;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority)
+{
+    return call("cudaStreamGetPriority", [&] {
+        const StreamRecord* record = find_stream(stream, "cudaStreamGetPriority");
+        if (record == nullptr) {
+            return cudaErrorInvalidResourceHandle;
+        }
+        *priority = record->priority;
+        return cudaSuccess;
+    });
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     return call("cudaStreamDestroy", OnFault::perform, [&] {

@@ -158,23 +158,100 @@ TEST_CASE_FIXTURE(CleanRuntime, "a moved buffer has one owner, also when it is m
     CHECK(fake::live().device_allocations == 1);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "an empty buffer refuses what needs memory")
+TEST_CASE_FIXTURE(CleanRuntime, "a buffer without memory says so wherever memory is needed")
+{
+    const Stream stream;
+    DeviceBuffer<int> moved(stream, 4);
+    const DeviceBuffer<int> owner = std::move(moved);
+    DeviceBuffer<int> released(stream, 4, Allocation::plain);
+    REQUIRE(cudaFree(std::move(released).release().data) == cudaSuccess);
+    DeviceBuffer<int> never;
+    std::vector<int> host(4);
+    PinnedBuffer<int> pinned(4);
+    DeviceBuffer<float> floats;
+    fake::clear_calls();
+    for (DeviceBuffer<int>* const buffer : {&moved, &released, &never}) {
+        CHECK_ERROR(moved_buffer("DeviceBuffer::stream"), buffer->stream());
+        CHECK_ERROR(moved_buffer("DeviceBuffer::copy_from"), buffer->copy_from(host));
+        CHECK_ERROR(moved_buffer("DeviceBuffer::copy_from"), buffer->copy_from({}));
+        CHECK_ERROR(moved_buffer("DeviceBuffer::copy_to"), buffer->copy_to(host));
+        CHECK_ERROR(moved_buffer("DeviceBuffer::to_vector"), buffer->to_vector());
+        CHECK_ERROR(moved_buffer("DeviceBuffer::fill"), buffer->fill(stream, 1));
+        CHECK_ERROR(moved_buffer("DeviceBuffer::copy_from_async"), buffer->copy_from_async(stream, pinned));
+        CHECK_ERROR(moved_buffer("DeviceBuffer::copy_from_async"), buffer->copy_from_async(stream, owner.span()));
+        CHECK_ERROR(moved_buffer("DeviceBuffer::copy_to_async"), buffer->copy_to_async(stream, pinned));
+        CHECK_ERROR(moved_buffer("DeviceBuffer::subspan"), buffer->subspan(0, 0));
+        CHECK_ERROR(moved_buffer("DeviceBuffer::subspan"), std::as_const(*buffer).subspan(0, 0));
+        CHECK_ERROR(moved_buffer("DeviceBuffer::used_on"), buffer->used_on(stream));
+        CHECK_ERROR(moved_buffer("DeviceBuffer::set_home"), buffer->set_home(stream));
+        CHECK(buffer->data() == nullptr);
+        CHECK(buffer->span().empty());
+        CHECK(buffer->span().device() == -1);
+    }
+    CHECK_ERROR(moved_buffer("DeviceBuffer::matrix"), floats.matrix(0, 0));
+    CHECK_ERROR(moved_buffer("DeviceBuffer::matrix"), floats.matrix(2, 2));
+    CHECK_ERROR(moved_buffer("DeviceBuffer::matrix"), std::as_const(floats).matrix(2, 2, ColumnMajor{}));
+    CHECK_ERROR(moved_buffer("DeviceBuffer::matrix"), floats.matrix(2, 2, 4));
+    CHECK_ERROR(moved_buffer("DeviceBuffer::matrix"), std::as_const(floats).matrix(2, 2, 4));
+    CHECK(fake::calls().empty());
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a pinned buffer without memory is no end of a copy")
 {
     const Stream stream;
     DeviceBuffer<int> buffer(stream, 4);
-    const DeviceBuffer<int> owner = std::move(buffer);
-    std::vector<int> host(4);
     PinnedBuffer<int> pinned(4);
-    CHECK_ERROR(moved_buffer("DeviceBuffer::stream"), buffer.stream());
-    CHECK_ERROR(moved_buffer("DeviceBuffer::copy_from"), buffer.copy_from(host));
-    CHECK_ERROR(moved_buffer("DeviceBuffer::copy_to"), buffer.copy_to(host));
-    CHECK_ERROR(moved_buffer("DeviceBuffer::used_on"), buffer.used_on(stream));
-    CHECK_ERROR(moved_buffer("DeviceBuffer::stream"), DeviceBuffer<int>().stream());
+    const PinnedBuffer<int> owner = std::move(pinned);
+    const auto moved = [](const std::string& operation) {
+        return "tessera: empty_handle in " + operation +
+               "\n  the pinned buffer was moved from, released or never given memory\n  try: use the object that it "
+               "was "
+               "moved to";
+    };
+    CHECK_ERROR(moved("DeviceBuffer::copy_from_async"), buffer.copy_from_async(stream, pinned));
+    CHECK_ERROR(moved("DeviceBuffer::copy_to_async"), buffer.copy_to_async(stream, pinned));
+    CHECK(fake::count("cudaMemcpyAsync") == 0);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a buffer of size 0 has a stream and is not one that was moved from")
+{
+    const Stream stream;
+    DeviceBuffer<float> none(stream, 0);
+    CHECK(none.device() == fake::h200);
+    CHECK(none.stream() == StreamRef(stream));
+    CHECK(none.to_vector().empty());
+    CHECK(none.matrix(0, 5).empty());
+    CHECK(none.subspan(0, 0).empty());
+    none.fill(stream, 1.0F);
+    none.used_on(stream);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "sizes are of any integer type, and a negative one is refused with its value")
+{
+    const Stream stream;
+    CHECK(DeviceBuffer<int>(stream, 3).size() == 3);
+    CHECK(DeviceBuffer<int>(stream, std::int64_t{3}).size() == 3);
+    CHECK(DeviceBuffer<int>(stream, 3U).size() == 3);
+    CHECK(DeviceBuffer<int>(stream, std::size_t{3}).size() == 3);
+    CHECK(DeviceBuffer<int>(stream, std::int8_t{3}).size() == 3);
+    CHECK(DeviceBuffer<int>(stream, std::integral_constant<int, 3>{}).size() == 3);
+    CHECK(PinnedBuffer<int>(std::int16_t{3}).size() == 3);
+    fake::clear_calls();
+    const std::string cure =
+        "\n  try: a number that is not negative. A product of two ints may have overflowed: multiply as std::int64_t";
+    CHECK_ERROR("tessera: invalid_argument in DeviceBuffer\n  there cannot be -5 elements" + cure,
+                DeviceBuffer<float>(stream, -5));
+    CHECK_ERROR("tessera: invalid_argument in DeviceBuffer\n  there cannot be -2147479552 elements" + cure,
+                DeviceBuffer<float>(stream, std::int64_t{-2147479552}));
+    CHECK_ERROR("tessera: invalid_argument in PinnedBuffer\n  there cannot be -1 elements" + cure,
+                PinnedBuffer<float>(-1));
+    CHECK_ERROR("tessera: invalid_argument in PinnedBuffer::adopt\n  there cannot be -1 elements" + cure,
+                PinnedBuffer<float>::adopt(nullptr, -1));
     CHECK_ERROR(
-        "tessera: out_of_range in DeviceBuffer::copy_from_async\n  4 elements from element 0 on leave the buffer "
-        "of 0 elements",
-        buffer.copy_from_async(stream, pinned));
-    CHECK(buffer.to_vector().empty());
+        "tessera: size_overflow in DeviceBuffer\n  18446744073709551611 elements of 4 bytes are more bytes than 63 "
+        "bits can count\n  try: was it -5, a negative number in an unsigned type?",
+        DeviceBuffer<float>(stream, static_cast<std::size_t>(-5)));
+    CHECK(fake::calls().empty());
 }
 
 TEST_CASE_FIXTURE(CleanRuntime, "release gives the memory away and adopt takes it back, of either kind")
@@ -219,13 +296,79 @@ TEST_CASE_FIXTURE(CleanRuntime, "only device memory of the stream's device can b
                 DeviceBuffer<int>::adopt(there, {buffer.data(), 5, Allocation::plain}));
     CHECK_ERROR(
         "tessera: size_overflow in DeviceBuffer::adopt\n  18446744073709551615 elements of 4 bytes are more bytes "
-        "than 63 bits can count",
+        "than 63 bits can count\n  try: was it -1, a negative number in an unsigned type?",
         DeviceBuffer<int>::adopt(stream, {buffer.data(), SIZE_MAX, Allocation::plain}));
     fake::fail_call("cudaPointerGetAttributes", 1, cudaErrorUnknown);
     CHECK_ERROR(
         "tessera: cuda_failure in DeviceBuffer::adopt\n  cudaPointerGetAttributes returned cudaErrorUnknown "
         "(999): unknown error",
         DeviceBuffer<int>::adopt(stream, {buffer.data(), 5, Allocation::plain}));
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "memory of the other kind is not adopted, where CUDA can tell")
+{
+    const Stream stream;
+    DeviceBuffer<int> pool(stream, 5, Allocation::pool);
+    DeviceBuffer<int> plain(stream, 5, Allocation::plain);
+    CHECK_ERROR(fmt::format("tessera: wrong_memory in DeviceBuffer::adopt\n  {} is not from a memory pool, and "
+                            "Allocation::pool was said\n  try: Allocation::plain for memory from cudaMalloc",
+                            fmt::ptr(plain.data())),
+                DeviceBuffer<int>::adopt(stream, {plain.data(), 5, Allocation::pool}));
+    CHECK_ERROR(fmt::format("tessera: wrong_memory in DeviceBuffer::adopt\n  {} is from a memory pool, and "
+                            "Allocation::plain was said\n  try: Allocation::pool for memory from cudaMallocAsync",
+                            fmt::ptr(pool.data())),
+                DeviceBuffer<int>::adopt(stream, {pool.data(), 5, Allocation::plain}));
+    // A driver that does not tell is no reason to refuse.
+    fake::set_pointer_attributes_missing(true);
+    const RawAllocation<int> raw = std::move(pool).release();
+    const DeviceBuffer<int> again = DeviceBuffer<int>::adopt(stream, raw);
+    fake::fail_call("cudaGetDriverEntryPointByVersion", 1, cudaErrorUnknown);
+    const DeviceBuffer<int> other = DeviceBuffer<int>::adopt(stream, std::move(plain).release());
+    CHECK(other.size() == 5);
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a buffer gets another home stream, which waits for the old one and keeps itself alive")
+{
+    DeviceBuffer<int> buffer;
+    {
+        const Stream old;
+        const Stream next;
+        buffer = DeviceBuffer<int>(old, 4);
+        buffer.fill(old, 1);
+        fake::clear_calls();
+        buffer.set_home(next);
+        CHECK(buffer.stream() == StreamRef(next));
+        CHECK(fake::count("cudaStreamWaitEvent") == 1);
+        CHECK(fake::count("cudaStreamSynchronize") == 0);
+        buffer.set_home(next);  // nothing to do
+        CHECK(fake::count("cudaStreamWaitEvent") == 1);
+    }
+    CHECK(fake::live().streams == 1);
+    buffer = DeviceBuffer<int>();
+    CHECK(fake::count("cudaFreeAsync") == 1);
+    CHECK(fake::live().streams == 0);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a home stream of another device or in a capture is refused, and the old one stays")
+{
+    const Stream home;
+    const Stream there{Device(fake::t4)};
+    const Stream other;
+    DeviceBuffer<int> buffer(home, 4);
+    CHECK_ERROR(mismatch("DeviceBuffer::set_home", "the buffer"), buffer.set_home(there));
+    const std::string captured =
+        "tessera: capture_violation in DeviceBuffer::set_home\n  the stream is being captured into a graph, and a "
+        "change of a buffer's home stream cannot be captured\n  try: do it before the capture begins";
+    static_cast<void>(Graph::capture(other, [&](StreamRef into) { CHECK_ERROR(captured, buffer.set_home(into)); }));
+    static_cast<void>(Graph::capture(home, [&](StreamRef) { CHECK_ERROR(captured, buffer.set_home(other)); }));
+    fake::fail_call("cudaStreamWaitEvent", 1, cudaErrorUnknown);
+    CHECK_ERROR(
+        "tessera: cuda_failure in DeviceBuffer::set_home\n  cudaStreamWaitEvent returned cudaErrorUnknown (999): "
+        "unknown "
+        "error",
+        buffer.set_home(other));
+    CHECK(buffer.stream() == StreamRef(home));
 }
 
 TEST_CASE_FIXTURE(CleanRuntime, "a size that no memory can have is refused before CUDA is asked")
@@ -346,7 +489,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "blocking copies and plain allocations are refus
                     buffer.copy_from(host));
         CHECK_ERROR("tessera: capture_violation in DeviceBuffer::copy_to" + middle + "a blocking copy" + end,
                     buffer.copy_to(host));
-        CHECK_ERROR("tessera: capture_violation in DeviceBuffer::copy_to" + middle + "a blocking copy" + end,
+        CHECK_ERROR("tessera: capture_violation in DeviceBuffer::to_vector" + middle + "a blocking copy" + end,
                     buffer.to_vector());
         CHECK_ERROR("tessera: capture_violation in DeviceBuffer" + middle + "cudaMalloc" + end,
                     DeviceBuffer<int>(captured, 4, Allocation::plain));
@@ -462,6 +605,28 @@ TEST_CASE_FIXTURE(CleanRuntime, "copies that CUDA refuses name the call")
         "tessera: cuda_failure in DeviceBuffer::copy_from_async\n  cudaMemcpyAsync returned cudaErrorUnknown "
         "(999): unknown error",
         buffer.copy_from_async(stream, pinned));
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "failures inside of a buffer's functions name the function that was called")
+{
+    const Stream stream;
+    const Stream other;
+    DeviceBuffer<int> buffer(stream, 4);
+    PinnedBuffer<int> pinned(4);
+    const std::vector<int> host(4);
+    const std::string unknown = " returned cudaErrorUnknown (999): unknown error";
+    fake::fail_call("cudaStreamSynchronize", 1, cudaErrorUnknown);
+    CHECK_ERROR("tessera: cuda_failure in DeviceBuffer::copy_from\n  cudaStreamSynchronize" + unknown,
+                buffer.copy_from(host));
+    fake::fail_call("cudaStreamSynchronize", 1, cudaErrorUnknown);
+    CHECK_ERROR("tessera: cuda_failure in DeviceBuffer::to_vector\n  cudaStreamSynchronize" + unknown,
+                buffer.to_vector());
+    fake::fail_call("cudaMallocAsync", 1, cudaErrorUnknown);
+    CHECK_ERROR("tessera: cuda_failure in DeviceBuffer::from_host\n  cudaMallocAsync" + unknown +
+                    "\n  while allocating 16 bytes on device 0",
+                DeviceBuffer<int>::from_host(stream, host));
+    fake::fail_call("cudaEventRecord", 1, cudaErrorUnknown);
+    CHECK_ERROR("tessera: cuda_failure in DeviceBuffer::used_on\n  cudaEventRecord" + unknown, buffer.used_on(other));
 }
 
 TEST_CASE_FIXTURE(CleanRuntime, "spans are narrowed inside of their range only")

@@ -93,13 +93,13 @@ TEST_CASE_FIXTURE(CleanRuntime, "without a device every way to one says so, and 
             cure,
         Device::current());
     CHECK_ERROR(
-        "tessera: no_device in Device::current\n  cudaGetDevice returned cudaErrorNoDevice (100): no "
-        "CUDA-capable device is detected" +
+        "tessera: no_device in Stream\n  cudaGetDevice returned cudaErrorNoDevice (100): no CUDA-capable device is "
+        "detected" +
             cure,
         Stream());
     CHECK_ERROR(
-        "tessera: no_device in Device::current\n  cudaGetDevice returned cudaErrorNoDevice (100): no "
-        "CUDA-capable device is detected" +
+        "tessera: no_device in Event\n  cudaGetDevice returned cudaErrorNoDevice (100): no CUDA-capable device is "
+        "detected" +
             cure,
         Event());
 

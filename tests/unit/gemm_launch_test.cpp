@@ -217,8 +217,8 @@ TEST_CASE_FIXTURE(GemmRuntime,
     Gemm::launch(stream, a.matrix(5, 7), b.matrix(7, 0), d.matrix(5, 0));
     Gemm::launch(stream, a.span().matrices(0, 10, 2, 2, 2), b.span().matrices(0, 10, 2, 2, 2),
                  d.span().matrices(0, 10, 2, 2, 2));
-    const DeviceBuffer<float> nothing;
-    DeviceBuffer<float> no_output;
+    const DeviceBuffer<float> nothing(stream, 0);
+    DeviceBuffer<float> no_output(stream, 0);
     Gemm::launch(stream, nothing.matrix(0, 0), nothing.matrix(0, 0), no_output.matrix(0, 0));
     CHECK(fake::launches().size() == 2);
 }

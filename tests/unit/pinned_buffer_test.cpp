@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <span>
 
 #include "clean_runtime.hpp"
 
@@ -105,7 +107,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "a copy whose use cannot be remembered is waited
     fake::clear_calls();
     fake::fail_call("cudaEventCreateWithFlags", 1, cudaErrorUnknown);
     CHECK_ERROR(
-        "tessera: cuda_failure in Event\n  cudaEventCreateWithFlags returned cudaErrorUnknown (999): unknown "
+        "tessera: cuda_failure in DeviceBuffer::copy_from_async\n  cudaEventCreateWithFlags returned cudaErrorUnknown "
+        "(999): unknown "
         "error",
         buffer.copy_from_async(t4.default_stream(), pinned));
     REQUIRE(fake::count("cudaStreamSynchronize") == 1);
@@ -117,7 +120,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "a copy whose use cannot be remembered is waited
     fake::fail_call("cudaEventRecord", 1, cudaErrorUnknown);
     fake::fail_call("cudaStreamSynchronize", 1, cudaErrorInvalidValue);
     CHECK_ERROR(
-        "tessera: cuda_failure in Event::record\n  cudaEventRecord returned cudaErrorUnknown (999): unknown error",
+        "tessera: cuda_failure in DeviceBuffer::copy_from_async\n  cudaEventRecord returned cudaErrorUnknown (999): "
+        "unknown error",
         buffer.copy_from_async(t4.default_stream(), pinned));
     CHECK(dropped_errors() ==
           std::vector<std::string>{"cudaStreamSynchronize returned cudaErrorInvalidValue (1): invalid argument"});
@@ -131,6 +135,143 @@ TEST_CASE_FIXTURE(CleanRuntime, "a raw use is remembered when it is told")
     REQUIRE(cudaMemcpyAsync(buffer.data(), pinned.data(), 12, cudaMemcpyDefault, stream.get()) == cudaSuccess);
     pinned.used_on(stream);
     CHECK(fake::live().events == 1);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "an index outside of a pinned buffer is an error with the values, at the caller's line")
+{
+    PinnedBuffer<int> buffer(64);
+    const auto refusal = [](const std::string& operation, const std::string& index) {
+        return "tessera: out_of_range in " + operation + "\n  element " + index +
+               " of 64\n  try: an index from 0 to 63";
+    };
+    buffer[63] = 5;
+    CHECK(std::as_const(buffer)[63] == 5);
+    CHECK(buffer.at(63) == 5);
+    CHECK(std::as_const(buffer).at(std::size_t{63}) == 5);
+    CHECK(buffer.span()[63] == 5);
+    CHECK_ERROR(refusal("PinnedBuffer::operator[]", "64"), buffer[64]);
+    CHECK_ERROR(refusal("PinnedBuffer::operator[]", "-1"), std::as_const(buffer)[-1]);
+    CHECK_ERROR(refusal("PinnedBuffer::at", "64"), buffer.at(64));
+    CHECK_ERROR(refusal("PinnedBuffer::at", "18446744073709551615"), std::as_const(buffer).at(SIZE_MAX));
+    CHECK_ERROR(refusal("HostSpan::operator[]", "64"), buffer.span()[64]);
+    CHECK_ERROR(refusal("HostSpan::operator[]", "-3"), std::as_const(buffer).span()[-3]);
+    CHECK_ERROR("tessera: out_of_range in PinnedBuffer::operator[]\n  element 0 of 0\n  try: there are no elements",
+                PinnedBuffer<int>(0)[0]);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a HostSpan narrows inside of its range and is what the ecosystem's spans are made of")
+{
+    PinnedBuffer<int> buffer(4);
+    const HostSpan<int> all = buffer.span();
+    for (int i = 0; int& element : all) {
+        element = i++;
+    }
+    const HostSpan<const int> part = all.subspan(1, 2);
+    CHECK(part.size_bytes() == 8);
+    CHECK(part[0] == 1);
+    CHECK(all.subspan(4, 0).empty());
+    CHECK(HostSpan<int>().data() == nullptr);
+    CHECK_ERROR("tessera: out_of_range in HostSpan::subspan\n  2 elements from element 3 on leave memory of 4 elements",
+                all.subspan(3, 2));
+    const gsl::span<int> gsl_span = all;
+    const gsl::span<const int> gsl_const = buffer.span();
+    const std::span<int> std_span = all;
+    const std::span<const int> std_const = buffer.span();
+    CHECK(gsl_span.size() + gsl_const.size() + std_span.size() + std_const.size() == 16);
+    CHECK(std::ranges::max(buffer.span()) == 3);
+    const Stream stream;
+    CHECK(DeviceBuffer<int>::from_host(stream, all).to_vector() == std::vector<int>{0, 1, 2, 3});
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a pinned buffer without memory says so wherever memory is needed")
+{
+    const Stream stream;
+    PinnedBuffer<int> moved(3);
+    const PinnedBuffer<int> owner = std::move(moved);
+    PinnedBuffer<int> never;
+    const auto refusal = [](const std::string& operation) {
+        return "tessera: empty_handle in " + operation +
+               "\n  the pinned buffer was moved from, released or never given memory\n  try: use the object that it "
+               "was "
+               "moved to";
+    };
+    for (PinnedBuffer<int>* const buffer : {&moved, &never}) {
+        CHECK_ERROR(refusal("PinnedBuffer::operator[]"), (*buffer)[0]);
+        CHECK_ERROR(refusal("PinnedBuffer::operator[]"), std::as_const(*buffer)[0]);
+        CHECK_ERROR(refusal("PinnedBuffer::at"), buffer->at(0));
+        CHECK_ERROR(refusal("PinnedBuffer::synchronize"), buffer->synchronize());
+        CHECK_ERROR(refusal("PinnedBuffer::used_on"), buffer->used_on(stream));
+        CHECK(buffer->span().empty());
+        CHECK(buffer->begin() == buffer->end());
+        CHECK(std::move(*buffer).release() == nullptr);
+    }
+    PinnedBuffer<int>(0).synchronize();
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "elements that a copy still brings are waited for, once, whatever they are read by")
+{
+    const Stream stream;
+    const DeviceBuffer<int> device = DeviceBuffer<int>::from_host(stream, std::vector<int>{7, 8, 9});
+    const std::vector<std::function<void(PinnedBuffer<int>&)>> reads{
+        [](PinnedBuffer<int>& buffer) { CHECK(std::as_const(buffer)[0] == 7); },
+        [](PinnedBuffer<int>& buffer) { CHECK(std::as_const(buffer).at(1) == 8); },
+        [](PinnedBuffer<int>& buffer) { CHECK(std::as_const(buffer).span()[2] == 9); },
+        [](PinnedBuffer<int>& buffer) { CHECK(*std::as_const(buffer).begin() == 7); },
+        [](PinnedBuffer<int>& buffer) { CHECK(buffer[0] == 7); },
+        [](PinnedBuffer<int>& buffer) { CHECK(buffer.at(1) == 8); },
+        [](PinnedBuffer<int>& buffer) { CHECK(buffer.span()[2] == 9); },
+        [](PinnedBuffer<int>& buffer) { CHECK(*buffer.begin() == 7); },
+    };
+    for (const auto& read : reads) {
+        PinnedBuffer<int> buffer(3);
+        device.copy_to_async(stream, buffer);
+        fake::clear_calls();
+        static_cast<void>(buffer.data());
+        static_cast<void>(buffer.size());
+        CHECK(fake::calls().empty());
+        read(buffer);
+        CHECK(fake::count("cudaEventSynchronize") == 1);
+        read(buffer);
+        CHECK(fake::calls().size() == 1);  // what has been waited for costs nothing more
+        device.copy_to_async(stream, buffer);
+        read(buffer);
+        CHECK(fake::count("cudaEventSynchronize") == 2);
+    }
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "elements that a copy still reads can be read and are not overwritten")
+{
+    const Stream stream;
+    DeviceBuffer<int> device(stream, 3);
+    PinnedBuffer<int> buffer(3);
+    device.copy_from_async(stream, buffer);
+    fake::clear_calls();
+    CHECK(std::as_const(buffer)[0] == 0);
+    CHECK(std::as_const(buffer).span()[0] == 0);
+    CHECK(fake::calls().empty());
+    buffer[0] = 1;
+    CHECK(fake::count("cudaEventSynchronize") == 1);
+    buffer.used_on(stream);  // of a raw use it is not known what it does
+    CHECK(std::as_const(buffer)[0] == 1);
+    CHECK(fake::count("cudaEventSynchronize") == 2);
+}
+
+TEST_CASE_FIXTURE(CleanRuntime,
+                  "a copy that is pending moves with its buffer, and one that failed is an error at the element")
+{
+    const Stream stream;
+    const DeviceBuffer<int> device(stream, 3);
+    PinnedBuffer<int> first(3);
+    device.copy_to_async(stream, first);
+    PinnedBuffer<int> second = std::move(first);
+    fake::clear_calls();
+    fake::fail_call("cudaEventSynchronize", 1, cudaErrorUnknown);
+    CHECK_ERROR(
+        "tessera: cuda_failure in PinnedBuffer::operator[]\n  cudaEventSynchronize returned cudaErrorUnknown (999): "
+        "unknown error",
+        second[0]);
+    static_cast<void>(second[0]);  // still pending, so waited for again
+    CHECK(fake::count("cudaEventSynchronize") == 2);
 }
 
 TEST_CASE_FIXTURE(CleanRuntime, "release waits and gives the memory away, adopt takes it back")
@@ -197,7 +338,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "waiting for copies that failed is an error, and
         buffer.copy_from_async(stream, pinned);
         fake::fail_call("cudaEventSynchronize", 1, cudaErrorUnknown);
         CHECK_ERROR(
-            "tessera: cuda_failure in Event::synchronize\n  cudaEventSynchronize returned cudaErrorUnknown (999): "
+            "tessera: cuda_failure in PinnedBuffer::synchronize\n  cudaEventSynchronize returned cudaErrorUnknown "
+            "(999): "
             "unknown error",
             pinned.synchronize());
         fake::fail_call("cudaEventSynchronize", 1, cudaErrorUnknown);

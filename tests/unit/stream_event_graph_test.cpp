@@ -7,9 +7,11 @@ using tessera::test::CleanRuntime;
 
 namespace {
 
-const std::string moved_stream =
-    "tessera: empty_handle in Stream\n  the stream was moved from or released\n  try: use the object that it was moved "
-    "to";
+std::string moved_stream(const std::string& operation = "Stream")
+{
+    return "tessera: empty_handle in " + operation +
+           "\n  the stream was moved from or released\n  try: use the object that it was moved to";
+}
 
 std::string moved_event(const std::string& operation)
 {
@@ -55,18 +57,20 @@ TEST_CASE_FIXTURE(CleanRuntime, "a moved-from stream refuses every use, and the 
     const Stream owner = std::move(stream);
     const Event event;
     DeviceBuffer<float> buffer(owner, 8);
-    CHECK_ERROR(moved_stream, stream.synchronize());
-    CHECK_ERROR(moved_stream, stream.done());
-    CHECK_ERROR(moved_stream, stream.wait(event));
-    CHECK_ERROR(moved_stream, owner.wait(stream));
-    CHECK_ERROR(moved_stream, StreamRef(stream));
-    CHECK_ERROR(moved_stream, event.record(stream));
-    CHECK_ERROR(moved_stream, DeviceBuffer<float>(stream, 8));
-    CHECK_ERROR(moved_stream, buffer.fill(stream, 1.0F));
-    CHECK_ERROR(moved_stream, Graph::capture(stream, [](StreamRef) {}));
-    CHECK_ERROR(moved_stream, LaunchConfig(stream, {1}, {1}));
-    CHECK_ERROR(moved_stream, Gemm::launch(stream, buffer.matrix(2, 2), buffer.matrix(2, 2), buffer.matrix(2, 2)));
-    CHECK_ERROR(moved_stream, std::move(stream).release());
+    CHECK_ERROR(moved_stream("Stream::synchronize"), stream.synchronize());
+    CHECK_ERROR(moved_stream("Stream::done"), stream.done());
+    CHECK_ERROR(moved_stream("Stream::wait"), stream.wait(event));
+    CHECK_ERROR(moved_stream("Stream::wait"), stream.wait(owner));
+    CHECK_ERROR(moved_stream("Stream::priority"), stream.priority());
+    CHECK_ERROR(moved_stream(), owner.wait(stream));
+    CHECK_ERROR(moved_stream(), StreamRef(stream));
+    CHECK_ERROR(moved_stream(), event.record(stream));
+    CHECK_ERROR(moved_stream(), DeviceBuffer<float>(stream, 8));
+    CHECK_ERROR(moved_stream(), buffer.fill(stream, 1.0F));
+    CHECK_ERROR(moved_stream(), Graph::capture(stream, [](StreamRef) {}));
+    CHECK_ERROR(moved_stream(), LaunchConfig(stream, {1}, {1}));
+    CHECK_ERROR(moved_stream(), Gemm::launch(stream, buffer.matrix(2, 2), buffer.matrix(2, 2), buffer.matrix(2, 2)));
+    CHECK_ERROR(moved_stream("Stream::release"), std::move(stream).release());
 }
 
 TEST_CASE_FIXTURE(CleanRuntime, "release gives the stream away and adopt takes it back")
@@ -92,7 +96,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "default streams and unknown streams cannot be a
     cudaStream_t const native = std::move(stream).release();
     fake::fail_call("cudaStreamGetDevice", 1, cudaErrorInvalidResourceHandle);
     CHECK_ERROR(
-        "tessera: cuda_failure in StreamRef\n  cudaStreamGetDevice returned cudaErrorInvalidResourceHandle "
+        "tessera: cuda_failure in Stream::adopt\n  cudaStreamGetDevice returned cudaErrorInvalidResourceHandle "
         "(400): invalid resource handle",
         Stream::adopt(native));
     CHECK(cudaStreamDestroy(native) == cudaSuccess);  // it stayed ours
@@ -122,6 +126,41 @@ TEST_CASE_FIXTURE(CleanRuntime, "a StreamRef is made from whatever the ecosystem
         Stream());
 }
 
+TEST_CASE_FIXTURE(CleanRuntime, "a StreamRef's failures name it, not the Stream")
+{
+    const Stream stream;
+    const StreamRef ref = stream;
+    const std::string unknown = " returned cudaErrorUnknown (999): unknown error";
+    fake::fail_call("cudaStreamSynchronize", 1, cudaErrorUnknown);
+    CHECK_ERROR("tessera: cuda_failure in StreamRef::synchronize\n  cudaStreamSynchronize" + unknown,
+                ref.synchronize());
+    fake::fail_call("cudaStreamQuery", 1, cudaErrorUnknown);
+    CHECK_ERROR("tessera: cuda_failure in StreamRef::done\n  cudaStreamQuery" + unknown, ref.done());
+    fake::fail_call("cudaEventRecord", 1, cudaErrorUnknown);
+    CHECK_ERROR("tessera: cuda_failure in StreamRef::wait\n  cudaEventRecord" + unknown, ref.wait(stream));
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a stream has a priority if it is asked for, of those that its device has")
+{
+    const Device device(fake::h200);
+    const Stream plain(device);
+    const Stream urgent(device, StreamPriority::most_urgent(device));
+    const Stream between(device, StreamPriority{-2});
+    CHECK(plain.priority() == 0);
+    CHECK(urgent.priority() == -5);
+    CHECK(StreamRef(between).priority() == -2);
+    CHECK(fake::count("cudaStreamCreateWithPriority") == 2);
+    CHECK(StreamPriority::most_urgent(Device(fake::t4)).value == -1);
+    CHECK_ERROR(
+        "tessera: out_of_range in Stream\n  device 0 has no stream priority -6\n  try: 0 (the least urgent) to -5 (the "
+        "most urgent)",
+        Stream(device, StreamPriority{-6}));
+    CHECK_ERROR(
+        "tessera: out_of_range in Stream\n  device 0 has no stream priority 1\n  try: 0 (the least urgent) to -5 (the "
+        "most urgent)",
+        Stream(device, StreamPriority{1}));
+}
+
 TEST_CASE_FIXTURE(CleanRuntime, "unfinished work is no error, leaves none pending, and synchronizing finishes it")
 {
     const Stream stream;
@@ -145,12 +184,12 @@ TEST_CASE_FIXTURE(CleanRuntime, "failures of waiting name the call")
     const Event event;
     const std::string unknown = " returned cudaErrorUnknown (999): unknown error";
     fake::fail_call("cudaStreamSynchronize", 1, cudaErrorUnknown);
-    CHECK_ERROR("tessera: cuda_failure in StreamRef::synchronize\n  cudaStreamSynchronize" + unknown,
+    CHECK_ERROR("tessera: cuda_failure in Stream::synchronize\n  cudaStreamSynchronize" + unknown,
                 stream.synchronize());
     fake::fail_call("cudaStreamQuery", 1, cudaErrorUnknown);
-    CHECK_ERROR("tessera: cuda_failure in StreamRef::done\n  cudaStreamQuery" + unknown, stream.done());
+    CHECK_ERROR("tessera: cuda_failure in Stream::done\n  cudaStreamQuery" + unknown, stream.done());
     fake::fail_call("cudaStreamWaitEvent", 1, cudaErrorUnknown);
-    CHECK_ERROR("tessera: cuda_failure in StreamRef::wait\n  cudaStreamWaitEvent" + unknown, stream.wait(event));
+    CHECK_ERROR("tessera: cuda_failure in Stream::wait\n  cudaStreamWaitEvent" + unknown, stream.wait(event));
     fake::fail_call("cudaEventCreateWithFlags", 1, cudaErrorUnknown);
     CHECK_ERROR("tessera: cuda_failure in Event\n  cudaEventCreateWithFlags" + unknown, Event());
     fake::fail_call("cudaEventRecord", 1, cudaErrorUnknown);
@@ -195,7 +234,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "an event is destroyed once, however it is moved
     CHECK_ERROR(moved_event("Event::done"), first.done());
     CHECK_ERROR(moved_event("Event::seconds_since"), first.seconds_since(third));
     CHECK_ERROR(moved_event("Event::seconds_since"), third.seconds_since(first));
-    CHECK_ERROR("tessera: empty_handle in StreamRef::wait\n  the event was moved from or released", stream.wait(first));
+    CHECK_ERROR(moved_event("Stream::wait"), stream.wait(first));
+    CHECK_ERROR(moved_event("StreamRef::wait"), StreamRef(stream).wait(first));
 }
 
 TEST_CASE_FIXTURE(CleanRuntime, "an event is recorded on streams of its own device only, and may be waited for on any")

@@ -15,6 +15,8 @@
 
 using namespace tessera::emulator;
 
+extern "C" cudaMemPool_t tessera_emulator_pool_of(const void* address);  // pool_calls.cpp
+
 namespace {
 
 /// Both sets of codes have the same numbers. Driver calls leave the runtime's last error alone.
@@ -477,6 +479,9 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(value) = all.device; break;
         case CU_POINTER_ATTRIBUTE_IS_MANAGED:
             *static_cast<unsigned*>(value) = all.type == cudaMemoryTypeManaged ? 1 : 0;
+            break;
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+            *static_cast<CUmemoryPool*>(value) = tessera_emulator_pool_of(cast<const void*>(address));
             break;
         case CU_POINTER_ATTRIBUTE_CONTEXT: *static_cast<CUcontext*>(value) = context_of(all.device); break;
         default: return CUDA_ERROR_NOT_SUPPORTED;

@@ -167,6 +167,20 @@ Device* device_of(const cudaMemLocation* location)
 
 extern "C" {
 
+/// The pool that the memory at `address` is from, null if it is from none: what the runtime has no call for, and
+/// cuPointerGetAttribute tells.
+cudaMemPool_t tessera_emulator_pool_of(const void* address)
+{
+    const auto record = Runtime::get().heap.find_containing(reinterpret_cast<std::uint64_t>(address));
+    if (!record) {
+        return nullptr;
+    }
+    if (record->origin == Origin::graph) {
+        return handle_of(&find_device(record->device)->default_pool);
+    }
+    return record->origin == Origin::pool && record->pool != nullptr ? handle_of(record->pool) : nullptr;
+}
+
 cudaError_t cudaMallocAsync(void** pointer, size_t size, cudaStream_t stream)
 {
     return allocate_async("cudaMallocAsync", pointer, size, nullptr, stream);

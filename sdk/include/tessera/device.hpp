@@ -5,12 +5,22 @@
 #include <cstddef>
 #include <source_location>
 #include <string>
+#include <string_view>
 
 #include "tessera/error.hpp"
 
 namespace tessera {
 
+class Device;
 class StreamRef;
+
+namespace detail {
+
+// Devices for functions that have an operation of their own to name in an error.
+Device device_of_ordinal(int ordinal, std::string_view operation, const std::source_location& caller);
+Device current_device(std::string_view operation, const std::source_location& caller);
+
+}  // namespace detail
 
 /// Facts about a device, as a value. Choosing a kernel variant needs nothing else, so it can be done (and tested) for a
 /// device that is not present: see `of_compute_capability`.
@@ -39,6 +49,9 @@ struct DeviceProperties {
 };
 
 /// One CUDA device of this process. A small value; copying it copies only its ordinal.
+///
+/// Thread safety: every function may be called from several threads at the same time. Which device is current is each
+/// thread's own.
 class Device {
 public:
     /// @param ordinal  CUDA's number of the device: 0 <= ordinal < count()
@@ -73,6 +86,11 @@ public:
     friend bool operator==(const Device& left, const Device& right) noexcept { return left.ordinal_ == right.ordinal_; }
 
 private:
+    friend Device detail::device_of_ordinal(int ordinal, std::string_view operation,
+                                            const std::source_location& caller);
+
+    Device(int ordinal, std::string_view operation, const std::source_location& caller);
+
     int ordinal_;
     const DeviceProperties* properties_;
 };

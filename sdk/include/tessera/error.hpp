@@ -7,8 +7,11 @@
 ///       try: B looks transposed: pass b.transposed()
 ///
 /// Every public function that can fail throws `Error` and nothing else of its own; what the standard library throws for
-/// an exhausted heap (`std::bad_alloc`) passes through. When a function throws, nothing was enqueued or leaked unless
-/// its comment says otherwise. Destructors never throw: what fails there is recorded, see `dropped_errors()`.
+/// an exhausted heap (`std::bad_alloc`) and what a memory resource of yours throws pass through. When a function
+/// throws, nothing was enqueued or leaked unless its comment says otherwise. Destructors never throw: what fails there
+/// is recorded, see `dropped_errors()`.
+///
+/// Thread safety: all functions here may be called from several threads at the same time. An Error is a value.
 ///
 /// `caller`, the last parameter of most functions, is the place that an Error names. Its default is the line of the
 /// call; pass it on from a function of your own that wraps the SDK, so that errors name that function's caller.
@@ -132,6 +135,8 @@ void forget(cudaError_t status) noexcept;
 
 /// Records a failure that a destructor cannot report. Being unloaded at process exit is not a failure.
 void drop(cudaError_t status, const char* call) noexcept;
+/// Records what `who` threw where no exception may leave.
+void drop(const char* who, const char* what) noexcept;
 
 }  // namespace detail
 }  // namespace tessera

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <source_location>
+#include <string_view>
 #include <utility>
 
 #include "tessera/stream.hpp"
@@ -15,7 +16,21 @@ namespace tessera {
 /// What an event is for. `ordering` events are cheaper: the device writes no time stamp.
 enum class EventKind : std::uint8_t { ordering, timing };
 
-/// Owns an event. Move-only. Destruction does not wait.
+namespace detail {
+
+class PinnedMemory;
+
+// The steps behind Event and StreamRef, for whoever has an operation of their own to name in an error.
+void record_event(cudaEvent_t event, StreamRef stream, std::string_view operation, const std::source_location& caller);
+bool is_event_done(cudaEvent_t event, std::string_view operation, const std::source_location& caller);
+
+}  // namespace detail
+
+/// Owns an event. Move-only. Destruction does not wait. After a move, every use but `get()` and `device()` throws
+/// `empty_handle`.
+///
+/// Thread safety: const functions, `record` among them, may be called at the same time; of two recordings, the later
+/// one counts. Not while the event is being moved or destroyed.
 class Event {
 public:
     /// An event of the current device that has not been recorded.
@@ -66,6 +81,11 @@ public:
     EventKind kind() const noexcept { return kind_; }
 
 private:
+    friend class detail::PinnedMemory;
+    friend void detail::wait_for_stream(StreamRef waiting, StreamRef other, std::string_view operation,
+                                        const std::source_location& caller);
+
+    Event(int device, EventKind kind, std::string_view operation, const std::source_location& caller);
     void destroy() noexcept;
     void require_handle(const char* operation, const std::source_location& caller) const;
 

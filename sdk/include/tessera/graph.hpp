@@ -36,7 +36,11 @@ private:
 ///     auto graph = Graph::capture(stream, [&](StreamRef s) { Gemm::launch(s, a, b, d); });
 ///     for (int i = 0; i < 1000; ++i) graph.launch(stream);
 ///
-/// The memory that the captured work uses must stay alive and in place for as long as the graph is launched.
+/// The memory that the captured work uses must stay alive and in place for as long as the graph is launched. After a
+/// move, every use but `get()` and `device()` throws `empty_handle`.
+///
+/// Thread safety: `capture` may be called by several threads at the same time, on streams of their own. CUDA takes one
+/// `launch` of a graph at a time: guard them if several threads launch one. Not while it is being moved or destroyed.
 class Graph {
 public:
     /// Records what `work(stream)` enqueues, without running it, and makes it executable. Work that `work` forks to

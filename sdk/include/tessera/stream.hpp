@@ -11,15 +11,18 @@
 #include <concepts>
 #include <cstddef>
 #include <source_location>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
+#include "tessera/detail/refused.hpp"
 #include "tessera/device.hpp"
 
 namespace tessera {
 
 class Event;
 class Stream;
+class StreamRef;
 
 namespace detail {
 
@@ -27,13 +30,11 @@ struct StreamState;  // a counted reference to a native stream; see stream.cpp
 void retain(StreamState* state) noexcept;
 void release(StreamState* state) noexcept;
 
-/// Gives memory back in the order of the stream. What is not from a pool is freed after a wait: cudaFree need not wait
-/// for kernels that still use the memory.
-void free_on(cudaStream_t stream, void* data, bool from_pool) noexcept;
-/// Keeps memory whose owner died while the stream was being captured: a capture takes frees of its own memory only.
-void defer_free(StreamState& state, void* data, bool from_pool);
-/// Frees on the stream, after its capture, what was deferred.
-void free_deferred(StreamState* state) noexcept;
+// The steps behind StreamRef, for whoever has an operation of their own to name in an error.
+void synchronize_stream(StreamRef stream, std::string_view operation, const std::source_location& caller);
+void wait_for_stream(StreamRef waiting, StreamRef other, std::string_view operation,
+                     const std::source_location& caller);
+bool is_stream_done(StreamRef stream, std::string_view operation, const std::source_location& caller);
 
 struct KnownDevice {};
 inline constexpr KnownDevice known_device{};
@@ -49,6 +50,9 @@ bool is_capturing(cudaStream_t stream) noexcept;
 /// Converts from `Stream`, from a raw `cudaStream_t` and from any type with a `get()` that returns one
 /// (`cuda::stream_ref`). A raw stream's device is asked for once, here. While it is being captured, CUDA does not tell:
 /// the current device is taken for it.
+///
+/// Thread safety: a value; every function may be called from several threads at the same time, on one stream too. Work
+/// that several threads enqueue on one stream is in the order of the calls.
 class StreamRef {
 public:
     /// @throws Error  if CUDA does not know the stream
@@ -56,8 +60,14 @@ public:
 
     /// @throws Error `empty_handle` if the stream was moved from or released
     StreamRef(const Stream& stream, std::source_location caller = std::source_location::current());
-    StreamRef(const Stream&& stream,
-              std::source_location caller = std::source_location::current()) = delete;  // dies first
+    /// Refused: a temporary stream.
+    template <class Temporary>
+        requires std::same_as<std::remove_const_t<Temporary>, Stream>
+    StreamRef(Temporary&& /*stream*/)
+    {
+        static_assert(detail::always_false<Temporary>,
+                      "tessera: a temporary Stream would be gone before it is used: give the Stream a name");
+    }
 
     /// From any type whose `get()` gives a raw stream.
     template <class Other>
@@ -69,8 +79,15 @@ public:
         : StreamRef(other.get(), caller)
     {}
 
-    StreamRef(int) = delete;             // 0 would be the default stream: say Device::default_stream()
-    StreamRef(std::nullptr_t) = delete;  // likewise
+    /// Refused: 0 and nullptr.
+    template <class Zero>
+        requires(std::same_as<Zero, int> || std::same_as<Zero, long> || std::same_as<Zero, std::nullptr_t>)
+    StreamRef(Zero /*zero*/)
+    {
+        static_assert(detail::always_false<Zero>,
+                      "tessera: 0 or nullptr would be the legacy default stream, which all blocking streams wait for. "
+                      "If that is what you want, say device.default_stream()");
+    }
 
     /// For the SDK: a stream whose device is known.
     StreamRef(detail::KnownDevice, cudaStream_t stream, int device, detail::StreamState* state) noexcept
@@ -97,6 +114,10 @@ public:
     /// block.
     void wait(StreamRef other, std::source_location caller = std::source_location::current()) const;
 
+    /// How urgent the stream's work is; see StreamPriority.
+    /// @throws Error `capture_violation` while the stream is being captured
+    int priority(std::source_location caller = std::source_location::current()) const;
+
     /// True while the stream is being captured into a graph.
     bool is_capturing() const noexcept { return detail::is_capturing(stream_); }
 
@@ -110,18 +131,38 @@ public:
     }
 
 private:
-    cudaStream_t stream_;
-    int device_;
+    cudaStream_t stream_ = nullptr;
+    int device_ = -1;
     detail::StreamState* state_ = nullptr;
 };
 
-/// Owns a stream. Move-only. Destruction does not wait: enqueued work is completed, then the stream goes.
+/// How urgent a stream's work is, next to that of other streams of its device: CTAs of the more urgent one go first
+/// where both wait for a multiprocessor. A hint to the device, which is no order between streams.
+struct StreamPriority {
+    /// In CUDA's numbers: 0 is the default and the least urgent, -1 is more urgent, and so on.
+    int value = 0;
+
+    /// The most urgent that `device` has.
+    static StreamPriority most_urgent(const Device& device,
+                                      std::source_location caller = std::source_location::current());
+};
+
+/// Owns a stream. Move-only. Destruction does not wait: enqueued work is completed, then the stream goes. After a move,
+/// every use but `get()` and `device()` throws `empty_handle`.
+///
+/// Thread safety: const functions may be called at the same time, and so may functions that take the stream; not while
+/// it is being moved, released or destroyed.
 class Stream {
 public:
     /// A new non-blocking stream (it does not synchronize with the legacy default stream) on the current device.
     explicit Stream(std::source_location caller = std::source_location::current());
     /// The same on `device`.
     explicit Stream(const Device& device, std::source_location caller = std::source_location::current());
+
+    /// The same with a priority.
+    /// @throws Error `out_of_range` for a priority that the device does not have
+    Stream(const Device& device, StreamPriority priority,
+           std::source_location caller = std::source_location::current());
 
     /// Takes over a stream that came from cudaStreamCreate*. The caller must not destroy it any more.
     static Stream adopt(cudaStream_t stream, std::source_location caller = std::source_location::current());
@@ -163,9 +204,14 @@ public:
     void wait(const Event& event, std::source_location caller = std::source_location::current()) const;
     /// The same as on StreamRef.
     void wait(StreamRef other, std::source_location caller = std::source_location::current()) const;
+    /// The same as on StreamRef.
+    int priority(std::source_location caller = std::source_location::current()) const;
 
 private:
     friend class StreamRef;
+
+    Stream(int device, const StreamPriority* priority, std::source_location caller);
+    StreamRef ref(std::string_view operation, const std::source_location& caller) const;
 
     Stream(detail::StreamState* state, cudaStream_t stream, int device) noexcept
         : state_(state), stream_(stream), device_(device)

@@ -1,0 +1,12 @@
+#pragma once
+
+/// For functions that exist only to refuse: a static_assert in the body of a template gives the caller a sentence,
+/// where a deleted function gives only its name.
+
+namespace tessera::detail {
+
+/// False, but not before the template is used.
+template <class...>
+inline constexpr bool always_false = false;
+
+}  // namespace tessera::detail

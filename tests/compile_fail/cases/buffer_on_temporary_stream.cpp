@@ -1,0 +1,17 @@
+// The stream would be gone before it is used: one sentence, also where it is the argument of a buffer.
+// expect: "tessera: a temporary Stream would be gone before it is used: give the Stream a name"
+#include "tessera/device_buffer.hpp"
+
+using namespace tessera;
+
+std::size_t make()
+{
+#ifdef NEGATIVE
+    const DeviceBuffer<float> buffer(Stream(), 8);
+    return buffer.size();
+#else
+    const Stream stream;
+    const DeviceBuffer<float> buffer(stream, 8);
+    return buffer.size();
+#endif
+}

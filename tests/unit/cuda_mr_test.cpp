@@ -1,0 +1,59 @@
+/// The installed CCCL's memory resources are what MemoryResourceRef takes. A file of its own, for it is opt-in there.
+
+#define LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE
+#if __has_include(<cuda/memory_resource>)
+#include <cuda/memory_resource>
+#endif
+
+#include "clean_runtime.hpp"
+
+using namespace tessera;
+using tessera::test::CleanRuntime;
+
+#if defined(CCCL_MAJOR_VERSION) && CCCL_MAJOR_VERSION == 3 && CCCL_MINOR_VERSION == 0
+
+namespace {
+
+/// The least that CCCL's concepts ask for; its own resources are in its experimental part, which the toolkit lacks.
+struct Pool {
+    int allocations = 0;
+    int frees = 0;
+
+    void* allocate(std::size_t, std::size_t) { return nullptr; }
+    void deallocate(void*, std::size_t, std::size_t) {}
+    void* allocate_async(std::size_t bytes, std::size_t alignment, cuda::stream_ref stream)
+    {
+        CHECK(alignment == 256);
+        void* memory = nullptr;
+        CHECK(cudaMallocAsync(&memory, bytes, stream.get()) == cudaSuccess);
+        ++allocations;
+        return memory;
+    }
+    void deallocate_async(void* memory, std::size_t, std::size_t, cuda::stream_ref stream)
+    {
+        CHECK(cudaFreeAsync(memory, stream.get()) == cudaSuccess);
+        ++frees;
+    }
+    friend bool operator==(const Pool& left, const Pool& right) { return &left == &right; }
+    friend bool operator!=(const Pool& left, const Pool& right) { return &left != &right; }
+    friend void get_property(const Pool&, cuda::mr::device_accessible) noexcept {}
+};
+static_assert(cuda::mr::async_resource_with<Pool, cuda::mr::device_accessible>);
+
+}  // namespace
+
+TEST_CASE_FIXTURE(CleanRuntime,
+                  "a resource of CCCL's concepts gives a buffer's memory, as itself and by CCCL's reference")
+{
+    const Stream stream;
+    Pool pool;
+    cuda::mr::async_resource_ref<cuda::mr::device_accessible> reference = pool;
+    {
+        const DeviceBuffer<float> first(stream, 10, pool);
+        const DeviceBuffer<float> second(stream, 10, reference);
+        CHECK(pool.allocations == 2);
+    }
+    CHECK(pool.frees == 2);
+}
+
+#endif
