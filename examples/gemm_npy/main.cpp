@@ -88,7 +88,7 @@ GemmProblem problem_of(const Options& options, const Inputs& inputs)
     problem.output = options.output_type;
     problem.a.row_major = !inputs.a.column_major;
     problem.b.row_major = !inputs.b.column_major;
-    problem.has_c = !options.c.empty();
+    problem.has_c = !options.c.empty() && options.beta != 0.0F;
     problem.bias = options.bias_axis;
     problem.activation = options.activation;
     return problem;
@@ -189,7 +189,7 @@ bool report_verification(const Options& options, Inputs& inputs, float alpha, Va
     problem.bias = inputs.bias;
     problem.bias_axis = options.bias_axis;
     problem.alpha = static_cast<double>(alpha);
-    problem.beta = static_cast<double>(options.beta);
+    problem.beta = options.c.empty() ? 0.0 : static_cast<double>(options.beta.value_or(1.0F));
     problem.activation = options.activation;
     problem.output = options.output_type;
     if (variant == Variant::hopper && is_float8(options.type)) {

@@ -86,10 +86,9 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code)
                {Activation::none, Activation::relu, Activation::gelu, Activation::silu},
                "the activation, applied last (default: none)");
     app.add_option("--alpha", options.alpha, "scale of A*B (default: 1)")->type_name("NUMBER");
-    CLI::Option* const beta = app.add_option("--beta", options.beta, "scale of C")->type_name("NUMBER");
+    CLI::Option* const beta = app.add_option("--beta", options.beta, "scale of C (default: 1)")->type_name("NUMBER");
     CLI::Option* const c = app.add_option("--c", options.c, "matrix to add, M x N")->type_name("C.npy");
     beta->needs(c);
-    c->needs(beta);
     CLI::Option* const per_row =
         app.add_option("--bias-per-row", bias_per_row, "vector of M: element i is added to row i")->type_name("V.npy");
     app.add_option("--bias-per-column", bias_per_column, "vector of N: element j is added to column j")

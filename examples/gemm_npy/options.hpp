@@ -20,7 +20,7 @@ struct Options {
     tessera::ElementType output_type = tessera::ElementType::f32;
     tessera::Activation activation = tessera::Activation::none;
     float alpha = 1.0F;
-    float beta = 0.0F;
+    std::optional<float> beta;  // 1 with a C and 0 without where it is not given
     int device = 0;
     int repeat = 10;
     bool verify = false;

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "blackwell_launch.hpp"
+#include "gemm_batches.hpp"
 #include "gemm_operands.hpp"
 #include "hopper_launch.hpp"
+#include "plan_differences.hpp"
 #include "profiler_range.hpp"
 #include "variant_chooser.hpp"
 #include "workspace.hpp"
@@ -34,34 +38,24 @@ cudaError_t launch_simt(StreamRef stream, const GemmProblem& problem, Variant va
     return cudaLaunchKernelExC(&config, kernel.function, parameters);
 }
 
-bool is_empty(const GemmProblem& problem) noexcept { return problem.m == 0 || problem.n == 0 || problem.batches == 0; }
-
-/// What a plan depends on. Alignment may be better than planned, never worse.
-bool serves(const MatrixLayout& planned, const MatrixLayout& given, bool batched) noexcept
+bool is_empty(const GemmProblem& problem) noexcept
 {
-    return planned.row_major == given.row_major && planned.leading_dimension == given.leading_dimension &&
-           (!batched || planned.batch_stride == given.batch_stride) &&
-           planned.address_alignment <= given.address_alignment;
+    return problem.m == 0 || problem.n == 0 || problem.batches == 0 || problem.outer_batches == 0;
 }
 
-bool serves(const GemmProblem& planned, const GemmProblem& given) noexcept
+/// Enqueues a kernel, or one for each launch that the levels of a batch need. `one` is the problem of each.
+void enqueue_levels(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
+                    const GemmProblem& one, const detail::BatchLevels& levels, const DeviceProperties& device,
+                    const detail::KernelChoice& choice, std::string_view operation, const std::source_location& caller)
 {
-    const bool batched = planned.batches > 1;
-    return planned.m == given.m && planned.n == given.n && planned.k == given.k && planned.batches == given.batches &&
-           planned.input == given.input && planned.output == given.output && serves(planned.a, given.a, batched) &&
-           serves(planned.b, given.b, batched) && serves(planned.d, given.d, batched) && planned.has_c == given.has_c &&
-           planned.bias == given.bias && planned.activation == given.activation &&
-           (!is_float8(planned.input) || planned.fp8_accumulation == given.fp8_accumulation);
-}
-
-std::string describe_layouts(const GemmProblem& problem)
-{
-    const auto one = [&](char name, const MatrixLayout& layout) {
-        return fmt::format("{}: leading dimension {}, batch stride {}, address a multiple of {} bytes", name,
-                           layout.leading_dimension, layout.batch_stride, layout.address_alignment);
-    };
-    return fmt::format("{} ({}; {}; {})", problem.describe(), one('A', problem.a), one('B', problem.b),
-                       one('D', problem.d));
+    Epilogue own = epilogue;
+    for (std::int64_t i = 0; i < levels.launches; ++i) {
+        const detail::GemmOperands part{detail::one_launch(operands.a, levels, i),
+                                        detail::one_launch(operands.b, levels, i),
+                                        detail::one_launch(operands.d, levels, i)};
+        own.c = detail::one_launch(epilogue.c, levels, i);
+        detail::enqueue_gemm(stream, part, own, one, device, choice, operation, caller);
+    }
 }
 
 }  // namespace
@@ -91,16 +85,21 @@ void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue
     }
 }
 
-void launch_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, Variant variant,
+void launch_gemm(StreamRef stream, const GemmOperands& given, const Epilogue& given_epilogue, Variant variant,
                  const std::source_location& caller)
 {
-    require_operands(stream, operands, epilogue, launch_operation, caller);
+    require_operands(stream, given, given_epilogue, launch_operation, caller);
+    GemmOperands operands = given;
+    Epilogue epilogue = given_epilogue;
+    share_single_matrices(operands, epilogue);
     const GemmProblem problem = problem_of(operands, epilogue);
+    const BatchLevels levels = levels_of(problem);
+    const GemmProblem one = one_launch(problem, levels);
     const Device owner(stream.device(), caller);
     const DeviceProperties& device = owner.properties();
-    const KernelChoice chosen = choose_kernel(problem, device, variant, launch_operation, caller);
+    const KernelChoice chosen = choose_kernel(one, device, variant, launch_operation, caller);
     if (!is_empty(problem)) {
-        enqueue_gemm(stream, operands, epilogue, problem, device, chosen, launch_operation, caller);
+        enqueue_levels(stream, operands, epilogue, one, levels, device, chosen, launch_operation, caller);
     }
 }
 
@@ -112,24 +111,33 @@ GemmPlan GemmPlan::prepare(const Device& device, const GemmProblem& problem, Var
     constexpr std::string_view operation = "GemmPlan::prepare";
     detail::require_valid(problem, operation, caller);
     const GemmProblem planned = detail::resolved(problem);
-    const detail::KernelChoice chosen = detail::choose_kernel(planned, device.properties(), variant, operation, caller);
+    const detail::KernelChoice chosen =
+        detail::choose_kernel(detail::one_launch(planned), device.properties(), variant, operation, caller);
     return {planned, device.properties(), device.ordinal(), variant, chosen};
 }
 
-void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
+void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& given, const Epilogue& given_epilogue,
                               const std::source_location& caller) const
 {
     detail::require_same_device(plan_launch_operation, caller, "the plan", device_, "the stream", stream.device());
-    detail::require_operands(stream, operands, epilogue, plan_launch_operation, caller);
-    const GemmProblem problem = detail::problem_of(operands, epilogue);
-    if (!serves(problem_, problem)) {
+    detail::require_operands(stream, given, given_epilogue, plan_launch_operation, caller);
+    detail::GemmOperands operands = given;
+    Epilogue epilogue = given_epilogue;
+    detail::share_single_matrices(operands, epilogue);
+    GemmProblem problem = detail::problem_of(operands, epilogue);
+    if (!detail::serves(problem_, choice_, problem, *properties_)) {
         detail::raise(ErrorCode::shape_mismatch, plan_launch_operation, caller,
-                      fmt::format("the plan is for {}\nand the operands are {}", describe_layouts(problem_),
-                                  describe_layouts(problem)),
+                      detail::differences(problem_, choice_, problem),
                       "prepare a plan for these operands, or call Gemm::launch");
     }
+    if (choice_.variant == Variant::hopper) {  // its configuration depends on who loads what
+        problem.a.address_alignment = std::min(problem.a.address_alignment, problem_.a.address_alignment);
+        problem.b.address_alignment = std::min(problem.b.address_alignment, problem_.b.address_alignment);
+    }
     if (!is_empty(problem)) {
-        detail::enqueue_gemm(stream, operands, epilogue, problem, *properties_, choice_, plan_launch_operation, caller);
+        const detail::BatchLevels levels = detail::levels_of(problem_);
+        enqueue_levels(stream, operands, epilogue, detail::one_launch(problem, levels), levels, *properties_, choice_,
+                       plan_launch_operation, caller);
     }
 }
 
@@ -138,7 +146,7 @@ std::size_t GemmPlan::workspace_bytes() const noexcept
     if (choice_.variant != Variant::hopper) {
         return 0;
     }
-    const detail::HopperWorkspaceNeed need = detail::hopper_workspace(problem_, choice_);
+    const detail::HopperWorkspaceNeed need = detail::hopper_workspace(detail::one_launch(problem_), choice_);
     return need.partial_bytes + need.counters * sizeof(std::uint32_t) + need.copy_bytes;
 }
 
@@ -159,7 +167,7 @@ std::string GemmPlan::refusal(const GemmProblem& problem, const DeviceProperties
         }
         return refusal(problem, device, Variant::simt_register_blocked);
     }
-    const auto found = detail::find_refusal(variant, detail::resolved(problem), device);
+    const auto found = detail::find_refusal(variant, detail::one_launch(detail::resolved(problem)), device);
     return found ? detail::to_string(*found, device) : std::string();
 }
 

@@ -11,6 +11,66 @@ namespace {
 
 std::string shape(const MatrixOperand& operand) { return fmt::format("{}x{}", operand.rows, operand.columns); }
 
+/// Of matrices: "6", or "2x3" of two levels.
+std::string count(const MatrixOperand& operand)
+{
+    return operand.outer_batches == 1 ? fmt::format("{}", operand.batches)
+                                      : fmt::format("{}x{}", operand.outer_batches, operand.batches);
+}
+
+/// Whether there is a matrix of `operand` for each of D, or one for all, on each level.
+bool serves_batch(const MatrixOperand& operand, const MatrixOperand& d)
+{
+    return (operand.batches == d.batches || operand.batches == 1) &&
+           (operand.outer_batches == d.outer_batches || operand.outer_batches == 1);
+}
+
+/// What a view has checked when it was made, and an operand that was put together by hand has not.
+void require_sound(const char* name, const MatrixOperand& operand, std::string_view operation,
+                   const std::source_location& caller)
+{
+    const auto refuse = [&](const std::string& message, const std::string& cure) {
+        raise(ErrorCode::invalid_argument, operation, caller, message, cure);
+    };
+    if (!operand.present) {
+        refuse(fmt::format("{} is an empty MatrixOperand, which stands for no matrix", name),
+               "make it of a view, or by MatrixOperand::from_raw_device_pointer");
+    }
+    if (operand.rows < 0 || operand.columns < 0 || operand.batches < 0 || operand.outer_batches < 0) {
+        refuse(fmt::format("{} is {} and has {} matrices", name, shape(operand), count(operand)),
+               "extents of 0 or more");
+    }
+    if (operand.leading_dimension < (operand.row_major ? operand.columns : operand.rows)) {
+        refuse(fmt::format("{} is {} {} and has leading dimension {}", name, shape(operand),
+                           operand.row_major ? "row-major" : "column-major", operand.leading_dimension),
+               fmt::format("a leading dimension of at least {}", operand.row_major ? operand.columns : operand.rows));
+    }
+    if (operand.batch_stride < 0 || operand.outer_stride < 0) {
+        refuse(fmt::format("{} has a batch stride of {} and an outer stride of {}", name, operand.batch_stride,
+                           operand.outer_stride),
+               "strides of 0 or more");
+    }
+}
+
+/// The rules that views are held to when a launch is compiled.
+void require_types(const GemmOperands& operands, std::string_view operation, const std::source_location& caller)
+{
+    const auto& [a, b, d] = operands;
+    if (!can_multiply({a.type, b.type})) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              fmt::format("A has elements of {} and B of {}", to_string(a.type), to_string(b.type)),
+              "convert one of them: no kernel multiplies mixed types but f8e4m3 and f8e5m2");
+    }
+    if (!is_output(d.type)) {
+        raise(ErrorCode::invalid_argument, operation, caller, fmt::format("D has elements of {}", to_string(d.type)),
+              "a D of f32, f16 or bf16; tf32 and 8-bit types are for A and B only");
+    }
+    if (!d.writable) {
+        raise(ErrorCode::invalid_argument, operation, caller, "D is made of const elements and cannot be written",
+              "a view of a buffer that is not const, or a raw pointer to elements that are not");
+    }
+}
+
 void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std::string_view operation,
                     const std::source_location& caller)
 {
@@ -30,21 +90,28 @@ void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std:
                              shape(d)),
                  d.rows == b.columns && d.columns == a.rows ? "D looks transposed: pass d.transposed()" : "");
     }
-    if (a.batches != b.batches || a.batches != d.batches) {
-        mismatch(fmt::format("A has {}, B has {} and D has {} matrices", a.batches, b.batches, d.batches),
-                 "batches of equal counts; a batch stride of 0 uses one input matrix for all");
+    if (!serves_batch(a, d) || !serves_batch(b, d)) {
+        const bool single = d.batches == 1 && d.outer_batches == 1;
+        mismatch(
+            fmt::format("A has {}, B has {} and D has {} matri{}", count(a), count(b), count(d), single ? "x" : "ces"),
+            single ? "a batch for D: it has a matrix for each product"
+                   : "batches of equal counts; a single matrix, or a batch stride of 0, is used for all");
     }
     const MatrixOperand& c = epilogue.c;
-    if (epilogue.beta != 0 && !c.present) {
+    const float beta = beta_of(epilogue);
+    if (beta != 0 && !c.present) {
         raise(ErrorCode::invalid_argument, operation, caller,
-              fmt::format("beta is {} and there is no C to multiply it with", epilogue.beta),
-              "set .c, or leave beta at 0");
+              fmt::format("beta is {} and there is no C to multiply it with", beta), "set .c, or leave beta out");
     }
     if (c.present) {
-        if (c.rows != d.rows || c.columns != d.columns || c.batches != d.batches) {
-            mismatch(fmt::format("C is {} ({} matrices) and D is {} ({} matrices): they must be equal", shape(c),
-                                 c.batches, shape(d), d.batches),
+        if (c.rows != d.rows || c.columns != d.columns) {
+            mismatch(fmt::format("C is {} and D is {}: they must be equal", shape(c), shape(d)),
                      c.rows == d.columns && c.columns == d.rows ? "C looks transposed: pass c.transposed()" : "");
+        }
+        if (!serves_batch(c, d)) {
+            mismatch(fmt::format("C has {} and D has {} matri{}", count(c), count(d),
+                                 d.batches == 1 && d.outer_batches == 1 ? "x" : "ces"),
+                     "batches of equal counts, or a single matrix as C, which is used for all");
         }
         if (c.type != d.type) {
             raise(ErrorCode::invalid_argument, operation, caller,
@@ -71,30 +138,63 @@ void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std:
     }
 }
 
-/// Where an operand lies, in bytes: `vectors` runs of `run` bytes, `pitch` apart, in `batches` groups, `batch_pitch`
-/// apart.
+/// `count` repetitions, `stride` bytes apart.
+struct Repetition {
+    std::uintptr_t stride;
+    std::uintptr_t count;
+};
+
+/// Where an operand lies, in bytes: runs of `run` bytes, repeated by its leading dimension and by each level of its
+/// batch.
 struct Footprint {
     std::uintptr_t begin;
     std::uintptr_t end;
     std::uintptr_t run;
-    std::uintptr_t pitch;
-    std::uintptr_t batch_pitch;
+    std::array<Repetition, 3> repetitions;
 };
 
 Footprint footprint(const MatrixOperand& operand)
 {
     const std::uintptr_t bytes = size_of(operand.type);
-    const auto vectors = static_cast<std::uintptr_t>(operand.row_major ? operand.rows : operand.columns);
     const auto run = static_cast<std::uintptr_t>(operand.row_major ? operand.columns : operand.rows) * bytes;
-    const auto pitch = static_cast<std::uintptr_t>(operand.leading_dimension) * bytes;
-    const auto batch_pitch = static_cast<std::uintptr_t>(operand.batch_stride) * bytes;
     const auto begin = std::bit_cast<std::uintptr_t>(operand.data);
-    if (vectors == 0 || run == 0 || operand.batches == 0) {
-        return {begin, begin, 0, 0, 0};
+    const auto repetition = [&](std::int64_t stride, std::int64_t count) {
+        return Repetition{static_cast<std::uintptr_t>(stride) * bytes, static_cast<std::uintptr_t>(count)};
+    };
+    Footprint result{
+        begin,
+        begin,
+        run,
+        {repetition(operand.leading_dimension, operand.row_major ? operand.rows : operand.columns),
+         repetition(operand.batch_stride, operand.batches), repetition(operand.outer_stride, operand.outer_batches)}};
+    if (run == 0) {
+        return result;
     }
-    const std::uintptr_t end =
-        begin + (static_cast<std::uintptr_t>(operand.batches) - 1) * batch_pitch + (vectors - 1) * pitch + run;
-    return {begin, end, run, pitch, operand.batches > 1 ? batch_pitch : 0};
+    std::uintptr_t end = begin + run;
+    for (Repetition& one : result.repetitions) {
+        if (one.count == 0) {
+            return result;
+        }
+        end += (one.count - 1) * one.stride;
+        one.stride = one.count == 1 ? 0 : one.stride;
+    }
+    result.end = end;
+    return result;
+}
+
+/// The bytes from the first to one past the last that remain of all runs modulo `pitch`; 0 if they do not fit in it.
+std::uintptr_t run_modulo(const Footprint& memory, std::uintptr_t pitch)
+{
+    std::uintptr_t run = memory.run;
+    for (const Repetition& one : memory.repetitions) {
+        if (one.stride % pitch != 0) {
+            run += (one.count - 1) * one.stride;
+        }
+        if (run > pitch) {
+            return 0;
+        }
+    }
+    return run;
 }
 
 /// True if the two may share a byte. Blocks beside each other in one parent matrix do not: their runs repeat with the
@@ -104,19 +204,59 @@ bool may_overlap(const Footprint& left, const Footprint& right)
     if (left.begin == left.end || right.begin == right.end || left.end <= right.begin || right.end <= left.begin) {
         return false;
     }
-    const std::uintptr_t pitch = left.pitch;
-    if (pitch == 0 || pitch != right.pitch || left.batch_pitch % pitch != 0 || right.batch_pitch % pitch != 0) {
-        return true;
+    const auto are_apart = [&](std::uintptr_t pitch) {
+        const std::uintptr_t left_run = pitch == 0 ? 0 : run_modulo(left, pitch);
+        const std::uintptr_t right_run = pitch == 0 ? 0 : run_modulo(right, pitch);
+        if (left_run == 0 || right_run == 0) {
+            return false;
+        }
+        const std::uintptr_t offset = (right.begin % pitch + pitch - left.begin % pitch) % pitch;  // of right's runs
+        return offset >= left_run && offset + right_run <= pitch;
+    };
+    const auto by_pitch_of = [&](const Footprint& memory) {
+        return std::any_of(memory.repetitions.begin(), memory.repetitions.end(),
+                           [&](const Repetition& one) { return are_apart(one.stride); });
+    };
+    return !by_pitch_of(left) && !by_pitch_of(right);
+}
+
+/// Each of D's repetitions has to step over all that the shorter ones reach.
+void require_no_self_overlap(const MatrixOperand& d, std::string_view operation, const std::source_location& caller)
+{
+    struct Level {
+        const char* stride_name;
+        Repetition repetition;
+    };
+    const Footprint memory = footprint(d);
+    if (memory.begin == memory.end) {
+        return;
     }
-    const std::uintptr_t left_phase = left.begin % pitch;
-    const std::uintptr_t offset = (right.begin % pitch + pitch - left_phase) % pitch;  // of right's runs behind left's
-    return offset < left.run || offset + right.run > pitch;
+    std::array levels{Level{"a leading dimension", memory.repetitions[0]},
+                      Level{"a batch stride", memory.repetitions[1]}, Level{"an outer stride", memory.repetitions[2]}};
+    std::sort(levels.begin(), levels.end(),
+              [](const Level& left, const Level& right) { return left.repetition.stride < right.repetition.stride; });
+    std::uintptr_t reach = memory.run;
+    for (const Level& level : levels) {
+        if (level.repetition.count == 1) {
+            continue;
+        }
+        if (level.repetition.stride < reach) {
+            const std::uintptr_t bytes = size_of(d.type);
+            raise(ErrorCode::aliasing, operation, caller,
+                  fmt::format("D's {} matrices of {} overlap at {} of {} elements: each product needs a place of its "
+                              "own",
+                              count(d), shape(d), level.stride_name, level.repetition.stride / bytes),
+                  fmt::format("{} of at least {} for D; inputs may share memory", level.stride_name, reach / bytes));
+        }
+        reach += (level.repetition.count - 1) * level.repetition.stride;
+    }
 }
 
 void require_no_alias(const GemmOperands& operands, const Epilogue& epilogue, std::string_view operation,
                       const std::source_location& caller)
 {
     const MatrixOperand& d = operands.d;
+    require_no_self_overlap(d, operation, caller);
     const Footprint output = footprint(d);
     const auto refuse = [&](const char* name, const std::string& cure) {
         raise(
@@ -131,15 +271,16 @@ void require_no_alias(const GemmOperands& operands, const Epilogue& epilogue, st
         refuse("B", "give D memory of its own");
     }
     const MatrixOperand& c = epilogue.c;
-    const bool same_matrix = c.data == d.data && c.row_major == d.row_major &&
-                             c.leading_dimension == d.leading_dimension &&
-                             (d.batches <= 1 || c.batch_stride == d.batch_stride);
-    if (epilogue.beta != 0 && !same_matrix && may_overlap(output, footprint(c))) {
+    const bool same_matrix =
+        c.data == d.data && c.row_major == d.row_major && c.leading_dimension == d.leading_dimension &&
+        c.batches == d.batches && (d.batches <= 1 || c.batch_stride == d.batch_stride) &&
+        c.outer_batches == d.outer_batches && (d.outer_batches <= 1 || c.outer_stride == d.outer_stride);
+    if (beta_of(epilogue) != 0 && !same_matrix && may_overlap(output, footprint(c))) {
         refuse("C", "pass the same view as C and as D, or give D memory of its own");
     }
     const auto require_apart = [&](const char* name, const void* data, std::uintptr_t bytes) {
         const auto begin = std::bit_cast<std::uintptr_t>(data);
-        if (may_overlap(output, {begin, begin + bytes, bytes, 0, 0})) {
+        if (may_overlap(output, {begin, begin + bytes, bytes, {}})) {
             refuse(name, "give D memory of its own");
         }
     };
@@ -176,7 +317,8 @@ std::size_t alignment_of(const void* data) noexcept
 
 MatrixLayout layout_of(const MatrixOperand& operand) noexcept
 {
-    return {operand.row_major, operand.leading_dimension, operand.batch_stride, alignment_of(operand.data)};
+    return {operand.row_major, operand.leading_dimension, operand.batch_stride, alignment_of(operand.data),
+            operand.outer_stride};
 }
 
 kernels::Operand kernel_operand(const MatrixOperand& operand) noexcept
@@ -195,9 +337,31 @@ kernels::Operand transposed(const kernels::Operand& operand) noexcept
 void require_operands(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue,
                       std::string_view operation, const std::source_location& caller)
 {
+    require_sound("A", operands.a, operation, caller);
+    require_sound("B", operands.b, operation, caller);
+    require_sound("D", operands.d, operation, caller);
+    if (epilogue.c.present) {
+        require_sound("C", epilogue.c, operation, caller);
+    }
+    require_types(operands, operation, caller);
     require_shapes(operands, epilogue, operation, caller);
     require_one_device(stream, operands, epilogue, operation, caller);
     require_no_alias(operands, epilogue, operation, caller);
+}
+
+void share_single_matrices(GemmOperands& operands, Epilogue& epilogue) noexcept
+{
+    const MatrixOperand& d = operands.d;
+    for (MatrixOperand* const operand : {&operands.a, &operands.b, &epilogue.c}) {
+        if (operand->batches != d.batches) {
+            operand->batches = d.batches;
+            operand->batch_stride = 0;
+        }
+        if (operand->outer_batches != d.outer_batches) {
+            operand->outer_batches = d.outer_batches;
+            operand->outer_stride = 0;
+        }
+    }
 }
 
 GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) noexcept
@@ -207,12 +371,16 @@ GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) n
     problem.n = operands.d.columns;
     problem.k = operands.a.columns;
     problem.batches = operands.d.batches;
+    problem.outer_batches = operands.d.outer_batches;
     problem.input = {operands.a.type, operands.b.type};
     problem.output = operands.d.type;
     problem.a = layout_of(operands.a);
     problem.b = layout_of(operands.b);
     problem.d = layout_of(operands.d);
-    problem.has_c = epilogue.beta != 0;
+    problem.has_c = beta_of(epilogue) != 0;
+    if (problem.has_c) {
+        problem.c = layout_of(epilogue.c);
+    }
     problem.bias = epilogue.bias.axis;
     problem.activation = epilogue.activation;
     problem.fp8_accumulation = epilogue.fp8_accumulation;
@@ -227,7 +395,7 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
     arguments.b = kernel_operand(b);
     arguments.c = kernel_operand(epilogue.c);
     const kernels::Operand output = kernel_operand(d);
-    arguments.d = const_cast<void*>(d.data);  // Gemm::launch has refused views of const elements
+    arguments.d = const_cast<void*>(d.data);  // require_operands has refused const elements
     arguments.d_row_stride = output.row_stride;
     arguments.d_column_stride = output.column_stride;
     arguments.d_batch_stride = d.batch_stride;
@@ -243,7 +411,7 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
         arguments.scale_b = address(epilogue.scale_b);
     }
     arguments.alpha = epilogue.alpha;
-    arguments.beta = epilogue.beta;
+    arguments.beta = beta_of(epilogue);
     arguments.a_type = a.type;
     arguments.b_type = b.type;
     arguments.d_type = d.type;

@@ -10,20 +10,24 @@
 
 namespace tessera::detail {
 
-/// Extents, batches, types of C and bias, devices and overlaps. Costs a few dozen comparisons and allocates nothing
+/// Extents, batches, types, devices and overlaps. Costs a few dozen comparisons and allocates nothing
 /// unless something is wrong.
 /// @throws Error `shape_mismatch`, `invalid_argument`, `device_mismatch`, `aliasing`
 void require_operands(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue,
                       std::string_view operation, const std::source_location& caller);
 
-/// The facts about checked operands that a variant is chosen by.
+/// Makes a batch as large as D's of each operand that has one matrix for all, with a stride of 0.
+void share_single_matrices(GemmOperands& operands, Epilogue& epilogue) noexcept;
+
+/// The facts about checked operands, whose batches are as large as D's, that a variant is chosen by.
 GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) noexcept;
 
-/// The kernel's parameter for checked operands of a D that is not empty; tile counts are left to the caller. A
+/// The kernel's parameter for checked operands, of one level of batches, of a D that is not empty; tile counts are left to the caller. A
 /// column-major D is given to the kernel as the transposed product, whose D is row-major.
 kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue& epilogue) noexcept;
 
-/// Enqueues `choice`, which can run `problem`, for checked operands of a D that is not empty: gemm.cpp.
+/// Enqueues `choice`, which can run `problem`, for checked operands of a D that is not empty: gemm.cpp. Of one level of
+/// batches.
 void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, const GemmProblem& problem,
                   const DeviceProperties& device, const KernelChoice& choice, std::string_view operation,
                   const std::source_location& caller);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "gemm_batches.hpp"
 #include "gemm_operands.hpp"
 #include "hopper_chooser.hpp"
 #include "hopper_launch.hpp"
@@ -293,7 +294,7 @@ void require_valid(const TuningOptions& options, const std::source_location& cal
 GemmProblem measurable(const GemmProblem& given, const std::source_location& caller)
 {
     detail::require_valid(given, operation, caller);
-    GemmProblem problem = detail::resolved(given);
+    GemmProblem problem = detail::one_launch(detail::resolved(given));  // what its launches look up
     if (problem.m == 0 || problem.n == 0 || problem.batches == 0) {
         detail::raise(ErrorCode::invalid_argument, operation, caller,
                       fmt::format("{} has an empty D: nothing runs", problem.describe()));

@@ -9,6 +9,7 @@
 
 #include "blackwell_chooser.hpp"
 #include "blackwell_launch.hpp"
+#include "gemm_batches.hpp"
 #include "hopper_chooser.hpp"
 #include "hopper_launch.hpp"
 #include "tessera/error.hpp"
@@ -138,7 +139,9 @@ std::string GemmProblem::describe() const
     const auto order = [](const MatrixLayout& layout) { return layout.row_major ? "row-major" : "column-major"; };
     std::string text = fmt::format("{}x{}x{} (MxNxK) {} -> {}, A {}, B {}, D {}", m, n, k, name_of(input),
                                    to_string(output), order(a), order(b), order(d));
-    if (batches != 1) {
+    if (outer_batches != 1) {
+        text += fmt::format(", {}x{} batches", outer_batches, batches);
+    } else if (batches != 1) {
         text += fmt::format(", {} batches", batches);
     }
     if (has_c) {
@@ -201,6 +204,10 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
                           problem.batches),
               "extents of 0 or more");
     }
+    if (problem.outer_batches < 0) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              fmt::format("a product cannot have {} outer batches", problem.outer_batches), "0 or more");
+    }
     if (!can_multiply(problem.input)) {
         raise(ErrorCode::invalid_argument, operation, caller,
               fmt::format("A has elements of {} and B of {}", tessera::to_string(problem.input.a),
@@ -223,6 +230,10 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
             raise(ErrorCode::invalid_argument, operation, caller,
                   fmt::format("{} has a batch stride of {}", name, layout.batch_stride), "a stride of 0 or more");
         }
+        if (layout.outer_stride < 0) {
+            raise(ErrorCode::invalid_argument, operation, caller,
+                  fmt::format("{} has an outer stride of {}", name, layout.outer_stride), "a stride of 0 or more");
+        }
         if (layout.address_alignment == 0 || (layout.address_alignment & (layout.address_alignment - 1)) != 0) {
             raise(ErrorCode::invalid_argument, operation, caller,
                   fmt::format("{} has an address alignment of {} bytes", name, layout.address_alignment),
@@ -232,27 +243,35 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
     require_layout('A', problem.a, problem.m, problem.k);
     require_layout('B', problem.b, problem.k, problem.n);
     require_layout('D', problem.d, problem.m, problem.n);
+    require_layout('C', problem.c, problem.m, problem.n);
     // Views cannot be larger than what 63 bits can count, so a problem that is has no operands.
     const auto require_size = [&](char name, const MatrixLayout& layout, ElementType type, std::int64_t rows,
                                   std::int64_t columns) {
         const std::int64_t vectors = layout.row_major ? rows : columns;
         const std::int64_t run = layout.row_major ? columns : rows;
         const std::int64_t leading_dimension = layout.leading_dimension == 0 ? run : layout.leading_dimension;
-        if (vectors == 0 || run == 0 || problem.batches == 0) {
+        if (vectors == 0 || run == 0 || problem.batches == 0 || problem.outer_batches == 0) {
             return;
         }
         std::int64_t lines = 0;
         std::int64_t matrices = 0;
+        std::int64_t outer = 0;
         std::int64_t bytes = 0;
         if (__builtin_mul_overflow(vectors - 1, leading_dimension, &lines) ||
             __builtin_mul_overflow(problem.batches - 1, layout.batch_stride, &matrices) ||
+            __builtin_mul_overflow(problem.outer_batches - 1, layout.outer_stride, &outer) ||
             __builtin_add_overflow(lines, run, &lines) || __builtin_add_overflow(lines, matrices, &bytes) ||
+            __builtin_add_overflow(bytes, outer, &bytes) ||
             __builtin_mul_overflow(bytes, static_cast<std::int64_t>(size_of(type)), &bytes)) {
             raise(ErrorCode::size_overflow, operation, caller,
                   fmt::format("{} is {} of {}x{} elements of {} bytes, {}-major with leading dimension {} and batch "
-                              "stride {}: more bytes than 63 bits can count",
+                              "stride {}{}: more bytes than 63 bits can count",
                               name, problem.batches, rows, columns, size_of(type), layout.row_major ? "row" : "column",
-                              leading_dimension, layout.batch_stride),
+                              leading_dimension, layout.batch_stride,
+                              problem.outer_batches == 1
+                                  ? std::string()
+                                  : fmt::format(", {} times at an outer stride of {}", problem.outer_batches,
+                                                layout.outer_stride)),
                   "extents, leading dimensions and strides in elements, and computed in std::int64_t from the start");
         }
     };
@@ -397,7 +416,9 @@ std::size_t required_alignment(Variant variant, InputTypes input) noexcept
 std::string explain_choice(const GemmProblem& given, const DeviceProperties& device, Variant wanted,
                            std::optional<KernelChoice> made)
 {
-    const GemmProblem problem = resolved(given);
+    const GemmProblem whole = resolved(given);
+    const BatchLevels levels = levels_of(whole);
+    const GemmProblem problem = one_launch(whole, levels);
     std::optional<TunedChoice> tuned;
     if (wanted == Variant::automatic) {
         tuned = find_valid_tuned(problem, device);
@@ -408,8 +429,14 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
     if (tuned && !made) {
         made = tuned->choice;
     }
-    std::string text = fmt::format("{}\n  on {} (compute capability {}.{}, {} SMs)\n", problem.describe(), device.name,
+    std::string text = fmt::format("{}\n  on {} (compute capability {}.{}, {} SMs)\n", whole.describe(), device.name,
                                    device.compute_capability_major, device.compute_capability_minor, device.sm_count);
+    if (levels.launches > 1) {
+        text += fmt::format(
+            "  as {} launches of {} matrices each: the strides of the two levels of batches do not fold "
+            "into one\n",
+            levels.launches, levels.per_launch);
+    }
     if (!made && wanted == Variant::automatic && !find_refusal(Variant::blackwell_clc, problem, device)) {
         made = KernelChoice{.variant = choose_blackwell(problem, device)};
     }

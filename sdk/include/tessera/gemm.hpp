@@ -12,24 +12,36 @@
 ///     of the library gives the same bits every time.
 ///   - A and B have the same type, or one is f8e4m3 and the other f8e5m2.
 ///   - Asynchronous on the stream: one kernel, no allocation, no wait; can be captured into a graph; may be called from
-///     several threads. Operands must stay alive and unchanged until the kernel has finished. A stream's first launch
-///     of a plan with a workspace allocates it, and so does a larger one (`GemmPlan::workspace_bytes`). On compute
-///     capability 9.0 one more kernel comes first where large operands that TMA cannot load are repacked, which
-///     `GemmPlan::explain` tells.
-///   - Extents may be 0: an empty D launches nothing; k = 0 gives act(beta * C + bias). C is not read if beta is 0; A,
-///     B and their scales are not read if alpha is 0 (as in BLAS, NaN there does not spread then).
-///   - D may be C (the same view). D must not overlap A, B, a scale or the bias, nor C in any other way.
+///     several threads. Operands must stay alive and unchanged until the kernel has finished. The exceptions:
+///       - A stream's first launch of a plan with a workspace allocates it, and so does a larger one
+///         (`GemmPlan::workspace_bytes`).
+///       - On compute capability 9.0 one more kernel comes first where large operands that TMA cannot load are repacked.
+///       - Two levels of batches whose strides do not fold into one are a kernel per batch of the level with fewer.
+///         Strides fold if, for A, B, D and C alike, the outer one is the inner one times the inner count, or both
+///         are 0.
+///     `GemmPlan::explain` tells which of them a problem meets.
+///   - Extents may be 0: an empty D launches nothing; k = 0 gives act(beta * C + bias).
+///   - C is not read if beta is 0; a beta that is not given is 1 with a C. A, B and their scales are not read if alpha
+///     is 0 (as in BLAS, NaN there does not spread then).
+///   - D may be C (the same view). D must not overlap A, B, a scale or the bias, nor C in any other way, and its
+///     matrices must not overlap each other.
 ///   - A refusal is an Error with the values that broke the rule; nothing was enqueued then.
+///
+/// Thread safety: `Bias`, `Epilogue` and `GemmPlan` are values. Several threads may use copies, or read the same one.
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <source_location>
 #include <string>
 #include <type_traits>
 
 #include "tessera/detail/kernel_choice.hpp"
+#include "tessera/detail/operand_kind.hpp"
 #include "tessera/device_span.hpp"
 #include "tessera/gemm_problem.hpp"
+#include "tessera/matrix_operand.hpp"
 #include "tessera/matrix_view.hpp"
 #include "tessera/stream.hpp"
 
@@ -38,44 +50,6 @@ namespace tessera {
 struct TuningOptions;  // gemm_tuner.hpp
 struct TuningResult;
 
-/// Any MatrixView or BatchView with its type forgotten: what C is given as.
-struct MatrixOperand {
-    const void* data = nullptr;           ///< device address of the first element
-    ElementType type = ElementType::f32;  ///< of each element
-    std::int64_t rows = 0;                ///< extent, in elements
-    std::int64_t columns = 0;             ///< extent, in elements
-    std::int64_t leading_dimension = 1;   ///< in elements
-    std::int64_t batches = 1;             ///< how many matrices
-    std::int64_t batch_stride = 0;        ///< in elements; 0 is one matrix used for all
-    bool row_major = true;                ///< the storage order
-    bool present = false;                 ///< false: there is no operand
-    int device = -1;                      ///< the ordinal of the memory's device, -1 for none
-
-    /// None.
-    MatrixOperand() = default;
-
-    /// One matrix.
-    template <class T, class Order>
-    MatrixOperand(MatrixView<T, Order> view) noexcept
-        : data(view.data()),
-          type(element_traits<std::remove_const_t<T>>::type),
-          rows(view.rows()),
-          columns(view.columns()),
-          leading_dimension(view.leading_dimension()),
-          row_major(MatrixView<T, Order>::is_row_major),
-          present(true),
-          device(view.device())
-    {}
-
-    /// A batch.
-    template <class T, class Order>
-    MatrixOperand(BatchView<T, Order> view) noexcept : MatrixOperand(view.first())
-    {
-        batches = view.count();
-        batch_stride = view.stride();
-    }
-};
-
 /// A vector that is added to every column or every row of the product. Non-owning. Shared by all matrices of a batch.
 struct Bias {
     const void* data = nullptr;           ///< device address of the first element
@@ -83,6 +57,17 @@ struct Bias {
     std::size_t size = 0;                 ///< in elements
     BiasAxis axis = BiasAxis::none;       ///< `none`: there is no bias
     int device = -1;                      ///< the ordinal of the memory's device, -1 for none
+
+    /// None.
+    Bias() = default;
+
+    /// Anything else: does not compile, and says what to pass.
+    template <class Other>
+        requires(!std::same_as<Other, Bias>)
+    Bias(const Other& /*other*/) noexcept
+    {
+        detail::refuse_as_bias<Other>();
+    }
 
     /// m elements: element i is added to all of row i of D.
     template <OutputElement T>
@@ -114,10 +99,13 @@ private:
 
 /// What happens to the product on its way to D: act(alpha * A*B + beta * C + bias), where alpha is `alpha`, times
 /// `scale_a`, times `scale_b`, each product rounded to fp32.
+///
+/// Written with designated initializers, which C++ wants in this order: alpha, beta, c, bias, activation, scale_a,
+/// scale_b, fp8_accumulation.
 struct Epilogue {
     float alpha = 1.0F;                        ///< scales the product
-    float beta = 0.0F;                         ///< scales C; at 0, C is not read
-    MatrixOperand c = {};                      ///< of D's type and extents, in any order; needed if beta is not 0
+    std::optional<float> beta = {};            ///< scales C; not given, it is 1 with a C. At 0, C is not read
+    MatrixOperand c = {};                      ///< of D's type and extents, in any order; one matrix serves a batch
     Bias bias = {};                            ///< added after scaling; `Bias{}` for none
     Activation activation = Activation::none;  ///< applied last
     DeviceSpan<const float> scale_a = {};      ///< one float on the device, read by the kernel: A's scale; or none
@@ -133,30 +121,30 @@ struct GemmOperands {
     MatrixOperand d;
 };
 
+/// What C is scaled by.
+inline float beta_of(const Epilogue& epilogue) noexcept
+{
+    return epilogue.beta ? *epilogue.beta : epilogue.c.present ? 1.0F : 0.0F;
+}
+
 void launch_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, Variant variant,
                  const std::source_location& caller);
 
-template <class A, class B, class D>
-constexpr void require_element_types()
-{
-    static_assert(
-        can_multiply({element_traits<std::remove_const_t<A>>::type, element_traits<std::remove_const_t<B>>::type}),
-        "tessera: A and B have different element types: convert one of them, no kernel multiplies mixed types but "
-        "f8e4m3 and f8e5m2");
-    static_assert(OutputElement<D>,
-                  "tessera: the output D has elements of f32, f16 or bf16; tf32 and 8-bit types are for A and B only");
-    static_assert(
-        !std::is_const_v<D>,
-        "tessera: the output D is a view of const elements and cannot be written: take the view from a buffer "
-        "that is not const");
-}
+/// What is in the place of an epilogue and is none. `{...}` is no type, and makes one.
+template <class T>
+concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
 
 }  // namespace detail
 
 /// Matrix multiplication without a plan. The top of this file has the contract of every launch.
+///
+/// Thread safety: everything here may be called from several threads at once, also for the same operands and stream.
 class Gemm {
 public:
     /// Enqueues D = act(alpha * A*B + beta * C + bias) on `stream`; see the top of this file for the whole contract.
+    ///
+    /// A, B and D are each a MatrixView, a BatchView or a MatrixOperand, in any mix. A batch is multiplied at once, and
+    /// one matrix, or a batch stride of 0, beside batches is used for all of them; D has a matrix for each product.
     ///
     /// @param a         m x k, either order, any leading dimension
     /// @param b         k x n, likewise, of A's element type (8-bit types may be mixed)
@@ -164,24 +152,23 @@ public:
     /// @param epilogue  scales, addend, bias and activation
     /// @param variant   the kernel to use, or `automatic`
     /// @throws Error `shape_mismatch`, `aliasing`, `device_mismatch`, `variant_refused`, `invalid_argument`
-    template <class A, class OrderA, class B, class OrderB, class D, class OrderD>
-    static void launch(StreamRef stream, MatrixView<A, OrderA> a, MatrixView<B, OrderB> b, MatrixView<D, OrderD> d,
-                       const Epilogue& epilogue = {}, Variant variant = Variant::automatic,
+    template <class A, class B, class D>
+    static void launch(StreamRef stream, const A& a, const B& b, const D& d, const Epilogue& epilogue = {},
+                       Variant variant = Variant::automatic,
                        std::source_location caller = std::source_location::current())
     {
-        detail::require_element_types<A, B, D>();
-        detail::launch_gemm(stream, {a, b, d}, epilogue, variant, caller);
+        if constexpr (detail::require_operands_of_launch<A, B, D>()) {
+            detail::launch_gemm(stream, {detail::operand_of(a), detail::operand_of(b), detail::operand_of(d)}, epilogue,
+                                variant, caller);
+        }
     }
 
-    /// The same for every matrix of a strided batch, at once. The batches must have equal counts; an input with a
-    /// batch stride of 0 is used for all.
-    template <class A, class OrderA, class B, class OrderB, class D, class OrderD>
-    static void launch(StreamRef stream, BatchView<A, OrderA> a, BatchView<B, OrderB> b, BatchView<D, OrderD> d,
-                       const Epilogue& epilogue = {}, Variant variant = Variant::automatic,
-                       std::source_location caller = std::source_location::current())
+    /// With something else in the epilogue's place: does not compile, and says where it belongs.
+    template <class A, class B, class D, detail::NoEpilogue Other, class... Rest>
+    static void launch(StreamRef /*stream*/, const A& /*a*/, const B& /*b*/, const D& /*d*/, const Other& /*epilogue*/,
+                       const Rest&... /*rest*/)
     {
-        detail::require_element_types<A, B, D>();
-        detail::launch_gemm(stream, {a, b, d}, epilogue, variant, caller);
+        detail::refuse_as_epilogue<Other>();
     }
 
     /// Measures which kernel is the fastest for `problem` on `device`, with operands of its own, and makes automatic
@@ -206,20 +193,22 @@ public:
     /// Enqueues the product as Gemm::launch does.
     /// @throws Error `shape_mismatch` if the operands are not what the plan was prepared for: extents, types, orders,
     ///               leading dimensions, alignment or kind of epilogue
-    template <class A, class OrderA, class B, class OrderB, class D, class OrderD>
-    void launch(StreamRef stream, MatrixView<A, OrderA> a, MatrixView<B, OrderB> b, MatrixView<D, OrderD> d,
-                const Epilogue& epilogue = {}, std::source_location caller = std::source_location::current()) const
+    template <class A, class B, class D>
+    void launch(StreamRef stream, const A& a, const B& b, const D& d, const Epilogue& epilogue = {},
+                std::source_location caller = std::source_location::current()) const
     {
-        detail::require_element_types<A, B, D>();
-        launch_checked(stream, {a, b, d}, epilogue, caller);
+        if constexpr (detail::require_operands_of_launch<A, B, D>()) {
+            launch_checked(stream, {detail::operand_of(a), detail::operand_of(b), detail::operand_of(d)}, epilogue,
+                           caller);
+        }
     }
-    /// The same for every matrix of a strided batch.
-    template <class A, class OrderA, class B, class OrderB, class D, class OrderD>
-    void launch(StreamRef stream, BatchView<A, OrderA> a, BatchView<B, OrderB> b, BatchView<D, OrderD> d,
-                const Epilogue& epilogue = {}, std::source_location caller = std::source_location::current()) const
+
+    /// With something else in the epilogue's place: does not compile, and says where it belongs.
+    template <class A, class B, class D, detail::NoEpilogue Other, class... Rest>
+    void launch(StreamRef /*stream*/, const A& /*a*/, const B& /*b*/, const D& /*d*/, const Other& /*epilogue*/,
+                const Rest&... /*rest*/) const
     {
-        detail::require_element_types<A, B, D>();
-        launch_checked(stream, {a, b, d}, epilogue, caller);
+        detail::refuse_as_epilogue<Other>();
     }
 
     /// What the plan was prepared for, leading dimensions filled in.

@@ -55,6 +55,8 @@ struct MatrixLayout {
     std::int64_t batch_stride = 0;
     /// What the address of the first element is a multiple of, in bytes.
     std::size_t address_alignment = 256;
+    /// Elements between the batches of the outer level, see `GemmProblem::outer_batches`; ignored for a single one.
+    std::int64_t outer_stride = 0;
 };
 
 /// How Hopper's tensor cores add up products of 8-bit elements: their own accumulator keeps about 14 bits of a sum that
@@ -70,11 +72,13 @@ struct GemmProblem {
     std::int64_t n = 0;                                             ///< columns of B and D
     std::int64_t k = 0;                                             ///< columns of A, rows of B
     std::int64_t batches = 1;                                       ///< how many products of these extents
+    std::int64_t outer_batches = 1;                                 ///< how many such batches: the second level
     InputTypes input = {};                                          ///< of A and B; one ElementType if they are equal
     ElementType output = ElementType::f32;                          ///< of C and D
     MatrixLayout a = {};                                            ///< of A, m x k
     MatrixLayout b = {};                                            ///< of B, k x n
     MatrixLayout d = {};                                            ///< of D, m x n
+    MatrixLayout c = {};                                            ///< of C: its two strides matter, and only those
     bool has_c = false;                                             ///< whether beta * C is added
     BiasAxis bias = BiasAxis::none;                                 ///< which bias is added
     Activation activation = Activation::none;                       ///< what is applied last

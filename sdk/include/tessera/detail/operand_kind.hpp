@@ -1,0 +1,196 @@
+#pragma once
+
+/// What a launch takes for a matrix, and one sentence for each thing that is mistaken for one.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "tessera/device_span.hpp"
+#include "tessera/element.hpp"
+#include "tessera/matrix_view.hpp"
+
+namespace tessera {
+
+template <class T>
+class DeviceBuffer;
+template <class T>
+class PinnedBuffer;
+enum class Variant : std::uint8_t;
+enum class Activation : std::uint8_t;
+struct Bias;
+struct MatrixOperand;
+
+namespace detail {
+
+/// The element type of a view, const or not; void where only run time knows it.
+template <class T>
+struct OperandElement {};
+template <class T, class Order>
+struct OperandElement<MatrixView<T, Order>> {
+    using type = T;
+};
+template <class T, class Order>
+struct OperandElement<BatchView<T, Order>> {
+    using type = T;
+};
+template <>
+struct OperandElement<MatrixOperand> {
+    using type = void;
+};
+
+/// A type of somebody else that knows how to become an operand: a tensor of a framework, say.
+template <class T>
+concept ConvertsToOperand = requires(const T& value) { value.operator MatrixOperand(); };
+template <ConvertsToOperand T>
+struct OperandElement<T> {
+    using type = void;
+};
+
+/// What a launch takes for A, B, C or D.
+template <class T>
+concept Operand = requires { typename OperandElement<T>::type; };
+
+template <class T>
+inline constexpr bool is_device_memory = false;
+template <class T>
+inline constexpr bool is_device_memory<DeviceBuffer<T>> = true;
+template <class T>
+inline constexpr bool is_device_memory<DeviceSpan<T>> = true;
+
+template <class T>
+inline constexpr bool is_pinned_memory = false;
+template <class T>
+inline constexpr bool is_pinned_memory<PinnedBuffer<T>> = true;
+
+template <class T>
+concept HostContainer = requires(const T& value) {
+    value.data();
+    value.size();
+};
+
+/// Always false, but not before the template is used.
+template <class T>
+inline constexpr bool never = false;
+
+/// Fails to compile with the sentence for what `T` is.
+template <class T>
+constexpr void refuse_as_operand()
+{
+    if constexpr (is_device_memory<T>) {
+        static_assert(never<T>,
+                      "tessera: a product takes views of matrices, and a buffer or span has no rows and columns: pass "
+                      "buffer.matrix(rows, columns)");
+    } else if constexpr (is_pinned_memory<T> || HostContainer<T>) {
+        static_assert(never<T>,
+                      "tessera: a product takes views of matrices on the device, and this is memory of the host: copy "
+                      "it with DeviceBuffer<T>::from_host(stream, values) and pass buffer.matrix(rows, columns)");
+    } else if constexpr (std::is_pointer_v<T> || std::is_array_v<T>) {
+        static_assert(never<T>,
+                      "tessera: a product takes views of matrices, and a pointer has no rows and columns: pass "
+                      "MatrixView<T>::from_raw_device_pointer(pointer, rows, columns, leading_dimension)");
+    } else {
+        static_assert(
+            never<T>,
+            "tessera: a product takes a MatrixView, a BatchView or a MatrixOperand for each of A, B, C and D");
+    }
+}
+
+/// Whether elements of type `T`, perhaps const, can be in a matrix; says so if not. A view of others does not compile
+/// either, but g++ goes on after that.
+template <class T>
+constexpr bool is_operand_element()
+{
+    if constexpr (std::is_void_v<T>) {
+        return true;
+    } else {
+        return MatrixElement<T>;
+    }
+}
+
+/// The rules of element types, as far as they are known when the launch is compiled. Run time checks the others.
+template <class A, class B, class D>
+constexpr void require_element_types()
+{
+    if constexpr (!std::is_void_v<A> && !std::is_void_v<B>) {
+        static_assert(
+            can_multiply({element_traits<std::remove_const_t<A>>::type, element_traits<std::remove_const_t<B>>::type}),
+            "tessera: A and B have different element types: convert one of them, no kernel multiplies mixed types but "
+            "f8e4m3 and f8e5m2");
+    }
+    if constexpr (!std::is_void_v<D>) {
+        static_assert(OutputElement<D>,
+                      "tessera: the output D has elements of f32, f16 or bf16; tf32 and 8-bit types are for A and B "
+                      "only");
+        static_assert(
+            !std::is_const_v<D>,
+            "tessera: the output D is a view of const elements and cannot be written: take the view from a buffer "
+            "that is not const");
+    }
+}
+
+/// True if A, B and D are what a launch takes. Otherwise it does not compile.
+template <class A, class B, class D>
+constexpr bool require_operands_of_launch()
+{
+    if constexpr (!Operand<A>) {
+        refuse_as_operand<A>();
+        return false;
+    } else if constexpr (!Operand<B>) {
+        refuse_as_operand<B>();
+        return false;
+    } else if constexpr (!Operand<D>) {
+        refuse_as_operand<D>();
+        return false;
+    } else {
+        using ElementA = typename OperandElement<A>::type;
+        using ElementB = typename OperandElement<B>::type;
+        using ElementD = typename OperandElement<D>::type;
+        if constexpr (is_operand_element<ElementA>() && is_operand_element<ElementB>() &&
+                      is_operand_element<ElementD>()) {
+            require_element_types<ElementA, ElementB, ElementD>();
+            return true;
+        } else {
+            return false;
+        }
+    }
+}
+
+/// Fails to compile with the sentence for what was passed in the place of a launch's epilogue.
+template <class Other>
+constexpr void refuse_as_epilogue()
+{
+    if constexpr (std::is_same_v<Other, Variant>) {
+        static_assert(never<Other>,
+                      "tessera: the variant comes after the epilogue: pass {} for none, launch(stream, a, b, d, {}, "
+                      "variant); a plan has its variant already");
+    } else if constexpr (std::is_same_v<Other, Bias>) {
+        static_assert(never<Other>, "tessera: a bias is a part of the epilogue: pass {.bias = bias}");
+    } else if constexpr (std::is_same_v<Other, Activation>) {
+        static_assert(never<Other>,
+                      "tessera: an activation is a part of the epilogue: pass {.activation = activation}");
+    } else if constexpr (Operand<Other>) {
+        static_assert(never<Other>, "tessera: C is a part of the epilogue: pass {.c = c}");
+    } else {
+        static_assert(never<Other>,
+                      "tessera: after A, B and D a launch takes an Epilogue: {.alpha = ..., .beta = ..., .c = ..., "
+                      ".bias = ..., .activation = ...}");
+    }
+}
+
+/// Fails to compile with the sentence for what was passed as a bias.
+template <class Other>
+constexpr void refuse_as_bias()
+{
+    if constexpr (is_device_memory<Other>) {
+        static_assert(never<Other>,
+                      "tessera: a bias says what it runs along: pass Bias::per_column(buffer.span()) for one element "
+                      "per column of D, or Bias::per_row(...)");
+    } else {
+        static_assert(never<Other>,
+                      "tessera: a bias is a vector on the device: pass Bias::per_column(buffer.span()) for one element "
+                      "per column of D, or Bias::per_row(...)");
+    }
+}
+
+}  // namespace detail
+}  // namespace tessera

@@ -1,0 +1,406 @@
+/// What a launch takes for A, B, C and D: views, batches and run-time typed operands in any mix, single matrices beside
+/// batches, two levels of batches, and a C without beta.
+
+#include <cstring>
+
+#include "clean_runtime.hpp"
+#include "gemm_batches.hpp"
+#include "kernels/common/gemm_arguments.hpp"
+
+using namespace tessera;
+using tessera::kernels::GemmArguments;
+using tessera::test::CleanRuntime;
+
+namespace {
+
+struct GemmRuntime : CleanRuntime {
+    GemmRuntime() { fake::keep_argument_bytes(sizeof(GemmArguments)); }
+
+    Stream stream;
+    DeviceBuffer<float> a{stream, 10'000};
+    DeviceBuffer<float> b{stream, 10'000};
+    DeviceBuffer<float> c{stream, 10'000};
+    DeviceBuffer<float> d{stream, 10'000};
+
+    /// The arguments of all launches so far.
+    static std::vector<GemmArguments> arguments()
+    {
+        std::vector<GemmArguments> all;
+        for (const fake::Launch& launch : fake::launches()) {
+            REQUIRE(launch.argument.size() >= sizeof(GemmArguments));
+            std::memcpy(&all.emplace_back(), launch.argument.data(), sizeof(GemmArguments));
+        }
+        return all;
+    }
+
+    MatrixOperand operand(DeviceBuffer<float>& buffer, const OperandShape& shape)
+    {
+        return MatrixOperand::from_raw_device_pointer(buffer.data(), ElementType::f32, shape);
+    }
+};
+
+std::string refused(const std::string& code, const std::string& text)
+{
+    return "tessera: " + code + " in Gemm::launch\n  " + text;
+}
+
+/// A tensor of somebody else.
+struct Tensor {
+    MatrixOperand operand;
+    operator MatrixOperand() const { return operand; }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(GemmRuntime, "C without beta is added as it is, and an explicit 0 leaves it out")
+{
+    const auto launch = [&](const Epilogue& epilogue) {
+        Gemm::launch(stream, a.matrix(5, 7), b.matrix(7, 6), d.matrix(5, 6), epilogue);
+        return arguments().back();
+    };
+    CHECK(launch({.c = c.matrix(5, 6)}).beta == 1.0F);
+    CHECK(launch({.c = c.matrix(5, 6)}).c.data == c.data());
+    CHECK(launch({.beta = 0.0F, .c = c.matrix(5, 6)}).beta == 0.0F);
+    CHECK(launch({.beta = -2.0F, .c = c.matrix(5, 6)}).beta == -2.0F);
+    CHECK(launch({}).beta == 0.0F);
+    // A plan for a C takes one without beta, and one with a beta of 0 is no C.
+    GemmProblem problem{.m = 5, .n = 6, .k = 7, .has_c = true};
+    const GemmPlan plan = GemmPlan::prepare(Device(fake::h200), problem);
+    plan.launch(stream, a.matrix(5, 7), b.matrix(7, 6), d.matrix(5, 6), {.c = c.matrix(5, 6)});
+    CHECK(arguments().back().beta == 1.0F);
+    CHECK_ERROR(
+        "tessera: shape_mismatch in GemmPlan::launch\n  there is no C, and the plan was prepared for one\n  try: "
+        "prepare a plan for these operands, or call Gemm::launch",
+        plan.launch(stream, a.matrix(5, 7), b.matrix(7, 6), d.matrix(5, 6), {.beta = 0.0F, .c = c.matrix(5, 6)}));
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "a single matrix beside batches is used for all of them")
+{
+    const auto batch_a = a.span().matrices(3, 35, 5, 7, 7);
+    const auto batch_d = d.span().matrices(3, 30, 5, 6, 6);
+    Gemm::launch(stream, batch_a, b.matrix(7, 6), batch_d, {.c = c.matrix(5, 6)});
+    Gemm::launch(stream, a.matrix(5, 7), b.span().matrices(3, 42, 7, 6, 6), batch_d);
+    Gemm::launch(stream, a.matrix(5, 7), b.matrix(7, 6), batch_d);
+    const auto all = arguments();
+    REQUIRE(all.size() == 3);
+    CHECK(all[0].a.batch_stride == 35);
+    CHECK(all[0].b.batch_stride == 0);
+    CHECK(all[0].c.batch_stride == 0);
+    CHECK(all[1].a.batch_stride == 0);
+    CHECK(all[1].b.batch_stride == 42);
+    CHECK(all[2].d_batch_stride == 30);
+    for (const fake::Launch& launch : fake::launches()) {
+        CHECK(launch.grid.x == 3 * all[0].tiles_m * all[0].tiles_n);
+    }
+    // D has a matrix for each product.
+    CHECK_ERROR(refused("shape_mismatch",
+                        "A has 3, B has 1 and D has 1 matrix\n  try: a batch for D: it has a matrix for each product"),
+                Gemm::launch(stream, batch_a, b.matrix(7, 6), d.matrix(5, 6)));
+    CHECK_ERROR(refused("shape_mismatch",
+                        "C has 2 and D has 3 matrices\n  try: batches of equal counts, or a single matrix as C, which "
+                        "is used for all"),
+                Gemm::launch(stream, batch_a, b.matrix(7, 6), batch_d, {.c = c.span().matrices(2, 30, 5, 6, 6)}));
+    CHECK(fake::launches().size() == 3);
+    // A plan likewise.
+    GemmProblem problem{.m = 5, .n = 6, .k = 7, .batches = 3};
+    problem.a.batch_stride = 35;
+    problem.d.batch_stride = 30;
+    GemmPlan::prepare(Device(fake::h200), problem).launch(stream, batch_a, b.matrix(7, 6), batch_d);
+    CHECK(arguments().back().b.batch_stride == 0);
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "types and orders that only run time knows give the launch that views give")
+{
+    Gemm::launch(stream, a.matrix(5, 7, 9), b.matrix(7, 6, 8, ColumnMajor{}), d.matrix(5, 6, 10),
+                 {.c = c.matrix(5, 6)});
+    const MatrixOperand run_time_a = operand(a, {.rows = 5, .columns = 7, .leading_dimension = 9});
+    const MatrixOperand run_time_b = operand(b, {.rows = 6, .columns = 7, .leading_dimension = 8}).transposed();
+    const MatrixOperand run_time_d = operand(d, {.rows = 5, .columns = 6, .leading_dimension = 10});
+    Gemm::launch(stream, run_time_a, run_time_b, run_time_d, {.c = operand(c, {.rows = 5, .columns = 6})});
+    Gemm::launch(stream, Tensor{run_time_a}, b.matrix(7, 6, 8, ColumnMajor{}), Tensor{run_time_d},
+                 {.c = Tensor{operand(c, {.rows = 5, .columns = 6})}});
+    const auto all = fake::launches();
+    REQUIRE(all.size() == 3);
+    CHECK(all[1].argument == all[0].argument);
+    CHECK(all[2].argument == all[0].argument);
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "what views are held to by types, run-time operands are held to by errors")
+{
+    const auto raw = [&](void* data, ElementType type) {
+        return MatrixOperand::from_raw_device_pointer(data, type, {.rows = 4, .columns = 4});
+    };
+    const MatrixOperand f32_a = raw(a.data(), ElementType::f32);
+    const MatrixOperand f32_d = raw(d.data(), ElementType::f32);
+    CHECK_ERROR(refused("invalid_argument",
+                        "A has elements of f32 and B of bf16\n  try: convert one of them: no kernel multiplies mixed "
+                        "types but f8e4m3 and f8e5m2"),
+                Gemm::launch(stream, f32_a, raw(b.data(), ElementType::bf16), f32_d));
+    CHECK_ERROR(
+        refused("invalid_argument",
+                "D has elements of f8e4m3\n  try: a D of f32, f16 or bf16; tf32 and 8-bit types are for A and B "
+                "only"),
+        Gemm::launch(stream, f32_a, b.matrix(4, 4), raw(d.data(), ElementType::f8e4m3)));
+    const std::string is_const = refused(
+        "invalid_argument",
+        "D is made of const elements and cannot be written\n  try: a view of a buffer that is not const, or a raw "
+        "pointer to elements that are not");
+    CHECK_ERROR(is_const, Gemm::launch(stream, f32_a, f32_a, MatrixOperand(std::as_const(d).matrix(4, 4))));
+    const void* const read_only = d.data();
+    CHECK_ERROR(is_const, Gemm::launch(stream, f32_a, f32_a,
+                                       MatrixOperand::from_raw_device_pointer(read_only, ElementType::f32,
+                                                                              {.rows = 4, .columns = 4})));
+    CHECK_ERROR(refused("invalid_argument",
+                        "B is an empty MatrixOperand, which stands for no matrix\n  try: make it of a view, or by "
+                        "MatrixOperand::from_raw_device_pointer"),
+                Gemm::launch(stream, f32_a, MatrixOperand(), f32_d));
+    MatrixOperand by_hand = f32_a;
+    by_hand.leading_dimension = 3;
+    CHECK_ERROR(refused("invalid_argument",
+                        "A is 4x4 row-major and has leading dimension 3\n  try: a leading dimension of at least 4"),
+                Gemm::launch(stream, by_hand, f32_a, f32_d));
+    by_hand = f32_a;
+    by_hand.batch_stride = -1;
+    CHECK_ERROR(
+        refused("invalid_argument", "B has a batch stride of -1 and an outer stride of 0\n  try: strides of 0 or more"),
+        Gemm::launch(stream, f32_a, by_hand, f32_d));
+    by_hand.batches = -2;
+    CHECK_ERROR(refused("invalid_argument", "B is 4x4 and has -2 matrices\n  try: extents of 0 or more"),
+                Gemm::launch(stream, f32_a, by_hand, f32_d));
+    CHECK(fake::launches().empty());
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "memory of others is checked when an operand is made of it")
+{
+    const std::string head = " in MatrixOperand::from_raw_device_pointer\n  ";
+    const auto make = [&](const void* data, const OperandShape& shape,
+                          std::source_location caller = std::source_location::current()) {
+        return MatrixOperand::from_raw_device_pointer(data, ElementType::f32, shape, caller);
+    };
+    CHECK_ERROR("tessera: invalid_argument" + head +
+                    "leading dimension 3 is too small for a 2x4 row-major matrix\n  try: a leading dimension of at "
+                    "least 4 (the columns), in elements",
+                make(a.data(), {.rows = 2, .columns = 4, .leading_dimension = 3}));
+    CHECK_ERROR("tessera: invalid_argument" + head +
+                    "a batch cannot have 2 matrices at a stride of -8, in 1 batches at a stride of 0\n  try: 0 or more "
+                    "of each",
+                make(a.data(), {.rows = 2, .columns = 4, .batches = 2, .batch_stride = -8}));
+    const std::int64_t huge = std::int64_t{1} << 61;
+    CHECK_ERROR(
+        "tessera: size_overflow" + head +
+            "3 matrices at a stride of 2305843009213693952, in 1 batches at a stride of 0, span more bytes than "
+            "64 bits can count",
+        make(a.data(), {.rows = 2, .columns = 4, .batches = 3, .batch_stride = huge}));
+    const float host = 0;
+    CHECK(test::error_of([&] { make(&host, {.rows = 1, .columns = 1}); })->code() == ErrorCode::wrong_memory);
+    const auto* const odd = reinterpret_cast<const std::byte*>(a.data()) + 1;
+    CHECK(test::error_of([&] { make(odd, {.rows = 1, .columns = 1}); })->code() == ErrorCode::misaligned);
+    const MatrixOperand empty = make(nullptr, {.rows = 0, .columns = 4});
+    CHECK(empty.leading_dimension == 4);
+    CHECK(empty.device == -1);
+    CHECK_FALSE(empty.writable);
+    const MatrixOperand column = make(a.data(), {.rows = 2, .columns = 4, .row_major = false});
+    CHECK(column.leading_dimension == 2);
+    CHECK(column.transposed().rows == 4);
+    CHECK(column.transposed().row_major);
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "an output whose matrices overlap is refused, an input may be anything")
+{
+    const MatrixOperand shared = operand(a, {.rows = 4, .columns = 4, .batches = 3, .batch_stride = 0});
+    const MatrixOperand apart = operand(d, {.rows = 4, .columns = 4, .batches = 3, .batch_stride = 16});
+    Gemm::launch(stream, shared, b.matrix(4, 4), apart);
+    CHECK_ERROR(
+        refused("aliasing",
+                "D's 3 matrices of 4x4 overlap at a batch stride of 0 elements: each product needs a place of its own\n"
+                "  try: a batch stride of at least 4 for D; inputs may share memory"),
+        Gemm::launch(stream, shared, b.matrix(4, 4),
+                     operand(d, {.rows = 4, .columns = 4, .batches = 3, .batch_stride = 0})));
+    CHECK_ERROR(
+        refused("aliasing",
+                "D's 2x3 matrices of 4x4 overlap at an outer stride of 40 elements: each product needs a place "
+                "of its own\n  try: an outer stride of at least 48 for D; inputs may share memory"),
+        Gemm::launch(
+            stream, a.matrix(4, 4), b.matrix(4, 4),
+            operand(
+                d,
+                {.rows = 4, .columns = 4, .batches = 3, .batch_stride = 16, .outer_batches = 2, .outer_stride = 40})));
+    // [batch, sequence, head, element]: heads lie beside each other in each row.
+    Gemm::launch(stream, a.matrix(4, 4), b.matrix(4, 4),
+                 operand(d, {.rows = 4,
+                             .columns = 4,
+                             .leading_dimension = 12,
+                             .batches = 3,
+                             .batch_stride = 4,
+                             .outer_batches = 2,
+                             .outer_stride = 48}));
+    CHECK(fake::launches().size() == 3);  // the last one's levels do not fold
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "queries and outputs that interleave in one buffer are apart")
+{
+    // [sequence, 2 kinds, 3 heads, 4 elements]: A is kind 0, D is kind 1, and no row of one is in the other.
+    const OperandShape kind{.rows = 5, .columns = 4, .leading_dimension = 24, .batches = 3, .batch_stride = 4};
+    const auto at = [&](std::size_t offset) {
+        return MatrixOperand::from_raw_device_pointer(d.data() + offset, ElementType::f32, kind);
+    };
+    Gemm::launch(stream, at(0), b.matrix(4, 4), at(12));
+    CHECK(fake::launches().size() == 1);
+    CHECK(test::error_of([&] { Gemm::launch(stream, at(0), b.matrix(4, 4), at(11)); })->code() == ErrorCode::aliasing);
+    CHECK(test::error_of([&] { Gemm::launch(stream, at(0), b.matrix(4, 4), at(13)); })->code() == ErrorCode::aliasing);
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "two levels of batches that fold into one are one kernel")
+{
+    const OperandShape levels{
+        .rows = 4, .columns = 4, .batches = 3, .batch_stride = 16, .outer_batches = 2, .outer_stride = 48};
+    Gemm::launch(stream, operand(a, levels), b.matrix(4, 4), operand(d, levels), {.c = operand(c, levels)});
+    const auto all = arguments();
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].a.batch_stride == 16);
+    CHECK(all[0].b.batch_stride == 0);
+    CHECK(all[0].c.batch_stride == 16);
+    CHECK(all[0].d_batch_stride == 16);
+    CHECK(fake::launches()[0].grid.x == 6 * all[0].tiles_m * all[0].tiles_n);
+    // The outer index may be the faster one.
+    const OperandShape exchanged{
+        .rows = 4, .columns = 4, .batches = 3, .batch_stride = 32, .outer_batches = 2, .outer_stride = 16};
+    Gemm::launch(stream, operand(a, exchanged), b.matrix(4, 4), operand(d, exchanged));
+    REQUIRE(arguments().size() == 2);
+    CHECK(arguments()[1].d_batch_stride == 16);
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "two levels that do not fold are a kernel for each of the fewer")
+{
+    const OperandShape per_head{.rows = 4,
+                                .columns = 4,
+                                .leading_dimension = 12,
+                                .batches = 3,
+                                .batch_stride = 4,
+                                .outer_batches = 2,
+                                .outer_stride = 100};
+    const OperandShape weights{.rows = 4, .columns = 4, .batches = 3, .batch_stride = 16};  // of each head
+    const OperandShape mask{.rows = 4, .columns = 4, .batches = 1, .outer_batches = 2, .outer_stride = 16};
+    Gemm::launch(stream, operand(a, per_head), operand(b, weights), operand(d, per_head), {.c = operand(c, mask)});
+    auto all = arguments();
+    REQUIRE(all.size() == 2);
+    for (std::size_t i = 0; i < 2; ++i) {
+        CHECK(all[i].a.data == a.data() + 100 * i);
+        CHECK(all[i].a.batch_stride == 4);
+        CHECK(all[i].b.data == b.data());
+        CHECK(all[i].b.batch_stride == 16);
+        CHECK(all[i].c.data == c.data() + 16 * i);
+        CHECK(all[i].c.batch_stride == 0);
+        CHECK(all[i].d == d.data() + 100 * i);
+        CHECK(all[i].d_batch_stride == 4);
+        CHECK(fake::launches()[i].grid.x == 3 * all[i].tiles_m * all[i].tiles_n);
+    }
+    // With more batches than heads, a launch is a head.
+    OperandShape many = per_head;
+    many.outer_batches = 5;
+    Gemm::launch(stream, operand(a, many), operand(b, weights), operand(d, many));
+    all = arguments();
+    REQUIRE(all.size() == 5);
+    CHECK(all[4].a.data == a.data() + 8);
+    CHECK(all[4].a.batch_stride == 100);
+    CHECK(all[4].b.data == b.data() + 32);
+    CHECK(all[4].b.batch_stride == 0);
+    CHECK(all[4].d == d.data() + 8);
+    CHECK(fake::launches()[4].grid.x == 5 * all[4].tiles_m * all[4].tiles_n);
+    // Everything is checked before anything is enqueued, and D may be C on two levels.
+    Gemm::launch(stream, operand(a, per_head), operand(b, weights), operand(d, per_head), {.c = operand(d, per_head)});
+    CHECK(fake::launches().size() == 7);
+    OperandShape beside = per_head;
+    beside.outer_stride = 104;
+    CHECK(test::error_of([&] {
+              Gemm::launch(stream, operand(a, per_head), operand(b, weights), operand(d, per_head),
+                           {.c = operand(d, beside)});
+          })->code() == ErrorCode::aliasing);
+    CHECK(fake::launches().size() == 7);
+    // A graph has a node for each.
+    const Graph graph = Graph::capture(stream, [&](StreamRef captured) {
+        Gemm::launch(captured, operand(a, per_head), operand(b, weights), operand(d, per_head));
+    });
+    CHECK(graph.node_count() == 2);
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "a plan serves two levels, and tells how many launches they are")
+{
+    const OperandShape per_head{.rows = 4,
+                                .columns = 4,
+                                .leading_dimension = 12,
+                                .batches = 3,
+                                .batch_stride = 4,
+                                .outer_batches = 2,
+                                .outer_stride = 100};
+    GemmProblem problem{.m = 4, .n = 4, .k = 4, .batches = 3, .outer_batches = 2};
+    problem.a = {.leading_dimension = 12, .batch_stride = 4, .outer_stride = 100};
+    problem.d = problem.a;
+    const GemmPlan plan = GemmPlan::prepare(Device(fake::h200), problem);
+    CHECK(plan.explain().find("2x3 batches") != std::string::npos);
+    CHECK(plan.explain().find("as 2 launches of 3 matrices each: the strides of the two levels of batches do not fold "
+                              "into one") != std::string::npos);
+    plan.launch(stream, operand(a, per_head), b.matrix(4, 4), operand(d, per_head));
+    REQUIRE(arguments().size() == 2);
+    CHECK(arguments()[1].a.data == a.data() + 100);
+    OperandShape other = per_head;
+    other.outer_stride = 104;
+    const auto differs = [](const std::string& what) {
+        return "tessera: shape_mismatch in GemmPlan::launch\n  " + what +
+               "\n  try: prepare a plan for these operands, or call Gemm::launch";
+    };
+    CHECK_ERROR(differs("A's outer stride is 104, the plan was prepared for 100"),
+                plan.launch(stream, operand(a, other), b.matrix(4, 4), operand(d, per_head)));
+
+    // C's strides decide, too, whether levels fold.
+    GemmProblem folds{.m = 4, .n = 4, .k = 4, .batches = 3, .outer_batches = 2, .has_c = true};
+    folds.a = {.batch_stride = 16, .outer_stride = 48};
+    folds.d = folds.a;
+    const OperandShape dense{
+        .rows = 4, .columns = 4, .batches = 3, .batch_stride = 16, .outer_batches = 2, .outer_stride = 48};
+    const OperandShape mask{.rows = 4, .columns = 4, .batches = 1, .outer_batches = 2, .outer_stride = 16};
+    const GemmPlan folding = GemmPlan::prepare(Device(fake::h200), folds);
+    folding.launch(stream, operand(a, dense), b.matrix(4, 4), operand(d, dense), {.c = operand(c, dense)});
+    CHECK(fake::launches().size() == 3);
+    CHECK_ERROR(differs("C's batch stride of 0 and outer stride of 16 do not fold into one level of batches, as those "
+                        "that the plan was prepared for do: set problem.c"),
+                folding.launch(stream, operand(a, dense), b.matrix(4, 4), operand(d, dense), {.c = operand(c, mask)}));
+    folds.c = {.outer_stride = 16};
+    const GemmPlan looping = GemmPlan::prepare(Device(fake::h200), folds);
+    looping.launch(stream, operand(a, dense), b.matrix(4, 4), operand(d, dense), {.c = operand(c, mask)});
+    CHECK(fake::launches().size() == 5);
+    looping.launch(stream, operand(a, dense), b.matrix(4, 4), operand(d, dense), {.c = operand(c, dense)});
+    CHECK(fake::launches().size() == 7);
+    CHECK(arguments().back().c.data == c.data() + 48);
+}
+
+TEST_CASE("levels: what folds, what loops, and how addresses are aligned then")
+{
+    using Form = detail::BatchLevels::Form;
+    GemmProblem problem{.m = 8, .n = 8, .k = 8, .batches = 3, .outer_batches = 2, .input = ElementType::f16};
+    problem.a = {.leading_dimension = 8, .batch_stride = 64, .outer_stride = 192};
+    problem.b = {.leading_dimension = 8};
+    problem.d = problem.a;
+    CHECK(detail::levels_of(problem) == detail::BatchLevels{Form::inner, 6, 1});
+    problem.d.outer_stride = 193;
+    CHECK(detail::levels_of(problem) == detail::BatchLevels{Form::loops_outer, 3, 2});
+    problem.a.outer_stride = 194;  // 388 bytes
+    const GemmProblem one = detail::one_launch(problem);
+    CHECK(one.batches == 3);
+    CHECK(one.outer_batches == 1);
+    CHECK(one.a.address_alignment == 4);
+    CHECK(one.b.address_alignment == 256);
+    CHECK(one.d.address_alignment == 4);  // 193 elements of f32
+    problem.outer_batches = 4;
+    CHECK(detail::levels_of(problem) == detail::BatchLevels{Form::loops_inner, 4, 3});
+    CHECK(detail::one_launch(problem).a.batch_stride == 194);
+    problem.outer_batches = 1;
+    CHECK(detail::levels_of(problem) == detail::BatchLevels{Form::inner, 3, 1});
+    problem.batches = 1;
+    problem.outer_batches = 4;
+    CHECK(detail::levels_of(problem) == detail::BatchLevels{Form::outer, 4, 1});
+    problem.batches = std::int64_t{1} << 40;  // more than can be counted do not fold
+    problem.outer_batches = std::int64_t{1} << 40;
+    problem.a = problem.b = problem.d = {};
+    CHECK_FALSE(detail::levels_of(problem).folded());
+}
