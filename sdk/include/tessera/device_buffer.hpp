@@ -219,9 +219,10 @@ public:
     {
         using Resource = detail::DeleterResource<T, Deleter>;
         detail::Holder<Resource> resource{new Resource{std::move(deleter)}};
+        const MemoryResourceRef given_back(resource.object, nullptr, &Resource::deallocate);  // braces: nvcc 13.0 stumbles
         DeviceBuffer buffer;
-        buffer.memory_ = detail::DeviceMemory::adopt(home, size, sizeof(T), data, Allocation::resource,
-                                                     {resource.object, nullptr, &Resource::deallocate}, caller);
+        buffer.memory_ =
+            detail::DeviceMemory::adopt(home, size, sizeof(T), data, Allocation::resource, given_back, caller);
         resource.object = nullptr;  // the buffer's now
         return buffer;
     }
