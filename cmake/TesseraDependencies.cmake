@@ -20,6 +20,7 @@ endmacro()
 
 # tessera::sdk is exported and links GSL, so a fetched GSL must be exported and installed with it.
 set(GSL_INSTALL ON)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)
 tessera_dependency(Microsoft.GSL Microsoft.GSL::GSL
     https://github.com/microsoft/GSL/archive/refs/tags/v4.0.0.tar.gz
     f0e32cb10654fea91ad56bde89170d78cfbf4363ee0b01d8f097de2ba49f6ce9)

@@ -1,4 +1,4 @@
-# No link of the README or the guide leads to a file that is not there: cmake -DROOT=<repository> -P ...
+# No link of the pages at the root, the guide, the examples or the packages leads to a file that is not there: cmake -DROOT=<repository> -P ...
 cmake_minimum_required(VERSION 3.25)
 
 # without_code(<variable> <text>): the text without fenced blocks, where [](...) is a lambda
@@ -21,7 +21,11 @@ function(without_code variable text)
 endfunction()
 
 file(GLOB_RECURSE pages ${ROOT}/docs/*.md)
-list(APPEND pages ${ROOT}/README.md)
+foreach(page IN ITEMS README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md examples/README.md packaging/README.md)
+    if(EXISTS ${ROOT}/${page})  # an installed tree has only some of them
+        list(APPEND pages ${ROOT}/${page})
+    endif()
+endforeach()
 set(links 0)
 foreach(page IN LISTS pages)
     get_filename_component(folder ${page} DIRECTORY)

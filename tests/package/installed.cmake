@@ -4,11 +4,16 @@ include(${CMAKE_CURRENT_LIST_DIR}/run_steps.cmake)
 file(REMOVE_RECURSE ${WORK})
 run(${CMAKE_COMMAND} --install ${TESSERA_BUILD} --config ${BUILD_TYPE} --prefix ${WORK}/staging)
 # A user may unpack it anywhere.
-set(prefix "${WORK}/a prefix")
+set(prefix "${PREFIX}")
+file(REMOVE_RECURSE ${prefix})
 file(RENAME ${WORK}/staging ${prefix})
 
-# Public headers, one library and the CMake package; the emulated device; and GSL, where this build brought its own.
-set(expected "^(include/(tessera|gsl)/|lib[^/]*/([^/]+/)?(libtessera|cmake/tessera/|tessera-emulator/lib(cudart|cuda)[.]so)|bin/tessera-emu$|share/cmake/Microsoft.GSL/)")
+# Public headers, one library, and the files for CMake and pkg-config; the tools; the guide and the examples; and GSL, where
+# this build brought its own.
+set(expected "^(include/(tessera|gsl)/"
+    "|lib[^/]*/([^/]+/)?(libtessera|cmake/tessera/|pkgconfig/tessera[.]pc|tessera-emulator/lib(cudart|cuda)[.]so)"
+    "|bin/tessera-(emu|bench)$|share/(doc|licenses)/tessera|share/cmake/Microsoft.GSL/)")
+list(JOIN expected "" expected)
 file(GLOB_RECURSE installed RELATIVE ${prefix} ${prefix}/*)
 foreach(path IN LISTS installed)
     if(NOT path MATCHES "${expected}")
@@ -30,4 +35,15 @@ foreach(header IN LISTS public_headers)
     endforeach()
 endforeach()
 
-configure_build_and_run(consumer "-DCMAKE_PREFIX_PATH=${prefix}")
+# The documentation is whole, as its links say, and the library's messages name pages that are there.
+set(documentation "${prefix}/share/doc/tessera")
+foreach(file IN ITEMS LICENSE README.md CHANGELOG.md docs/index.md docs/errors/README.md docs/blackwell-ladder.md
+        examples/quickstart/main.cpp)
+    if(NOT EXISTS "${documentation}/${file}")
+        message(FATAL_ERROR "${file} was not installed")
+    endif()
+endforeach()
+run(${CMAKE_COMMAND} "-DROOT=${documentation}" -P ${TESSERA_SOURCE}/docs/checks/check_links.cmake)
+
+configure_and_build(${SOURCE}/consumer -DCMAKE_PREFIX_PATH=${prefix})
+run_built(consumer PRINTS ${explained})

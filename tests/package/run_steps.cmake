@@ -1,4 +1,4 @@
-# What installed.cmake and source_tree.cmake share.
+# What the package tests share.
 cmake_minimum_required(VERSION 3.25)
 
 unset(ENV{DESTDIR})
@@ -13,17 +13,63 @@ function(run)
     set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-# configure_build_and_run(<project> <definitions>...): also checks what the program prints.
-function(configure_build_and_run project)
-    run(${CMAKE_COMMAND} -S ${SOURCE}/${project} -B ${WORK}/build -G ${GENERATOR} -DCMAKE_BUILD_TYPE=${BUILD_TYPE}
-        -DCMAKE_CXX_COMPILER=${CXX_COMPILER} ${ARGN})
-    run(${CMAKE_COMMAND} --build ${WORK}/build --config ${BUILD_TYPE} --target consumer)
-    file(GLOB_RECURSE program ${WORK}/build/consumer ${WORK}/build/consumer.exe)
-    run(${program})
-    foreach(expected IN ITEMS "tessera ${TESSERA_VERSION}\n" "on B200 (compute capability 10.0" "runs: ")
+# The CMake that foreign projects use, unless it is set.
+if(NOT CMAKE)
+    set(CMAKE ${CMAKE_COMMAND})
+endif()
+
+# configure(<project> <definitions>...): into ${WORK}/build
+function(configure project)
+    set(options -G ${GENERATOR} -DCMAKE_BUILD_TYPE=${BUILD_TYPE} -DCMAKE_CXX_COMPILER=${CXX_COMPILER}
+        -DCMAKE_CUDA_COMPILER=${CUDA_COMPILER})
+    if(COMPILER_LAUNCHER)
+        list(APPEND options -DCMAKE_CXX_COMPILER_LAUNCHER=${COMPILER_LAUNCHER}
+            -DCMAKE_CUDA_COMPILER_LAUNCHER=${COMPILER_LAUNCHER})
+    endif()
+    run(${CMAKE} -S ${project} -B ${WORK}/build --no-warn-unused-cli ${options} ${ARGN})
+endfunction()
+
+# configure_and_build(<project> <definitions>...)
+function(configure_and_build project)
+    configure(${project} ${ARGN})
+    run(${CMAKE} --build ${WORK}/build --config ${BUILD_TYPE})
+endfunction()
+
+# run_built(<program> DEVICE <emulated device> PRINTS <text>...): runs it on that device, or without one if there is no
+# emulated device here.
+function(run_built program)
+    cmake_parse_arguments(test "" "DEVICE" "PRINTS" ${ARGN})
+    set(command ${WORK}/build/${program})
+    if(test_DEVICE AND EMULATOR)
+        set(command ${EMULATOR} --device ${test_DEVICE} --strict -- ${command})
+        list(APPEND test_PRINTS "launched: all elements are right")
+    endif()
+    run(${command})
+    foreach(expected IN LISTS test_PRINTS)
         string(FIND "${output}" "${expected}" position)
         if(position EQUAL -1)
-            message(FATAL_ERROR "the program should print\n  ${expected}\nand prints\n${output}")
+            message(FATAL_ERROR "${program} should print\n  ${expected}\nand prints\n${output}")
         endif()
     endforeach()
+endfunction()
+
+set(explained "tessera ${TESSERA_VERSION}\n" "on B200 (compute capability 10.0" "runs: ")
+
+# The program that was configured links one runtime: not the static one beside the SDK's.
+function(check_cuda_runtime)
+    file(GLOB build_files ${WORK}/build/build.ninja ${WORK}/build/CMakeFiles/*/link.txt)
+    foreach(file IN LISTS build_files)
+        file(STRINGS ${file} static REGEX "cudart_static")
+        if(static)
+            message(FATAL_ERROR "the program links the static CUDA runtime, too: ${static}")
+        endif()
+    endforeach()
+endfunction()
+
+# build_and_run_cuda_consumer(<definitions>...)
+function(build_and_run_cuda_consumer)
+    configure_and_build(${SOURCE}/cuda_consumer ${ARGN})
+    check_cuda_runtime()
+    run_built(consumer DEVICE t4 PRINTS ${explained})
+    run_built(tma_consumer DEVICE h200)
 endfunction()

@@ -1,0 +1,17 @@
+# The same with a project that has kernels of its own. source_tree.cmake builds the library, which takes the time, so that this
+# one only compiles the project's sources.
+include(${CMAKE_CURRENT_LIST_DIR}/run_steps.cmake)
+
+file(REMOVE_RECURSE ${WORK})
+configure(${SOURCE}/cuda_consumer -DTESSERA_SOURCE=${TESSERA_SOURCE})
+check_cuda_runtime()
+if(GENERATOR STREQUAL "Ninja")
+    run(${CMAKE} --build ${WORK}/build --target CMakeFiles/consumer.dir/main.cu.o CMakeFiles/tma_consumer.dir/tma.cu.o)
+endif()
+run(${CMAKE} --build ${WORK}/build --target standard_consumer)
+
+# The project left the architectures to CMake, which guesses the oldest one for it. Not for the library.
+run(${CMAKE} --build ${WORK}/build --target help)
+if(NOT output MATCHES "tessera_hopper_kernels" OR NOT output MATCHES "tessera_blackwell_kernels")
+    message(FATAL_ERROR "the library would be built without its kernels for tensor cores:\n${output}")
+endif()
