@@ -219,7 +219,8 @@ public:
     {
         using Resource = detail::DeleterResource<T, Deleter>;
         detail::Holder<Resource> resource{new Resource{std::move(deleter)}};
-        const MemoryResourceRef given_back(resource.object, nullptr, &Resource::deallocate);  // braces: nvcc 13.0 stumbles
+        // With braces for the constructor, nvcc 13.0 hands broken code to the host compiler.
+        const MemoryResourceRef given_back(resource.object, nullptr, &Resource::deallocate);
         DeviceBuffer buffer;
         buffer.memory_ =
             detail::DeviceMemory::adopt(home, size, sizeof(T), data, Allocation::resource, given_back, caller);
