@@ -62,6 +62,16 @@ Variant choose_blackwell(const GemmProblem& problem, const DeviceProperties& dev
                                      [&](Variant variant) { return estimate(variant, problem, device).cycles; });
 }
 
+bool is_blackwell_candidate(Variant variant) noexcept
+{
+    return std::ranges::find(candidates, variant) != candidates.end();
+}
+
+double blackwell_cycles(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
+{
+    return estimate(variant, problem, device).cycles;
+}
+
 std::string describe_blackwell(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
 {
     const kernels::BlackwellConfig& config = kernels::blackwell_config(blackwell_rung(variant));

@@ -13,6 +13,12 @@ namespace tessera::detail {
 /// The rung that the model expects to be the fastest for an eligible problem.
 Variant choose_blackwell(const GemmProblem& problem, const DeviceProperties& device);
 
+/// Whether the model compares the rung at all.
+bool is_blackwell_candidate(Variant variant) noexcept;
+
+/// What the model expects.
+double blackwell_cycles(Variant variant, const GemmProblem& problem, const DeviceProperties& device);
+
 /// What the model counts for a rung, for people.
 std::string describe_blackwell(Variant variant, const GemmProblem& problem, const DeviceProperties& device);
 

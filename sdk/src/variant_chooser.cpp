@@ -4,69 +4,26 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "blackwell_chooser.hpp"
 #include "blackwell_launch.hpp"
-#include "gemm_batches.hpp"
 #include "hopper_chooser.hpp"
 #include "hopper_launch.hpp"
 #include "tessera/error.hpp"
 #include "tuning_table.hpp"
+#include "variant_table.hpp"
 
 namespace tessera {
 namespace {
 
-struct VariantEntry {
-    Variant variant;
-    std::string_view name;
-    kernels::SimtRung rung;     // of the SIMT variants
-    std::string_view strength;  // for explain(): what it is good at
-};
-
-// In order of preference, fastest first. docs/simt-ladder.md has the measurements behind the order.
-constexpr std::array variants{
-    VariantEntry{Variant::hopper, "hopper", {}, "the tensor cores of compute capability 9.0, fed by TMA"},
-    VariantEntry{Variant::blackwell_cta_pair_256,
-                 "blackwell_cta_pair_256",
-                 {},
-                 "the most products per byte whose epilogue still hides under the next tile"},
-    VariantEntry{Variant::blackwell_cta_pair_512,
-                 "blackwell_cta_pair_512",
-                 {},
-                 "has no room to overlap a tile's epilogue with the next tile"},
-    VariantEntry{Variant::blackwell_cta_pair, "blackwell_cta_pair", {}, "reads more bytes per product"},
-    VariantEntry{Variant::blackwell_clc_multicast,
-                 "blackwell_clc_multicast",
-                 {},
-                 "each CTA reads all of B from its own shared memory"},
-    VariantEntry{Variant::blackwell_clc, "blackwell_clc", {}, "each CTA loads all of its operands itself"},
-    VariantEntry{Variant::blackwell_persistent, "blackwell_persistent", {}, "its tiles are dealt out beforehand"},
-    VariantEntry{Variant::blackwell_warp_specialized,
-                 "blackwell_warp_specialized",
-                 {},
-                 "no overlap of a tile's epilogue with the next tile"},
-    VariantEntry{Variant::blackwell_pipelined, "blackwell_pipelined", {}, "one thread loads and multiplies"},
-    VariantEntry{Variant::blackwell_swizzled, "blackwell_swizzled", {}, "waits for every load"},
-    VariantEntry{Variant::blackwell_tiled, "blackwell_tiled", {}, "loads 16 bytes of a row at a time"},
-    VariantEntry{Variant::simt_register_blocked, "simt_register_blocked", kernels::SimtRung::register_blocked,
-                 "the fastest SIMT rung at every measured size, and takes any alignment"},
-    VariantEntry{Variant::simt_coarsened, "simt_coarsened", kernels::SimtRung::coarsened,
-                 "reuses each loaded element along one dimension only"},
-    VariantEntry{Variant::simt_vectorized, "simt_vectorized", kernels::SimtRung::vectorized,
-                 "reads shared memory for every product"},
-    VariantEntry{Variant::simt_tiled, "simt_tiled", kernels::SimtRung::tiled, "reads shared memory element by element"},
-    VariantEntry{Variant::simt_naive, "simt_naive", kernels::SimtRung::naive, "reads global memory for every product"},
-};
-
-const VariantEntry& entry_of(Variant variant)
-{
-    return *std::find_if(variants.begin(), variants.end() - 1,
-                         [&](const VariantEntry& entry) { return entry.variant == variant; });
-}
-
-constexpr bool is_simt(Variant variant) { return variant < Variant::hopper; }
+using detail::entry_of;
+using detail::is_simt;
+using detail::VariantEntry;
+using detail::variants;
 
 constexpr int lowest_compute_capability = 75;
 constexpr std::int64_t max_ctas = 0x7FFFFFFF;
@@ -83,16 +40,20 @@ bool has_whole_chunks(const MatrixLayout& layout, std::int64_t run, const GemmPr
            (problem.batches == 1 || layout.batch_stride % kernels::simt_chunk == 0);
 }
 
-/// What was measured, and how long ago.
-std::string describe_tuned(const detail::TunedChoice& tuned)
+/// Insertions, deletions and exchanges of a letter that make one word of the other (Levenshtein).
+std::size_t edits_between(std::string_view from, std::string_view to)
 {
-    const std::int64_t now =
-        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-    constexpr std::int64_t hour = 3600;
-    const std::int64_t hours = std::max<std::int64_t>(now - tuned.when, 0) / hour;
-    return fmt::format("measured {} ago as the fastest: {:.2f} us, the untuned choice took {:.2f} us",
-                       hours < 48 ? fmt::format("{} hours", hours) : fmt::format("{} days", hours / 24),
-                       tuned.seconds * 1e6, tuned.untuned_seconds * 1e6);
+    std::vector<std::size_t> row(to.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < from.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < to.size(); ++j) {
+            const std::size_t exchanged = diagonal + (from[i] == to[j] ? 0 : 1);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({exchanged, row[j] + 1, diagonal + 1});
+        }
+    }
+    return row.back();
 }
 
 std::string name_of(InputTypes input)
@@ -110,18 +71,28 @@ std::string_view to_string(Variant variant) noexcept
 
 Variant variant_from_string(std::string_view name, std::source_location caller)
 {
-    std::string names = "automatic";
-    if (name == names) {
-        return Variant::automatic;
-    }
-    for (const Variant variant : all_variants()) {
-        if (to_string(variant) == name) {
+    std::vector<Variant> all = all_variants();
+    all.insert(all.begin(), Variant::automatic);
+    std::string names;
+    Variant closest = Variant::automatic;
+    std::size_t fewest_edits = std::numeric_limits<std::size_t>::max();
+    for (const Variant variant : all) {
+        const std::string_view known = to_string(variant);
+        if (known == name) {
             return variant;
         }
-        names += fmt::format(", {}", to_string(variant));
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", known);
+        if (const std::size_t edits = edits_between(name, known); edits < fewest_edits) {
+            fewest_edits = edits;
+            closest = variant;
+        }
     }
+    // More edits than a third of the word are no slip of the finger.
+    const bool slipped = fewest_edits * 3 <= name.size();
     detail::raise(ErrorCode::invalid_argument, "variant_from_string", caller,
-                  fmt::format("no variant is called '{}'", name), "one of " + names);
+                  fmt::format("no variant is called '{}'{}", name,
+                              slipped ? fmt::format("; did you mean {}?", to_string(closest)) : std::string()),
+                  "one of " + names);
 }
 
 std::vector<Variant> all_variants()
@@ -268,10 +239,9 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
                               "stride {}{}: more bytes than 63 bits can count",
                               name, problem.batches, rows, columns, size_of(type), layout.row_major ? "row" : "column",
                               leading_dimension, layout.batch_stride,
-                              problem.outer_batches == 1
-                                  ? std::string()
-                                  : fmt::format(", {} times at an outer stride of {}", problem.outer_batches,
-                                                layout.outer_stride)),
+                              problem.outer_batches == 1 ? std::string()
+                                                         : fmt::format(", {} times at an outer stride of {}",
+                                                                       problem.outer_batches, layout.outer_stride)),
                   "extents, leading dimensions and strides in elements, and computed in std::int64_t from the start");
         }
     };
@@ -411,94 +381,6 @@ std::size_t required_alignment(Variant variant, InputTypes input) noexcept
     GemmProblem problem;
     problem.input = input;
     return simt_kernel_of(variant, problem, DeviceProperties{}).required_alignment;
-}
-
-std::string explain_choice(const GemmProblem& given, const DeviceProperties& device, Variant wanted,
-                           std::optional<KernelChoice> made)
-{
-    const GemmProblem whole = resolved(given);
-    const BatchLevels levels = levels_of(whole);
-    const GemmProblem problem = one_launch(whole, levels);
-    std::optional<TunedChoice> tuned;
-    if (wanted == Variant::automatic) {
-        tuned = find_valid_tuned(problem, device);
-        if (tuned && made && !(*made == tuned->choice)) {
-            tuned.reset();  // measured after the plan was made
-        }
-    }
-    if (tuned && !made) {
-        made = tuned->choice;
-    }
-    std::string text = fmt::format("{}\n  on {} (compute capability {}.{}, {} SMs)\n", whole.describe(), device.name,
-                                   device.compute_capability_major, device.compute_capability_minor, device.sm_count);
-    if (levels.launches > 1) {
-        text += fmt::format(
-            "  as {} launches of {} matrices each: the strides of the two levels of batches do not fold "
-            "into one\n",
-            levels.launches, levels.per_launch);
-    }
-    if (!made && wanted == Variant::automatic && !find_refusal(Variant::blackwell_clc, problem, device)) {
-        made = KernelChoice{.variant = choose_blackwell(problem, device)};
-    }
-    const auto chosen = std::find_if(variants.begin(), variants.end(), [&](const VariantEntry& entry) {
-        return (made ? made->variant == entry.variant : wanted == Variant::automatic || wanted == entry.variant) &&
-               !find_refusal(entry.variant, problem, device);
-    });
-    if (chosen == variants.end()) {
-        text += fmt::format("  runs: nothing; {} cannot run it\n", tessera::to_string(wanted));
-    } else if (problem.m == 0 || problem.n == 0 || problem.batches == 0) {
-        text += "  runs: nothing, because D is empty\n";
-    } else {
-        if (chosen->variant == Variant::hopper) {
-            text += fmt::format("  runs: {} as {}\n", chosen->name,
-                                describe_hopper(problem, made ? *made : choose_hopper(problem, device)));
-        } else if (is_blackwell(chosen->variant)) {
-            text +=
-                fmt::format("  runs: {} with {}\n", chosen->name, describe_blackwell(chosen->variant, problem, device));
-        } else {
-            const kernels::SimtKernel kernel = simt_kernel_of(chosen->variant, problem, device);
-            text += fmt::format("  runs: {} with a {}x{} tile per CTA of {} threads\n", chosen->name, kernel.block_m,
-                                kernel.block_n, kernel.threads);
-        }
-        text += tuned ? "  why: " + describe_tuned(*tuned) + "\n"
-                : wanted == Variant::automatic && is_blackwell(chosen->variant)
-                    ? "  why: the fewest cycles in the model of docs/blackwell-ladder.md\n"
-                : wanted == Variant::automatic ? fmt::format("  why: {}\n", chosen->strength)
-                                               : "  why: it was asked for\n";
-    }
-    // Neighbours that are passed over for the same reason share a line.
-    std::string names;
-    std::string reason;
-    const auto end_line = [&] {
-        if (!names.empty()) {
-            text += fmt::format("  passed over: {}: {}\n", names, reason);
-        }
-    };
-    for (const VariantEntry& entry : variants) {
-        if (chosen != variants.end() && entry.variant == chosen->variant) {
-            continue;
-        }
-        const auto refusal = find_refusal(entry.variant, problem, device);
-        const bool gives_up_tensor_cores =
-            is_simt(entry.variant) && chosen != variants.end() && !is_simt(chosen->variant);
-        std::string own;
-        if (refusal) {
-            own = "not eligible: " + to_string(*refusal, device);
-        } else if (wanted != Variant::automatic) {
-            own = "eligible, but not asked for";
-        } else {
-            own = fmt::format("eligible, but {}", gives_up_tensor_cores ? "without tensor cores" : entry.strength);
-        }
-        if (!names.empty() && own == reason) {
-            names += fmt::format(", {}", entry.name);
-            continue;
-        }
-        end_line();
-        names = entry.name;
-        reason = std::move(own);
-    }
-    end_line();
-    return text;
 }
 
 }  // namespace detail

@@ -232,6 +232,7 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
           "  on B200 (compute capability 10.0, 148 SMs)\n" +
               runs(Variant::simt_register_blocked, problem, b200) +
               "  why: the fastest SIMT rung at every measured size, and takes any alignment\n"
+              "  tensor cores: not used; they would round f32 to tf32, which has to be asked for: pass views of tf32\n"
               "  passed over: hopper: not eligible: B200 has compute capability 10.0; the kernel is for 9.0 only\n" +
               blackwell_passed_over(
                   "tensor cores would round f32 operands to tf32, which has to be asked for: pass views of tf32") +
@@ -247,6 +248,8 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
           "  on T4 (compute capability 7.5, 40 SMs)\n" +
               runs(Variant::simt_vectorized, problem, t4) +
               "  why: it was asked for\n"
+              "  tensor cores: not used; this library has kernels for those of compute capability 9.0, 10.0 and 10.3 "
+              "only, and on T4 every product runs on CUDA cores\n"
               "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n" +
               blackwell_passed_over("T4 has compute capability 7.5; the kernel is for 10.0 and 10.3 only") +
               "  passed over: simt_register_blocked, simt_coarsened, simt_tiled, simt_naive: eligible, but not asked "
@@ -267,6 +270,72 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
 
     const std::string empty = GemmPlan::explain(problem_of(0, 64, 64), t4);
     CHECK(empty.find("  runs: nothing, because D is empty\n") != std::string::npos);
+}
+
+TEST_CASE("explain says plainly where tensor cores have no part in a product")
+{
+    GemmProblem problem = problem_of(4096, 4096, 4096);
+    problem.input = ElementType::bf16;
+    for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {8, 9}, {11, 0}, {12, 0}}) {
+        const DeviceProperties device = device_of(major, minor);
+        CHECK(GemmPlan::explain(problem, device)
+                  .find("  tensor cores: not used; this library has kernels for those of compute capability 9.0, 10.0 "
+                        "and 10.3 only, and on " +
+                        device.name + " every product runs on CUDA cores\n") != std::string::npos);
+    }
+    const DeviceProperties b200 = device_of(10, 0);
+    CHECK(GemmPlan::explain(problem, b200, Variant::simt_tiled)
+              .find("  tensor cores: not used; simt_tiled, which runs on CUDA cores, was asked for\n") !=
+          std::string::npos);
+    if (GemmPlan::refusal(problem, b200, Variant::blackwell_clc).empty()) {
+        CHECK(GemmPlan::explain(problem, b200).find("tensor cores: not used") == std::string::npos);
+    }
+}
+
+TEST_CASE("explain gives reasons against what was passed over, and never what speaks for it")
+{
+    const DeviceProperties b200 = device_of(10, 0);
+    GemmProblem problem = problem_of(512, 4096, 1024);
+    problem.input = ElementType::bf16;
+    if (!GemmPlan::refusal(problem, b200, Variant::blackwell_clc).empty()) {
+        MESSAGE("left out: this build has no code for compute capability 10.0");
+        return;
+    }
+    bool others = false;
+    for (const std::int64_t m : {64, 128, 256, 512, 1024, 4096}) {
+        problem.m = m;
+        const std::string text = GemmPlan::explain(problem, b200);
+        const std::string chosen(to_string(choice(problem, b200)));
+        CAPTURE(text);
+        CHECK(text.find("  why: the fewest cycles in the model of docs/blackwell-ladder.md\n") != std::string::npos);
+        CHECK(text.find("eligible, but the most") == std::string::npos);
+        for (const char* const rung : {"blackwell_cta_pair_256", "blackwell_cta_pair", "blackwell_clc"}) {
+            if (chosen != rung) {
+                const auto begin = text.find(std::string(rung) + ": eligible, but ");
+                REQUIRE(begin != std::string::npos);
+                const std::string reason = text.substr(begin, text.find('\n', begin) - begin);
+                CHECK((reason.ends_with(" % more cycles in that model") ||
+                       reason.ends_with("no faster than " + chosen + " in that model")));
+            }
+        }
+        others = others || chosen != "blackwell_cta_pair_256";
+    }
+    CHECK(others);  // where the largest reuse is not the choice
+}
+
+TEST_CASE("a variant's name with a slip is answered with the name that was meant")
+{
+    const auto text = [](std::string_view name) {
+        return std::string(test::error_of([&] { variant_from_string(name); })->what());
+    };
+    CHECK(text("hoper").find("no variant is called 'hoper'; did you mean hopper?\n  try: one of automatic, simt_naive,") !=
+          std::string::npos);
+    CHECK(text("simt-tiled").find("did you mean simt_tiled?") != std::string::npos);
+    CHECK(text("blackwell_cta_pair256").find("did you mean blackwell_cta_pair_256?") != std::string::npos);
+    CHECK(text("auto").find("did you mean") == std::string::npos);
+    CHECK(text("fastest").find("did you mean") == std::string::npos);
+    CHECK(text("").find("did you mean") == std::string::npos);
+    CHECK(variant_from_string("hopper") == Variant::hopper);
 }
 
 TEST_CASE_FIXTURE(test::CleanRuntime, "a plan explains itself as its problem on its device, and as what was asked for")

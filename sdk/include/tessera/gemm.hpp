@@ -70,29 +70,47 @@ struct Bias {
     }
 
     /// m elements: element i is added to all of row i of D.
-    template <OutputElement T>
+    template <class T>
     static Bias per_row(DeviceSpan<T> vector) noexcept
     {
         return make(vector, BiasAxis::per_row);
     }
     /// n elements: element j is added to all of column j of D. What a layer of a neural network calls its bias when the
     /// rows of D are samples.
-    template <OutputElement T>
+    template <class T>
     static Bias per_column(DeviceSpan<T> vector) noexcept
     {
         return make(vector, BiasAxis::per_column);
+    }
+
+    /// Of anything else: does not compile, and says what to pass.
+    template <class Other>
+    static Bias per_row(const Other& /*other*/) noexcept
+    {
+        detail::refuse_as_bias<Other>();
+        return {};
+    }
+    /// Likewise.
+    template <class Other>
+    static Bias per_column(const Other& /*other*/) noexcept
+    {
+        detail::refuse_as_bias<Other>();
+        return {};
     }
 
 private:
     template <class T>
     static Bias make(DeviceSpan<T> vector, BiasAxis axis) noexcept
     {
+        static_assert(OutputElement<T>, "tessera: a bias has elements of f32, f16 or bf16");
         Bias bias;
-        bias.data = vector.data();
-        bias.type = element_traits<std::remove_const_t<T>>::type;
-        bias.size = vector.size();
-        bias.axis = axis;
-        bias.device = vector.device();
+        if constexpr (OutputElement<T>) {
+            bias.data = vector.data();
+            bias.type = element_traits<std::remove_const_t<T>>::type;
+            bias.size = vector.size();
+            bias.axis = axis;
+            bias.device = vector.device();
+        }
         return bias;
     }
 };

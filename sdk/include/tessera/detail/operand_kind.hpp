@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "tessera/detail/refused.hpp"
 #include "tessera/device_span.hpp"
 #include "tessera/element.hpp"
 #include "tessera/matrix_view.hpp"
@@ -68,29 +69,25 @@ concept HostContainer = requires(const T& value) {
     value.size();
 };
 
-/// Always false, but not before the template is used.
-template <class T>
-inline constexpr bool never = false;
-
 /// Fails to compile with the sentence for what `T` is.
 template <class T>
 constexpr void refuse_as_operand()
 {
     if constexpr (is_device_memory<T>) {
-        static_assert(never<T>,
+        static_assert(always_false<T>,
                       "tessera: a product takes views of matrices, and a buffer or span has no rows and columns: pass "
                       "buffer.matrix(rows, columns)");
     } else if constexpr (is_pinned_memory<T> || HostContainer<T>) {
-        static_assert(never<T>,
+        static_assert(always_false<T>,
                       "tessera: a product takes views of matrices on the device, and this is memory of the host: copy "
                       "it with DeviceBuffer<T>::from_host(stream, values) and pass buffer.matrix(rows, columns)");
     } else if constexpr (std::is_pointer_v<T> || std::is_array_v<T>) {
-        static_assert(never<T>,
+        static_assert(always_false<T>,
                       "tessera: a product takes views of matrices, and a pointer has no rows and columns: pass "
                       "MatrixView<T>::from_raw_device_pointer(pointer, rows, columns, leading_dimension)");
     } else {
         static_assert(
-            never<T>,
+            always_false<T>,
             "tessera: a product takes a MatrixView, a BatchView or a MatrixOperand for each of A, B, C and D");
     }
 }
@@ -160,18 +157,18 @@ template <class Other>
 constexpr void refuse_as_epilogue()
 {
     if constexpr (std::is_same_v<Other, Variant>) {
-        static_assert(never<Other>,
+        static_assert(always_false<Other>,
                       "tessera: the variant comes after the epilogue: pass {} for none, launch(stream, a, b, d, {}, "
                       "variant); a plan has its variant already");
     } else if constexpr (std::is_same_v<Other, Bias>) {
-        static_assert(never<Other>, "tessera: a bias is a part of the epilogue: pass {.bias = bias}");
+        static_assert(always_false<Other>, "tessera: a bias is a part of the epilogue: pass {.bias = bias}");
     } else if constexpr (std::is_same_v<Other, Activation>) {
-        static_assert(never<Other>,
+        static_assert(always_false<Other>,
                       "tessera: an activation is a part of the epilogue: pass {.activation = activation}");
     } else if constexpr (Operand<Other>) {
-        static_assert(never<Other>, "tessera: C is a part of the epilogue: pass {.c = c}");
+        static_assert(always_false<Other>, "tessera: C is a part of the epilogue: pass {.c = c}");
     } else {
-        static_assert(never<Other>,
+        static_assert(always_false<Other>,
                       "tessera: after A, B and D a launch takes an Epilogue: {.alpha = ..., .beta = ..., .c = ..., "
                       ".bias = ..., .activation = ...}");
     }
@@ -182,11 +179,11 @@ template <class Other>
 constexpr void refuse_as_bias()
 {
     if constexpr (is_device_memory<Other>) {
-        static_assert(never<Other>,
+        static_assert(always_false<Other>,
                       "tessera: a bias says what it runs along: pass Bias::per_column(buffer.span()) for one element "
                       "per column of D, or Bias::per_row(...)");
     } else {
-        static_assert(never<Other>,
+        static_assert(always_false<Other>,
                       "tessera: a bias is a vector on the device: pass Bias::per_column(buffer.span()) for one element "
                       "per column of D, or Bias::per_row(...)");
     }

@@ -1,0 +1,69 @@
+#pragma once
+
+/// The variants in order of preference, and what is said of each.
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "kernels/simt/simt_kernels.hpp"
+#include "tessera/gemm_problem.hpp"
+
+namespace tessera::detail {
+
+struct VariantEntry {
+    Variant variant;
+    std::string_view name;
+    kernels::SimtRung rung;     // of the SIMT variants
+    std::string_view strength;  // for explain(): why it is the one that runs; empty where a model tells
+    std::string_view weakness;  // and why it is not, where it could
+};
+
+// Fastest first. docs/simt-ladder.md has the measurements behind the order.
+inline constexpr std::array variants{
+    VariantEntry{
+        Variant::hopper, "hopper", {}, "the tensor cores of compute capability 9.0, fed by TMA", "measured slower"},
+    VariantEntry{Variant::blackwell_cta_pair_256, "blackwell_cta_pair_256", {}, "", "slower in the model"},
+    VariantEntry{Variant::blackwell_cta_pair_512,
+                 "blackwell_cta_pair_512",
+                 {},
+                 "",
+                 "has no room to overlap a tile's epilogue with the next tile"},
+    VariantEntry{Variant::blackwell_cta_pair, "blackwell_cta_pair", {}, "", "slower in the model"},
+    VariantEntry{Variant::blackwell_clc_multicast,
+                 "blackwell_clc_multicast",
+                 {},
+                 "",
+                 "each CTA reads all of B from its own shared memory"},
+    VariantEntry{Variant::blackwell_clc, "blackwell_clc", {}, "", "slower in the model"},
+    VariantEntry{Variant::blackwell_persistent, "blackwell_persistent", {}, "", "its tiles are dealt out beforehand"},
+    VariantEntry{Variant::blackwell_warp_specialized,
+                 "blackwell_warp_specialized",
+                 {},
+                 "",
+                 "no overlap of a tile's epilogue with the next tile"},
+    VariantEntry{Variant::blackwell_pipelined, "blackwell_pipelined", {}, "", "one thread loads and multiplies"},
+    VariantEntry{Variant::blackwell_swizzled, "blackwell_swizzled", {}, "", "waits for every load"},
+    VariantEntry{Variant::blackwell_tiled, "blackwell_tiled", {}, "", "loads 16 bytes of a row at a time"},
+    VariantEntry{Variant::simt_register_blocked, "simt_register_blocked", kernels::SimtRung::register_blocked,
+                 "the fastest SIMT rung at every measured size, and takes any alignment", "not asked for"},
+    VariantEntry{Variant::simt_coarsened, "simt_coarsened", kernels::SimtRung::coarsened,
+                 "the fastest SIMT rung that takes this problem",
+                 "reuses each loaded element along one dimension only"},
+    VariantEntry{Variant::simt_vectorized, "simt_vectorized", kernels::SimtRung::vectorized,
+                 "the fastest SIMT rung that takes this problem", "reads shared memory for every product"},
+    VariantEntry{Variant::simt_tiled, "simt_tiled", kernels::SimtRung::tiled,
+                 "the fastest SIMT rung that takes this problem", "reads shared memory element by element"},
+    VariantEntry{Variant::simt_naive, "simt_naive", kernels::SimtRung::naive,
+                 "the fastest SIMT rung that takes this problem", "reads global memory for every product"},
+};
+
+inline const VariantEntry& entry_of(Variant variant)
+{
+    return *std::find_if(variants.begin(), variants.end() - 1,
+                         [&](const VariantEntry& entry) { return entry.variant == variant; });
+}
+
+constexpr bool is_simt(Variant variant) { return variant < Variant::hopper; }
+
+}  // namespace tessera::detail

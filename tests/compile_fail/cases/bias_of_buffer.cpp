@@ -1,0 +1,12 @@
+// A buffer converts to a span, but not while a template looks for one.
+// expect: "tessera: a bias says what it runs along: pass Bias::per_column(buffer.span()) for one element per column of D, or Bias::per_row(...)"
+#include "tessera/device_buffer.hpp"
+#include "tessera/gemm.hpp"
+
+using namespace tessera;
+
+#ifdef NEGATIVE
+Bias bias_of(const DeviceBuffer<f32>& values) { return Bias::per_row(values); }
+#else
+Bias bias_of(const DeviceBuffer<f32>& values) { return Bias::per_row(values.span()); }
+#endif
