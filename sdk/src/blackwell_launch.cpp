@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "tessera/tensor_map.hpp"
+#include "encode_for_launch.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -72,7 +72,8 @@ int storage_type(std::int64_t element_bytes)
     }
 }
 
-bool encode(const Lines& matrix, std::uint32_t box_run, std::uint32_t box_lines, Swizzle swizzle, AnyTensorMap<3>& map)
+CallStatus encode(const Lines& matrix, std::uint32_t box_run, std::uint32_t box_lines, Swizzle swizzle,
+                  AnyTensorMap<3>& map)
 {
     // A stride that is never taken may be anything; the encoder wants a multiple of 16.
     const auto stride_bytes = [&](bool taken, std::int64_t elements) {
@@ -91,13 +92,10 @@ bool encode(const Lines& matrix, std::uint32_t box_run, std::uint32_t box_lines,
     request.swizzle = swizzle;
     request.out_of_bounds = OutOfBounds::zero;
     request.promotion = L2Promotion::b256;
-    int driver_status = 0;
     TensorMapBits bits{};
-    if (encode_tensor_map_unchecked(request, bits, &driver_status) != cudaSuccess || driver_status != 0) {
-        return false;
-    }
+    const CallStatus ended = encode_for_launch(request, bits);
     map = AnyTensorMap<3>::from_bits(bits);
-    return true;
+    return ended;
 }
 
 /// How (rows, 128 bytes of K) of an operand lie in a stage.
@@ -134,7 +132,7 @@ StagedOperand staged_operand(const TileLayout& layout, std::uint32_t shares)
     return operand;
 }
 
-bool encode_operand(const Lines& matrix, StagedOperand& operand)
+CallStatus encode_operand(const Lines& matrix, StagedOperand& operand)
 {
     const TileLayout& layout = operand.layout;
     const std::uint32_t in_span = layout.span() / layout.element_bytes;
@@ -262,8 +260,8 @@ kernels::BlackwellArguments blackwell_arguments(kernels::BlackwellRung rung, con
     return arguments;
 }
 
-cudaError_t launch_blackwell(StreamRef stream, const GemmProblem& problem, Variant variant,
-                             const kernels::GemmArguments& gemm, const DeviceProperties& device)
+CallStatus launch_blackwell(StreamRef stream, const GemmProblem& problem, Variant variant,
+                            const kernels::GemmArguments& gemm, const DeviceProperties& device)
 {
     const kernels::BlackwellRung rung = blackwell_rung(variant);
     const BlackwellConfig& config = kernels::blackwell_config(rung);
@@ -272,13 +270,19 @@ cudaError_t launch_blackwell(StreamRef stream, const GemmProblem& problem, Varia
     const Matrices matrices = matrices_of(gemm, problem.batches);
 
     const auto output_run = static_cast<std::uint32_t>(span_bytes / size_of(gemm.d_type));
-    const bool encoded =
-        (gemm.k == 0 || arguments.a.by_threads || encode_operand(matrices.a, arguments.a)) &&
-        (gemm.k == 0 || arguments.b.by_threads || encode_operand(matrices.b, arguments.b)) &&
-        (!arguments.stores_by_tma || encode(matrices.d, output_run, 32, Swizzle::b128, arguments.d)) &&
-        (!arguments.stores_by_tma || gemm.beta == 0 || encode(matrices.c, output_run, 32, Swizzle::b128, arguments.c));
-    if (!encoded) {
-        return cudaErrorInvalidValue;
+    CallStatus ended;
+    const auto take = [&](bool needed, auto&& encoding) {
+        if (needed && ended.status == cudaSuccess) {
+            ended = encoding();
+        }
+    };
+    take(gemm.k > 0 && !arguments.a.by_threads, [&] { return encode_operand(matrices.a, arguments.a); });
+    take(gemm.k > 0 && !arguments.b.by_threads, [&] { return encode_operand(matrices.b, arguments.b); });
+    take(arguments.stores_by_tma, [&] { return encode(matrices.d, output_run, 32, Swizzle::b128, arguments.d); });
+    take(arguments.stores_by_tma && gemm.beta != 0,
+         [&] { return encode(matrices.c, output_run, 32, Swizzle::b128, arguments.c); });
+    if (ended.status != cudaSuccess) {
+        return ended;
     }
 
     const std::uint32_t clusters =
@@ -300,10 +304,10 @@ cudaError_t launch_blackwell(StreamRef stream, const GemmProblem& problem, Varia
     if (const cudaError_t status = cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                         static_cast<int>(kernel.shared_bytes));
         status != cudaSuccess) {
-        return status;
+        return {status, "cudaFuncSetAttribute"};
     }
     void* parameters[] = {&arguments};
-    return cudaLaunchKernelExC(&launch, kernel.function, parameters);
+    return {cudaLaunchKernelExC(&launch, kernel.function, parameters), "cudaLaunchKernelExC"};
 }
 
 }  // namespace tessera::detail

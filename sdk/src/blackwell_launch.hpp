@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "call_status.hpp"
 #include "kernels/blackwell/blackwell_arguments.hpp"
 #include "kernels/blackwell/blackwell_kernels.hpp"
 #include "tessera/device.hpp"
@@ -33,7 +34,7 @@ kernels::BlackwellArguments blackwell_arguments(kernels::BlackwellRung rung, con
                                                 std::int64_t batches, int sm_count);
 
 /// Enqueues. The device is current and the problem eligible.
-cudaError_t launch_blackwell(StreamRef stream, const GemmProblem& problem, Variant variant,
-                             const kernels::GemmArguments& arguments, const DeviceProperties& device);
+CallStatus launch_blackwell(StreamRef stream, const GemmProblem& problem, Variant variant,
+                            const kernels::GemmArguments& arguments, const DeviceProperties& device);
 
 }  // namespace tessera::detail

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "blackwell_launch.hpp"
+#include "call_status.hpp"
 #include "gemm_batches.hpp"
 #include "gemm_operands.hpp"
 #include "hopper_launch.hpp"
@@ -19,8 +20,8 @@ namespace {
 constexpr std::string_view launch_operation = "Gemm::launch";
 constexpr std::string_view plan_launch_operation = "GemmPlan::launch";
 
-cudaError_t launch_simt(StreamRef stream, const GemmProblem& problem, Variant variant, kernels::GemmArguments arguments,
-                        const DeviceProperties& device)
+detail::CallStatus launch_simt(StreamRef stream, const GemmProblem& problem, Variant variant,
+                               kernels::GemmArguments arguments, const DeviceProperties& device)
 {
     const kernels::SimtKernel kernel = detail::simt_kernel_of(variant, problem, device);
     const auto tiles = [](std::int64_t extent, int block) { return (extent + block - 1) / block; };
@@ -35,7 +36,7 @@ cudaError_t launch_simt(StreamRef stream, const GemmProblem& problem, Variant va
     config.dynamicSmemBytes = kernel.shared_bytes;
     config.stream = stream.get();
     void* parameters[] = {&arguments};
-    return cudaLaunchKernelExC(&config, kernel.function, parameters);
+    return {cudaLaunchKernelExC(&config, kernel.function, parameters), "cudaLaunchKernelExC"};
 }
 
 bool is_empty(const GemmProblem& problem) noexcept
@@ -69,18 +70,18 @@ void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue
     const kernels::GemmArguments arguments = detail::arguments_of(operands, epilogue);
     const detail::ProfilerRange range(problem, choice.variant);
     const detail::CurrentDevice current(stream.device(), operation, caller);
-    cudaError_t status = cudaSuccess;
+    CallStatus ended;
     if (choice.variant == Variant::hopper) {
         const detail::WorkspaceLease workspace =
             detail::lease_workspace(stream, detail::hopper_workspace(problem, choice), operation, caller);
-        status = detail::launch_hopper(stream, problem, choice, arguments, workspace.memory());
+        ended = detail::launch_hopper(stream, problem, choice, arguments, workspace.memory());
     } else if (is_blackwell(choice.variant)) {
-        status = launch_blackwell(stream, problem, choice.variant, arguments, device);
+        ended = launch_blackwell(stream, problem, choice.variant, arguments, device);
     } else {
-        status = launch_simt(stream, problem, choice.variant, arguments, device);
+        ended = launch_simt(stream, problem, choice.variant, arguments, device);
     }
-    if (status != cudaSuccess) [[unlikely]] {
-        detail::raise_cuda(status, "cudaLaunchKernelExC", operation, caller,
+    if (ended.status != cudaSuccess) [[unlikely]] {
+        detail::raise_cuda(ended.status, ended.call, operation, caller,
                            fmt::format("while launching {} for {}", to_string(choice.variant), problem.describe()));
     }
 }

@@ -7,9 +7,9 @@
 #include <limits>
 #include <utility>
 
+#include "encode_for_launch.hpp"
 #include "hopper_repack.hpp"
 #include "kernels/hopper/hopper_config.hpp"
-#include "tessera/tensor_map.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -170,14 +170,12 @@ std::uint32_t prefetched_stages(const kernels::HopperArguments& arguments, const
     return std::clamp<std::uint32_t>(work.k_blocks.value() / smallest_part, 1, most);
 }
 
-bool encode(const TensorMapRequest& request, AnyTensorMap<3>& map)
+CallStatus encode(const TensorMapRequest& request, AnyTensorMap<3>& map)
 {
-    int driver_status = 0;
-    TensorMapBits bits;
-    const bool encoded =
-        encode_tensor_map_unchecked(request, bits, &driver_status) == cudaSuccess && driver_status == 0;
+    TensorMapBits bits{};
+    const CallStatus ended = encode_for_launch(request, bits);
     map = AnyTensorMap<3>::from_bits(bits);
-    return encoded;
+    return ended;
 }
 
 /// Raises the kernel's limit of dynamic shared memory, once per device. Threads that come at the same time may both do
@@ -380,8 +378,8 @@ HopperWorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelCho
     return need;
 }
 
-cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& planned,
-                          const kernels::GemmArguments& given, const HopperMemory& workspace)
+CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& planned,
+                         const kernels::GemmArguments& given, const HopperMemory& workspace)
 {
     KernelChoice choice = planned;
     if (given.k == 0) {  // one stage of zeros, which cannot be divided
@@ -430,11 +428,17 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     };
     arguments.a_rows = loaded_rows(kernel.tile_m, gemm.m, arguments.a_k_major && !arguments.a_by_threads);
     arguments.b_rows = loaded_rows(kernel.tile_n, gemm.n, arguments.b_k_major && !arguments.b_by_threads);
-    if ((!arguments.a_by_threads && !encode_operand(gemm.a, arguments.a_k_major, gemm.m, arguments.a_batched,
-                                                    arguments.a_rows / choice.cluster_n, arguments.a)) ||
-        (!arguments.b_by_threads && !encode_operand(gemm.b, arguments.b_k_major, gemm.n, arguments.b_batched,
-                                                    arguments.b_rows / choice.cluster_m, arguments.b))) {
-        return cudaErrorInvalidValue;
+    CallStatus ended;
+    if (!arguments.a_by_threads) {
+        ended = encode_operand(gemm.a, arguments.a_k_major, gemm.m, arguments.a_batched,
+                               arguments.a_rows / choice.cluster_n, arguments.a);
+    }
+    if (ended.status == cudaSuccess && !arguments.b_by_threads) {
+        ended = encode_operand(gemm.b, arguments.b_k_major, gemm.n, arguments.b_batched,
+                               arguments.b_rows / choice.cluster_m, arguments.b);
+    }
+    if (ended.status != cudaSuccess) {
+        return ended;
     }
 
     const std::size_t d_bytes = size_of(gemm.d_type);
@@ -455,7 +459,12 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
         };
         const int width = kernels::HopperConfig::store_width(kernel.tile_n, static_cast<int>(d_bytes));
         const int rest = kernel.tile_n % width;
-        arguments.stores_by_tma = encode_d(width, arguments.d) && (rest == 0 || encode_d(rest, arguments.d_rest));
+        const auto is_encoded = [&](int columns, AnyTensorMap<3>& map) {
+            const cudaError_t status = encode_d(columns, map).status;
+            forget(status);  // there is another way to store
+            return status == cudaSuccess;
+        };
+        arguments.stores_by_tma = is_encoded(width, arguments.d) && (rest == 0 || is_encoded(rest, arguments.d_rest));
     }
 
     const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
@@ -483,15 +492,15 @@ cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const Ke
     config.numAttrs = cluster_size > 1 ? 2 : 1;
     if (const cudaError_t status = allow_shared_memory(kernel, bytes, choice.config, stream.device());
         status != cudaSuccess) {
-        return status;
+        return {status, "cudaFuncSetAttribute"};
     }
     if (copies) {
         if (const cudaError_t status = copies->enqueue(stream.get()); status != cudaSuccess) {
-            return status;
+            return {status, "cudaLaunchKernelExC of the kernel that repacks operands"};
         }
     }
     void* parameters[] = {&arguments};
-    return cudaLaunchKernelExC(&config, kernel.function, parameters);
+    return {cudaLaunchKernelExC(&config, kernel.function, parameters), "cudaLaunchKernelExC"};
 }
 
 }  // namespace tessera::detail

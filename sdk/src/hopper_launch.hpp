@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "call_status.hpp"
 #include "kernels/common/gemm_arguments.hpp"
 #include "kernels/hopper/hopper_arguments.hpp"
 #include "kernels/hopper/hopper_kernels.hpp"
@@ -67,7 +68,7 @@ struct HopperMemory {
 
 /// Enqueues one kernel, or two if operands are repacked. The device is current, the problem eligible, and the workspace
 /// as large as needed, its counters zero.
-cudaError_t launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& choice,
-                          const kernels::GemmArguments& arguments, const HopperMemory& workspace);
+CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& choice,
+                         const kernels::GemmArguments& arguments, const HopperMemory& workspace);
 
 }  // namespace tessera::detail

@@ -6,6 +6,8 @@
 #include <bit>
 #include <limits>
 
+#include "encode_for_launch.hpp"
+
 namespace tessera::detail {
 namespace {
 
@@ -165,6 +167,17 @@ cudaError_t encode_tensor_map_unchecked(const TensorMapRequest& request, TensorM
     bits = std::bit_cast<TensorMapBits>(map);
     *driver_status = status;
     return cudaSuccess;
+}
+
+CallStatus encode_for_launch(const TensorMapRequest& request, TensorMapBits& bits)
+{
+    bits = {};
+    int driver_status = 0;
+    if (const cudaError_t found = encode_tensor_map_unchecked(request, bits, &driver_status); found != cudaSuccess) {
+        return {found, "cudaGetDriverEntryPointByVersion of cuTensorMapEncodeTiled"};
+    }
+    // A CUresult has the number of the runtime's error for what the encoder returns.
+    return {static_cast<cudaError_t>(driver_status), "cuTensorMapEncodeTiled"};
 }
 
 TensorMapBits encode_tensor_map(const Device& device, const TensorMapRequest& request,

@@ -56,7 +56,8 @@ Result launch(DeviceOperands& operands, const KernelChoice& choice, const TileCo
         CHECK(detail::launch_hopper(stream(), detail::problem_of(given, epilogue), choice,
                                     detail::arguments_of(given, epilogue),
                                     {.partials = reinterpret_cast<float*>(partials.data()),
-                                     .arrivals = reinterpret_cast<std::uint32_t*>(on_device.data())}) == cudaSuccess);
+                                     .arrivals = reinterpret_cast<std::uint32_t*>(on_device.data())})
+                  .status == cudaSuccess);
     });
     on_device.copy_to(counters);
     return {std::move(d), std::move(counters)};

@@ -263,13 +263,13 @@ void check(const GemmCase& gemm, const Reference& reference, DeviceOperands& ope
     const auto enqueue = [&](const detail::GemmOperands& given, const Epilogue& epilogue) {
         const auto caller = std::source_location::current();
         detail::require_operands(stream(), given, epilogue, "hopper_test", caller);
-        const cudaError_t status = detail::launch_hopper(stream(), detail::problem_of(given, epilogue), choice,
-                                                         detail::arguments_of(given, epilogue),
-                                                         {.partials = reinterpret_cast<float*>(partials.data()),
-                                                          .arrivals = counters.data(),
-                                                          .copies = copies.data()});
-        if (status != cudaSuccess) {
-            fail(fmt::format("the launch failed: {}", cudaGetErrorString(status)));
+        const detail::CallStatus ended = detail::launch_hopper(stream(), detail::problem_of(given, epilogue), choice,
+                                                               detail::arguments_of(given, epilogue),
+                                                               {.partials = reinterpret_cast<float*>(partials.data()),
+                                                                .arrivals = counters.data(),
+                                                                .copies = copies.data()});
+        if (ended.status != cudaSuccess) {
+            fail(fmt::format("the launch failed: {}: {}", ended.call, cudaGetErrorString(ended.status)));
         }
     };
     try {

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "clean_runtime.hpp"
 #include "heap_count.hpp"
 #include "kernels/common/gemm_arguments.hpp"
@@ -249,6 +251,52 @@ TEST_CASE_FIXTURE(GemmRuntime, "a failed launch says which variant and problem, 
         "f32, A row-major, B row-major, D row-major",
         Gemm::launch(stream, a.matrix(5, 7), b.matrix(7, 6), d.matrix(5, 6), {}, Variant::simt_tiled));
     CHECK(cudaPeekAtLastError() == cudaSuccess);
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "of a launch's CUDA calls, the one that failed is named")
+{
+    const auto refusal_on = [](int device, Variant variant, const char* call) {
+        const Stream there{Device(device)};
+        const DeviceBuffer<bf16> input(there, 256 * 256);
+        DeviceBuffer<bf16> output(there, 256 * 256);
+        const auto launch = [&] {
+            Gemm::launch(there, input.matrix(256, 256), input.matrix(256, 256), output.matrix(256, 256), {}, variant);
+        };
+        fake::fail_call(call, 1, cudaErrorUnknown);
+        const auto error = test::error_of(launch);
+        REQUIRE(error.has_value());
+        CHECK(error->code() == ErrorCode::cuda_failure);
+        CHECK(cudaPeekAtLastError() == cudaSuccess);
+        launch();  // as if nothing had happened
+        return std::string(error->message());
+    };
+    const std::string problem = "256x256x256 (MxNxK) bf16 -> bf16, A row-major, B row-major, D row-major";
+    for (const auto& [device, variant] :
+         {std::pair(fake::h200, Variant::hopper), std::pair(fake::b200, Variant::blackwell_clc)}) {
+        if (!GemmPlan::refusal({.m = 256, .n = 256, .k = 256, .input = ElementType::bf16, .output = ElementType::bf16},
+                               Device(device).properties(), variant)
+                 .empty()) {
+            continue;  // a build without code for it
+        }
+        CHECK(refusal_on(device, variant, "cudaGetDriverEntryPointByVersion") ==
+              fmt::format("cudaGetDriverEntryPointByVersion of cuTensorMapEncodeTiled returned cudaErrorUnknown (999): "
+                          "unknown error\n  while launching {} for {}",
+                          to_string(variant), problem));
+        CHECK(
+            refusal_on(device, variant, "cudaLaunchKernelExC") ==
+            fmt::format("cudaLaunchKernelExC returned cudaErrorUnknown (999): unknown error\n  while launching {} for {}",
+                        to_string(variant), problem));
+        fake::set_encoder_status(1);
+        const Stream there{Device(device)};
+        const DeviceBuffer<bf16> input(there, 256 * 256);
+        DeviceBuffer<bf16> output(there, 256 * 256);
+        const auto error = test::error_of([&] {
+            Gemm::launch(there, input.matrix(256, 256), input.matrix(256, 256), output.matrix(256, 256), {}, variant);
+        });
+        fake::set_encoder_status(0);
+        REQUIRE(error.has_value());
+        CHECK(error->message().starts_with("cuTensorMapEncodeTiled returned cudaErrorInvalidValue (1): "));
+    }
 }
 
 TEST_CASE_FIXTURE(GemmRuntime, "several threads launch at once, each on its own stream and device")
