@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -39,6 +40,9 @@ int run_example(const char* name, Work&& work)
             return exit_no_device;
         }
         std::fprintf(stderr, "%s\n", error.what());
+    } catch (const std::bad_alloc&) {
+        std::fprintf(stderr, "%s: this computer has not enough free memory for the problem\n  try: a smaller one\n",
+                     name);
     } catch (const std::exception& error) {
         std::fprintf(stderr, "%s: %s\n", name, error.what());
     }

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <fstream>
 #include <gsl/assert>
+#include <new>
+#include <stdexcept>
 #include <type_traits>
 
 #include "npy_header.hpp"
@@ -22,10 +24,30 @@ constexpr detail::TypeCode type_code{
     std::is_same_v<T, tessera::f16> || std::is_floating_point_v<T> ? 'f' : (std::is_signed_v<T> ? 'i' : 'u'),
     sizeof(T)};
 
+/// Room for the array's elements as T.
+template <Element T>
+std::vector<T> allocate(std::string_view name, const detail::Header& header)
+{
+    const auto give_up = [&] {
+        throw Error(name,
+                    fmt::format("{} elements of {} bytes are more than this computer has memory for",
+                                header.element_count, sizeof(T)),
+                    "a part of the array, saved on its own: numpy.load(file, mmap_mode='r') reads parts");
+    };
+    try {
+        return std::vector<T>(header.element_count);
+    } catch (const std::bad_alloc&) {
+        give_up();
+    } catch (const std::length_error&) {
+        give_up();
+    }
+    return {};
+}
+
 template <Element T>
 std::vector<T> read_elements(std::istream& stream, std::string_view name, const detail::Header& header)
 {
-    std::vector<T> elements(header.element_count);
+    auto elements = allocate<T>(name, header);
     stream.read(reinterpret_cast<char*>(elements.data()), static_cast<std::streamsize>(header.data_bytes()));
     if (static_cast<std::size_t>(stream.gcount()) != header.data_bytes()) {
         throw Error(name, fmt::format("reading stopped after {} of {} bytes", stream.gcount(), header.data_bytes()),
@@ -49,7 +71,7 @@ std::vector<float> convert_elements(std::istream& stream, std::string_view name,
     if constexpr (std::is_same_v<Source, float>) {
         return elements;
     } else {
-        std::vector<float> converted(elements.size());
+        auto converted = allocate<float>(name, header);
         std::transform(elements.begin(), elements.end(), converted.begin(),
                        [](Source element) { return static_cast<float>(element); });
         return converted;

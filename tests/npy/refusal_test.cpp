@@ -1,7 +1,12 @@
 // What the reader refuses, and the words that it does so with: the file, the value, the cure.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <fstream>
+#include <istream>
+#include <streambuf>
+#include <utility>
 
 #include "npy_bytes.hpp"
 
@@ -102,6 +107,61 @@ TEST_CASE("sizes that lie are refused before memory is allocated for them")
     std::string long_header = header(dictionary("'<f4'", "(1,)"), 2);
     long_header.replace(8, 4, "\xff\xff\xff\xff");
     says(refusal(long_header), "the header says that it is 4294967295 bytes long; NumPy reads at most 10000");
+}
+
+namespace {
+
+/// A file of many terabytes that is not there: it has a header and a size.
+class HugeFile : public std::streambuf {
+public:
+    explicit HugeFile(std::string header, std::int64_t data_bytes) : header_(std::move(header)), data_bytes_(data_bytes)
+    {
+        setg(header_.data(), header_.data(), header_.data() + header_.size());
+    }
+
+protected:
+    pos_type seekoff(off_type offset, std::ios_base::seekdir from, std::ios_base::openmode) override
+    {
+        const auto header_bytes = static_cast<std::int64_t>(header_.size());
+        const std::int64_t begin = from == std::ios::end   ? header_bytes + data_bytes_
+                                   : from == std::ios::cur ? gptr() - eback() + beyond_header_
+                                                           : 0;
+        const std::int64_t position = begin + offset;
+        const std::int64_t in_header = std::min(position, header_bytes);
+        beyond_header_ = position - in_header;
+        setg(header_.data(), header_.data() + in_header, header_.data() + header_.size());
+        return position;
+    }
+    pos_type seekpos(pos_type position, std::ios_base::openmode mode) override
+    {
+        return seekoff(position, std::ios::beg, mode);
+    }
+
+private:
+    std::string header_;
+    std::int64_t data_bytes_;
+    std::int64_t beyond_header_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("more elements than there is memory for are refused with a sentence")
+{
+    constexpr std::int64_t elements = std::int64_t{1} << 60U;  // beyond every address space
+    for (const auto& [type, bytes] : {std::pair("'<f4'", 4), std::pair("'|u1'", 1)}) {
+        HugeFile file(header(dictionary(type, "(1152921504606846976,)")), elements * bytes);
+        std::istream stream(&file);
+        std::string message = "taken";
+        try {
+            static_cast<void>(npy::read_as_float(stream, "test.npy"));
+        } catch (const npy::Error& error) {
+            message = error.what();
+        }
+        CHECK(message ==
+              "test.npy: 1152921504606846976 elements of " + std::to_string(bytes) +
+                  " bytes are more than this computer has memory for\n"
+                  "  try: a part of the array, saved on its own: numpy.load(file, mmap_mode='r') reads parts");
+    }
 }
 
 TEST_CASE("shapes without elements, and of other than one or two dimensions")
