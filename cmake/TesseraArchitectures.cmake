@@ -15,11 +15,12 @@ if(DEFINED CMAKE_CUDA_ARCHITECTURES)
     endif()
 endif()
 
+# Machine code for each family that exists, and PTX of the two generations that differ for SIMT kernels (8.0 has
+# cp.async), for devices that are newer than this release.
+set(TESSERA_DEFAULT_ARCHITECTURES 75 80 90-real 100-real 120-real)
 if(TESSERA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES ${TESSERA_ARCHITECTURES})
 elseif(NOT architectures_are_chosen)
-    # Machine code for each family that exists, and PTX of the two generations that differ for SIMT kernels (8.0 has
-    # cp.async), for devices that are newer than this release.
-    set(CMAKE_CUDA_ARCHITECTURES 75 80 90-real 100-real 120-real)
+    set(CMAKE_CUDA_ARCHITECTURES ${TESSERA_DEFAULT_ARCHITECTURES})
 endif()
 message(STATUS "Architectures of the kernels: ${CMAKE_CUDA_ARCHITECTURES} (TESSERA_ARCHITECTURES chooses others)")
