@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -113,6 +114,38 @@ std::string rows_of(Variant variant, const DeviceProperties& device)
     return rows;
 }
 
+/// Whether any variant multiplies such operands on the device's tensor cores.
+bool uses_tensor_cores(InputTypes input, const DeviceProperties& device)
+{
+    const GemmProblem problem = problem_of(input, ElementType::f32, 0, largest_alignment);
+    const std::vector<Variant> all = all_variants();
+    return std::any_of(all.begin(), all.end(), [&](Variant variant) {
+        return !to_string(variant).starts_with("simt_") && GemmPlan::refusal(problem, device, variant).empty();
+    });
+}
+
+/// Which inputs are multiplied on tensor cores, by compute capability: what a reader asks first.
+std::string tensor_core_section()
+{
+    std::string text =
+        "\n## Tensor cores\n\n"
+        "Products run on tensor cores on these devices only. On all others every type runs on CUDA cores, also where "
+        "the\ndevice has tensor cores for it: far below what data sheets give those.\n\n"
+        "| compute capability | on tensor cores | on CUDA cores |\n|---|---|---|\n";
+    for (const auto& [major, minor] : compute_capabilities) {
+        const DeviceProperties device = DeviceProperties::of_compute_capability(major, minor);
+        std::string with;
+        std::string without;
+        for (const InputTypes input : input_types) {
+            std::string& names = uses_tensor_cores(input, device) ? with : without;
+            names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(input));
+        }
+        text += fmt::format("| {}.{} ({}) | {} | {} |\n", major, minor, device.name, with.empty() ? "nothing" : with,
+                            with.empty() ? "everything" : without);
+    }
+    return text;
+}
+
 std::string page()
 {
     std::string text =
@@ -123,7 +156,8 @@ std::string page()
         "disagree.\n\n"
         "Every variant takes any M, N and K from 0 on, any batch, every epilogue, and accumulates in f32.\n"
         "`Variant::automatic` takes the fastest eligible one; `GemmPlan::explain` says for one problem which that "
-        "is.\n";
+        "is.\n" +
+        tensor_core_section();
     for (const Variant variant : all_variants()) {
         std::map<std::string, std::string> devices_by_rows;
         for (const auto& [major, minor] : compute_capabilities) {

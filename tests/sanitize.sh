@@ -23,6 +23,7 @@ read -r -a tools <<< "${TESSERA_SANITIZE_TOOLS:-memcheck racecheck initcheck syn
 programs=(
     device/gemm_test
     device/gemm_views_test
+    device/gemm_batches_test
     device/gemm_cost_test
     device/hopper_test
     device/hopper_repack_test

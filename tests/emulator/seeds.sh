@@ -74,6 +74,7 @@ programs=(
     "all heavy tests/device/gemm_test --quick -tce=NaN*,*SIMT?ladder*"
     "all light tests/device/gemm_test --quick -tc=NaN*,*SIMT?ladder*"
     "all light tests/device/gemm_views_test --quick"
+    "all light tests/device/gemm_batches_test --quick"
     "all light tests/device/tensor_map_test --quick"
     "all light examples/vector_add/vector_add"
 )

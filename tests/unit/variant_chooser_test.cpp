@@ -328,7 +328,8 @@ TEST_CASE("a variant's name with a slip is answered with the name that was meant
     const auto text = [](std::string_view name) {
         return std::string(test::error_of([&] { variant_from_string(name); })->what());
     };
-    CHECK(text("hoper").find("no variant is called 'hoper'; did you mean hopper?\n  try: one of automatic, simt_naive,") !=
+    CHECK(text("hoper").find(
+              "no variant is called 'hoper'; did you mean hopper?\n  try: one of automatic, simt_naive,") !=
           std::string::npos);
     CHECK(text("simt-tiled").find("did you mean simt_tiled?") != std::string::npos);
     CHECK(text("blackwell_cta_pair256").find("did you mean blackwell_cta_pair_256?") != std::string::npos);
