@@ -301,17 +301,14 @@ TEST_CASE("launches of one batch that share tiles share the stream's workspace i
         return;
     }
     // A tile for each product and a long sum, for which clusters share each tile.
-    Case test{.m = 64, .n = 64, .k = 2048, .levels = {2, 2}, .a = Layout::heads, .d = Layout::heads};
+    Case test{.m = 64, .n = 64, .k = 4096, .levels = {2, 2}, .a = Layout::heads, .d = Layout::heads};
     test.addend = Addend::in_place;
     GemmProblem problem = problem_of<bf16, float>(test);
     problem.has_c = true;
     problem.c = problem.d;
     const GemmPlan plan = GemmPlan::prepare(Device::current(), problem);
     REQUIRE(plan.explain().find("as 2 launches of 2 matrices each") != std::string::npos);
-    if (plan.workspace_bytes() == 0) {
-        MESSAGE("left out: the model does not share the tiles of this product: " << plan.explain());
-        return;
-    }
+    REQUIRE(plan.workspace_bytes() > 0);  // or another product is needed here
     const Stream stream;
     check<bf16, float>(stream, test, [&](const auto& a, const auto& b, const auto& d, const Epilogue& epilogue) {
         plan.launch(stream, a, b, d, epilogue);
