@@ -44,10 +44,24 @@ bool is_empty(const GemmProblem& problem) noexcept
     return problem.m == 0 || problem.n == 0 || problem.batches == 0 || problem.outer_batches == 0;
 }
 
+/// Everything that can be wrong about a workspace, before anything is enqueued.
+void require_workspace_for(StreamRef stream, const Workspace& workspace, const GemmProblem& one,
+                           const detail::KernelChoice& choice, const detail::GemmOperands& operands,
+                           const Epilogue& epilogue, std::string_view operation, const std::source_location& caller)
+{
+    if (workspace.limit() == detail::unlimited_workspace) {
+        return;
+    }
+    const detail::HopperWorkspaceNeed need = detail::workspace_need(one, choice);
+    detail::require_workspace(stream, workspace, need, operation, caller);
+    detail::require_workspace_apart(workspace, detail::workspace_bytes(need), operands, epilogue, operation, caller);
+}
+
 /// Enqueues a kernel, or one for each launch that the levels of a batch need. `one` is the problem of each.
 void enqueue_levels(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
                     const GemmProblem& one, const detail::BatchLevels& levels, const DeviceProperties& device,
-                    const detail::KernelChoice& choice, std::string_view operation, const std::source_location& caller)
+                    const detail::KernelChoice& choice, const Workspace& workspace, std::string_view operation,
+                    const std::source_location& caller)
 {
     Epilogue own = epilogue;
     for (std::int64_t i = 0; i < levels.launches; ++i) {
@@ -55,7 +69,7 @@ void enqueue_levels(StreamRef stream, const detail::GemmOperands& operands, cons
                                         detail::one_launch(operands.b, levels, i),
                                         detail::one_launch(operands.d, levels, i)};
         own.c = detail::one_launch(epilogue.c, levels, i);
-        detail::enqueue_gemm(stream, part, own, one, device, choice, operation, caller);
+        detail::enqueue_gemm(stream, part, own, one, device, choice, operation, caller, workspace);
     }
 }
 
@@ -65,7 +79,7 @@ namespace detail {
 
 void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, const GemmProblem& problem,
                   const DeviceProperties& device, const KernelChoice& choice, std::string_view operation,
-                  const std::source_location& caller)
+                  const std::source_location& caller, const Workspace& given)
 {
     const kernels::GemmArguments arguments = detail::arguments_of(operands, epilogue);
     const detail::ProfilerRange range(problem, choice.variant);
@@ -73,7 +87,7 @@ void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue
     CallStatus ended;
     if (choice.variant == Variant::hopper) {
         const detail::WorkspaceLease workspace =
-            detail::lease_workspace(stream, detail::hopper_workspace(problem, choice), operation, caller);
+            detail::lease_workspace(stream, detail::hopper_workspace(problem, choice), given, operation, caller);
         ended = detail::launch_hopper(stream, problem, choice, arguments, workspace.memory());
     } else if (is_blackwell(choice.variant)) {
         ended = launch_blackwell(stream, problem, choice.variant, arguments, device);
@@ -87,7 +101,7 @@ void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue
 }
 
 void launch_gemm(StreamRef stream, const GemmOperands& given, const Epilogue& given_epilogue, Variant variant,
-                 const std::source_location& caller)
+                 const Workspace& workspace, const std::source_location& caller)
 {
     require_operands(stream, given, given_epilogue, launch_operation, caller);
     GemmOperands operands = given;
@@ -98,9 +112,10 @@ void launch_gemm(StreamRef stream, const GemmOperands& given, const Epilogue& gi
     const GemmProblem one = one_launch(problem, levels);
     const Device owner(stream.device(), caller);
     const DeviceProperties& device = owner.properties();
-    const KernelChoice chosen = choose_kernel(one, device, variant, launch_operation, caller);
+    const KernelChoice chosen = choose_kernel(one, device, variant, launch_operation, caller, workspace.limit());
     if (!is_empty(problem)) {
-        enqueue_levels(stream, operands, epilogue, one, levels, device, chosen, launch_operation, caller);
+        require_workspace_for(stream, workspace, one, chosen, operands, epilogue, launch_operation, caller);
+        enqueue_levels(stream, operands, epilogue, one, levels, device, chosen, workspace, launch_operation, caller);
     }
 }
 
@@ -109,16 +124,22 @@ void launch_gemm(StreamRef stream, const GemmOperands& given, const Epilogue& gi
 GemmPlan GemmPlan::prepare(const Device& device, const GemmProblem& problem, Variant variant,
                            std::source_location caller)
 {
+    return prepare(device, problem, variant, detail::unlimited_workspace, caller);
+}
+
+GemmPlan GemmPlan::prepare(const Device& device, const GemmProblem& problem, Variant variant,
+                           std::size_t workspace_limit, std::source_location caller)
+{
     constexpr std::string_view operation = "GemmPlan::prepare";
     detail::require_valid(problem, operation, caller);
     const GemmProblem planned = detail::resolved(problem);
-    const detail::KernelChoice chosen =
-        detail::choose_kernel(detail::one_launch(planned), device.properties(), variant, operation, caller);
-    return {planned, device.properties(), device.ordinal(), variant, chosen};
+    const detail::KernelChoice chosen = detail::choose_kernel(detail::one_launch(planned), device.properties(), variant,
+                                                              operation, caller, workspace_limit);
+    return {planned, device.properties(), device.ordinal(), variant, workspace_limit, chosen};
 }
 
 void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& given, const Epilogue& given_epilogue,
-                              const std::source_location& caller) const
+                              const Workspace& workspace, const std::source_location& caller) const
 {
     detail::require_same_device(plan_launch_operation, caller, "the plan", device_, "the stream", stream.device());
     detail::require_operands(stream, given, given_epilogue, plan_launch_operation, caller);
@@ -137,18 +158,21 @@ void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& give
     }
     if (!is_empty(problem)) {
         const detail::BatchLevels levels = detail::levels_of(problem_);
-        enqueue_levels(stream, operands, epilogue, detail::one_launch(problem, levels), levels, *properties_, choice_,
-                       plan_launch_operation, caller);
+        const GemmProblem one = detail::one_launch(problem, levels);
+        require_workspace_for(stream, workspace, one, choice_, operands, epilogue, plan_launch_operation, caller);
+        enqueue_levels(stream, operands, epilogue, one, levels, *properties_, choice_, workspace, plan_launch_operation,
+                       caller);
     }
 }
 
 std::size_t GemmPlan::workspace_bytes() const noexcept
 {
-    if (choice_.variant != Variant::hopper) {
-        return 0;
-    }
-    const detail::HopperWorkspaceNeed need = detail::hopper_workspace(detail::one_launch(problem_), choice_);
-    return need.partial_bytes + need.counters * sizeof(std::uint32_t) + need.copy_bytes;
+    return detail::workspace_bytes(detail::workspace_need(detail::one_launch(problem_), choice_));
+}
+
+void GemmPlan::set_workspace_resource(const Device& device, MemoryResourceRef resource, std::source_location caller)
+{
+    detail::set_workspace_resource(device.ordinal(), resource, "GemmPlan::set_workspace_resource", caller);
 }
 
 void GemmPlan::release_workspaces() noexcept { detail::release_all_workspaces(); }
@@ -172,7 +196,14 @@ std::string GemmPlan::refusal(const GemmProblem& problem, const DeviceProperties
     return found ? detail::to_string(*found, device) : std::string();
 }
 
-std::string GemmPlan::explain() const { return detail::explain_choice(problem_, *properties_, wanted_, choice_); }
+std::string GemmPlan::explain() const
+{
+    std::string text = detail::explain_choice(problem_, *properties_, wanted_, choice_);
+    if (workspace_limit_ != detail::unlimited_workspace) {
+        text += fmt::format("  chosen of what needs a workspace of at most {} bytes\n", workspace_limit_);
+    }
+    return text;
+}
 
 std::string GemmPlan::explain(const GemmProblem& problem, const DeviceProperties& device, Variant variant)
 {

@@ -433,4 +433,36 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
     return arguments;
 }
 
+void require_workspace_apart(const Workspace& workspace, std::size_t bytes, const GemmOperands& operands,
+                             const Epilogue& epilogue, std::string_view operation, const std::source_location& caller)
+{
+    if (!workspace.is_callers() || bytes == 0) {
+        return;
+    }
+    const auto begin = std::bit_cast<std::uintptr_t>(workspace.memory().data());
+    const Footprint used{begin, begin + bytes, bytes, {}};
+    const auto require = [&](const char* name, const Footprint& memory) {
+        if (may_overlap(used, memory)) {
+            raise(ErrorCode::aliasing, operation, caller,
+                  fmt::format("the workspace at {} overlaps {}", fmt::ptr(workspace.memory().data()), name),
+                  "give the workspace memory of its own");
+        }
+    };
+    const auto require_vector = [&](const char* name, const void* data, std::uintptr_t size) {
+        const auto address = std::bit_cast<std::uintptr_t>(data);
+        require(name, {address, address + size, size, {}});
+    };
+    require("A", footprint(operands.a));
+    require("B", footprint(operands.b));
+    require("D", footprint(operands.d));
+    if (epilogue.c.present) {
+        require("C", footprint(epilogue.c));
+    }
+    if (epilogue.bias.axis != BiasAxis::none) {
+        require_vector("the bias", epilogue.bias.data, epilogue.bias.size * size_of(epilogue.bias.type));
+    }
+    require_vector("scale_a", epilogue.scale_a.data(), epilogue.scale_a.size_bytes());
+    require_vector("scale_b", epilogue.scale_b.data(), epilogue.scale_b.size_bytes());
+}
+
 }  // namespace tessera::detail

@@ -30,6 +30,10 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
 /// batches.
 void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, const GemmProblem& problem,
                   const DeviceProperties& device, const KernelChoice& choice, std::string_view operation,
-                  const std::source_location& caller);
+                  const std::source_location& caller, const Workspace& workspace = {});
+
+/// Checks that `bytes` of a caller's workspace share nothing with the operands. @throws Error `aliasing`
+void require_workspace_apart(const Workspace& workspace, std::size_t bytes, const GemmOperands& operands,
+                             const Epilogue& epilogue, std::string_view operation, const std::source_location& caller);
 
 }  // namespace tessera::detail

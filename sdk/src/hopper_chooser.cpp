@@ -10,6 +10,7 @@
 
 #include "hopper_launch.hpp"
 #include "hopper_repack.hpp"
+#include "workspace.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -189,11 +190,15 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     return cycles * std::max(1.0, std::cbrt(heat / (sustained_share * cycles)));
 }
 
-KernelChoice cheapest(const GemmProblem& problem, const DeviceProperties& device)
+KernelChoice cheapest(const GemmProblem& problem, const DeviceProperties& device, std::size_t workspace_limit)
 {
     KernelChoice best{};
     double least = std::numeric_limits<double>::infinity();
+    const bool is_limited = workspace_limit != std::numeric_limits<std::size_t>::max();
     for (const KernelChoice& choice : hopper_candidates(problem, device)) {
+        if (is_limited && workspace_bytes(hopper_workspace(problem, choice)) > workspace_limit) {
+            continue;
+        }
         const double cost = expected_cycles(problem, device, choice);
         if (cost < least) {  // of equals the first: the model does not know the raster
             best = choice;
@@ -216,6 +221,7 @@ struct Key {
     std::size_t repacked_bytes;
     bool may_repack;
     int sm_count;
+    std::size_t workspace_limit;
 
     friend bool operator==(const Key&, const Key&) = default;
 };
@@ -231,7 +237,7 @@ std::size_t slot_of(const Key& key, std::size_t slots)
 
 }  // namespace
 
-KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& device)
+KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& device, std::size_t workspace_limit)
 {
     // The model looks at hundreds of choices, a launch at one: each thread remembers what it chose lately.
     struct Entry {
@@ -250,10 +256,11 @@ KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& d
                   straddles_sectors(problem.b, problem.input.b),
                   repacked_bytes(problem),
                   may_repack(problem, device),
-                  device.sm_count};
+                  device.sm_count,
+                  workspace_limit};
     Entry& entry = remembered[slot_of(key, remembered.size())];
     if (entry.choice.variant != Variant::hopper || entry.key != key) {
-        entry = {key, cheapest(problem, device)};
+        entry = {key, cheapest(problem, device, workspace_limit)};
     }
     return entry.choice;
 }

@@ -16,6 +16,7 @@
 #include "tessera/error.hpp"
 #include "tuning_table.hpp"
 #include "variant_table.hpp"
+#include "workspace.hpp"
 
 namespace tessera {
 namespace {
@@ -335,21 +336,26 @@ std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem,
 }
 
 KernelChoice choose_kernel(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
-                           std::string_view operation, const std::source_location& caller)
+                           std::string_view operation, const std::source_location& caller, std::size_t workspace_limit)
 {
     if (wanted == Variant::automatic) {
-        if (const std::optional<TunedChoice> tuned = find_valid_tuned(problem, device)) {
+        const std::optional<TunedChoice> tuned = find_valid_tuned(problem, device);
+        if (tuned && (workspace_limit == unlimited_workspace ||
+                      workspace_bytes(workspace_need(problem, tuned->choice)) <= workspace_limit)) {
             return tuned->choice;
         }
     }
-    return choose_untuned(problem, device, wanted, operation, caller);
+    return choose_untuned(problem, device, wanted, operation, caller, workspace_limit);
 }
 
 KernelChoice choose_untuned(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
-                            std::string_view operation, const std::source_location& caller)
+                            std::string_view operation, const std::source_location& caller, std::size_t workspace_limit)
 {
+    // Hopper's has a configuration that needs no workspace for every eligible problem: kernels that copy by themselves
+    // take what others have repacked.
     const auto choice_of = [&](Variant variant) {
-        return variant == Variant::hopper ? choose_hopper(problem, device) : KernelChoice{.variant = variant};
+        return variant == Variant::hopper ? choose_hopper(problem, device, workspace_limit)
+                                          : KernelChoice{.variant = variant};
     };
     if (wanted != Variant::automatic) {
         if (const auto refusal = find_refusal(wanted, problem, device)) [[unlikely]] {

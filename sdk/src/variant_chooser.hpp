@@ -13,7 +13,9 @@
 /// Calls no CUDA: the device is a plain struct of facts, so all of this runs on any machine. Allocates nothing but the
 /// texts.
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <source_location>
 #include <string>
@@ -60,14 +62,20 @@ kernels::SimtKernel simt_kernel_of(Variant variant, const GemmProblem& problem, 
 /// Nothing if `variant` is eligible. `problem` is resolved.
 std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem, const DeviceProperties& device);
 
-/// The preferred kernel of the eligible variants, or of `wanted` if it is eligible.
+/// A workspace of any size.
+inline constexpr std::size_t unlimited_workspace = std::numeric_limits<std::size_t>::max();
+
+/// The preferred kernel of the eligible variants, or of `wanted` if it is eligible, of those that need a workspace of at
+/// most `workspace_limit` bytes.
 /// @throws Error `variant_refused` with the reason, `unsupported_device` if no variant is eligible
 KernelChoice choose_untuned(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
-                            std::string_view operation, const std::source_location& caller);
+                            std::string_view operation, const std::source_location& caller,
+                            std::size_t workspace_limit = unlimited_workspace);
 
-/// The same, but that an automatic choice is the measured one, if there is one (tuning_table.hpp).
+/// The same, but that an automatic choice is the measured one, if there is one (tuning_table.hpp) within the limit.
 KernelChoice choose_kernel(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
-                           std::string_view operation, const std::source_location& caller);
+                           std::string_view operation, const std::source_location& caller,
+                           std::size_t workspace_limit = unlimited_workspace);
 
 /// What A's and B's addresses and strides must be multiples of for a variant, in bytes.
 std::size_t required_alignment(Variant variant, InputTypes input) noexcept;

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <unordered_set>
@@ -375,14 +377,62 @@ const Block& block_of_stream(DeviceWorkspaces& device, StreamRef stream, HopperW
 
 }  // namespace
 
-WorkspaceLease lease_workspace(StreamRef stream, HopperWorkspaceNeed need, std::string_view operation,
-                               const std::source_location& caller)
+std::size_t workspace_bytes(HopperWorkspaceNeed need) noexcept { return block_for(need, {}).bytes(); }
+
+void require_workspace(StreamRef stream, const Workspace& workspace, HopperWorkspaceNeed need,
+                       std::string_view operation, const std::source_location& caller)
+{
+    if (workspace.limit() == std::numeric_limits<std::size_t>::max()) {
+        return;
+    }
+    const std::size_t bytes = workspace_bytes(need);
+    if (bytes > workspace.limit()) {
+        raise(ErrorCode::out_of_range, operation, caller,
+              fmt::format("the launch needs a workspace of {} bytes and {} {}", bytes,
+                          workspace.is_callers() ? "the given one has" : "may have at most", workspace.limit()),
+              "GemmPlan::workspace_bytes() of a plan says how much it needs; GemmPlan::prepare takes a limit");
+    }
+    if (!workspace.is_callers() || bytes == 0) {
+        return;
+    }
+    const DeviceSpan<std::byte> memory = workspace.memory();
+    require_same_device(operation, caller, "the stream", stream.device(), "the workspace", memory.device());
+    if (std::bit_cast<std::uintptr_t>(memory.data()) % Workspace::alignment != 0) {
+        raise(ErrorCode::misaligned, operation, caller,
+              fmt::format("the workspace at {} does not begin at a multiple of {} bytes", fmt::ptr(memory.data()),
+                          Workspace::alignment),
+              "memory of a buffer of its own, or an offset that is a multiple of Workspace::alignment");
+    }
+}
+
+namespace {
+
+/// Where `memory` has what is needed; its counters are cleared.
+HopperMemory prepare_callers(StreamRef stream, DeviceSpan<std::byte> memory, HopperWorkspaceNeed need,
+                             std::string_view operation, const std::source_location& caller)
+{
+    Block block = block_for(need, {});
+    block.data = memory.data();
+    if (need.counters > 0) {
+        check(cudaMemsetAsync(block.data, 0, block.counter_bytes, stream.get()), "cudaMemsetAsync", operation, caller);
+    }
+    return block.memory_for(need);
+}
+
+}  // namespace
+
+WorkspaceLease lease_workspace(StreamRef stream, HopperWorkspaceNeed need, const Workspace& workspace,
+                               std::string_view operation, const std::source_location& caller)
 {
     if (need.partial_bytes == 0 && need.counters == 0 && need.copy_bytes == 0) {
         return {};
     }
+    if (workspace.is_callers()) {
+        return WorkspaceLease(prepare_callers(stream, workspace.memory(), need, operation, caller));
+    }
     if (static_cast<std::size_t>(stream.device()) >= max_devices) {
-        raise(ErrorCode::unsupported_device, operation, caller, "workspaces are kept for the first 64 devices");
+        raise(ErrorCode::unsupported_device, operation, caller, "workspaces are kept for the first 64 devices",
+              "a workspace of your own");
     }
     Workspaces& all = Workspaces::get();
     static const ReleaseAtExit release_at_exit;
@@ -419,6 +469,18 @@ WorkspaceLease::~WorkspaceLease()
     drop(status, "cudaStreamGetCaptureInfo");
     const bool known = status == cudaSuccess && info.status == cudaStreamCaptureStatusActive && info.count == 1;
     captured_->last_launch = known ? info.predecessors().front() : nullptr;
+}
+
+void set_workspace_resource(int device, MemoryResourceRef resource, std::string_view operation,
+                            const std::source_location& caller)
+{
+    if (static_cast<std::size_t>(device) >= max_devices) {
+        raise(ErrorCode::unsupported_device, operation, caller, "workspaces are kept for the first 64 devices",
+              "a workspace of your own");
+    }
+    DeviceWorkspaces& workspaces = Workspaces::get().devices[static_cast<std::size_t>(device)];
+    const std::scoped_lock lock(workspaces.mutex);
+    workspaces.resource = resource;
 }
 
 void release_workspace(cudaStream_t stream, int ordinal) noexcept

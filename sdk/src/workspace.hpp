@@ -9,6 +9,8 @@
 ///   - A captured launch uses memory of its graph, shared only with launches that the graph puts before or after it. It
 ///     is given back when the graph and all executables made of it are gone.
 ///   - Counters are zero before a launch, and each kernel leaves them zero. Sums and copies may be anything.
+///   - A caller's workspace has the same layout. Its counters are cleared before each launch, since it may have been
+///     used for anything.
 ///   - A `Stream` gives its memory back when it is destroyed. The memory of raw streams, and of a `Stream` that is
 ///     destroyed while it is being captured, stays until `release_workspaces()`, until a device has had `max_streams`
 ///     newer ones, or until the process ends.
@@ -20,7 +22,9 @@
 #include <utility>
 
 #include "hopper_launch.hpp"
+#include "tessera/memory_resource.hpp"
 #include "tessera/stream.hpp"
+#include "tessera/workspace.hpp"
 
 namespace tessera::detail {
 
@@ -39,6 +43,8 @@ public:
                    CapturedBlock* captured) noexcept
         : lock_(std::move(lock)), memory_(memory), stream_(stream), captured_(captured)
     {}
+    /// Of the caller's memory.
+    explicit WorkspaceLease(HopperMemory memory) noexcept : memory_(memory) {}
     ~WorkspaceLease();
     WorkspaceLease(const WorkspaceLease&) = delete;
     WorkspaceLease& operator=(const WorkspaceLease&) = delete;
@@ -52,10 +58,30 @@ private:
     CapturedBlock* captured_ = nullptr;  // null: not of a capture
 };
 
-/// Memory for one launch on `stream`, whose device is current. Empty if nothing is needed.
-/// @throws Error `out_of_memory`, `cuda_failure`, `capture_violation` if the capture is broken already
-WorkspaceLease lease_workspace(StreamRef stream, HopperWorkspaceNeed need, std::string_view operation,
-                               const std::source_location& caller);
+/// What a launch of any variant needs.
+inline HopperWorkspaceNeed workspace_need(const GemmProblem& problem, const KernelChoice& choice)
+{
+    return choice.variant == Variant::hopper ? hopper_workspace(problem, choice) : HopperWorkspaceNeed{};
+}
+
+/// Bytes of a workspace.
+std::size_t workspace_bytes(HopperWorkspaceNeed need) noexcept;
+
+/// Checks that a launch which needs `need` can have it in `workspace`, if that is the caller's or has a limit.
+/// @throws Error `out_of_range`, `misaligned`, `device_mismatch`
+void require_workspace(StreamRef stream, const Workspace& workspace, HopperWorkspaceNeed need,
+                       std::string_view operation, const std::source_location& caller);
+
+/// Memory for one launch on `stream`, whose device is current. Empty if nothing is needed. In a caller's memory, which
+/// is checked, the counters are cleared.
+/// @throws Error `out_of_memory`, `cuda_failure`, `capture_violation` if the capture is broken already, and what a
+///               memory resource throws
+WorkspaceLease lease_workspace(StreamRef stream, HopperWorkspaceNeed need, const Workspace& workspace,
+                               std::string_view operation, const std::source_location& caller);
+
+/// Where the memory of `device`'s streams comes from, from now on; an empty reference means the device's pool.
+void set_workspace_resource(int device, MemoryResourceRef resource, std::string_view operation,
+                            const std::source_location& caller);
 
 /// Gives back what `stream` of device `ordinal` has, in its order, unless it is being captured. The device need not be
 /// current.

@@ -13,6 +13,7 @@
 #include "tessera/gemm_tuner.hpp"
 #include "tuning_table.hpp"
 #include "variant_chooser.hpp"
+#include "workspace.hpp"
 
 using namespace tessera;
 using tessera::detail::KernelChoice;
@@ -282,7 +283,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "Hopper configurations are tried, and those with
                                 {choice, 1e-6, 2e-6, detail::tuning_clock() + 60});
             const GemmPlan plan = GemmPlan::prepare(device, problem);
             const auto need = detail::hopper_workspace(detail::resolved(problem), choice);
-            CHECK(plan.workspace_bytes() == need.partial_bytes + 4 * need.counters);
+            CHECK(plan.workspace_bytes() == detail::workspace_bytes(need));
             CHECK(plan.workspace_bytes() > 0);
             const Stream stream;
             const DeviceBuffer<bf16> a(stream, 256 * 4096);

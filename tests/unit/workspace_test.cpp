@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "clean_runtime.hpp"
+#include "variant_chooser.hpp"
 
 using namespace tessera;
 using tessera::detail::HopperWorkspaceNeed;
@@ -27,7 +28,7 @@ struct WorkspaceRuntime : CleanRuntime {
 HopperWorkspace workspace_of(StreamRef stream, HopperWorkspaceNeed need)
 {
     const detail::CurrentDevice current(stream.device(), "test", std::source_location::current());
-    return detail::lease_workspace(stream, need, "test", std::source_location::current()).memory();
+    return detail::lease_workspace(stream, need, Workspace(), "test", std::source_location::current()).memory();
 }
 
 /// Leases a workspace, and enqueues what uses it while the lease lasts, as a launch does.
@@ -35,7 +36,7 @@ HopperWorkspace launch_with_workspace(StreamRef stream, HopperWorkspaceNeed need
 {
     const auto caller = std::source_location::current();
     const detail::CurrentDevice current(stream.device(), "test", caller);
-    const auto lease = detail::lease_workspace(stream, need, "test", caller);
+    const auto lease = detail::lease_workspace(stream, need, Workspace(), "test", caller);
     detail::check(cudaMemsetAsync(lease.memory().partials, 0xFF, need.partial_bytes, stream.get()), "cudaMemsetAsync",
                   "test", caller);
     return lease.memory();
@@ -68,7 +69,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "a launch that needs nothing gets nothing, a
     const Stream stream;
     const StreamRef ref = stream;
     fake::clear_calls();
-    const auto lease = detail::lease_workspace(ref, {}, "test", std::source_location::current());
+    const auto lease = detail::lease_workspace(ref, {}, Workspace(), "test", std::source_location::current());
     CHECK(lease.memory().partials == nullptr);
     CHECK(fake::calls().empty());
 }
@@ -381,6 +382,167 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "threads on streams of their own get memory 
     }
     CHECK(distinct.size() == threads);
     CHECK(fake::live().device_allocations == threads + 1);
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a caller's memory is used as it is, with its counters cleared before each launch")
+{
+    const Stream stream;
+    const HopperWorkspaceNeed need{.partial_bytes = 1000, .counters = 10, .copy_bytes = 3000};
+    DeviceBuffer<std::byte> memory(stream, detail::workspace_bytes(need));
+    const auto caller = std::source_location::current();
+    for (int launch = 0; launch < 2; ++launch) {
+        CHECK(cudaMemsetAsync(memory.data(), 0xFF, memory.size(), stream.get()) == cudaSuccess);
+        fake::clear_calls();
+        detail::require_workspace(stream, memory.span(), need, "test", caller);
+        const auto lease = detail::lease_workspace(stream, need, memory.span(), "test", caller);
+        CHECK(fake::count("cudaMallocAsync") == 0);
+        CHECK(fake::count("cudaMemsetAsync") == 1);
+        const HopperWorkspace used = lease.memory();
+        CHECK(counters_of(stream, used, need.counters) == std::vector<std::uint32_t>(need.counters, 0));
+        CHECK(reinterpret_cast<std::byte*>(used.arrivals) == memory.data());
+        CHECK(reinterpret_cast<std::uintptr_t>(used.partials) % 256 == 0);
+        CHECK(used.copies + need.copy_bytes == memory.data() + memory.size());
+        CHECK(reinterpret_cast<std::byte*>(used.partials) + need.partial_bytes <= used.copies);
+        dirty_sums(stream, used, need.partial_bytes);
+        CHECK(counters_of(stream, used, need.counters) == std::vector<std::uint32_t>(need.counters, 0));
+    }
+    fake::clear_calls();
+    static_cast<void>(detail::lease_workspace(stream, {.copy_bytes = 3000}, memory.span(), "test", caller));
+    CHECK(fake::count("cudaMemsetAsync") == 0);  // no counters, nothing to clear
+    fake::fail_call("cudaMemsetAsync", 1, cudaErrorUnknown);
+    CHECK_THROWS_AS(static_cast<void>(detail::lease_workspace(stream, need, memory.span(), "test", caller)), Error);
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a caller's memory that cannot serve is refused with the values and the cure")
+{
+    const Stream stream;
+    const Stream there{Device(fake::b200)};
+    DeviceBuffer<std::byte> memory(stream, 4096);
+    DeviceBuffer<std::byte> foreign(there, 4096);
+    const HopperWorkspaceNeed need{.partial_bytes = 1000, .counters = 10};
+    const auto check = [&](const Workspace& workspace, std::source_location caller = std::source_location::current()) {
+        detail::require_workspace(stream, workspace, need, "Gemm::launch", caller);
+    };
+    CHECK(detail::workspace_bytes(need) == 1280);
+    check(memory.span());
+    check(memory.subspan(256, 1280));
+    check(Workspace());
+    check(Workspace::at_most(1280));
+    const std::string cure =
+        "\n  try: GemmPlan::workspace_bytes() of a plan says how much it needs; GemmPlan::prepare takes a limit";
+    CHECK_ERROR(
+        "tessera: out_of_range in Gemm::launch\n  the launch needs a workspace of 1280 bytes and the given one "
+        "has 1279" +
+            cure,
+        check(memory.subspan(0, 1279)));
+    CHECK_ERROR(
+        "tessera: out_of_range in Gemm::launch\n  the launch needs a workspace of 1280 bytes and may have at "
+        "most 1000" +
+            cure,
+        check(Workspace::at_most(1000)));
+    CHECK_ERROR(
+        "tessera: out_of_range in Gemm::launch\n  the launch needs a workspace of 1280 bytes and the given one "
+        "has 0" +
+            cure,
+        check(DeviceSpan<std::byte>()));
+    CHECK_ERROR(
+        "tessera: device_mismatch in Gemm::launch\n  the stream is of device 0 and the workspace of device 2\n  try: "
+        "use "
+        "a stream and memory of one device, or copy the data to device 0 first",
+        check(foreign.span()));
+    const auto error = test::error_of([&] { check(memory.subspan(128, 1280)); });
+    REQUIRE(error.has_value());
+    CHECK(error->code() == ErrorCode::misaligned);
+    CHECK(error->message().find("does not begin at a multiple of 256 bytes") != std::string_view::npos);
+}
+
+TEST_CASE_FIXTURE(WorkspaceRuntime, "the streams' memory comes from a resource where one is set, and goes back to it")
+{
+    struct Resource {
+        std::map<void*, std::size_t> living;
+        bool throws = false;
+        void* allocate_async(std::size_t bytes, std::size_t, cudaStream_t stream)
+        {
+            if (throws) {
+                throw std::bad_alloc();
+            }
+            void* memory = nullptr;
+            CHECK(cudaMallocAsync(&memory, bytes, stream) == cudaSuccess);
+            living[memory] = bytes;
+            return memory;
+        }
+        void deallocate_async(void* memory, std::size_t bytes, std::size_t, cudaStream_t stream)
+        {
+            CHECK(living.at(memory) == bytes);
+            living.erase(memory);
+            CHECK(cudaFreeAsync(memory, stream) == cudaSuccess);
+        }
+    };
+    Resource resource;
+    const auto set = [&](MemoryResourceRef reference) {
+        detail::set_workspace_resource(fake::h200, reference, "test", std::source_location::current());
+    };
+    {
+        const Stream before;
+        static_cast<void>(workspace_of(before, small));
+        set(resource);
+        CHECK(workspace_of(before, small).partials != nullptr);
+        CHECK(resource.living.empty());  // what is there stays
+        const Stream stream;
+        const Stream other{Device(fake::b200)};
+        static_cast<void>(workspace_of(stream, small));
+        static_cast<void>(workspace_of(other, small));  // another device's is its own
+        CHECK(resource.living.size() == 1);
+        static_cast<void>(workspace_of(stream, large));
+        CHECK(resource.living.size() == 1);
+        static_cast<void>(workspace_of(before, large));
+        CHECK(resource.living.size() == 2);
+        resource.throws = true;
+        CHECK_THROWS_AS(static_cast<void>(workspace_of(stream, {.partial_bytes = 100'000})), std::bad_alloc);
+        resource.throws = false;
+        CHECK(resource.living.size() == 2);
+        static_cast<void>(workspace_of(stream, large));
+    }
+    CHECK(resource.living.empty());
+    const StreamRef standard = Device(fake::h200).default_stream();
+    static_cast<void>(workspace_of(standard, small));
+    CHECK(resource.living.size() == 1);
+    set({});
+    GemmPlan::release_workspaces();
+    CHECK(resource.living.empty());
+    static_cast<void>(workspace_of(standard, small));
+    CHECK(resource.living.empty());
+}
+
+TEST_CASE("every problem has a Hopper kernel that needs no workspace, and a limit chooses it")
+{
+    const DeviceProperties h200 = DeviceProperties::of_compute_capability(9, 0);
+    int limited = 0;
+    for (const ElementType type : {ElementType::bf16, ElementType::tf32, ElementType::f8e4m3}) {
+        for (const std::int64_t k : {64, 8192, 8191}) {  // the last cannot be loaded by TMA
+            for (const std::int64_t m : {16, 512, 4096}) {
+                for (const std::int64_t n : {8, 384, 5120}) {
+                    const GemmProblem problem =
+                        detail::resolved({.m = m, .n = n, .k = k, .input = type, .output = ElementType::f32});
+                    CAPTURE(problem.describe());
+                    const auto need = [&](std::size_t limit) {
+                        const auto choice = detail::choose_untuned(problem, h200, Variant::hopper, "test",
+                                                                   std::source_location::current(), limit);
+                        CHECK(choice.variant == Variant::hopper);
+                        return detail::workspace_bytes(detail::workspace_need(problem, choice));
+                    };
+                    const std::size_t wanted = need(detail::unlimited_workspace);
+                    CHECK(need(0) == 0);
+                    CHECK(need(wanted) == wanted);
+                    if (wanted > 0) {
+                        ++limited;
+                        CHECK(need(wanted - 1) < wanted);
+                    }
+                }
+            }
+        }
+    }
+    CHECK(limited > 10);
 }
 
 TEST_CASE("whichever call of a workspace's life fails, nothing leaks, and the error is the fault's")

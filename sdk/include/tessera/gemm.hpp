@@ -14,7 +14,8 @@
 ///   - Asynchronous on the stream: one kernel, no allocation, no wait; can be captured into a graph; may be called from
 ///     several threads. Operands must stay alive and unchanged until the kernel has finished. The exceptions:
 ///       - A stream's first launch of a plan with a workspace allocates it, and so does a larger one
-///         (`GemmPlan::workspace_bytes`).
+///         (`GemmPlan::workspace_bytes`), unless the launch is given one (`Workspace`). A memset of a few hundred bytes
+///         then comes before the kernel, if several clusters add up one tile.
 ///       - On compute capability 9.0 one more kernel comes first where large operands that TMA cannot load are repacked.
 ///       - Two levels of batches whose strides do not fold into one are a kernel per batch of the level with fewer.
 ///         Strides fold if, for A, B, D and C alike, the outer one is the inner one times the inner count, or both
@@ -43,7 +44,9 @@
 #include "tessera/gemm_problem.hpp"
 #include "tessera/matrix_operand.hpp"
 #include "tessera/matrix_view.hpp"
+#include "tessera/memory_resource.hpp"
 #include "tessera/stream.hpp"
+#include "tessera/workspace.hpp"
 
 namespace tessera {
 
@@ -146,7 +149,7 @@ inline float beta_of(const Epilogue& epilogue) noexcept
 }
 
 void launch_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, Variant variant,
-                 const std::source_location& caller);
+                 const Workspace& workspace, const std::source_location& caller);
 
 /// What is in the place of an epilogue and is none. `{...}` is no type, and makes one.
 template <class T>
@@ -177,7 +180,20 @@ public:
     {
         if constexpr (detail::require_operands_of_launch<A, B, D>()) {
             detail::launch_gemm(stream, {detail::operand_of(a), detail::operand_of(b), detail::operand_of(d)}, epilogue,
-                                variant, caller);
+                                variant, Workspace(), caller);
+        }
+    }
+
+    /// The same with a workspace of the caller's, or with a limit on the library's own: the fastest kernel that can do
+    /// with it is chosen. `Workspace()` is as if none were given.
+    /// @throws Error as above; `misaligned`, `device_mismatch`, `aliasing` for the workspace
+    template <class A, class B, class D>
+    static void launch(StreamRef stream, const A& a, const B& b, const D& d, const Epilogue& epilogue, Variant variant,
+                       Workspace workspace, std::source_location caller = std::source_location::current())
+    {
+        if constexpr (detail::require_operands_of_launch<A, B, D>()) {
+            detail::launch_gemm(stream, {detail::operand_of(a), detail::operand_of(b), detail::operand_of(d)}, epilogue,
+                                variant, workspace, caller);
         }
     }
 
@@ -207,6 +223,10 @@ public:
     /// `invalid_argument` for impossible extents
     static GemmPlan prepare(const Device& device, const GemmProblem& problem, Variant variant = Variant::automatic,
                             std::source_location caller = std::source_location::current());
+    /// The same, of those kernels whose launches need a workspace of at most `workspace_limit` bytes. With 0, no launch
+    /// of the plan allocates.
+    static GemmPlan prepare(const Device& device, const GemmProblem& problem, Variant variant,
+                            std::size_t workspace_limit, std::source_location caller = std::source_location::current());
 
     /// Enqueues the product as Gemm::launch does.
     /// @throws Error `shape_mismatch` if the operands are not what the plan was prepared for: extents, types, orders,
@@ -217,7 +237,19 @@ public:
     {
         if constexpr (detail::require_operands_of_launch<A, B, D>()) {
             launch_checked(stream, {detail::operand_of(a), detail::operand_of(b), detail::operand_of(d)}, epilogue,
-                           caller);
+                           Workspace(), caller);
+        }
+    }
+
+    /// The same with a workspace of the caller's of at least `workspace_bytes()`.
+    /// @throws Error as above; `out_of_range` if the workspace is too small, `misaligned`, `device_mismatch`, `aliasing`
+    template <class A, class B, class D>
+    void launch(StreamRef stream, const A& a, const B& b, const D& d, const Epilogue& epilogue, Workspace workspace,
+                std::source_location caller = std::source_location::current()) const
+    {
+        if constexpr (detail::require_operands_of_launch<A, B, D>()) {
+            launch_checked(stream, {detail::operand_of(a), detail::operand_of(b), detail::operand_of(d)}, epilogue,
+                           workspace, caller);
         }
     }
 
@@ -234,10 +266,17 @@ public:
     /// The chosen variant, never `automatic`.
     Variant variant() const noexcept { return choice_.variant; }
     /// Bytes of device memory that a launch needs besides its operands: not 0 if several clusters add up one tile, or
-    /// if operands are repacked, which takes as much as they have, up to a sixteenth of the device's memory. The
-    /// library owns it. Launches on one stream share it, and so do the launches captured from one stream into a graph,
-    /// which keeps it until the graph and its executables are gone.
+    /// if operands are repacked, which takes as much as they have, up to a sixteenth of the device's memory. `prepare`
+    /// takes a limit. It is the caller's, if a launch is given it, or else the library's own. Launches on one stream
+    /// share that, and so do the launches captured from one stream into a graph, which keeps it until the graph and its
+    /// executables are gone.
     std::size_t workspace_bytes() const noexcept;
+    /// From now on the library's own workspaces on `device` come from `resource` and go back to it; an empty reference
+    /// means the device's pool again. What is there already stays as it is, and graphs have memory from cudaMalloc.
+    /// Before the resource dies, set another one and call release_workspaces(). Thread-safe.
+    /// @throws Error `unsupported_device` for a device beyond the 64th
+    static void set_workspace_resource(const Device& device, MemoryResourceRef resource,
+                                       std::source_location caller = std::source_location::current());
     /// Waits for the devices and gives back the memory that the launches of all streams have needed; a later launch
     /// makes its own again. Without this call, a `Stream` gives its part back when it is destroyed, and the process the
     /// rest. Not while a stream is being captured. What fails goes to `dropped_errors()`.
@@ -259,16 +298,22 @@ public:
 
 private:
     GemmPlan(const GemmProblem& problem, const DeviceProperties& device, int ordinal, Variant wanted,
-             const detail::KernelChoice& chosen) noexcept
-        : problem_(problem), properties_(&device), device_(ordinal), wanted_(wanted), choice_(chosen)
+             std::size_t workspace_limit, const detail::KernelChoice& chosen) noexcept
+        : problem_(problem),
+          properties_(&device),
+          device_(ordinal),
+          wanted_(wanted),
+          workspace_limit_(workspace_limit),
+          choice_(chosen)
     {}
     void launch_checked(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
-                        const std::source_location& caller) const;
+                        const Workspace& workspace, const std::source_location& caller) const;
 
     GemmProblem problem_;
     const DeviceProperties* properties_;  // Device's, which live as long as the process
     int device_;
     Variant wanted_;  // by the caller, perhaps automatic
+    std::size_t workspace_limit_;
     detail::KernelChoice choice_;
 };
 

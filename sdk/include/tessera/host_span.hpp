@@ -82,6 +82,8 @@ private:
 
 }  // namespace tessera
 
-/// Its iterators are pointers, which do not need it.
+/// @cond
+// Its iterators are pointers, which do not need it.
 template <class T>
 inline constexpr bool std::ranges::enable_borrowed_range<tessera::HostSpan<T>> = true;
+/// @endcond

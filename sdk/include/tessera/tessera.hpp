@@ -19,3 +19,4 @@
 #include "tessera/stream.hpp"
 #include "tessera/tensor_map.hpp"
 #include "tessera/version.hpp"
+#include "tessera/workspace.hpp"
