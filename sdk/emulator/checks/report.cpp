@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+
+#include "checks/report_text.hpp"
 
 namespace tessera::emulator {
 
@@ -47,42 +50,43 @@ static_assert(kind_names.size() == static_cast<std::size_t>(FindingKind::not_emu
 
 std::string key_of(const Finding& finding)
 {
-    // Findings without a place in PTX (leaks, host calls) differ by what they say.
-    return fmt::format("{}|{}|{}|{}", static_cast<int>(finding.kind), finding.kernel, finding.ptx_line,
-                       finding.ptx_line == 0 ? std::string_view(finding.message) : std::string_view());
-}
-
-std::string lanes_text(LaneMask lanes)
-{
-    return std::has_single_bit(lanes) ? fmt::format("lane {}", std::countr_zero(lanes))
-                                      : fmt::format("lanes {:#010x}", lanes);
-}
-
-std::string quoted(std::string_view text)
-{
-    std::string result = "\"";
-    for (const char character : text) {
-        const auto byte = static_cast<unsigned char>(character);
-        if (character == '"' || character == '\\') {
-            result += '\\';
-            result += character;
-        } else if (byte < 0x20) {
-            result += fmt::format("\\u{:04x}", byte);
-        } else {
-            result += character;
-        }
+    std::string key = fmt::format("{}|{}|", static_cast<int>(finding.kind), finding.kernel);
+    if (!finding.cause.empty()) {
+        return key + finding.cause;
     }
-    return result + "\"";
+    if (finding.ptx_line == 0) {  // leaks, host calls: they differ by what they say
+        return key + finding.message;
+    }
+    if (finding.frames.empty()) {
+        return key + std::to_string(finding.ptx_line);
+    }
+    // Loops are unrolled: one access of the source may be many instructions.
+    key += finding.ptx_text.substr(0, finding.ptx_text.find(' '));
+    for (const SourceFrame& frame : finding.frames) {
+        key += fmt::format("|{}:{}", frame.file, frame.line);
+    }
+    return key;
 }
 
-std::string to_json(const Finding& finding)
+std::uint64_t number_of(const Dim3& cta)
 {
-    return fmt::format(
-        "{{\"kind\": {}, \"error\": {}, \"count\": {}, \"message\": {}, \"kernel\": {}, \"cta\": [{}, {}, {}], "
-        "\"warp\": {}, \"lanes\": {}, \"ptx_line\": {}, \"ptx\": {}, \"source\": {}}}",
-        quoted(name_of(finding.kind)), finding.error, finding.count, quoted(finding.message), quoted(finding.kernel),
-        finding.cta.x, finding.cta.y, finding.cta.z, finding.warp, finding.lanes, finding.ptx_line,
-        quoted(finding.ptx_text), quoted(finding.source));
+    return (std::uint64_t{cta.z} << 48U) ^ (std::uint64_t{cta.y} << 32U) ^ cta.x;
+}
+
+std::uint64_t accesses_of(const Finding& finding)
+{
+    return finding.count * static_cast<std::uint64_t>(std::max(std::popcount(finding.lanes), 1));
+}
+
+/// The chain of inlined calls in one line.
+std::string chain(const std::vector<SourceFrame>& frames)
+{
+    std::string text;
+    for (const SourceFrame& frame : frames) {
+        text += fmt::format("{}{}:{}", text.empty() ? "" : ", inlined at ", frame.file, frame.line);
+        text += frame.function.empty() ? "" : fmt::format(" (in {})", frame.function);
+    }
+    return text;
 }
 
 }  // namespace
@@ -93,40 +97,40 @@ std::string_view name_of(FindingKind kind) noexcept
     return index < kind_names.size() ? kind_names[index] : "unknown";
 }
 
-std::string to_text(const Finding& finding)
-{
-    std::string text =
-        fmt::format("{}{}: {}\n", finding.error ? "error: " : "", name_of(finding.kind), finding.message);
-    if (!finding.kernel.empty()) {
-        text += fmt::format("    in {}, CTA ({}, {}, {}), warp {}", finding.kernel, finding.cta.x, finding.cta.y,
-                            finding.cta.z, finding.warp);
-        text += finding.lanes == 0 ? "\n" : ", " + lanes_text(finding.lanes) + "\n";
-    }
-    if (finding.ptx_line != 0) {
-        text += fmt::format("    PTX line {}: {}\n", finding.ptx_line, finding.ptx_text);
-    }
-    if (!finding.source.empty()) {
-        text += fmt::format("    from {}\n", finding.source);
-    }
-    if (finding.count > 1) {
-        text += fmt::format("    {} times\n", finding.count);
-    }
-    return text;
-}
-
-bool Report::add(Finding finding)
+bool Report::add(Finding finding, const std::function<void(Finding&)>& complete)
 {
     const std::string key = key_of(finding);
     {
         const std::scoped_lock lock(mutex_);
-        const auto [entry, is_new] = index_.emplace(key, findings_.size());
+        const auto [place, is_new] = index_.emplace(key, entries_.size());
+        if (is_new) {
+            entries_.emplace_back();
+        }
+        Entry& entry = entries_[place->second];
+        if (entry.ctas.size() < counted_ctas) {
+            entry.ctas.insert(number_of(finding.cta));
+        }
+        entry.lines.insert(finding.ptx_line);
         if (!is_new) {
-            Finding& known = findings_[entry->second];
+            Finding& known = entry.finding;
             known.count += finding.count;
+            known.accesses += accesses_of(finding);
+            known.ctas = entry.ctas.size();
+            known.instructions = entry.lines.size();
             known.error = known.error || finding.error;
             return false;
         }
-        findings_.push_back(finding);
+        finding.accesses = accesses_of(finding);
+        finding.ctas = 1;
+        finding.instructions = 1;
+        for (SourceFrame& frame : finding.frames) {
+            frame.function = demangled(frame.function);
+        }
+        finding.source = chain(finding.frames);
+        if (complete) {
+            complete(finding);
+        }
+        entry.finding = finding;
     }
     if (on_new) {
         on_new(finding);
@@ -137,14 +141,17 @@ bool Report::add(Finding finding)
 std::vector<Finding> Report::findings() const
 {
     const std::scoped_lock lock(mutex_);
-    return findings_;
+    std::vector<Finding> all;
+    for (const Entry& entry : entries_) {
+        all.push_back(entry.finding);
+    }
+    return all;
 }
 
 std::uint64_t Report::total() const
 {
-    const std::scoped_lock lock(mutex_);
     std::uint64_t sum = 0;
-    for (const Finding& finding : findings_) {
+    for (const Finding& finding : findings()) {
         sum += finding.count;
     }
     return sum;
@@ -153,7 +160,7 @@ std::uint64_t Report::total() const
 void Report::clear()
 {
     const std::scoped_lock lock(mutex_);
-    findings_.clear();
+    entries_.clear();
     index_.clear();
 }
 
@@ -164,17 +171,6 @@ std::string Report::text() const
         text += to_text(finding);
     }
     return text;
-}
-
-std::string Report::json() const
-{
-    std::string text = "{\"findings\": [";
-    const char* separator = "\n  ";
-    for (const Finding& finding : findings()) {
-        text += separator + to_json(finding);
-        separator = ",\n  ";
-    }
-    return text + fmt::format("\n], \"total\": {}}}\n", total());
 }
 
 }  // namespace tessera::emulator

@@ -6,10 +6,13 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
+#include "checks/source_place.hpp"
 #include "machine/lanes.hpp"
 
 namespace tessera::emulator {
@@ -52,26 +55,51 @@ enum class FindingKind : std::uint8_t {
 
 [[nodiscard]] std::string_view name_of(FindingKind kind) noexcept;
 
+/// What is wrong, for the functions that report it.
+struct FindingText {
+    std::string message;
+    std::string cause;  ///< see Finding::cause
+
+    FindingText(std::string text, std::string common_cause = {})
+        : message(std::move(text)), cause(std::move(common_cause))
+    {}
+    FindingText(const char* text) : message(text) {}
+};
+
 struct Finding {
     FindingKind kind = FindingKind::invalid_operand;
     bool error = false;   ///< hardware would stop the kernel here
     std::string message;  ///< what, with the values, and the cure
-    std::string kernel;
-    Dim3 cta;  ///< %ctaid of the first occurrence
+    std::string kernel;   ///< mangled; empty: not a matter of a kernel
+    Dim3 cta;             ///< %ctaid of the first occurrence
     std::uint32_t warp = 0;
     LaneMask lanes = 0;  ///< lanes concerned; 0: not a matter of lanes
     std::uint32_t ptx_line = 0;
     std::string ptx_text;
+    std::vector<SourceFrame> frames;  ///< of the instruction, innermost first; empty if the PTX has no .loc
+    /// What makes later findings of the same kind and kernel the same one: an allocation, say. Empty: the instruction's
+    /// opcode and its place in the source; without one, its line of PTX.
+    std::string cause;
+
+    // Report::add fills in what follows.
     /// "file.cu:12", or "file.cuh:9 (in f(int)), inlined at file.cu:12"; empty if the PTX has no .loc.
     std::string source;
-    std::uint64_t count = 1;  ///< occurrences with the same kind, kernel and PTX line
+    std::vector<SourceFrame> host;  ///< where the host launched the kernel, or made the call; innermost first
+
+    std::uint64_t count = 1;         ///< occurrences
+    std::uint64_t accesses = 0;      ///< the same, counting each lane
+    std::uint64_t ctas = 0;          ///< how many CTAs it was found in; at most Report::counted_ctas are told apart
+    std::uint64_t instructions = 0;  ///< how many instructions of the PTX
 };
 
 /// Collects findings of a process. May be called from several threads.
 class Report {
 public:
-    /// Adds `finding`, or counts it if one of the same kind, kernel and PTX line is known. True if it is new.
-    bool add(Finding finding);
+    static constexpr std::size_t counted_ctas = 1 << 16;
+
+    /// Adds `finding`, or counts it if one of the same kind, kernel and cause is known. True if it is new. `complete` is
+    /// called for a new one, to add what takes time to find out.
+    bool add(Finding finding, const std::function<void(Finding&)>& complete = {});
     [[nodiscard]] std::vector<Finding> findings() const;
     [[nodiscard]] std::uint64_t total() const;
     void clear();
@@ -79,15 +107,17 @@ public:
     std::function<void(const Finding&)> on_new;
 
     [[nodiscard]] std::string text() const;
-    [[nodiscard]] std::string json() const;
 
 private:
+    struct Entry {
+        Finding finding;
+        std::unordered_set<std::uint64_t> ctas;
+        std::set<std::uint32_t> lines;
+    };
+
     mutable std::mutex mutex_;
-    std::vector<Finding> findings_;
+    std::vector<Entry> entries_;
     std::map<std::string, std::size_t> index_;
 };
-
-/// One finding as people read it.
-[[nodiscard]] std::string to_text(const Finding& finding);
 
 }  // namespace tessera::emulator

@@ -25,7 +25,7 @@ public:
     struct Origin {
         const Operation* operation;
         FindingKind kind;
-        std::string message;  ///< of its first such read
+        FindingText text;  ///< of its first such read
     };
 
     /// A register's lanes without a value, and the read that the first of them comes from.

@@ -117,8 +117,9 @@ private:
                                   fmt::format("{} by lane {}: {}", name, lane, problem));
                 }
                 if (!problem.empty()) {
-                    cluster.report(*this, FindingKind::uninitialized_global,
-                                   fmt::format("{} by lane {}: {}", name, lane, problem));
+                    cluster.report(
+                        *this, FindingKind::uninitialized_global,
+                        {fmt::format("{} by lane {}: {}", name, lane, problem), cause_in(cluster, source[lane])});
                 }
                 std::memcpy(target, bytes, read);
             }

@@ -114,7 +114,7 @@ private:
             cluster.fault(*this, FindingKind::out_of_bounds, error_illegal_address, problem);
         }
         if (!problem.empty()) {
-            cluster.report(*this, FindingKind::uninitialized_global, problem);
+            cluster.report(*this, FindingKind::uninitialized_global, {problem, cause_in(cluster, address_)});
         }
         return at;
     }

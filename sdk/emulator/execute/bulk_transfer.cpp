@@ -154,7 +154,8 @@ std::byte* BulkTransfer::global(Cluster& cluster, std::uint64_t address, std::ui
         cluster.fault(*this, FindingKind::out_of_bounds, error_illegal_address, fmt::format("{}: {}", what_, problem));
     }
     if (!problem.empty()) {
-        cluster.report(*this, FindingKind::uninitialized_global, fmt::format("{}: {}", what_, problem));
+        cluster.report(*this, FindingKind::uninitialized_global,
+                       {fmt::format("{}: {}", what_, problem), cause_in(cluster, address)});
     }
     return bytes;
 }

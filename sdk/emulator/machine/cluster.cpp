@@ -10,6 +10,7 @@
 #include "machine/grid.hpp"
 #include "machine/tensor_memory.hpp"
 #include "machine/warp.hpp"
+#include "program/places.hpp"
 
 namespace tessera::emulator {
 
@@ -438,12 +439,13 @@ void Cluster::report_hang(bool deadlock)
 // ---- reports ----
 
 void Cluster::report_at(const Operation* operation, std::uint32_t rank, std::uint32_t warp, LaneMask lanes,
-                        FindingKind kind, std::string message, bool error)
+                        FindingKind kind, FindingText text, bool error)
 {
     Finding finding;
     finding.kind = kind;
     finding.error = error;
-    finding.message = std::move(message);
+    finding.message = std::move(text.message);
+    finding.cause = std::move(text.cause);
     finding.kernel = grid.kernel.name;
     finding.cta = rank < ctas.size() ? ctas[rank]->id : Dim3{0, 0, 0};
     finding.warp = warp;
@@ -451,19 +453,27 @@ void Cluster::report_at(const Operation* operation, std::uint32_t rank, std::uin
     if (operation != nullptr && operation->source != nullptr) {
         finding.ptx_line = operation->source->location.line;
         finding.ptx_text = operation->source->text;
-        finding.source = grid.program.source_of(operation->source->location);
+        finding.frames = grid.program.frames_of(operation->source->location);
     }
-    const std::string text = finding.message;
-    grid.report.add(std::move(finding));
+    if (finding.cause.empty() && (kind == FindingKind::shared_race || kind == FindingKind::same_value_race)) {
+        finding.cause = race_cause(grid.program, finding);
+    }
+    const std::string message = finding.message;
+    grid.report.add(std::move(finding), [&](Finding& first) {
+        first.message = grid.program.with_places(first.message);
+        first.message += kind == FindingKind::trap ? trap_reason(first) : std::string();
+        if (grid.request.launched_by) {
+            first.host = grid.request.launched_by();
+        }
+    });
     if (grid.options.strict && !error) {
-        throw Fault(error_launch_failure, text);
+        throw Fault(error_launch_failure, message);
     }
 }
 
-void Cluster::report(const AsyncOperation& operation, FindingKind kind, std::string message, bool error)
+void Cluster::report(const AsyncOperation& operation, FindingKind kind, FindingText text, bool error)
 {
-    report_at(operation.operation, operation.cta_rank, operation.warp, operation.lanes, kind, std::move(message),
-              error);
+    report_at(operation.operation, operation.cta_rank, operation.warp, operation.lanes, kind, std::move(text), error);
 }
 
 void Cluster::fault(const AsyncOperation& operation, FindingKind kind, int code, std::string message)

@@ -76,10 +76,10 @@ public:
     [[nodiscard]] Cta* cta_of(std::uint32_t shared_address) noexcept;
 
     /// For asynchronous operations: like Warp::report and fault, with the place where the operation was issued.
-    void report(const AsyncOperation& operation, FindingKind kind, std::string message, bool error = false);
+    void report(const AsyncOperation& operation, FindingKind kind, FindingText text, bool error = false);
     [[noreturn]] void fault(const AsyncOperation& operation, FindingKind kind, int code, std::string message);
     void report_at(const Operation* operation, std::uint32_t rank, std::uint32_t warp, LaneMask lanes, FindingKind kind,
-                   std::string message, bool error);
+                   FindingText text, bool error);
 
     /// Nothing in the cluster can go on by itself: each waiting split is asked a last time.
     [[nodiscard]] bool idle() const noexcept { return idle_; }

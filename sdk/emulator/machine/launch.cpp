@@ -255,7 +255,11 @@ LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const 
         finding.error = true;
         finding.kernel = kernel.name;
         finding.message = kernel.load_error;
-        report.add(std::move(finding));
+        report.add(std::move(finding), [&](Finding& first) {
+            if (request.launched_by) {
+                first.host = request.launched_by();
+            }
+        });
         return {error_illegal_instruction, kernel.load_error, {}};
     }
     const FunctionCode& code = program.functions[program.kernel_functions.find(kernel.name)->second];

@@ -77,6 +77,8 @@ struct LaunchRequest {
     bool cooperative = false;
     /// Where device printf goes; called at the end of the launch, and when the buffer is full.
     std::function<void(std::string_view)> print;
+    /// Where the host made the launch, innermost first, for findings; asked once for each new one. May be empty.
+    std::function<std::vector<SourceFrame>()> launched_by;
 };
 
 /// How a launch ended. `code` has the numbers of cudaError_t: 0, 700 illegal address, 715, 716, 719, 710 assert, 702

@@ -34,9 +34,9 @@ struct Request {
         warp.fault(operation, FindingKind::out_of_bounds, error_illegal_address, bit(lane),
                    fmt::format("{} of {} bytes at 0x{:x} by lane {}: {}", access.what, size, address, lane, why));
     }
-    void report(FindingKind kind, const std::string& message, bool error = false) const
+    void report(FindingKind kind, FindingText text, bool error = false) const
     {
-        warp.report(operation, kind, bit(lane), message, error);
+        warp.report(operation, kind, bit(lane), std::move(text), error);
     }
     /// Something was read that nobody wrote; `written(offset, size)`: was that part of the access?
     template <typename Written, typename Message>
@@ -185,8 +185,9 @@ std::byte* locate_in_allocation(const Request& r)
             FindingKind::uninitialized_global,
             [&](unsigned at, unsigned part) { return entry->allocation->is_initialized(offset + at, part); },
             [&] {
-                return fmt::format("{} reads {} bytes at 0x{:x} (lane {}), which nobody has written: {}", r.access.what,
-                                   r.size, r.address, r.lane, memory.describe(r.address));
+                return FindingText(fmt::format("{} reads {} bytes at 0x{:x} (lane {}), which nobody has written: {}",
+                                               r.access.what, r.size, r.address, r.lane, memory.describe(r.address)),
+                                   cause_of(*entry->allocation));
             });
     }
     if (r.writes()) {
@@ -196,6 +197,14 @@ std::byte* locate_in_allocation(const Request& r)
 }
 
 }  // namespace
+
+std::string cause_of(const Allocation& allocation) { return fmt::format("allocation {}", allocation.id); }
+
+std::string cause_in(const Cluster& cluster, std::uint64_t address)
+{
+    const Allocation* allocation = cluster.grid.memory.find(address);
+    return allocation == nullptr ? std::string() : cause_of(*allocation);
+}
 
 void synchronize(Warp& warp, std::uint64_t generic_address, Direction direction)
 {

@@ -49,6 +49,10 @@ void synchronize(Warp& warp, std::uint64_t generic_address, Direction direction)
 [[nodiscard]] std::byte* locate_global(Cluster& cluster, std::uint64_t address, std::uint64_t size, Direction direction,
                                        std::string& problem);
 
+/// Finding::cause of what concerns an allocation as a whole, or the one that contains `address`.
+[[nodiscard]] std::string cause_of(const Allocation& allocation);
+[[nodiscard]] std::string cause_in(const Cluster& cluster, std::uint64_t address);
+
 /// A generic address as the shared window's 32 bits; false if it is not in the window.
 [[nodiscard]] inline bool generic_to_shared(std::uint64_t address, std::uint32_t& shared) noexcept
 {

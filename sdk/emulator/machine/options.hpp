@@ -3,6 +3,7 @@
 // How a launch is scheduled and checked.
 
 #include <cstdint>
+#include <string_view>
 
 namespace tessera::emulator {
 
@@ -16,6 +17,9 @@ enum class Numerics : std::uint8_t {
     exact,  ///< tensor cores sum as measured on hardware, bit by bit
     fast,   ///< sums in f32 with vectors; the last bits differ
 };
+
+[[nodiscard]] std::string_view name_of(Schedule schedule) noexcept;
+[[nodiscard]] std::string_view name_of(Numerics numerics) noexcept;
 
 struct Options {
     std::uint64_t seed = 1;

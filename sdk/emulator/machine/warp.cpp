@@ -186,9 +186,9 @@ std::byte* Warp::local_bytes(unsigned lane, std::uint64_t address, std::uint64_t
 
 bool Warp::checks() const noexcept { return cluster.options().check; }
 
-void Warp::report(const Operation& operation, FindingKind kind, LaneMask lanes_, std::string message, bool error)
+void Warp::report(const Operation& operation, FindingKind kind, LaneMask lanes_, FindingText text, bool error)
 {
-    cluster.report_at(&operation, cta.rank, index, lanes_, kind, std::move(message), error);
+    cluster.report_at(&operation, cta.rank, index, lanes_, kind, std::move(text), error);
 }
 
 void Warp::fault(const Operation& operation, FindingKind kind, int code, LaneMask lanes_, std::string message)

@@ -146,7 +146,7 @@ public:
     bool gather_aligned(const Operation& operation);
 
     // --- reports ---
-    void report(const Operation& operation, FindingKind kind, LaneMask lanes, std::string message, bool error = false);
+    void report(const Operation& operation, FindingKind kind, LaneMask lanes, FindingText text, bool error = false);
     /// Reports an error and throws Fault.
     [[noreturn]] void fault(const Operation& operation, FindingKind kind, int code, LaneMask lanes,
                             std::string message);

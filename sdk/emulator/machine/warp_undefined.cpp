@@ -50,10 +50,10 @@ void Warp::report_undefined(const Operation& operation, Ref row, LaneMask lanes_
     follows_ = !undefined_.empty();
     const UndefinedValues::Origin& origin = undefined_.origin(found.origin);
     const ptx::Instruction& use = *operation.source;
-    const std::string source = cluster.grid.program.source_of(use.location);
-    report(*origin.operation, origin.kind, used,
-           fmt::format("{}; the value is used by \"{}\" (PTX line {}{}{})", origin.message, use.text, use.location.line,
-                       source.empty() ? "" : ", ", source));
+    report(
+        *origin.operation, origin.kind, used,
+        {fmt::format("{}; the value is used by \"{}\" (PTX line {})", origin.text.message, use.text, use.location.line),
+         origin.text.cause});
 }
 
 void Warp::pass_on_undefined(const Operation& operation)

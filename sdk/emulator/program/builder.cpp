@@ -1,12 +1,10 @@
 #include "program/builder.hpp"
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -54,41 +52,36 @@ struct KnownInstruction {
     return table;
 }
 
-/// The inlined function as people write it; empty if the PTX does not say.
+/// The inlined function's mangled name; empty if the PTX does not say.
 std::string function_name(const ptx::Module& module, const ptx::InlinedCall& call)
 {
     const auto bytes = module.debug_strings.find(call.function);
     if (bytes == module.debug_strings.end() || call.offset >= bytes->second.size()) {
         return {};
     }
-    const char* const mangled = bytes->second.c_str() + call.offset;  // ends with a 0, or where the bytes end
-    if (!std::string_view(mangled).starts_with("_Z")) {               // a C name; "g" would be a type's code
-        return mangled;
-    }
-    int status = 0;
-    const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(mangled, nullptr, nullptr, &status),
-                                                           &std::free);
-    return name == nullptr ? mangled : name.get();
+    return bytes->second.c_str() + call.offset;  // ends with a 0, or where the bytes end
 }
 
 }  // namespace
 
-std::string Program::source_of(const ptx::Location& location) const
+std::vector<SourceFrame> Program::frames_of(const ptx::Location& location) const
 {
-    const auto place = [&](std::uint32_t file, std::uint32_t line) {
+    const auto frame = [&](std::uint32_t file, std::uint32_t line) {
         const auto name = module.files.find(file);
-        return line == 0 || name == module.files.end() ? std::string() : fmt::format("{}:{}", name->second, line);
+        return SourceFrame{name == module.files.end() ? std::string() : name->second, line, {}};
     };
-    std::string text = place(location.source_file, location.source_line);
-    for (std::uint32_t number = text.empty() ? 0 : location.inlined; number != 0;) {
+    std::vector<SourceFrame> frames;
+    if (location.source_line == 0 || !module.files.contains(location.source_file)) {
+        return frames;
+    }
+    frames.push_back(frame(location.source_file, location.source_line));
+    for (std::uint32_t number = location.inlined; number != 0;) {
         const ptx::InlinedCall& call = module.inlined[number - 1];
-        if (const std::string name = function_name(module, call); !name.empty()) {
-            text += fmt::format(" (in {})", name);
-        }
-        text += ", inlined at " + place(call.source_file, call.source_line);
+        frames.back().function = function_name(module, call);
+        frames.push_back(frame(call.source_file, call.source_line));
         number = call.inlined;
     }
-    return text;
+    return frames;
 }
 
 // ---- module ----

@@ -7,8 +7,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "checks/source_place.hpp"
 #include "machine/launch.hpp"
 #include "program/operand_rows.hpp"
 #include "program/operation.hpp"
@@ -103,7 +105,10 @@ struct Program {
     bool cross_cta =
         false;  ///< has atomics, volatile or acquiring accesses to global memory: clusters may talk to each other
 
-    [[nodiscard]] std::string source_of(const ptx::Location& location) const;  ///< as Finding::source has it
+    /// The place of an instruction in the source, innermost first; function names are mangled. Empty without .loc.
+    [[nodiscard]] std::vector<SourceFrame> frames_of(const ptx::Location& location) const;
+    /// `text` with the place in the source behind each "PTX line 12" in it.
+    [[nodiscard]] std::string with_places(std::string_view text) const;
 };
 
 /// Function pointers are these plus the index of the function.

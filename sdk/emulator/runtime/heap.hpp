@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <vector>
 
 #include "machine/address_space.hpp"
+#include "runtime/host_stack.hpp"
 
 namespace tessera::emulator {
 
@@ -32,7 +34,8 @@ struct HeapRecord {
     std::uint64_t size = 0;
     unsigned flags = 0;  ///< of cudaHostAlloc and its kin
     Pool* pool = nullptr;
-    bool free_is_pending = false;  ///< cudaFreeAsync was called; its stream is not there yet
+    std::shared_ptr<const HostStack> host = nullptr;  ///< who allocated it; null without checks
+    bool free_is_pending = false;           ///< cudaFreeAsync was called; its stream is not there yet
 };
 
 /// May be used from several threads.

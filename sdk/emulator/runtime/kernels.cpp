@@ -217,7 +217,7 @@ cudaError_t make_kernel_work(const void* function, const LaunchOptions& options,
         return status;
     }
     if (!ready.info->load_error.empty()) {
-        say(fmt::format("kernel {} cannot be launched: {}", ready.info->name, ready.info->load_error));
+        say(fmt::format("kernel {} cannot be launched: {}", shown_kernel(ready.info->name), ready.info->load_error));
         return cudaErrorNotSupported;
     }
     LaunchRequest& request = work.request;
@@ -250,6 +250,9 @@ cudaError_t make_kernel_work(const void* function, const LaunchOptions& options,
     for (std::size_t i = 0; i < ready.info->parameters.size(); ++i) {
         const ParameterLayout& parameter = ready.info->parameters[i];
         std::memcpy(request.parameters.data() + parameter.offset, arguments[i], parameter.size);
+    }
+    if (Runtime::get().settings.options.check) {
+        work.host = std::make_shared<const HostStack>(HostStack::here());
     }
     work.kernel = ready.kernel;
     work.module = ready.module;

@@ -68,6 +68,9 @@ cudaError_t tessera::emulator::allocate(void** pointer, std::size_t size, HeapRe
     }
     Runtime& runtime = Runtime::get();
     Device& device = current_device();
+    if (runtime.settings.options.check) {
+        record.host = std::make_shared<const HostStack>(HostStack::here());
+    }
     record.device = record.pool != nullptr ? record.pool->device : device.index;
     const std::uint64_t limit = find_device(record.device)->usable_memory();
     std::uint64_t address = runtime.heap.allocate(size, record, limit);

@@ -22,6 +22,7 @@
 #include "machine/launch.hpp"
 #include "runtime/fatbin.hpp"
 #include "runtime/heap.hpp"
+#include "runtime/host_stack.hpp"
 #include "runtime/queue.hpp"
 
 namespace tessera::emulator {
@@ -88,6 +89,7 @@ struct KernelWork {
     cudaKernelNodeParams parameters{};  ///< as given, but for kernelParams
     std::vector<void*> arguments;       ///< into request.parameters
     std::map<int, cudaLaunchAttributeValue> attributes;
+    std::shared_ptr<const HostStack> host;  ///< who launched it, or made the node; null without checks
 };
 
 /// A copy of `depth` slices of `height` rows of `width` bytes.

@@ -1,20 +1,73 @@
 #include "runtime/settings.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
+#include <limits>
+#include <numeric>
 #include <optional>
-#include <string_view>
+#include <stdexcept>
 #include <utility>
+
+#include "runtime/fault_injection.hpp"
 
 namespace tessera::emulator {
 
 namespace {
 
+constexpr unsigned most_threads = 4096;
+
+std::vector<std::string> device_keys()
+{
+    std::vector<std::string> keys;
+    for (const DeviceModel& model : device_models()) {
+        keys.push_back(model.key);
+    }
+    return keys;
+}
+
+const std::vector<std::string>& call_names()
+{
+    static const std::vector<std::string> names = {
+#define TESSERA_CUDART_SYMBOL(name) #name,
+#include "runtime/symbols.def"
+#undef TESSERA_CUDART_SYMBOL
+    };
+    return names;
+}
+
+std::size_t distance(std::string_view a, std::string_view b)
+{
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+        }
+    }
+    return row.back();
+}
+
+const Setting& setting_of(std::string_view variable)
+{
+    return *std::ranges::find_if(known_settings(), [&](const Setting& s) { return s.variable == variable; });
+}
+
 class Reader {
 public:
-    Reader(const std::function<const char*(const char*)>& get, std::vector<std::string>& errors)
-        : get_(get), errors_(errors)
+    Reader(const std::function<const char*(const char*)>& get, const std::function<std::string(const char*)>& shown,
+           std::vector<std::string>& errors)
+        : get_(get), shown_(shown), errors_(errors)
     {}
 
     [[nodiscard]] std::optional<std::string_view> text(const char* name) const
@@ -24,12 +77,15 @@ public:
     }
 
     template <class Number>
-    void number(const char* name, Number& into)
+    void number(const char* name, Number& into, Number least, Number most = std::numeric_limits<Number>::max())
     {
         if (const auto value = text(name)) {
-            const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), into);
-            if (error != std::errc{} || end != value->data() + value->size()) {
-                refuse(name, *value, "a number");
+            Number number{};
+            const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
+            if (error != std::errc{} || end != value->data() + value->size() || number < least || number > most) {
+                refuse(name, *value);
+            } else {
+                into = number;
             }
         }
     }
@@ -38,7 +94,7 @@ public:
     {
         if (const auto value = text(name)) {
             if (*value != "0" && *value != "1") {
-                refuse(name, *value, "0 or 1");
+                refuse(name, *value);
             }
             into = *value == "1";
         }
@@ -46,114 +102,206 @@ public:
 
     /// One of `names`; their order is that of the enumerators.
     template <class Enumeration>
-    void choice(const char* name, std::initializer_list<std::string_view> names, Enumeration& into)
+    void choice(const char* name, const std::vector<std::string>& names, Enumeration& into)
     {
-        const auto value = text(name);
-        if (!value) {
-            return;
-        }
-        int index = 0;
-        for (const std::string_view candidate : names) {
-            if (candidate == *value) {
-                into = static_cast<Enumeration>(index);
-                return;
+        if (const auto value = text(name)) {
+            const auto found = std::ranges::find(names, *value);
+            if (found == names.end()) {
+                refuse(name, *value, nearest(*value, names));
+            } else {
+                into = static_cast<Enumeration>(found - names.begin());
             }
-            ++index;
         }
-        refuse(name, *value, fmt::format("one of {}", fmt::join(names, ", ")));
     }
 
-    /// Several of `names` with commas; each sets its flag.
-    void list(const char* name, std::initializer_list<std::pair<std::string_view, bool*>> names)
+    /// Calls `word` for each part between commas; an empty part is one, too.
+    template <class Word>
+    void list(const char* name, std::string_view preset, Word&& word)
     {
-        std::string_view rest = text(name).value_or("");
+        std::string_view rest = text(name).value_or(preset);
         while (!rest.empty()) {
             const std::size_t comma = rest.find(',');
-            const std::string_view word = rest.substr(0, comma);
+            word(rest.substr(0, comma));
+            if (comma + 1 == rest.size()) {
+                word(std::string_view());
+            }
             rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
-            bool known = false;
-            std::string all;
-            for (const auto& [candidate, flag] : names) {
-                all += (all.empty() ? "" : ", ") + std::string(candidate);
-                known = known || candidate == word;
-                *flag = *flag || candidate == word;
-            }
-            if (!known) {
-                refuse(name, word, "one or more of " + all);
-            }
         }
     }
 
     /// "json:PATH" and the like. False if the variable is not there.
-    bool output(const char* name, OutputFormat& format, std::string& path)
+    bool output(const char* name, const std::vector<std::string>& formats, OutputFormat& format, std::string& path)
     {
         const auto value = text(name);
         if (!value) {
             return false;
         }
         const std::size_t colon = value->find(':');
-        const std::string_view word = value->substr(0, colon);
-        if (word == "json") {
-            format = OutputFormat::json;
-        } else if (word != "text" && word != "1") {
-            refuse(name, *value, "text, json, text:PATH or json:PATH");
-        }
+        const std::string word(value->substr(0, colon));
+        const auto found = std::ranges::find(formats, word);
         path = colon == std::string_view::npos ? "" : value->substr(colon + 1);
+        if (found != formats.end()) {
+            format = static_cast<OutputFormat>(found - formats.begin());
+        } else if (word != "1") {
+            const std::string meant = nearest(word, formats);
+            refuse(name, *value, meant.empty() ? meant : meant + std::string(value->substr(word.size())));
+            return true;
+        }
+        if (path.empty() && (colon != std::string_view::npos || format == OutputFormat::html)) {
+            refuse(name, *value);
+        } else if (!path.empty()) {
+            if (const std::string problem = output_problem(path); !problem.empty()) {
+                errors_.push_back(
+                    fmt::format("{} is \"{}\", and {} cannot be written: {}", shown_(name), *value, path, problem));
+            }
+        }
         return true;
     }
 
-    void refuse(const char* name, std::string_view value, std::string_view wanted)
+    void refuse(const char* name, std::string_view value, std::string_view meant = {})
     {
-        errors_.push_back(fmt::format("{} is \"{}\"; it must be {}", name, value, wanted));
+        errors_.push_back(fmt::format("{} is \"{}\"; it must be {}{}", shown_(name), value, setting_of(name).allowed,
+                                      meant.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", meant)));
+    }
+
+    void say(const char* name, std::string_view sentence)
+    {
+        errors_.push_back(fmt::format("{}: {}", shown_(name), sentence));
     }
 
 private:
     const std::function<const char*(const char*)>& get_;
+    const std::function<std::string(const char*)>& shown_;
     std::vector<std::string>& errors_;
 };
 
-std::string known_devices()
+void read_faults(Reader& reader, std::string& faults)
 {
-    std::string list;
-    for (const DeviceModel& model : device_models()) {
-        list += (list.empty() ? "" : ", ") + model.key;
+    constexpr const char* name = "TESSERA_EMU_FAIL";
+    faults = reader.text(name).value_or("");
+    try {
+        FaultInjection plan;
+        plan.plan(faults);
+    } catch (const std::invalid_argument& refused) {
+        reader.say(name, refused.what());
+        return;
     }
-    return list;
+    reader.list(name, {}, [&](std::string_view part) {
+        const std::string_view call = part.substr(0, std::min(part.find('='), part.find(':')));
+        if (part.find(':') < part.find('=') && std::ranges::find(call_names(), call) == call_names().end()) {
+            const std::string meant = nearest(call, call_names());
+            reader.say(name, fmt::format("the CUDA runtime has no function \"{}\"{}", call,
+                                         meant.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", meant)));
+        }
+    });
 }
 
 }  // namespace
 
-Settings read_settings(const std::function<const char*(const char*)>& get)
+const std::vector<Setting>& known_settings()
+{
+    static const std::vector<Setting> settings = {
+        {"--device", "TESSERA_EMU_DEVICE",
+         fmt::format("a device, or several separated by commas: {}", fmt::join(device_keys(), ", ")),
+         "the emulated device, see --list-devices; several separated by commas are several devices [b200]"},
+        {"--schedule", "TESSERA_EMU_SCHEDULE", "one of in-order, random, adversarial",
+         "how warps and asynchronous work are ordered: in-order, random, adversarial [in-order]"},
+        {"--seed", "TESSERA_EMU_SEED", "a whole number from 0", "of the scheduler's choices [1]"},
+        {"--check", "TESSERA_EMU_CHECK", "0 or 1", "0: no search for races, uninitialized reads, protocol faults [1]"},
+        {"--also", "TESSERA_EMU_ALSO", "one or more of same-value-race, exit-before-read, separated by commas",
+         "report these, too: same-value-race, exit-before-read; several with commas [none]"},
+        {"--strict", "TESSERA_EMU_STRICT", "0 or 1",
+         "a finding ends its launch with an error, and the program with exit status 86", true},
+        {"--report", "TESSERA_EMU_REPORT", "text, json, text:FILE, json:FILE or html:FILE",
+         "text, json, text:FILE, json:FILE or html:FILE [text, to stderr]"},
+        {"--statistics", "TESSERA_EMU_STATISTICS", "text, json, text:FILE or json:FILE",
+         "per launch: text, json, text:FILE or json:FILE [none]"},
+        {"--numerics", "TESSERA_EMU_NUMERICS", "one of exact, fast",
+         "exact: tensor cores' sums bit by bit; fast: with vectors [exact]"},
+        {"--fail", "TESSERA_EMU_FAIL", "NAME:N=ERROR or N=ERROR, several separated by commas",
+         "fail calls on purpose: NAME:N=ERROR or N=ERROR, for example cudaMalloc:3=cudaErrorMemoryAllocation"},
+        {"--threads", "TESSERA_EMU_THREADS", fmt::format("a whole number from 0 (all cores) to {}", most_threads),
+         "CPU threads; results do not depend on it [0: all cores]"},
+        {"--hang-limit", "TESSERA_EMU_HANG_LIMIT", "a whole number from 1",
+         "instructions of a cluster without progress that count as a hang [5000000]"},
+    };
+    return settings;
+}
+
+Settings read_settings(const std::function<const char*(const char*)>& get,
+                       const std::function<std::string(const char*)>& shown)
 {
     Settings settings;
-    Reader reader(get, settings.errors);
-    std::string_view devices = reader.text("TESSERA_EMU_DEVICE").value_or("b200");
-    while (!devices.empty()) {
-        const std::size_t comma = devices.find(',');
-        const std::string_view key = devices.substr(0, comma);
-        devices = comma == std::string_view::npos ? std::string_view() : devices.substr(comma + 1);
+    Reader reader(get, shown, settings.errors);
+    reader.list("TESSERA_EMU_DEVICE", "b200", [&](std::string_view key) {
         if (const DeviceModel* model = find_device_model(key)) {
             settings.devices.push_back(model);
         } else {
-            reader.refuse("TESSERA_EMU_DEVICE", key, "a device, or several separated by commas: " + known_devices());
+            reader.refuse("TESSERA_EMU_DEVICE", key.empty() ? *reader.text("TESSERA_EMU_DEVICE") : key,
+                          nearest(key, device_keys()));
         }
-    }
-    reader.number("TESSERA_EMU_SEED", settings.options.seed);
+    });
+    reader.number("TESSERA_EMU_SEED", settings.options.seed, std::uint64_t{0});
     reader.choice("TESSERA_EMU_SCHEDULE", {"in-order", "random", "adversarial"}, settings.options.schedule);
     reader.choice("TESSERA_EMU_NUMERICS", {"exact", "fast"}, settings.options.numerics);
     reader.flag("TESSERA_EMU_CHECK", settings.options.check);
-    reader.list("TESSERA_EMU_ALSO", {{"same-value-race", &settings.options.same_value_races},
-                                     {"exit-before-read", &settings.options.exits_before_read}});
+    const std::array also{std::pair{"same-value-race", &settings.options.same_value_races},
+                          std::pair{"exit-before-read", &settings.options.exits_before_read}};
+    reader.list("TESSERA_EMU_ALSO", {}, [&](std::string_view word) {
+        const auto found = std::ranges::find_if(also, [&](const auto& known) { return known.first == word; });
+        if (found == also.end()) {
+            reader.refuse("TESSERA_EMU_ALSO", word, nearest(word, {also[0].first, also[1].first}));
+        } else {
+            *found->second = true;
+        }
+    });
     reader.flag("TESSERA_EMU_STRICT", settings.options.strict);
-    reader.number("TESSERA_EMU_THREADS", settings.options.threads);
-    reader.number("TESSERA_EMU_HANG_LIMIT", settings.options.hang_limit);
-    reader.output("TESSERA_EMU_REPORT", settings.report_format, settings.report_path);
+    reader.number("TESSERA_EMU_THREADS", settings.options.threads, 0U, most_threads);
+    reader.number("TESSERA_EMU_HANG_LIMIT", settings.options.hang_limit, std::uint64_t{1});
+    reader.output("TESSERA_EMU_REPORT", {"text", "json", "html"}, settings.report_format, settings.report_path);
     if (reader.text("TESSERA_EMU_STATISTICS").value_or("0") != "0") {
-        settings.statistics =
-            reader.output("TESSERA_EMU_STATISTICS", settings.statistics_format, settings.statistics_path);
+        settings.statistics = reader.output("TESSERA_EMU_STATISTICS", {"text", "json"}, settings.statistics_format,
+                                            settings.statistics_path);
     }
-    settings.faults = reader.text("TESSERA_EMU_FAIL").value_or("");
+    if (!settings.report_path.empty() && settings.report_path == settings.statistics_path) {
+        reader.say("TESSERA_EMU_STATISTICS", "the report is written to the same file; name another one");
+    }
+    read_faults(reader, settings.faults);
     return settings;
+}
+
+std::string output_problem(const std::string& path)
+{
+    constexpr int flags = O_WRONLY | O_CLOEXEC | O_NONBLOCK;
+    int file = ::open(path.c_str(), flags);
+    bool is_new = false;
+    if (file < 0 && errno == ENOENT) {
+        file = ::open(path.c_str(), flags | O_CREAT | O_EXCL, 0666);
+        is_new = file >= 0;
+    }
+    if (file < 0) {
+        return std::strerror(errno);
+    }
+    ::close(file);
+    if (is_new) {
+        ::unlink(path.c_str());
+    }
+    return {};
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& known)
+{
+    std::string best;
+    std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;
+    for (const std::string& candidate : known) {
+        const std::size_t far = distance(word, candidate);
+        const bool is_beginning = word.size() >= 3 && candidate.starts_with(word);
+        if (far < least || (is_beginning && best.empty())) {
+            least = std::min(least, far);
+            best = candidate;
+        }
+    }
+    return best;
 }
 
 }  // namespace tessera::emulator

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "machine/device_model.hpp"
@@ -11,7 +12,7 @@
 
 namespace tessera::emulator {
 
-enum class OutputFormat { text, json };
+enum class OutputFormat { text, json, html };
 
 /// The variables, all optional. TESSERA_EMU_...
 /// - DEVICE: b200 (default), h200, t4; several separated by commas are several devices.
@@ -23,7 +24,7 @@ enum class OutputFormat { text, json };
 /// - STRICT: 0 (default), 1: a finding ends its launch with an error, and the process with exit status 86.
 /// - THREADS: CPU threads; 0 (default): as many as there are cores.
 /// - HANG_LIMIT: instructions of one cluster without progress that count as a hang.
-/// - REPORT: text (default), json, text:PATH, json:PATH; without a path to stderr.
+/// - REPORT: text (default), json, text:PATH, json:PATH, html:PATH; without a path to stderr.
 /// - STATISTICS: the same, or 1 for text; one record per launch.
 /// - FAIL: see FaultInjection::plan.
 struct Settings {
@@ -35,12 +36,36 @@ struct Settings {
     OutputFormat statistics_format = OutputFormat::text;
     std::string statistics_path;
     std::string faults;
-    /// Sentences about what could not be understood. If there are any, no CUDA call works: a typo must not select
-    /// another device in silence.
+    /// Sentences about what could not be understood. If there are any, the process ends with refused_exit_status: a
+    /// typo must not select another device in silence, nor look like a machine without one.
     std::vector<std::string> errors;
 };
 
-/// Reads the settings with `get`, which gives a variable's value or null.
-[[nodiscard]] Settings read_settings(const std::function<const char*(const char*)>& get);
+/// The exit status of a process whose settings are wrong, or whose report or statistics could not be written.
+inline constexpr int refused_exit_status = 2;
+
+/// One setting: the option of tessera-emu and the variable.
+struct Setting {
+    const char* option;    ///< "--device"
+    const char* variable;  ///< "TESSERA_EMU_DEVICE"
+    std::string allowed;   ///< "a device, or several separated by commas: b200, h200, t4"
+    std::string help;      ///< what it is for, and the default in brackets
+    bool is_flag = false;  ///< the option has no value; it sets the variable to 1
+};
+
+/// All of them.
+[[nodiscard]] const std::vector<Setting>& known_settings();
+
+/// Reads the settings with `get`, which gives a variable's value or null. `shown` is what messages call a variable: an
+/// option, if the value came from there.
+[[nodiscard]] Settings read_settings(
+    const std::function<const char*(const char*)>& get,
+    const std::function<std::string(const char*)>& shown = [](const char* variable) { return std::string(variable); });
+
+/// Why the file cannot be written, as in "No such file or directory"; empty if it can. Leaves no new file behind.
+[[nodiscard]] std::string output_problem(const std::string& path);
+
+/// The word of `known` that is meant, if `word` is nearly one; empty if none is near.
+[[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace tessera::emulator

@@ -12,6 +12,7 @@
 #include "runtime/call.hpp"
 #include "runtime/error_names.hpp"
 #include "runtime/not_emulated.hpp"
+#include "runtime/report_output.hpp"
 
 namespace tessera::emulator {
 
@@ -19,40 +20,22 @@ namespace {
 
 constexpr int strict_exit_status = 86;
 
-void write_file(const std::string& path, const std::string& text)
-{
-    if (std::FILE* file = std::fopen(path.c_str(), "w")) {
-        std::fwrite(text.data(), 1, text.size(), file);
-        std::fclose(file);
-    } else {
-        say(fmt::format("the report cannot be written to {}", path));
-    }
-}
-
-/// Findings are written as they come: a program that aborts has no end at which to write them.
-void publish(const Runtime& runtime, const Finding& finding)
-{
-    const Settings& settings = runtime.settings;
-    if (!settings.report_path.empty()) {
-        static std::mutex mutex;
-        const std::scoped_lock lock(mutex);
-        write_file(settings.report_path,
-                   settings.report_format == OutputFormat::json ? runtime.report.json() : runtime.report.text());
-    } else if (settings.report_format == OutputFormat::text) {
-        std::string text = to_text(finding);
-        text.pop_back();
-        say(text);
-    }
-}
+std::atomic<Runtime*> used_runtime{nullptr};
 
 void report_leaks(Runtime& runtime)
 {
-    std::map<Origin, std::pair<std::uint64_t, std::uint64_t>> leaks;  // count, bytes
-    for (const auto& [address, record] : runtime.heap.living()) {
+    struct Leak {
+        std::uint64_t count = 0, bytes = 0;
+        const HostStack* first = nullptr;
+    };
+    std::map<Origin, Leak> leaks;
+    const auto living = runtime.heap.living();
+    for (const auto& [address, record] : living) {
         if (record.origin != Origin::graph && !record.free_is_pending) {
-            auto& [count, bytes] = leaks[record.origin];
-            ++count;
-            bytes += record.size;
+            Leak& leak = leaks[record.origin];
+            ++leak.count;
+            leak.bytes += record.size;
+            leak.first = leak.first == nullptr ? record.host.get() : leak.first;
         }
     }
     for (const auto& [origin, leak] : leaks) {
@@ -62,8 +45,14 @@ void report_leaks(Runtime& runtime)
                                   : origin == Origin::registered
                                       ? std::pair{"registered host ranges", "cudaHostUnregister"}
                                       : std::pair{"pinned host allocations", "cudaFreeHost"};
-        report_host(FindingKind::resource_leak, fmt::format("{} {} of {} bytes in all were not freed with {}",
-                                                            leak.first, what, leak.second, cure));
+        Finding finding;
+        finding.kind = FindingKind::resource_leak;
+        finding.message =
+            fmt::format("{} {} of {} bytes in all were not freed with {}", leak.count, what, leak.bytes, cure);
+        if (leak.first != nullptr) {
+            finding.host = leak.first->frames({});
+        }
+        runtime.report.add(std::move(finding));
     }
     const auto streams = std::ranges::count_if(
         runtime.streams, [](const Stream* stream) { return stream->kind == Stream::Kind::created; });
@@ -82,8 +71,8 @@ void report_leaks(Runtime& runtime)
 struct AtExit {
     ~AtExit()
     {
-        Runtime& runtime = Runtime::get();
-        const int status = finish(runtime);
+        Runtime* const runtime = Runtime::if_used();
+        const int status = runtime == nullptr ? 0 : finish(*runtime);
         if (status != 0) {
             std::fflush(nullptr);
             ::_exit(status);
@@ -95,15 +84,15 @@ struct AtExit {
 
 Runtime::Runtime() : settings(read_settings([](const char* name) { return std::getenv(name); }))
 {
-    report.on_new = [this](const Finding& finding) { publish(*this, finding); };
-    try {
-        faults.plan(settings.faults);
-    } catch (const std::invalid_argument& refused) {
-        settings.errors.push_back(fmt::format("TESSERA_EMU_FAIL: {}", refused.what()));
+    report.on_new = [this](const Finding& finding) { publish(settings, report, finding); };
+    if (!settings.errors.empty()) {
+        for (const std::string& error : settings.errors) {
+            say(error);
+        }
+        std::fflush(nullptr);
+        ::_exit(refused_exit_status);
     }
-    for (const std::string& error : settings.errors) {
-        say(error);
-    }
+    faults.plan(settings.faults);
     for (std::size_t i = 0; i < settings.devices.size(); ++i) {
         auto device = std::make_unique<Device>();
         device->model = settings.devices[i];
@@ -122,9 +111,15 @@ Runtime::Runtime() : settings(read_settings([](const char* name) { return std::g
 
 Runtime& Runtime::get()
 {
-    static auto* const runtime = new Runtime;
+    static auto* const runtime = [] {
+        auto* const made = new Runtime;
+        used_runtime = made;
+        return made;
+    }();
     return *runtime;
 }
+
+Runtime* Runtime::if_used() noexcept { return used_runtime; }
 
 ThreadState& ThreadState::get()
 {
@@ -134,8 +129,16 @@ ThreadState& ThreadState::get()
 
 void say(std::string_view text)
 {
-    const std::string line = fmt::format("tessera-emu: {}\n", text);
-    std::fwrite(line.data(), 1, line.size(), stderr);
+    constexpr std::size_t continued_indent = 6;
+    const std::size_t width = terminal_style().width;
+    const std::string whole = fmt::format("tessera-emu: {}", text);
+    std::string lines;
+    for (std::size_t start = 0; start <= whole.size();) {
+        const std::size_t end = std::min(whole.find('\n', start), whole.size());
+        lines += wrapped(std::string_view(whole).substr(start, end - start), width, continued_indent) + '\n';
+        start = end + 1;
+    }
+    std::fwrite(lines.data(), 1, lines.size(), stderr);
 }
 
 void report_host(FindingKind kind, std::string message, bool error)
@@ -144,7 +147,12 @@ void report_host(FindingKind kind, std::string message, bool error)
     finding.kind = kind;
     finding.error = error;
     finding.message = std::move(message);
-    Runtime::get().report.add(std::move(finding));
+    const HostStack caller = HostStack::here();
+    Runtime::get().report.add(std::move(finding), [&](Finding& first) {
+        if (first.kind != FindingKind::resource_leak) {  // found at the end of the process, where nobody calls
+            first.host = caller.frames({});
+        }
+    });
 }
 
 Device& current_device() { return *Runtime::get().devices.at(static_cast<std::size_t>(ThreadState::get().device)); }
@@ -192,24 +200,11 @@ int finish(Runtime& runtime)
         }
     }
     const Settings& settings = runtime.settings;
-    const std::size_t kinds = runtime.report.findings().size();
-    if (settings.report_format == OutputFormat::json) {
-        if (settings.report_path.empty()) {
-            const std::string text = runtime.report.json();
-            std::fwrite(text.data(), 1, text.size(), stderr);
-        } else {
-            write_file(settings.report_path, runtime.report.json());
-        }
-    } else {
-        if (!settings.report_path.empty()) {
-            write_file(settings.report_path, runtime.report.text());
-        }
-        if (kinds != 0) {
-            say(fmt::format("{} finding{}, {} occurrence{}", kinds, kinds == 1 ? "" : "s", runtime.report.total(),
-                            runtime.report.total() == 1 ? "" : "s"));
-        }
+    const bool is_written = publish_all(settings, runtime.report);
+    if (settings.options.strict && runtime.report.total() != 0) {
+        return strict_exit_status;
     }
-    return settings.options.strict && kinds != 0 ? strict_exit_status : 0;
+    return is_written && !runtime.output_failed ? 0 : refused_exit_status;
 }
 
 cudaError_t status_before(const char* name, CallKind kind) noexcept
@@ -218,9 +213,6 @@ cudaError_t status_before(const char* name, CallKind kind) noexcept
         Runtime& runtime = Runtime::get();
         if (runtime.is_unloading) {
             return cudaErrorCudartUnloading;
-        }
-        if (!runtime.settings.errors.empty()) {
-            return cudaErrorInitializationError;
         }
         if (const int planned = runtime.faults.next(name); planned != 0) {
             const char* error = error_name(planned);

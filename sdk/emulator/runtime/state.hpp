@@ -2,6 +2,7 @@
 
 // The one runtime of a process.
 
+#include <atomic>
 #include <string>
 #include <string_view>
 
@@ -40,9 +41,13 @@ struct Runtime {
 
     unsigned long long next_id = 1;
     bool is_unloading = false;
+    std::atomic<bool> output_failed{false};  ///< statistics could not be written
 
-    /// The runtime, made at the first use and never destroyed: threads of the program may call in until the very end.
+    /// The runtime, made at the first use and never destroyed: threads of the program may call in until the very end. If
+    /// the settings are wrong it says so and ends the process with refused_exit_status.
     static Runtime& get();
+    /// Null if nothing has used it yet.
+    static Runtime* if_used() noexcept;
 
 private:
     Runtime();

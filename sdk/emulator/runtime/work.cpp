@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
+#include "checks/report_json.hpp"
 #include "runtime/error_names.hpp"
+#include "runtime/report_output.hpp"
 #include "runtime/state.hpp"
 
 namespace tessera::emulator {
@@ -127,20 +130,23 @@ void write_statistics(const KernelWork& work, const Statistics& statistics)
 {
     const Settings& settings = Runtime::get().settings;
     const LaunchRequest& request = work.request;
+    const bool is_json = settings.statistics_format == OutputFormat::json;
     const std::string head =
-        fmt::format("{} <<<({}, {}, {}), ({}, {}, {})>>>", work.info->name, request.grid.x, request.grid.y,
-                    request.grid.z, request.block.x, request.block.y, request.block.z);
-    const std::string record =
-        settings.statistics_format == OutputFormat::json
-            ? fmt::format("{{\"launch\": \"{}\", \"statistics\": {}}}\n", head, to_json(statistics))
-            : fmt::format("{}\n{}", head, to_text(statistics));
+        fmt::format("{} <<<({}, {}, {}), ({}, {}, {})>>>", is_json ? work.info->name : shown_kernel(work.info->name),
+                    request.grid.x, request.grid.y, request.grid.z, request.block.x, request.block.y, request.block.z);
+    const std::string record = is_json
+                                   ? fmt::format("{{\"launch\": \"{}\", \"kernel_name\": {}, \"statistics\": {}}}\n",
+                                                 head, json_string(shown_kernel(work.info->name)), to_json(statistics))
+                                   : fmt::format("{}\n{}", head, to_text(statistics));
     static std::mutex mutex;
     const std::scoped_lock lock(mutex);
     static std::FILE* const file =
         settings.statistics_path.empty() ? stderr : std::fopen(settings.statistics_path.c_str(), "w");
-    if (file != nullptr) {
-        std::fwrite(record.data(), 1, record.size(), file);
-        std::fflush(file);
+    const bool is_written = file != nullptr && std::fwrite(record.data(), 1, record.size(), file) == record.size() &&
+                            std::fflush(file) == 0;
+    if (!is_written && !Runtime::get().output_failed.exchange(true)) {
+        say(fmt::format("the statistics cannot be written to {}: {}",
+                        settings.statistics_path.empty() ? "stderr" : settings.statistics_path, std::strerror(errno)));
     }
 }
 
@@ -152,13 +158,19 @@ void perform(Device& device, const KernelWork& work)
         const std::scoped_lock lock(device.print_mutex);
         device.printed += text;
     };
+    if (work.host != nullptr) {
+        request.launched_by = [&work] { return work.host->frames(work.info->name); };
+    }
     const LaunchResult result =
         launch(*work.module, *work.info, request, runtime.settings.options, runtime.memory, runtime.report);
     if (runtime.settings.statistics) {
         write_statistics(work, result.statistics);
     }
+    if (runtime.settings.report_format == OutputFormat::html) {
+        count_launch(work.info->name, result.statistics);
+    }
     if (result.code != 0) {
-        fail(device, result.code, fmt::format("kernel {}: {}", work.info->name, result.message));
+        fail(device, result.code, fmt::format("kernel {}: {}", shown_kernel(work.info->name), result.message));
     }
 }
 

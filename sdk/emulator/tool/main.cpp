@@ -1,37 +1,38 @@
 // tessera-emu: runs a program on the emulated device.
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "machine/device_model.hpp"
+#include "runtime/settings.hpp"
 #include "tool/elf_file.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
 using tessera::emulator::ElfFile;
+using tessera::emulator::Setting;
 
 constexpr const char* library_name = "libcudart.so.13";
-constexpr int exit_usage = 2;
+constexpr int exit_usage = tessera::emulator::refused_exit_status;
 constexpr int exit_cannot_execute = 126;
 constexpr int exit_not_found = 127;
-
-/// An option that is handed on as an environment variable.
-struct Handed {
-    const char* variable;
-    std::string value;
-};
+const std::array<std::string, 3> questions{"--help", "--version", "--list-devices"};
 
 /// The folder of the emulated libraries, from where this executable lies: in the build tree or in an installation.
 std::optional<fs::path> find_library_folder()
@@ -100,99 +101,220 @@ std::string refusal(const std::string& path, const ElfFile& file)
     return {};
 }
 
+/// Would the loader ignore LD_PRELOAD for it? Then it would run on the machine's own devices.
+std::string secure_execution(const std::string& path)
+{
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) {
+        return {};
+    }
+    const bool other_user = (status.st_mode & S_ISUID) != 0 && status.st_uid != ::geteuid();
+    const bool other_group = (status.st_mode & S_ISGID) != 0 && status.st_gid != ::getegid();
+    const bool capabilities = ::geteuid() != 0 && ::getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
+    if (!other_user && !other_group && !capabilities) {
+        return {};
+    }
+    return fmt::format(
+        "{} is {}, so the loader would not let the emulated runtime take the place of the real one. Run a copy of it "
+        "that "
+        "has no such rights",
+        path,
+        other_user    ? "a setuid program"
+        : other_group ? "a setgid program"
+                      : "a program with capabilities");
+}
+
+/// The loader takes these for the end of a name in LD_PRELOAD, and would run the program without the emulated device.
+std::string folder_problem(const std::string& folder)
+{
+    const std::size_t at = folder.find_first_of(": \t\n");
+    if (at == std::string::npos) {
+        return {};
+    }
+    return fmt::format(
+        "its own folder is \"{}\", and the loader cannot preload a library from a folder with {} in its name. "
+        "Move it, or make a link to it elsewhere",
+        folder, folder[at] == ':' ? "a ':'" : "white space");
+}
+
+/// Says it, and gives the exit status for it.
+int refuse(const std::string& sentence)
+{
+    fmt::print(stderr, "tessera-emu: {}\n", sentence);
+    return exit_usage;
+}
+
+void list_devices()
+{
+    fmt::print("{:<8}{:<26}{:>10}{:>6}{:>9}{:>16}  {}\n", "device", "name", "capability", "SMs", "memory",
+               "shared per CTA", "has");
+    for (const auto& model : tessera::emulator::device_models()) {
+        std::string has = model.max_cluster != 0 ? fmt::format("clusters up to {}", model.max_cluster) : "";
+        has += model.tensor_memory ? ", tensor memory" : "";
+        has += model.cluster_launch_control ? ", cluster launch control" : "";
+        fmt::print("{:<8}{:<26}{:>10}{:>6}{:>5} GiB{:>12} KiB  {}\n", model.key, model.name,
+                   fmt::format("{}.{}", model.major, model.minor), model.multiprocessors, model.memory >> 30U,
+                   model.shared_per_cta_optin >> 10U, has);
+    }
+}
+
+/// The command line in three parts.
+struct CommandLine {
+    std::map<std::string, std::string> values;  ///< by option; a flag's is "1"
+    std::set<std::string> asked;                ///< --help, --version, --list-devices
+    std::vector<std::string> program;           ///< with its arguments
+    std::string error;                          ///< a sentence, if it is wrong
+};
+
+const Setting* find_setting(std::string_view option)
+{
+    const auto& settings = tessera::emulator::known_settings();
+    const auto found = std::ranges::find_if(settings, [&](const Setting& s) { return s.option == option; });
+    return found == settings.end() ? nullptr : &*found;
+}
+
+std::string unknown_option(const std::string& option)
+{
+    std::vector<std::string> known(questions.begin(), questions.end());
+    for (const Setting& setting : tessera::emulator::known_settings()) {
+        known.emplace_back(setting.option);
+    }
+    const std::string meant = tessera::emulator::nearest(option, known);
+    return fmt::format("{} is no option{}; they are {}", option,
+                       meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant), fmt::join(known, ", "));
+}
+
+/// What stands before the program is ours, up to "--" or to the first word that is no option.
+CommandLine read_command_line(const std::vector<std::string>& words)
+{
+    CommandLine line;
+    std::size_t i = 0;
+    for (; i < words.size() && words[i] != "--" && words[i].starts_with("-"); ++i) {
+        const std::size_t equals = words[i].find('=');
+        const std::string option = words[i].substr(0, equals);
+        if (option == "-h" || std::ranges::find(questions, option) != questions.end()) {
+            line.asked.insert(option == "-h" ? "--help" : option);
+            continue;
+        }
+        const Setting* const setting = find_setting(option);
+        if (setting == nullptr) {
+            line.error = unknown_option(option);
+            return line;
+        }
+        std::string value = "1";
+        if (equals != std::string::npos) {
+            value = words[i].substr(equals + 1);
+        } else if (!setting->is_flag) {
+            value = i + 1 < words.size() && words[i + 1] != "--" ? words[++i] : "";
+        }
+        if (value.empty()) {
+            line.error = fmt::format("{} has no value; it must be {}", option, setting->allowed);
+            return line;
+        }
+        if (!line.values.emplace(option, value).second) {
+            line.error = fmt::format("{} is given twice; once is enough", option);
+            return line;
+        }
+    }
+    const std::size_t program = i < words.size() && words[i] == "--" ? i + 1 : i;
+    line.program.assign(words.begin() + static_cast<std::ptrdiff_t>(program), words.end());
+    return line;
+}
+
+void print_help()
+{
+    fmt::print(
+        "Runs a CUDA program on an emulated device: its kernels are executed from their PTX by the CPU.\n"
+        "Usage: tessera-emu [options] [--] program [arguments]\n\n");
+    for (const Setting& setting : tessera::emulator::known_settings()) {
+        fmt::print("  {:<14} {}\n", setting.option, setting.help);
+    }
+    fmt::print("  {:<14} {}\n  {:<14} {}\n  {:<14} {}\n\n", "--list-devices", "what can be emulated", "--version",
+               "the version of tessera-emu", "--help", "this text");
+    fmt::print(
+        "Each option is also a variable: --device is TESSERA_EMU_DEVICE.\n"
+        "Exit status: the program's own; 86 with --strict and a finding; 2 if the command line or a setting is "
+        "wrong,\nif the program cannot run emulated, or if a report cannot be written; 126, 127 as in shells.\n");
+}
+
+/// Replaces this process with the program. Returns only if that fails.
+int run(const std::vector<std::string>& command, const std::string& path, const std::string& folder)
+{
+    // The path is for what programs load later; an RPATH of the program would beat it, but nothing beats a preload.
+    put_in_front("LD_LIBRARY_PATH", folder, ":");
+    put_in_front("LD_PRELOAD", folder + "/" + library_name, ":");
+    std::vector<std::string> words = command;
+    std::vector<char*> arguments;
+    for (std::string& word : words) {
+        arguments.push_back(word.data());
+    }
+    arguments.push_back(nullptr);
+    ::execvp(path.c_str(), arguments.data());
+    fmt::print(stderr, "tessera-emu: {}: {}\n", path, std::strerror(errno));
+    return exit_cannot_execute;
+}
+
 }  // namespace
 
 int main(int argc, char** argv)
 {
-    CLI::App app(
-        "Runs a CUDA program on an emulated device: its kernels are executed from their PTX by the CPU.\n"
-        "Usage: tessera-emu [options] -- program [arguments]");
-    std::vector<Handed> handed;
-    handed.reserve(16);
-    const auto hand_on = [&](const char* option, const char* variable, const char* help) {
-        handed.push_back({variable, {}});
-        return app.add_option(option, handed.back().value, help);
-    };
-    std::string devices;
-    for (const auto& model : tessera::emulator::device_models()) {
-        devices += (devices.empty() ? "" : ", ") + model.key;
+    const CommandLine line = read_command_line({argv + std::min(argc, 1), argv + argc});
+    if (!line.error.empty()) {
+        return refuse(line.error);
     }
-    hand_on("--device", "TESSERA_EMU_DEVICE", "")
-        ->description(fmt::format("{}; several separated by commas are several devices [b200]", devices));
-    hand_on("--seed", "TESSERA_EMU_SEED", "of the scheduler's choices [1]");
-    hand_on("--schedule", "TESSERA_EMU_SCHEDULE", "how warps and asynchronous work are ordered [in-order]")
-        ->check(CLI::IsMember({"in-order", "random", "adversarial"}));
-    hand_on("--check", "TESSERA_EMU_CHECK", "0: no search for races, uninitialized reads, protocol faults [1]")
-        ->check(CLI::IsMember({"0", "1"}));
-    hand_on("--also", "TESSERA_EMU_ALSO",
-            "report these, too: same-value-race, exit-before-read; several with commas [none]");
-    hand_on("--report", "TESSERA_EMU_REPORT", "text, json, text:FILE or json:FILE [text, to stderr]");
-    hand_on("--fail", "TESSERA_EMU_FAIL",
-            "fail calls on purpose: NAME:N=ERROR or N=ERROR, for example cudaMalloc:3=cudaErrorMemoryAllocation");
-    hand_on("--threads", "TESSERA_EMU_THREADS", "CPU threads; results do not depend on it [all cores]")
-        ->check(CLI::NonNegativeNumber);
-    hand_on("--numerics", "TESSERA_EMU_NUMERICS", "exact: tensor cores' sums bit by bit; fast: with vectors [exact]")
-        ->check(CLI::IsMember({"exact", "fast"}));
-    hand_on("--statistics", "TESSERA_EMU_STATISTICS", "per launch: text, json, text:FILE or json:FILE");
-    hand_on("--hang-limit", "TESSERA_EMU_HANG_LIMIT",
-            "instructions of a cluster without progress that count as a hang");
-    bool strict = false;
-    app.add_flag("--strict", strict, "a finding ends its launch with an error, and the program with exit status 86");
-    std::vector<std::string> command;
-    app.add_option("program", command, "the program and its arguments");
-    app.prefix_command();
-    app.positionals_at_end();
-    // What follows the first "--" is not for CLI11, some versions of which would hand the "--" itself on to the
-    // program.
-    char** const end = argv + argc;
-    char** const separator = std::find(argv, end, std::string_view("--"));
-    CLI11_PARSE(app, static_cast<int>(separator - argv), argv);
-    const std::vector<std::string> rest = app.remaining();
-    command.insert(command.end(), rest.begin(), rest.end());
-    command.insert(command.end(), command.empty() && separator != end ? separator + 1 : separator, end);
-    if (command.empty()) {
-        fmt::print(stderr, "tessera-emu: which program? tessera-emu [options] -- program [arguments]\n");
-        return exit_usage;
+    if (line.asked.contains("--help")) {
+        print_help();
+        return 0;
     }
-
+    if (line.asked.contains("--version")) {
+        fmt::print("tessera-emu {}\n", TESSERA_EMULATOR_VERSION);
+        return 0;
+    }
+    if (line.asked.contains("--list-devices")) {
+        list_devices();
+        return 0;
+    }
+    if (line.program.empty()) {
+        return refuse("which program? tessera-emu [options] -- program [arguments]");
+    }
+    // Read here as the program will read them, so that nothing runs with settings that are wrong.
+    std::map<std::string, std::string> shown;
+    for (const auto& [option, value] : line.values) {
+        const char* const variable = find_setting(option)->variable;
+        shown[variable] = option;
+        ::setenv(variable, value.c_str(), 1);
+    }
+    const auto settings = tessera::emulator::read_settings([](const char* name) { return std::getenv(name); },
+                                                           [&](const char* variable) {
+                                                               const auto option = shown.find(variable);
+                                                               return option == shown.end() ? variable : option->second;
+                                                           });
+    if (!settings.errors.empty()) {
+        return refuse(settings.errors.front());
+    }
     const auto folder = find_library_folder();
     if (!folder) {
-        fmt::print(stderr, "tessera-emu: {} is not where it belongs, relative to this executable: {} or {}\n",
-                   library_name, TESSERA_EMULATOR_BUILD_FOLDER, TESSERA_EMULATOR_INSTALLED_FOLDER);
-        return exit_usage;
+        return refuse(fmt::format("{} is not where it belongs, relative to this executable: {} or {}", library_name,
+                                  TESSERA_EMULATOR_BUILD_FOLDER, TESSERA_EMULATOR_INSTALLED_FOLDER));
     }
-    const auto program = find_program(command.front());
+    if (const std::string why = folder_problem(folder->string()); !why.empty()) {
+        return refuse(why);
+    }
+    const auto program = find_program(line.program.front());
     if (!program) {
-        fmt::print(stderr, "tessera-emu: {}: not found\n", command.front());
+        fmt::print(stderr, "tessera-emu: {}: not found\n", line.program.front());
         return exit_not_found;
     }
     try {
-        const ElfFile file = tessera::emulator::read_elf(*program);
-        if (const std::string why = refusal(*program, file); !why.empty()) {
-            fmt::print(stderr, "tessera-emu: {}\n", why);
-            return exit_usage;
+        if (const std::string why = refusal(*program, tessera::emulator::read_elf(*program)); !why.empty()) {
+            return refuse(why);
         }
     } catch (const std::exception& error) {
         fmt::print(stderr, "tessera-emu: {}\n", error.what());
         return exit_cannot_execute;
     }
-    for (const Handed& option : handed) {
-        if (!option.value.empty()) {
-            ::setenv(option.variable, option.value.c_str(), 1);
-        }
+    if (const std::string why = secure_execution(*program); !why.empty()) {
+        return refuse(why);
     }
-    if (strict) {
-        ::setenv("TESSERA_EMU_STRICT", "1", 1);
-    }
-    // The path is for what programs load later; an RPATH of the program would beat it, but nothing beats a preload.
-    put_in_front("LD_LIBRARY_PATH", folder->string(), ":");
-    put_in_front("LD_PRELOAD", (*folder / library_name).string(), ":");
-    std::vector<char*> arguments;
-    for (std::string& argument : command) {
-        arguments.push_back(argument.data());
-    }
-    arguments.push_back(nullptr);
-    ::execvp(program->c_str(), arguments.data());
-    fmt::print(stderr, "tessera-emu: {}: {}\n", *program, std::strerror(errno));
-    return exit_cannot_execute;
+    return run(line.program, *program, folder->string());
 }

@@ -19,4 +19,19 @@ TEST_CASE("the source of a finding in inlined functions is the chain of calls")
     CHECK(result.findings[0].message.find(", a.cu:51)") != std::string::npos);
 }
 
+TEST_CASE("a trap in a destructor names the class whose object was dropped")
+{
+    const std::string kernel = lane_kernel(
+                                   ".loc 1 20 3, function_name $drop, inlined_at 1 50 3\n"
+                                   "trap;") +
+                               ".file 1 \"a.cu\"\n.section .debug_str\n{\n$drop:\n"
+                               ".b8 95,90,78,49,110,52,83,108,111,116,68,49,69,118,0\n}\n";  // _ZN1n4SlotD1Ev
+    const LaneResult result = run_lanes(kernel);
+    REQUIRE(result.findings.size() == 1);
+    CHECK(result.findings[0].message ==
+          "trap executed: the destructor of n::Slot stops the kernel. Such an object was dropped while something was "
+          "still "
+          "to be done with it");
+}
+
 }  // namespace tessera::emulator::test

@@ -197,11 +197,6 @@ std::array<std::byte, tensor_map_bytes> bf16_map(std::uint64_t address, int rows
     return encode(map);
 }
 
-std::string_view name_of(Schedule schedule)
-{
-    return schedule == Schedule::in_order ? "in-order" : schedule == Schedule::random ? "random" : "adversarial";
-}
-
 std::string missed(const std::string& family, const PlantedFault& planted, Schedule schedule)
 {
     return fmt::format("{} {} is not found under {}", family, planted.name, name_of(schedule));

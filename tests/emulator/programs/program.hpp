@@ -99,7 +99,6 @@ void check_outcome(const TestProgram& program, const std::string& family, const 
                    const Outcome& outcome, bool& found);
 void check_clean_outcome(const Outcome& outcome, const Reference& expected);
 
-[[nodiscard]] std::string_view name_of(Schedule schedule);
 [[nodiscard]] std::string missed(const std::string& family, const PlantedFault& planted, Schedule schedule);
 void report_missed(const std::string& text);
 

@@ -2,10 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <map>
 #include <stdexcept>
 
-#include "checks/report.hpp"
+#include "checks/report_json.hpp"
 #include "machine/statistics.hpp"
 #include "runtime/error_names.hpp"
 #include "runtime/fault_injection.hpp"
@@ -48,7 +49,7 @@ TEST_CASE("all variables")
                                     {"TESSERA_EMU_ALSO", "exit-before-read,same-value-race"},
                                     {"TESSERA_EMU_STRICT", "1"},
                                     {"TESSERA_EMU_THREADS", "3"},
-                                    {"TESSERA_EMU_REPORT", "json:a/b.json"},
+                                    {"TESSERA_EMU_REPORT", "json:emulator_settings.json"},
                                     {"TESSERA_EMU_STATISTICS", "text"},
                                     {"TESSERA_EMU_FAIL", "3=cudaErrorUnknown"}});
     CHECK(settings.errors.empty());
@@ -63,25 +64,68 @@ TEST_CASE("all variables")
     CHECK(settings.options.strict);
     CHECK(settings.options.threads == 3);
     CHECK(settings.report_format == OutputFormat::json);
-    CHECK(settings.report_path == "a/b.json");
+    CHECK(settings.report_path == "emulator_settings.json");
     CHECK(settings.statistics);
     CHECK(settings.statistics_path.empty());
     CHECK(settings.faults == "3=cudaErrorUnknown");
 }
 
-TEST_CASE("what cannot be understood is named, with what can")
+TEST_CASE("what cannot be understood is named, with what can, and with what may be meant")
 {
-    for (const auto& [name, value, expected] : {std::tuple{"TESSERA_EMU_DEVICE", "b300", "b200, h200, t4"},
-                                                {"TESSERA_EMU_SEED", "12x", "a number"},
-                                                {"TESSERA_EMU_SCHEDULE", "adverse", "in-order, random, adversarial"},
-                                                {"TESSERA_EMU_STRICT", "yes", "0 or 1"},
-                                                {"TESSERA_EMU_ALSO", "same-race", "exit-before-read"},
-                                                {"TESSERA_EMU_REPORT", "xml", "json"}}) {
+    for (const auto& [name, value, expected] :
+         {std::tuple{"TESSERA_EMU_DEVICE", "b300", "b200, h200, t4 (did you mean \"b200\"?)"},
+          {"TESSERA_EMU_DEVICE", "b200,", "it must be a device"},
+          {"TESSERA_EMU_SEED", "12x", "a whole number from 0"},
+          {"TESSERA_EMU_SEED", "-1", "a whole number from 0"},
+          {"TESSERA_EMU_THREADS", "NaN", "a whole number from 0"},
+          {"TESSERA_EMU_THREADS", "4097", "to 4096"},
+          {"TESSERA_EMU_HANG_LIMIT", "0", "a whole number from 1"},
+          {"TESSERA_EMU_SCHEDULE", "advers", "in-order, random, adversarial (did you mean \"adversarial\"?)"},
+          {"TESSERA_EMU_NUMERICS", "exakt", "exact, fast (did you mean \"exact\"?)"},
+          {"TESSERA_EMU_CHECK", "2", "0 or 1"},
+          {"TESSERA_EMU_STRICT", "yes", "0 or 1"},
+          {"TESSERA_EMU_ALSO", "same-race", "exit-before-read"},
+          {"TESSERA_EMU_REPORT", "xml", "html:FILE"},
+          {"TESSERA_EMU_REPORT", "html", "html:FILE"},
+          {"TESSERA_EMU_REPORT", "json:", "json:FILE"},
+          {"TESSERA_EMU_REPORT", "jsn:x", "(did you mean \"json:x\"?)"},
+          {"TESSERA_EMU_REPORT", "text:/no/folder/a", "and /no/folder/a cannot be written: No such file"},
+          {"TESSERA_EMU_STATISTICS", "html:x", "text, json, text:FILE or json:FILE"},
+          {"TESSERA_EMU_STATISTICS", "json:/no/folder/a", "cannot be written: No such file"},
+          {"TESSERA_EMU_FAIL", "cudaMalloc:1=9999", "there is no error"}}) {
+        INFO(name << ": " << value);
         const Settings settings = read({{name, value}});
         REQUIRE(settings.errors.size() == 1);
+        CHECK(settings.errors[0].find(name) != std::string::npos);
         CHECK(settings.errors[0].find(value) != std::string::npos);
         CHECK(settings.errors[0].find(expected) != std::string::npos);
     }
+    CHECK(read({{"TESSERA_EMU_FAIL", "cudaMaloc:1=cudaErrorUnknown"}}).errors[0].find("did you mean \"cudaMalloc\"?") !=
+          std::string::npos);
+    CHECK(
+        read({{"TESSERA_EMU_REPORT", "text:/dev/null"}, {"TESSERA_EMU_STATISTICS", "text:/dev/null"}}).errors.size() ==
+        1);
+}
+
+TEST_CASE("every setting is refused by the name that it was given by")
+{
+    CHECK(known_settings().size() == 12);
+    for (const Setting& setting : known_settings()) {
+        const auto get = [&](const char* name) { return std::string_view(name) == setting.variable ? "?" : nullptr; };
+        const Settings settings = read_settings(get, [&](const char*) { return std::string(setting.option); });
+        CAPTURE(setting.option);
+        REQUIRE(settings.errors.size() == 1);
+        CHECK(settings.errors[0].starts_with(setting.option));
+    }
+}
+
+TEST_CASE("asking whether a file can be written leaves none behind")
+{
+    const std::string path = "output_problem_test.txt";
+    CHECK(output_problem(path).empty());
+    CHECK_FALSE(std::filesystem::exists(path));
+    CHECK(output_problem("/dev/null").empty());
+    CHECK_FALSE(output_problem("/").empty());
 }
 
 TEST_CASE("the n-th call fails, of a name or of any")
@@ -146,9 +190,8 @@ TEST_CASE("a finding is counted where it was seen before")
     REQUIRE(report.findings().size() == 3);
     CHECK(report.findings()[0].count == 2);
     CHECK(
-        report.text().find("shared-race: first\n    in k, CTA (0, 0, 0), warp 0, lane 2\n    PTX line 12: st.shared") !=
-        std::string::npos);
-    CHECK(report.text().find("2 times") != std::string::npos);
+        report.text().starts_with("shared-race: first\n  in kernel k\n  2 times: 2 accesses in 1 CTA; first by CTA "
+                                  "(0, 0, 0), warp 0, lane 2\n  PTX line 12: st.shared"));
     report.clear();
     CHECK(report.total() == 0);
 }
@@ -173,11 +216,11 @@ TEST_CASE("JSON escapes what must be escaped")
     finding.error = true;
     finding.message = "a \"quoted\" \\ word\nand a line";
     report.add(finding);
-    const std::string json = report.json();
+    const std::string json = report_json(report.findings(), {});
     CHECK(
         json.find(R"("kind": "trap", "error": true, "count": 1, "message": "a \"quoted\" \\ word\u000aand a line")") !=
         std::string::npos);
-    CHECK(json.find("\"total\": 1}") != std::string::npos);
+    CHECK(json.find("\"total\": 1,") != std::string::npos);
 }
 
 TEST_CASE("every kind of finding has a name of its own")

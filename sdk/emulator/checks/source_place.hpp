@@ -1,0 +1,48 @@
+#pragma once
+
+// Places in the source of a program, and names, as people want to read them.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tessera::emulator {
+
+/// A line of source and the function that it is in. Of a chain of inlined calls the innermost frame comes first.
+struct SourceFrame {
+    std::string file;  ///< as the compiler wrote it down; empty: unknown
+    std::uint32_t line = 0;
+    std::string function;  ///< mangled, or as people write it; empty: unknown, or the kernel itself
+};
+
+/// Whose code a file is. A report leads with the frame of the highest value.
+enum class Owner : std::uint8_t {
+    toolkit,  ///< headers of CUDA and of the compiler
+    library,  ///< headers of Tessera, CUTLASS and the like
+    program,  ///< everything else
+};
+[[nodiscard]] Owner owner_of(std::string_view file);
+
+/// The frame that a report leads with: the innermost one of the program itself; if there is none, of a library; else the
+/// innermost. `frames` must not be empty.
+[[nodiscard]] std::size_t leading_frame(std::span<const SourceFrame> frames);
+
+/// A path to show: relative to the current directory, or from "include/" on for headers of libraries, or with its last
+/// two parts if there is no such file here (the program was built elsewhere).
+[[nodiscard]] std::string shown_path(std::string_view file);
+/// "gemm.cu:31"; empty if the file is not known.
+[[nodiscard]] std::string shown_place(const SourceFrame& frame);
+/// The line itself, without indentation; empty if the file cannot be read.
+[[nodiscard]] std::string source_line(const SourceFrame& frame);
+
+/// A mangled name as people write it; anything else as it is.
+[[nodiscard]] std::string demangled(std::string_view name);
+/// A function's name to show, of a mangled or a demangled one: without its result, nested template arguments and,
+/// if that is still too long, further ones left out. "gemm<Config<...>, 128>(Parameters)".
+[[nodiscard]] std::string shown_function(std::string_view name);
+/// The same without its parameters: "gemm<Config<...>, 128>".
+[[nodiscard]] std::string shown_kernel(std::string_view name);
+
+}  // namespace tessera::emulator

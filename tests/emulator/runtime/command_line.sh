@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# What tessera-emu refuses, in one sentence that names the option and what is allowed, with exit status 2; and what it
+# answers. Usage: command_line.sh <tessera-emu> <program> <version>
+set -u
+emulator=$1
+program=$2
+version=$3
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failures=0
+
+# fails <name> <what was got>
+fails() {
+    printf 'FAILED: %s\n%s\n' "$1" "$2"
+    failures=$((failures + 1))
+}
+
+# expect <exit status> <text> <command...>: the status, one line on stderr, and the text in it.
+expect() {
+    local status=$1 text=$2 output got
+    shift 2
+    output=$("$@" 2>&1 >/dev/null)
+    got=$?
+    [ "$got" = "$status" ] || fails "$* gives $got, not $status" "$output"
+    case $output in
+        *"$text"*) ;;
+        *) fails "$* does not say: $text" "$output" ;;
+    esac
+    [ "$(printf '%s\n' "$output" | wc -l)" = 1 ] || fails "$* says more than one line" "$output"
+}
+
+# refused <option> <value> <text>: on the command line; as a variable through tessera-emu, and without it.
+refused() {
+    local option=$1 value=$2 text=$3 name
+    name=${option#--}
+    name=TESSERA_EMU_$(printf '%s' "$name" | tr 'a-z-' 'A-Z_')
+    expect 2 "tessera-emu: $option" "$emulator" "$option" "$value" -- "$program" clean
+    expect 2 "$text" "$emulator" "$option=$value" -- "$program" clean
+    expect 2 "tessera-emu: $name" env "$name=$value" "$emulator" -- "$program" clean
+    expect 2 "$text" env "$name=$value" LD_LIBRARY_PATH="$(dirname "$emulator")/lib" "$program" clean
+}
+
+refused --device b300 'b200, h200, t4 (did you mean "b200"?)'
+refused --schedule chaos 'one of in-order, random, adversarial'
+refused --schedule randon '(did you mean "random"?)'
+refused --seed -1 'a whole number from 0'
+refused --check 2 '0 or 1'
+refused --also same-race 'same-value-race, exit-before-read'
+refused --report xml 'html:FILE'
+refused --report html 'html:FILE'
+refused --report json:/no/such/folder/report 'No such file or directory'
+refused --statistics csv 'json:FILE'
+refused --statistics text:/no/such/folder/report 'No such file or directory'
+refused --numerics quick 'one of exact, fast'
+refused --fail cudaMaloc:3=cudaErrorUnknown '(did you mean "cudaMalloc"?)'
+refused --fail cudaMalloc:3=cudaErrorNothing 'there is no error "cudaErrorNothing"'
+refused --threads NaN 'a whole number from 0'
+refused --hang-limit 0 'a whole number from 1'
+expect 2 '0 or 1' "$emulator" --strict=yes -- "$program" clean
+
+expect 2 'did you mean --schedule?' "$emulator" --shedule random -- "$program" clean
+expect 2 '--list-devices' "$emulator" --frobnicate -- "$program" clean
+expect 2 '--seed has no value; it must be a whole number' "$emulator" --seed -- "$program" clean
+expect 2 '--device has no value; it must be a device' "$emulator" --device= -- "$program" clean
+expect 2 '--seed is given twice' "$emulator" --seed 1 --seed 2 -- "$program" clean
+expect 2 'which program?' "$emulator" --seed 1
+expect 127 './no_such_program: not found' "$emulator" -- ./no_such_program
+
+# The loader would not preload from there: the program would run on the machine's own device, or on none.
+mkdir -p "$folder/a:b" "$folder/a b"
+for name in 'a:b' 'a b'; do
+    cp "$emulator" "$folder/$name/"
+    cp -r "$(dirname "$emulator")/lib" "$folder/$name/"
+    expect 2 'cannot preload a library' "$folder/$name/tessera-emu" -- "$program" clean
+done
+# A group that is not ours, or another user: what may be made depends on who runs this.
+cp "$program" "$folder/set"
+if [ "$(id -u)" = 0 ]; then
+    chown 65534 "$folder/set" && chmod u+s "$folder/set"
+    expect 2 'is a setuid program' "$emulator" -- "$folder/set" clean
+else
+    for group in $(id -G); do
+        [ "$group" = "$(id -g)" ] && continue
+        chgrp "$group" "$folder/set" && chmod g+s "$folder/set" || continue
+        expect 2 'is a setgid program' "$emulator" -- "$folder/set" clean
+        break
+    done
+fi
+
+# Output that is lost is an error, whatever the program says.
+if [ -e /dev/full ]; then
+    expect 2 'the report cannot be written to /dev/full: No space left' "$emulator" --report json:/dev/full -- "$program" clean
+    expect 2 'the statistics cannot be written to /dev/full: No space left' \
+        "$emulator" --statistics text:/dev/full -- "$program" printf
+fi
+
+# A process that uses no CUDA leaves the settings and the report of others alone.
+"$emulator" --report "json:$folder/report.json" -- sh -c "\"$program\" leak" >/dev/null 2>&1
+grep -q '"kind": "resource-leak"' "$folder/report.json" || fails 'the report of a child is lost' "$(cat "$folder/report.json")"
+
+[ "$("$emulator" --version)" = "tessera-emu $version" ] || fails 'the version' "$("$emulator" --version)"
+"$emulator" --list-devices | grep -q '^h200 .* 9.0 *132 .*139 GiB.*227 KiB' || fails 'the devices' "$("$emulator" --list-devices)"
+for option in device schedule seed check also strict report statistics numerics fail threads hang-limit; do
+    "$emulator" --help | grep -q -- "--$option " || fails "--help does not name --$option" ''
+done
+"$emulator" --seed 3 --strict "$program" clean >/dev/null || fails 'without --, the first word is the program' ''
+
+[ "$failures" = 0 ] && echo 'all as documented'
+exit "$((failures > 0))"
