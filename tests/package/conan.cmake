@@ -1,0 +1,21 @@
+# The Conan recipe: creates the package from this checkout and builds and runs the recipe's test project against it. GSL and
+# {fmt} are the system's, so that nothing is fetched. Kernels as PTX alone, which is faster to compile.
+include(${CMAKE_CURRENT_LIST_DIR}/run_steps.cmake)
+
+file(REMOVE_RECURSE ${WORK})
+set(ENV{CONAN_HOME} ${WORK}/home)
+set(ENV{CUDACXX} ${CUDA_COMPILER})
+if(COMPILER_LAUNCHER)
+    set(ENV{CMAKE_CXX_COMPILER_LAUNCHER} ${COMPILER_LAUNCHER})
+    set(ENV{CMAKE_CUDA_COMPILER_LAUNCHER} ${COMPILER_LAUNCHER})
+endif()
+run(${CONAN} profile detect)
+file(WRITE ${WORK}/system "[platform_requires]\nms-gsl/4.0.0\nfmt/10.2.1\n")
+run(${CONAN} create ${TESSERA_SOURCE}/packaging/conan --no-remote --profile:all default --profile:all ${WORK}/system
+    --settings:all compiler.cppstd=20 --options tessera/*:architectures=75-virtual)
+foreach(expected IN ITEMS "tessera ${TESSERA_VERSION}\n" "runs: ")
+    string(FIND "${output}" "${expected}" position)
+    if(position EQUAL -1)
+        message(FATAL_ERROR "the test project should print\n  ${expected}\nand prints\n${output}")
+    endif()
+endforeach()
