@@ -170,4 +170,39 @@ TEST_CASE("a shared tile is the same to the bit, whoever of its sharers stays to
     }
 }
 
+TEST_CASE("a workspace of the caller's may hold anything, and a launch without one is right, too")
+{
+    if (!is_hopper_here()) {
+        return;
+    }
+    for (const bool repacks : {false, true}) {
+        GemmCase gemm;
+        gemm.m = repacks ? 1024 : 256;
+        gemm.n = repacks ? 1032 : 64;
+        gemm.k = repacks ? 512 : 3072;
+        gemm.input = ElementType::bf16;
+        gemm.a.padding = repacks ? 1 : 0;
+        gemm.b.padding = repacks ? 1 : 0;
+        const GemmData data = GemmData::make(gemm, Guards::front_only, seed());
+        DeviceOperands operands(stream(), gemm, data);
+        const GemmPlan plan = GemmPlan::prepare(Device::current(), operands.problem(), Variant::hopper);
+        CAPTURE(plan.explain());
+        REQUIRE(plan.workspace_bytes() > 0);
+        DeviceBuffer<std::byte> scratch(stream(), plan.workspace_bytes());
+        const auto check_launch = [&](const char* name, const Workspace& workspace) {
+            scratch.fill(stream(), std::byte{0xFF});
+            const HostArray d = operands.launch([&](const detail::GemmOperands& given, const Epilogue& epilogue) {
+                Gemm::launch(stream(), given.a, given.b, given.d, epilogue, Variant::hopper, workspace);
+            });
+            if (const auto wrong = find_wrong_element(gemm, data, d, summation_of(Variant::hopper, gemm))) {
+                report_failure(gemm.size(), name, *wrong);
+            }
+        };
+        check_launch("the first time", scratch);
+        check_launch("again", scratch);
+        check_launch("too small", scratch.subspan(0, scratch.size() - 1));
+        check_launch("none", Workspace::at_most(0));
+    }
+}
+
 int main(int argc, char** argv) { return run_tests(argc, argv, Needs::device); }
