@@ -34,53 +34,53 @@ enum class Layout : std::uint8_t {
     single,     // one for all
 };
 
-OperandShape shape_of(Layout layout, std::int64_t rows, std::int64_t columns, Levels levels)
+OperandLayout layout_of(Layout layout, std::int64_t rows, std::int64_t columns, Levels levels)
 {
     constexpr std::int64_t gap = 8;
-    OperandShape shape{.rows = rows,
-                       .columns = columns,
-                       .leading_dimension = columns,
-                       .batches = levels.inner,
-                       .batch_stride = rows * columns,
-                       .outer_batches = levels.outer,
-                       .outer_stride = levels.inner * rows * columns};
+    OperandLayout shape{.rows = rows,
+                        .columns = columns,
+                        .leading_dimension = columns,
+                        .count = levels.inner,
+                        .stride = rows * columns,
+                        .outer_count = levels.outer,
+                        .outer_stride = levels.inner * rows * columns};
     switch (layout) {
         case Layout::dense: break;
         case Layout::exchanged:
-            shape.outer_stride = rows * columns;
-            shape.batch_stride = levels.outer * rows * columns;
+            *shape.outer_stride = rows * columns;
+            *shape.stride = levels.outer * rows * columns;
             break;
         case Layout::heads:
-            shape.leading_dimension = levels.inner * columns;
-            shape.batch_stride = columns;
+            *shape.leading_dimension = levels.inner * columns;
+            *shape.stride = columns;
             break;
-        case Layout::padded: shape.outer_stride += gap; break;
-        case Layout::per_inner: shape.outer_batches = 1; break;
+        case Layout::padded: *shape.outer_stride += gap; break;
+        case Layout::per_inner: shape.outer_count = 1; break;
         case Layout::per_outer:
-            shape.batches = 1;
-            shape.outer_stride = rows * columns;
+            shape.count = 1;
+            *shape.outer_stride = rows * columns;
             break;
-        case Layout::single: shape.batches = shape.outer_batches = 1; break;
+        case Layout::single: shape.count = shape.outer_count = 1; break;
     }
     return shape;
 }
 
 /// A host copy of an operand's memory, and where its elements are.
 struct HostOperand {
-    OperandShape shape;
+    OperandLayout shape;
     std::int64_t offset = guard;
     std::vector<double> values;
 
-    HostOperand(const OperandShape& of, std::int64_t shift) : shape(of), offset(guard + shift)
+    HostOperand(const OperandLayout& of, std::int64_t shift) : shape(of), offset(guard + shift)
     {
-        const std::int64_t last = index(shape.outer_batches - 1, shape.batches - 1, shape.rows - 1, shape.columns - 1);
+        const std::int64_t last = index(shape.outer_count - 1, shape.count - 1, shape.rows - 1, shape.columns - 1);
         values.assign(static_cast<std::size_t>(last + 1 + guard), poison);
     }
 
     std::int64_t index(std::int64_t outer, std::int64_t inner, std::int64_t row, std::int64_t column) const
     {
-        return offset + (shape.outer_batches == 1 ? 0 : outer * shape.outer_stride) +
-               (shape.batches == 1 ? 0 : inner * shape.batch_stride) + row * shape.leading_dimension + column;
+        return offset + (shape.outer_count == 1 ? 0 : outer * *shape.outer_stride) +
+               (shape.count == 1 ? 0 : inner * *shape.stride) + row * *shape.leading_dimension + column;
     }
     double& at(std::int64_t outer, std::int64_t inner, std::int64_t row, std::int64_t column)
     {
@@ -89,8 +89,8 @@ struct HostOperand {
     template <class Use>
     void for_each(const Use& use)
     {
-        for (std::int64_t o = 0; o < shape.outer_batches; ++o) {
-            for (std::int64_t i = 0; i < shape.batches; ++i) {
+        for (std::int64_t o = 0; o < shape.outer_count; ++o) {
+            for (std::int64_t i = 0; i < shape.count; ++i) {
                 for (std::int64_t row = 0; row < shape.rows; ++row) {
                     for (std::int64_t column = 0; column < shape.columns; ++column) {
                         use(at(o, i, row, column));
@@ -141,13 +141,13 @@ struct Case {
 template <class In, class Out, class Launch>
 void check(StreamRef stream, const Case& test, const Launch& launch)
 {
-    HostOperand a(shape_of(test.a, test.m, test.k, test.levels), test.shift);
-    HostOperand b(shape_of(test.b, test.k, test.n, test.levels), test.shift);
-    HostOperand d(shape_of(test.d, test.m, test.n, test.levels), test.shift);
+    HostOperand a(layout_of(test.a, test.m, test.k, test.levels), test.shift);
+    HostOperand b(layout_of(test.b, test.k, test.n, test.levels), test.shift);
+    HostOperand d(layout_of(test.d, test.m, test.n, test.levels), test.shift);
     const Layout c_layout = test.addend == Addend::per_outer ? Layout::per_outer
                             : test.addend == Addend::heads   ? Layout::heads
                                                              : Layout::dense;
-    HostOperand c(shape_of(c_layout, test.m, test.n, test.levels), test.shift);
+    HostOperand c(layout_of(c_layout, test.m, test.n, test.levels), test.shift);
     a.fill(1);
     b.fill(2);
     c.fill(3);
@@ -213,10 +213,10 @@ template <class In, class Out>
 GemmProblem problem_of(const Case& test)
 {
     const auto layout = [&](Layout form, std::int64_t rows, std::int64_t columns) {
-        const OperandShape shape = shape_of(form, rows, columns, test.levels);
-        return MatrixLayout{.leading_dimension = shape.leading_dimension,
-                            .batch_stride = shape.batches == 1 ? 0 : shape.batch_stride,
-                            .outer_stride = shape.outer_batches == 1 ? 0 : shape.outer_stride};
+        const OperandLayout shape = layout_of(form, rows, columns, test.levels);
+        return MatrixLayout{.leading_dimension = *shape.leading_dimension,
+                            .batch_stride = shape.count == 1 ? 0 : *shape.stride,
+                            .outer_stride = shape.outer_count == 1 ? 0 : *shape.outer_stride};
     };
     GemmProblem problem{.m = test.m,
                         .n = test.n,

@@ -33,7 +33,7 @@ struct GemmRuntime : CleanRuntime {
         return all;
     }
 
-    MatrixOperand operand(DeviceBuffer<float>& buffer, const OperandShape& shape)
+    MatrixOperand operand(DeviceBuffer<float>& buffer, const OperandLayout& shape)
     {
         return MatrixOperand::from_raw_device_pointer(buffer.data(), ElementType::f32, shape);
     }
@@ -173,7 +173,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "what views are held to by types, run-time operan
 TEST_CASE_FIXTURE(GemmRuntime, "memory of others is checked when an operand is made of it")
 {
     const std::string head = " in MatrixOperand::from_raw_device_pointer\n  ";
-    const auto make = [&](const void* data, const OperandShape& shape,
+    const auto make = [&](const void* data, const OperandLayout& shape,
                           std::source_location caller = std::source_location::current()) {
         return MatrixOperand::from_raw_device_pointer(data, ElementType::f32, shape, caller);
     };
@@ -182,15 +182,13 @@ TEST_CASE_FIXTURE(GemmRuntime, "memory of others is checked when an operand is m
                     "least 4 (the columns), in elements",
                 make(a.data(), {.rows = 2, .columns = 4, .leading_dimension = 3}));
     CHECK_ERROR("tessera: invalid_argument" + head +
-                    "a batch cannot have 2 matrices at a stride of -8, in 1 batches at a stride of 0\n  try: 0 or more "
+                    "a batch cannot have 2 matrices at a stride of -8, in 1 groups at a stride of 0\n  try: 0 or more "
                     "of each",
-                make(a.data(), {.rows = 2, .columns = 4, .batches = 2, .batch_stride = -8}));
+                make(a.data(), {.rows = 2, .columns = 4, .count = 2, .stride = -8}));
     const std::int64_t huge = std::int64_t{1} << 61;
     CHECK_ERROR(
-        "tessera: size_overflow" + head +
-            "3 matrices at a stride of 2305843009213693952, in 1 batches at a stride of 0, span more bytes than "
-            "64 bits can count",
-        make(a.data(), {.rows = 2, .columns = 4, .batches = 3, .batch_stride = huge}));
+        "tessera: size_overflow" + head + "1 groups of 3 matrices of 2x4 span more bytes than 64 bits can count",
+        make(a.data(), {.rows = 2, .columns = 4, .count = 3, .stride = huge}));
     const float host = 0;
     CHECK(test::error_of([&] { make(&host, {.rows = 1, .columns = 1}); })->code() == ErrorCode::wrong_memory);
     const auto* const odd = reinterpret_cast<const std::byte*>(a.data()) + 1;
@@ -199,6 +197,10 @@ TEST_CASE_FIXTURE(GemmRuntime, "memory of others is checked when an operand is m
     CHECK(empty.leading_dimension == 4);
     CHECK(empty.device == -1);
     CHECK_FALSE(empty.writable);
+    const MatrixOperand dense =
+        make(a.data(), {.rows = 2, .columns = 4, .leading_dimension = 6, .count = 3, .outer_count = 2});
+    CHECK(dense.batch_stride == 12);
+    CHECK(dense.outer_stride == 36);
     const MatrixOperand column = make(a.data(), {.rows = 2, .columns = 4, .row_major = false});
     CHECK(column.leading_dimension == 2);
     CHECK(column.transposed().rows == 4);
@@ -207,32 +209,29 @@ TEST_CASE_FIXTURE(GemmRuntime, "memory of others is checked when an operand is m
 
 TEST_CASE_FIXTURE(GemmRuntime, "an output whose matrices overlap is refused, an input may be anything")
 {
-    const MatrixOperand shared = operand(a, {.rows = 4, .columns = 4, .batches = 3, .batch_stride = 0});
-    const MatrixOperand apart = operand(d, {.rows = 4, .columns = 4, .batches = 3, .batch_stride = 16});
+    const MatrixOperand shared = operand(a, {.rows = 4, .columns = 4, .count = 3, .stride = 0});
+    const MatrixOperand apart = operand(d, {.rows = 4, .columns = 4, .count = 3, .stride = 16});
     Gemm::launch(stream, shared, b.matrix(4, 4), apart);
     CHECK_ERROR(
         refused("aliasing",
                 "D's 3 matrices of 4x4 overlap at a batch stride of 0 elements: each product needs a place of its own\n"
                 "  try: a batch stride of at least 4 for D; inputs may share memory"),
-        Gemm::launch(stream, shared, b.matrix(4, 4),
-                     operand(d, {.rows = 4, .columns = 4, .batches = 3, .batch_stride = 0})));
+        Gemm::launch(stream, shared, b.matrix(4, 4), operand(d, {.rows = 4, .columns = 4, .count = 3, .stride = 0})));
     CHECK_ERROR(
         refused("aliasing",
                 "D's 2x3 matrices of 4x4 overlap at an outer stride of 40 elements: each product needs a place "
                 "of its own\n  try: an outer stride of at least 48 for D; inputs may share memory"),
         Gemm::launch(
             stream, a.matrix(4, 4), b.matrix(4, 4),
-            operand(
-                d,
-                {.rows = 4, .columns = 4, .batches = 3, .batch_stride = 16, .outer_batches = 2, .outer_stride = 40})));
+            operand(d, {.rows = 4, .columns = 4, .count = 3, .stride = 16, .outer_count = 2, .outer_stride = 40})));
     // [batch, sequence, head, element]: heads lie beside each other in each row.
     Gemm::launch(stream, a.matrix(4, 4), b.matrix(4, 4),
                  operand(d, {.rows = 4,
                              .columns = 4,
                              .leading_dimension = 12,
-                             .batches = 3,
-                             .batch_stride = 4,
-                             .outer_batches = 2,
+                             .count = 3,
+                             .stride = 4,
+                             .outer_count = 2,
                              .outer_stride = 48}));
     CHECK(fake::launches().size() == 3);  // the last one's levels do not fold
 }
@@ -240,7 +239,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "an output whose matrices overlap is refused, an 
 TEST_CASE_FIXTURE(GemmRuntime, "queries and outputs that interleave in one buffer are apart")
 {
     // [sequence, 2 kinds, 3 heads, 4 elements]: A is kind 0, D is kind 1, and no row of one is in the other.
-    const OperandShape kind{.rows = 5, .columns = 4, .leading_dimension = 24, .batches = 3, .batch_stride = 4};
+    const OperandLayout kind{.rows = 5, .columns = 4, .leading_dimension = 24, .count = 3, .stride = 4};
     const auto at = [&](std::size_t offset) {
         return MatrixOperand::from_raw_device_pointer(d.data() + offset, ElementType::f32, kind);
     };
@@ -252,8 +251,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "queries and outputs that interleave in one buffe
 
 TEST_CASE_FIXTURE(GemmRuntime, "two levels of batches that fold into one are one kernel")
 {
-    const OperandShape levels{
-        .rows = 4, .columns = 4, .batches = 3, .batch_stride = 16, .outer_batches = 2, .outer_stride = 48};
+    const OperandLayout levels{.rows = 4, .columns = 4, .count = 3, .stride = 16, .outer_count = 2, .outer_stride = 48};
     Gemm::launch(stream, operand(a, levels), b.matrix(4, 4), operand(d, levels), {.c = operand(c, levels)});
     const auto all = arguments();
     REQUIRE(all.size() == 1);
@@ -263,8 +261,8 @@ TEST_CASE_FIXTURE(GemmRuntime, "two levels of batches that fold into one are one
     CHECK(all[0].d_batch_stride == 16);
     CHECK(fake::launches()[0].grid.x == 6 * all[0].tiles_m * all[0].tiles_n);
     // The outer index may be the faster one.
-    const OperandShape exchanged{
-        .rows = 4, .columns = 4, .batches = 3, .batch_stride = 32, .outer_batches = 2, .outer_stride = 16};
+    const OperandLayout exchanged{
+        .rows = 4, .columns = 4, .count = 3, .stride = 32, .outer_count = 2, .outer_stride = 16};
     Gemm::launch(stream, operand(a, exchanged), b.matrix(4, 4), operand(d, exchanged));
     REQUIRE(arguments().size() == 2);
     CHECK(arguments()[1].d_batch_stride == 16);
@@ -272,15 +270,15 @@ TEST_CASE_FIXTURE(GemmRuntime, "two levels of batches that fold into one are one
 
 TEST_CASE_FIXTURE(GemmRuntime, "two levels that do not fold are a kernel for each of the fewer")
 {
-    const OperandShape per_head{.rows = 4,
-                                .columns = 4,
-                                .leading_dimension = 12,
-                                .batches = 3,
-                                .batch_stride = 4,
-                                .outer_batches = 2,
-                                .outer_stride = 100};
-    const OperandShape weights{.rows = 4, .columns = 4, .batches = 3, .batch_stride = 16};  // of each head
-    const OperandShape mask{.rows = 4, .columns = 4, .batches = 1, .outer_batches = 2, .outer_stride = 16};
+    const OperandLayout per_head{.rows = 4,
+                                 .columns = 4,
+                                 .leading_dimension = 12,
+                                 .count = 3,
+                                 .stride = 4,
+                                 .outer_count = 2,
+                                 .outer_stride = 100};
+    const OperandLayout weights{.rows = 4, .columns = 4, .count = 3, .stride = 16};  // of each head
+    const OperandLayout mask{.rows = 4, .columns = 4, .count = 1, .outer_count = 2, .outer_stride = 16};
     Gemm::launch(stream, operand(a, per_head), operand(b, weights), operand(d, per_head), {.c = operand(c, mask)});
     auto all = arguments();
     REQUIRE(all.size() == 2);
@@ -296,8 +294,8 @@ TEST_CASE_FIXTURE(GemmRuntime, "two levels that do not fold are a kernel for eac
         CHECK(fake::launches()[i].grid.x == 3 * all[i].tiles_m * all[i].tiles_n);
     }
     // With more batches than heads, a launch is a head.
-    OperandShape many = per_head;
-    many.outer_batches = 5;
+    OperandLayout many = per_head;
+    many.outer_count = 5;
     Gemm::launch(stream, operand(a, many), operand(b, weights), operand(d, many));
     all = arguments();
     REQUIRE(all.size() == 5);
@@ -310,7 +308,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "two levels that do not fold are a kernel for eac
     // Everything is checked before anything is enqueued, and D may be C on two levels.
     Gemm::launch(stream, operand(a, per_head), operand(b, weights), operand(d, per_head), {.c = operand(d, per_head)});
     CHECK(fake::launches().size() == 7);
-    OperandShape beside = per_head;
+    OperandLayout beside = per_head;
     beside.outer_stride = 104;
     CHECK(test::error_of([&] {
               Gemm::launch(stream, operand(a, per_head), operand(b, weights), operand(d, per_head),
@@ -326,13 +324,13 @@ TEST_CASE_FIXTURE(GemmRuntime, "two levels that do not fold are a kernel for eac
 
 TEST_CASE_FIXTURE(GemmRuntime, "a plan serves two levels, and tells how many launches they are")
 {
-    const OperandShape per_head{.rows = 4,
-                                .columns = 4,
-                                .leading_dimension = 12,
-                                .batches = 3,
-                                .batch_stride = 4,
-                                .outer_batches = 2,
-                                .outer_stride = 100};
+    const OperandLayout per_head{.rows = 4,
+                                 .columns = 4,
+                                 .leading_dimension = 12,
+                                 .count = 3,
+                                 .stride = 4,
+                                 .outer_count = 2,
+                                 .outer_stride = 100};
     GemmProblem problem{.m = 4, .n = 4, .k = 4, .batches = 3, .outer_batches = 2};
     problem.a = {.leading_dimension = 12, .batch_stride = 4, .outer_stride = 100};
     problem.d = problem.a;
@@ -343,7 +341,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a plan serves two levels, and tells how many lau
     plan.launch(stream, operand(a, per_head), b.matrix(4, 4), operand(d, per_head));
     REQUIRE(arguments().size() == 2);
     CHECK(arguments()[1].a.data == a.data() + 100);
-    OperandShape other = per_head;
+    OperandLayout other = per_head;
     other.outer_stride = 104;
     const auto differs = [](const std::string& what) {
         return "tessera: shape_mismatch in GemmPlan::launch\n  " + what +
@@ -356,9 +354,8 @@ TEST_CASE_FIXTURE(GemmRuntime, "a plan serves two levels, and tells how many lau
     GemmProblem folds{.m = 4, .n = 4, .k = 4, .batches = 3, .outer_batches = 2, .has_c = true};
     folds.a = {.batch_stride = 16, .outer_stride = 48};
     folds.d = folds.a;
-    const OperandShape dense{
-        .rows = 4, .columns = 4, .batches = 3, .batch_stride = 16, .outer_batches = 2, .outer_stride = 48};
-    const OperandShape mask{.rows = 4, .columns = 4, .batches = 1, .outer_batches = 2, .outer_stride = 16};
+    const OperandLayout dense{.rows = 4, .columns = 4, .count = 3, .stride = 16, .outer_count = 2, .outer_stride = 48};
+    const OperandLayout mask{.rows = 4, .columns = 4, .count = 1, .outer_count = 2, .outer_stride = 16};
     const GemmPlan folding = GemmPlan::prepare(Device(fake::h200), folds);
     folding.launch(stream, operand(a, dense), b.matrix(4, 4), operand(d, dense), {.c = operand(c, dense)});
     CHECK(fake::launches().size() == 3);

@@ -119,6 +119,24 @@ TEST_CASE_FIXTURE(TunerRuntime, "the fastest candidate wins, and launches and pl
           detail::simt_kernel_of(Variant::simt_tiled, detail::resolved(problem), device.properties()).function);
 }
 
+TEST_CASE_FIXTURE(TunerRuntime, "two levels of batches are measured as one of their launches")
+{
+    GemmProblem levels = problem;
+    levels.batches = 3;
+    levels.outer_batches = 2;
+    levels.a = {.batch_stride = 64 * 32, .outer_stride = 10'000};
+    levels.b = {.batch_stride = 32 * 48, .outer_stride = 0};
+    levels.d = {.batch_stride = 64 * 48, .outer_stride = 20'000};
+    const std::string untuned = GemmPlan::explain(levels, device.properties());
+    CHECK(untuned.find("as 2 launches of 3 matrices each") != std::string::npos);
+    CHECK(untuned.find("why: measured") == std::string::npos);
+    const TuningResult result = Gemm::tune(device, levels, {.rounds = 1});
+    CHECK(result.problem.batches == 3);
+    CHECK(result.problem.outer_batches == 1);
+    CHECK(GemmPlan::prepare(device, levels).explain().find("why: measured") != std::string::npos);
+    CHECK(GemmPlan::prepare(device, result.problem).explain().find("why: measured") != std::string::npos);
+}
+
 TEST_CASE_FIXTURE(TunerRuntime, "what computes something else is never used, however fast")
 {
     behave(Variant::simt_register_blocked, {2.0});

@@ -2,6 +2,8 @@
 
 /// A matrix product as plain facts: what a kernel variant is chosen by. Knows no memory and no device, so that choosing
 /// and explaining work anywhere.
+///
+/// Thread safety: everything here is a value, or a function of its arguments alone.
 
 #include <cstddef>
 #include <cstdint>

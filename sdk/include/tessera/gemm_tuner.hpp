@@ -54,7 +54,7 @@ std::string_view to_string(TuningTrial::Outcome outcome) noexcept;
 
 /// What `Gemm::tune` found.
 struct TuningResult {
-    GemmProblem problem;              ///< leading dimensions filled in
+    GemmProblem problem;              ///< leading dimensions filled in; of one launch, if there are several
     TuningTrial best;                 ///< what automatic launches of the problem run from now on
     TuningTrial untuned;              ///< what they ran before, by the cost model
     std::vector<TuningTrial> trials;  ///< finalists, pruned and failed ones, each fastest first

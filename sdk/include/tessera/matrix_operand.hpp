@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <source_location>
 #include <type_traits>
 
@@ -13,16 +14,17 @@
 
 namespace tessera {
 
-/// How the matrices of a `MatrixOperand` lie in memory.
-struct OperandShape {
-    std::int64_t rows = 0;               ///< extent, in elements
-    std::int64_t columns = 0;            ///< extent, in elements
-    std::int64_t leading_dimension = 0;  ///< in elements; 0 stands for "no gaps"
-    bool row_major = true;               ///< the storage order
-    std::int64_t batches = 1;            ///< how many matrices
-    std::int64_t batch_stride = 0;       ///< in elements, from one of them to the next; 0 is one matrix used for all
-    std::int64_t outer_batches = 1;      ///< how many such batches: the second level of [batch, head] layouts
-    std::int64_t outer_stride = 0;       ///< in elements, from one batch to the next; 0 is one batch used for all
+/// How the matrices of a `MatrixOperand` lie in memory, as `BatchLayout` and a storage order say it. All in elements;
+/// what is left out means that there are no gaps.
+struct OperandLayout {
+    std::int64_t rows = 0;                            ///< of each matrix
+    std::int64_t columns = 0;                         ///< of each matrix
+    std::optional<std::int64_t> leading_dimension{};  ///< of each matrix
+    bool row_major = true;                            ///< the storage order
+    std::int64_t count = 1;                           ///< matrices of a group
+    std::optional<std::int64_t> stride{};             ///< between matrices of a group; 0: one is used for all
+    std::int64_t outer_count = 1;                     ///< groups: the outer level of [batch, head] layouts
+    std::optional<std::int64_t> outer_stride{};       ///< between groups; 0: one is used for all
 };
 
 /// Any MatrixView or BatchView with its type and order forgotten, or memory that never had them. A launch takes it for
@@ -84,10 +86,10 @@ struct MatrixOperand {
     /// Views memory that the SDK did not allocate, and that may be written. The caller vouches for the length and the
     /// type; that the memory is a device's is asked of CUDA.
     /// @throws Error `invalid_argument`, `size_overflow`, `wrong_memory`, `misaligned`
-    static MatrixOperand from_raw_device_pointer(void* data, ElementType type, const OperandShape& shape,
+    static MatrixOperand from_raw_device_pointer(void* data, ElementType type, const OperandLayout& layout,
                                                  std::source_location caller = std::source_location::current());
     /// The same for memory that is only read.
-    static MatrixOperand from_raw_device_pointer(const void* data, ElementType type, const OperandShape& shape,
+    static MatrixOperand from_raw_device_pointer(const void* data, ElementType type, const OperandLayout& layout,
                                                  std::source_location caller = std::source_location::current());
 
     /// The same memory with the rows and columns of every matrix exchanged. Nothing moves.
