@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -63,43 +64,92 @@ void require_matrix_fits(std::string_view operation, const MatrixExtents& extent
     }
 }
 
-void require_batch_fits(std::string_view operation, const MatrixExtents& extents, std::int64_t count,
-                        std::int64_t stride, bool is_output, std::size_t element_bytes, std::size_t size,
-                        const std::source_location& caller)
+BatchExtents require_batch_extents(std::string_view operation, const BatchLayout& layout, bool row_major,
+                                   std::size_t element_bytes, const std::source_location& caller)
 {
-    const std::int64_t one = require_extents(operation, extents, element_bytes, caller);
-    if (count < 0 || stride < 0) {
-        raise(ErrorCode::invalid_argument, operation, caller,
-              fmt::format("a batch cannot have {} matrices at a stride of {}", count, stride), "0 or more of each");
-    }
-    if (is_output && count > 1 && stride < one) {
-        raise(ErrorCode::invalid_argument, operation, caller,
-              fmt::format("matrices of {} elements at a batch stride of {} overlap and cannot be written", one, stride),
-              fmt::format("a batch stride of at least {}, or a batch of const elements", one));
-    }
-    if (count == 0 || one == 0) {
-        return;
-    }
-    const std::int64_t limit = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(element_bytes);
-    std::int64_t needed = 0;
-    if (!multiply_add(count - 1, stride, one, limit, needed)) {
+    const std::int64_t vector_size = row_major ? layout.columns : layout.rows;
+    const std::int64_t packed = std::max<std::int64_t>(vector_size, 1);
+    BatchExtents all{{layout.rows, layout.columns, layout.leading_dimension.value_or(packed), row_major},
+                     layout.count,
+                     0,
+                     layout.outer_count,
+                     0};
+    const std::int64_t one = require_extents(operation, all.matrix, element_bytes, caller);
+    const auto require_level = [&](const char* what, std::int64_t count, std::int64_t stride) {
+        if (count < 0 || stride < 0) {
+            raise(ErrorCode::invalid_argument, operation, caller,
+                  fmt::format("a batch cannot have {} {} at a stride of {}", count, what, stride), "0 or more of each");
+        }
+    };
+    const auto raise_overflow = [&](std::int64_t count, const char* what, std::int64_t stride) {
         raise(ErrorCode::size_overflow, operation, caller,
-              fmt::format("{} matrices at a stride of {} span more bytes than 64 bits can count", count, stride));
+              fmt::format("{} {} at a stride of {} span more bytes than 64 bits can count", count, what, stride));
+    };
+    const std::int64_t limit = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(element_bytes);
+    all.stride = layout.stride.value_or(one);
+    require_level("matrices", all.count, all.stride);
+    std::int64_t group = 0;  // elements from the first to one past the last of a group
+    if (all.count > 0 && one > 0 && !multiply_add(all.count - 1, all.stride, one, limit, group)) {
+        raise_overflow(all.count, "matrices", all.stride);
     }
+    all.outer_stride = layout.outer_stride.value_or(group);
+    require_level("groups", all.outer_count, all.outer_stride);
+    std::int64_t total = 0;
+    if ((group > 0 && all.outer_count > 0 &&
+         !multiply_add(all.outer_count - 1, all.outer_stride, group, limit, total)) ||
+        __builtin_mul_overflow(all.count, all.outer_count, &total)) {
+        raise_overflow(all.outer_count, fmt::format("groups of {} matrices", all.count).c_str(), all.outer_stride);
+    }
+    return all;
+}
+
+BatchExtents require_batch_fits(std::string_view operation, const BatchLayout& layout, bool row_major,
+                                std::size_t element_bytes, std::size_t size, const std::source_location& caller)
+{
+    const BatchExtents all = require_batch_extents(operation, layout, row_major, element_bytes, caller);
+    const std::int64_t one = require_extents(operation, all.matrix, element_bytes, caller);
+    if (one == 0 || all.count == 0 || all.outer_count == 0) {
+        return all;
+    }
+    const std::int64_t needed = (all.outer_count - 1) * all.outer_stride + (all.count - 1) * all.stride + one;
     if (static_cast<std::size_t>(needed) > size) {
+        const std::string groups =
+            all.outer_count == 1 ? std::string()
+                                 : fmt::format("{} groups, {} elements apart, of ", all.outer_count, all.outer_stride);
         raise(ErrorCode::out_of_range, operation, caller,
-              fmt::format("{} of a {} at a batch stride of {} need {} elements and the memory has {}", count,
-                          describe(extents), stride, needed, size),
+              fmt::format("{}{} of a {} at a batch stride of {} need {} elements and the memory has {}", groups,
+                          all.count, describe(all.matrix), all.stride, needed, size),
               "a longer buffer, or fewer matrices");
     }
+    return all;
+}
+
+/// Declared in mdspan.hpp, which is not included for the sake of everybody's compile time.
+std::int64_t require_unit_stride(std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
+                                 std::int64_t column_stride, bool row_major, const std::source_location& caller)
+{
+    const std::int64_t vector_size = row_major ? columns : rows;
+    const std::int64_t vector_count = row_major ? rows : columns;
+    const std::int64_t inner = row_major ? column_stride : row_stride;
+    const std::int64_t outer = row_major ? row_stride : column_stride;
+    // The stride of a dimension of one element, or of none, is never used.
+    if (inner != 1 && vector_size > 1) {
+        const bool is_other_order = outer == 1 || vector_count <= 1;
+        raise(ErrorCode::invalid_argument, "from_raw_device_mdspan", caller,
+              fmt::format("the {}x{} mdspan has strides of {} and {}, and the elements of a {} of a {} matrix are 1 "
+                          "apart",
+                          rows, columns, row_stride, column_stride, row_major ? "row" : "column",
+                          row_major ? "row-major" : "column-major"),
+              is_other_order ? fmt::format("from_raw_device_mdspan<{}>", row_major ? "ColumnMajor" : "RowMajor")
+                             : "a copy: no matrix of the library has gaps in both directions");
+    }
+    return vector_count > 1 ? outer : std::max<std::int64_t>(vector_size, 1);
 }
 
 void require_block(std::string_view operation, const MatrixExtents& extents, std::int64_t row, std::int64_t column,
                    std::int64_t rows, std::int64_t columns, const std::source_location& caller)
 {
-    const bool inside = row >= 0 && column >= 0 && rows >= 0 && columns >= 0 && row <= extents.rows &&
-                        column <= extents.columns && rows <= extents.rows - row && columns <= extents.columns - column;
-    if (!inside) {
+    if (!extents.has_block(row, column, rows, columns)) {
         raise(ErrorCode::out_of_range, operation, caller,
               fmt::format("a block of {}x{} at ({}, {}) leaves the {}x{} matrix", rows, columns, row, column,
                           extents.rows, extents.columns));
@@ -125,6 +175,13 @@ void raise_tile(std::string_view operation, const std::source_location& caller, 
 void raise_batch_index(std::int64_t index, std::int64_t count, const std::source_location& caller)
 {
     raise(ErrorCode::out_of_range, "BatchView::at", caller, fmt::format("matrix {} of a batch of {}", index, count));
+}
+
+void raise_batch_index(std::int64_t outer, std::int64_t inner, std::int64_t outer_count, std::int64_t count,
+                       const std::source_location& caller)
+{
+    raise(ErrorCode::out_of_range, "BatchView::at", caller,
+          fmt::format("matrix {} of group {} in a batch of {} groups of {}", inner, outer, outer_count, count));
 }
 
 void raise_range(std::string_view operation, const std::source_location& caller, std::size_t offset, std::size_t count,

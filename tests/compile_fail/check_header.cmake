@@ -11,7 +11,7 @@ if(COMPILER STREQUAL "nvcc")
     tessera_device_command(command ${name})
 else()
     set(source ${work_directory}/${name}.cpp)
-    set(warnings ${host_warnings})
+    set(warnings ${host_warnings} -Wshadow)  # users may have it, and include these headers as their own
     tessera_host_command(command ${COMPILER})
 endif()
 

@@ -1,8 +1,13 @@
 /// MatrixView and BatchView: addresses of elements, and every way to leave the memory.
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
+#include <map>
 
 #include "clean_runtime.hpp"
 
@@ -53,11 +58,13 @@ TEST_CASE("a matrix that does not fit is refused with what it needs")
 {
     CHECK(span_of(3 * 8 + 5).matrix(4, 5, 8).rows() == 4);  // the last row needs no gap behind it
     CHECK_ERROR(
-        "tessera: out_of_range in matrix\n  a 4x5 row-major matrix with leading dimension 8 needs 29 elements and "
+        "tessera: out_of_range in DeviceSpan::matrix\n  a 4x5 row-major matrix with leading dimension 8 needs 29 "
+        "elements and "
         "the memory has 28\n  try: a longer buffer, or a smaller matrix",
         span_of(28).matrix(4, 5, 8));
     CHECK_ERROR(
-        "tessera: out_of_range in matrix\n  a 4x5 column-major matrix with leading dimension 4 needs 20 elements "
+        "tessera: out_of_range in DeviceSpan::matrix\n  a 4x5 column-major matrix with leading dimension 4 needs 20 "
+        "elements "
         "and the memory has 19\n  try: a longer buffer, or a smaller matrix",
         span_of(19).matrix(4, 5, ColumnMajor{}));
 }
@@ -66,23 +73,28 @@ TEST_CASE("impossible extents and leading dimensions are refused")
 {
     const auto memory = span_of(100);
     CHECK_ERROR(
-        "tessera: invalid_argument in matrix\n  a matrix cannot have -1 rows and 2 columns\n  try: extents of 0 or "
+        "tessera: invalid_argument in DeviceSpan::matrix\n  a matrix cannot have -1 rows and 2 columns\n  try: extents "
+        "of 0 or "
         "more",
         memory.matrix(-1, 2));
     CHECK_ERROR(
-        "tessera: invalid_argument in matrix\n  a matrix cannot have 2 rows and -3 columns\n  try: extents of 0 or "
+        "tessera: invalid_argument in DeviceSpan::matrix\n  a matrix cannot have 2 rows and -3 columns\n  try: extents "
+        "of 0 or "
         "more",
         memory.matrix(2, -3));
     CHECK_ERROR(
-        "tessera: invalid_argument in matrix\n  leading dimension 4 is too small for a 3x5 row-major matrix\n"
+        "tessera: invalid_argument in DeviceSpan::matrix\n  leading dimension 4 is too small for a 3x5 row-major "
+        "matrix\n"
         "  try: a leading dimension of at least 5 (the columns), in elements",
         memory.matrix(3, 5, 4));
     CHECK_ERROR(
-        "tessera: invalid_argument in matrix\n  leading dimension 2 is too small for a 3x5 column-major matrix\n"
+        "tessera: invalid_argument in DeviceSpan::matrix\n  leading dimension 2 is too small for a 3x5 column-major "
+        "matrix\n"
         "  try: a leading dimension of at least 3 (the rows), in elements",
         memory.matrix(3, 5, 2, ColumnMajor{}));
     CHECK_ERROR(
-        "tessera: invalid_argument in matrix\n  leading dimension 0 is too small for a 3x0 row-major matrix\n"
+        "tessera: invalid_argument in DeviceSpan::matrix\n  leading dimension 0 is too small for a 3x0 row-major "
+        "matrix\n"
         "  try: a leading dimension of at least 1 (the columns), in elements",
         memory.matrix(3, 0, 0));
 }
@@ -91,20 +103,24 @@ TEST_CASE("extents whose bytes pass 63 bits are refused, and the largest that do
 {
     const auto memory = span_of(100);
     CHECK_ERROR(
-        "tessera: size_overflow in matrix\n  the 4294967296x4294967296 row-major matrix with leading dimension "
+        "tessera: size_overflow in DeviceSpan::matrix\n  the 4294967296x4294967296 row-major matrix with leading "
+        "dimension "
         "4294967296 spans more bytes than 64 bits can count",
         memory.matrix(std::int64_t{1} << 32, std::int64_t{1} << 32));
     CHECK_ERROR(
-        "tessera: size_overflow in matrix\n  the 1x2305843009213693952 row-major matrix with leading dimension "
+        "tessera: size_overflow in DeviceSpan::matrix\n  the 1x2305843009213693952 row-major matrix with leading "
+        "dimension "
         "2305843009213693952 spans more bytes than 64 bits can count",
         memory.matrix(1, std::int64_t{1} << 61));
     CHECK_ERROR(
-        "tessera: out_of_range in matrix\n  a 1x2305843009213693951 row-major matrix with leading dimension "
+        "tessera: out_of_range in DeviceSpan::matrix\n  a 1x2305843009213693951 row-major matrix with leading "
+        "dimension "
         "2305843009213693951 needs 2305843009213693951 elements and the memory has 100\n  try: a longer buffer, or "
         "a smaller matrix",
         memory.matrix(1, largest / 4));
     CHECK_ERROR(
-        "tessera: size_overflow in matrix\n  the 9223372036854775807x1 row-major matrix with leading dimension "
+        "tessera: size_overflow in DeviceSpan::matrix\n  the 9223372036854775807x1 row-major matrix with leading "
+        "dimension "
         "9223372036854775807 spans more bytes than 64 bits can count",
         memory.matrix(largest, 1, largest));
 }
@@ -160,7 +176,7 @@ TEST_CASE("tiles cover a matrix, smaller at the lower and right edges")
         span_of(100).matrix(0, 7).tile(0, 0, 2, 4));
 }
 
-TEST_CASE("a batch is equally spaced, and may repeat an input but not an output")
+TEST_CASE("a batch is equally spaced, and an input may be repeated")
 {
     const auto memory = span_of(100);
     const auto batch = memory.matrices(3, 20, 4, 5, 5);
@@ -176,29 +192,117 @@ TEST_CASE("a batch is equally spaced, and may repeat an input but not an output"
     CHECK_ERROR("tessera: out_of_range in BatchView::at\n  matrix 3 of a batch of 3", batch.at(3));
     CHECK_ERROR("tessera: out_of_range in BatchView::at\n  matrix -1 of a batch of 3", batch.at(-1));
     CHECK_ERROR(
-        "tessera: invalid_argument in matrices\n  a batch cannot have -1 matrices at a stride of 20\n  try: 0 or "
+        "tessera: invalid_argument in DeviceSpan::matrices\n  a batch cannot have -1 matrices at a stride of 20\n  "
+        "try: 0 or "
         "more of each",
         memory.matrices(-1, 20, 4, 5, 5));
     CHECK_ERROR(
-        "tessera: invalid_argument in matrices\n  a batch cannot have 2 matrices at a stride of -20\n  try: 0 or "
+        "tessera: invalid_argument in DeviceSpan::matrices\n  a batch cannot have 2 matrices at a stride of -20\n  "
+        "try: 0 or "
         "more of each",
         memory.matrices(2, -20, 4, 5, 5));
     CHECK_ERROR(
-        "tessera: invalid_argument in matrices\n  matrices of 20 elements at a batch stride of 19 overlap and "
-        "cannot be written\n  try: a batch stride of at least 20, or a batch of const elements",
-        memory.matrices(2, 19, 4, 5, 5));
-    CHECK_ERROR(
-        "tessera: out_of_range in matrices\n  5 of a 4x5 row-major matrix with leading dimension 5 at a batch "
+        "tessera: out_of_range in DeviceSpan::matrices\n  5 of a 4x5 row-major matrix with leading dimension 5 at a "
+        "batch "
         "stride of 21 need 104 elements and the memory has 100\n  try: a longer buffer, or fewer matrices",
         memory.matrices(5, 21, 4, 5, 5));
     CHECK_ERROR(
-        "tessera: size_overflow in matrices\n  9223372036854775807 matrices at a stride of 20 span more bytes than "
+        "tessera: size_overflow in DeviceSpan::matrices\n  9223372036854775807 matrices at a stride of 20 span more "
+        "bytes than "
         "64 bits can count",
         memory.matrices(largest, 20, 4, 5, 5));
     CHECK_ERROR(
-        "tessera: invalid_argument in matrices\n  leading dimension 4 is too small for a 4x5 row-major matrix\n"
+        "tessera: invalid_argument in DeviceSpan::matrices\n  leading dimension 4 is too small for a 4x5 row-major "
+        "matrix\n"
         "  try: a leading dimension of at least 5 (the columns), in elements",
         memory.matrices(1, 0, 4, 5, 4));
+}
+
+TEST_CASE("what a batch's layout leaves out means that there are no gaps")
+{
+    const auto memory = span_of(1000);
+    const auto packed = memory.matrices({.rows = 4, .columns = 5, .count = 3});
+    CHECK(packed.first().leading_dimension() == 5);
+    CHECK(packed.stride() == 20);
+    CHECK(packed.outer_count() == 1);
+    CHECK(packed.total_count() == 3);
+    const auto gaps = memory.matrices({.rows = 4, .columns = 5, .leading_dimension = 6, .count = 3}, ColumnMajor{});
+    CHECK(gaps.first().leading_dimension() == 6);
+    CHECK(gaps.stride() == 4 * 6 + 4);
+    const auto groups = memory.matrices({.rows = 4, .columns = 5, .count = 3, .stride = 30, .outer_count = 2});
+    CHECK(groups.outer_stride() == 80);
+    CHECK(groups.total_count() == 6);
+    const auto empty = memory.matrices({.rows = 0, .columns = 5, .count = 3});
+    CHECK(empty.stride() == 0);
+    const BatchView<float> nothing;
+    CHECK(nothing.total_count() == 0);
+    CHECK(nothing.device() == -1);
+}
+
+TEST_CASE("two levels of a batch are heads of a fused projection")
+{
+    // [batch 2][token 3][head 4][feature 5]
+    const auto memory = span_of(2 * 3 * 4 * 5);
+    const BatchLayout layout{.rows = 3,
+                             .columns = 5,
+                             .leading_dimension = 4 * 5,
+                             .count = 4,
+                             .stride = 5,
+                             .outer_count = 2,
+                             .outer_stride = 3 * 4 * 5};
+    const auto heads = memory.matrices(layout);
+    CHECK(heads.at(1, 2).data() == memory.data() + 60 + 10);
+    CHECK(heads.at(6).data() == heads.at(1, 2).data());
+    CHECK(heads.transposed().at(1, 3).data() == memory.data() + 60 + 15);
+    CHECK(heads.transposed().at(1, 3).rows() == 5);
+    const BatchView<const float> readable = heads;
+    CHECK(readable.outer_count() == 2);
+    CHECK(readable.outer_stride() == 60);
+    CHECK(as_tf32(readable).outer_stride() == 60);
+    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  matrix 8 of a batch of 8", heads.at(8));
+    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  matrix 4 of group 1 in a batch of 2 groups of 4",
+                heads.at(1, 4));
+    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  matrix 0 of group 2 in a batch of 2 groups of 4",
+                heads.at(2, 0));
+    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  matrix -1 of group 0 in a batch of 2 groups of 4",
+                heads.at(0, -1));
+    CHECK_ERROR(
+        "tessera: out_of_range in DeviceSpan::matrices\n  2 groups, 60 elements apart, of 4 of a 3x5 row-major matrix "
+        "with leading dimension 20 at a batch stride of 5 need 120 elements and the memory has 119\n  try: a longer "
+        "buffer, or fewer matrices",
+        span_of(119).matrices(layout));
+    CHECK_ERROR(
+        "tessera: invalid_argument in DeviceSpan::matrices\n  a batch cannot have -2 groups at a stride of 60\n  try: "
+        "0 "
+        "or more of each",
+        memory.matrices({.rows = 3, .columns = 5, .count = 4, .stride = 5, .outer_count = -2, .outer_stride = 60}));
+    CHECK_ERROR(
+        "tessera: size_overflow in DeviceSpan::matrices\n  9223372036854775807 groups of 4 matrices at a stride of 60 "
+        "span more bytes than 64 bits can count",
+        memory.matrices({.rows = 3, .columns = 5, .count = 4, .outer_count = largest}));
+    CHECK_ERROR(
+        "tessera: size_overflow in DeviceSpan::matrices\n  4294967296 groups of 4294967296 matrices at a stride of 0 "
+        "span more bytes than 64 bits can count",
+        memory.matrices({.rows = 1,
+                         .columns = 1,
+                         .count = std::int64_t{1} << 32,
+                         .stride = 0,
+                         .outer_count = std::int64_t{1} << 32,
+                         .outer_stride = 0}));
+}
+
+TEST_CASE("a view without memory is a value like any other")
+{
+    std::array<MatrixView<const f16, ColumnMajor>, 2> views;
+    CHECK(views[1].empty());
+    CHECK(views[1].data() == nullptr);
+    CHECK(views[1].leading_dimension() == 1);
+    CHECK(views[1].device() == -1);
+    std::map<int, MatrixView<float>> named;
+    named[3] = span_of(12).matrix(3, 4);
+    CHECK(named[3].rows() == 3);
+    CHECK(named[4].empty());
+    static_assert(std::is_trivially_copyable_v<MatrixView<float>> && std::is_trivially_copyable_v<BatchView<float>>);
 }
 
 TEST_CASE_FIXTURE(CleanRuntime, "a buffer's views carry its device and its bounds")
@@ -211,11 +315,13 @@ TEST_CASE_FIXTURE(CleanRuntime, "a buffer's views carry its device and its bound
     static_assert(std::is_same_v<decltype(std::as_const(buffer).matrix(3, 4, 3, ColumnMajor{})),
                                  MatrixView<const float, ColumnMajor>>);
     CHECK_ERROR(
-        "tessera: out_of_range in matrix\n  a 4x4 row-major matrix with leading dimension 4 needs 16 elements and "
+        "tessera: out_of_range in DeviceBuffer::matrix\n  a 4x4 row-major matrix with leading dimension 4 needs 16 "
+        "elements and "
         "the memory has 12\n  try: a longer buffer, or a smaller matrix",
         buffer.matrix(4, 4));
     CHECK_ERROR(
-        "tessera: out_of_range in matrix\n  a 2x4 row-major matrix with leading dimension 9 needs 13 elements and "
+        "tessera: out_of_range in DeviceBuffer::matrix\n  a 2x4 row-major matrix with leading dimension 9 needs 13 "
+        "elements and "
         "the memory has 12\n  try: a longer buffer, or a smaller matrix",
         std::as_const(buffer).matrix(2, 4, 9));
 }
@@ -252,4 +358,68 @@ TEST_CASE_FIXTURE(CleanRuntime, "a raw pointer becomes a view only if CUDA knows
         "9223372036854775807x1 row-major matrix with leading dimension 9223372036854775807 spans more bytes than "
         "64 bits can count",
         View::from_raw_device_pointer(buffer.data(), largest, 1, largest));
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a raw pointer becomes a batch, if CUDA knows it")
+{
+    const Stream stream{Device(fake::t4)};
+    DeviceBuffer<float> buffer(stream, 24);
+    using View = BatchView<float, ColumnMajor>;
+    const auto batch = View::from_raw_device_pointer(buffer.data(), {.rows = 3, .columns = 4, .count = 2});
+    CHECK(batch.device() == fake::t4);
+    CHECK(batch.at(1).data() == buffer.data() + 12);
+    CHECK(batch.at(1).leading_dimension() == 3);
+    CHECK(View::from_raw_device_pointer(nullptr, {.rows = 3, .columns = 4, .count = 0}).device() == -1);
+    float host = 0;
+    CHECK_ERROR(
+        fmt::format("tessera: wrong_memory in BatchView::from_raw_device_pointer\n  {} is ordinary host memory, "
+                    "not device memory\n  try: copy the data to a DeviceBuffer first: "
+                    "DeviceBuffer<T>::from_host(stream, data)",
+                    fmt::ptr(&host)),
+        View::from_raw_device_pointer(&host, {.rows = 1, .columns = 1}));
+    CHECK_ERROR(
+        "tessera: invalid_argument in BatchView::from_raw_device_pointer\n  leading dimension 2 is too small for a 3x4 "
+        "column-major matrix\n  try: a leading dimension of at least 3 (the rows), in elements",
+        View::from_raw_device_pointer(buffer.data(), {.rows = 3, .columns = 4, .leading_dimension = 2}));
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "a buffer becomes a batch")
+{
+    const Stream stream{Device(fake::t4)};
+    DeviceBuffer<float> buffer(stream, 24);
+    CHECK(buffer.matrices({.rows = 3, .columns = 4, .count = 2}).at(1).data() == buffer.data() + 12);
+    static_assert(std::is_same_v<decltype(std::as_const(buffer).matrices({.rows = 1, .columns = 1}, ColumnMajor{})),
+                                 BatchView<const float, ColumnMajor>>);
+    CHECK_ERROR(
+        "tessera: out_of_range in DeviceBuffer::matrices\n  3 of a 3x4 row-major matrix with leading dimension 4 at a "
+        "batch stride of 12 need 36 elements and the memory has 24\n  try: a longer buffer, or fewer matrices",
+        std::as_const(buffer).matrices({.rows = 3, .columns = 4, .count = 3}));
+}
+
+TEST_CASE_FIXTURE(CleanRuntime, "memory of CUDA's own types is viewed as ours")
+{
+    const Stream stream{Device(fake::t4)};
+    DeviceBuffer<__half> halves(stream, 24);
+    DeviceBuffer<__nv_bfloat16> bfloats(stream, 24);
+    DeviceBuffer<__nv_fp8_e4m3> e4m3s(stream, 24);
+    DeviceBuffer<__nv_fp8_e5m2> e5m2s(stream, 24);
+    static_assert(std::is_same_v<decltype(halves.matrix(4, 6)), MatrixView<f16>>);
+    static_assert(std::is_same_v<decltype(std::as_const(halves).matrix(4, 6, 6)), MatrixView<const f16>>);
+    static_assert(std::is_same_v<decltype(halves.matrices({.rows = 4, .columns = 6})), BatchView<f16>>);
+    static_assert(std::is_same_v<decltype(bfloats.matrix(4, 6, ColumnMajor{})), MatrixView<bf16, ColumnMajor>>);
+    static_assert(std::is_same_v<decltype(e4m3s.span().matrix(4, 6)), MatrixView<f8e4m3>>);
+    static_assert(std::is_same_v<decltype(e5m2s.span().matrices({.rows = 4, .columns = 6})), BatchView<f8e5m2>>);
+    CHECK(static_cast<const void*>(halves.matrix(4, 6).data()) == halves.data());
+
+    const __half* const weights = halves.data();
+    const auto view = MatrixView<const f16>::from_raw_device_pointer(weights, 4, 6, 6);
+    CHECK(static_cast<const void*>(view.data()) == weights);
+    CHECK(view.device() == fake::t4);
+    CHECK(MatrixView<const bf16>::from_raw_device_pointer(bfloats.data(), 4, 6, 6).rows() == 4);
+    CHECK(MatrixView<f8e4m3>::from_raw_device_pointer(e4m3s.data(), 4, 6, 6).rows() == 4);
+    CHECK(BatchView<f8e5m2>::from_raw_device_pointer(e5m2s.data(), {.rows = 2, .columns = 6, .count = 2}).count() == 2);
+    CHECK_ERROR(
+        "tessera: out_of_range in DeviceBuffer::matrix\n  a 5x5 row-major matrix with leading dimension 5 needs 25 "
+        "elements and the memory has 24\n  try: a longer buffer, or a smaller matrix",
+        halves.matrix(5, 5));
 }

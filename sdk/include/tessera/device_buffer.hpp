@@ -311,40 +311,48 @@ public:
     }
 
     /// Views the first elements as a matrix, without gaps or with a leading dimension, e.g. `matrix(2, 3)`,
-    /// `matrix(2, 3, ColumnMajor{})`, `matrix(2, 3, 8, RowMajor{})`. The view must not outlive the buffer.
+    /// `matrix(2, 3, ColumnMajor{})`, `matrix(2, 3, 8, RowMajor{})`. Elements of CUDA's `__half`, `__nv_bfloat16`,
+    /// `__nv_fp8_e4m3` and `__nv_fp8_e5m2` are viewed as f16, bf16, f8e4m3 and f8e5m2. The view must not outlive the
+    /// buffer.
     /// @throws Error `out_of_range` if the buffer is too short, `empty_handle` if it was moved from, `invalid_argument`,
     ///               `size_overflow`
     template <StorageOrder Order = RowMajor>
-    MatrixView<T, Order> matrix(std::int64_t rows, std::int64_t columns, Order order = {},
-                                std::source_location caller = std::source_location::current()) &
+    MatrixView<detail::ElementOf<T>, Order> matrix(std::int64_t rows, std::int64_t columns, Order /*order*/ = {},
+                                                   std::source_location caller = std::source_location::current()) &
     {
         memory_.require("DeviceBuffer::matrix", caller);
-        return span().matrix(rows, columns, order, caller);
+        return detail::checked_matrix<Order>("DeviceBuffer::matrix", data(), size(), device(), rows, columns,
+                                             detail::packed_leading_dimension<Order>(rows, columns), caller);
     }
     /// The same, for reading.
     template <StorageOrder Order = RowMajor>
-    MatrixView<const T, Order> matrix(std::int64_t rows, std::int64_t columns, Order order = {},
-                                      std::source_location caller = std::source_location::current()) const&
+    MatrixView<detail::ElementOf<const T>, Order> matrix(
+        std::int64_t rows, std::int64_t columns, Order /*order*/ = {},
+        std::source_location caller = std::source_location::current()) const&
     {
         memory_.require("DeviceBuffer::matrix", caller);
-        return span().matrix(rows, columns, order, caller);
+        return detail::checked_matrix<Order>("DeviceBuffer::matrix", data(), size(), device(), rows, columns,
+                                             detail::packed_leading_dimension<Order>(rows, columns), caller);
     }
     /// The same, with a leading dimension.
     template <StorageOrder Order = RowMajor>
-    MatrixView<T, Order> matrix(std::int64_t rows, std::int64_t columns, std::int64_t leading_dimension,
-                                Order order = {}, std::source_location caller = std::source_location::current()) &
+    MatrixView<detail::ElementOf<T>, Order> matrix(std::int64_t rows, std::int64_t columns,
+                                                   std::int64_t leading_dimension, Order /*order*/ = {},
+                                                   std::source_location caller = std::source_location::current()) &
     {
         memory_.require("DeviceBuffer::matrix", caller);
-        return span().matrix(rows, columns, leading_dimension, order, caller);
+        return detail::checked_matrix<Order>("DeviceBuffer::matrix", data(), size(), device(), rows, columns,
+                                             leading_dimension, caller);
     }
     /// The same with a leading dimension, for reading.
     template <StorageOrder Order = RowMajor>
-    MatrixView<const T, Order> matrix(std::int64_t rows, std::int64_t columns, std::int64_t leading_dimension,
-                                      Order order = {},
-                                      std::source_location caller = std::source_location::current()) const&
+    MatrixView<detail::ElementOf<const T>, Order> matrix(
+        std::int64_t rows, std::int64_t columns, std::int64_t leading_dimension, Order /*order*/ = {},
+        std::source_location caller = std::source_location::current()) const&
     {
         memory_.require("DeviceBuffer::matrix", caller);
-        return span().matrix(rows, columns, leading_dimension, order, caller);
+        return detail::checked_matrix<Order>("DeviceBuffer::matrix", data(), size(), device(), rows, columns,
+                                             leading_dimension, caller);
     }
     /// Refused.
     template <StorageOrder Order = RowMajor, class... Arguments>
@@ -355,6 +363,38 @@ public:
             "tessera: matrix() of a temporary DeviceBuffer: its memory would be gone before the view is used. "
             "Give the buffer a name");
         return const_cast<DeviceBuffer&>(*this).matrix(std::forward<Arguments>(arguments)...);
+    }
+
+    /// Views the first elements as equally spaced matrices, e.g. `matrices({.rows = 2, .columns = 3, .count = 10})`; see
+    /// BatchLayout. Matrices that overlap can be read but not written: as an output of a product they are refused. The
+    /// view must not outlive the buffer.
+    /// @throws Error `out_of_range` if the buffer is too short, `empty_handle` if it was moved from, `invalid_argument`,
+    ///               `size_overflow`
+    template <StorageOrder Order = RowMajor>
+    BatchView<detail::ElementOf<T>, Order> matrices(const BatchLayout& layout, Order /*order*/ = {},
+                                                    std::source_location caller = std::source_location::current()) &
+    {
+        memory_.require("DeviceBuffer::matrices", caller);
+        return detail::checked_matrices<Order>("DeviceBuffer::matrices", data(), size(), device(), layout, caller);
+    }
+    /// The same, for reading.
+    template <StorageOrder Order = RowMajor>
+    BatchView<detail::ElementOf<const T>, Order> matrices(
+        const BatchLayout& layout, Order /*order*/ = {},
+        std::source_location caller = std::source_location::current()) const&
+    {
+        memory_.require("DeviceBuffer::matrices", caller);
+        return detail::checked_matrices<Order>("DeviceBuffer::matrices", data(), size(), device(), layout, caller);
+    }
+    /// Refused.
+    template <StorageOrder Order = RowMajor>
+    auto matrices(const BatchLayout& layout, Order order = {}) const&&
+    {
+        static_assert(
+            detail::always_false<Order>,
+            "tessera: matrices() of a temporary DeviceBuffer: its memory would be gone before the view is used. "
+            "Give the buffer a name");
+        return const_cast<DeviceBuffer&>(*this).matrices(layout, order);
     }
 
     /// Copies host elements to [offset, offset + elements.size()). Ordered on the home stream; blocks until done.

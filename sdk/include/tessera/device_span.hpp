@@ -32,7 +32,8 @@ inline void require_range(std::string_view operation, const std::source_location
 
 }  // namespace detail
 
-/// Device memory of `size()` elements that somebody else owns. `T` may be const.
+/// Device memory of `size()` elements that somebody else owns. `T` may be const. A value: it may be copied, passed to
+/// kernels and used from several threads.
 template <class T>
 class DeviceSpan {
     static_assert(std::is_trivially_copyable_v<T>, "tessera: elements of device memory must be trivially copyable");
@@ -89,37 +90,45 @@ public:
         return DeviceSpan(data_ + offset, count, device_);
     }
 
-    /// Views the first elements as a matrix without gaps between its rows (or columns).
+    /// Views the first elements as a matrix without gaps between its rows (or columns). Elements of CUDA's `__half`,
+    /// `__nv_bfloat16`, `__nv_fp8_e4m3` and `__nv_fp8_e5m2` are viewed as f16, bf16, f8e4m3 and f8e5m2.
     /// @throws Error `out_of_range` if there are too few elements, `invalid_argument`, `size_overflow`
     template <StorageOrder Order = RowMajor>
-    MatrixView<T, Order> matrix(std::int64_t rows, std::int64_t columns, Order order = {},
-                                std::source_location caller = std::source_location::current()) const
+    MatrixView<detail::ElementOf<T>, Order> matrix(std::int64_t rows, std::int64_t columns, Order /*order*/ = {},
+                                                   std::source_location caller = std::source_location::current()) const
     {
-        const std::int64_t vector_size = std::is_same_v<Order, RowMajor> ? columns : rows;
-        return matrix(rows, columns, vector_size > 1 ? vector_size : 1, order, caller);
+        return detail::checked_matrix<Order>("DeviceSpan::matrix", data_, size_, device_, rows, columns,
+                                             detail::packed_leading_dimension<Order>(rows, columns), caller);
     }
 
     /// Views the first elements as a matrix whose rows (or columns) are `leading_dimension` elements apart.
     template <StorageOrder Order = RowMajor>
-    MatrixView<T, Order> matrix(std::int64_t rows, std::int64_t columns, std::int64_t leading_dimension,
-                                Order /*order*/ = {},
-                                std::source_location caller = std::source_location::current()) const
+    MatrixView<detail::ElementOf<T>, Order> matrix(std::int64_t rows, std::int64_t columns,
+                                                   std::int64_t leading_dimension, Order /*order*/ = {},
+                                                   std::source_location caller = std::source_location::current()) const
     {
-        detail::require_matrix_fits("matrix", {rows, columns, leading_dimension, std::is_same_v<Order, RowMajor>},
-                                    sizeof(T), size_, caller);
-        return {data_, rows, columns, leading_dimension, device_};
+        return detail::checked_matrix<Order>("DeviceSpan::matrix", data_, size_, device_, rows, columns,
+                                             leading_dimension, caller);
     }
 
-    /// Views the first elements as `count` matrices, `batch_stride` elements apart. A stride of 0 uses one matrix for
-    /// all and needs const elements.
+    /// Views the first elements as equally spaced matrices. Matrices that overlap can be read but not written: as an
+    /// output of a product they are refused.
+    /// @throws Error `out_of_range` if there are too few elements, `invalid_argument`, `size_overflow`
     template <StorageOrder Order = RowMajor>
-    BatchView<T, Order> matrices(std::int64_t count, std::int64_t batch_stride, std::int64_t rows, std::int64_t columns,
-                                 std::int64_t leading_dimension, Order /*order*/ = {},
-                                 std::source_location caller = std::source_location::current()) const
+    BatchView<detail::ElementOf<T>, Order> matrices(const BatchLayout& layout, Order /*order*/ = {},
+                                                    std::source_location caller = std::source_location::current()) const
     {
-        detail::require_batch_fits("matrices", {rows, columns, leading_dimension, std::is_same_v<Order, RowMajor>},
-                                   count, batch_stride, !std::is_const_v<T>, sizeof(T), size_, caller);
-        return {{data_, rows, columns, leading_dimension, device_}, count, batch_stride};
+        return detail::checked_matrices<Order>("DeviceSpan::matrices", data_, size_, device_, layout, caller);
+    }
+
+    /// The same for one group, with bare numbers.
+    template <StorageOrder Order = RowMajor>
+    BatchView<detail::ElementOf<T>, Order> matrices(std::int64_t count, std::int64_t batch_stride, std::int64_t rows,
+                                                    std::int64_t columns, std::int64_t leading_dimension,
+                                                    Order /*order*/ = {},
+                                                    std::source_location caller = std::source_location::current()) const
+    {
+        return matrices(BatchLayout{rows, columns, leading_dimension, count, batch_stride}, Order{}, caller);
     }
 
 #ifdef __CUDACC__

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "tessera/detail/element_type.hpp"
 #include "tessera/detail/host_device.hpp"
 #include "tessera/float8.hpp"
 #include "tessera/tf32.hpp"
@@ -130,10 +131,10 @@ struct f16 {
     {}
 
     /// The number with this representation.
-    TESSERA_DETAIL_HOST_DEVICE static constexpr f16 from_bits(std::uint16_t bits) noexcept
+    TESSERA_DETAIL_HOST_DEVICE static constexpr f16 from_bits(std::uint16_t representation) noexcept
     {
         f16 result;
-        result.bits = bits;
+        result.bits = representation;
         return result;
     }
 
@@ -177,10 +178,10 @@ struct bf16 {
     {}
 
     /// The number with this representation.
-    TESSERA_DETAIL_HOST_DEVICE static constexpr bf16 from_bits(std::uint16_t bits) noexcept
+    TESSERA_DETAIL_HOST_DEVICE static constexpr bf16 from_bits(std::uint16_t representation) noexcept
     {
         bf16 result;
-        result.bits = bits;
+        result.bits = representation;
         return result;
     }
 
@@ -193,9 +194,6 @@ struct bf16 {
         return __builtin_bit_cast(Bfloat16, bits);
     }
 };
-
-/// An element type as a value. Numbers are stable: they appear in plans and caches.
-enum class ElementType : std::uint8_t { f32 = 0, f16 = 1, bf16 = 2, tf32 = 3, f8e4m3 = 4, f8e5m2 = 5 };
 
 /// Bytes of one element.
 TESSERA_DETAIL_HOST_DEVICE constexpr std::size_t size_of(ElementType type) noexcept
@@ -296,11 +294,74 @@ struct InputTypes {
     /// The same for both.
     TESSERA_DETAIL_HOST_DEVICE constexpr InputTypes(ElementType both) noexcept : a(both), b(both) {}
     /// One for each.
-    TESSERA_DETAIL_HOST_DEVICE constexpr InputTypes(ElementType a, ElementType b) noexcept : a(a), b(b) {}
+    TESSERA_DETAIL_HOST_DEVICE constexpr InputTypes(ElementType of_a, ElementType of_b) noexcept : a(of_a), b(of_b) {}
 
     /// True if both are equal.
     friend bool operator==(const InputTypes&, const InputTypes&) = default;
 };
+
+namespace detail {
+
+/// CUDA's own type for an element of ours, with the same bits.
+template <class T>
+struct vendor_element {};
+template <>
+struct vendor_element<f16> {
+    using type = __half;
+};
+template <>
+struct vendor_element<bf16> {
+    using type = __nv_bfloat16;
+};
+template <>
+struct vendor_element<f8e4m3> {
+    using type = __nv_fp8_e4m3;
+};
+template <>
+struct vendor_element<f8e5m2> {
+    using type = __nv_fp8_e5m2;
+};
+
+/// True if `T`, perhaps const, is CUDA's own type for `Element`.
+template <class T, class Element>
+inline constexpr bool is_vendor_element =
+    std::is_same_v<std::remove_const_t<T>, typename vendor_element<std::remove_const_t<Element>>::type>;
+
+template <class T>
+struct element_of {
+    using type = T;
+};
+template <>
+struct element_of<__half> {
+    using type = f16;
+};
+template <>
+struct element_of<__nv_bfloat16> {
+    using type = bf16;
+};
+template <>
+struct element_of<__nv_fp8_e4m3> {
+    using type = f8e4m3;
+};
+template <>
+struct element_of<__nv_fp8_e5m2> {
+    using type = f8e5m2;
+};
+template <class T>
+struct element_of<const T> {
+    using type = const typename element_of<T>::type;
+};
+
+/// Our type for one of CUDA's, any other type as it is; const stays.
+template <class T>
+using ElementOf = typename element_of<T>::type;
+
+/// CUDA's own type for elements of `T`; a pointer to it converts to a pointer to `T`.
+template <class Vendor, class T>
+concept VendorElementOf = !std::same_as<Vendor, ElementOf<Vendor>> && std::convertible_to<ElementOf<Vendor>*, T*> &&
+                          std::same_as<std::remove_const_t<ElementOf<Vendor>>, std::remove_const_t<T>>;
+
+}  // namespace detail
 
 /// Bytes of one element of A or B.
 TESSERA_DETAIL_HOST_DEVICE constexpr std::size_t size_of(InputTypes types) noexcept { return size_of(types.a); }

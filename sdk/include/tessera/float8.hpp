@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "tessera/detail/element_type.hpp"
 #include "tessera/detail/host_device.hpp"
 
 #ifdef __CUDACC__
@@ -113,10 +114,10 @@ struct f8e4m3 {
     {}
 
     /// The number with this representation.
-    TESSERA_DETAIL_HOST_DEVICE static constexpr f8e4m3 from_bits(std::uint8_t bits) noexcept
+    TESSERA_DETAIL_HOST_DEVICE static constexpr f8e4m3 from_bits(std::uint8_t representation) noexcept
     {
         f8e4m3 result;
-        result.bits = bits;
+        result.bits = representation;
         return result;
     }
 
@@ -161,10 +162,10 @@ struct f8e5m2 {
     {}
 
     /// The number with this representation.
-    TESSERA_DETAIL_HOST_DEVICE static constexpr f8e5m2 from_bits(std::uint8_t bits) noexcept
+    TESSERA_DETAIL_HOST_DEVICE static constexpr f8e5m2 from_bits(std::uint8_t representation) noexcept
     {
         f8e5m2 result;
-        result.bits = bits;
+        result.bits = representation;
         return result;
     }
 

@@ -5,16 +5,28 @@
 /// A view is an address, extents, a leading dimension and a device. Whoever makes it has proved that the memory is long
 /// enough; from then on it is only narrowed. A view of `const` elements cannot be an output.
 ///
+/// Views are values: they may be copied, kept in containers, used from several threads and passed to kernels. On the
+/// host they hand out addresses but no elements; in device code they are indexed:
+///
+///     __global__ void copy_row(MatrixView<float> out, MatrixView<const float, ColumnMajor> in, std::int64_t row)
+///     {
+///         for (std::int64_t column = threadIdx.x; column < in.columns(); column += blockDim.x) {
+///             out(row, column) = in(row, column);  // an index outside of its matrix stops the kernel
+///         }
+///     }
+///
 /// Words: the *leading dimension* is the distance in elements between the starts of two neighbouring rows (row-major)
 /// or columns (column-major).
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <source_location>
 #include <string_view>
 #include <type_traits>
 
+#include "tessera/detail/host_device.hpp"
 #include "tessera/element.hpp"
 #include "tessera/error.hpp"
 
@@ -35,6 +47,25 @@ struct ColumnMajor {
 template <class Order>
 concept StorageOrder = std::same_as<Order, RowMajor> || std::same_as<Order, ColumnMajor>;
 
+/// How the matrices of a batch lie in memory: `buffer.matrices({.rows = 20, .columns = 30, .count = 10})`. All in
+/// elements; what is left out means that there are no gaps.
+///
+/// A batch has two levels, so that [batch, head] layouts are one: inner matrices `stride` apart, and groups of `count`
+/// of them `outer_stride` apart. With queries in memory as [batch][token][head][feature], the head's matrices are
+///
+///     queries.matrices({.rows = tokens, .columns = features, .leading_dimension = heads * features,
+///                       .count = heads, .stride = features,
+///                       .outer_count = batch, .outer_stride = tokens * heads * features});
+struct BatchLayout {
+    std::int64_t rows = 0;                            ///< of each matrix
+    std::int64_t columns = 0;                         ///< of each matrix
+    std::optional<std::int64_t> leading_dimension{};  ///< of each matrix
+    std::int64_t count = 1;                           ///< matrices of a group
+    std::optional<std::int64_t> stride{};             ///< between matrices of a group; 0: one is used for all
+    std::int64_t outer_count = 1;                     ///< groups
+    std::optional<std::int64_t> outer_stride{};       ///< between groups; 0: one is used for all
+};
+
 namespace detail {
 
 /// Extents of a matrix as it lies in memory. "Vector" is a row of a row-major matrix, a column of a column-major one.
@@ -44,8 +75,37 @@ struct MatrixExtents {
     std::int64_t leading_dimension;
     bool row_major;
 
-    constexpr std::int64_t vector_size() const noexcept { return row_major ? columns : rows; }
-    constexpr std::int64_t vector_count() const noexcept { return row_major ? rows : columns; }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t vector_size() const noexcept
+    {
+        return row_major ? columns : rows;
+    }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t vector_count() const noexcept
+    {
+        return row_major ? rows : columns;
+    }
+    /// 0 <= row, row + rows <= all rows, and the same for columns.
+    TESSERA_DETAIL_HOST_DEVICE constexpr bool has_block(std::int64_t row, std::int64_t column, std::int64_t block_rows,
+                                                        std::int64_t block_columns) const noexcept
+    {
+        return row >= 0 && column >= 0 && block_rows >= 0 && block_columns >= 0 && row <= rows && column <= columns &&
+               block_rows <= rows - row && block_columns <= columns - column;
+    }
+    /// Divisions, not products: tile_row * tile_rows may overflow for a row that is far outside.
+    TESSERA_DETAIL_HOST_DEVICE constexpr bool has_tile(std::int64_t tile_row, std::int64_t tile_column,
+                                                       std::int64_t tile_rows, std::int64_t tile_columns) const noexcept
+    {
+        return tile_rows > 0 && tile_columns > 0 && tile_row >= 0 && tile_column >= 0 && rows > 0 && columns > 0 &&
+               tile_row <= (rows - 1) / tile_rows && tile_column <= (columns - 1) / tile_columns;
+    }
+};
+
+/// Extents of all matrices of a batch: `BatchLayout` with what was left out filled in.
+struct BatchExtents {
+    MatrixExtents matrix;
+    std::int64_t count;
+    std::int64_t stride;
+    std::int64_t outer_count;
+    std::int64_t outer_stride;
 };
 
 /// Elements from the first to one past the last.
@@ -57,10 +117,13 @@ std::int64_t require_extents(std::string_view operation, const MatrixExtents& ex
 void require_matrix_fits(std::string_view operation, const MatrixExtents& extents, std::size_t element_bytes,
                          std::size_t size, const std::source_location& caller);
 
-/// Checks a strided batch likewise. A stride of 0 is one matrix used `count` times, which cannot be written.
-void require_batch_fits(std::string_view operation, const MatrixExtents& extents, std::int64_t count,
-                        std::int64_t stride, bool is_output, std::size_t element_bytes, std::size_t size,
-                        const std::source_location& caller);
+/// Fills in what `layout` leaves out, and checks the rest. @throws Error `invalid_argument`, `size_overflow`
+BatchExtents require_batch_extents(std::string_view operation, const BatchLayout& layout, bool row_major,
+                                   std::size_t element_bytes, const std::source_location& caller);
+
+/// The same, and checks that the batch lies inside of `size` elements. @throws Error `out_of_range` and as above
+BatchExtents require_batch_fits(std::string_view operation, const BatchLayout& layout, bool row_major,
+                                std::size_t element_bytes, std::size_t size, const std::source_location& caller);
 
 /// Checks 0 <= row, row + rows <= all rows, and the same for columns. @throws Error `out_of_range`
 void require_block(std::string_view operation, const MatrixExtents& extents, std::int64_t row, std::int64_t column,
@@ -73,12 +136,38 @@ int device_of_pointer(const void* pointer, std::string_view operation, const std
 int device_of_elements(const void* pointer, std::size_t alignment, std::string_view operation,
                        const std::source_location& caller);
 
+[[noreturn]] void raise_tile(std::string_view operation, const std::source_location& caller, std::int64_t tile_row,
+                             std::int64_t tile_column, std::int64_t tile_rows, std::int64_t tile_columns,
+                             std::int64_t rows, std::int64_t columns);
+[[noreturn]] void raise_batch_index(std::int64_t index, std::int64_t count, const std::source_location& caller);
+[[noreturn]] void raise_batch_index(std::int64_t outer, std::int64_t inner, std::int64_t outer_count,
+                                    std::int64_t count, const std::source_location& caller);
+
+#ifdef __CUDACC__
+/// What device code does where the host throws.
+__device__ __forceinline__ void trap_unless(bool condition)
+{
+    if (!condition) {
+        __trap();
+    }
+}
+#endif
+
 }  // namespace detail
 
-/// A matrix in device memory. `T` is one of the types of element.hpp or a `const` one.
+/// A matrix in device memory. `T` is one of the types of element.hpp or a `const` one. A value of five words: see the
+/// top of this file.
 template <class T, class Order = RowMajor>
 class MatrixView {
-    static_assert(MatrixElement<T>,
+    static_assert(!detail::is_vendor_element<T, f16>,
+                  "tessera: write MatrixView<f16> (or const f16): pointers to __half are accepted");
+    static_assert(!detail::is_vendor_element<T, bf16>,
+                  "tessera: write MatrixView<bf16> (or const bf16): pointers to __nv_bfloat16 are accepted");
+    static_assert(!detail::is_vendor_element<T, f8e4m3>,
+                  "tessera: write MatrixView<f8e4m3> (or const f8e4m3): pointers to __nv_fp8_e4m3 are accepted");
+    static_assert(!detail::is_vendor_element<T, f8e5m2>,
+                  "tessera: write MatrixView<f8e5m2> (or const f8e5m2): pointers to __nv_fp8_e5m2 are accepted");
+    static_assert(MatrixElement<detail::ElementOf<T>>,
                   "tessera: a matrix has elements of type f32, f16, bf16, tf32, f8e4m3 or f8e5m2 (or const ones)");
     static_assert(StorageOrder<Order>, "tessera: the storage order of a matrix is RowMajor or ColumnMajor");
 
@@ -90,9 +179,12 @@ public:
     /// True for RowMajor.
     static constexpr bool is_row_major = std::is_same_v<Order, RowMajor>;
 
+    /// Empty, of no device.
+    MatrixView() = default;
+
     /// For the SDK: a view that was already checked.
-    constexpr MatrixView(T* data, std::int64_t rows, std::int64_t columns, std::int64_t leading_dimension,
-                         int device) noexcept
+    TESSERA_DETAIL_HOST_DEVICE constexpr MatrixView(T* data, std::int64_t rows, std::int64_t columns,
+                                                    std::int64_t leading_dimension, int device) noexcept
         : data_(data), rows_(rows), columns_(columns), leading_dimension_(leading_dimension), device_(device)
     {}
 
@@ -109,61 +201,110 @@ public:
         return {data, rows, columns, leading_dimension,
                 elements == 0 ? -1 : detail::device_of_elements(data, alignof(T), operation, caller)};
     }
+    /// The same for elements of CUDA's own type of the same bits: `__half*` for f16, `__nv_bfloat16*` for bf16,
+    /// `__nv_fp8_e4m3*` for f8e4m3, `__nv_fp8_e5m2*` for f8e5m2.
+    template <detail::VendorElementOf<T> Vendor>
+    static MatrixView from_raw_device_pointer(Vendor* data, std::int64_t rows, std::int64_t columns,
+                                              std::int64_t leading_dimension,
+                                              std::source_location caller = std::source_location::current())
+    {
+        return from_raw_device_pointer(reinterpret_cast<T*>(data), rows, columns, leading_dimension, caller);
+    }
 
     /// A view of writable elements is one of const elements.
     /// A template only because nvcc warns of a plain operator where T is const already.
     template <std::same_as<const T> ConstElement>
         requires(!std::is_const_v<T>)
-    constexpr operator MatrixView<ConstElement, Order>() const noexcept
+    TESSERA_DETAIL_HOST_DEVICE constexpr operator MatrixView<ConstElement, Order>() const noexcept
     {
         return {data_, rows_, columns_, leading_dimension_, device_};
     }
 
     /// The address of element (0, 0) in device memory.
-    constexpr T* data() const noexcept { return data_; }
+    TESSERA_DETAIL_HOST_DEVICE constexpr T* data() const noexcept { return data_; }
     /// How many rows.
-    constexpr std::int64_t rows() const noexcept { return rows_; }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t rows() const noexcept { return rows_; }
     /// How many columns.
-    constexpr std::int64_t columns() const noexcept { return columns_; }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t columns() const noexcept { return columns_; }
     /// In elements.
-    constexpr std::int64_t leading_dimension() const noexcept { return leading_dimension_; }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t leading_dimension() const noexcept { return leading_dimension_; }
     /// Elements from one row to the next.
-    constexpr std::int64_t row_stride() const noexcept { return is_row_major ? leading_dimension_ : 1; }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t row_stride() const noexcept
+    {
+        return is_row_major ? leading_dimension_ : 1;
+    }
     /// Elements from one column to the next.
-    constexpr std::int64_t column_stride() const noexcept { return is_row_major ? 1 : leading_dimension_; }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t column_stride() const noexcept
+    {
+        return is_row_major ? 1 : leading_dimension_;
+    }
     /// True if there are no elements.
-    constexpr bool empty() const noexcept { return rows_ == 0 || columns_ == 0; }
+    TESSERA_DETAIL_HOST_DEVICE constexpr bool empty() const noexcept { return rows_ == 0 || columns_ == 0; }
     /// The ordinal of the memory's device, -1 for an empty view of none.
-    constexpr int device() const noexcept { return device_; }
+    TESSERA_DETAIL_HOST_DEVICE constexpr int device() const noexcept { return device_; }
 
     /// The same memory with rows and columns exchanged. Nothing moves.
-    constexpr MatrixView<T, typename Order::Transposed> transposed() const noexcept
+    TESSERA_DETAIL_HOST_DEVICE constexpr MatrixView<T, typename Order::Transposed> transposed() const noexcept
     {
         return {data_, columns_, rows_, leading_dimension_, device_};
     }
 
     /// The rows [row, row + rows) and columns [column, column + columns).
-    /// @throws Error `out_of_range`
-    MatrixView block(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns,
-                     std::source_location caller = std::source_location::current()) const
+    /// @throws Error `out_of_range`; device code traps
+    TESSERA_DETAIL_HOST_DEVICE MatrixView
+    block(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns,
+          [[maybe_unused]] std::source_location caller = std::source_location::current()) const
     {
-        detail::require_block("MatrixView::block", {rows_, columns_, leading_dimension_, is_row_major}, row, column,
-                              rows, columns, caller);
+        const detail::MatrixExtents all{rows_, columns_, leading_dimension_, is_row_major};
+#ifdef __CUDA_ARCH__
+        detail::trap_unless(all.has_block(row, column, rows, columns));
+#else
+        detail::require_block("MatrixView::block", all, row, column, rows, columns, caller);
+#endif
         return {data_ + (row * row_stride() + column * column_stride()), rows, columns, leading_dimension_, device_};
     }
 
     /// Tile (tile_row, tile_column) of the grid of tile_rows x tile_columns tiles that covers the matrix; tiles at the
     /// lower and right edges are smaller where the extents do not divide.
-    /// @throws Error `out_of_range` if the tile lies outside, `invalid_argument` for a tile without elements
-    MatrixView tile(std::int64_t tile_row, std::int64_t tile_column, std::int64_t tile_rows, std::int64_t tile_columns,
-                    std::source_location caller = std::source_location::current()) const;
+    /// @throws Error `out_of_range` if the tile lies outside, `invalid_argument` for a tile without elements; device
+    ///               code traps
+    TESSERA_DETAIL_HOST_DEVICE MatrixView
+    tile(std::int64_t tile_row, std::int64_t tile_column, std::int64_t tile_rows, std::int64_t tile_columns,
+         [[maybe_unused]] std::source_location caller = std::source_location::current()) const
+    {
+        const detail::MatrixExtents all{rows_, columns_, leading_dimension_, is_row_major};
+        if (!all.has_tile(tile_row, tile_column, tile_rows, tile_columns)) {
+#ifdef __CUDA_ARCH__
+            __trap();
+#else
+            detail::raise_tile("MatrixView::tile", caller, tile_row, tile_column, tile_rows, tile_columns, rows_,
+                               columns_);
+#endif
+        }
+        const std::int64_t row = tile_row * tile_rows;
+        const std::int64_t column = tile_column * tile_columns;
+        const std::int64_t rows = tile_rows < rows_ - row ? tile_rows : rows_ - row;
+        const std::int64_t columns = tile_columns < columns_ - column ? tile_columns : columns_ - column;
+        return {data_ + (row * row_stride() + column * column_stride()), rows, columns, leading_dimension_, device_};
+    }
+
+#ifdef __CUDACC__
+    /// Device code only. An index outside of the matrix traps.
+    __device__ T& operator()(std::int64_t row, std::int64_t column) const
+    {
+        // As unsigned numbers, those below 0 are above every extent.
+        detail::trap_unless(static_cast<std::uint64_t>(row) < static_cast<std::uint64_t>(rows_) &&
+                            static_cast<std::uint64_t>(column) < static_cast<std::uint64_t>(columns_));
+        return data_[row * row_stride() + column * column_stride()];
+    }
+#endif
 
 private:
-    T* data_;
-    std::int64_t rows_;
-    std::int64_t columns_;
-    std::int64_t leading_dimension_;
-    int device_;
+    T* data_ = nullptr;
+    std::int64_t rows_ = 0;
+    std::int64_t columns_ = 0;
+    std::int64_t leading_dimension_ = 1;
+    int device_ = -1;
 };
 
 /// The memory of an f32 matrix as tf32, so that tensor cores take it as it is: nothing is copied or rounded, a tensor
@@ -171,14 +312,16 @@ private:
 /// rounds with one of 2^-11), and makes infinity of a NaN that only those bits tell from it; CUDA makes no such NaN.
 template <class T, class Order>
     requires std::same_as<std::remove_const_t<T>, f32>
-auto as_tf32(MatrixView<T, Order> matrix) noexcept
+TESSERA_DETAIL_HOST_DEVICE auto as_tf32(MatrixView<T, Order> matrix) noexcept
 {
     using Element = std::conditional_t<std::is_const_v<T>, const tf32, tf32>;
     return MatrixView<Element, Order>(reinterpret_cast<Element*>(matrix.data()), matrix.rows(), matrix.columns(),
                                       matrix.leading_dimension(), matrix.device());
 }
 
-/// `count()` matrices of equal extents, `stride()` elements apart. Stride 0 is one matrix used for all (inputs only).
+/// Matrices of equal extents: `outer_count()` groups, `outer_stride()` elements apart, of `count()` matrices each,
+/// `stride()` elements apart. A plain batch is one group. A stride of 0 uses one matrix for all (inputs only). A value,
+/// as a MatrixView is.
 template <class T, class Order = RowMajor>
 class BatchView {
 public:
@@ -186,83 +329,157 @@ public:
     using value_type = std::remove_const_t<T>;
     /// RowMajor or ColumnMajor.
     using order_type = Order;
+    /// True for RowMajor.
+    static constexpr bool is_row_major = std::is_same_v<Order, RowMajor>;
+
+    /// No matrices.
+    BatchView() = default;
 
     /// For the SDK: a view that was already checked.
-    constexpr BatchView(MatrixView<T, Order> first, std::int64_t count, std::int64_t stride) noexcept
-        : first_(first), count_(count), stride_(stride)
+    TESSERA_DETAIL_HOST_DEVICE constexpr BatchView(MatrixView<T, Order> first, std::int64_t count, std::int64_t stride,
+                                                   std::int64_t outer_count = 1, std::int64_t outer_stride = 0) noexcept
+        : first_(first), count_(count), stride_(stride), outer_count_(outer_count), outer_stride_(outer_stride)
     {}
+
+    /// Views memory that the SDK did not allocate. The caller vouches for the length; that the memory is a device's is
+    /// asked of CUDA.
+    /// @throws Error `invalid_argument`, `size_overflow`, `wrong_memory`, `misaligned`
+    static BatchView from_raw_device_pointer(T* data, const BatchLayout& layout,
+                                             std::source_location caller = std::source_location::current())
+    {
+        constexpr std::string_view operation = "BatchView::from_raw_device_pointer";
+        const auto all = detail::require_batch_extents(operation, layout, is_row_major, sizeof(T), caller);
+        const bool empty = all.matrix.rows == 0 || all.matrix.columns == 0 || all.count == 0 || all.outer_count == 0;
+        const int device = empty ? -1 : detail::device_of_elements(data, alignof(T), operation, caller);
+        return {{data, all.matrix.rows, all.matrix.columns, all.matrix.leading_dimension, device},
+                all.count,
+                all.stride,
+                all.outer_count,
+                all.outer_stride};
+    }
+    /// The same for elements of CUDA's own type of the same bits, as for MatrixView.
+    template <detail::VendorElementOf<T> Vendor>
+    static BatchView from_raw_device_pointer(Vendor* data, const BatchLayout& layout,
+                                             std::source_location caller = std::source_location::current())
+    {
+        return from_raw_device_pointer(reinterpret_cast<T*>(data), layout, caller);
+    }
 
     /// A batch of writable elements is one of const elements.
     /// A template only because nvcc warns of a plain operator where T is const already.
     template <std::same_as<const T> ConstElement>
         requires(!std::is_const_v<T>)
-    constexpr operator BatchView<ConstElement, Order>() const noexcept
+    TESSERA_DETAIL_HOST_DEVICE constexpr operator BatchView<ConstElement, Order>() const noexcept
     {
-        return {first_, count_, stride_};
+        return {first_, count_, stride_, outer_count_, outer_stride_};
     }
 
     /// The first matrix; all others have its extents.
-    constexpr const MatrixView<T, Order>& first() const noexcept { return first_; }
-    /// How many matrices.
-    constexpr std::int64_t count() const noexcept { return count_; }
-    /// In elements, from the start of one matrix to the start of the next.
-    constexpr std::int64_t stride() const noexcept { return stride_; }
+    TESSERA_DETAIL_HOST_DEVICE constexpr const MatrixView<T, Order>& first() const noexcept { return first_; }
+    /// How many matrices a group has.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t count() const noexcept { return count_; }
+    /// In elements, from the start of one matrix of a group to the start of the next.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t stride() const noexcept { return stride_; }
+    /// How many groups.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t outer_count() const noexcept { return outer_count_; }
+    /// In elements, from the start of one group to the start of the next.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t outer_stride() const noexcept { return outer_stride_; }
+    /// How many matrices all groups have together.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t total_count() const noexcept { return count_ * outer_count_; }
+    /// The ordinal of the memory's device, -1 for an empty view of none.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int device() const noexcept { return first_.device(); }
     /// Every matrix transposed. Nothing moves.
-    constexpr BatchView<T, typename Order::Transposed> transposed() const noexcept
+    TESSERA_DETAIL_HOST_DEVICE constexpr BatchView<T, typename Order::Transposed> transposed() const noexcept
     {
-        return {first_.transposed(), count_, stride_};
+        return {first_.transposed(), count_, stride_, outer_count_, outer_stride_};
     }
 
-    /// One of the matrices. @throws Error `out_of_range`
-    MatrixView<T, Order> at(std::int64_t index, std::source_location caller = std::source_location::current()) const;
+    /// One of all matrices, those of the first group first. @throws Error `out_of_range`; device code traps
+    TESSERA_DETAIL_HOST_DEVICE MatrixView<T, Order> at(
+        std::int64_t index, [[maybe_unused]] std::source_location caller = std::source_location::current()) const
+    {
+        if (index < 0 || index >= total_count()) {
+#ifdef __CUDA_ARCH__
+            __trap();
+#else
+            detail::raise_batch_index(index, total_count(), caller);
+#endif
+        }
+        return outer_count_ == 1 ? matrix(0, index) : matrix(index / count_, index % count_);
+    }
+    /// Matrix `inner` of group `outer`. @throws Error `out_of_range`; device code traps
+    TESSERA_DETAIL_HOST_DEVICE MatrixView<T, Order> at(
+        std::int64_t outer, std::int64_t inner,
+        [[maybe_unused]] std::source_location caller = std::source_location::current()) const
+    {
+        if (outer < 0 || outer >= outer_count_ || inner < 0 || inner >= count_) {
+#ifdef __CUDA_ARCH__
+            __trap();
+#else
+            detail::raise_batch_index(outer, inner, outer_count_, count_, caller);
+#endif
+        }
+        return matrix(outer, inner);
+    }
 
 private:
+    TESSERA_DETAIL_HOST_DEVICE constexpr MatrixView<T, Order> matrix(std::int64_t outer,
+                                                                     std::int64_t inner) const noexcept
+    {
+        return {first_.data() + (outer * outer_stride_ + inner * stride_), first_.rows(), first_.columns(),
+                first_.leading_dimension(), first_.device()};
+    }
+
     MatrixView<T, Order> first_;
-    std::int64_t count_;
-    std::int64_t stride_;
+    std::int64_t count_ = 0;
+    std::int64_t stride_ = 0;
+    std::int64_t outer_count_ = 1;
+    std::int64_t outer_stride_ = 0;
 };
 
 /// The same for a batch.
 template <class T, class Order>
     requires std::same_as<std::remove_const_t<T>, f32>
-auto as_tf32(BatchView<T, Order> batch) noexcept
+TESSERA_DETAIL_HOST_DEVICE auto as_tf32(BatchView<T, Order> batch) noexcept
 {
-    return BatchView(as_tf32(batch.first()), batch.count(), batch.stride());
+    return BatchView(as_tf32(batch.first()), batch.count(), batch.stride(), batch.outer_count(), batch.outer_stride());
 }
 
 namespace detail {
 
-[[noreturn]] void raise_tile(std::string_view operation, const std::source_location& caller, std::int64_t tile_row,
-                             std::int64_t tile_column, std::int64_t tile_rows, std::int64_t tile_columns,
-                             std::int64_t rows, std::int64_t columns);
-[[noreturn]] void raise_batch_index(std::int64_t index, std::int64_t count, const std::source_location& caller);
+/// `DeviceSpan::matrix` and `DeviceBuffer::matrix`, which the message tells apart.
+template <class Order, class T>
+MatrixView<ElementOf<T>, Order> checked_matrix(std::string_view operation, T* data, std::size_t size, int device,
+                                               std::int64_t rows, std::int64_t columns, std::int64_t leading_dimension,
+                                               const std::source_location& caller)
+{
+    require_matrix_fits(operation, {rows, columns, leading_dimension, std::is_same_v<Order, RowMajor>}, sizeof(T), size,
+                        caller);
+    return {reinterpret_cast<ElementOf<T>*>(data), rows, columns, leading_dimension, device};
+}
+
+/// The leading dimension of a matrix without gaps.
+template <class Order>
+constexpr std::int64_t packed_leading_dimension(std::int64_t rows, std::int64_t columns) noexcept
+{
+    const std::int64_t vector_size = std::is_same_v<Order, RowMajor> ? columns : rows;
+    return vector_size > 1 ? vector_size : 1;
+}
+
+/// The same for `matrices`.
+template <class Order, class T>
+BatchView<ElementOf<T>, Order> checked_matrices(std::string_view operation, T* data, std::size_t size, int device,
+                                                const BatchLayout& layout, const std::source_location& caller)
+{
+    const auto all = require_batch_fits(operation, layout, std::is_same_v<Order, RowMajor>, sizeof(T), size, caller);
+    auto* const elements = reinterpret_cast<ElementOf<T>*>(data);
+    return {{elements, all.matrix.rows, all.matrix.columns, all.matrix.leading_dimension, device},
+            all.count,
+            all.stride,
+            all.outer_count,
+            all.outer_stride};
+}
 
 }  // namespace detail
-
-template <class T, class Order>
-MatrixView<T, Order> MatrixView<T, Order>::tile(std::int64_t tile_row, std::int64_t tile_column, std::int64_t tile_rows,
-                                                std::int64_t tile_columns, std::source_location caller) const
-{
-    // Divisions, not products: tile_row * tile_rows may overflow for a row that is far outside.
-    if (tile_rows <= 0 || tile_columns <= 0 || tile_row < 0 || tile_column < 0 || tile_row > (rows_ - 1) / tile_rows ||
-        tile_column > (columns_ - 1) / tile_columns || empty()) {
-        detail::raise_tile("MatrixView::tile", caller, tile_row, tile_column, tile_rows, tile_columns, rows_, columns_);
-    }
-    const std::int64_t row = tile_row * tile_rows;
-    const std::int64_t column = tile_column * tile_columns;
-    const std::int64_t rows = tile_rows < rows_ - row ? tile_rows : rows_ - row;
-    const std::int64_t columns = tile_columns < columns_ - column ? tile_columns : columns_ - column;
-    return block(row, column, rows, columns, caller);
-}
-
-template <class T, class Order>
-MatrixView<T, Order> BatchView<T, Order>::at(std::int64_t index, std::source_location caller) const
-{
-    if (index < 0 || index >= count_) {
-        detail::raise_batch_index(index, count_, caller);
-    }
-    return {first_.data() + index * stride_, first_.rows(), first_.columns(), first_.leading_dimension(),
-            first_.device()};
-}
 
 }  // namespace tessera

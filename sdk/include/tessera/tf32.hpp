@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "tessera/detail/element_type.hpp"
 #include "tessera/detail/host_device.hpp"
 
 namespace tessera {
@@ -42,10 +43,10 @@ struct tf32 {
     TESSERA_DETAIL_HOST_DEVICE constexpr explicit tf32(float value) noexcept : bits(detail::narrow_to_tf32(value)) {}
 
     /// The number with this representation.
-    TESSERA_DETAIL_HOST_DEVICE static constexpr tf32 from_bits(std::uint32_t bits) noexcept
+    TESSERA_DETAIL_HOST_DEVICE static constexpr tf32 from_bits(std::uint32_t representation) noexcept
     {
         tf32 result;
-        result.bits = bits;
+        result.bits = representation;
         return result;
     }
 

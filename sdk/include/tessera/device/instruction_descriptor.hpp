@@ -115,10 +115,10 @@ struct InstructionBuilder {
     template <std::uint32_t M, std::uint32_t N>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto shape() const noexcept
     {
-        constexpr MmaSpec next = with([](MmaSpec& spec) {
-            spec.m = M;
-            spec.n = N;
-            spec.group = M == 256 ? CtaGroup::pair : spec.group;
+        constexpr MmaSpec next = with([](MmaSpec& changed) {
+            changed.m = M;
+            changed.n = N;
+            changed.group = M == 256 ? CtaGroup::pair : changed.group;
         });
         return InstructionBuilder<next>{};
     }
@@ -126,16 +126,16 @@ struct InstructionBuilder {
     template <CtaGroup Group>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto group() const noexcept
     {
-        constexpr MmaSpec next = with([](MmaSpec& spec) { spec.group = Group; });
+        constexpr MmaSpec next = with([](MmaSpec& changed) { changed.group = Group; });
         return InstructionBuilder<next>{};
     }
     /// A's elements. Sets the kind, too, unless it is block-scaled.
     template <OperandType Type>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto a() const noexcept
     {
-        constexpr MmaSpec next = with([](MmaSpec& spec) {
-            spec.a = Type;
-            spec.kind = is_block_scaled(spec.kind) ? spec.kind : plain_kind(Type);
+        constexpr MmaSpec next = with([](MmaSpec& changed) {
+            changed.a = Type;
+            changed.kind = is_block_scaled(changed.kind) ? changed.kind : plain_kind(Type);
         });
         return InstructionBuilder<next>{};
     }
@@ -149,7 +149,7 @@ struct InstructionBuilder {
     template <OperandType Type>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto b() const noexcept
     {
-        constexpr MmaSpec next = with([](MmaSpec& spec) { spec.b = Type; });
+        constexpr MmaSpec next = with([](MmaSpec& changed) { changed.b = Type; });
         return InstructionBuilder<next>{};
     }
     /// B's elements.
@@ -162,16 +162,16 @@ struct InstructionBuilder {
     template <class Element>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto accumulate() const noexcept
     {
-        constexpr MmaSpec next = with([](MmaSpec& spec) { spec.d = accumulator_type_of<Element>::value; });
+        constexpr MmaSpec next = with([](MmaSpec& changed) { changed.d = accumulator_type_of<Element>::value; });
         return InstructionBuilder<next>{};
     }
     /// How A and B lie in shared memory; K-major unless said.
     template <Major A, Major B>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto majors() const noexcept
     {
-        constexpr MmaSpec next = with([](MmaSpec& spec) {
-            spec.a_major = A;
-            spec.b_major = B;
+        constexpr MmaSpec next = with([](MmaSpec& changed) {
+            changed.a_major = A;
+            changed.b_major = B;
         });
         return InstructionBuilder<next>{};
     }
@@ -179,41 +179,41 @@ struct InstructionBuilder {
     template <bool A, bool B>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto negate() const noexcept
     {
-        constexpr MmaSpec next = with([](MmaSpec& spec) {
-            spec.negate_a = A;
-            spec.negate_b = B;
+        constexpr MmaSpec next = with([](MmaSpec& changed) {
+            changed.negate_a = A;
+            changed.negate_b = B;
         });
         return InstructionBuilder<next>{};
     }
     /// Clamps integers instead of wrapping.
     TESSERA_DETAIL_HOST_DEVICE constexpr auto saturate() const noexcept
     {
-        constexpr MmaSpec next = with([](MmaSpec& spec) { spec.saturate = true; });
+        constexpr MmaSpec next = with([](MmaSpec& changed) { changed.saturate = true; });
         return InstructionBuilder<next>{};
     }
     /// `.sp`: half of A's elements, with metadata.
     template <std::uint32_t Selector = 0>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto sparse() const noexcept
     {
-        constexpr MmaSpec next = with([](MmaSpec& spec) {
-            spec.sparse = true;
-            spec.sparsity_selector = Selector;
+        constexpr MmaSpec next = with([](MmaSpec& changed) {
+            changed.sparse = true;
+            changed.sparsity_selector = Selector;
         });
         return InstructionBuilder<next>{};
     }
     /// A comes from tensor memory.
     TESSERA_DETAIL_HOST_DEVICE constexpr auto a_in_tensor_memory() const noexcept
     {
-        constexpr MmaSpec next = with([](MmaSpec& spec) { spec.form = MmaForm::tensor_memory_a; });
+        constexpr MmaSpec next = with([](MmaSpec& changed) { changed.form = MmaForm::tensor_memory_a; });
         return InstructionBuilder<next>{};
     }
     /// `.ws`, with the largest shift of B's reuse.
     template <std::uint32_t Shift = 0>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto weight_stationary() const noexcept
     {
-        constexpr MmaSpec next = with([](MmaSpec& spec) {
-            spec.form = MmaForm::weight_stationary;
-            spec.reuse_shift = Shift;
+        constexpr MmaSpec next = with([](MmaSpec& changed) {
+            changed.form = MmaForm::weight_stationary;
+            changed.reuse_shift = Shift;
         });
         return InstructionBuilder<next>{};
     }
@@ -222,11 +222,11 @@ struct InstructionBuilder {
     TESSERA_DETAIL_HOST_DEVICE constexpr auto block_scale() const noexcept
     {
         static_assert(is_block_scaled(Kind), "tessera: block_scale is for the kinds mxf8f6f4, mxf4 and mxf4nvf4");
-        constexpr MmaSpec next = with([](MmaSpec& spec) {
-            spec.kind = Kind;
-            spec.scale = Scale;
-            spec.a_scale_id = AId;
-            spec.b_scale_id = BId;
+        constexpr MmaSpec next = with([](MmaSpec& changed) {
+            changed.kind = Kind;
+            changed.scale = Scale;
+            changed.a_scale_id = AId;
+            changed.b_scale_id = BId;
         });
         return InstructionBuilder<next>{};
     }
@@ -234,13 +234,13 @@ struct InstructionBuilder {
     template <ScaleVector Vector>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto scale_vector() const noexcept
     {
-        constexpr MmaSpec next = with([](MmaSpec& spec) { spec.scale_vector = Vector; });
+        constexpr MmaSpec next = with([](MmaSpec& changed) { changed.scale_vector = Vector; });
         return InstructionBuilder<next>{};
     }
     /// K = 96 of the 4-bit kinds (sm_103a).
     TESSERA_DETAIL_HOST_DEVICE constexpr auto long_k() const noexcept
     {
-        constexpr MmaSpec next = with([](MmaSpec& spec) { spec.long_k = true; });
+        constexpr MmaSpec next = with([](MmaSpec& changed) { changed.long_k = true; });
         return InstructionBuilder<next>{};
     }
 
