@@ -31,6 +31,7 @@ programs=(
     device/captured_hopper_test
     device/host_sdk_test
     device/tensor_map_test
+    device/view_test
     device/static_owners_test
     stress/memory_stress
 )

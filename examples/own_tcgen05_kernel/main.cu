@@ -29,7 +29,6 @@ using OperandLayout = SharedLayout<Major::k, Swizzle::b128, tile_rows, tile_k, s
 constexpr unsigned piece = 32;
 using OutputMap = TensorMap<float, Box<piece, piece>, Swizzle::b128>;
 using OutputPiece = SharedTile<float, Box<piece, piece>, Swizzle::b128>;
-using OutputLayout = SharedLayout<Major::k, Swizzle::b128, piece, piece, sizeof(float)>;
 
 constexpr auto instruction =
     InstructionDescriptor::builder().shape<tile_rows, tile_rows>().a<bf16>().b<bf16>().accumulate<float>().build();
@@ -41,7 +40,7 @@ using Accumulator = TmemAccumulator<tile_rows, CtaGroup::one>;
 __device__ void multiply(const Accumulator& accumulator, const OperandTile& a, const OperandTile& b, bool is_first)
 {
     const auto address = [](const OperandTile& tile) {
-        return static_cast<std::uint32_t>(__cvta_generic_to_shared(tile.bytes));
+        return static_cast<std::uint32_t>(__cvta_generic_to_shared(tile.raw_swizzled_bytes()));
     };
     const auto a_descriptor = tcgen05_descriptor<OperandLayout>(address(a));
     const auto b_descriptor = tcgen05_descriptor<OperandLayout>(address(b));
@@ -69,7 +68,7 @@ __global__ void one_tile(const __grid_constant__ OperandMap a_map, const __grid_
     const unsigned warp = threadIdx.x / 32;
 
     if (threadIdx.x == 0) {
-        stage.initialize(1, 1);
+        stage.initialize({.producers = 1, .consumers = 1});
         Barrier<AccumulatorFull, Uninitialized>(accumulated).initialize(1);
     }
     const BarriersPublished published = publish_barriers();
@@ -133,7 +132,7 @@ __global__ void __launch_bounds__(pipelined_threads, 1)
     auto& storage = *reinterpret_cast<PipelinedStorage*>(memory);
     const unsigned warp = threadIdx.x / 32;
     if (threadIdx.x == 0) {
-        storage.ring.initialize(1, 1);
+        storage.ring.initialize({.producers = 1, .consumers = 1});
         Barrier<AccumulatorFull, Uninitialized>(storage.accumulated).initialize(1);
     }
     const BarriersPublished published = publish_barriers();
@@ -150,8 +149,8 @@ __global__ void __launch_bounds__(pipelined_threads, 1)
             if (elect_one()) {
                 slot.full().arrive_and_expect(2 * sizeof(OperandTile));
                 const auto k = static_cast<int>(step * tile_k);
-                tma_load(a_map, storage.a[slot.index()], slot, {k, static_cast<int>(tile.first_row())});
-                tma_load(b_map, storage.b[slot.index()], slot, {k, static_cast<int>(tile.first_column())});
+                tma_load(a_map, storage.a[slot.index()], slot, {k, tile.first_row()});
+                tma_load(b_map, storage.b[slot.index()], slot, {k, tile.first_column()});
             }
             std::move(slot).publish();
         }
@@ -178,7 +177,7 @@ __global__ void __launch_bounds__(pipelined_threads, 1)
             for (unsigned half = 0; half < piece; half += 16) {
                 const auto values = accumulator.load_rows<16>(warp, j * piece + half).wait();
                 for (unsigned i = 0; i < 16; i += 4) {
-                    *reinterpret_cast<float4*>(staged.bytes + OutputLayout::offset(lane, half + i)) =
+                    staged.vector<float4>(lane, half + i) =
                         make_float4(values[i], values[i + 1], values[i + 2], values[i + 3]);
                 }
             }

@@ -55,8 +55,9 @@ __device__ void initialize_barriers(const BlackwellArguments& arguments, Blackwe
     constexpr std::uint32_t multiplying_ctas = config.cluster / config.group_size();
     // A stage is filled when its bytes are there and each copying warp has arrived; it is free when all who read what
     // this CTA has loaded are done.
-    storage.stages.initialize(1 + copies * config.group_size(), config.multicast ? config.cluster : 1);
-    storage.accumulators.initialize(1, epilogue_warps * config.group_size());
+    storage.stages.initialize(
+        {.producers = 1 + copies * config.group_size(), .consumers = config.multicast ? config.cluster : 1});
+    storage.accumulators.initialize({.producers = 1, .consumers = epilogue_warps * config.group_size()});
     storage.clc.initialize(config.cluster * (1 + epilogue_warps + copies) + multiplying_ctas + 1);
     for (BarrierWord& word : storage.c_loaded) {
         Barrier<FilledByTma, Uninitialized>(word).initialize(1);

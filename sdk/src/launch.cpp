@@ -144,6 +144,32 @@ LaunchConfig LaunchConfig::covering(StreamRef stream, std::size_t count, unsigne
     return config;
 }
 
+LaunchConfig LaunchConfig::covering_matrix(StreamRef stream, std::int64_t rows, std::int64_t columns, Dim3 block,
+                                           const std::source_location& caller)
+{
+    constexpr const char* operation = "LaunchConfig::covering";
+    if (block.count() == 0) {
+        detail::raise(ErrorCode::launch_refused, operation, caller, "a CTA cannot have 0 threads");
+    }
+    const auto ctas = [](std::int64_t extent, unsigned threads) {
+        return static_cast<std::uint64_t>(extent) / threads +
+               (static_cast<std::uint64_t>(extent) % threads != 0 ? 1 : 0);
+    };
+    const std::uint64_t across = ctas(columns, block.x);
+    const std::uint64_t down = ctas(rows, block.y);
+    const std::uint64_t layers = std::max<std::uint64_t>((down + max_grid_yz - 1) / max_grid_yz, 1);
+    if (across > max_grid_x || layers > max_grid_yz) {
+        detail::raise(ErrorCode::launch_refused, operation, caller,
+                      fmt::format("a {}x{} matrix needs {} by {} CTAs of {} rows and {} columns", rows, columns, down,
+                                  across, block.y, block.x),
+                      "at most 4294836225 by 2147483647 CTAs: a kernel that strides over the grid");
+    }
+    const auto height = static_cast<unsigned>((down + layers - 1) / layers);
+    LaunchConfig config(stream, {static_cast<unsigned>(across), height, static_cast<unsigned>(layers)}, block, caller);
+    config.empty_ = rows == 0 || columns == 0;
+    return config;
+}
+
 namespace detail {
 
 void launch_kernel(const void* kernel, const LaunchConfig& config, void** arguments)

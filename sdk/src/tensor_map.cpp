@@ -81,8 +81,10 @@ std::uint64_t span_bytes(const TensorMapRequest& request)
 
 std::string dump(const TensorMapRequest& request)
 {
-    std::string text =
-        fmt::format("the request: type {}, rank {}, address {}", request.type, request.rank, fmt::ptr(request.data));
+    std::string text = fmt::format("the request: elements of {}, rank {}, address {}",
+                                   request.element_name.empty() ? fmt::format("the driver's type {}", request.type)
+                                                                : std::string(request.element_name),
+                                   request.rank, fmt::ptr(request.data));
     for (std::uint32_t i = 0; i < std::min<std::uint32_t>(request.rank, max_tensor_rank); ++i) {
         text += fmt::format("; dimension {}: extent {}, box {}", i, request.extents[i], request.box[i]);
         text += i == 0 ? std::string() : fmt::format(", stride {} bytes", request.strides[i - 1]);

@@ -76,6 +76,7 @@ programs=(
     "all light tests/device/gemm_views_test --quick"
     "all light tests/device/gemm_batches_test --quick"
     "all light tests/device/tensor_map_test --quick"
+    "all light tests/device/view_test --quick"
     "all light examples/vector_add/vector_add"
 )
 

@@ -14,8 +14,8 @@ extern "C" __global__ void __launch_bounds__(256, 1) main_loop(const __grid_cons
     const std::uint32_t warp = __shfl_sync(0xFFFFFFFFU, threadIdx.x / 32, 0);
     const ClusterGrid cluster(2, 1);
     if (threadIdx.x == 0) {
-        storage.stages.initialize(1, 1);
-        storage.accumulators.initialize(1, 8);
+        storage.stages.initialize({.producers = 1, .consumers = 1});
+        storage.accumulators.initialize({.producers = 1, .consumers = 8});
     }
     const BarriersPublished published = publish_barriers_to_cluster();
     Tmem<Unallocated, 512, CtaGroup::pair> unallocated(storage.tensor_memory);

@@ -108,6 +108,32 @@ TEST_CASE_FIXTURE(KernelRuntime, "a launch runs with the stream's device current
     CHECK(graph.node_count() == 1);
 }
 
+TEST_CASE_FIXTURE(KernelRuntime, "covering a matrix goes on in z where a grid has no more rows of CTAs")
+{
+    struct Extents {
+        std::int64_t height;
+        std::int64_t width;
+        std::int64_t rows() const { return height; }
+        std::int64_t columns() const { return width; }
+    };
+    const LaunchConfig config = LaunchConfig::covering(stream, out.matrix(17, 33));
+    CHECK(config.grid() == Dim3{2, 3, 1});
+    CHECK(config.block() == Dim3{32, 8, 1});
+    CHECK(LaunchConfig::covering(stream, Extents{1, 1}, {1}).grid() == Dim3{1, 1, 1});
+    CHECK(LaunchConfig::covering(stream, Extents{65535, 1}, {1}).grid() == Dim3{1, 65535, 1});
+    CHECK(LaunchConfig::covering(stream, Extents{65536, 1}, {1}).grid() == Dim3{1, 32768, 2});
+    CHECK(LaunchConfig::covering(stream, Extents{4294836225, 1}, {1}).grid() == Dim3{1, 65535, 65535});
+    CHECK(LaunchConfig::covering(stream, Extents{0, 5}).empty());
+    CHECK(LaunchConfig::covering(stream, Extents{5, 0}).empty());
+    CHECK_ERROR(
+        "tessera: launch_refused in LaunchConfig::covering\n  a 4294836226x1 matrix needs 4294836226 by 1 CTAs of 1 "
+        "rows "
+        "and 1 columns\n  try: at most 4294836225 by 2147483647 CTAs: a kernel that strides over the grid",
+        LaunchConfig::covering(stream, Extents{4294836226, 1}, {1}));
+    CHECK_ERROR("tessera: launch_refused in LaunchConfig::covering\n  a CTA cannot have 0 threads",
+                LaunchConfig::covering(stream, Extents{1, 1}, {0}));
+}
+
 TEST_CASE_FIXTURE(KernelRuntime, "covering takes as many CTAs as are needed, and refuses what a grid cannot have")
 {
     CHECK(LaunchConfig::covering(stream, 1).grid() == Dim3{1});

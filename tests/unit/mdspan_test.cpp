@@ -4,6 +4,8 @@
 
 #include "clean_runtime.hpp"
 
+#if __has_include(<cuda/std/mdspan>)
+
 using namespace tessera;
 using tessera::test::CleanRuntime;
 
@@ -95,3 +97,5 @@ TEST_CASE_FIXTURE(MdspanRuntime, "what no view can be is refused with a sentence
     float host = 0;
     CHECK_THROWS_AS(from_raw_device_mdspan(Right<float>(&host, 1, 1)), Error);
 }
+
+#endif

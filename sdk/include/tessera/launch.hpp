@@ -31,7 +31,7 @@ struct Dim3 {
     friend constexpr bool operator==(const Dim3&, const Dim3&) = default;
 };
 
-/// Where and how a kernel runs.
+/// Where and how a kernel runs. A value; one object is not to be changed by two threads at once.
 class LaunchConfig {
 public:
     /// @param grid   CTAs of the grid
@@ -45,6 +45,21 @@ public:
     /// @throws Error `launch_refused` if that takes more than 2^31 - 1 CTAs
     static LaunchConfig covering(StreamRef stream, std::size_t count, unsigned threads_per_block = 256,
                                  std::source_location caller = std::source_location::current());
+
+    /// A grid of CTAs of (x, y) = (columns, rows) threads with at least one thread for each element of `matrix`: a view,
+    /// a DisjointMatrix or whatever has rows and columns. Where the rows need more CTAs than a grid has in y, it goes on
+    /// in z, as `ThreadIndex2D` counts. For a matrix without elements nothing is launched.
+    /// @throws Error `launch_refused` if that takes more CTAs than a grid has
+    template <class Matrix>
+        requires requires(const Matrix& matrix) {
+            { matrix.rows() } -> std::convertible_to<std::int64_t>;
+            { matrix.columns() } -> std::convertible_to<std::int64_t>;
+        }
+    static LaunchConfig covering(StreamRef stream, const Matrix& matrix, Dim3 block = {32, 8},
+                                 std::source_location caller = std::source_location::current())
+    {
+        return covering_matrix(stream, matrix.rows(), matrix.columns(), block, caller);
+    }
 
     /// CTAs of one thread-block cluster; the grid must be a multiple of it in each dimension (compute capability 9.0).
     LaunchConfig& cluster(Dim3 extents) noexcept
@@ -71,10 +86,13 @@ public:
     std::size_t shared_memory_bytes() const noexcept { return shared_memory_bytes_; }
     /// Where the configuration was made; errors of the launch name it.
     const std::source_location& caller() const noexcept { return caller_; }
-    /// True only for the result of covering(stream, 0).
+    /// True only for the result of `covering` nothing.
     bool empty() const noexcept { return empty_; }
 
 private:
+    static LaunchConfig covering_matrix(StreamRef stream, std::int64_t rows, std::int64_t columns, Dim3 block,
+                                        const std::source_location& caller);
+
     StreamRef stream_;
     Dim3 grid_;
     Dim3 block_;
@@ -90,6 +108,49 @@ namespace detail {
 template <class Argument, class Parameter>
 concept KernelArgument = std::same_as<std::remove_cvref_t<Argument>, std::remove_cv_t<Parameter>> ||
                          requires(Argument&& argument) { Parameter{std::forward<Argument>(argument)}; };
+
+/// Says which argument does not fit; the compiler adds the two types.
+template <std::size_t Position, class Argument, class Parameter>
+struct ArgumentOfLaunch {
+    static constexpr bool fits = KernelArgument<Argument, Parameter>;
+    static_assert(fits || Position != 0,
+                  "tessera: the first argument of launch does not have the type of the kernel's parameter and does not "
+                  "convert to it without loss");
+    static_assert(fits || Position != 1,
+                  "tessera: the second argument of launch does not have the type of the kernel's parameter and does "
+                  "not convert to it without loss");
+    static_assert(fits || Position != 2,
+                  "tessera: the third argument of launch does not have the type of the kernel's parameter and does not "
+                  "convert to it without loss");
+    static_assert(fits || Position != 3,
+                  "tessera: the fourth argument of launch does not have the type of the kernel's parameter and does "
+                  "not convert to it without loss");
+    static_assert(fits || Position != 4,
+                  "tessera: the fifth argument of launch does not have the type of the kernel's parameter and does not "
+                  "convert to it without loss");
+    static_assert(fits || Position != 5,
+                  "tessera: the sixth argument of launch does not have the type of the kernel's parameter and does not "
+                  "convert to it without loss");
+    static_assert(fits || Position != 6,
+                  "tessera: the seventh argument of launch does not have the type of the kernel's parameter and does "
+                  "not convert to it without loss");
+    static_assert(fits || Position != 7,
+                  "tessera: the eighth argument of launch does not have the type of the kernel's parameter and does "
+                  "not convert to it without loss");
+    static_assert(fits || Position < 8,
+                  "tessera: an argument of launch behind the eighth does not have the type of the kernel's parameter "
+                  "and does not convert to it without loss");
+};
+
+/// The same for all of them, in order.
+template <class Indices, class Arguments, class Parameters>
+struct ArgumentsOfLaunch;
+template <class... T>
+struct TypeList;
+template <std::size_t... Indices, class... Arguments, class... Parameters>
+struct ArgumentsOfLaunch<std::index_sequence<Indices...>, TypeList<Arguments...>, TypeList<Parameters...>> {
+    static constexpr bool fit = (ArgumentOfLaunch<Indices, Arguments, Parameters>::fits && ...);
+};
 
 /// A kernel's arguments in the types of its parameters: what CUDA copies from.
 template <std::size_t Index, class Parameter>
@@ -136,10 +197,8 @@ void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Arguments
     static_assert(sizeof...(Parameters) == sizeof...(Arguments),
                   "tessera: launch was given another number of arguments than the kernel has parameters");
     if constexpr (sizeof...(Parameters) == sizeof...(Arguments)) {
-        static_assert((detail::KernelArgument<Arguments, Parameters> && ...),
-                      "tessera: an argument of launch does not have the type of the kernel's parameter and does not "
-                      "convert to it without loss");
-        if constexpr ((detail::KernelArgument<Arguments, Parameters> && ...)) {
+        if constexpr (detail::ArgumentsOfLaunch<std::index_sequence_for<Parameters...>, detail::TypeList<Arguments...>,
+                                                detail::TypeList<Parameters...>>::fit) {
             (detail::require_argument_device(config, arguments), ...);
             detail::KernelValues<std::index_sequence_for<Parameters...>, std::remove_cv_t<Parameters>...> values{
                 {std::forward<Arguments>(arguments)}...};

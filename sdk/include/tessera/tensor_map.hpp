@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "tessera/element.hpp"
@@ -36,6 +38,13 @@ struct Box {
     static constexpr std::array<std::uint32_t, rank> extents{Extents...};
     /// All of them.
     static constexpr std::size_t elements = (std::size_t{1} * ... * Extents);
+
+    /// One of `extents`, in device code too.
+    TESSERA_DETAIL_HOST_DEVICE static constexpr std::uint32_t extent(std::size_t dimension)
+    {
+        constexpr std::uint32_t all[] = {Extents...};
+        return all[dimension];
+    }
 };
 
 /// A tensor in device memory. Extents in elements, strides in bytes, innermost dimension first; the innermost stride is
@@ -88,8 +97,24 @@ inline constexpr int tensor_map_type<f8e4m3> = tensor_map_type<std::uint8_t>;
 template <>
 inline constexpr int tensor_map_type<f8e5m2> = tensor_map_type<std::uint8_t>;
 
+/// What messages call an element type.
+template <class T>
+constexpr std::string_view tensor_map_element_name() noexcept
+{
+    if constexpr (MatrixElement<T>) {
+        return to_string(element_traits<T>::type);
+    } else if constexpr (std::is_floating_point_v<T>) {
+        return "double";
+    } else if constexpr (std::is_signed_v<T>) {
+        return sizeof(T) == 8 ? "int64" : "int32";
+    } else {
+        return sizeof(T) == 8 ? "uint64" : sizeof(T) == 4 ? "uint32" : sizeof(T) == 2 ? "uint16" : "uint8";
+    }
+}
+
 /// Everything the encoder is told, without types.
 struct TensorMapRequest {
+    std::string_view element_name;  // for messages
     int type;
     std::uint32_t element_bytes;
     std::uint32_t rank;
@@ -141,7 +166,7 @@ struct TensorMapOptions {
     L2Promotion promotion = L2Promotion::b128;      ///< how much the second-level cache fetches
 };
 
-/// A TMA descriptor. Pass it to a kernel by value as `const __grid_constant__ TensorMap<...>` and never copy it in
+/// A TMA descriptor; on the host a value like any other. Pass it to a kernel by value as `const __grid_constant__ TensorMap<...>` and never copy it in
 /// device code: the hardware wants the parameter's own address.
 ///
 /// In the kernel, a box may begin outside of the tensor, but its innermost coordinate times the element's size must be
@@ -184,6 +209,7 @@ public:
                             std::source_location caller = std::source_location::current())
     {
         detail::TensorMapRequest request{};
+        request.element_name = detail::tensor_map_element_name<T>();
         request.type = detail::tensor_map_type<T>;
         request.element_bytes = sizeof(T);
         request.rank = rank;

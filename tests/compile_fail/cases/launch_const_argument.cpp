@@ -1,5 +1,5 @@
 // The kernel writes where the caller promised not to.
-// expect: "an argument of launch does not have the type of the kernel's parameter"
+// expect: "the first argument of launch does not have the type of the kernel's parameter"
 #include "tessera/device_span.hpp"
 #include "tessera/launch.hpp"
 

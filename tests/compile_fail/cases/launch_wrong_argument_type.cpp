@@ -1,11 +1,11 @@
 // CUDA's own launch takes void*: a wrong type would be read as whatever bytes are there.
-// expect: "an argument of launch does not have the type of the kernel's parameter"
+// expect: "the second argument of launch does not have the type of the kernel's parameter"
 #include "tessera/device_span.hpp"
 #include "tessera/launch.hpp"
 
 using namespace tessera;
 
-void scale(DeviceSpan<float> values, float factor);  // stands for a kernel: only its signature is looked at
+void scale(float factor, DeviceSpan<float> values);  // stands for a kernel: only its signature is looked at
 
 #ifdef NEGATIVE
 using Argument = DeviceSpan<double>;
@@ -15,5 +15,5 @@ using Argument = DeviceSpan<float>;
 
 void run(StreamRef stream, Argument values)
 {
-    launch(scale, LaunchConfig::covering(stream, values.size()), values, 2.0F);
+    launch(scale, LaunchConfig::covering(stream, values.size()), 2.0F, values);
 }

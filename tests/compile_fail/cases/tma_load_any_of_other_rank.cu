@@ -1,5 +1,5 @@
 // What is left to check where a box is a fact of run time.
-// expect: "no instance of overloaded function"
+// expect: "tessera: TMA takes one coordinate for each dimension of the tensor map, innermost first"
 #include "tessera/device/tma.cuh"
 
 using namespace tessera;

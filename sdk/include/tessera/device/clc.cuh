@@ -162,7 +162,7 @@ struct ClcStorage {
 
     /// Executed by one thread of each CTA, before the barriers are published.
     /// @param readers  warps that call next_of_warp(), of all CTAs of the cluster
-    __device__ void initialize(std::uint32_t readers) { ring.initialize(1, readers); }
+    __device__ void initialize(std::uint32_t readers) { ring.initialize({.producers = 1, .consumers = readers}); }
 };
 
 /// The asking side: one warp of the cluster's first CTA.

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Race-free output from a kernel: `ThreadIndex` proves which element is the calling thread's own, and `DisjointSpan`
-/// can be written with such a proof only. Two threads of a grid never have the same ThreadIndex, so no two of them can
-/// write the same element.
+/// Race-free output from a kernel: `ThreadIndex` and `ThreadIndex2D` prove which element is the calling thread's own;
+/// `DisjointSpan` and `DisjointMatrix` can be written with such a proof only. Two threads of a grid never have the same
+/// index, so no two of them can write the same element.
 ///
 ///     __global__ void scale(DisjointSpan<float> out, DeviceSpan<const float> in, float factor)
 ///     {
@@ -10,10 +10,20 @@
 ///         if (out.contains(index)) out[index] = factor * in[index.value()];
 ///     }
 ///
-/// Usable on the host to make the span, and in device code to write through it. Zero cost: an address and a compare.
+///     __global__ void transpose(DisjointMatrix<float> out, MatrixView<const float> in)
+///     {
+///         const auto index = ThreadIndex2D::in_grid();
+///         if (out.contains(index)) out[index] = in(index.column(), index.row());
+///     }
+///
+///     launch(transpose, LaunchConfig::covering(stream, out), DisjointMatrix(out), MatrixView<const float>(in));
+///
+/// Usable on the host to make the span, and in device code to write through it. Spans are values, an index belongs to
+/// its thread. Zero cost: an address and a compare.
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include "tessera/device_span.hpp"
@@ -24,6 +34,8 @@ template <class T>
 class DeviceBuffer;
 template <class T>
 class DisjointSpan;
+template <class T, class Order>
+class DisjointMatrix;
 
 #ifdef __CUDACC__
 
@@ -59,6 +71,51 @@ private:
     __device__ explicit ThreadIndex(std::size_t value) : value_(value) {}
 
     std::size_t value_;
+};
+
+/// The calling thread's position among all threads of the grid as (row, column): unique. The x dimension of the grid
+/// runs along the columns, so that neighbouring threads of a warp have neighbouring columns; y, and behind it z, along
+/// the rows. Made only by `in_grid()`, neither from integers nor by copying.
+///
+/// Loops for matrices that are larger than the grid, which touch each element once:
+///
+///     for (auto index = ThreadIndex2D::in_grid(); index.row() < out.rows(); index.next_row()) {
+///         for (; index.column() < out.columns(); index.next_column()) out[index] = 0;
+///     }
+class ThreadIndex2D {
+public:
+    /// The calling thread's own index.
+    __device__ static ThreadIndex2D in_grid()
+    {
+        const std::int64_t layer = std::int64_t{blockIdx.z} * blockDim.z + threadIdx.z;
+        return ThreadIndex2D(layer * grid_height() + std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y,
+                             first_column());
+    }
+
+    ThreadIndex2D(const ThreadIndex2D&) = delete;
+    ThreadIndex2D& operator=(const ThreadIndex2D&) = delete;
+
+    /// As a number, for reading elsewhere.
+    __device__ std::int64_t row() const { return row_; }
+    /// The same.
+    __device__ std::int64_t column() const { return column_; }
+
+    /// Moves to the right by as many columns as the grid has threads in x. Still unique: all threads move alike.
+    __device__ void next_column() { column_ += std::int64_t{gridDim.x} * blockDim.x; }
+    /// Moves down by as many rows as the grid has threads in y and z, and back to the thread's first column.
+    __device__ void next_row()
+    {
+        row_ += grid_height() * gridDim.z * blockDim.z;
+        column_ = first_column();
+    }
+
+private:
+    __device__ ThreadIndex2D(std::int64_t row, std::int64_t column) : row_(row), column_(column) {}
+    __device__ static std::int64_t first_column() { return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
+    __device__ static std::int64_t grid_height() { return std::int64_t{gridDim.y} * blockDim.y; }
+
+    std::int64_t row_;
+    std::int64_t column_;
 };
 
 #endif
@@ -102,6 +159,54 @@ public:
 private:
     DeviceSpan<T> memory_;
 };
+
+/// A matrix that is written only element by element, each by the one thread whose index it is. Made on the host from a
+/// view. Non-owning. For a column-major matrix, `DisjointMatrix(view.transposed())` makes neighbouring threads write
+/// neighbouring addresses.
+///
+/// Two of them over the same memory, and reads of it through a MatrixView in the same kernel, are not prevented.
+template <class T, class Order = RowMajor>
+class DisjointMatrix {
+    static_assert(!std::is_const_v<T>, "tessera: DisjointMatrix<T> is for writing: use MatrixView<const T> to read");
+
+public:
+    /// All elements of `matrix`.
+    explicit DisjointMatrix(MatrixView<T, Order> matrix) noexcept : matrix_(matrix) {}
+
+    /// How many rows.
+    TESSERA_DETAIL_HOST_DEVICE std::int64_t rows() const noexcept { return matrix_.rows(); }
+    /// How many columns.
+    TESSERA_DETAIL_HOST_DEVICE std::int64_t columns() const noexcept { return matrix_.columns(); }
+    /// The ordinal of the memory's device.
+    TESSERA_DETAIL_HOST_DEVICE int device() const noexcept { return matrix_.device(); }
+
+#ifdef __CUDACC__
+    /// True if the thread has an element here. Grids are rounded up to whole CTAs, so some threads have none.
+    __device__ bool contains(const ThreadIndex2D& index) const
+    {
+        return index.row() < matrix_.rows() && index.column() < matrix_.columns();
+    }
+
+    /// The calling thread's own element. Traps if it has none: ask contains() first.
+    __device__ T& operator[](const ThreadIndex2D& index) const { return matrix_(index.row(), index.column()); }
+
+    /// Does not compile: integers prove nothing.
+    template <std::integral Row, std::integral Column>
+    __device__ T& operator()(Row, Column) const
+    {
+        static_assert(!std::is_same_v<Row, Row>,
+                      "tessera: a DisjointMatrix is written with a ThreadIndex2D (the thread's own element), not with "
+                      "integers");
+    }
+#endif
+
+private:
+    MatrixView<T, Order> matrix_;
+};
+
+/// Deduces `T` and the order from a view.
+template <class T, class Order>
+DisjointMatrix(MatrixView<T, Order>) -> DisjointMatrix<T, Order>;
 
 /// Deduces `T` from a buffer.
 template <class T>

@@ -2,7 +2,9 @@
 
 /// Rings of slots between producers and consumers, with the obligations in the types.
 ///
-///     RingBarriers<FilledByTma, FreedByThreads, 4> stages;                          // in shared memory
+///     RingBarriers<FilledByTma, FreedByThreads, 4> stages;              // in shared memory
+///     stages.initialize({.producers = 1, .consumers = 128});            // one thread
+///
 ///     // producer, a whole warp                                // consumer
 ///     auto slot = producer.acquire();                          auto slot = consumer.wait();
 ///     if (elect_one()) {                                       multiply(tile[slot.index()]);
@@ -12,15 +14,25 @@
 ///     std::move(slot).publish();
 ///
 /// A slot is a token: the producer's can only be filled and published, once; the consumer's can only be read and
-/// released, once. A token that is dropped stops the kernel (`__trap`), where the compiler cannot prove that none is;
-/// it costs nothing where it can. Phases are kept here and nowhere else.
+/// released, once. A token that is dropped stops the kernel with a sentence, where the compiler cannot prove that none
+/// is; it costs nothing where it can. Phases are kept here and nowhere else.
+///
+/// Tokens, producers and consumers belong to the thread that made them; the barriers are shared by the CTA or cluster.
 
+#include <cassert>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "tessera/device/barrier.cuh"
 
 namespace tessera {
+
+/// How many arrivals complete the barriers of a ring's slots.
+struct RingArrivals {
+    std::uint32_t producers;  ///< that fill a slot, the one that announces bytes included
+    std::uint32_t consumers;  ///< that free a slot
+};
 
 /// The barriers of a ring, in shared memory.
 template <class FullKind, class EmptyKind, std::uint32_t Slots>
@@ -37,14 +49,19 @@ struct RingBarriers {
     BarrierWord empty[Slots];  ///< likewise
 
     /// Executed by one thread, before the barriers are published.
-    /// @param fills   arrivals that fill a slot, the one that announces bytes included
-    /// @param frees   arrivals that free a slot
-    __device__ void initialize(std::uint32_t fills, std::uint32_t frees)
+    __device__ void initialize(RingArrivals arrivals)
     {
         for (std::uint32_t slot = 0; slot < Slots; ++slot) {
-            Barrier<FullKind, Uninitialized>(full[slot]).initialize(fills);
-            Barrier<EmptyKind, Uninitialized>(empty[slot]).initialize(frees);
+            Barrier<FullKind, Uninitialized>(full[slot]).initialize(arrivals.producers);
+            Barrier<EmptyKind, Uninitialized>(empty[slot]).initialize(arrivals.consumers);
         }
+    }
+    /// Does not compile: bare numbers are easily exchanged.
+    template <class Producers, class Consumers>
+    __device__ void initialize(Producers, Consumers)
+    {
+        static_assert(!std::is_same_v<Producers, Producers>,
+                      "tessera: the arrivals of a ring are named: initialize({.producers = 1, .consumers = 128})");
     }
 };
 
@@ -81,6 +98,15 @@ private:
     std::uint32_t parity_ = 0;
 };
 
+/// Stops the kernel with a sentence. A function of its own for its name in traces and profiles, and to keep it out of
+/// the way of the code that calls it; where no slot can be dropped, there is no call.
+__device__ __noinline__ inline void slot_was_dropped_without_publish_or_release()
+{
+    __assert_fail("tessera: a slot of a ring was dropped: publish() what acquire() gives, release() what wait() gives",
+                  "tessera/device/pipeline.cuh", __LINE__, "slot_was_dropped_without_publish_or_release");
+    __trap();
+}
+
 /// What both tokens have in common: they must be spent.
 class Obligation {
 public:
@@ -90,7 +116,7 @@ public:
     __device__ Obligation& operator=(Obligation&& other) noexcept
     {
         if (open_) {
-            __trap();
+            slot_was_dropped_without_publish_or_release();
         }
         open_ = other.open_;
         other.open_ = false;
@@ -99,7 +125,7 @@ public:
     __device__ ~Obligation()
     {
         if (open_) {
-            __trap();
+            slot_was_dropped_without_publish_or_release();
         }
     }
 

@@ -1,0 +1,13 @@
+// What is read only has no owner of an element.
+// expect: "tessera: DisjointMatrix<T> is for writing: use MatrixView<const T> to read"
+#include "tessera/device/disjoint_span.cuh"
+
+using namespace tessera;
+
+#ifdef NEGATIVE
+using View = MatrixView<const float>;
+#else
+using View = MatrixView<float>;
+#endif
+
+auto output(View view) { return DisjointMatrix(view); }

@@ -1,0 +1,19 @@
+// Which of the two is which?
+// expect: "tessera: the arrivals of a ring are named: initialize({.producers = 1, .consumers = 128})"
+#include "tessera/device/pipeline.cuh"
+
+using namespace tessera;
+
+using Ring = RingBarriers<FilledByTma, FreedByThreads, 2>;
+
+__global__ void kernel()
+{
+    __shared__ Ring ring;
+    if (threadIdx.x == 0) {
+#ifdef NEGATIVE
+        ring.initialize(1, 128);
+#else
+        ring.initialize({.producers = 1, .consumers = 128});
+#endif
+    }
+}
