@@ -21,7 +21,7 @@ __global__ void add_tiles(const __grid_constant__ Map map, int tiles, DisjointSp
     __shared__ SharedTile<float, Box<columns, rows>, Swizzle::none> stages[Ring::slots];
     __shared__ Ring ring;
     if (threadIdx.x == 0) {
-        ring.initialize(1, rows * columns);
+        ring.initialize({.producers = 1, .consumers = rows * columns});
     }
     const BarriersPublished published = publish_barriers();
     if (threadIdx.x < 32) {
@@ -42,7 +42,7 @@ __global__ void add_tiles(const __grid_constant__ Map map, int tiles, DisjointSp
         float sum = 0;
         for (int tile = 0; tile < tiles; ++tile) {
             auto slot = consumer.wait();
-            sum += reinterpret_cast<const float*>(stages[slot.index()].bytes)[element];
+            sum += stages[slot.index()](element / columns, element % columns);
             std::move(slot).release();
         }
         sums[index] = sum;

@@ -1,0 +1,93 @@
+// A matrix is transposed through shared memory by the tensor memory accelerator: one warp loads tiles into a ring, another
+// one transposes them, and TMA stores the result. For compute capability 9.0 and later.
+//
+// A SharedTile's elements are named by row and column, wherever the swizzle puts them. TMA fills up what a tile lacks at
+// the matrix's edges, and does not store it.
+#include <tessera/device/pipeline.cuh>
+#include <tessera/device/tma.cuh>
+#include <tessera/device/warp.cuh>
+#include <tessera/tessera.hpp>
+
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "common/exact_sum.hpp"
+#include "common/run_example.hpp"
+
+using namespace tessera;
+
+namespace {
+
+constexpr unsigned extent = 32;  // of a tile: a row fills the 128 bytes that the swizzle works on
+using Map = TensorMap<float, Box<extent, extent>, Swizzle::b128>;
+using Tile = SharedTile<float, Box<extent, extent>, Swizzle::b128>;
+using Ring = RingBarriers<FilledByTma, FreedByThreads, 3>;
+
+/// A CTA of two warps for each row of tiles.
+__global__ void transpose(const __grid_constant__ Map in, const __grid_constant__ Map out, unsigned tile_columns)
+{
+    __shared__ Tile stages[Ring::slots];
+    __shared__ Tile transposed;
+    __shared__ Ring ring;
+    if (threadIdx.x == 0) {
+        ring.initialize({.producers = 1, .consumers = 32});
+    }
+    const BarriersPublished published = publish_barriers();
+    const unsigned row = blockIdx.x * extent;
+
+    if (threadIdx.x < 32) {
+        RingProducer<Ring> producer(ring, published);
+        for (unsigned column = 0; column < tile_columns * extent; column += extent) {
+            auto slot = producer.acquire();
+            if (elect_one()) {
+                slot.full().arrive_and_expect(Map::box_bytes);
+                tma_load(in, stages[slot.index()], slot, {column, row});  // innermost first
+            }
+            std::move(slot).publish();
+        }
+        std::move(producer).drain();
+    } else {
+        const unsigned lane = threadIdx.x % 32;
+        RingConsumer<Ring> consumer(ring, published);
+        for (unsigned column = 0; column < tile_columns * extent; column += extent) {
+            auto slot = consumer.wait();
+            for (unsigned j = 0; j < extent; ++j) {
+                transposed(j, lane) = stages[slot.index()](lane, j);
+            }
+            std::move(slot).release();
+            make_visible_to_tma();
+            __syncwarp();
+            if (lane == 0) {
+                tma_store(out, {row, column}, transposed);
+                tma_commit_stores();
+                tma_wait_stores_read<0>();
+            }
+            __syncwarp();  // the tile may be written again
+        }
+    }
+}
+
+int run()
+{
+    constexpr std::size_t rows = 200, columns = 136;  // no multiples of a tile; rows are a multiple of TMA's 16 bytes
+    const auto matrix = examples::random_values<float>(rows * columns, 1);
+    const Stream stream;
+    const auto in = DeviceBuffer<float>::from_host(stream, matrix);
+    DeviceBuffer<float> out(stream, columns * rows);
+    constexpr auto tiles = [](std::size_t elements) { return static_cast<unsigned>((elements + extent - 1) / extent); };
+    launch(transpose, LaunchConfig(stream, {tiles(rows)}, {2 * 32}), Map::of(in.matrix(rows, columns)),
+           Map::of(out.matrix(columns, rows)), tiles(columns));
+
+    const auto result = out.to_vector();
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        wrong += result[i] != matrix[i % rows * columns + i / rows] ? 1 : 0;
+    }
+    std::printf("tma_transpose: %zu of %zu elements are wrong\n", wrong, result.size());
+    return wrong == 0 ? examples::exit_success : examples::exit_failure;
+}
+
+}  // namespace
+
+int main() { return examples::run_example("tma_transpose", run); }
