@@ -9,10 +9,12 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "runtime/fault_injection.hpp"
@@ -154,6 +156,8 @@ public:
                 errors_.push_back(
                     fmt::format("{} is \"{}\", and {} cannot be written: {}", shown_(name), *value, path, problem));
             }
+            std::error_code error;
+            path = std::filesystem::absolute(path, error).string();  // the program may go to another folder
         }
         return true;
     }

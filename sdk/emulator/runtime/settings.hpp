@@ -31,7 +31,7 @@ struct Settings {
     std::vector<const DeviceModel*> devices;
     Options options;
     OutputFormat report_format = OutputFormat::text;
-    std::string report_path;  ///< empty: stderr
+    std::string report_path;  ///< absolute; empty: stderr
     bool statistics = false;
     OutputFormat statistics_format = OutputFormat::text;
     std::string statistics_path;
