@@ -116,15 +116,13 @@ int run()
     // Every head's (tokens, features) in the fused buffer; `part` is 0 for queries, 1 for keys, 2 for values.
     const auto part_of_qkv = [&](std::int64_t part) {
         const auto offset = static_cast<std::size_t>(part * heads * features);
-        return device_qkv.span()
-            .subspan(offset, device_qkv.size() - offset)
-            .matrices({.rows = tokens,
-                       .columns = features,
-                       .leading_dimension = token_stride,
-                       .count = heads,
-                       .stride = features,
-                       .outer_count = batches,
-                       .outer_stride = tokens * token_stride});
+        return device_qkv.span().subspan(offset).matrices({.rows = tokens,
+                                                           .columns = features,
+                                                           .leading_dimension = token_stride,
+                                                           .count = heads,
+                                                           .stride = features,
+                                                           .outer_count = batches,
+                                                           .outer_stride = tokens * token_stride});
     };
     const BatchLayout token_pairs{.rows = tokens, .columns = tokens, .count = heads, .outer_count = batches};
     const auto scores = device_scores.matrices(token_pairs);

@@ -637,6 +637,12 @@ TEST_CASE_FIXTURE(CleanRuntime, "spans are narrowed inside of their range only")
     CHECK(part.data() == buffer.data() + 2);
     CHECK(part.device() == fake::h200);
     CHECK(part.subspan(8, 0).empty());
+    CHECK(part.subspan(3).data() == part.data() + 3);
+    CHECK(part.subspan(3).size() == 5);
+    CHECK(part.subspan(8).empty());
+    CHECK_ERROR(
+        "tessera: out_of_range in DeviceSpan::subspan\n  0 elements from element 9 on leave memory of 8 elements",
+        part.subspan(9));
     const DeviceSpan<const float> readable = part;
     CHECK(readable.size_bytes() == 32);
     CHECK_ERROR(

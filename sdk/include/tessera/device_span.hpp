@@ -89,6 +89,12 @@ public:
         detail::require_range("DeviceSpan::subspan", caller, offset, count, size_);
         return DeviceSpan(data_ + offset, count, device_);
     }
+    /// The elements from `offset` to the end.
+    /// @throws Error `out_of_range`
+    DeviceSpan subspan(std::size_t offset, std::source_location caller = std::source_location::current()) const
+    {
+        return subspan(offset, offset <= size_ ? size_ - offset : 0, caller);
+    }
 
     /// Views the first elements as a matrix without gaps between its rows (or columns). Elements of CUDA's `__half`,
     /// `__nv_bfloat16`, `__nv_fp8_e4m3` and `__nv_fp8_e5m2` are viewed as f16, bf16, f8e4m3 and f8e5m2.
