@@ -71,12 +71,17 @@ std::size_t require_byte_count(std::string_view operation, std::size_t count, st
 {
     constexpr std::size_t limit = PTRDIFF_MAX;
     if (count > limit / element_bytes) {
-        const auto as_signed = static_cast<std::int64_t>(count);
         raise(ErrorCode::size_overflow, operation, caller,
               fmt::format("{} elements of {} bytes are more bytes than 63 bits can count", count, element_bytes),
-              as_signed < 0 ? fmt::format("was it {}, a negative number in an unsigned type?", as_signed) : "");
+              negative_hint(count));
     }
     return count * element_bytes;
+}
+
+std::string negative_hint(std::size_t number)
+{
+    const auto as_signed = static_cast<std::int64_t>(number);
+    return as_signed < 0 ? fmt::format("was it {}, a negative number in an unsigned type?", as_signed) : std::string();
 }
 
 void ElementCount::raise_negative(std::string_view operation, const std::source_location& caller) const
@@ -227,7 +232,8 @@ void copy_async(std::string_view operation, StreamRef stream, const CopyEnd& sou
         if (end->offset > end->size || count > end->size - end->offset) {
             raise(ErrorCode::out_of_range, operation, caller,
                   fmt::format("{} elements from element {} on leave {} of {} elements", count, end->offset, end->name,
-                              end->size));
+                              end->size),
+                  negative_hint(end->offset));
         }
     }
     // The buffer whose member was called is one end, and it must be of the stream's device. The other end may be of

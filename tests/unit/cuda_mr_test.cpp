@@ -10,18 +10,16 @@
 using namespace tessera;
 using tessera::test::CleanRuntime;
 
-#if defined(CCCL_MAJOR_VERSION) && CCCL_MAJOR_VERSION == 3 && CCCL_MINOR_VERSION == 0
+#ifdef CCCL_VERSION
 
 namespace {
 
-/// The least that CCCL's concepts ask for; its own resources are in its experimental part, which the toolkit lacks.
+/// The least that CCCL's concepts ask for; its own resources are not in every toolkit.
 struct Pool {
     int allocations = 0;
     int frees = 0;
 
-    void* allocate(std::size_t, std::size_t) { return nullptr; }
-    void deallocate(void*, std::size_t, std::size_t) {}
-    void* allocate_async(std::size_t bytes, std::size_t alignment, cuda::stream_ref stream)
+    void* on_stream(std::size_t bytes, std::size_t alignment, cuda::stream_ref stream)
     {
         CHECK(alignment == 256);
         void* memory = nullptr;
@@ -29,16 +27,46 @@ struct Pool {
         ++allocations;
         return memory;
     }
-    void deallocate_async(void* memory, std::size_t, std::size_t, cuda::stream_ref stream)
+    void off_stream(void* memory, cuda::stream_ref stream) noexcept
     {
         CHECK(cudaFreeAsync(memory, stream.get()) == cudaSuccess);
         ++frees;
     }
+#if CCCL_VERSION >= 3001000  // the stream comes first
+    void* allocate_sync(std::size_t, std::size_t) { return nullptr; }
+    void deallocate_sync(void*, std::size_t, std::size_t) noexcept {}
+    void* allocate(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment)
+    {
+        return on_stream(bytes, alignment, stream);
+    }
+    void deallocate(cuda::stream_ref stream, void* memory, std::size_t, std::size_t) noexcept
+    {
+        off_stream(memory, stream);
+    }
+#else
+    void* allocate(std::size_t, std::size_t) { return nullptr; }
+    void deallocate(void*, std::size_t, std::size_t) {}
+    void* allocate_async(std::size_t bytes, std::size_t alignment, cuda::stream_ref stream)
+    {
+        return on_stream(bytes, alignment, stream);
+    }
+    void deallocate_async(void* memory, std::size_t, std::size_t, cuda::stream_ref stream)
+    {
+        off_stream(memory, stream);
+    }
+#endif
     friend bool operator==(const Pool& left, const Pool& right) { return &left == &right; }
     friend bool operator!=(const Pool& left, const Pool& right) { return &left != &right; }
     friend void get_property(const Pool&, cuda::mr::device_accessible) noexcept {}
 };
+
+#if CCCL_VERSION >= 3001000
+static_assert(cuda::mr::resource_with<Pool, cuda::mr::device_accessible>);
+using Reference = cuda::mr::resource_ref<cuda::mr::device_accessible>;
+#else
 static_assert(cuda::mr::async_resource_with<Pool, cuda::mr::device_accessible>);
+using Reference = cuda::mr::async_resource_ref<cuda::mr::device_accessible>;
+#endif
 
 }  // namespace
 
@@ -47,7 +75,7 @@ TEST_CASE_FIXTURE(CleanRuntime,
 {
     const Stream stream;
     Pool pool;
-    cuda::mr::async_resource_ref<cuda::mr::device_accessible> reference = pool;
+    Reference reference = pool;
     {
         const DeviceBuffer<float> first(stream, 10, pool);
         const DeviceBuffer<float> second(stream, 10, reference);
