@@ -11,8 +11,10 @@
 #include <system_error>
 #include <utility>
 
-#if TESSERA_EMULATOR_HAS_LIBBACKTRACE
+// The header is GCC's: clang's tools do not find it where GCC compiles.
+#if defined(TESSERA_EMULATOR_HAS_LIBBACKTRACE) && __has_include(<backtrace.h>)
 #include <backtrace.h>
+#define TESSERA_EMULATOR_READS_DEBUG_INFORMATION
 #endif
 
 namespace tessera::emulator {
@@ -25,7 +27,7 @@ struct RawFrame {
     std::string function;
 };
 
-#if TESSERA_EMULATOR_HAS_LIBBACKTRACE
+#ifdef TESSERA_EMULATOR_READS_DEBUG_INFORMATION
 
 constexpr std::string_view advice = "; compiled with -g1 it has a line";
 
