@@ -1,7 +1,10 @@
 # Runs examples/planted_race on the emulated device: the forgotten barrier is found, with the lines of the two accesses in
 # main.cu, under every schedule; with the barrier nothing is found, and the answer is right.
 #
-# cmake -D RUN=<tessera-emu> -D PROGRAM=<planted_race> -D SOURCE=<main.cu> -P planted_race.cmake
+# The launch is named, too: the example's line, although the SDK makes it. HOST_LINES: the emulated device reads the debug
+# information of host code.
+#
+# cmake -D RUN=<tessera-emu> -D PROGRAM=<planted_race> -D SOURCE=<main.cu> -D HOST_LINES=<bool> -P planted_race.cmake
 file(READ ${SOURCE} source)
 # line_of(<variable> <text>): the number of the only line with the text.
 function(line_of variable text)
@@ -18,6 +21,7 @@ function(line_of variable text)
 endfunction()
 line_of(write "piece[threadIdx.x] = x[")
 line_of(read "* piece[k]")
+line_of(launch "launch(multiply<Barrier>")
 
 foreach(schedule in-order random adversarial)
     execute_process(COMMAND ${RUN} --device b200 --strict --schedule ${schedule} -- ${PROGRAM} forgotten
@@ -25,6 +29,9 @@ foreach(schedule in-order random adversarial)
     if(NOT result EQUAL 86 OR NOT output MATCHES "shared-race" OR
        NOT output MATCHES "planted_race/main\\.cu:(${write}|${read})[^0-9]")
         message(FATAL_ERROR "${schedule}: the race of main.cu:${write} and :${read} was not reported, exit code ${result}:\n${output}")
+    endif()
+    if(HOST_LINES AND NOT output MATCHES "launched at [^\n]*planted_race/main\\.cu:${launch} in multiply_and_check<")
+        message(FATAL_ERROR "${schedule}: the launch at main.cu:${launch} was not named:\n${output}")
     endif()
     execute_process(COMMAND ${RUN} --device b200 --strict --schedule ${schedule} -- ${PROGRAM} corrected
         RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
