@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -56,6 +57,14 @@ void require_valid(const void* kernel, const LaunchConfig& config, const DeviceP
                fmt::format("at most {} threads per CTA on {}, and at most 64 in z", device.max_threads_per_block,
                            device.name));
     }
+    if (config.is_programmatic_dependent_launch() && !device.has_clusters) {
+        detail::raise(
+            ErrorCode::unsupported_device, "launch", config.caller(),
+            fmt::format("{}: a programmatic dependent launch was asked for and {} (compute capability {}.{}) "
+                        "has none",
+                        name_of(kernel), device.name, device.compute_capability_major, device.compute_capability_minor),
+            "a device of compute capability 9.0 or later");
+    }
     if (cluster != Dim3{}) {
         if (!device.has_clusters) {
             detail::raise(
@@ -93,6 +102,14 @@ void require_valid(const void* kernel, const LaunchConfig& config, const DeviceP
                                config.shared_memory_bytes(), attributes.sharedSizeBytes),
                    fmt::format("at most {} bytes together per CTA on {}", device.shared_memory_per_block_bytes,
                                device.name));
+        }
+        if (status == cudaErrorCooperativeLaunchTooLarge) {
+            refuse(kernel, config,
+                   fmt::format("the {} CTAs of grid {} were asked to run at the same time", config.grid().count(),
+                               text(config.grid())),
+                   fmt::format("no more than fit on the {} multiprocessors of {} at once (see "
+                               "cudaOccupancyMaxActiveBlocksPerMultiprocessor)",
+                               device.sm_count, device.name));
         }
         if (config.cluster().count() > 8) {
             refuse(kernel, config, fmt::format("a cluster of {} CTAs was refused", config.cluster().count()),
@@ -192,18 +209,32 @@ void launch_kernel(const void* kernel, const LaunchConfig& config, void** argume
             diagnose(kernel, config, device, status);
         }
     }
-    cudaLaunchAttribute cluster{};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = config.cluster().x;
-    cluster.val.clusterDim.y = config.cluster().y;
-    cluster.val.clusterDim.z = config.cluster().z;
+    std::array<cudaLaunchAttribute, 3> attributes{};
+    unsigned count = 0;
+    if (config.cluster() != Dim3{}) {
+        cudaLaunchAttribute& cluster = attributes[count++];
+        cluster.id = cudaLaunchAttributeClusterDimension;
+        cluster.val.clusterDim.x = config.cluster().x;
+        cluster.val.clusterDim.y = config.cluster().y;
+        cluster.val.clusterDim.z = config.cluster().z;
+    }
+    if (config.is_cooperative()) {
+        cudaLaunchAttribute& cooperative = attributes[count++];
+        cooperative.id = cudaLaunchAttributeCooperative;
+        cooperative.val.cooperative = 1;
+    }
+    if (config.is_programmatic_dependent_launch()) {
+        cudaLaunchAttribute& dependent = attributes[count++];
+        dependent.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        dependent.val.programmaticStreamSerializationAllowed = 1;
+    }
     cudaLaunchConfig_t native{};
     native.gridDim = dim3(config.grid().x, config.grid().y, config.grid().z);
     native.blockDim = dim3(config.block().x, config.block().y, config.block().z);
     native.dynamicSmemBytes = config.shared_memory_bytes();
     native.stream = stream.get();
-    native.attrs = &cluster;
-    native.numAttrs = config.cluster() == Dim3{} ? 0 : 1;
+    native.attrs = attributes.data();
+    native.numAttrs = count;
     const cudaError_t status = cudaLaunchKernelExC(&native, kernel, arguments);
     if (status != cudaSuccess) [[unlikely]] {
         diagnose(kernel, config, device, status);

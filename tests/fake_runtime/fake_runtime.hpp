@@ -51,6 +51,8 @@ struct Launch {
     dim3 cluster;
     cudaStream_t stream;
     int device;
+    bool cooperative = false;
+    bool programmatic = false;        ///< may begin before the kernel in front of it has ended
     std::vector<std::byte> argument;  ///< the first `kept_argument_bytes` bytes of the first parameter
 };
 

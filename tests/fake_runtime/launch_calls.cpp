@@ -12,6 +12,7 @@ using namespace tessera::fake;
 namespace {
 
 constexpr unsigned portable_cluster_size = 8;
+constexpr unsigned most_cooperative_ctas = 100;
 
 Kernel* find_kernel(const void* function)
 {
@@ -142,8 +143,16 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
         if (config->dynamicSmemBytes + (asked ? 0 : kernel->attributes.sharedSizeBytes) > most_dynamic) {
             return cudaErrorInvalidValue;
         }
-        Launch launch{function, config->gridDim, config->blockDim, config->dynamicSmemBytes,
-                      false,    dim3(1, 1, 1),   config->stream,   this_thread().device,
+        Launch launch{function,
+                      config->gridDim,
+                      config->blockDim,
+                      config->dynamicSmemBytes,
+                      false,
+                      dim3(1, 1, 1),
+                      config->stream,
+                      this_thread().device,
+                      false,
+                      false,
                       {}};
         for (unsigned i = 0; i < config->numAttrs; ++i) {
             if (config->attrs[i].id == cudaLaunchAttributeClusterDimension) {
@@ -151,9 +160,18 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
                 launch.has_cluster = true;
                 launch.cluster = dim3(extents.x, extents.y, extents.z);
             }
+            if (config->attrs[i].id == cudaLaunchAttributeCooperative) {
+                launch.cooperative = config->attrs[i].val.cooperative != 0;
+            }
+            if (config->attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization) {
+                launch.programmatic = config->attrs[i].val.programmaticStreamSerializationAllowed != 0;
+            }
         }
         if (launch.cluster.x * launch.cluster.y * launch.cluster.z > portable_cluster_size) {
             return cudaErrorInvalidClusterSize;
+        }
+        if (launch.cooperative && launch.grid.x * launch.grid.y * launch.grid.z > most_cooperative_ctas) {
+            return cudaErrorCooperativeLaunchTooLarge;
         }
         if (state.kept_argument_bytes > 0) {
             const auto* first = static_cast<const std::byte*>(arguments[0]);

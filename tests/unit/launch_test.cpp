@@ -77,6 +77,35 @@ TEST_CASE_FIXTURE(KernelRuntime, "clusters and shared memory reach CUDA, whose l
     CHECK(fake::count("cudaFuncSetAttribute") == 1);
 }
 
+TEST_CASE_FIXTURE(KernelRuntime, "a launch may be cooperative, and may begin before the kernel in front of it ends")
+{
+    launch_with(LaunchConfig(stream, {100}, {32}));
+    launch_with(LaunchConfig(stream, {100}, {32}).cooperative());
+    launch_with(LaunchConfig(stream, {100}, {32}).programmatic_dependent_launch());
+    launch_with(LaunchConfig(stream, {100}, {32}).cooperative().programmatic_dependent_launch().cluster({2}));
+    const std::vector<fake::Launch> made = fake::launches();
+    CHECK(!made.at(0).cooperative);
+    CHECK(!made.at(0).programmatic);
+    CHECK(made.at(1).cooperative);
+    CHECK(!made.at(1).programmatic);
+    CHECK(!made.at(2).cooperative);
+    CHECK(made.at(2).programmatic);
+    CHECK(made.at(3).cooperative);
+    CHECK(made.at(3).programmatic);
+    CHECK(made.at(3).cluster.x == 2);
+    CHECK_ERROR(
+        refused("the 101 CTAs of grid (101, 1, 1) were asked to run at the same time\n  try: no more than fit on "
+                "the " +
+                std::to_string(Device::current().properties().sm_count) + " multiprocessors of " +
+                Device::current().properties().name + " at once (see cudaOccupancyMaxActiveBlocksPerMultiprocessor)"),
+        launch_with(LaunchConfig(stream, {101}, {32}).cooperative()));
+    const Stream t4{Device(fake::t4)};
+    CHECK_ERROR(
+        "tessera: unsupported_device in launch\n  kernel nothing: a programmatic dependent launch was asked for "
+        "and T4 (compute capability 7.5) has none\n  try: a device of compute capability 9.0 or later",
+        launch(nothing, LaunchConfig(t4, {1}, {32}).programmatic_dependent_launch()));
+}
+
 TEST_CASE_FIXTURE(KernelRuntime, "static shared memory counts towards what a kernel may have without asking")
 {
     cudaFuncAttributes attributes = fake::default_attributes();

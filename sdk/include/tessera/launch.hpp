@@ -67,6 +67,21 @@ public:
         cluster_ = extents;
         return *this;
     }
+    /// All CTAs of the grid run at the same time, so that they may wait for each other, e.g. at the grid barrier of
+    /// cooperative groups. A grid that the device cannot hold at once is refused by the launch.
+    LaunchConfig& cooperative() noexcept
+    {
+        cooperative_ = true;
+        return *this;
+    }
+    /// The kernel may begin while the one in front of it in the stream still runs (programmatic dependent launch): it
+    /// has to call `cudaGridDependencySynchronize()` before it touches what that kernel writes, and before it writes
+    /// what that kernel reads. Compute capability 9.0.
+    LaunchConfig& programmatic_dependent_launch() noexcept
+    {
+        programmatic_dependent_launch_ = true;
+        return *this;
+    }
     /// Dynamic shared memory of one CTA. The kernel's limit is raised as needed.
     LaunchConfig& shared_memory_bytes(std::size_t bytes) noexcept
     {
@@ -82,6 +97,10 @@ public:
     Dim3 block() const noexcept { return block_; }
     /// CTAs of one cluster; (1, 1, 1) is none.
     Dim3 cluster() const noexcept { return cluster_; }
+    /// Whether all CTAs run at the same time.
+    bool is_cooperative() const noexcept { return cooperative_; }
+    /// Whether the kernel may begin before the one in front of it has ended.
+    bool is_programmatic_dependent_launch() const noexcept { return programmatic_dependent_launch_; }
     /// Dynamic shared memory of one CTA.
     std::size_t shared_memory_bytes() const noexcept { return shared_memory_bytes_; }
     /// Where the configuration was made; errors of the launch name it.
@@ -98,6 +117,8 @@ private:
     Dim3 block_;
     Dim3 cluster_{};
     std::size_t shared_memory_bytes_ = 0;
+    bool cooperative_ = false;
+    bool programmatic_dependent_launch_ = false;
     bool empty_ = false;
     std::source_location caller_;
 };
