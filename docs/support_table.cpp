@@ -155,8 +155,8 @@ std::string page()
         "capability, element types, storage orders and alignment. A test fails when this page and the library "
         "disagree.\n\n"
         "Every variant takes any M, N and K from 0 on, any batch, every epilogue, and accumulates in f32.\n"
-        "`Variant::automatic` takes the fastest eligible one; `GemmPlan::explain` says for one problem which that "
-        "is.\n" +
+        "`Variant::automatic` takes the eligible one that should be the fastest; `GemmPlan::explain` says for one "
+        "problem which that is.\n" +
         tensor_core_section();
     for (const Variant variant : all_variants()) {
         std::map<std::string, std::string> devices_by_rows;

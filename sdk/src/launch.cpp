@@ -75,7 +75,10 @@ void require_valid(const void* kernel, const LaunchConfig& config, const DeviceP
                 "a device of compute capability 9.0 or later");
         }
         if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) {
-            refuse(kernel, config, fmt::format("grid {} is not a multiple of cluster {}", text(grid), text(cluster)));
+            const auto whole = [](unsigned extent, unsigned by) { return (extent + by - 1) / by * by; };
+            const Dim3 next{whole(grid.x, cluster.x), whole(grid.y, cluster.y), whole(grid.z, cluster.z)};
+            refuse(kernel, config, fmt::format("grid {} is not a multiple of cluster {}", text(grid), text(cluster)),
+                   fmt::format("a grid of {}, or a cluster whose extents divide the grid's", text(next)));
         }
     }
 }
@@ -148,7 +151,8 @@ LaunchConfig LaunchConfig::covering(StreamRef stream, std::size_t count, unsigne
                                     std::source_location caller)
 {
     if (threads_per_block == 0) {
-        detail::raise(ErrorCode::launch_refused, "LaunchConfig::covering", caller, "a CTA cannot have 0 threads");
+        detail::raise(ErrorCode::launch_refused, "LaunchConfig::covering", caller, "a CTA cannot have 0 threads",
+                      "a multiple of 32, such as the default of 256");
     }
     const std::size_t blocks = count / threads_per_block + (count % threads_per_block != 0 ? 1 : 0);
     if (blocks > max_grid_x) {
@@ -192,7 +196,8 @@ namespace detail {
 void launch_kernel(const void* kernel, const LaunchConfig& config, void** arguments)
 {
     if (kernel == nullptr) {
-        raise(ErrorCode::empty_handle, "launch", config.caller(), "the kernel is a null pointer");
+        raise(ErrorCode::empty_handle, "launch", config.caller(), "the kernel is a null pointer",
+              "the address of a __global__ function");
     }
     if (config.empty()) {
         return;

@@ -173,8 +173,10 @@ TEST_CASE_FIXTURE(KernelRuntime, "covering takes as many CTAs as are needed, and
         "tessera: launch_refused in LaunchConfig::covering\n  2147483648 elements need 2147483648 CTAs of 1 "
         "threads\n  try: at most 2147483647 CTAs: more threads per CTA, or a kernel that strides over the grid",
         LaunchConfig::covering(stream, 0x80000000, 1));
-    CHECK_ERROR("tessera: launch_refused in LaunchConfig::covering\n  a CTA cannot have 0 threads",
-                LaunchConfig::covering(stream, 5, 0));
+    CHECK_ERROR(
+        "tessera: launch_refused in LaunchConfig::covering\n  a CTA cannot have 0 threads\n  try: a multiple of 32, "
+        "such as the default of 256",
+        LaunchConfig::covering(stream, 5, 0));
 }
 
 TEST_CASE_FIXTURE(KernelRuntime, "each limit of a launch is refused by name, and the error names the config's line")
@@ -197,8 +199,10 @@ TEST_CASE_FIXTURE(KernelRuntime, "each limit of a launch is refused by name, and
                 launch_with(LaunchConfig(stream, {1}, {32, 33})));
     CHECK_ERROR(refused("block (1, 1, 65) has 65 threads" + block_limit),
                 launch_with(LaunchConfig(stream, {1}, {1, 1, 65})));
-    CHECK_ERROR(refused("grid (3, 1, 1) is not a multiple of cluster (2, 1, 1)"),
-                launch_with(LaunchConfig(stream, {3}, {1}).cluster({2})));
+    CHECK_ERROR(
+        refused("grid (3, 1, 1) is not a multiple of cluster (2, 1, 1)\n  try: a grid of (4, 1, 1), or a cluster whose "
+                "extents divide the grid's"),
+        launch_with(LaunchConfig(stream, {3}, {1}).cluster({2})));
     CHECK_ERROR(
         refused("a cluster of 16 CTAs was refused\n  try: at most 8 CTAs per cluster, or up to 16 after allowing "
                 "non-portable cluster sizes for the kernel"),
@@ -259,8 +263,9 @@ TEST_CASE_FIXTURE(KernelRuntime, "a function that is no kernel, and a null point
         "function?) with grid (1, 1, 1), block (1, 1, 1), cluster (1, 1, 1) and 0 bytes of dynamic shared memory",
         launch(no_kernel, LaunchConfig(stream, {1}, {1}), 5));
     void (*null)() = nullptr;
-    CHECK_ERROR("tessera: empty_handle in launch\n  the kernel is a null pointer",
-                launch(null, LaunchConfig(stream, {1}, {1})));
+    CHECK_ERROR(
+        "tessera: empty_handle in launch\n  the kernel is a null pointer\n  try: the address of a __global__ function",
+        launch(null, LaunchConfig(stream, {1}, {1})));
     CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
