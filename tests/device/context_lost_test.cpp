@@ -3,6 +3,8 @@
 /// leaves main with owners whose context is gone.
 
 #include <cstdio>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels.hpp"
@@ -14,7 +16,12 @@ namespace {
 
 constexpr int exit_no_device = 77;
 
-/// True if `call` throws context_lost with a text that does not blame the call.
+constexpr std::string_view whole_cure =
+    "an earlier kernel or copy on this device failed while it ran; this call only found it. Run the program under "
+    "compute-sanitizer to see which, and restart the process";
+
+/// True if `call` throws context_lost with a text that names the CUDA call and its status, does not blame the call, and
+/// says what to do.
 template <class Call>
 bool is_context_lost(const char* name, const Call& call)
 {
@@ -23,8 +30,13 @@ bool is_context_lost(const char* name, const Call& call)
         std::printf("FAILED: %s succeeded\n", name);
         return false;
     } catch (const Error& error) {
+        const std::string returned = std::string(" returned ") + cudaGetErrorName(error.cuda_status()) + " (" +
+                                     std::to_string(error.cuda_status()) +
+                                     "): " + cudaGetErrorString(error.cuda_status());
+        const std::string first_line = std::string("tessera: context_lost in ") + name + ", called at ";
         const bool right = error.code() == ErrorCode::context_lost && is_sticky(error.cuda_status()) &&
-                           error.cure().find("this call only found it") != std::string_view::npos;
+                           error.message().find(returned) != std::string_view::npos && error.cure() == whole_cure &&
+                           std::string_view(error.what()).starts_with(first_line);
         std::printf("%s: %s\n%s\n", right ? "as expected" : "FAILED", name, error.what());
         return right;
     }
@@ -47,8 +59,8 @@ int main()
         return 1;
     }
     launch(test::read_kernel(), LaunchConfig(stream, {1}, {1}), out.span(), memory.span(), std::uint64_t{3});
-    bool right = is_context_lost("synchronize", [&] { stream.synchronize(); });
-    right &= is_context_lost("fill", [&] { out.fill(stream, 1.5F); });
+    bool right = is_context_lost("Stream::synchronize", [&] { stream.synchronize(); });
+    right &= is_context_lost("DeviceBuffer::fill", [&] { out.fill(stream, 1.5F); });
     right &= is_context_lost("Gemm::launch",
                              [&] { Gemm::launch(stream, memory.matrix(1, 1), memory.matrix(1, 1), out.matrix(1, 1)); });
     right &= is_context_lost("DeviceBuffer", [&] { const DeviceBuffer<float> more(stream, 10); });
