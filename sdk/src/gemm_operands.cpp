@@ -226,13 +226,16 @@ void require_no_self_overlap(const MatrixOperand& d, std::string_view operation,
     struct Level {
         const char* stride_name;
         Repetition repetition;
+        std::uintptr_t enough;  // a stride that steps over all that the level repeats
     };
     const Footprint memory = footprint(d);
     if (memory.begin == memory.end) {
         return;
     }
-    std::array levels{Level{"a leading dimension", memory.repetitions[0]},
-                      Level{"a batch stride", memory.repetitions[1]}, Level{"an outer stride", memory.repetitions[2]}};
+    const auto& [lines, batch, outer] = memory.repetitions;
+    const std::uintptr_t matrix = memory.run + (lines.count - 1) * lines.stride;
+    std::array levels{Level{"a leading dimension", lines, memory.run}, Level{"a batch stride", batch, matrix},
+                      Level{"an outer stride", outer, matrix + (batch.count - 1) * batch.stride}};
     std::sort(levels.begin(), levels.end(),
               [](const Level& left, const Level& right) { return left.repetition.stride < right.repetition.stride; });
     std::uintptr_t reach = memory.run;
@@ -246,7 +249,8 @@ void require_no_self_overlap(const MatrixOperand& d, std::string_view operation,
                   fmt::format("D's {} matrices of {} overlap at {} of {} elements: each product needs a place of its "
                               "own",
                               count(d), shape(d), level.stride_name, level.repetition.stride / bytes),
-                  fmt::format("{} of at least {} for D; inputs may share memory", level.stride_name, reach / bytes));
+                  fmt::format("{} of at least {} for D; inputs may share memory", level.stride_name,
+                              std::max(level.enough, reach) / bytes));
         }
         reach += (level.repetition.count - 1) * level.repetition.stride;
     }

@@ -215,7 +215,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "an output whose matrices overlap is refused, an 
     CHECK_ERROR(
         refused("aliasing",
                 "D's 3 matrices of 4x4 overlap at a batch stride of 0 elements: each product needs a place of its own\n"
-                "  try: a batch stride of at least 4 for D; inputs may share memory"),
+                "  try: a batch stride of at least 16 for D; inputs may share memory"),
         Gemm::launch(stream, shared, b.matrix(4, 4), operand(d, {.rows = 4, .columns = 4, .count = 3, .stride = 0})));
     CHECK_ERROR(
         refused("aliasing",
@@ -320,6 +320,44 @@ TEST_CASE_FIXTURE(GemmRuntime, "two levels that do not fold are a kernel for eac
         Gemm::launch(captured, operand(a, per_head), operand(b, weights), operand(d, per_head));
     });
     CHECK(graph.node_count() == 2);
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "views of two levels are launched as run-time operands of two levels are")
+{
+    // [batch][token][head][feature] for A and D, and a matrix for each head as B.
+    const BatchLayout heads{.rows = 4,
+                            .columns = 4,
+                            .leading_dimension = 12,
+                            .count = 3,
+                            .stride = 4,
+                            .outer_count = 2,
+                            .outer_stride = 100};
+    const auto each_head = b.matrices({.rows = 4, .columns = 4, .count = 3});
+    const auto mask = c.matrices({.rows = 4, .columns = 4, .stride = 0, .outer_count = 2, .outer_stride = 16});
+    Gemm::launch(stream, a.matrices(heads), each_head, d.matrices(heads), {.c = mask});
+    const OperandLayout layout{.rows = 4,
+                               .columns = 4,
+                               .leading_dimension = 12,
+                               .count = 3,
+                               .stride = 4,
+                               .outer_count = 2,
+                               .outer_stride = 100};
+    Gemm::launch(stream, operand(a, layout), operand(b, {.rows = 4, .columns = 4, .count = 3}), operand(d, layout),
+                 {.c = operand(c, {.rows = 4, .columns = 4, .outer_count = 2})});
+    const auto all = fake::launches();
+    REQUIRE(all.size() == 4);
+    CHECK(all[0].argument == all[2].argument);
+    CHECK(all[1].argument == all[3].argument);
+    CHECK(arguments()[1].a.data == a.data() + 100);
+    // A view that may be written may repeat one matrix as an input, and not as D.
+    const auto repeated = a.matrices({.rows = 4, .columns = 4, .count = 3, .stride = 0});
+    const auto apart = d.matrices({.rows = 4, .columns = 4, .count = 3});
+    Gemm::launch(stream, repeated, each_head, apart);
+    CHECK_ERROR(
+        refused("aliasing",
+                "D's 3 matrices of 4x4 overlap at a batch stride of 0 elements: each product needs a place of its own\n"
+                "  try: a batch stride of at least 16 for D; inputs may share memory"),
+        Gemm::launch(stream, apart, each_head, repeated));
 }
 
 TEST_CASE_FIXTURE(GemmRuntime, "a plan serves two levels, and tells how many launches they are")

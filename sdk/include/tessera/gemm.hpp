@@ -105,11 +105,12 @@ private:
     template <class T>
     static Bias make(DeviceSpan<T> vector, BiasAxis axis) noexcept
     {
-        static_assert(OutputElement<T>, "tessera: a bias has elements of f32, f16 or bf16");
+        using Element = std::remove_const_t<detail::ElementOf<T>>;  // of CUDA's own types, ours
+        static_assert(OutputElement<Element>, "tessera: a bias has elements of f32, f16 or bf16");
         Bias bias;
-        if constexpr (OutputElement<T>) {
+        if constexpr (OutputElement<Element>) {
             bias.data = vector.data();
-            bias.type = element_traits<std::remove_const_t<T>>::type;
+            bias.type = element_traits<Element>::type;
             bias.size = vector.size();
             bias.axis = axis;
             bias.device = vector.device();

@@ -69,10 +69,8 @@ struct MatrixOperand {
     {
         batches = view.count();
         batch_stride = view.stride();
-        if constexpr (requires { view.outer_count(); }) {
-            outer_batches = view.outer_count();
-            outer_stride = view.outer_stride();
-        }
+        outer_batches = view.outer_count();
+        outer_stride = view.outer_stride();
     }
 
     /// Anything else: does not compile, and says what to pass.
