@@ -35,7 +35,7 @@ struct HeapRecord {
     unsigned flags = 0;  ///< of cudaHostAlloc and its kin
     Pool* pool = nullptr;
     std::shared_ptr<const HostStack> host = nullptr;  ///< who allocated it; null without checks
-    bool free_is_pending = false;           ///< cudaFreeAsync was called; its stream is not there yet
+    bool free_is_pending = false;                     ///< cudaFreeAsync was called; its stream is not there yet
 };
 
 /// May be used from several threads.

@@ -133,7 +133,7 @@ std::string folder_problem(const std::string& folder)
     }
     return fmt::format(
         "its own folder is \"{}\", and the loader cannot preload a library from a folder with {} in its name. "
-        "Move it, or make a link to it elsewhere",
+        "Install it, or build it, in a folder whose name has none",
         folder, folder[at] == ':' ? "a ':'" : "white space");
 }
 
