@@ -121,8 +121,16 @@ RunFacts run_facts(const Settings& settings)
     facts.folder = std::filesystem::current_path(error).string();
     facts.command =
         fmt::format("tessera-emu --device {} --schedule {} --seed {}", facts.devices, facts.schedule, facts.seed);
-    facts.command += settings.options.numerics == Numerics::fast ? " --numerics fast" : "";
-    facts.command += settings.options.strict ? " --strict" : "";
+    const Options& options = settings.options;
+    facts.command += options.numerics == Numerics::fast ? " --numerics fast" : "";
+    facts.command += options.check ? "" : " --check 0";
+    if (options.same_value_races || options.exits_before_read) {
+        facts.command += fmt::format(" --also {}{}{}", options.same_value_races ? "same-value-race" : "",
+                                     options.same_value_races && options.exits_before_read ? "," : "",
+                                     options.exits_before_read ? "exit-before-read" : "");
+    }
+    facts.command += settings.faults.empty() ? "" : " --fail " + shell_word(settings.faults);
+    facts.command += options.strict ? " --strict" : "";
     facts.command += " --" + command_line();
     return facts;
 }

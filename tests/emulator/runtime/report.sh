@@ -76,5 +76,10 @@ grep -q -E '<td><code>copy</code></td><td>1</td><td>2</td>' "$folder/report.html
 grep -q -E '(src|href)=|url\(|@import' "$folder/report.html" && fails 'the HTML report needs something else'
 grep -q '16 instructions; first by' "$folder/report.text" || fails 'the text file has the counts'
 
+"$emulator" --device t4,h200 --schedule random --seed 9 --also exit-before-read --numerics fast --strict \
+    --fail cudaMalloc:9=cudaErrorUnknown --report json -- "$program" 'two words' 2>&1 >/dev/null |
+    grep -q -F -- "tessera-emu --device t4,h200 --schedule random --seed 9 --numerics fast --also exit-before-read --fail \
+cudaMalloc:9=cudaErrorUnknown --strict -- $program 'two words'" || fails 'the command with all options'
+
 [ "$failures" = 0 ] && echo 'all as documented'
 exit "$((failures > 0))"
