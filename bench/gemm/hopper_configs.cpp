@@ -93,12 +93,12 @@ Prepared prepare(const Task& task, const std::string& text)
     std::vector<Enqueue> products;
     for (const detail::KernelChoice& choice : choices) {
         products.emplace_back([shared, choice](StreamRef stream, std::size_t set) {
-            const cudaError_t status =
+            const detail::CallStatus ended =
                 detail::launch_hopper(stream, shared->problem, choice, shared->arguments[set], shared->workspace());
-            if (status != cudaSuccess) {
-                throw std::runtime_error(fmt::format("launching {} failed: {}",
-                                                     detail::describe_hopper(shared->problem, choice),
-                                                     cudaGetErrorString(status)));
+            if (ended.status != cudaSuccess) {
+                throw std::runtime_error(fmt::format("launching {} failed: {} returned {}",
+                                                     detail::describe_hopper(shared->problem, choice), ended.call,
+                                                     cudaGetErrorString(ended.status)));
             }
         });
     }
