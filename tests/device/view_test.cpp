@@ -7,6 +7,7 @@
 
 #include "device_fixture.hpp"
 #include "support/test_main.hpp"
+#include "tessera/matrix_copy.hpp"
 #include "view_kernels.hpp"
 
 using namespace tessera;
@@ -125,6 +126,25 @@ TEST_CASE("tiles, blocks and transposed views are the same in a kernel")
             }
         }
     }
+}
+
+TEST_CASE("a block of a matrix is copied from and to the host")
+{
+    const Stream stream;
+    const auto memory = DeviceBuffer<float>::from_host(stream, numbers(19 * 24));
+    DeviceBuffer<float> other(stream, 19 * 24);
+    other.fill(stream, -1.0F);
+    const std::vector<float> block = to_vector(stream, memory.matrix(19, 24).block(3, 5, 7, 11));
+    copy_from_host(stream, other.matrix(19, 24).block(3, 5, 7, 11), block);
+    const std::vector<float> actual = other.to_vector();
+    bool right = true;
+    for (std::size_t row = 0; row < 19; ++row) {
+        for (std::size_t column = 0; column < 24; ++column) {
+            const bool inside = row >= 3 && row < 10 && column >= 5 && column < 16;
+            right = right && actual[row * 24 + column] == (inside ? static_cast<float>(row * 24 + column + 1) : -1.0F);
+        }
+    }
+    CHECK(right);
 }
 
 TEST_CASE("a grid of any shape covers a matrix, each element once")

@@ -254,6 +254,39 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
     });
 }
 
+cudaError_t cudaMemcpy2DAsync(void* target, std::size_t target_pitch, const void* source, std::size_t source_pitch,
+                              std::size_t width, std::size_t height, cudaMemcpyKind /*kind*/, cudaStream_t stream)
+{
+    return call("cudaMemcpy2DAsync", [&] {
+        StreamRecord* record = find_stream(stream, "cudaMemcpy2DAsync");
+        if (record == nullptr) {
+            return cudaErrorInvalidResourceHandle;
+        }
+        if (width > target_pitch || width > source_pitch) {
+            return cudaErrorInvalidPitchValue;
+        }
+        if (width == 0 || height == 0) {
+            return cudaSuccess;
+        }
+        auto* const to =
+            static_cast<std::byte*>(translate(target, (height - 1) * target_pitch + width, "cudaMemcpy2DAsync"));
+        const auto* const from =
+            static_cast<const std::byte*>(translate(source, (height - 1) * source_pitch + width, "cudaMemcpy2DAsync"));
+        if (to == nullptr || from == nullptr) {
+            return cudaErrorInvalidValue;
+        }
+        enqueue(*record);
+        note_use(target, *record);
+        note_use(source, *record);
+        if (record->capture == 0) {
+            for (std::size_t row = 0; row < height; ++row) {
+                std::memmove(to + row * target_pitch, from + row * source_pitch, width);
+            }
+        }
+        return cudaSuccess;
+    });
+}
+
 cudaError_t cudaMemsetAsync(void* target, int value, std::size_t bytes, cudaStream_t stream)
 {
     return call("cudaMemsetAsync", [&] {
