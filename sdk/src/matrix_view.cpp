@@ -6,10 +6,15 @@
 #include <bit>
 #include <limits>
 
+#include "memory_size.hpp"
 #include "tessera/device_span.hpp"
 
 namespace tessera::detail {
 namespace {
+
+/// Whoever has no elements at all has mostly lost them.
+constexpr const char* moved_from_cure =
+    "was its buffer moved from? Use the object that it was moved to, or a longer buffer";
 
 std::string describe(const MatrixExtents& extents)
 {
@@ -60,7 +65,7 @@ void require_matrix_fits(std::string_view operation, const MatrixExtents& extent
     if (needed > size) {
         raise(ErrorCode::out_of_range, operation, caller,
               fmt::format("a {} needs {} elements and the memory has {}", describe(extents), needed, size),
-              "a longer buffer, or a smaller matrix");
+              size == 0 ? moved_from_cure : "a longer buffer, or a smaller matrix");
     }
 }
 
@@ -119,7 +124,7 @@ BatchExtents require_batch_fits(std::string_view operation, const BatchLayout& l
         raise(ErrorCode::out_of_range, operation, caller,
               fmt::format("{}{} of a {} at a batch stride of {} need {} elements and the memory has {}", groups,
                           all.count, describe(all.matrix), all.stride, needed, size),
-              "a longer buffer, or fewer matrices");
+              size == 0 ? moved_from_cure : "a longer buffer, or fewer matrices");
     }
     return all;
 }
@@ -188,7 +193,8 @@ void raise_range(std::string_view operation, const std::source_location& caller,
                  std::size_t size)
 {
     raise(ErrorCode::out_of_range, operation, caller,
-          fmt::format("{} elements from element {} on leave memory of {} elements", count, offset, size));
+          fmt::format("{} elements from element {} on leave memory of {} elements", count, offset, size),
+          negative_hint(offset).empty() ? negative_hint(count) : negative_hint(offset));
 }
 
 int device_of_pointer(const void* pointer, std::string_view operation, const std::source_location& caller)
@@ -217,8 +223,8 @@ int device_of_elements(const void* pointer, std::size_t alignment, std::string_v
 {
     if (std::bit_cast<std::uintptr_t>(pointer) % alignment != 0) {
         raise(ErrorCode::misaligned, operation, caller,
-              fmt::format("{} is not a multiple of {} bytes, as the address of such an element is", fmt::ptr(pointer),
-                          alignment),
+              fmt::format("{} is not the address of such an element: it is not a multiple of {} bytes",
+                          fmt::ptr(pointer), alignment),
               "the address of an element, not of a byte inside of one");
     }
     return device_of_pointer(pointer, operation, caller);

@@ -188,6 +188,19 @@ TEST_CASE_FIXTURE(CleanRuntime, "a buffer without memory says so wherever memory
         CHECK(buffer->span().empty());
         CHECK(buffer->span().device() == -1);
     }
+    CHECK_ERROR(
+        "tessera: out_of_range in DeviceSpan::matrix\n  a 2x2 row-major matrix with leading dimension 2 needs 4 "
+        "elements "
+        "and the memory has 0\n  try: was its buffer moved from? Use the object that it was moved to, or a longer "
+        "buffer",
+        floats.span().matrix(2, 2));
+    CHECK_ERROR(
+        "tessera: out_of_range in DeviceSpan::matrices\n  3 of a 2x2 row-major matrix with leading dimension 2 at a "
+        "batch "
+        "stride of 4 need 12 elements and the memory has 0\n  try: was its buffer moved from? Use the object that it "
+        "was "
+        "moved to, or a longer buffer",
+        floats.span().matrices({.rows = 2, .columns = 2, .count = 3}));
     CHECK_ERROR(moved_buffer("DeviceBuffer::matrix"), floats.matrix(0, 0));
     CHECK_ERROR(moved_buffer("DeviceBuffer::matrix"), floats.matrix(2, 2));
     CHECK_ERROR(moved_buffer("DeviceBuffer::matrix"), std::as_const(floats).matrix(2, 2, ColumnMajor{}));
@@ -647,16 +660,27 @@ TEST_CASE_FIXTURE(CleanRuntime, "spans are narrowed inside of their range only")
     const DeviceSpan<const float> readable = part;
     CHECK(readable.size_bytes() == 32);
     CHECK_ERROR(
-        "tessera: out_of_range in DeviceSpan::subspan\n  2 elements from element 9 on leave memory of 10 elements",
+        "tessera: out_of_range in DeviceBuffer::subspan\n  2 elements from element 9 on leave memory of 10 elements",
         buffer.subspan(9, 2));
     CHECK_ERROR(
-        "tessera: out_of_range in DeviceSpan::subspan\n  0 elements from element 11 on leave memory of 10 "
+        "tessera: out_of_range in DeviceBuffer::subspan\n  0 elements from element 11 on leave memory of 10 "
         "elements",
         std::as_const(buffer).subspan(11, 0));
     CHECK_ERROR(
+        "tessera: out_of_range in DeviceBuffer::subspan\n  0 elements from element 11 on leave memory of 10 "
+        "elements",
+        buffer.subspan(11));
+    CHECK(buffer.subspan(2).data() == buffer.data() + 2);
+    CHECK(buffer.subspan(2).size() == 8);
+    CHECK(std::as_const(buffer).subspan(10).empty());
+    CHECK_ERROR(
         "tessera: out_of_range in DeviceSpan::subspan\n  18446744073709551615 elements from element 1 on leave "
-        "memory of 8 elements",
+        "memory of 8 elements\n  try: was it -1, a negative number in an unsigned type?",
         part.subspan(1, SIZE_MAX));
+    CHECK_ERROR(
+        "tessera: out_of_range in DeviceSpan::subspan\n  1 elements from element 18446744073709551614 on leave "
+        "memory of 8 elements\n  try: was it -2, a negative number in an unsigned type?",
+        part.subspan(SIZE_MAX - 1, 1));
 }
 
 TEST_CASE_FIXTURE(CleanRuntime, "a raw pointer becomes a span only if CUDA knows it as memory that kernels reach")
@@ -676,8 +700,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "a raw pointer becomes a span only if CUDA knows
         DeviceSpan<float>::from_raw_device_pointer(&host, 1));
     auto* const inside = reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(buffer.data()) + 2);
     CHECK_ERROR(
-        fmt::format("tessera: misaligned in DeviceSpan::from_raw_device_pointer\n  {} is not a multiple of 4 "
-                    "bytes, as the address of such an element is\n  try: the address of an element, not of a byte "
+        fmt::format("tessera: misaligned in DeviceSpan::from_raw_device_pointer\n  {} is not the address of "
+                    "such an element: it is not a multiple of 4 bytes\n  try: the address of an element, not of a byte "
                     "inside of one",
                     fmt::ptr(inside)),
         DeviceSpan<float>::from_raw_device_pointer(inside, 1));

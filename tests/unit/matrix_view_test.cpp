@@ -344,10 +344,11 @@ TEST_CASE_FIXTURE(CleanRuntime, "a raw pointer becomes a view only if CUDA knows
                 View::from_raw_device_pointer(nullptr, 1, 1, 1));
     auto* const inside = reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(buffer.data()) + 1);
     CHECK_ERROR(
-        fmt::format("tessera: misaligned in MatrixView::from_raw_device_pointer\n  {} is not a multiple of 4 bytes, "
-                    "as the address of such an element is\n  try: the address of an element, not of a byte inside "
-                    "of one",
-                    fmt::ptr(inside)),
+        fmt::format(
+            "tessera: misaligned in MatrixView::from_raw_device_pointer\n  {} is not the address of such "
+            "an element: it is not a multiple of 4 bytes\n  try: the address of an element, not of a byte inside "
+            "of one",
+            fmt::ptr(inside)),
         View::from_raw_device_pointer(inside, 1, 1, 1));
     CHECK_ERROR(
         "tessera: invalid_argument in MatrixView::from_raw_device_pointer\n  leading dimension 3 is too small for a "

@@ -290,19 +290,30 @@ public:
     DeviceSpan<T> subspan(std::size_t offset, std::size_t count,
                           std::source_location caller = std::source_location::current()) &
     {
-        memory_.require("DeviceBuffer::subspan", caller);
-        return span().subspan(offset, count, caller);
+        require_range(offset, count, caller);
+        return {data() + offset, count, device()};
     }
     /// The same, for reading.
     DeviceSpan<const T> subspan(std::size_t offset, std::size_t count,
                                 std::source_location caller = std::source_location::current()) const&
     {
-        memory_.require("DeviceBuffer::subspan", caller);
-        return span().subspan(offset, count, caller);
+        require_range(offset, count, caller);
+        return {data() + offset, count, device()};
+    }
+    /// The elements from `offset` to the end. @throws Error `out_of_range`, `empty_handle`
+    DeviceSpan<T> subspan(std::size_t offset, std::source_location caller = std::source_location::current()) &
+    {
+        return subspan(offset, offset <= size() ? size() - offset : 0, caller);
+    }
+    /// The same, for reading.
+    DeviceSpan<const T> subspan(std::size_t offset,
+                                std::source_location caller = std::source_location::current()) const&
+    {
+        return subspan(offset, offset <= size() ? size() - offset : 0, caller);
     }
     /// Refused.
     template <class Element = T>
-    auto subspan(std::size_t /*offset*/, std::size_t /*count*/) const&&
+    auto subspan(std::size_t /*offset*/, std::size_t /*count*/ = 0) const&&
     {
         static_assert(detail::always_false<Element>,
                       "tessera: subspan() of a temporary DeviceBuffer: its memory would be gone before the span is "
@@ -483,6 +494,11 @@ public:
     }
 
 private:
+    void require_range(std::size_t offset, std::size_t count, const std::source_location& caller) const
+    {
+        memory_.require("DeviceBuffer::subspan", caller);
+        detail::require_range("DeviceBuffer::subspan", caller, offset, count, size());
+    }
     void copy_from_host(std::string_view operation, gsl::span<const T> elements, std::size_t offset,
                         const std::source_location& caller)
     {
