@@ -41,8 +41,7 @@ class TesseraConan(ConanFile):
         self.version = ".".join(numbers)
 
     def export_sources(self):
-        for pattern in ("CMakeLists.txt", "LICENSE", "README.md", "CHANGELOG.md", "cmake/*", "docs/*", "examples/*",
-                        "kernels/*", "sdk/*"):
+        for pattern in ("CMakeLists.txt", "LICENSE", "cmake/*", "docs/CMakeLists.txt", "docs/Doxyfile.in", "kernels/*", "sdk/*"):
             copy(self, pattern, src=self._checkout, dst=self.export_sources_folder)
 
     def validate(self):
@@ -75,7 +74,7 @@ class TesseraConan(ConanFile):
         cmake.build()
 
     def package(self):
-        CMake(self).install()
+        CMake(self).install(component="dev")
 
     def package_info(self):
         # The SDK's own package file knows more than CMakeDeps could write: CUDA's runtime, C++20 for nvcc.
