@@ -15,7 +15,7 @@
 ///     raw_alloc_with_stream(bytes, stream)      raw_delete(memory)                                   PyTorch's CUDA
 ///                                                                                                    caching allocator
 ///
-/// So `*rmm::mr::get_current_device_resource()` and `*c10::cuda::CUDACachingAllocator::get()` are resources. A
+/// So what RMM's get_current_device_resource points to is a resource, and PyTorch's CUDACachingAllocator object. A
 /// `rmm::device_async_resource_ref` or `cuda::mr::async_resource_ref` is one itself: keep the very object that is passed.
 /// `stream` is a cudaStream_t or what is made of one (`cuda::stream_ref`, `rmm::cuda_stream_view`). What has none of
 /// these is wrapped in a pair of functions.
