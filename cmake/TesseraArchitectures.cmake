@@ -22,5 +22,6 @@ if(TESSERA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES ${TESSERA_ARCHITECTURES})
 elseif(NOT architectures_are_chosen)
     set(CMAKE_CUDA_ARCHITECTURES ${TESSERA_DEFAULT_ARCHITECTURES})
+    set(TESSERA_TEST_ARCHITECTURES 75-virtual 90)  # of the tests' own kernels: what tests need of an architecture, once
 endif()
 message(STATUS "Architectures of the kernels: ${CMAKE_CUDA_ARCHITECTURES} (TESSERA_ARCHITECTURES chooses others)")

@@ -21,6 +21,28 @@ if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 13.1.1)
     message(STATUS "nvcc before 13.1.1 could miscompile kernels for sm_120: run the device tests there before relying on it")
 endif()
 
+# ccache remembers what was compiled. It must be told that precompiled headers may be remembered, too. Used only if it can
+# compile something here: it needs a folder that it may write to.
+if(TESSERA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
+    find_program(TESSERA_CCACHE_PROGRAM ccache DOC "ccache")
+    mark_as_advanced(TESSERA_CCACHE_PROGRAM)
+    if(TESSERA_CCACHE_PROGRAM)
+        set(ccache ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+            ${TESSERA_CCACHE_PROGRAM})
+        set(probe ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/ccache_probe)
+        file(WRITE ${probe}.cpp "int probe;\n")
+        execute_process(COMMAND ${ccache} ${CMAKE_CXX_COMPILER} -c ${probe}.cpp -o ${probe}.o
+            RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+        if(failed)
+            message(STATUS "ccache is installed, but does not work here: it is not used")
+        else()
+            message(STATUS "Compiling through ccache: ${TESSERA_CCACHE_PROGRAM}")
+            set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache})
+            set(CMAKE_CUDA_COMPILER_LAUNCHER ${ccache})
+        endif()
+    endif()
+endif()
+
 # tessera_compile(target): warnings as this project wants them. Device code has no -Wconversion: its arithmetic on
 # threadIdx and blockDim would drown in casts.
 function(tessera_compile target)

@@ -144,14 +144,6 @@ using Wrapping = std::conditional_t<(sizeof(T) <= 4), std::uint32_t, std::uint64
 
 [[nodiscard]] inline std::string dotted(ptx::Type type) { return "." + std::string(ptx::name_of(type)); }
 
-/// @throws DecodeError unless the instruction has `count` operands
-inline void expect_operands(const Decoder& decoder, std::size_t count)
-{
-    if (decoder.operands() != count) {
-        decoder.fail("takes " + std::to_string(count) + " operands, not " + std::to_string(decoder.operands()));
-    }
-}
-
 /// @throws DecodeError unless the device has this compute capability (100 for sm_100)
 inline void expect_capability(const Decoder& decoder, unsigned capability, std::string_view what)
 {

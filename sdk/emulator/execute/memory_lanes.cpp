@@ -452,13 +452,6 @@ std::size_t take_hints_and_policy(Decoder& decoder, std::size_t index)
     return index + 1;
 }
 
-void expect_operands(const Decoder& decoder, std::size_t count)
-{
-    if (decoder.operands() != count) {
-        decoder.fail(fmt::format("{} operands, where {} are needed", decoder.operands(), count));
-    }
-}
-
 std::string short_name(const ptx::Instruction& instruction)
 {
     std::string name = instruction.opcode;

@@ -61,8 +61,6 @@ void take_address(Decoder& decoder, std::size_t index, MemoryPayload& payload);
 /// Takes the cache and eviction hints and, for .L2::cache_hint, the policy that is operand `index`.
 /// @return the number of operands that the instruction must have: `index`, or one more
 [[nodiscard]] std::size_t take_hints_and_policy(Decoder& decoder, std::size_t index);
-/// @throws DecodeError unless the instruction has `count` operands
-void expect_operands(const Decoder& decoder, std::size_t count);
 /// "ld.shared.v4.f32": opcode and modifiers, without hints.
 [[nodiscard]] std::string short_name(const ptx::Instruction& instruction);
 

@@ -487,4 +487,11 @@ void Decoder::own(std::unique_ptr<Payload> payload)
     function_.program.program().payloads.push_back(std::move(payload));
 }
 
+void expect_operands(const Decoder& decoder, std::size_t count)
+{
+    if (decoder.operands() != count) {
+        decoder.fail(fmt::format("takes {} operands, not {}", count, decoder.operands()));
+    }
+}
+
 }  // namespace tessera::emulator

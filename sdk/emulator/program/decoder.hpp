@@ -167,4 +167,7 @@ copy_instructions();  // execute/copy.cpp: cp.*, prefetch, tensormap, st.async f
 [[nodiscard]] std::span<const InstructionEntry>
 launch_control_instructions();  // execute/launch_control.cpp: clusterlaunchcontrol, griddepcontrol
 
+/// @throws DecodeError unless the instruction has `count` operands
+void expect_operands(const Decoder& decoder, std::size_t count);
+
 }  // namespace tessera::emulator

@@ -33,19 +33,6 @@ template <typename T>
     }
 }
 
-/// Bits as hexadecimal digits, for messages.
-template <typename T>
-[[nodiscard]] std::string hex(T value)
-{
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, &value, sizeof value);
-    std::string text;
-    for (int i = static_cast<int>(2 * sizeof value) - 1; i >= 0; --i) {
-        text += "0123456789abcdef"[bits >> (4 * i) & 15];
-    }
-    return text;
-}
-
 /// Operands worth trying: the edges of the type and of what lies inside, and any bits.
 template <typename T>
 [[nodiscard]] T any_operand(std::mt19937_64& random)
@@ -105,53 +92,46 @@ struct Surroundings {
 
 namespace detail {
 
-/// `guard` before each of the statements of `text`, which end with ';'.
-[[nodiscard]] inline std::string guard_statements(const std::string& text, const std::string& guard)
+/// Operands or results of one register, a value for each thread, without their C++ type: what is compiled for each type
+/// and lambda is little then, and these tests have hundreds.
+struct Column {
+    const char* type;
+    std::size_t size;  ///< bytes of a value
+    std::vector<std::byte> bytes;
+};
+
+template <typename T>
+[[nodiscard]] Column column_of(const std::vector<T>& values)
 {
-    std::string result;
-    std::size_t start = 0;
-    while (start < text.size()) {
-        const std::size_t end = std::min(text.find(';', start), text.size() - 1);
-        result += guard + text.substr(start, end + 1 - start);
-        start = end + 1;
-    }
-    return result;
+    Column column{register_type<T>(), sizeof(T), std::vector<std::byte>(values.size() * sizeof(T))};
+    std::memcpy(column.bytes.data(), values.data(), column.bytes.size());
+    return column;
 }
 
-/// A kernel that loads a, b, c, e, f of thread i from its parameters, runs `instruction` and stores d. d starts with
-/// all bits set. guarded: only the odd lanes run it, so that the others show whether it leaves them alone.
-template <typename D, typename... S>
-[[nodiscard]] std::string kernel_text(const std::string& instruction, const Surroundings& around, bool guarded)
+template <typename... S>
+[[nodiscard]] std::vector<Column> columns_of(const std::vector<std::tuple<S...>>& operands)
 {
-    constexpr std::array<const char*, sizeof...(S)> types{register_type<S>()...};
-    constexpr std::array<std::size_t, sizeof...(S)> sizes{sizeof(S)...};
-    std::string parameters = ".param .u64 out";
-    std::string loads;
-    for (std::size_t i = 0; i < types.size(); ++i) {
-        const std::string name(1, static_cast<char>('a' + static_cast<int>(i) + (i >= 3 ? 1 : 0)));  // a b c e f
-        parameters += ", .param .u64 in" + std::to_string(i);
-        loads += " .reg ." + std::string(types[i]) + " " + name + ";\n ld.param.u64 %at, [in" + std::to_string(i) +
-                 "]; mad.wide.u32 %at, %i, " + std::to_string(sizes[i]) + ", %at; ld.global." + types[i] + " " + name +
-                 ", [%at];\n";
+    std::vector<Column> columns{
+        {register_type<S>(), sizeof(S), std::vector<std::byte>(operands.size() * sizeof(S))}...};
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        std::size_t column = 0;
+        std::apply(
+            [&](const S&... values) {
+                (std::memcpy(columns[column++].bytes.data() + i * sizeof(S), &values, sizeof(S)), ...);
+            },
+            operands[i]);
     }
-    const std::string d_type = register_type<D>();
-    std::string initial;
-    if (d_type == "f32" || d_type == "f64") {
-        initial = " mov." + d_type + " d, " + (d_type == "f32" ? "0fFFFFFFFF" : "0dFFFFFFFFFFFFFFFF") + ";\n";
-    } else if (d_type == "b8") {
-        initial = " cvt.u8.u32 d, 255;\n";
-    } else {
-        initial = " mov." + d_type + " d, -1;\n";
-    }
-    return module_text(around.target,
-                       ".visible .entry k(" + parameters +
-                           ")\n{\n .reg .pred p, q, r, %guard; .reg .b32 %i, %odd, t<4>; .reg .b64 %at; .reg ." +
-                           d_type + " d;\n mov.u32 %i, %ctaid.x; mov.u32 %odd, %tid.x; mad.lo.u32 %i, %i, 32, %odd;\n" +
-                           loads + initial + " and.b32 %odd, %odd, 1; setp.ne.u32 %guard, %odd, 0;\n " + around.before +
-                           "\n " + (guarded ? guard_statements(instruction, " @%guard ") : instruction) + "\n " +
-                           around.after + "\n ld.param.u64 %at, [out]; mad.wide.u32 %at, %i, " +
-                           std::to_string(sizeof(D)) + ", %at; st.global." + d_type + " [%at], d;\n ret;\n}\n");
+    return columns;
 }
+
+/// The bytes of d for each of the operands. @throws std::runtime_error if it does not run
+[[nodiscard]] std::vector<std::byte> run_columns(const std::string& instruction, const char* d_type, std::size_t d_size,
+                                                 const std::vector<Column>& operands, const Surroundings& around,
+                                                 bool guarded);
+
+/// Checks d for whole warps and for warps with half of the lanes.
+void check_columns(const std::string& instruction, const std::vector<Column>& operands, const Column& expected,
+                   const Surroundings& around);
 
 }  // namespace detail
 
@@ -160,26 +140,10 @@ template <typename D, typename... S>
 [[nodiscard]] std::vector<D> results_of(const std::string& instruction, const std::vector<std::tuple<S...>>& operands,
                                         const Surroundings& around = {}, bool guarded = false)
 {
-    PtxRun run(detail::kernel_text<D, S...>(instruction, around, guarded), around.device);
-    const std::size_t blocks = (operands.size() + 31) / 32;
-    const std::size_t threads = blocks * 32;
-    const std::uint64_t out = run.uninitialized(threads * sizeof(D));
-    const LaunchResult result = [&]<std::size_t... I>(std::index_sequence<I...>) {
-        const auto column = [&]<std::size_t i>(std::integral_constant<std::size_t, i>) {
-            std::vector<std::tuple_element_t<i, std::tuple<S...>>> values;
-            for (std::size_t at = 0; at < threads; ++at) {
-                values.push_back(std::get<i>(operands[at < operands.size() ? at : 0]));
-            }
-            return run.buffer(values);
-        };
-        return run.launch("k", {.grid = {static_cast<std::uint32_t>(blocks), 1, 1}}, out,
-                          column(std::integral_constant<std::size_t, I>{})...);
-    }(std::index_sequence_for<S...>{});
-    if (result.code != 0) {
-        throw std::runtime_error(instruction + ": " + result.message);
-    }
-    std::vector<D> values = run.read<D>(out, threads);
-    values.resize(operands.size());
+    const std::vector<std::byte> bytes =
+        detail::run_columns(instruction, register_type<D>(), sizeof(D), detail::columns_of(operands), around, guarded);
+    std::vector<D> values(operands.size());
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(D));
     return values;
 }
 
@@ -188,49 +152,34 @@ template <typename D, typename... S, typename F>
 void check_for(const std::string& instruction, const std::vector<std::tuple<S...>>& operands, F expected,
                const Surroundings& around = {})
 {
-    for (const bool guarded : {false, true}) {
-        const std::vector<D> values = results_of<D, S...>(instruction, operands, around, guarded);
-        std::size_t wrong = 0;
-        std::string first;
-        for (std::size_t i = 0; i < operands.size(); ++i) {
-            D want = std::apply(expected, operands[i]);
-            if (guarded && i % 2 == 0) {
-                std::memset(&want, 0xFF, sizeof want);
-            }
-            if (std::memcmp(&want, &values[i], sizeof want) != 0 && wrong++ == 0) {
-                first = std::apply([](const auto&... s) { return ((hex(s) + " ") + ...); }, operands[i]) + "gives " +
-                        hex(values[i]) + ", expected " + hex(want) + (guarded ? " (guarded)" : "");
-            }
-        }
-        INFO(instruction << ": " << first);
-        CHECK(wrong == 0);
+    std::vector<D> values(operands.size());
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        values[i] = std::apply(expected, operands[i]);
     }
+    detail::check_columns(instruction, detail::columns_of(operands), detail::column_of(values), around);
 }
 
-/// The same with operands drawn for their types.
-template <typename D, typename... S, typename F>
-void check_lanes(const std::string& instruction, F expected, const Surroundings& around = {})
+template <typename... S>
+[[nodiscard]] std::vector<std::tuple<S...>> drawn_operands()
 {
     std::mt19937_64 random(20240229);
     std::vector<std::tuple<S...>> operands;
     for (int i = 0; i < 1024; ++i) {
         operands.emplace_back(any_operand<S>(random)...);
     }
-    check_for<D, S...>(instruction, operands, expected, around);
+    return operands;
+}
+
+/// The same with operands drawn for their types.
+template <typename D, typename... S, typename F>
+void check_lanes(const std::string& instruction, F expected, const Surroundings& around = {})
+{
+    check_for<D, S...>(instruction, drawn_operands<S...>(), expected, around);
 }
 
 /// Why a module with this instruction cannot be launched; empty if it can. Registers %r %rs %rd %f %fd %p %rb %rq as
 /// nvcc names them.
-[[nodiscard]] inline std::string refusal(const std::string& instruction, const std::string& target = "sm_100a",
-                                         const std::string& device = "b200")
-{
-    PtxRun run(module_text(target,
-                           ".visible .entry k()\n{\n .reg .b16 %rs<8>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 "
-                           "%f<8>; .reg .f64 %fd<8>;"
-                           " .reg .pred %p<8>; .reg .b128 %rq<4>; .reg .b8 %rb<4>;\n " +
-                               instruction + "\n ret;\n}\n"),
-               device);
-    return run.module().find_kernel("k")->load_error;
-}
+[[nodiscard]] std::string refusal(const std::string& instruction, const std::string& target = "sm_100a",
+                                  const std::string& device = "b200");
 
 }  // namespace tessera::emulator::test

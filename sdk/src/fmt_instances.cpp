@@ -1,0 +1,7 @@
+// The library's one copy of fmt's formatter: precompiled.hpp has the reason.
+#include <fmt/format.h>
+
+#if FMT_VERSION >= 90000 && FMT_VERSION < 110000
+template void fmt::detail::vformat_to<char>(fmt::detail::buffer<char>&, fmt::string_view, fmt::format_args,
+                                            fmt::detail::locale_ref);
+#endif

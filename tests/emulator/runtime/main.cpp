@@ -1,4 +1,0 @@
-/// The test program: doctest brings main().
-
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include <doctest/doctest.h>
