@@ -282,10 +282,10 @@ TEST_CASE_FIXTURE(GemmRuntime, "of a launch's CUDA calls, the one that failed is
               fmt::format("cudaGetDriverEntryPointByVersion of cuTensorMapEncodeTiled returned cudaErrorUnknown (999): "
                           "unknown error\n  while launching {} for {}",
                           to_string(variant), problem));
-        CHECK(
-            refusal_on(device, variant, "cudaLaunchKernelExC") ==
-            fmt::format("cudaLaunchKernelExC returned cudaErrorUnknown (999): unknown error\n  while launching {} for {}",
-                        to_string(variant), problem));
+        CHECK(refusal_on(device, variant, "cudaLaunchKernelExC") ==
+              fmt::format(
+                  "cudaLaunchKernelExC returned cudaErrorUnknown (999): unknown error\n  while launching {} for {}",
+                  to_string(variant), problem));
         fake::set_encoder_status(1);
         const Stream there{Device(device)};
         const DeviceBuffer<bf16> input(there, 256 * 256);
