@@ -73,7 +73,9 @@ std::size_t require_byte_count(std::string_view operation, std::size_t count, st
     if (count > limit / element_bytes) {
         raise(ErrorCode::size_overflow, operation, caller,
               fmt::format("{} elements of {} bytes are more bytes than 63 bits can count", count, element_bytes),
-              negative_hint(count));
+              static_cast<std::int64_t>(count) < 0
+                  ? negative_hint(count)
+                  : "a count that was computed in std::size_t or std::int64_t from the start");
     }
     return count * element_bytes;
 }
@@ -233,7 +235,10 @@ void copy_async(std::string_view operation, StreamRef stream, const CopyEnd& sou
             raise(ErrorCode::out_of_range, operation, caller,
                   fmt::format("{} elements from element {} on leave {} of {} elements", count, end->offset, end->name,
                               end->size),
-                  negative_hint(end->offset));
+                  end->offset <= end->size
+                      ? fmt::format("at most {} elements from element {} on", end->size - end->offset, end->offset)
+                  : static_cast<std::int64_t>(end->offset) < 0 ? negative_hint(end->offset)
+                                                               : fmt::format("an offset of at most {}", end->size));
         }
     }
     // The buffer whose member was called is one end, and it must be of the stream's device. The other end may be of

@@ -83,12 +83,13 @@ void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std:
                              shape(b), a.columns, b.rows),
                  a.columns == b.columns ? "B looks transposed: pass b.transposed()"
                  : a.rows == b.rows     ? "A looks transposed: pass a.transposed()"
-                                        : "");
+                                        : fmt::format("a B of {} rows, or an A of {} columns", a.columns, b.rows));
     }
     if (d.rows != a.rows || d.columns != b.columns) {
         mismatch(fmt::format("A is {} and B is {}, so A*B is {}x{}, but D is {}", shape(a), shape(b), a.rows, b.columns,
                              shape(d)),
-                 d.rows == b.columns && d.columns == a.rows ? "D looks transposed: pass d.transposed()" : "");
+                 d.rows == b.columns && d.columns == a.rows ? "D looks transposed: pass d.transposed()"
+                                                            : fmt::format("a D of {}x{}", a.rows, b.columns));
     }
     if (!serves_batch(a, d) || !serves_batch(b, d)) {
         const bool single = d.batches == 1 && d.outer_batches == 1;
@@ -106,7 +107,8 @@ void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std:
     if (c.present) {
         if (c.rows != d.rows || c.columns != d.columns) {
             mismatch(fmt::format("C is {} and D is {}: they must be equal", shape(c), shape(d)),
-                     c.rows == d.columns && c.columns == d.rows ? "C looks transposed: pass c.transposed()" : "");
+                     c.rows == d.columns && c.columns == d.rows ? "C looks transposed: pass c.transposed()"
+                                                                : fmt::format("a C of {}x{}", d.rows, d.columns));
         }
         if (!serves_batch(c, d)) {
             mismatch(fmt::format("C has {} and D has {} matri{}", count(c), count(d),
@@ -116,7 +118,8 @@ void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std:
         if (c.type != d.type) {
             raise(ErrorCode::invalid_argument, operation, caller,
                   fmt::format("C has elements of {} and D of {}: they must be equal", to_string(c.type),
-                              to_string(d.type)));
+                              to_string(d.type)),
+                  fmt::format("a C of {}", to_string(d.type)));
         }
     }
     const auto require_scale = [&](std::string_view name, DeviceSpan<const float> scale) {
@@ -133,7 +136,10 @@ void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std:
         const std::int64_t needed = per_row ? d.rows : d.columns;
         if (bias.size != static_cast<std::size_t>(needed)) {
             mismatch(fmt::format("the bias has {} elements and D is {}: a bias per {} needs {}", bias.size, shape(d),
-                                 per_row ? "row" : "column", needed));
+                                 per_row ? "row" : "column", needed),
+                     bias.size == static_cast<std::size_t>(per_row ? d.columns : d.rows)
+                         ? fmt::format("Bias::per_{}", per_row ? "column" : "row")
+                         : fmt::format("a bias of {} elements", needed));
         }
     }
 }

@@ -13,7 +13,8 @@ Capture::Capture(StreamRef stream, const std::source_location& caller) : stream_
               "capture a Stream of your own");
     }
     if (is_capturing(stream.get())) {
-        raise(ErrorCode::capture_violation, "Graph::capture", caller, "the stream is already being captured");
+        raise(ErrorCode::capture_violation, "Graph::capture", caller, "the stream is already being captured",
+              "enqueue into the capture that goes on, or capture another stream");
     }
     const CurrentDevice current(stream.device(), "Graph::capture", caller);
     check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture",

@@ -189,7 +189,8 @@ TensorMapBits encode_tensor_map(const Device& device, const TensorMapRequest& re
     if (!device.properties().has_tensor_maps) {
         raise(ErrorCode::unsupported_device, operation, caller,
               fmt::format("{} has compute capability {}.{}; tensor maps need 9.0 or later", device.properties().name,
-                          device.properties().compute_capability_major, device.properties().compute_capability_minor));
+                          device.properties().compute_capability_major, device.properties().compute_capability_minor),
+              "a device of compute capability 9.0 or later; ordinary loads and stores on this one");
     }
     if (const std::string refusals = tensor_map_refusals(request); !refusals.empty()) {
         raise(ErrorCode::tensor_map_refused, operation, caller, refusals + '\n' + dump(request));

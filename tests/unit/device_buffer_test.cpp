@@ -390,7 +390,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a size that no memory can have is refused befor
     fake::clear_calls();
     CHECK_ERROR(
         "tessera: size_overflow in DeviceBuffer\n  2305843009213693952 elements of 4 bytes are more bytes than 63 "
-        "bits can count",
+        "bits can count\n  try: a count that was computed in std::size_t or std::int64_t from the start",
         DeviceBuffer<float>(stream, std::size_t{1} << 61U));
     CHECK(fake::calls().empty());
 }
@@ -449,18 +449,20 @@ TEST_CASE_FIXTURE(CleanRuntime, "a copy that leaves a buffer is refused and enqu
     PinnedBuffer<int> pinned(4);
     std::vector<int> host(4);
     fake::clear_calls();
-    const auto leaves = [](const std::string& operation, const std::string& text) {
+    const auto leaves = [](const std::string& operation, const std::string& text,
+                           const std::string& cure = "at most 3 elements from element 7 on") {
         return "tessera: out_of_range in DeviceBuffer::" + operation + "\n  " + text +
-               " leave the buffer of 10 elements";
+               " leave the buffer of 10 elements\n  try: " + cure;
     };
     CHECK_ERROR(leaves("copy_from_async", "4 elements from element 7 on"), buffer.copy_from_async(stream, pinned, 7));
-    CHECK_ERROR(leaves("copy_from_async", "4 elements from element 18446744073709551615 on") +
-                    "\n  try: was it -1, a negative number in an unsigned type?",
+    CHECK_ERROR(leaves("copy_from_async", "4 elements from element 18446744073709551615 on",
+                       "was it -1, a negative number in an unsigned type?"),
                 buffer.copy_from_async(stream, pinned, SIZE_MAX));
     CHECK_ERROR(leaves("copy_to_async", "4 elements from element 7 on"), buffer.copy_to_async(stream, pinned, 7));
-    CHECK_ERROR(leaves("copy_from_async", "10 elements from element 1 on"),
+    CHECK_ERROR(leaves("copy_from_async", "10 elements from element 1 on", "at most 9 elements from element 1 on"),
                 buffer.copy_from_async(stream, buffer.span(), 1));
-    CHECK_ERROR(leaves("copy_from", "4 elements from element 11 on"), buffer.copy_from(host, 11));
+    CHECK_ERROR(leaves("copy_from", "4 elements from element 11 on", "an offset of at most 10"),
+                buffer.copy_from(host, 11));
     CHECK_ERROR(leaves("copy_to", "4 elements from element 7 on"), buffer.copy_to(host, 7));
     CHECK(fake::count("cudaMemcpyAsync") == 0);
 }

@@ -50,12 +50,13 @@ TEST_CASE_FIXTURE(GemmRuntime, "operands whose extents do not fit are shown as t
     CHECK_ERROR(mismatch("A is 5x4 and B is 5x6: A*B needs A's columns (4) equal to B's rows (5)\n  try: A looks "
                          "transposed: pass a.transposed()"),
                 launch(a.matrix(5, 4), b.matrix(5, 6), d.matrix(4, 6)));
-    CHECK_ERROR(mismatch("A is 4x5 and B is 7x6: A*B needs A's columns (5) equal to B's rows (7)"),
+    CHECK_ERROR(mismatch("A is 4x5 and B is 7x6: A*B needs A's columns (5) equal to B's rows (7)\n  try: a B of 5 "
+                         "rows, or an A of 7 columns"),
                 launch(a.matrix(4, 5), b.matrix(7, 6), d.matrix(4, 6)));
     CHECK_ERROR(mismatch("A is 4x5 and B is 5x6, so A*B is 4x6, but D is 6x4\n  try: D looks transposed: pass "
                          "d.transposed()"),
                 launch(a.matrix(4, 5), b.matrix(5, 6), d.matrix(6, 4)));
-    CHECK_ERROR(mismatch("A is 4x5 and B is 5x6, so A*B is 4x6, but D is 4x7"),
+    CHECK_ERROR(mismatch("A is 4x5 and B is 5x6, so A*B is 4x6, but D is 4x7\n  try: a D of 4x6"),
                 launch(a.matrix(4, 5), b.matrix(5, 6), d.matrix(4, 7)));
     CHECK_ERROR(
         mismatch("A has 2, B has 3 and D has 2 matrices\n  try: batches of equal counts; a single matrix, or a batch "
@@ -76,13 +77,16 @@ TEST_CASE_FIXTURE(GemmRuntime, "C and bias that do not fit are refused")
         launch_with({.beta = 0.5F}));
     CHECK_ERROR(mismatch("C is 6x4 and D is 4x6: they must be equal\n  try: C looks transposed: pass c.transposed()"),
                 launch_with({.beta = 1.0F, .c = c.matrix(6, 4)}));
-    CHECK_ERROR(mismatch("C is 4x5 and D is 4x6: they must be equal"), launch_with({.c = c.matrix(4, 5)}));
+    CHECK_ERROR(mismatch("C is 4x5 and D is 4x6: they must be equal\n  try: a C of 4x6"),
+                launch_with({.c = c.matrix(4, 5)}));
     DeviceBuffer<f16> half(stream, 100);
-    CHECK_ERROR("tessera: invalid_argument in Gemm::launch\n  C has elements of f16 and D of f32: they must be equal",
-                launch_with({.beta = 1.0F, .c = half.matrix(4, 6)}));
-    CHECK_ERROR(mismatch("the bias has 6 elements and D is 4x6: a bias per row needs 4"),
+    CHECK_ERROR(
+        "tessera: invalid_argument in Gemm::launch\n  C has elements of f16 and D of f32: they must be equal\n  try: a "
+        "C of f32",
+        launch_with({.beta = 1.0F, .c = half.matrix(4, 6)}));
+    CHECK_ERROR(mismatch("the bias has 6 elements and D is 4x6: a bias per row needs 4\n  try: Bias::per_column"),
                 launch_with({.bias = Bias::per_row(c.subspan(0, 6))}));
-    CHECK_ERROR(mismatch("the bias has 4 elements and D is 4x6: a bias per column needs 6"),
+    CHECK_ERROR(mismatch("the bias has 4 elements and D is 4x6: a bias per column needs 6\n  try: Bias::per_row"),
                 launch_with({.bias = Bias::per_column(c.subspan(0, 4))}));
 }
 

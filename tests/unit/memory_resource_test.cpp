@@ -238,7 +238,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a resource that has no memory says so in its ow
     CHECK(resource.ledger->frees == 1);
     CHECK_ERROR(
         "tessera: size_overflow in DeviceBuffer\n  2305843009213693952 elements of 4 bytes are more bytes than 63 bits "
-        "can count",
+        "can count\n  try: a count that was computed in std::size_t or std::int64_t from the start",
         DeviceBuffer<int>(stream, std::size_t{1} << 61U, resource));
 }
 

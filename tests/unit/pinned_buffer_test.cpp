@@ -312,7 +312,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a pinned buffer that cannot be says why")
 {
     CHECK_ERROR(
         "tessera: size_overflow in PinnedBuffer\n  4611686018427387904 elements of 4 bytes are more bytes than 63 "
-        "bits can count",
+        "bits can count\n  try: a count that was computed in std::size_t or std::int64_t from the start",
         PinnedBuffer<float>(std::size_t{1} << 62U));
     fake::fail_call("cudaHostAlloc", 1, cudaErrorMemoryAllocation);
     CHECK_ERROR(

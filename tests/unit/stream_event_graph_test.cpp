@@ -356,8 +356,10 @@ TEST_CASE_FIXTURE(CleanRuntime, "what cannot be captured is refused")
         "  try: capture a Stream of your own",
         Graph::capture(Device(fake::h200).default_stream(), nothing));
     const Graph outer = Graph::capture(stream, [&](StreamRef captured) {
-        CHECK_ERROR("tessera: capture_violation in Graph::capture\n  the stream is already being captured",
-                    Graph::capture(captured, nothing));
+        CHECK_ERROR(
+            "tessera: capture_violation in Graph::capture\n  the stream is already being captured\n  try: enqueue into "
+            "the capture that goes on, or capture another stream",
+            Graph::capture(captured, nothing));
     });
     CHECK(outer.node_count() == 0);
 

@@ -159,7 +159,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "devices without tensor maps and drivers without
     using Map = TensorMap<float, Box<8, 8>>;
     CHECK_ERROR(
         "tessera: unsupported_device in TensorMap::encode\n  T4 has compute capability 7.5; tensor maps need 9.0 "
-        "or later",
+        "or later\n  try: a device of compute capability 9.0 or later; ordinary loads and stores on this one",
         Map::encode(Device(fake::t4), {buffer.data(), {8, 8}, {32}}));
     fake::fail_call("cudaGetDriverEntryPointByVersion", 1, cudaErrorUnknown);
     CHECK_ERROR(
