@@ -133,6 +133,38 @@ TEST_CASE("Gemm::launch is one kernel node with every variant and epilogue, batc
     }
 }
 
+TEST_CASE("variants for tensor cores are one kernel node, and two where operands are repacked")
+{
+    const Stream stream;
+    const Device device(stream.device());
+    int plans = 0;
+    for (const std::int64_t leading_dimension : {4096, 4097}) {  // the latter is not for TMA
+        GemmProblem problem{.m = 512, .n = 512, .k = 4096, .input = ElementType::bf16, .output = ElementType::bf16};
+        problem.a.leading_dimension = leading_dimension;
+        const DeviceBuffer<bf16> a(stream, static_cast<std::size_t>(512 * leading_dimension));
+        const DeviceBuffer<bf16> b(stream, 4096 * 512);
+        DeviceBuffer<bf16> d(stream, 512 * 512);
+        for (const Variant variant : all_variants()) {
+            if (is_simt(variant) || variant == Variant::automatic ||
+                !GemmPlan::refusal(problem, device.properties(), variant).empty()) {
+                continue;
+            }
+            const GemmPlan plan = GemmPlan::prepare(device, problem, variant);
+            CAPTURE(plan.explain());
+            const bool repacks = plan.explain().find("repacked before") != std::string::npos;
+            const Graph graph = Graph::capture(stream, [&](StreamRef s) {
+                plan.launch(s, a.matrix(512, 4096, leading_dimension), b.matrix(4096, 512), d.matrix(512, 512));
+            });
+            CHECK(graph.node_count() == (repacks ? 2 : 1));
+            CHECK((plan.workspace_bytes() == 0 || variant == Variant::hopper));
+            CHECK((plan.workspace_bytes() > 0 || !repacks));
+            ++plans;
+        }
+    }
+    MESSAGE(plans, " plans for tensor cores on ", device.properties().name);
+    GemmPlan::release_workspaces();
+}
+
 TEST_CASE("Gemm::launch does not wait for the device")
 {
     if (!Gate::can_be_used()) {
