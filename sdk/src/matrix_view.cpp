@@ -157,7 +157,10 @@ void require_block(std::string_view operation, const MatrixExtents& extents, std
     if (!extents.has_block(row, column, rows, columns)) {
         raise(ErrorCode::out_of_range, operation, caller,
               fmt::format("a block of {}x{} at ({}, {}) leaves the {}x{} matrix", rows, columns, row, column,
-                          extents.rows, extents.columns));
+                          extents.rows, extents.columns),
+              extents.has_block(row, column, 0, 0)
+                  ? fmt::format("at most {}x{} there", extents.rows - row, extents.columns - column)
+                  : fmt::format("a first row of 0 to {} and a first column of 0 to {}", extents.rows, extents.columns));
     }
 }
 

@@ -133,17 +133,19 @@ TEST_CASE("blocks stay inside of their matrix")
     CHECK(block.leading_dimension() == 8);
     const auto columns = matrix.transposed().block(2, 1, 4, 3);
     CHECK(columns.data() == block.data());
-    const auto leaves = [](const std::string& block_text) {
-        return "tessera: out_of_range in MatrixView::block\n  a block of " + block_text + " leaves the 4x6 matrix";
+    const auto leaves = [](const std::string& block_text,
+                           const std::string& cure = "a first row of 0 to 4 and a first column of 0 to 6") {
+        return "tessera: out_of_range in MatrixView::block\n  a block of " + block_text +
+               " leaves the 4x6 matrix\n  try: " + cure;
     };
-    CHECK_ERROR(leaves("4x1 at (1, 0)"), matrix.block(1, 0, 4, 1));
-    CHECK_ERROR(leaves("1x4 at (0, 3)"), matrix.block(0, 3, 1, 4));
+    CHECK_ERROR(leaves("4x1 at (1, 0)", "at most 3x6 there"), matrix.block(1, 0, 4, 1));
+    CHECK_ERROR(leaves("1x4 at (0, 3)", "at most 4x3 there"), matrix.block(0, 3, 1, 4));
     CHECK_ERROR(leaves("1x1 at (-1, 0)"), matrix.block(-1, 0, 1, 1));
     CHECK_ERROR(leaves("1x1 at (0, -1)"), matrix.block(0, -1, 1, 1));
-    CHECK_ERROR(leaves("-1x1 at (0, 0)"), matrix.block(0, 0, -1, 1));
-    CHECK_ERROR(leaves("1x-1 at (0, 0)"), matrix.block(0, 0, 1, -1));
+    CHECK_ERROR(leaves("-1x1 at (0, 0)", "at most 4x6 there"), matrix.block(0, 0, -1, 1));
+    CHECK_ERROR(leaves("1x-1 at (0, 0)", "at most 4x6 there"), matrix.block(0, 0, 1, -1));
     CHECK_ERROR(leaves("0x0 at (5, 0)"), matrix.block(5, 0, 0, 0));
-    CHECK_ERROR(leaves("9223372036854775807x1 at (1, 0)"), matrix.block(1, 0, largest, 1));
+    CHECK_ERROR(leaves("9223372036854775807x1 at (1, 0)", "at most 3x6 there"), matrix.block(1, 0, largest, 1));
 }
 
 TEST_CASE("tiles cover a matrix, smaller at the lower and right edges")

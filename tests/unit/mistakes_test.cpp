@@ -29,45 +29,46 @@ TEST_CASE_FIXTURE(Mistakes, "views that leave their memory")
 {
     // A view that is too large.
     CHECK_MISTAKE(
-        "tessera: out_of_range in matrix\n"
+        "tessera: out_of_range in DeviceBuffer::matrix\n"
         "  a 200x200 row-major matrix with leading dimension 200 needs 40000 elements and the memory has 10000\n"
         "  try: a longer buffer, or a smaller matrix",
         a.matrix(200, 200));
     // A leading dimension below a row's length.
     CHECK_MISTAKE(
-        "tessera: invalid_argument in matrix\n"
+        "tessera: invalid_argument in DeviceBuffer::matrix\n"
         "  leading dimension 64 is too small for a 4x100 row-major matrix\n"
         "  try: a leading dimension of at least 100 (the columns), in elements",
         a.matrix(4, 100, 64));
     // A leading dimension of 0.
     CHECK_MISTAKE(
-        "tessera: invalid_argument in matrix\n"
+        "tessera: invalid_argument in DeviceBuffer::matrix\n"
         "  leading dimension 0 is too small for a 4x100 row-major matrix\n"
         "  try: a leading dimension of at least 100 (the columns), in elements",
         a.matrix(4, 100, 0));
     // A negative extent.
     CHECK_MISTAKE(
-        "tessera: invalid_argument in matrix\n"
+        "tessera: invalid_argument in DeviceBuffer::matrix\n"
         "  a matrix cannot have -4 rows and 100 columns\n"
         "  try: extents of 0 or more",
         a.matrix(-4, 100));
     // A block outside of its matrix.
     CHECK_MISTAKE(
         "tessera: out_of_range in MatrixView::block\n"
-        "  a block of 4x4 at (8, 0) leaves the 10x10 matrix",
+        "  a block of 4x4 at (8, 0) leaves the 10x10 matrix\n"
+        "  try: at most 2x10 there",
         a.matrix(10, 10).block(8, 0, 4, 4));
     // A batch that is too large.
     CHECK_MISTAKE(
-        "tessera: out_of_range in matrices\n"
+        "tessera: out_of_range in DeviceSpan::matrices\n"
         "  1000 of a 4x4 row-major matrix with leading dimension 4 at a batch stride of 16 need 16000 elements and the "
         "memory has 10000\n"
         "  try: a longer buffer, or fewer matrices",
         a.span().matrices(1000, 16, 4, 4, 4));
     // A written batch whose matrices overlap.
     CHECK_MISTAKE(
-        "tessera: invalid_argument in matrices\n"
-        "  matrices of 16 elements at a batch stride of 0 overlap and cannot be written\n"
-        "  try: a batch stride of at least 16, or a batch of const elements",
+        "tessera: aliasing in Gemm::launch\n"
+        "  D's 10 matrices of 4x4 overlap at a batch stride of 0 of 0 elements: each product needs a place of its own\n"
+        "  try: a batch stride of at least 16 for D; inputs may share memory",
         Gemm::launch(stream, a.span().matrices(10, 16, 4, 4, 4), b.matrix(4, 4), d.span().matrices(10, 0, 4, 4, 4)));
 }
 
@@ -112,6 +113,7 @@ TEST_CASE_FIXTURE(Mistakes, "memory of the wrong kind")
             "  0x... is not from a memory pool, and Allocation::pool was said\n"
             "  try: Allocation::plain for memory from cudaMalloc",
             DeviceBuffer<float>::adopt(stream, {static_cast<float*>(plain), 16, Allocation::pool}));
+        CHECK(cudaFree(plain) == cudaSuccess);
     }
     SUBCASE("pinned memory adopted as a device's")
     {
@@ -327,8 +329,8 @@ TEST_CASE_FIXTURE(Mistakes, "tensor maps")
             "tessera: tensor_map_refused in TensorMap::encode\n"
             "  the stride of dimension 1 is 120 bytes, not a multiple of 16: pad the leading dimension to a multiple "
             "of 8 elements\n"
-            "  the request: type 9, rank 2, address 0x...; dimension 0: extent 60, box 8; dimension 1: extent 64, box "
-            "8, stride 120 bytes; swizzle 0 bytes",
+            "  the request: elements of bf16, rank 2, address 0x...; dimension 0: extent 60, box 8; dimension 1: "
+            "extent 64, box 8, stride 120 bytes; swizzle 0 bytes",
             (TensorMap<bf16, Box<8, 8>>::of(x.matrix(64, 60))));
     }
     SUBCASE("a device without tensor maps")
