@@ -67,9 +67,9 @@ TEST_CASE_FIXTURE(Mistakes, "views that leave their memory")
     // A written batch whose matrices overlap.
     CHECK_MISTAKE(
         "tessera: aliasing in Gemm::launch\n"
-        "  D's 10 matrices of 4x4 overlap at a batch stride of 0 of 0 elements: each product needs a place of its own\n"
+        "  D's 10 matrices of 4x4 overlap at a batch stride of 8 elements: each product needs a place of its own\n"
         "  try: a batch stride of at least 16 for D; inputs may share memory",
-        Gemm::launch(stream, a.span().matrices(10, 16, 4, 4, 4), b.matrix(4, 4), d.span().matrices(10, 0, 4, 4, 4)));
+        Gemm::launch(stream, a.span().matrices(10, 16, 4, 4, 4), b.matrix(4, 4), d.span().matrices(10, 8, 4, 4, 4)));
 }
 
 TEST_CASE_FIXTURE(Mistakes, "memory of the wrong kind")
