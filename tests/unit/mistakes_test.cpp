@@ -100,7 +100,7 @@ TEST_CASE_FIXTURE(Mistakes, "memory of the wrong kind")
         auto* const odd = reinterpret_cast<float*>(reinterpret_cast<char*>(a.data()) + 2);
         CHECK_MISTAKE(
             "tessera: misaligned in MatrixView::from_raw_device_pointer\n"
-            "  0x... is not a multiple of 4 bytes, as the address of such an element is\n"
+            "  0x... is not the address of such an element: it is not a multiple of 4 bytes\n"
             "  try: the address of an element, not of a byte inside of one",
             MatrixView<float>::from_raw_device_pointer(odd, 4, 4, 4));
     }
