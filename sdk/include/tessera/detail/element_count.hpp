@@ -3,6 +3,8 @@
 /// Counts and indices of elements as callers give them: of any integer type, so that a negative number is seen as one
 /// instead of as a number near 2^64.
 
+#include "tessera/detail/language.hpp"
+
 #include <concepts>
 #include <cstddef>
 #include <source_location>

@@ -2,6 +2,8 @@
 
 /// `ElementType`, before the types that its values are named for: g++ warns of the names otherwise (-Wshadow).
 
+#include "tessera/detail/language.hpp"
+
 #include <cstdint>
 
 namespace tessera {

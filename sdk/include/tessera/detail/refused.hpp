@@ -3,6 +3,8 @@
 /// For functions that exist only to refuse: a static_assert in the body of a template gives the caller a sentence,
 /// where a deleted function gives only its name.
 
+#include "tessera/detail/language.hpp"
+
 namespace tessera::detail {
 
 /// False, but not before the template is used.
