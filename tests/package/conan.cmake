@@ -11,11 +11,17 @@ if(COMPILER_LAUNCHER)
 endif()
 run(${CONAN} profile detect)
 file(WRITE ${WORK}/system "[platform_requires]\nms-gsl/4.0.0\nfmt/10.2.1\n")
-run(${CONAN} create ${TESSERA_SOURCE}/packaging/conan --no-remote --profile:all default --profile:all ${WORK}/system
-    --settings:all compiler.cppstd=20 --options tessera/*:architectures=75-virtual)
+set(options --no-remote --profile:all default --profile:all ${WORK}/system --settings:all compiler.cppstd=20
+    --options tessera/*:architectures=75-virtual)
+run(${CONAN} create ${TESSERA_SOURCE}/packaging/conan ${options} --test-folder=)
+
+# A copy: Conan builds inside of the test's folder.
+file(COPY ${TESSERA_SOURCE}/packaging/conan/test_package DESTINATION ${WORK})
+execute_process(COMMAND ${CONAN} test ${WORK}/test_package tessera/${TESSERA_VERSION} ${options}
+    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)  # the program's output is among Conan's own
 foreach(expected IN ITEMS "tessera ${TESSERA_VERSION}\n" "runs: ")
     string(FIND "${output}" "${expected}" position)
-    if(position EQUAL -1)
-        message(FATAL_ERROR "the test project should print\n  ${expected}\nand prints\n${output}")
+    if(NOT result EQUAL 0 OR position EQUAL -1)
+        message(FATAL_ERROR "the test project should print\n  ${expected}\nand returned ${result}:\n${output}")
     endif()
 endforeach()
