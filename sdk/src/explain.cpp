@@ -14,6 +14,7 @@
 #include "tuning_table.hpp"
 #include "variant_chooser.hpp"
 #include "variant_table.hpp"
+#include "workspace.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -114,8 +115,14 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
         text += "  runs: nothing, because D is empty\n";
     } else {
         if (chosen->variant == Variant::hopper) {
-            text += fmt::format("  runs: {} as {}\n", chosen->name,
-                                describe_hopper(problem, made ? *made : choose_hopper(problem, device)));
+            const KernelChoice choice = made ? *made : choose_hopper(problem, device);
+            text += fmt::format("  runs: {} as {}\n", chosen->name, describe_hopper(problem, choice));
+            if (const std::size_t bytes = workspace_bytes(workspace_need(problem, choice)); bytes > 0) {
+                text += fmt::format(
+                    "  workspace: {} bytes, which a stream's first such launch allocates unless it is "
+                    "given one\n",
+                    bytes);
+            }
         } else if (is_blackwell(chosen->variant)) {
             text +=
                 fmt::format("  runs: {} with {}\n", chosen->name, describe_blackwell(chosen->variant, problem, device));

@@ -62,7 +62,7 @@ public:
         text_ += text_.empty() ? "" : "\n";
         fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
     }
-    std::string take() { return std::move(text_); }
+    const std::string& text() const noexcept { return text_; }
 
 private:
     std::string text_;
@@ -145,16 +145,15 @@ std::string differences(const GemmProblem& planned, const KernelChoice& choice, 
         };
         found.compare("the accumulation of 8-bit products", name(planned), name(given));
     }
-    std::string text = found.take();
-    if (!text.empty()) {
-        return text;
+    if (!found.text().empty()) {
+        return found.text();
     }
     if (!has_levels(planned, given)) {
         found.add(
             "C's batch stride of {} and outer stride of {} do not fold into one level of batches, as those that "
             "the plan was prepared for do: set problem.c",
             given.c.batch_stride, given.c.outer_stride);
-        return found.take();
+        return found.text();
     }
     const auto compare_alignment = [&](char name, const MatrixLayout& one, const MatrixLayout& other) {
         if (!is_aligned_as(one, other)) {
@@ -168,7 +167,7 @@ std::string differences(const GemmProblem& planned, const KernelChoice& choice, 
     };
     compare_alignment('A', planned.a, given.a);
     compare_alignment('B', planned.b, given.b);
-    return found.take();
+    return found.text();
 }
 
 }  // namespace tessera::detail

@@ -22,7 +22,6 @@ namespace tessera {
 namespace {
 
 using detail::entry_of;
-using detail::is_simt;
 using detail::VariantEntry;
 using detail::variants;
 

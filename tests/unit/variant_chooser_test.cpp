@@ -292,6 +292,31 @@ TEST_CASE("explain says plainly where tensor cores have no part in a product")
     }
 }
 
+TEST_CASE_FIXTURE(test::CleanRuntime, "explain tells the workspace that a plan asks for, and of no other")
+{
+    const Device device(fake::h200);
+    GemmProblem problem = problem_of(64, 64, 8192);
+    problem.input = ElementType::bf16;
+    if (!GemmPlan::refusal(problem, device.properties(), Variant::hopper).empty()) {
+        MESSAGE("left out: this build has no code for compute capability 9.0");
+        return;
+    }
+    bool some = false;
+    bool none = false;
+    for (const std::int64_t k : {64, 8192}) {
+        problem.k = k;
+        const GemmPlan plan = GemmPlan::prepare(device, problem);
+        const bool told = plan.explain().find(fmt::format("  workspace: {} bytes, which a stream's first such launch "
+                                                          "allocates unless it is given one\n",
+                                                          plan.workspace_bytes())) != std::string::npos;
+        CHECK(told == (plan.workspace_bytes() > 0));
+        CHECK((plan.explain().find("workspace") != std::string::npos) == told);
+        (told ? some : none) = true;
+    }
+    CHECK(some);
+    CHECK(none);
+}
+
 TEST_CASE("explain gives reasons against what was passed over, and never what speaks for it")
 {
     const DeviceProperties b200 = device_of(10, 0);
