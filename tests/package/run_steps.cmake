@@ -2,6 +2,9 @@
 cmake_minimum_required(VERSION 3.25)
 
 unset(ENV{DESTDIR})
+if(COMPILER_LAUNCHER MATCHES "ccache" AND NOT DEFINED ENV{CCACHE_SLOPPINESS})
+    set(ENV{CCACHE_SLOPPINESS} pch_defines,time_macros,include_file_mtime,include_file_ctime)
+endif()
 
 # run(command...): stops with the command's output if it fails; its standard output is left in `output`.
 function(run)
