@@ -85,6 +85,20 @@ configure() {
     rm -f "$log"
 }
 
+# progress: of ninja's lines, one for every tenth part. Warnings and errors pass as they are.
+progress() {
+    local line tenth last=
+    while IFS= read -r line; do
+        if [[ $line =~ ^@([0-9]+)\ ([0-9]+)\ ([0-9]+) ]]; then
+            tenth=$((10 * BASH_REMATCH[1] / BASH_REMATCH[2]))
+            [ "$tenth" = "$last" ] || printf '   %3d %%, %d s\n' $((10 * tenth)) "${BASH_REMATCH[3]}"
+            last=$tenth
+        elif [[ $line != "ninja: no work to do"* ]]; then
+            printf '%s\n' "$line"
+        fi
+    done
+}
+
 # build <preset> [<target>...]: on a terminal one line of progress, elsewhere a line for every tenth part.
 build() {
     local preset=$1
@@ -92,11 +106,7 @@ build() {
     if [ -t 1 ]; then
         NINJA_STATUS='   %p, %es: ' cmake --build --preset "$preset" ${1:+--target "$@"}
     else
-        NINJA_STATUS='@%f %t %e@' cmake --build --preset "$preset" ${1:+--target "$@"} | awk '
-            /^ninja: no work to do/ { next }
-            !/^@[0-9]+ [0-9]+ [0-9.]+@/ { print; next }  # a warning or an error: as it is
-            { split(substr($0, 2), n, /[ @]/); tenth = int(10 * n[1] / n[2]) }
-            tenth != last { printf "   %3d %%, %d s\n", 10 * tenth, n[3]; last = tenth; fflush() }'
+        NINJA_STATUS='@%f %t %e@' cmake --build --preset "$preset" ${1:+--target "$@"} | progress
     fi || fail "the build failed"
 }
 
