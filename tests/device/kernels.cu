@@ -81,6 +81,37 @@ __global__ void greet_neighbour(DeviceSpan<std::uint32_t> out)
 #endif
 }
 
+/// The barrier of all CTAs holds only if the launch is cooperative.
+__global__ void pass_on_across_grid(DeviceSpan<std::uint32_t> out)
+{
+    out[blockIdx.x] = blockIdx.x;
+    cooperative_groups::this_grid().sync();
+    const std::uint32_t neighbour = out[(blockIdx.x + 1) % gridDim.x];
+    cooperative_groups::this_grid().sync();
+    out[blockIdx.x] = neighbour;
+}
+
+__global__ void increment_slowly(DeviceSpan<std::uint32_t> data)
+{
+#if __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();  // the next kernel may begin: it must wait for what follows
+    __nanosleep(20000);
+    data[blockIdx.x] += 1;
+#else
+    static_cast<void>(data);
+#endif
+}
+
+__global__ void double_after_wait(DeviceSpan<std::uint32_t> data)
+{
+#if __CUDA_ARCH__ >= 900
+    cudaGridDependencySynchronize();
+    data[blockIdx.x] *= 2;
+#else
+    static_cast<void>(data);
+#endif
+}
+
 __global__ void __launch_bounds__(64) small_blocks_only(DeviceSpan<std::uint32_t> out) { out[threadIdx.x] = 1; }
 
 template <class T>
@@ -134,6 +165,9 @@ Kernel<DisjointSpan<float>, DeviceSpan<const float>, float> add_kernel() { retur
 Kernel<DisjointSpan<std::uint32_t>> iota_kernel() { return iota; }
 Kernel<DeviceSpan<std::uint32_t>, unsigned> shared_memory_kernel() { return use_shared_memory; }
 Kernel<DeviceSpan<std::uint32_t>> cluster_kernel() { return greet_neighbour; }
+Kernel<DeviceSpan<std::uint32_t>> grid_barrier_kernel() { return pass_on_across_grid; }
+Kernel<DeviceSpan<std::uint32_t>> increment_kernel() { return increment_slowly; }
+Kernel<DeviceSpan<std::uint32_t>> double_kernel() { return double_after_wait; }
 Kernel<DeviceSpan<std::uint32_t>> bounded_kernel() { return small_blocks_only; }
 Kernel<DisjointSpan<std::uint16_t>, DeviceSpan<const std::uint32_t>> narrow_f16_kernel() { return narrow<f16>; }
 Kernel<DisjointSpan<std::uint16_t>, DeviceSpan<const std::uint32_t>> narrow_bf16_kernel() { return narrow<bf16>; }

@@ -31,6 +31,14 @@ Kernel<DeviceSpan<std::uint32_t>, unsigned> shared_memory_kernel();
 /// element of `out` is 1000 * (size of the cluster) + rank of the neighbour that wrote to it.
 Kernel<DeviceSpan<std::uint32_t>> cluster_kernel();
 
+/// CTAs of one thread; out[i] = (i + 1) % size, by way of a barrier of the whole grid, which needs a cooperative launch.
+Kernel<DeviceSpan<std::uint32_t>> grid_barrier_kernel();
+
+/// CTAs of one thread, from compute capability 9.0 on. The first lets the next kernel begin, and then adds 1 to each element;
+/// the second waits for the kernel in front of it, and then doubles each.
+Kernel<DeviceSpan<std::uint32_t>> increment_kernel();
+Kernel<DeviceSpan<std::uint32_t>> double_kernel();
+
 /// A kernel with __launch_bounds__(64).
 Kernel<DeviceSpan<std::uint32_t>> bounded_kernel();
 

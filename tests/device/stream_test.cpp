@@ -243,6 +243,39 @@ TEST_CASE("clusters run together where the device has them, and are refused wher
           ErrorCode::launch_refused);
 }
 
+TEST_CASE("all CTAs of a cooperative launch meet at a barrier, and a grid that cannot be held at once is refused")
+{
+    const Stream stream;
+    DeviceBuffer<std::uint32_t> out(stream, 64);
+    launch(grid_barrier_kernel(), LaunchConfig(stream, {64}, {1}).cooperative(), out.span());
+    std::vector<std::uint32_t> expected(64);
+    for (std::uint32_t i = 0; i < 64; ++i) {
+        expected[i] = (i + 1) % 64;
+    }
+    CHECK(out.to_vector() == expected);
+    CHECK(code_of([&] {
+              launch(grid_barrier_kernel(), LaunchConfig(stream, {1U << 20}, {1}).cooperative(), out.span());
+          }) == ErrorCode::launch_refused);
+}
+
+TEST_CASE("a kernel that may begin early waits for the one in front of it where it says so")
+{
+    if (Device::current().properties().compute_capability() < 90) {
+        return;
+    }
+    const Stream stream;
+    DeviceBuffer<std::uint32_t> data(stream, 32);
+    data.fill(stream, 0);
+    std::uint32_t expected = 0;
+    for (int round = 0; round < 8; ++round) {
+        launch(increment_kernel(), LaunchConfig(stream, {32}, {1}).programmatic_dependent_launch(), data.span());
+        launch(double_kernel(), LaunchConfig(stream, {32}, {1}).programmatic_dependent_launch(), data.span());
+        expected = 2 * (expected + 1);
+        stream.synchronize();  // increment_kernel does not wait for the round before
+    }
+    CHECK(data.to_vector() == std::vector<std::uint32_t>(32, expected));
+}
+
 TEST_CASE("a launch that cannot be is refused with the kernel's name, and leaves no error behind")
 {
     const Stream stream;
