@@ -110,7 +110,7 @@ void require_valid(const void* kernel, const LaunchConfig& config, const DeviceP
             refuse(kernel, config,
                    fmt::format("the {} CTAs of grid {} were asked to run at the same time", config.grid().count(),
                                text(config.grid())),
-                   fmt::format("no more than fit on the {} multiprocessors of {} at once (see "
+                   fmt::format("no more than fit on the {} SMs of {} at once (see "
                                "cudaOccupancyMaxActiveBlocksPerMultiprocessor)",
                                device.sm_count, device.name));
         }

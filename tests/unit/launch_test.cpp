@@ -96,7 +96,7 @@ TEST_CASE_FIXTURE(KernelRuntime, "a launch may be cooperative, and may begin bef
     CHECK_ERROR(
         refused("the 101 CTAs of grid (101, 1, 1) were asked to run at the same time\n  try: no more than fit on "
                 "the " +
-                std::to_string(Device::current().properties().sm_count) + " multiprocessors of " +
+                std::to_string(Device::current().properties().sm_count) + " SMs of " +
                 Device::current().properties().name + " at once (see cudaOccupancyMaxActiveBlocksPerMultiprocessor)"),
         launch_with(LaunchConfig(stream, {101}, {32}).cooperative()));
     const Stream t4{Device(fake::t4)};

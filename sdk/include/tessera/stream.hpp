@@ -137,7 +137,7 @@ private:
 };
 
 /// How urgent a stream's work is, next to that of other streams of its device: CTAs of the more urgent one go first
-/// where both wait for a multiprocessor. A hint to the device, which is no order between streams.
+/// where both wait for an SM. A hint to the device, which is no order between streams.
 struct StreamPriority {
     /// In CUDA's numbers: 0 is the default and the least urgent, -1 is more urgent, and so on.
     int value = 0;
