@@ -25,6 +25,7 @@ programs=(
     device/gemm_views_test
     device/gemm_batches_test
     device/gemm_cost_test
+    device/gemm_offsets_test
     device/hopper_test
     device/hopper_repack_test
     device/hopper_sharing_test
