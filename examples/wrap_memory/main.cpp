@@ -117,6 +117,7 @@ std::size_t wrong_elements(ElementType type, bool a_row_major, bool b_row_major)
 
 int run()
 {
+    const Device device = Device::current();
     std::size_t wrong = 0;
     for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
         for (const bool a_row_major : {true, false}) {
@@ -125,7 +126,8 @@ int run()
             }
         }
     }
-    std::printf("wrap_memory: 12 products of wrapped memory, %zu elements are wrong\n", wrong);
+    std::printf("wrap_memory: 12 products of wrapped memory on %s, %zu elements are wrong\n",
+                device.properties().name.c_str(), wrong);
     return wrong == 0 ? examples::exit_success : examples::exit_failure;
 }
 

@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "checks/report_text.hpp"
+
 namespace tessera::emulator {
 
 namespace {
@@ -33,8 +35,8 @@ std::string finding_json(const Finding& finding)
         json_string(finding.kernel), json_string(finding.kernel.empty() ? "" : shown_kernel(finding.kernel)),
         finding.cta.x, finding.cta.y, finding.cta.z, finding.warp, finding.lanes, finding.accesses, finding.ctas,
         finding.instructions, finding.ptx_line, json_string(finding.ptx_text), json_string(finding.source),
-        finding.frames.empty() ? "null" : frame_json(finding.frames[leading_frame(finding.frames)]),
-        frames_json(finding.frames), frames_json(finding.host));
+        leading_place(finding) == nullptr ? "null" : frame_json(*leading_place(finding)), frames_json(finding.frames),
+        frames_json(finding.host));
 }
 
 }  // namespace

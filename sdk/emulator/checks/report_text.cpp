@@ -126,13 +126,11 @@ std::string plural(std::uint64_t count, std::string_view one)
 /// Where a line of the summary says that a finding is.
 std::string short_place(const Finding& finding)
 {
-    if (!finding.frames.empty()) {
-        return shown_place(finding.frames[leading_frame(finding.frames)]);
-    }
-    if (finding.ptx_line != 0) {
+    if (finding.frames.empty() && finding.ptx_line != 0) {
         return fmt::format("PTX line {}", finding.ptx_line);
     }
-    return finding.host.empty() ? std::string() : shown_place(finding.host.front());
+    const SourceFrame* const place = leading_place(finding);
+    return place == nullptr ? std::string() : shown_place(*place);
 }
 
 }  // namespace
@@ -176,6 +174,17 @@ std::string agent_text(const Finding& finding)
     return text;
 }
 
+const SourceFrame* leading_place(const Finding& finding)
+{
+    const SourceFrame* const host =
+        finding.host.empty() || finding.host.front().file.empty() ? nullptr : &finding.host.front();
+    if (finding.frames.empty()) {
+        return host;
+    }
+    const SourceFrame& device = finding.frames[leading_frame(finding.frames)];
+    return host != nullptr && owner_of(device.file) != Owner::program ? host : &device;
+}
+
 std::string_view host_verb(const Finding& finding)
 {
     return finding.kind == FindingKind::resource_leak ? "allocated" : finding.kernel.empty() ? "called" : "launched";
@@ -209,6 +218,12 @@ std::string to_text(const Finding& finding, const TextStyle& style, std::string_
     writer.line(fmt::format("{}{}: {}", heading, name, finding.message), {}, 0);
     body.erase(0, heading.size() + name.size());
     text += coloured(style, finding.error ? red : yellow, name) + body;
+    // Of a kernel that is a library's, the program's own line is that of the launch.
+    const bool host_first =
+        !finding.frames.empty() && !finding.host.empty() && leading_place(finding) == &finding.host.front();
+    if (host_first) {
+        write_host(finding, style, text);
+    }
     if (!finding.kernel.empty()) {
         write_source(finding, style, text);
     }
@@ -219,7 +234,9 @@ std::string to_text(const Finding& finding, const TextStyle& style, std::string_
     } else if (finding.count > 1) {
         details.line(count_text(finding));
     }
-    write_host(finding, style, text);
+    if (!host_first) {
+        write_host(finding, style, text);
+    }
     if (finding.ptx_line != 0) {
         details.line(fmt::format("PTX line {}: {}", finding.ptx_line, finding.ptx_text), faint);
     }

@@ -27,6 +27,9 @@ struct TextStyle {
 /// "48 times, by 1536 accesses of 16 CTAs, 4 instructions"; empty for what was seen once.
 [[nodiscard]] std::string count_text(const Finding& finding);
 
+/// The line that a report leads with: of the kernel, or, if the kernel is a library's, of the host; null if none is known.
+[[nodiscard]] const SourceFrame* leading_place(const Finding& finding);
+
 /// What the host did at Finding::host: "launched", "called", or, for a leak, "allocated" (the first that leaked).
 [[nodiscard]] std::string_view host_verb(const Finding& finding);
 

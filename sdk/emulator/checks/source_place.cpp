@@ -40,10 +40,10 @@ constexpr std::array toolkit_parts{
     std::string_view{"/include/cooperative_groups"},
 };
 constexpr std::array library_parts{
-    std::string_view{"/include/tessera/"},
-    std::string_view{"/sdk/src/"},
-    std::string_view{"/include/cute/"},
-    std::string_view{"/include/cutlass/"},
+    std::string_view{"/include/tessera/"}, std::string_view{"/sdk/src/"},
+    std::string_view{"/kernels/common/"},  std::string_view{"/kernels/simt/"},
+    std::string_view{"/kernels/hopper/"},  std::string_view{"/kernels/blackwell/"},
+    std::string_view{"/include/cute/"},    std::string_view{"/include/cutlass/"},
 };
 
 template <std::size_t count>
@@ -152,7 +152,10 @@ std::string shown_path(std::string_view file)
     if (owner_of(file) != Owner::program) {
         constexpr std::string_view include = "/include/";
         const std::size_t at = file.rfind(include);
-        return std::string(at == std::string_view::npos ? file : file.substr(at + include.size()));
+        const std::size_t kernels = file.rfind("/kernels/");
+        return std::string(at != std::string_view::npos        ? file.substr(at + include.size())
+                           : kernels != std::string_view::npos ? file.substr(kernels + 1)
+                                                               : file);
     }
     const fs::path path = fs::path(file).lexically_normal();
     if (!path.is_absolute()) {

@@ -20,7 +20,7 @@ struct SourceFrame {
 /// Whose code a file is. A report leads with the frame of the highest value.
 enum class Owner : std::uint8_t {
     toolkit,  ///< headers of CUDA and of the compiler
-    library,  ///< headers of Tessera, CUTLASS and the like
+    library,  ///< headers and kernels of Tessera, headers of CUTLASS and the like
     program,  ///< everything else
 };
 [[nodiscard]] Owner owner_of(std::string_view file);
@@ -29,7 +29,7 @@ enum class Owner : std::uint8_t {
 /// innermost. `frames` must not be empty.
 [[nodiscard]] std::size_t leading_frame(std::span<const SourceFrame> frames);
 
-/// A path to show: relative to the current directory, or from "include/" on for headers of libraries, or with its last
+/// A path to show: relative to the current directory, or from "include/" or "kernels" on for libraries, or with its last
 /// two parts if there is no such file here (the program was built elsewhere).
 [[nodiscard]] std::string shown_path(std::string_view file);
 /// "gemm.cu:31"; empty if the file is not known.

@@ -124,17 +124,21 @@ std::string secure_execution(const std::string& path)
                       : "a program with capabilities");
 }
 
-/// The loader takes these for the end of a name in LD_PRELOAD, and would run the program without the emulated device.
-std::string folder_problem(const std::string& folder)
+constexpr const char* white_space = " \t\n";
+
+/// The loader takes a ':' for the end of a name, and would run the program without the emulated device; likewise white
+/// space in LD_PRELOAD, where a bare name is found by LD_LIBRARY_PATH instead, unless the program's own path comes first.
+std::string folder_problem(const std::string& folder, const ElfFile& program)
 {
-    const std::size_t at = folder.find_first_of(": \t\n");
-    if (at == std::string::npos) {
+    const bool colon = folder.find(':') != std::string::npos;
+    if (!colon && (folder.find_first_of(white_space) == std::string::npos || program.rpath.empty())) {
         return {};
     }
     return fmt::format(
-        "its own folder is \"{}\", and the loader cannot preload a library from a folder with {} in its name. "
+        "its own folder is \"{}\", and the loader cannot preload a library from a folder with {} in its name{}. "
         "Install it, or build it, in a folder whose name has none",
-        folder, folder[at] == ':' ? "a ':'" : "white space");
+        folder, colon ? "a ':'" : "white space",
+        colon ? "" : " for a program that has an RPATH (" + program.rpath + ")");
 }
 
 /// Says it, and gives the exit status for it.
@@ -242,7 +246,8 @@ int run(const std::vector<std::string>& command, const std::string& path, const 
 {
     // The path is for what programs load later; an RPATH of the program would beat it, but nothing beats a preload.
     put_in_front("LD_LIBRARY_PATH", folder, ":");
-    put_in_front("LD_PRELOAD", folder + "/" + library_name, ":");
+    const bool bare = folder.find_first_of(white_space) != std::string::npos;
+    put_in_front("LD_PRELOAD", bare ? library_name : folder + "/" + library_name, ":");
     std::vector<std::string> words = command;
     std::vector<char*> arguments;
     for (std::string& word : words) {
@@ -297,17 +302,17 @@ int main(int argc, char** argv)
         return refuse(fmt::format("{} is not where it belongs, relative to this executable: {} or {}", library_name,
                                   TESSERA_EMULATOR_BUILD_FOLDER, TESSERA_EMULATOR_INSTALLED_FOLDER));
     }
-    if (const std::string why = folder_problem(folder->string()); !why.empty()) {
-        return refuse(why);
-    }
     const auto program = find_program(line.program.front());
     if (!program) {
         fmt::print(stderr, "tessera-emu: {}: not found\n", line.program.front());
         return exit_not_found;
     }
     try {
-        if (const std::string why = refusal(*program, tessera::emulator::read_elf(*program)); !why.empty()) {
-            return refuse(why);
+        const ElfFile file = tessera::emulator::read_elf(*program);
+        for (const std::string& why : {folder_problem(folder->string(), file), refusal(*program, file)}) {
+            if (!why.empty()) {
+                return refuse(why);
+            }
         }
     } catch (const std::exception& error) {
         fmt::print(stderr, "tessera-emu: {}\n", error.what());

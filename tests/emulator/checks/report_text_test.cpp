@@ -79,6 +79,25 @@ TEST_CASE("the text leads with the program's own line; headers and callers follo
           "  PTX line 41: st.shared.f32 [%r7], %f1;\n");
 }
 
+TEST_CASE("in a kernel of the SDK's own, the line of the launch leads")
+{
+    Finding finding = race();
+    finding.frames = {{"/home/builder/tessera/kernels/common/ptx.cuh", 22, "_Z9load_tilei"},
+                      {"/home/builder/tessera/kernels/simt/simt_gemm.cuh", 226, ""}};
+    const std::string text = to_text(added(finding));
+    CHECK(text ==
+          "shared-race: st.shared.f32 writes shared 0x600, but ld.shared.f32 read it\n"
+          "  launched at main.cpp:57 in run(int)\n"
+          "    called at main.cpp:80 in main\n"
+          "  at kernels/common/ptx.cuh:22 in load_tile(int), in kernel load<128, std::less<...>>\n"
+          "    called at kernels/simt/simt_gemm.cuh:226\n"
+          "  by CTA (2, 0, 0), warp 4, all lanes\n"
+          "  PTX line 41: st.shared.f32 [%r7], %f1;\n");
+    CHECK(leading_place(finding) == &finding.host.front());
+    finding.host.clear();
+    CHECK(leading_place(finding) == &finding.frames.front());
+}
+
 TEST_CASE("the line of source is shown where it can be read")
 {
     const SourceFile source;

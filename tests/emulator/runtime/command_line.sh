@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # What tessera-emu refuses, in one sentence that names the option and what is allowed, with exit status 2; and what it
-# answers. Usage: command_line.sh <tessera-emu> <program> <version>
+# answers. Usage: command_line.sh <tessera-emu> <program> <version> <program with an RPATH>
 set -u
 emulator=$1
 program=$2
 version=$3
+with_rpath=$4
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failures=0
@@ -66,13 +67,17 @@ expect 2 '--seed is given twice' "$emulator" --seed 1 --seed 2 -- "$program" cle
 expect 2 'which program?' "$emulator" --seed 1
 expect 127 './no_such_program: not found' "$emulator" -- ./no_such_program
 
-# The loader would not preload from there: the program would run on the machine's own device, or on none.
+# The loader would not preload from there: the program would run on the machine's own device, or on none. In front of a blank
+# it takes the bare name, unless the program's own path is searched first.
 mkdir -p "$folder/a:b" "$folder/a b"
 for name in 'a:b' 'a b'; do
     cp "$emulator" "$folder/$name/"
     cp -r "$(dirname "$emulator")/lib" "$folder/$name/"
-    expect 2 'cannot preload a library' "$folder/$name/tessera-emu" -- "$program" clean
 done
+expect 2 "a folder with a ':' in its name" "$folder/a:b/tessera-emu" -- "$program" clean
+expect 2 'white space in its name for a program that has an RPATH (/nowhere)' "$folder/a b/tessera-emu" -- "$with_rpath"
+said=$("$folder/a b/tessera-emu" -- "$program" leak 2>&1)
+grep -q 'resource-leak: 1 device allocations' <<<"$said" || fails 'a folder with a blank is emulated from, too' "$said"
 # A group that is not ours, or another user: what may be made depends on who runs this.
 cp "$program" "$folder/set"
 if [ "$(id -u)" = 0 ]; then
