@@ -136,7 +136,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "a broken rule is refused with the whole request
     fake::clear_calls();
     CHECK_ERROR(
         "tessera: tensor_map_refused in TensorMap::encode\n  the stride of dimension 1 is 20 bytes, not a multiple "
-        "of 16: pad the leading dimension to a multiple of 4 elements\n  the request: elements of f32, rank 2, address " +
+        "of 16: pad the leading dimension to a multiple of 4 elements\n  the request: elements of f32, rank 2, "
+        "address " +
             address +
             "; dimension 0: extent 5, box 8; dimension 1: extent 4, box 8, stride 20 bytes; swizzle 0 "
             "bytes",
