@@ -103,7 +103,7 @@ KnownOrigin origin_of(const void* data) noexcept
         return KnownOrigin::unknown;
     }
     CUmemoryPool pool = nullptr;
-    if (std::bit_cast<GetAttribute>(function)(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+    if (std::bit_cast<GetAttribute>(function)(reinterpret_cast<void*>(&pool), CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
                                               std::bit_cast<CUdeviceptr>(data)) != CUDA_SUCCESS) {
         return KnownOrigin::unknown;
     }

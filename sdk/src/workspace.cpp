@@ -397,7 +397,7 @@ void require_workspace(StreamRef stream, const Workspace& workspace, HopperWorks
     }
     const DeviceSpan<std::byte> memory = workspace.memory();
     require_same_device(operation, caller, "the stream", stream.device(), "the workspace", memory.device());
-    if (std::bit_cast<std::uintptr_t>(memory.data()) % Workspace::alignment != 0) {
+    if (reinterpret_cast<std::uintptr_t>(memory.data()) % Workspace::alignment != 0) {
         raise(ErrorCode::misaligned, operation, caller,
               fmt::format("the workspace at {} does not begin at a multiple of {} bytes", fmt::ptr(memory.data()),
                           Workspace::alignment),
