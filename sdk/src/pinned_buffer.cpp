@@ -79,7 +79,7 @@ void PinnedMemory::used_on(StreamRef stream, PinnedUse use, std::string_view ope
         }
         throw;
     }
-    pending_.fetch_or(static_cast<unsigned>(use), std::memory_order_relaxed);
+    pending_ |= static_cast<unsigned>(use);  // not const: nobody else uses the buffer meanwhile
 }
 
 void PinnedMemory::remember(StreamRef stream, std::string_view operation, const std::source_location& caller)
@@ -99,7 +99,7 @@ void PinnedMemory::synchronize(std::string_view operation, const std::source_loc
     for (const Use& use : uses_) {
         check(cudaEventSynchronize(use.done.get()), "cudaEventSynchronize", operation, caller);
     }
-    pending_.store(0, std::memory_order_release);
+    __atomic_store_n(&pending_, 0U, __ATOMIC_RELEASE);
 }
 
 void PinnedMemory::free() noexcept
