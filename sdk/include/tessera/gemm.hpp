@@ -209,7 +209,8 @@ public:
     /// Measures which kernel is the fastest for `problem` on `device`, with operands of its own, and makes automatic
     /// launches and plans of that problem use it from now on. Blocks, for about a second; include
     /// tessera/gemm_tuner.hpp, which says what is kept where. Take the device for yourself meanwhile.
-    /// @throws Error `invalid_argument` for a problem with an empty D, `out_of_memory`, `unsupported_device`
+    /// @throws Error `invalid_argument` for a problem with an empty D, `size_overflow` for operands that cannot exist,
+    ///               `out_of_memory`, `unsupported_device`
     static TuningResult tune(const Device& device, const GemmProblem& problem, const TuningOptions& options,
                              std::source_location caller = std::source_location::current());
     /// The same with the default options.
