@@ -170,7 +170,8 @@ LaunchConfig LaunchConfig::covering_matrix(StreamRef stream, std::int64_t rows, 
 {
     constexpr const char* operation = "LaunchConfig::covering";
     if (block.count() == 0) {
-        detail::raise(ErrorCode::launch_refused, operation, caller, "a CTA cannot have 0 threads");
+        detail::raise(ErrorCode::launch_refused, operation, caller, "a CTA cannot have 0 threads",
+                      "a multiple of 32 threads");
     }
     const auto ctas = [](std::int64_t extent, unsigned threads) {
         return static_cast<std::uint64_t>(extent) / threads +

@@ -91,13 +91,22 @@ BatchExtents require_batch_extents(std::string_view operation, const BatchLayout
               fmt::format("{} {} at a stride of {} span more bytes than 64 bits can count", count, what, stride));
     };
     const std::int64_t limit = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(element_bytes);
-    all.stride = layout.stride.value_or(one);
+    // What does not fit is refused below, as a stride that is too large.
+    const auto product = [](std::int64_t left, std::int64_t right) {
+        std::int64_t result = 0;
+        return __builtin_mul_overflow(left, right, &result) ? std::numeric_limits<std::int64_t>::max() : result;
+    };
+    // A matrix without gaps to the next one ends with a whole step of its leading dimension.
+    const std::int64_t matrix = one == 0 ? 0 : product(all.matrix.vector_count(), all.matrix.leading_dimension);
+    all.stride = layout.stride.value_or(matrix);
     require_level("matrices", all.count, all.stride);
     std::int64_t group = 0;  // elements from the first to one past the last of a group
     if (all.count > 0 && one > 0 && !multiply_add(all.count - 1, all.stride, one, limit, group)) {
         raise_overflow(all.count, "matrices", all.stride);
     }
-    all.outer_stride = layout.outer_stride.value_or(group);
+    // Matrices of a group lie behind each other, or interleaved inside of the steps of one matrix.
+    all.outer_stride =
+        layout.outer_stride.value_or(all.count == 0 ? 0 : std::max(product(all.count, all.stride), matrix));
     require_level("groups", all.outer_count, all.outer_stride);
     std::int64_t total = 0;
     if ((group > 0 && all.outer_count > 0 &&

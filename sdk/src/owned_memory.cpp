@@ -26,8 +26,7 @@ OwnedMemory allocate_from_resource(StreamRef stream, const OwnedMemory& wanted, 
         const std::string message = fmt::format("the memory resource returned {}, which is not a multiple of {} bytes",
                                                 fmt::ptr(memory.data), allocation_alignment);
         free_on(stream.get(), memory);
-        raise(ErrorCode::misaligned, operation, caller, message,
-              "a resource that honours the alignment it is asked for");
+        raise(ErrorCode::misaligned, operation, caller, message, "a resource that honours the requested alignment");
     }
     return memory;
 }

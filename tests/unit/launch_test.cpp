@@ -159,8 +159,10 @@ TEST_CASE_FIXTURE(KernelRuntime, "covering a matrix goes on in z where a grid ha
         "rows "
         "and 1 columns\n  try: at most 4294836225 by 2147483647 CTAs: a kernel that strides over the grid",
         LaunchConfig::covering(stream, Extents{4294836226, 1}, {1}));
-    CHECK_ERROR("tessera: launch_refused in LaunchConfig::covering\n  a CTA cannot have 0 threads",
-                LaunchConfig::covering(stream, Extents{1, 1}, {0}));
+    CHECK_ERROR(
+        "tessera: launch_refused in LaunchConfig::covering\n  a CTA cannot have 0 threads\n  try: a multiple of 32 "
+        "threads",
+        LaunchConfig::covering(stream, Extents{1, 1}, {0}));
 }
 
 TEST_CASE_FIXTURE(KernelRuntime, "covering takes as many CTAs as are needed, and refuses what a grid cannot have")

@@ -230,9 +230,9 @@ TEST_CASE("what a batch's layout leaves out means that there are no gaps")
     CHECK(packed.total_count() == 3);
     const auto gaps = memory.matrices({.rows = 4, .columns = 5, .leading_dimension = 6, .count = 3}, ColumnMajor{});
     CHECK(gaps.first().leading_dimension() == 6);
-    CHECK(gaps.stride() == 4 * 6 + 4);
+    CHECK(gaps.stride() == 5 * 6);
     const auto groups = memory.matrices({.rows = 4, .columns = 5, .count = 3, .stride = 30, .outer_count = 2});
-    CHECK(groups.outer_stride() == 80);
+    CHECK(groups.outer_stride() == 90);
     CHECK(groups.total_count() == 6);
     const auto empty = memory.matrices({.rows = 0, .columns = 5, .count = 3});
     CHECK(empty.stride() == 0);

@@ -233,7 +233,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a resource that has no memory says so in its ow
     const auto error = test::error_of([&] { DeviceBuffer<int>(stream, 7, resource); });
     REQUIRE(error.has_value());
     CHECK(error->code() == ErrorCode::misaligned);
-    CHECK(error->cure() == "a resource that honours the alignment it is asked for");
+    CHECK(error->cure() == "a resource that honours the requested alignment");
     CHECK(resource.ledger->allocations == 1);
     CHECK(resource.ledger->frees == 1);
     CHECK_ERROR(

@@ -20,7 +20,7 @@ namespace detail {
 
 class PinnedMemory;
 
-// The steps behind Event and StreamRef, for whoever has an operation of their own to name in an error.
+// The steps behind Event and StreamRef, for callers that name an operation of their own in an error.
 void record_event(cudaEvent_t event, StreamRef stream, std::string_view operation, const std::source_location& caller);
 bool is_event_done(cudaEvent_t event, std::string_view operation, const std::source_location& caller);
 

@@ -19,7 +19,7 @@
 ///       - On compute capability 9.0 one more kernel comes first where large operands that TMA cannot load are repacked.
 ///       - Two levels of batches whose strides do not fold into one are a kernel per batch of the level with fewer.
 ///         Strides fold if, for A, B, D and C alike, the outer one is the inner one times the inner count, or both
-///         are 0.
+///         are 0. If CUDA fails in the middle of them, the kernels before are enqueued.
 ///     `GemmPlan::explain` tells which of them a problem meets.
 ///   - Extents may be 0: an empty D launches nothing; k = 0 gives act(beta * C + bias).
 ///   - C is not read if beta is 0; a beta that is not given is 1 with a C. A, B and their scales are not read if alpha

@@ -30,7 +30,7 @@ struct StreamState;  // a counted reference to a native stream; see stream.cpp
 void retain(StreamState* state) noexcept;
 void release(StreamState* state) noexcept;
 
-// The steps behind StreamRef, for whoever has an operation of their own to name in an error.
+// The steps behind StreamRef, for callers that name an operation of their own in an error.
 void synchronize_stream(StreamRef stream, std::string_view operation, const std::source_location& caller);
 void wait_for_stream(StreamRef waiting, StreamRef other, std::string_view operation,
                      const std::source_location& caller);
