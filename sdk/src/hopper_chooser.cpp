@@ -17,7 +17,7 @@ namespace {
 
 using kernels::HopperKernel;
 
-// Cycles are of the multiprocessor's clock, about 1.75 GHz; docs/plan-chooser.md says what each was read off.
+// Cycles are of the multiprocessor's clock, about 1.75 GHz; docs/notes/hopper-chooser.md says what each was read off.
 // Measured, or the architecture's:
 constexpr double consumer_stage_cycles = 300;          // of a stage, however small the tile
 constexpr double shared_memory_bytes_per_cycle = 128;  // of a multiprocessor

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Chooses the Hopper kernel's configuration by a cost model; docs/plan-chooser.md has the measurements behind it.
+/// Chooses the Hopper kernel's configuration by a cost model. docs/notes/hopper-chooser.md has the measurements.
 
 #include <cstddef>
 #include <limits>

@@ -1,4 +1,4 @@
-"""Checks what the tensor cores' kernels are compiled into, and prints it as docs/machine-code.md.
+"""Checks what the tensor cores' kernels are compiled into, and prints it as docs/notes/machine-code.md.
 
     machine_code.py check  <settings> [blackwell|hopper]   compares with the page; exit code 1 if something is worse
     machine_code.py report <settings>                      prints the page
