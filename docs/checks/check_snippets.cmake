@@ -1,14 +1,16 @@
 # Compiles the code of the README and the guide: cmake -DROOT=<repository> -DSETTINGS=<settings.cmake of the compile
 # tests> -DWORK=<folder> -P ...
 #
-# A block marked `cuda` is a whole source file for nvcc. A block marked `cpp` is one for the C++ compiler if it includes
-# something, and otherwise the body of a function that sees the names which snippet_names.hpp declares.
+# A block that includes something is a whole source file: for nvcc if it is marked `cuda`, for the C++ compiler if it is
+# marked `cpp`. Any other block is the body of a function that sees the names of kernel_names.cuh (`cuda`) or
+# snippet_names.hpp (`cpp`).
 cmake_minimum_required(VERSION 3.25)
 include(${ROOT}/tests/compile_fail/compiler_commands.cmake)
 
 file(MAKE_DIRECTORY ${WORK})
 set(work_directory ${WORK})
 set(preamble "#include \"${CMAKE_CURRENT_LIST_DIR}/snippet_names.hpp\"\n")
+set(kernel_preamble "#include \"${CMAKE_CURRENT_LIST_DIR}/kernel_names.cuh\"\n")
 set(blocks 0)
 
 # check(<source name> <text>): compiles `text`
@@ -16,7 +18,8 @@ function(check name text)
     file(WRITE ${WORK}/${name} "${text}")
     if(name MATCHES "cu$")
         tessera_device_command(command ${name})
-        list(APPEND command ${device_warnings})
+        # Pieces of a kernel declare more than they use; PTX has no functions that nothing calls without -rdc.
+        list(APPEND command ${device_warnings} -rdc=true -diag-suppress=177,550)
     else()
         tessera_host_command(command ${cxx_compiler})
         list(APPEND command ${host_warnings} -Wno-unused -Wno-unused-but-set-variable)
@@ -34,6 +37,7 @@ foreach(page IN LISTS pages)
     file(READ ${ROOT}/${page} rest)
     string(MAKE_C_IDENTIFIER ${page} page_name)
     set(bodies "")
+    set(kernel_bodies "")
     set(number 0)
     while(TRUE)
         string(FIND "${rest}" "\n```c" begin)
@@ -56,7 +60,9 @@ foreach(page IN LISTS pages)
         endif()
         math(EXPR number "${number} + 1")
         math(EXPR blocks "${blocks} + 1")
-        if(language STREQUAL "cuda")
+        if(language STREQUAL "cuda" AND NOT "${block}" MATCHES "#include")
+            string(APPEND kernel_bodies "__device__ void block_${number}(TESSERA_KERNEL_NAMES)\n{\n{\n${block}\n}\n}\n")
+        elseif(language STREQUAL "cuda")
             check(${page_name}_${number}.cu "${block}\n")
         elseif("${block}" MATCHES "#include")
             check(${page_name}_${number}.cpp "${block}\n")
@@ -66,6 +72,9 @@ foreach(page IN LISTS pages)
     endwhile()
     if(NOT "${bodies}" STREQUAL "")
         check(${page_name}.cpp "${preamble}${bodies}")
+    endif()
+    if(NOT "${kernel_bodies}" STREQUAL "")
+        check(${page_name}.cu "${kernel_preamble}${kernel_bodies}")
     endif()
 endforeach()
 if(blocks EQUAL 0)
