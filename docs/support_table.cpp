@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,17 +18,40 @@ namespace {
 
 using namespace tessera;
 
-constexpr InputTypes input_types[] = {ElementType::f32,
-                                      ElementType::f16,
-                                      ElementType::bf16,
-                                      ElementType::tf32,
-                                      ElementType::f8e4m3,
-                                      ElementType::f8e5m2,
-                                      {ElementType::f8e4m3, ElementType::f8e5m2},
-                                      {ElementType::f8e5m2, ElementType::f8e4m3}};
+/// Inputs that the page names together while the same holds for all of them.
+struct InputGroup {
+    std::string_view name;
+    std::vector<InputTypes> inputs;
+};
+
+const InputGroup input_groups[] = {{"f32", {ElementType::f32}},
+                                   {"f16", {ElementType::f16}},
+                                   {"bf16", {ElementType::bf16}},
+                                   {"tf32", {ElementType::tf32}},
+                                   {"f8",
+                                    {ElementType::f8e4m3,
+                                     ElementType::f8e5m2,
+                                     {ElementType::f8e4m3, ElementType::f8e5m2},
+                                     {ElementType::f8e5m2, ElementType::f8e4m3}}}};
 constexpr ElementType output_types[] = {ElementType::f32, ElementType::f16, ElementType::bf16};
-constexpr std::pair<int, int> compute_capabilities[] = {{7, 5},  {8, 0},  {8, 6},  {8, 7},  {8, 9}, {9, 0},
-                                                        {10, 0}, {10, 3}, {11, 0}, {12, 0}, {12, 1}};
+
+/// GPUs by the names that are on the box.
+struct Gpus {
+    int major, minor;
+    std::string_view names;
+};
+
+constexpr Gpus gpus[] = {{7, 5, "T4, RTX 20 series, GTX 16 series"},
+                         {8, 0, "A100, A30"},
+                         {8, 6, "A40, A10, RTX A6000, RTX 30 series"},
+                         {8, 7, "Jetson Orin"},
+                         {8, 9, "L40S, L4, RTX 6000 Ada, RTX 40 series (RTX 4090)"},
+                         {9, 0, "H100, H200, GH200"},
+                         {10, 0, "B200, GB200"},
+                         {10, 3, "B300, GB300"},
+                         {11, 0, "Jetson Thor"},
+                         {12, 0, "RTX PRO 6000 Blackwell, RTX 50 series (RTX 5090)"},
+                         {12, 1, "GB10 (DGX Spark)"}};
 /// Bytes; as far as any kernel could ask for.
 constexpr std::size_t largest_alignment = 256;
 /// Extents without a common factor: whatever a variant needs, it needs of addresses and strides, not of these.
@@ -73,115 +97,222 @@ std::string name_of(InputTypes input)
                               : fmt::format("{} x {}", to_string(input.a), to_string(input.b));
 }
 
+void append(std::string& list, std::string_view item) { list += fmt::format("{}{}", list.empty() ? "" : ", ", item); }
+
+/// The names of the inputs for which `property` gives `value`; groups by their own name where all of a group do.
+template <class Property, class Value>
+std::string inputs_with(Property property, const Value& value)
+{
+    std::string names;
+    for (const InputGroup& group : input_groups) {
+        const auto has = [&](InputTypes input) { return property(input) == value; };
+        if (std::all_of(group.inputs.begin(), group.inputs.end(), has)) {
+            append(names, group.name);
+            continue;
+        }
+        for (const InputTypes input : group.inputs) {
+            if (has(input)) {
+                append(names, name_of(input));
+            }
+        }
+    }
+    return names;
+}
+
 std::string orders_text(const std::vector<unsigned>& orders)
 {
     if (orders.size() == order_combinations) {
-        return "every combination";
+        return "any";
     }
     std::string text;
     for (const unsigned order : orders) {
-        text += fmt::format("{}{}{}{}", text.empty() ? "" : ", ", (order & 1U) != 0 ? 'R' : 'C',
-                            (order & 2U) != 0 ? 'R' : 'C', (order & 4U) != 0 ? 'R' : 'C');
+        const auto name = [&](unsigned bit) { return (order & bit) != 0 ? "row" : "column"; };
+        append(text, fmt::format("{}-{}-{}", name(1U), name(2U), name(4U)));
     }
     return text;
 }
 
-/// Rows of the table of what `variant` computes on `device`; empty if nothing.
-std::string rows_of(Variant variant, const DeviceProperties& device)
+/// What a variant needs of operands of one type on one device, as columns of the page: outputs, orders, alignment. Empty
+/// if it does not take them.
+std::vector<std::string> needs_of(Variant variant, const DeviceProperties& device, InputTypes input)
 {
-    std::string rows;
-    for (const InputTypes input : input_types) {
-        // Outputs and orders that need the same alignment share a row.
-        std::map<std::pair<std::size_t, std::string>, std::string> outputs_by_need;
-        for (const ElementType output : output_types) {
-            std::map<std::size_t, std::vector<unsigned>> orders_by_alignment;
-            for (unsigned orders = 0; orders < order_combinations; ++orders) {
-                if (const std::size_t needed = needed_alignment(variant, device, input, output, orders); needed != 0) {
-                    orders_by_alignment[needed].push_back(orders);
-                }
-            }
-            for (const auto& [alignment, orders] : orders_by_alignment) {
-                std::string& outputs = outputs_by_need[{alignment, orders_text(orders)}];
-                outputs += fmt::format("{}{}", outputs.empty() ? "" : ", ", to_string(output));
+    // Outputs that need the same share a line.
+    std::map<std::pair<std::string, std::string>, std::string> outputs_by_need;
+    for (const ElementType output : output_types) {
+        std::map<std::size_t, std::vector<unsigned>> orders_by_alignment;
+        for (unsigned orders = 0; orders < order_combinations; ++orders) {
+            if (const std::size_t needed = needed_alignment(variant, device, input, output, orders); needed != 0) {
+                orders_by_alignment[needed].push_back(orders);
             }
         }
-        for (const auto& [need, outputs] : outputs_by_need) {
-            const bool any = need.first <= size_of(input);
-            rows += fmt::format("| {} | {} | {} | {} |\n", name_of(input), outputs, need.second,
-                                any ? "any" : fmt::format("multiples of {} bytes", need.first));
+        for (const auto& [alignment, orders] : orders_by_alignment) {
+            const bool any = alignment <= size_of(input);
+            append(outputs_by_need[{orders_text(orders), any ? "any" : fmt::format("{}-byte", alignment)}],
+                   to_string(output));
+        }
+    }
+    std::vector<std::string> lines;
+    for (const auto& [need, outputs] : outputs_by_need) {
+        lines.push_back(fmt::format("{} | {} | {}", outputs, need.first, need.second));
+    }
+    return lines;
+}
+
+/// Rows of the table of what `variant` computes on `device`, without their first two columns; none if nothing.
+std::vector<std::string> rows_of(Variant variant, const DeviceProperties& device)
+{
+    const auto needs = [&](InputTypes input) { return needs_of(variant, device, input); };
+    std::vector<std::vector<std::string>> seen;
+    std::vector<std::string> rows;
+    for (const InputGroup& group : input_groups) {
+        for (const InputTypes input : group.inputs) {
+            const auto lines = needs(input);
+            if (lines.empty() || std::find(seen.begin(), seen.end(), lines) != seen.end()) {
+                continue;
+            }
+            seen.push_back(lines);
+            const std::string names = inputs_with(needs, lines);
+            for (const std::string& line : lines) {
+                rows.push_back(fmt::format("{} | {}", names, line));
+            }
         }
     }
     return rows;
 }
 
-/// Whether any variant multiplies such operands on the device's tensor cores.
-bool uses_tensor_cores(InputTypes input, const DeviceProperties& device)
+/// The families of variants that multiply such operands on the device's tensor cores: "`hopper`", "`blackwell_*`".
+std::string tensor_core_variants(InputTypes input, const DeviceProperties& device)
 {
     const GemmProblem problem = problem_of(input, ElementType::f32, 0, largest_alignment);
-    const std::vector<Variant> all = all_variants();
-    return std::any_of(all.begin(), all.end(), [&](Variant variant) {
-        return !to_string(variant).starts_with("simt_") && GemmPlan::refusal(problem, device, variant).empty();
-    });
+    std::string families;
+    for (const Variant variant : all_variants()) {
+        const std::string_view name = to_string(variant);
+        if (name.starts_with("simt_") || !GemmPlan::refusal(problem, device, variant).empty()) {
+            continue;
+        }
+        const std::size_t underscore = name.find('_');
+        const std::string family = underscore == std::string_view::npos
+                                       ? fmt::format("`{}`", name)
+                                       : fmt::format("`{}_*`", name.substr(0, underscore));
+        if (families.find(family) == std::string::npos) {
+            append(families, family);
+        }
+    }
+    return families;
 }
 
-/// Which inputs are multiplied on tensor cores, by compute capability: what a reader asks first.
-std::string tensor_core_section()
+/// What runs on which GPU: what a reader wants to know first.
+std::string gpu_section()
 {
     std::string text =
-        "\n## Tensor cores\n\n"
-        "Products run on tensor cores on these devices only. On all others every type runs on CUDA cores, also where "
-        "the\ndevice has tensor cores for it: far below what data sheets give those.\n\n"
-        "| compute capability | on tensor cores | on CUDA cores |\n|---|---|---|\n";
-    for (const auto& [major, minor] : compute_capabilities) {
+        "\n## By GPU\n\n"
+        "Any product runs on every GPU below. The question is whether it runs on tensor cores. Where it does not, it "
+        "runs on\nCUDA cores by the `simt_*` variants: the results are right, but the speed is far below the data "
+        "sheet's "
+        "tensor-core figures.\n\n"
+        "| GPU | compute capability | on tensor cores | on CUDA cores |\n|---|---|---|---|\n";
+    for (const auto& [major, minor, names] : gpus) {
         const DeviceProperties device = DeviceProperties::of_compute_capability(major, minor);
-        std::string with;
-        std::string without;
-        for (const InputTypes input : input_types) {
-            std::string& names = uses_tensor_cores(input, device) ? with : without;
-            names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(input));
+        const auto variants = [&](InputTypes input) { return tensor_core_variants(input, device); };
+        std::vector<std::string> families;
+        for (const InputGroup& group : input_groups) {
+            for (const InputTypes input : group.inputs) {
+                if (const std::string family = variants(input);
+                    !family.empty() && std::find(families.begin(), families.end(), family) == families.end()) {
+                    families.push_back(family);
+                }
+            }
         }
-        text += fmt::format("| {}.{} ({}) | {} | {} |\n", major, minor, device.name, with.empty() ? "nothing" : with,
-                            with.empty() ? "everything" : without);
+        std::string on_tensor_cores;
+        for (const std::string& family : families) {
+            append(on_tensor_cores, fmt::format("{} by {}", inputs_with(variants, family), family));
+        }
+        text += fmt::format("| {} | {}.{} | {} | {} |\n", names, major, minor,
+                            families.empty() ? "nothing" : on_tensor_cores,
+                            families.empty() ? "everything" : inputs_with(variants, std::string()));
     }
+    text +=
+        "\n`f8` stands for `f8e4m3`, `f8e5m2` and their mixtures. The `blackwell_*` variants have run on the emulated "
+        "B200 only:\nnobody here has run them on a Blackwell GPU.\n";
+    return text;
+}
+
+/// What each variant takes. Variants that take the same share a row.
+std::string variant_section()
+{
+    struct Entry {
+        std::string variants;
+        std::string devices;
+        std::vector<std::string> rows;
+    };
+    std::vector<Entry> entries;
+    for (const Variant variant : all_variants()) {
+        std::vector<std::pair<std::vector<std::string>, std::string>> devices_by_rows;
+        for (const auto& [major, minor, names] : gpus) {
+            const auto rows = rows_of(variant, DeviceProperties::of_compute_capability(major, minor));
+            if (rows.empty()) {
+                continue;
+            }
+            auto found = std::find_if(devices_by_rows.begin(), devices_by_rows.end(),
+                                      [&](const auto& entry) { return entry.first == rows; });
+            if (found == devices_by_rows.end()) {
+                found = devices_by_rows.insert(found, {rows, ""});
+            }
+            append(found->second, fmt::format("{}.{}", major, minor));
+        }
+        for (auto& [rows, devices] : devices_by_rows) {
+            const std::size_t count = static_cast<std::size_t>(std::count(devices.begin(), devices.end(), ',')) + 1;
+            const std::string where = count == std::size(gpus) ? "all" : devices;
+            const auto same = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
+                return entry.devices == where && entry.rows == rows;
+            });
+            const std::string name = fmt::format("`{}`", to_string(variant));
+            if (same == entries.end()) {
+                entries.push_back({name, where, rows});
+            } else {
+                append(same->variants, name);
+            }
+        }
+    }
+    std::string text =
+        "\n## By variant\n\n"
+        "| variant | compute capability | A and B | D | storage orders of A, B, D | addresses and strides of A and B "
+        "|\n"
+        "|---|---|---|---|---|---|\n";
+    for (const Entry& entry : entries) {
+        for (std::size_t i = 0; i < entry.rows.size(); ++i) {
+            text += fmt::format("| {} | {} | {} |\n", i == 0 ? entry.variants : "", i == 0 ? entry.devices : "",
+                                entry.rows[i]);
+        }
+    }
+    text +=
+        "\nStorage orders: *any* is all eight combinations of row-major and column-major; the order of D is that of C. "
+        "Addresses\nand strides: *16-byte* means that addresses, leading dimensions and batch strides are multiples of "
+        "16 "
+        "bytes.\n";
     return text;
 }
 
 std::string page()
 {
-    std::string text =
-        "# What runs where\n\n"
-        "Printed by `tessera-support-table`, which asks `GemmPlan::refusal` about every combination of variant, "
-        "compute\n"
-        "capability, element types, storage orders and alignment. A test fails when this page and the library "
-        "disagree.\n\n"
-        "Every variant takes any M, N and K from 0 on, any batch, every epilogue, and accumulates in f32.\n"
-        "`Variant::automatic` takes the eligible one that should be the fastest; `GemmPlan::explain` says for one "
-        "problem which that is.\n" +
-        tensor_core_section();
-    for (const Variant variant : all_variants()) {
-        std::map<std::string, std::string> devices_by_rows;
-        for (const auto& [major, minor] : compute_capabilities) {
-            const DeviceProperties device = DeviceProperties::of_compute_capability(major, minor);
-            std::string& devices = devices_by_rows[rows_of(variant, device)];
-            devices += fmt::format("{}{}.{} ({})", devices.empty() ? "" : ", ", major, minor, device.name);
-        }
-        text += fmt::format("\n## {}\n", to_string(variant));
-        for (const auto& [rows, devices] : devices_by_rows) {
-            text += fmt::format("\nCompute capability {}:\n\n", devices);
-            text += rows.empty() ? "nothing\n"
-                                 : "| A, B | D | storage orders of A, B, D (R: row-major, C: column-major) | addresses "
-                                   "and strides of A and B |\n"
-                                   "|---|---|---|---|\n" +
-                                       rows;
-        }
-    }
     DeviceProperties too_old;
-    too_old.name = "A device";
+    too_old.name = "This device";
     too_old.compute_capability_major = 7;
-    text += fmt::format("\n## Elsewhere\n\n{}.\n",
-                        GemmPlan::refusal(problem_of(ElementType::f32, ElementType::f32, 0, largest_alignment), too_old,
-                                          Variant::automatic));
-    return text;
+    return "# What runs where\n\n"
+           "Every variant takes any M, N and K from 0 on, any batch and every epilogue, and accumulates in f32.\n"
+           "`Variant::automatic` runs the eligible variant that should be the fastest; `GemmPlan::explain` says which "
+           "one "
+           "that is for\none problem, on any GPU.\n" +
+           gpu_section() + variant_section() +
+           fmt::format("\n## Older GPUs\n\nA GPU older than 7.5 is refused with these words: \"{}\"\n",
+                       GemmPlan::refusal(problem_of(ElementType::f32, ElementType::f32, 0, largest_alignment), too_old,
+                                         Variant::automatic)) +
+           "\n## Where this page comes from\n\n"
+           "`tessera-support-table` prints it. The program asks `GemmPlan::refusal` about every combination of "
+           "variant, "
+           "compute\ncapability, element types, storage orders and alignment. A test fails when the page and the "
+           "library "
+           "disagree.\n";
 }
 
 }  // namespace
