@@ -1,4 +1,4 @@
-/// The Blackwell ladder for inputs of f16 and bf16.
+/// Instantiates the Blackwell kernels for f16 and bf16 inputs.
 
 #include "blackwell_table.cuh"
 

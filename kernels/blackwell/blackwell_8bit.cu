@@ -1,4 +1,4 @@
-/// The Blackwell ladder for inputs of f8e4m3 and f8e5m2, mixed too.
+/// Instantiates the Blackwell kernels for f8e4m3 and f8e5m2 inputs, also mixed.
 
 #include "blackwell_table.cuh"
 

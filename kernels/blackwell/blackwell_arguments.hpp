@@ -1,7 +1,9 @@
 #pragma once
 
-/// What the Blackwell kernel is told: tensor maps, and as run-time facts whatever costs nothing at run time. Element
-/// types within a kind, majors, swizzles and the epilogue are such facts: they only change numbers in descriptors.
+/// Parameters of the Blackwell kernel: tensor maps, descriptors, and the problem.
+///
+/// Element types within an MMA kind, majors, swizzles and the epilogue are run-time values because they cost nothing
+/// there: they only change numbers in descriptors.
 
 #include <cstdint>
 
@@ -11,18 +13,19 @@
 
 namespace tessera::kernels {
 
-/// How a CTA's part of one stage of A or B is loaded and read.
+/// How a CTA loads its part of one stage of A or B with TMA, and how the tensor core reads it. A part is what one TMA
+/// destination holds: 128 rows of A, or `b_rows()` rows of B, by one stage of K.
 struct StagedOperand {
-    AnyTensorMap<3> map;            // contiguous dimension, other dimension, batch
-    TileLayout layout;              // of the part
-    std::uint64_t descriptor;       // of the part at address 0
-    std::uint32_t descriptor_step;  // from one instruction's K to the next, in the descriptor's units of 16 bytes
+    AnyTensorMap<3> map;            // dimensions: contiguous, other, batch
+    TileLayout layout;              // of the part in shared memory
+    std::uint64_t descriptor;       // shared-memory descriptor of the part, as if it were at address 0
+    std::uint32_t descriptor_step;  // from one instruction's K to the next, in units of 16 bytes
     std::uint32_t boxes;            // TMA loads that fill the part
-    std::uint32_t box_bytes;
-    std::int32_t box_rows;  // from one box to the next along M or N, in elements
-    std::int32_t box_k;     // from one box to the next along K
-    bool by_threads;        // TMA cannot address the operand
-    bool batched;           // the map has a third dimension that counts
+    std::uint32_t box_bytes;        // bytes of one box
+    std::int32_t box_rows;          // distance between two boxes along M or N, in elements
+    std::int32_t box_k;             // distance between two boxes along K, in elements
+    bool by_threads;                // TMA cannot address the operand: the fallback load copies it
+    bool batched;                   // the map's third dimension is the batch; otherwise its coordinate is always 0
 };
 
 struct BlackwellArguments {
@@ -31,14 +34,14 @@ struct BlackwellArguments {
     AnyTensorMap<3> c;
     AnyTensorMap<3> d;
     GemmArguments gemm;
-    std::uint32_t instruction;  // descriptor
-    std::uint32_t k_steps;      // stages' worth of K; 0 if the product is empty
-    std::uint32_t block_k;      // elements of K in a stage
-    std::uint32_t units;        // cluster tiles of all batches
-    std::uint32_t band;         // cluster tile rows that are taken together
-    bool copies;                // the CTA has warps that load by threads
-    bool stores_by_tma;         // TMA can address D and, if it is read, C
-    bool c_batched;
+    std::uint32_t instruction;  // instruction descriptor of tcgen05.mma
+    std::uint32_t k_steps;      // stages of K per tile; 0 if the product is empty
+    std::uint32_t block_k;      // K of one stage, in elements
+    std::uint32_t units;        // work tiles: cluster tiles of all batches
+    std::uint32_t band;         // height of a raster group, in cluster tiles
+    bool copies;                // true if the CTA has warps for the fallback load
+    bool stores_by_tma;         // TMA can address D and, if beta is not zero, C
+    bool c_batched;             // C's map has a batch dimension that counts
 };
 
 }  // namespace tessera::kernels

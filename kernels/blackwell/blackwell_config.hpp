@@ -1,10 +1,11 @@
 #pragma once
 
-/// The rungs of the Blackwell ladder as constants: a `BlackwellConfig` makes the one kernel into a rung.
+/// The configurations of the Blackwell kernel. There is one kernel; a constexpr `BlackwellConfig` makes it a rung of
+/// the ladder (docs/blackwell-ladder.md).
 ///
-/// Words: a *cluster tile* is what a cluster computes of D at once. Each of its CTAs computes `m_tiles` blocks of 128
-/// rows, one below the other for one CTA, a pair's interleaved: an instruction of a pair has 256 rows, 128 in each CTA.
-/// A *stage* holds what one step along K needs: 128 bytes of each row of A and B.
+/// Terminology: a *cluster tile* is the part of D that a cluster computes at a time. Each of its CTAs computes
+/// `m_tiles` blocks of 128 rows: adjacent blocks with one CTA per instruction, interleaved ones in a CTA pair, whose
+/// instruction has 256 rows, 128 per CTA. A *stage* holds one step along K: 128 bytes of each row of A and B.
 
 #include <cstdint>
 
@@ -13,34 +14,36 @@
 
 namespace tessera::kernels {
 
-/// How a cluster finds its next tile.
+/// How a cluster gets its next tile.
 enum class Scheduling : std::uint8_t {
-    one_tile,           // one cluster for each tile
-    static_persistent,  // as many clusters as fit; each goes on in strides
-    launch_control,     // one cluster for each tile, but running ones take over those that wait
+    one_tile,           // one cluster per tile
+    static_persistent,  // as many clusters as fit; each strides through the tiles
+    // Cluster launch control: one cluster per tile, but running clusters take over those not yet launched.
+    launch_control,
 };
 
-/// Who issues loads and matrix instructions.
+/// Which warps issue loads and matrix instructions.
 enum class Roles : std::uint8_t {
-    shared,       // one thread does both
-    specialized,  // a warp for each
+    shared,       // one warp does both
+    specialized,  // one warp each
 };
 
 struct BlackwellConfig {
-    CtaGroup group = CtaGroup::one;
-    std::uint32_t cluster = 1;  // CTAs, along M
-    std::uint32_t block_n = 128;
-    std::uint32_t m_tiles = 1;  // blocks of 128 rows per CTA, which share B
-    std::uint32_t stages = 1;
-    std::uint32_t accumulators = 1;  // blocks in tensor memory; twice m_tiles overlap the epilogue with the next tile
-    bool swizzled = true;
-    bool multicast = false;  // CTAs of a cluster load a part of B each, for all
+    CtaGroup group = CtaGroup::one;  // CTAs that execute one MMA instruction
+    std::uint32_t cluster = 1;       // CTAs per cluster, along M
+    std::uint32_t block_n = 128;     // columns of a tile
+    std::uint32_t m_tiles = 1;       // blocks of 128 rows per CTA; they share B
+    std::uint32_t stages = 1;        // depth of the ring in shared memory
+    // Blocks of 128 rows in tensor memory. With 2 * m_tiles, an epilogue overlaps the next tile.
+    std::uint32_t accumulators = 1;
+    bool swizzled = true;    // 128-byte swizzle; otherwise boxes of 16 bytes
+    bool multicast = false;  // each CTA of the cluster loads a part of B for all
     Roles roles = Roles::specialized;
     Scheduling scheduling = Scheduling::one_tile;
 
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t group_size() const { return group == CtaGroup::pair ? 2 : 1; }
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t cluster_m() const { return 128 * m_tiles * cluster; }
-    /// Rows of B in the shared memory of one CTA: a pair shares them.
+    /// Rows of B in one CTA's shared memory; a pair splits them.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t b_rows() const { return block_n / group_size(); }
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t instruction_m() const { return 128 * group_size(); }
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t tensor_memory_columns() const { return accumulators * block_n; }
@@ -55,14 +58,14 @@ struct BlackwellConfig {
     static constexpr std::uint32_t stage_row_bytes = 128;  // the widest swizzle's span: 64 elements of 16 bits
 };
 
-inline constexpr std::uint32_t epilogue_warps = 4;        // one for each 32 lanes of tensor memory
-inline constexpr std::uint32_t staging_buffers = 2;       // per epilogue warp: one is filled while the other is stored
-inline constexpr std::uint32_t staging_bytes = 32 * 128;  // 32 rows, as wide as the widest swizzle
-inline constexpr std::uint32_t clc_slots = 2;
-inline constexpr std::uint32_t blackwell_shared_limit = 232448;  // bytes: 227 KiB, what a CTA can have
-inline constexpr std::uint32_t barrier_reserve = 512;            // bytes for barriers, answers and addresses
+inline constexpr std::uint32_t epilogue_warps = 4;        // one per 32 lanes of tensor memory
+inline constexpr std::uint32_t staging_buffers = 2;       // per epilogue warp: TMA stores one while the other is filled
+inline constexpr std::uint32_t staging_bytes = 32 * 128;  // per buffer: 32 rows of 128 bytes, the widest swizzle
+inline constexpr std::uint32_t clc_slots = 2;             // answers of cluster launch control in flight
+inline constexpr std::uint32_t blackwell_shared_limit = 232448;  // bytes: 227 KiB, the most that a CTA can have
+inline constexpr std::uint32_t barrier_reserve = 512;            // bytes for barriers, CLC answers and addresses
 
-/// Whether the kernel is right for `config`, and fits; the rungs below assert it.
+/// Returns true if the kernel supports `config` and it fits in shared and tensor memory. All rungs below assert it.
 constexpr bool is_valid(const BlackwellConfig& config)
 {
     const bool pair = config.group == CtaGroup::pair;
@@ -78,38 +81,38 @@ constexpr bool is_valid(const BlackwellConfig& config)
     return cluster && shapes && multicast && roles && columns && config.stages >= 1 && shared <= blackwell_shared_limit;
 }
 
-/// The tensor core with one tile per CTA: the operands come in boxes of 16 bytes, each wait is for one step along K.
+/// The first tensor-core rung: one tile per CTA. Operands arrive in boxes of 16 bytes; each K step waits for its loads.
 struct BlackwellTiled {
     static constexpr BlackwellConfig config{.swizzled = false, .roles = Roles::shared};
 };
-/// A swizzle lets one box be 128 bytes wide: 8 times fewer loads, and none of them meets a bank conflict.
+/// With a swizzle, one box is 128 bytes wide: 8 times fewer loads and no bank conflicts.
 struct BlackwellSwizzled {
     static constexpr BlackwellConfig config{.roles = Roles::shared};
 };
-/// Several stages: loads run ahead of the matrix instructions.
+/// Several stages: loads run ahead of the MMAs.
 struct BlackwellPipelined {
     static constexpr BlackwellConfig config{.stages = 6, .roles = Roles::shared};
 };
-/// A warp that only loads and one that only multiplies: neither waits for the other's turn.
+/// One warp only loads and one only issues MMAs: neither waits for the other's turn.
 struct BlackwellWarpSpecialized {
     static constexpr BlackwellConfig config{.stages = 6};
 };
-/// A CTA does many tiles: the set-up is paid once, and a second accumulator lets one tile be stored under the next
-/// one's products.
+/// A CTA computes many tiles. The set-up is paid once, and a second accumulator lets the epilogue of one tile overlap
+/// the MMAs of the next.
 struct BlackwellPersistent {
     static constexpr BlackwellConfig config{
         .stages = 6, .accumulators = 2, .scheduling = Scheduling::static_persistent};
 };
-/// Tiles are handed out by the hardware: no CTA is left with more work than others.
+/// The hardware hands out tiles as clusters become free, instead of a fixed stride.
 struct BlackwellClc {
     static constexpr BlackwellConfig config{.stages = 6, .accumulators = 2, .scheduling = Scheduling::launch_control};
 };
-/// Two CTAs load one half of B each, for both: a quarter less traffic from L2.
+/// Two CTAs each load one half of B for both: a quarter less L2 traffic.
 struct BlackwellClcMulticast {
     static constexpr BlackwellConfig config{
         .cluster = 2, .stages = 6, .accumulators = 2, .multicast = true, .scheduling = Scheduling::launch_control};
 };
-/// Two CTAs execute one instruction of 256 rows: each holds half of B, and reads half as much of it.
+/// Two CTAs execute one instruction of 256 rows. Each holds half of B, and reads half as much of it.
 struct BlackwellCtaPair {
     static constexpr BlackwellConfig config{.group = CtaGroup::pair,
                                             .cluster = 2,
@@ -117,7 +120,7 @@ struct BlackwellCtaPair {
                                             .accumulators = 2,
                                             .scheduling = Scheduling::launch_control};
 };
-/// 256 columns: twice the products for 4/3 of the bytes, and all of tensor memory.
+/// 256 columns: twice the work for 4/3 of the bytes. Both accumulators fill tensor memory.
 struct BlackwellCtaPair256 {
     static constexpr BlackwellConfig config{.group = CtaGroup::pair,
                                             .cluster = 2,
@@ -126,8 +129,8 @@ struct BlackwellCtaPair256 {
                                             .accumulators = 2,
                                             .scheduling = Scheduling::launch_control};
 };
-/// Two blocks of rows share a stage of B: twice the products for 3/2 of the bytes, at the price of the overlap of a
-/// tile's epilogue with the next tile.
+/// Two blocks of rows share a stage of B: twice the work for 3/2 of the bytes. Tensor memory then has no room to
+/// overlap the epilogue with the next tile.
 struct BlackwellCtaPair512 {
     static constexpr BlackwellConfig config{.group = CtaGroup::pair,
                                             .cluster = 2,

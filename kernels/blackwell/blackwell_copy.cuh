@@ -1,7 +1,9 @@
 #pragma once
 
-/// Copy role of the Blackwell kernel, for operands that TMA cannot address: four warps copy into the same stages, laid
-/// out as TMA would.
+/// Copy role of the Blackwell kernel: the fallback load for operands that TMA cannot address.
+///
+/// Four warps (8 to 11) read A or B from global memory and write the same stages in the same layout as TMA. They exist
+/// only if an operand needs them, and arrive at a stage's `full` barrier beside the load warp.
 
 #include <cstdint>
 #include <type_traits>
@@ -12,17 +14,17 @@
 
 namespace tessera::kernels {
 
-/// Copies parts of an operand: (Rows, 128 bytes of K), rows along M or N.
+/// Copies parts of an operand, stage by stage. A part is (Rows, 128 bytes of K), with rows along M or N.
 template <int ElementBytes, int Rows>
 class PartCopier {
     static constexpr int block_k = 128 / ElementBytes;
-    // A line across all rows may be narrower than what the lanes have together.
+    // A line across all rows may be narrower than what eight lanes copy together.
     static constexpr bool narrow = Rows * ElementBytes < 128;
     using AlongK = UnalignedCopier<ElementBytes, narrow ? Rows : block_k, narrow ? 1 : Rows / block_k>;
     using AlongRows = std::conditional_t<narrow, UnalignedCopier<ElementBytes, block_k, 1, 64>, AlongK>;
 
 public:
-    /// Strides are those along M or N, and along K, in elements. @param thread  of the 128 that copy
+    /// `row_stride` is along M or N and `k_stride` along K, in elements. @param thread  0 to 127
     __device__ PartCopier(const Operand& operand, const TileLayout& layout, std::int64_t row_stride,
                           std::int64_t k_stride, std::int64_t rows, std::int64_t k, std::uint32_t thread)
         : operand_(operand),
@@ -45,7 +47,7 @@ public:
                    .block = k_major_ ? block_k * layout.span() : 128 / layout.span() * layout.block_bytes()};
     }
 
-    /// Goes to K = 0 of the part whose first row is `row`.
+    /// Moves to K = 0 of the part whose first row is `row`.
     __device__ void begin(std::int64_t row, std::uint32_t batch)
     {
         source_.data = static_cast<const std::byte*>(operand_.data) + batch * operand_.batch_stride * ElementBytes;
@@ -56,7 +58,7 @@ public:
         }
     }
 
-    /// Copies a stage's part to `tile` and goes on to the next stage.
+    /// Copies one stage's part to `tile` and moves on to the next stage.
     __device__ __forceinline__ void copy(std::byte* tile)
     {
         if constexpr (narrow) {
@@ -92,7 +94,7 @@ private:
     AlongRows along_rows_;
 };
 
-/// The copying warps, 128 threads of a CTA.
+/// One thread of the four copy warps.
 template <class Rung, int ElementBytes>
 class StageCopier {
     static constexpr BlackwellConfig config = Rung::config;
@@ -100,7 +102,7 @@ class StageCopier {
 public:
     using Storage = BlackwellStorage<Rung>;
 
-    /// @param thread  of the 128
+    /// @param thread  0 to 127
     __device__ StageCopier(const BlackwellArguments& arguments, Storage& storage, BarriersPublished published,
                            const ClusterGrid& cluster, std::uint32_t thread)
         : arguments_(arguments),
@@ -157,7 +159,7 @@ private:
     Storage& storage_;
     const ClusterGrid& cluster_;
     RingProducer<typename Storage::Stages> stages_;
-    PartOfA a_[2];  // `m_tiles` of them are used
+    PartOfA a_[2];  // the first `m_tiles` are used
     PartCopier<ElementBytes, static_cast<int>(Rung::config.b_rows())> b_;
 };
 

@@ -1,10 +1,11 @@
 #pragma once
 
-/// The epilogue of the Blackwell kernel: an accumulator from tensor memory through registers to D.
+/// The epilogue of the Blackwell kernel: moves an accumulator from tensor memory through registers to D.
 ///
-/// Each of four warps has 32 rows to itself: it reads 16 columns of them at a time, scales, adds, activates and rounds
-/// them (the operations and their order are those of kernels/common/epilogue.cuh: the same bits), collects 128 bytes of
-/// each row in swizzled shared memory, and has TMA store them while it goes on. No warp waits for another.
+/// Warps 0 to 3 run it; each has 32 rows to itself and waits for no other epilogue warp. A warp reads 16 columns at a
+/// time, applies alpha, C, bias and activation, and rounds. The operations and their order are those of
+/// kernels/common/epilogue.cuh, so the bits are the same. It collects 128 bytes of each row in swizzled shared memory
+/// and lets TMA store them while it goes on. If TMA cannot address C or D, it stores elements directly.
 
 #include <cuda/ptx>
 
@@ -21,9 +22,9 @@ namespace tessera::kernels {
 
 namespace detail {
 
-inline constexpr std::uint32_t chunk_columns = 16;  // that are in registers at a time
+inline constexpr std::uint32_t chunk_columns = 16;  // in registers at a time
 
-/// Two neighbours in one register, the first one in the low half.
+/// Packs two neighbours into one register, the first in the low half.
 template <class Element>
 __device__ __forceinline__ std::uint32_t pack(float first, float second)
 {
@@ -39,10 +40,10 @@ __device__ __forceinline__ void unpack(std::uint32_t word, float& first, float& 
 
 }  // namespace detail
 
-/// One warp's side of the epilogue.
+/// One warp of the epilogue.
 class BlackwellEpilogue {
 public:
-    /// @param warp  which quarter of an accumulator's lanes: the warp's place in its warpgroup
+    /// @param warp  which 32 lanes of tensor memory the warp can access: its index in the warpgroup
     __device__ BlackwellEpilogue(const BlackwellArguments& arguments, StagingBuffers& staging, BarrierWord& c_loaded,
                                  BarriersPublished published, std::uint32_t warp)
         : arguments_(arguments),
@@ -55,7 +56,7 @@ public:
           wide_(gemm_.d_type != ElementType::f32)
     {}
 
-    /// Writes one accumulator to the warp's rows of the output; `release` is called as soon as it is read.
+    /// Writes one accumulator to the warp's rows of D. Calls `release` once the accumulator has been read.
     template <std::uint32_t Columns, CtaGroup Group, class Release>
     __device__ void store(const OutputTile<32, Columns>& tile, const TmemAccumulator<Columns, Group>& accumulator,
                           Release release)
@@ -79,7 +80,7 @@ public:
                 begin_store(tile, chunk);
             }
             RegisterTile<float, detail::chunk_columns> values{};
-            if (arguments_.k_steps > 0) {  // else nothing was accumulated
+            if (arguments_.k_steps > 0) {  // otherwise the accumulator is undefined
                 values = accumulator.template load_rows<detail::chunk_columns>(warp_, first).wait();
             }
             if (first + detail::chunk_columns >= min(columns_left, static_cast<std::int64_t>(Columns)) &&
@@ -104,7 +105,7 @@ public:
         }
     }
 
-    /// Waits until the last stores have read their shared memory: before the CTA exits.
+    /// Waits until the last stores have read their shared memory, which must stay until then.
     __device__ void drain()
     {
         if (lane_ == 0) {
@@ -116,14 +117,14 @@ public:
 private:
     using Values = RegisterTile<float, detail::chunk_columns>;
 
-    /// 16 bytes of the lane's row in the buffer; `index` counts them.
+    /// Returns the lane's 16-byte piece `index` of its row in the buffer.
     __device__ uint4& piece(std::uint32_t index) const
     {
         std::byte* const row = staging_.bytes[buffer_] + lane_ * 128;
         return *reinterpret_cast<uint4*>(row + (index ^ (lane_ % 8)) * 16);  // Swizzle::b128
     }
 
-    /// Waits for the buffer, and fills it with C if that is read.
+    /// Waits until the buffer is free, and loads C into it if beta is not zero.
     template <std::uint32_t Columns>
     __device__ void begin_store(const OutputTile<32, Columns>& tile, std::uint32_t chunk)
     {
@@ -162,7 +163,7 @@ private:
         }
     }
 
-    /// act(alpha * x + beta * C + bias) of a chunk, C from the buffer.
+    /// Computes act(alpha * x + beta * C + bias) of a chunk, with C from the buffer.
     __device__ __forceinline__ void finish(std::int64_t row, std::int64_t column, Values& values,
                                            std::uint32_t place) const
     {
@@ -252,7 +253,7 @@ private:
         }
     }
 
-    /// For a C or D that TMA cannot address: as the SIMT kernels do it.
+    /// Stores like the SIMT kernels, for a C or D that TMA cannot address.
     __device__ void store_directly(std::int64_t row, std::int64_t column, std::uint32_t batch, Values& values) const
     {
         const Epilogue epilogue(gemm_, batch);
@@ -263,7 +264,7 @@ private:
         }
     }
 
-    const BlackwellArguments& arguments_;  // the kernel's parameter
+    const BlackwellArguments& arguments_;  // the kernel parameter
     const GemmArguments& gemm_;
     StagingBuffers& staging_;
     Barrier<FilledByTma, Ready> c_loaded_;
@@ -271,8 +272,8 @@ private:
     std::uint32_t lane_;
     std::uint32_t buffer_ = 0;
     PhaseParity c_parity_ = PhaseParity::even;
-    float alpha_;  // with the scales of A and B
-    bool wide_;    // 16-bit elements: 64 of them in 128 bytes
+    float alpha_;  // times the scales of A and B
+    bool wide_;    // 16-bit elements: 64 of them are 128 bytes
 };
 
 }  // namespace tessera::kernels

@@ -1,9 +1,16 @@
 #pragma once
 
-/// The Blackwell GEMM kernel, with the rungs of blackwell_config.hpp as template argument.
+/// The Blackwell GEMM kernel: D = epilogue(A * B) with tcgen05, TMA and tensor memory. A rung of blackwell_config.hpp
+/// is its template argument.
 ///
-/// Warps 0 to 3 are the epilogue, warp 4 loads, warp 5 multiplies (on the lower rungs warp 4 does both), warp 6 asks
-/// for work. Warps 8 to 11 exist if an operand is copied by threads.
+/// Reads A and B (and C) through tensor maps; writes D with TMA stores, or directly if TMA cannot address it.
+///
+///   warps 0-3   epilogue: tensor memory -> registers -> shared memory -> D
+///   warp 4      load: TMA into the ring of stages; on the rungs with shared roles it issues the MMAs, too
+///   warp 5      MMA: multiplies filled stages into tensor memory, which it also allocates and releases
+///   warp 6      scheduler: requests tiles by cluster launch control
+///   warp 7      idle
+///   warps 8-11  fallback load without TMA; present only if an operand needs it
 
 #include <cuda/ptx>
 
@@ -32,7 +39,7 @@ using Queue = std::conditional_t<Rung::config.scheduling == Scheduling::one_tile
                                  std::conditional_t<Rung::config.scheduling == Scheduling::static_persistent,
                                                     StaticWorkQueue, ClcWorkQueue<Rung::config.cluster, clc_slots>>>;
 
-/// The calling warp's own reader of the cluster's work.
+/// Makes the calling warp's own view of the cluster's work queue.
 template <class Rung>
 __device__ Queue<Rung> make_queue(const BlackwellArguments& arguments, BlackwellStorage<Rung>& storage,
                                   BarriersPublished published, const ClusterGrid& cluster)
@@ -46,15 +53,15 @@ __device__ Queue<Rung> make_queue(const BlackwellArguments& arguments, Blackwell
     }
 }
 
-/// Executed by one thread.
+/// Initializes all barriers of the CTA. Executed by one thread.
 template <class Rung>
 __device__ void initialize_barriers(const BlackwellArguments& arguments, BlackwellStorage<Rung>& storage)
 {
     constexpr BlackwellConfig config = Rung::config;
     const std::uint32_t copies = arguments.copies ? copy_warps : 0;
     constexpr std::uint32_t multiplying_ctas = config.cluster / config.group_size();
-    // A stage is filled when its bytes are there and each copying warp has arrived; it is free when all who read what
-    // this CTA has loaded are done.
+    // A stage is full when its bytes have landed and each copy warp has arrived. It is free when every reader of what
+    // this CTA loaded is done.
     storage.stages.initialize(
         {.producers = 1 + copies * config.group_size(), .consumers = config.multicast ? config.cluster : 1});
     storage.accumulators.initialize({.producers = 1, .consumers = epilogue_warps * config.group_size()});
@@ -66,7 +73,7 @@ __device__ void initialize_barriers(const BlackwellArguments& arguments, Blackwe
 
 }  // namespace detail
 
-/// One unit of work is a cluster tile; each CTA of the cluster computes its blocks of 128 rows.
+/// A work tile is a cluster tile. Each CTA of the cluster computes its own blocks of 128 rows.
 template <class Rung, MmaKind Kind>
 __global__ void __launch_bounds__(detail::threads_with_copies, 1)
     blackwell_gemm(const __grid_constant__ BlackwellArguments arguments)
@@ -77,7 +84,8 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
     extern __shared__ __align__(1024) std::byte shared_memory[];
     Storage& storage = *reinterpret_cast<Storage*>(shared_memory);
 
-    const std::uint32_t warp = of_first_lane(threadIdx.x / 32);  // tells the compiler that it is uniform
+    // Broadcast from lane 0, so that the compiler knows it is uniform.
+    const std::uint32_t warp = of_first_lane(threadIdx.x / 32);
     const ClusterGrid cluster(config.cluster, 1);
     if (threadIdx.x == 0) {
         detail::initialize_barriers<Rung>(arguments, storage);
@@ -99,7 +107,8 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
             return std::move(unallocated).allocate(warp == detail::mma_warp);
         }
     }();
-    cudaGridDependencySynchronize();  // the grids before this one in the stream may still run until here
+    // Global memory may be read or written from here: earlier grids of the stream have finished.
+    cudaGridDependencySynchronize();
 
     const OutputPartition<config.cluster_m(), config.block_n> partition(
         static_cast<std::uint32_t>(arguments.gemm.m), static_cast<std::uint32_t>(arguments.gemm.n), arguments.band);
@@ -135,8 +144,8 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
     } else if (warp == detail::load_warp) {
         StageLoader<Rung> loader(arguments, storage, published, cluster);
         auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
-        // The second CTA of a pair takes part in filling stages only if it loads something: nobody waits for it
-        // otherwise, and stages would come round without it.
+        // The second CTA of a pair takes part in the ring only if it loads something. Otherwise nothing waits on its
+        // stages, and they would come round without it.
         const bool fills = multiplies || !arguments.a.by_threads || !arguments.b.by_threads;
         if constexpr (config.roles == Roles::specialized) {
             for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
@@ -160,7 +169,7 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
                 }
             });
         }
-        cudaTriggerProgrammaticLaunchCompletion();  // the next one may be launched ahead of the end of this one
+        cudaTriggerProgrammaticLaunchCompletion();  // lets the next grid launch while this one finishes
         if (fills) {
             loader.drain();
         }
@@ -195,7 +204,7 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
     }
     __syncwarp();
 
-    // No CTA leaves while another one may still arrive at its barriers, load into its stages or use its tensor memory.
+    // No CTA leaves while another may still arrive at its barriers, load into its stages or use its tensor memory.
     if constexpr (config.group == CtaGroup::pair) {
         const PairFinished finished = tensor_memory.finish_pair();
         std::move(tensor_memory).release(warp == detail::mma_warp, finished);

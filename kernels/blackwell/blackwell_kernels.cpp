@@ -1,4 +1,4 @@
-/// The host's side of the Blackwell ladder: finding a kernel.
+/// Host side of the Blackwell kernels: maps a rung and an MMA kind to a compiled kernel.
 
 #include "blackwell_kernels.hpp"
 
@@ -6,7 +6,7 @@ namespace tessera::kernels {
 
 namespace detail {
 
-// In blackwell_16bit.cu, blackwell_8bit.cu and blackwell_tf32.cu.
+// Defined in blackwell_16bit.cu, blackwell_8bit.cu and blackwell_tf32.cu.
 BlackwellKernel blackwell_kernel_16bit(BlackwellRung rung);
 BlackwellKernel blackwell_kernel_8bit(BlackwellRung rung);
 BlackwellKernel blackwell_kernel_tf32(BlackwellRung rung);

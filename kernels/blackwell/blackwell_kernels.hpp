@@ -1,6 +1,6 @@
 #pragma once
 
-/// The Blackwell ladder as the host sees it: which rungs there are, and the facts that a launch needs.
+/// Host side of the Blackwell kernels: the list of rungs, and what a launch needs to know about each.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tessera::kernels {
 
-/// Each rung adds one idea to the one before it; blackwell_config.hpp says which. All give the same bits.
+/// Each rung adds one idea to the rung before it (see blackwell_config.hpp). All give the same bits.
 enum class BlackwellRung : std::uint8_t {
     tiled,
     swizzled,
@@ -25,19 +25,19 @@ enum class BlackwellRung : std::uint8_t {
 };
 inline constexpr int blackwell_rungs = 10;
 
-/// The rung's configuration.
+/// Returns the rung's configuration.
 const BlackwellConfig& blackwell_config(BlackwellRung rung);
 
-/// A compiled kernel. Its entry point takes one `BlackwellArguments` by value; null if this build has no code for
-/// compute capability 10.
+/// A compiled kernel. Its only parameter is a `BlackwellArguments` by value. `function` is null if this build has no
+/// code for compute capability 10.
 struct BlackwellKernel {
     const void* function;      // for cudaLaunchKernelExC
-    std::size_t shared_bytes;  // dynamic shared memory
+    std::size_t shared_bytes;  // dynamic shared memory per CTA
     int threads;               // per CTA, one-dimensional
-    int copying_threads;       // more of them if an operand is copied by threads
+    int copying_threads;       // per CTA, if an operand needs the fallback load
 };
 
-/// The rung for operands of a kind: f16 (and bf16), tf32 or f8f6f4.
+/// Returns the rung for an MMA kind: f16 (also bf16), tf32 or f8f6f4.
 BlackwellKernel blackwell_kernel(BlackwellRung rung, MmaKind kind);
 
 }  // namespace tessera::kernels

@@ -1,8 +1,10 @@
 #pragma once
 
-/// The roles of the Blackwell kernel: what fills stages, and what multiplies them. What copies operands that TMA cannot
-/// address is in blackwell_copy.cuh, the epilogue in blackwell_epilogue.cuh, the kernel that hands the roles to warps
-/// in blackwell_gemm.cuh.
+/// Load and MMA roles of the Blackwell kernel. The fallback load is in blackwell_copy.cuh, the epilogue in
+/// blackwell_epilogue.cuh, and the kernel that assigns roles to warps in blackwell_gemm.cuh.
+///
+/// The load role reads A and B from global memory and fills the ring of stages in shared memory. The MMA role
+/// multiplies the stages and writes accumulators in tensor memory.
 
 #include <cuda/ptx>
 
@@ -18,19 +20,19 @@
 
 namespace tessera::kernels {
 
-/// The cluster tiles of a rung.
+/// A cluster tile of a rung.
 template <class Rung>
 using ClusterTile = OutputTile<Rung::config.cluster_m(), Rung::config.block_n>;
 
-/// Where the rows of block `m_tile` of a CTA begin in the cluster's tile, counted in blocks of 128.
+/// Returns where block `m_tile` of CTA `rank` begins in the cluster tile, in blocks of 128 rows.
 template <class Rung>
 __device__ __forceinline__ std::uint32_t block_of(std::uint32_t m_tile, std::uint32_t rank)
 {
-    return m_tile * Rung::config.group_size() + rank;  // more than one block per CTA exists for pairs only
+    return m_tile * Rung::config.group_size() + rank;  // only pairs have more than one block per CTA
 }
 
-/// Load role: a warp keeps the ring of stages full with TMA. In a pair both CTAs do, and count at the first one's
-/// barriers. Runs ahead of the matrix instructions by at most the ring.
+/// Load role: one warp keeps the ring of stages full with TMA, ahead of the MMAs by at most the depth of the ring. In a
+/// pair both CTAs load, and both count at the first CTA's barriers.
 template <class Rung>
 class StageLoader {
 public:
@@ -45,7 +47,7 @@ public:
           bytes_(announced_bytes(arguments))
     {}
 
-    /// Goes to the tile's first stage.
+    /// Moves to the tile's first stage.
     __device__ void begin(const ClusterTile<Rung>& tile)
     {
         row_ = static_cast<std::int32_t>(tile.first_row());
@@ -54,7 +56,7 @@ public:
         k_ = 0;
     }
 
-    /// Issues the loads of the next stage, as soon as there is room for it.
+    /// Issues the loads of the next stage. Waits until the stage is free.
     __device__ void step()
     {
         auto slot = stages_.acquire();
@@ -68,13 +70,13 @@ public:
         k_ += static_cast<std::int32_t>(arguments_.block_k);
     }
 
-    /// Waits until every stage is free: then nobody arrives at this CTA's barriers any more.
+    /// Waits until every stage is free. After that, nothing arrives at this CTA's barriers any more.
     __device__ void drain() { std::move(stages_).drain(); }
 
 private:
     using Slot = FillSlot<typename Storage::Stages>;
 
-    /// What arrives at a full barrier: for a pair, the bytes of both CTAs.
+    /// Bytes that complete a `full` barrier; for a pair, those of both CTAs.
     __device__ static std::uint32_t announced_bytes(const BlackwellArguments& arguments)
     {
         constexpr std::uint32_t a_bytes = Rung::config.m_tiles * Rung::config.a_bytes();
@@ -83,7 +85,7 @@ private:
         return own * Rung::config.group_size();
     }
 
-    /// Executed by one thread.
+    /// Loads this CTA's part of a stage. Executed by one thread.
     __device__ void load(const Slot& slot)
     {
         constexpr BlackwellConfig config = Rung::config;
@@ -116,7 +118,7 @@ private:
         }
     }
 
-    /// Loads a box of an operand; of B, for all CTAs of the cluster if they share it.
+    /// Loads one box of an operand. With `Shared`, the box goes to all CTAs of the cluster (multicast).
     template <bool Shared>
     __device__ __forceinline__ void load_box(std::byte* part, const StagedOperand& operand, const Slot& slot,
                                              std::int32_t row, std::uint32_t box) const
@@ -145,9 +147,9 @@ private:
     std::int32_t k_ = 0;
 };
 
-/// MMA role: a warp multiplies the stages in the order in which they are filled; in a pair, one of the first CTA. One
-/// thread of it issues the instructions. The others go along, because the compiler keeps in uniform registers, which is
-/// where these instructions want their operands, only what a whole warp computes.
+/// MMA role: one warp multiplies the stages in the order in which they are filled; in a pair, a warp of the first CTA.
+/// One elected thread issues the instructions. All lanes run the loop because the instructions want their operands in
+/// uniform registers, and the compiler keeps a value there only if the whole warp computes it.
 template <class Rung, MmaKind Kind, class TensorMemory>
 class StageMultiplier {
 public:
@@ -166,7 +168,7 @@ public:
           accumulators_(storage.accumulators, published)
     {}
 
-    /// Multiplies a whole tile: `k_steps` stages, each preceded by `before_step(k)`.
+    /// Multiplies a whole tile: `k_steps` stages, with `before_step(k)` before each.
     template <class BeforeStep>
     __device__ void multiply(std::uint32_t k_steps, BeforeStep before_step)
     {
@@ -186,14 +188,14 @@ private:
             .advanced(tessera::detail::shared_address(stages) & 0x3FFFFU);  // without the CTA's rank
     }
 
-    /// Takes one accumulator for each block of rows.
+    /// Acquires one accumulator per block of rows, then multiplies.
     template <class BeforeStep, class... Slots>
     __device__ void multiply(std::uint32_t k_steps, BeforeStep before_step, Slots&&... slots)
     {
         if constexpr (sizeof...(Slots) < m_tiles) {
             multiply(k_steps, before_step, std::move(slots)..., accumulators_.acquire());
         } else {
-            tcgen05_fence_after_sync();  // after the epilogue's loads of the accumulators
+            tcgen05_fence_after_sync();  // the epilogue has read the accumulators
             const std::uint32_t indices[] = {slots.index()...};
             auto accumulate = Accumulate::overwrite;
 #pragma unroll 1
@@ -211,7 +213,8 @@ private:
         constexpr std::uint32_t instructions = BlackwellConfig::stage_row_bytes / 32;  // 32 bytes of K each
         auto stage = stages_.wait();
         tcgen05_fence_after_sync();
-        __builtin_assume(stage.index() < Rung::config.stages);  // the multiplications below do not overflow
+        // Lets the compiler compute the offsets below in 32 bits.
+        __builtin_assume(stage.index() < Rung::config.stages);
         const Tcgen05Descriptor a = a_.advanced(stage.index() * m_tiles * Rung::config.a_bytes());
         const Tcgen05Descriptor b = b_.advanced(stage.index() * Rung::config.b_bytes());
         if (elect_one()) {
@@ -237,7 +240,8 @@ private:
         std::move(slot).publish();
     }
 
-    /// A stage is freed in every CTA whose loads fill it; an accumulator is full in the CTAs that hold it.
+    /// A stage is freed in every CTA whose loads fill it. An accumulator becomes full in every CTA that holds part of
+    /// it.
     template <class Kind2>
     __device__ __forceinline__ void commit_to(const Barrier<Kind2, Ready>& barrier, bool everywhere = true) const
     {

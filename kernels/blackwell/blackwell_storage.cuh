@@ -1,6 +1,7 @@
 #pragma once
 
-/// The shared memory of a CTA of the Blackwell kernel, the same in every CTA of a cluster.
+/// Layout of the Blackwell kernel's dynamic shared memory. It is the same in every CTA of a cluster, since CTAs address
+/// each other's memory by the same offsets.
 
 #include <cstddef>
 
@@ -11,7 +12,7 @@
 
 namespace tessera::kernels {
 
-/// What one epilogue warp stages: 32 rows of D, and before that of C, in either of two buffers.
+/// Staging of one epilogue warp: two buffers of 32 rows, each for C before and D after.
 struct StagingBuffers {
     alignas(1024) std::byte bytes[staging_buffers][staging_bytes];
 };

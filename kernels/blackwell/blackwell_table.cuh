@@ -1,7 +1,7 @@
 #pragma once
 
-/// The Blackwell ladder for one kind of operands. Instantiated once per kind, each in a file of its own, so that they
-/// compile side by side.
+/// All rungs of the Blackwell kernel for one MMA kind. Each kind is instantiated in its own .cu file, so that they
+/// compile in parallel.
 
 #include "blackwell_gemm.cuh"
 #include "blackwell_kernels.hpp"

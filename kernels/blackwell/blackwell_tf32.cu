@@ -1,4 +1,4 @@
-/// The Blackwell ladder for inputs of tf32.
+/// Instantiates the Blackwell kernels for tf32 inputs.
 
 #include "blackwell_table.cuh"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Division by a number that the host knows and the kernel does not: a multiplication and a shift. A division of the
-/// kernel's own is some forty instructions, which are cold where a kernel starts.
+/// Division of a kernel index by a number that only the host knows: a multiplication and a shift. The compiler's own
+/// 32-bit division by a run-time value is some forty instructions, and a kernel pays for it at its start.
 
 #include <bit>
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace tessera::kernels {
 
 /// n / value for n below 2^31, by the rounded-up reciprocal (Granlund and Montgomery, "Division by Invariant Integers
-/// using Multiplication", PLDI 1994, theorem 4.2 with N = 31).
+/// using Multiplication", PLDI 1994, theorem 4.2 with N = 31). Made on the host, passed to the kernel by value.
 class Divisor {
 public:
     Divisor() = default;

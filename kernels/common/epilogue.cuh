@@ -1,10 +1,12 @@
 #pragma once
 
-/// What every GEMM kernel does with its fp32 accumulators: scale, add C and bias, activate, round, store.
+/// The element-wise epilogue: each thread scales its fp32 accumulators, adds C and bias, activates, rounds and stores
+/// them to D in global memory.
 ///
-/// Output type, bias and activation are run-time facts here: the branches are uniform and are taken once per output
-/// row, where one kernel per combination would cost 18 times the code. Each operation is a rounded intrinsic, which the
-/// compiler does not contract, so that all kernels give the same bits for the same accumulator.
+/// The SIMT kernels use it for everything; the tensor-core kernels where TMA cannot store D. Output type, bias and
+/// activation are run-time values here. Their branches are uniform and run once per output row, whereas one kernel per
+/// combination would need 18 times the code. Each operation is a rounding intrinsic, which the compiler does not
+/// contract, so all kernels give the same bits for the same accumulator.
 
 #include <cstdint>
 
@@ -15,7 +17,7 @@ namespace tessera::kernels {
 
 namespace detail {
 
-/// Element `index` of a matrix or vector whose type, an output type, is known at run time.
+/// Element `index` of a matrix or vector of `type`, one of the output types.
 __device__ inline float load_element(const void* data, std::int64_t index, ElementType type)
 {
     switch (type) {
@@ -45,7 +47,7 @@ __device__ inline uint2 pack4(const float (&values)[4])
     return make_uint2(pair(0), pair(2));
 }
 
-/// Stores four neighbours with one instruction; their address must be a multiple of their size.
+/// Stores four neighbouring elements with one instruction. Their address must be aligned to their total size.
 __device__ inline void store_vector(void* data, std::int64_t index, ElementType type, const float (&values)[4])
 {
     switch (type) {
@@ -79,7 +81,7 @@ __device__ inline void activate(float (&values)[Columns], ActivationKind kind)
 #pragma unroll
     for (float& value : values) {
         switch (kind) {
-            case ActivationKind::relu: value = value < 0.0F ? 0.0F : value; break;  // a NaN stays: fmaxf would drop it
+            case ActivationKind::relu: value = value < 0.0F ? 0.0F : value; break;  // keeps NaN, unlike fmaxf
             case ActivationKind::gelu: value = gelu(value); break;
             case ActivationKind::silu: value = silu(value); break;
             case ActivationKind::none: break;
@@ -89,7 +91,7 @@ __device__ inline void activate(float (&values)[Columns], ActivationKind kind)
 
 }  // namespace detail
 
-/// Writes accumulators to one matrix of the batch D.
+/// Writes accumulators to one matrix of the batch D. A thread's own object; no thread synchronizes with another.
 class Epilogue {
 public:
     __device__ Epilogue(const GemmArguments& arguments, std::int64_t batch)
@@ -100,7 +102,7 @@ public:
           vector_stores_(can_store_vectors(arguments, d_offset_))
     {}
 
-    /// D(row, column + j) from accumulator[j], the sum of products, for each j that is inside D. `column` must be a
+    /// Writes D(row, column + j) from accumulator[j], the sum of products, for each j inside D. `column` must be a
     /// multiple of `Columns`.
     template <int Columns>
     __device__ __forceinline__ void store(std::int64_t row, std::int64_t column,
@@ -113,8 +115,7 @@ public:
         float values[Columns];
 #pragma unroll
         for (int j = 0; j < Columns; ++j) {
-            // Zeros that pad K turn a sum of -0 into +0. Adding +0 does so always: no kernel's padding shows in the
-            // bits.
+            // Zeros that pad K turn a sum of -0 into +0. Adding +0 always does so, whatever the padding.
             values[j] = __fmul_rn(alpha_, __fadd_rn(accumulator[j], 0.0F));
         }
         add_c(row, column, columns, values);
@@ -137,7 +138,7 @@ public:
         }
     }
 
-    /// The same where D is alpha * A * B, and its rows' starts, ends and distances are multiples of four elements.
+    /// As store(), for D = alpha * A * B whose rows begin, end and are spaced at multiples of four elements.
     __device__ __forceinline__ void store_plain(std::int64_t row, std::int64_t column,
                                                 const float (&accumulator)[4]) const
     {
@@ -153,7 +154,7 @@ public:
                              values);
     }
 
-    /// alpha with the scales of A and B.
+    /// alpha times the scales of A and B.
     __device__ static float scaled_alpha(const GemmArguments& arguments)
     {
         float alpha = arguments.alpha;
@@ -208,10 +209,10 @@ private:
         }
     }
 
-    const GemmArguments& arguments_;  // the kernel's parameter, in constant memory
+    const GemmArguments& arguments_;  // the kernel parameter, in constant memory
     std::int64_t c_offset_;
     std::int64_t d_offset_;
-    float alpha_;  // with the scales of A and B
+    float alpha_;  // times the scales of A and B
     bool vector_stores_;
 };
 

@@ -1,3 +1,5 @@
+/// Fills device memory with a repeated value: one kernel that writes words of 4, 2 or 1 bytes. All threads do the same.
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -12,7 +14,7 @@ struct Pattern {
     Word words[max_fill_value_bytes / sizeof(Word)];
 };
 
-/// One thread per `word_stride` words, so that any length is covered by a grid of bounded size.
+/// Writes words in a grid-stride loop, so that a grid of bounded size covers any length.
 template <class Word>
 __global__ void fill_words(Word* data, std::size_t word_count, const __grid_constant__ Pattern<Word> pattern,
                            unsigned pattern_words)

@@ -1,9 +1,9 @@
 #pragma once
 
-/// What every GEMM kernel of this library is told: one plain struct, passed by value as the kernel's only parameter.
+/// The kernel parameters that all GEMM kernels share: one plain struct, passed by value.
 ///
-/// All sizes and strides are in elements and 64-bit: a byte offset may pass 2^31. The host has checked everything
-/// (bounds, aliasing, devices) and brought the problem into this form, so a kernel checks nothing but its tile edges.
+/// All sizes and strides are 64-bit and count elements, since a byte offset may exceed 2^31. The host has checked
+/// everything (bounds, aliasing, devices) and normalized the problem, so a kernel checks only the edges of its tiles.
 
 #include <cstdint>
 
@@ -13,7 +13,7 @@
 namespace tessera::kernels {
 
 /// A strided batch of matrices that a kernel reads. Element (row, column) of matrix `batch` is at
-/// `data + batch * batch_stride + row * row_stride + column * column_stride`; at least one of the two inner strides
+/// `data + batch * batch_stride + row * row_stride + column * column_stride`. At least one of the two inner strides
 /// is 1.
 struct Operand {
     const void* data;
@@ -26,9 +26,8 @@ using ActivationKind = Activation;
 
 /// D(m, n) = act(alpha * scale_a * scale_b * sum_k A(m, k) * B(k, n) + beta * C(m, n) + bias), accumulated in fp32.
 ///
-/// `c.data` is read only if `beta` is not zero (so NaN there does not spread otherwise) and has D's element type; it
-/// may be the very same matrix as D. `bias` has m (per_row) or n (per_column) contiguous elements, shared by all
-/// batches.
+/// `c.data` is read only if `beta` is not zero, so a NaN in an unused C does not spread. C has D's element type and may
+/// be the same matrix as D. `bias` has m (per_row) or n (per_column) contiguous elements, shared by all batches.
 struct GemmArguments {
     Operand a;  // (m, k)
     Operand b;  // (k, n)
@@ -38,16 +37,16 @@ struct GemmArguments {
     std::int64_t d_column_stride;
     std::int64_t d_batch_stride;
     const void* bias;
-    const float* scale_a;  // one float or null; A's and B's as the caller has them, also where the two are exchanged
+    const float* scale_a;  // one float, or null for 1; A's and B's own even if the launch exchanges the operands
     const float* scale_b;
     std::int64_t m;
     std::int64_t n;
     std::int64_t k;
     float alpha;
     float beta;
-    std::uint32_t tiles_m;  // the grid is one-dimensional: tiles_m * tiles_n * batches CTAs
+    std::uint32_t tiles_m;  // output tiles along M; the grid is one-dimensional: tiles_m * tiles_n * batches CTAs
     std::uint32_t tiles_n;
-    ElementType a_type;  // for kernels that take several
+    ElementType a_type;  // for kernels that take several input types
     ElementType b_type;
     ElementType d_type;
     ElementType bias_type;

@@ -4,7 +4,7 @@
 
 namespace tessera::kernels {
 
-/// An output tile, counted in tiles.
+/// The index of an output tile: tile row, tile column, matrix of the batch.
 struct TileIndex {
     std::uint32_t m;
     std::uint32_t n;

@@ -1,21 +1,25 @@
 #pragma once
 
-/// Copies parts of a matrix that TMA cannot address (its base or a stride is not a multiple of 16 bytes) into shared
-/// memory, to where TMA would have put them.
+/// The fallback load without TMA: copies parts of a matrix whose base or stride is not a multiple of 16 bytes into
+/// shared memory, to the same places where TMA would write them.
 ///
-/// Words: a *line* is a run of elements that are contiguous in memory, along K or along M or N. A *chunk* is 16 bytes
-/// of a line that are aligned in shared memory; in memory they begin at any element.
+/// Reads the matrix in global memory, writes (swizzled) tiles in shared memory. Four warps copy; the caller publishes.
+///
+/// Terminology: a *line* is a run of elements that are contiguous in global memory, along K or along M or N. A *chunk*
+/// is 16 bytes of a line. It is 16-byte aligned in shared memory and may begin at any element in global memory.
 ///
 /// A thread makes a chunk from the two aligned 16-byte words that cover it, with funnel shifts, and stores it with one
-/// instruction. Eight neighbouring lanes have the chunks of 128 bytes of a line: each of their loads reads 128
-/// contiguous bytes, and their store goes to all banks. The second word is the next lane's first one, which the
-/// first-level cache has by then: exchanging it between lanes would be four shuffles in the same pipe, and the last
-/// lane would have to load all the same. How far the words must be shifted depends on the line, but is the same for
-/// each 16th (8-bit), 8th (16-bit) or 4th line: a warp takes such lines together, so that which of the eight registers
-/// a chunk begins in is a branch that does not diverge instead of eleven selections.
+/// instruction. Eight neighbouring lanes copy 128 bytes of a line: each of their loads reads 128 contiguous bytes, and
+/// their stores cover all banks. A lane's second word is the next lane's first word and is in L1 by then. Exchanging it
+/// by shuffles would cost four shuffles in the same pipe, and the last lane would still need its load.
 ///
-/// Nothing but the matrix is read: where one of the two words would reach outside, the thread loads each element on its
-/// own, and zeros stand for what is beyond the matrix. Between lines without gaps, the neighbouring line is inside.
+/// The shift depends on the line. It is the same for every 16th line (8-bit elements), 8th line (16-bit) or 4th line
+/// (32-bit). A warp therefore takes lines of equal shift together: one branch that does not diverge selects the
+/// register at which a chunk begins, instead of eleven select instructions.
+///
+/// Only the matrix itself is read. Where one of the two words would reach outside of it, the thread loads single
+/// elements and writes zeros for what is beyond the matrix. If lines follow each other without gaps, a neighbouring
+/// line counts as inside.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,23 +27,23 @@
 
 namespace tessera::kernels {
 
-/// A matrix in memory.
+/// A matrix in global memory.
 struct CopySource {
     const std::byte* data;
     std::int64_t stride;  // from one line to the next, in bytes
-    int lines;
-    int run;  // elements of a line
+    int lines;            // number of lines
+    int run;              // elements per line
 };
 
-/// Makes a value unknown to the compiler: it would keep all multiples of a stride in registers from tile to tile.
+/// Hides a value from the optimizer, which would otherwise keep all multiples of a stride in registers across tiles.
 __device__ __forceinline__ void hide(std::int64_t& value) { asm volatile("" : "+l"(value)); }
 
-/// Where a thread's chunks go in shared memory, in bytes from the beginning of a tile.
+/// Where a thread's chunks go in shared memory, in bytes from the start of a tile.
 struct CopyTarget {
-    std::uint32_t even;   // its first chunk
-    std::uint32_t odd;    // the one 4 lines further: where a swizzle puts it
-    std::uint32_t line;   // from a line to the next, for any 8 of them
-    std::uint32_t block;  // from a block to the next
+    std::uint32_t even;   // the thread's first chunk
+    std::uint32_t odd;    // the chunk 4 lines further, which a swizzle puts elsewhere
+    std::uint32_t line;   // per line, for lines a multiple of 8 apart
+    std::uint32_t block;  // per block
 };
 
 namespace detail {
@@ -48,13 +52,13 @@ template <int Bytes>
 using CopiedElement =
     std::conditional_t<Bytes == 1, std::uint8_t, std::conditional_t<Bytes == 2, std::uint16_t, std::uint32_t>>;
 
-/// The two aligned words that cover a chunk.
+/// The two aligned 16-byte words that cover a chunk.
 struct CoveringWords {
     uint4 low;
     uint4 high;
 };
 
-/// The 16 bytes that begin `bits` (a multiple of an element's, modulo 32) into the `Word`th register.
+/// Returns the 16 bytes that begin `bits` into register `Word`. `bits` is a multiple of an element's size, modulo 32.
 template <int ElementBytes, int Word>
 __device__ __forceinline__ uint4 shifted(const CoveringWords& from, std::uint32_t bits)
 {
@@ -70,7 +74,7 @@ __device__ __forceinline__ uint4 shifted(const CoveringWords& from, std::uint32_
     }
 }
 
-/// The same from a number of bytes on, below 16.
+/// Returns the 16 bytes that begin at byte `bytes`, which is below 16.
 template <int ElementBytes>
 __device__ __forceinline__ uint4 shifted(const CoveringWords& from, std::uint32_t bytes)
 {
@@ -82,7 +86,7 @@ __device__ __forceinline__ uint4 shifted(const CoveringWords& from, std::uint32_
     }
 }
 
-/// The first `count` elements at `from`, then zeros.
+/// Returns the first `count` elements at `from`, followed by zeros.
 template <int ElementBytes>
 __device__ __forceinline__ uint4 gathered(const std::byte* from, int count)
 {
@@ -105,25 +109,25 @@ __device__ __forceinline__ uint4 gathered(const std::byte* from, int count)
 
 }  // namespace detail
 
-/// One of 128 threads (four warps) that copy tile after tile of a matrix. A tile is `Blocks` blocks of (Lines, Width
-/// bytes), side by side along the lines or one after the other. `Lines` is a power of two from 16 on, `Width` 64 or
-/// 128.
+/// One of 128 threads (four warps) that copy a matrix tile by tile. A tile is `Blocks` blocks of (Lines, Width bytes),
+/// side by side along the lines or one after the other across them. `Lines` is a power of two, at least 16; `Width` is
+/// 64 or 128.
 template <int ElementBytes, int Lines, int Blocks, int Width = 128>
 class UnalignedCopier {
 public:
     static constexpr int block_elements = Width / ElementBytes;
 
-    /// @param thread  of the 128
+    /// @param thread  0 to 127
     __device__ explicit UnalignedCopier(std::uint32_t thread)
         : line_(static_cast<int>(thread / 32 + thread % 32 / chunks * period)),
           element_(static_cast<int>(thread % chunks) * in_chunk)
     {}
 
-    /// The thread's first line, and the first element of its chunks, in a tile.
+    /// The thread's first line in a tile, and the first element of its chunks.
     __device__ int line() const { return line_; }
     __device__ int element() const { return element_; }
 
-    /// Goes to the tile at (line, element). @param along_lines  whether its blocks are side by side along the lines
+    /// Moves to the tile at (line, element). @param along_lines  true if its blocks are side by side along the lines
     __device__ void begin(const CopySource& source, int line, int element, bool along_lines)
     {
         source_ = source;
@@ -134,7 +138,7 @@ public:
                  (std::int64_t{element} + element_) * ElementBytes;
     }
 
-    /// Goes `count` lines further, or elements.
+    /// Moves on by `count` lines.
     __device__ void skip_lines(int count)
     {
         lines_ -= count;

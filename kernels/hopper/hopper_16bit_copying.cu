@@ -1,4 +1,4 @@
-/// Hopper kernels for A and B of f16 or bf16, where TMA cannot address one of them.
+/// Instantiates the Hopper kernels for f16 and bf16 with the fallback load for operands that TMA cannot address.
 
 #include "hopper_table.cuh"
 

@@ -1,4 +1,4 @@
-/// Hopper kernels for A and B of f16 or bf16: square tiles, and ping-pong.
+/// Instantiates the Hopper kernels for f16 and bf16: square tiles and ping-pong.
 
 #include "hopper_table.cuh"
 

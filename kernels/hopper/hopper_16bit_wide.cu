@@ -1,4 +1,4 @@
-/// Hopper kernels for A and B of f16 or bf16: the widest tiles.
+/// Instantiates the Hopper kernels for f16 and bf16: the widest tiles.
 
 #include "hopper_table.cuh"
 

@@ -1,4 +1,4 @@
-/// Hopper kernels for A and B of f8e4m3 or f8e5m2.
+/// Instantiates the Hopper kernels for f8e4m3 and f8e5m2.
 
 #include "hopper_table.cuh"
 

@@ -1,4 +1,4 @@
-/// Hopper kernels for A and B of f8e4m3 or f8e5m2, where TMA cannot address one of them.
+/// Instantiates the Hopper kernels for f8e4m3 and f8e5m2 with the fallback load for operands that TMA cannot address.
 
 #include "hopper_table.cuh"
 

@@ -1,10 +1,10 @@
 #pragma once
 
-/// The configurations of the Hopper GEMM kernel as constants: what is compiled in. What costs nothing at run time
-/// (cluster shape, element type of one size, orders of A and B, raster, split of K) is an argument instead.
+/// The configurations of the Hopper GEMM kernel: the constants that are compiled in. What costs nothing at run time
+/// (cluster shape, element types of one size, majors of A and B, raster, split of K) is a kernel parameter instead.
 ///
-/// Words: a CTA computes a *tile* of D, (tile_m, tile_n), and walks K in *stages* of 128 bytes of each row. A
-/// *consumer* is a warpgroup that multiplies and writes; one more warpgroup loads.
+/// Terminology: a CTA computes a *tile* of D, (tile_m, tile_n), and walks K in *stages* of 128 bytes of each row. A
+/// *consumer* is a warpgroup that issues wgmma and writes D; one more warpgroup loads.
 
 #include <cstdint>
 
@@ -12,78 +12,83 @@
 
 namespace tessera::kernels {
 
-/// How consumers share the work.
+/// How consumers divide the work.
 enum class HopperSchedule : std::uint8_t {
-    cooperative,  ///< each has its rows of the same tile
-    ping_pong,    ///< each has a tile of its own, so that one multiplies while the other writes
-    alternating,  ///< they take turns at the stages of a tile, and the first adds the other's sums to its own
+    cooperative,  ///< each has its own rows of the same tile
+    ping_pong,    ///< each has its own tile, so that one multiplies while the other writes
+    alternating,  ///< intra-CTA split-K: each has every second stage of the tile, and the first adds up both sums
 };
 
+/// A configuration is one `constexpr` object of this type, which is the kernel's template argument. To add a tile, add
+/// it below, instantiate it in a .cu file and list it in hopper_kernels.cpp.
 struct HopperConfig {
-    const char* name;
-    int tile_m;
-    int tile_n;
-    int consumers;
+    const char* name;  // stable: tuning caches contain it
+    int tile_m;        // rows of D per CTA
+    int tile_n;        // columns of D per CTA
+    int consumers;     // warpgroups that multiply: 1 or 2
     HopperSchedule schedule;
-    int stages;
-    int ctas =
-        1;  // that fit on a multiprocessor: with two, the next kernel's prologue runs beside the tail of this one
-    bool copies = false;      // the load warpgroup copies operands that TMA cannot address
-    int load_registers = 40;  // of a thread that loads, a multiple of 8
-    int store_buffers = 2;    // per consumer: of two, one is stored while the other is filled
+    int stages;               // depth of the ring in shared memory
+    int ctas = 1;             // CTAs per SM; with two, the next kernel's prologue overlaps this kernel's tail
+    bool copies = false;      // the load warpgroup has the fallback load for operands that TMA cannot address
+    int load_registers = 40;  // registers per thread of the load warpgroup, a multiple of 8
+    int store_buffers = 2;    // per consumer; with two, one is filled while TMA stores the other
 
-    /// Rows of the tile that one consumer has.
+    /// Rows of the tile that one consumer computes.
     TESSERA_DETAIL_HOST_DEVICE constexpr int consumer_m() const
     {
         return schedule == HopperSchedule::cooperative ? tile_m / consumers : tile_m;
     }
-    /// Consumers that take turns at the stages of a tile: their number is a multiple of this.
+    /// Number of consumers that take turns at the stages of a tile. The number of stages is a multiple of it.
     TESSERA_DETAIL_HOST_DEVICE constexpr int stages_in_turn() const
     {
         return schedule == HopperSchedule::alternating ? consumers : 1;
     }
-    /// Whether several clusters, or layers of one, may share a tile: not where accumulators leave no registers for it.
+    /// Returns true if clusters (stream-K) or the CTAs of one (cluster split-K) may share a tile. Configurations with
+    /// more accumulators have no registers left for it.
     TESSERA_DETAIL_HOST_DEVICE constexpr bool shares_tiles() const
     {
         return schedule != HopperSchedule::alternating && accumulators() <= 128;
     }
-    /// Accumulator registers of a consumer's thread.
+    /// Accumulator registers per thread of a consumer.
     TESSERA_DETAIL_HOST_DEVICE constexpr int accumulators() const { return consumer_m() / 64 * (tile_n / 2); }
     TESSERA_DETAIL_HOST_DEVICE constexpr int threads() const { return 128 * (consumers + 1); }
-    /// Whether consumers get registers of the load warpgroup: where one CTA has all 65536 and they need them.
+    /// Returns true if consumers take over registers from the load warpgroup. That needs one CTA per SM, which has all
+    /// 65536 registers.
     TESSERA_DETAIL_HOST_DEVICE constexpr bool moves_registers() const { return ctas == 1 && consumers > 1; }
-    /// Registers of a consumer's thread then. They come in eights per thread.
+    /// Registers per thread of a consumer then: what the load warpgroup leaves, in multiples of 8.
     TESSERA_DETAIL_HOST_DEVICE constexpr int consumer_registers() const
     {
         return (65536 / 128 / 8 * 8 - 8 - load_registers) / consumers / 8 * 8;
     }
     TESSERA_DETAIL_HOST_DEVICE constexpr int stage_bytes() const { return (tile_m + tile_n) * hopper_row_bytes; }
-    /// Everything: stages, store buffers, barriers, and what aligning the base to a swizzle pattern may take.
+    /// Dynamic shared memory: stages, store buffers, and barriers.
     TESSERA_DETAIL_HOST_DEVICE constexpr int shared_bytes() const
     {
         return stages * stage_bytes() + consumers * store_buffers * hopper_store_bytes + barrier_bytes;
     }
 
-    /// Columns of D that one TMA store takes of a tile: 128 bytes of it. What remains takes one more.
+    /// Columns of a tile that one TMA store writes: 128 bytes, or the whole tile if it is narrower. The rest of the
+    /// width needs one more store.
     TESSERA_DETAIL_HOST_DEVICE static constexpr int store_width(int tile_n, int element_bytes)
     {
         return tile_n * element_bytes < hopper_row_bytes ? tile_n : hopper_row_bytes / element_bytes;
     }
 
-    static constexpr int hopper_row_bytes = 128;  // of a stage: the widest swizzle pattern
-    static constexpr int hopper_store_bytes = 64 * 128;
-    static constexpr int barrier_bytes = 1024;
+    static constexpr int hopper_row_bytes = 128;         // bytes of a row in a stage: the widest swizzle
+    static constexpr int hopper_store_bytes = 64 * 128;  // bytes of a store buffer: 64 rows
+    static constexpr int barrier_bytes = 1024;           // bytes reserved for barriers
 };
 
-/// Of a multiprocessor's 228 KiB, each CTA's 1 KiB for the system is gone.
+/// Shared memory that a CTA may use, in bytes. The system keeps 1 KiB per CTA of an SM's 228 KiB.
 TESSERA_DETAIL_HOST_DEVICE constexpr int hopper_max_shared_bytes(int ctas) { return 228 * 1024 / ctas - 1024; }
 
+/// Returns true if the kernel supports `config` and it fits in shared memory and registers.
 constexpr bool is_valid(const HopperConfig& config)
 {
-    constexpr int other_registers = 72;  // of a consumer's thread: 128x168 has no more than that, and does not spill
+    constexpr int other_registers = 72;  // per thread, besides accumulators; PingPong128x168 does not spill with them
     const bool tiles = config.tile_m % 64 == 0 && config.consumer_m() % 64 == 0 && config.consumer_m() > 0 &&
                        config.tile_n % 8 == 0 && config.tile_n <= 256;
-    // A consumer has every second slot, in each round of the ring, and its sums fit into its store buffers.
+    // With intra-CTA split-K, each consumer has every second slot of the ring, and its sums fit in its store buffers.
     const bool turns = config.schedule != HopperSchedule::alternating ||
                        (config.consumers == 2 && config.stages % 2 == 0 &&
                         config.tile_m * config.tile_n * 4 <= config.store_buffers * HopperConfig::hopper_store_bytes);
@@ -93,8 +98,8 @@ constexpr bool is_valid(const HopperConfig& config)
            (config.ctas == 1 || config.accumulators() <= 64);
 }
 
-/// Two-level accumulation keeps a second set of accumulators: of 232 registers, two sets of 64 leave enough for the
-/// rest.
+/// Returns true if 8-bit products can be accumulated in two levels. That needs a second set of accumulators: with two
+/// sets of 64, 232 registers leave enough for the rest.
 TESSERA_DETAIL_HOST_DEVICE constexpr bool has_room_for_two_levels(const HopperConfig& config)
 {
     return config.accumulators() <= 64;
@@ -130,10 +135,10 @@ TESSERA_HOPPER_CONFIG(Alternating64x32, .tile_m = 64, .tile_n = 32, .consumers =
                       .schedule = HopperSchedule::alternating, .stages = 16);
 TESSERA_HOPPER_CONFIG(Tile128x64, .tile_m = 128, .tile_n = 64, .consumers = 2, .schedule = HopperSchedule::cooperative,
                       .stages = 8);
-// For one operand that streams from memory through all multiprocessors: 128 of these tiles are 14336 rows of it.
+// For an operand that streams from memory through all SMs: 128 of these tiles are 14336 rows.
 TESSERA_HOPPER_CONFIG(Tile64x112, .tile_m = 64, .tile_n = 112, .consumers = 1, .schedule = HopperSchedule::cooperative,
                       .stages = 9);
-// Two to a multiprocessor, for products that are over in microseconds, and for those that stream one operand.
+// Two CTAs per SM, for products that last microseconds and for products that stream one operand.
 TESSERA_HOPPER_CONFIG(Light64x64, .tile_m = 64, .tile_n = 64, .consumers = 1, .schedule = HopperSchedule::cooperative,
                       .stages = 6, .ctas = 2);
 TESSERA_HOPPER_CONFIG(Light64x32, .tile_m = 64, .tile_n = 32, .consumers = 1, .schedule = HopperSchedule::cooperative,
@@ -141,8 +146,8 @@ TESSERA_HOPPER_CONFIG(Light64x32, .tile_m = 64, .tile_n = 32, .consumers = 1, .s
 TESSERA_HOPPER_CONFIG(Light64x16, .tile_m = 64, .tile_n = 16, .consumers = 1, .schedule = HopperSchedule::cooperative,
                       .stages = 9, .ctas = 2);
 
-// For operands that TMA cannot address. What a copying thread has in flight is what its registers hold: the tiles are
-// not the largest, so that consumers can spare some.
+// With the fallback load. A thread can have as many bytes in flight as its registers hold, so the tiles are not the
+// largest: consumers have registers to spare.
 TESSERA_HOPPER_CONFIG(Copying128x192, .tile_m = 128, .tile_n = 192, .consumers = 2,
                       .schedule = HopperSchedule::cooperative, .stages = 4, .copies = true, .load_registers = 136);
 TESSERA_HOPPER_CONFIG(Copying128x128, .tile_m = 128, .tile_n = 128, .consumers = 2,

@@ -1,7 +1,9 @@
 #pragma once
 
-/// The load role where TMA cannot address A or B, or cannot bring it into the order that wgmma reads: the load
-/// warpgroup copies such an operand, TMA loads the other one.
+/// The fallback load role, for an operand that TMA cannot address or whose major wgmma cannot read.
+///
+/// All four warps of the load warpgroup read this operand from global memory and write the stages; thread 0 loads the
+/// other operand by TMA.
 
 #include <cstdint>
 #include <type_traits>
@@ -13,7 +15,7 @@
 
 namespace tessera::kernels {
 
-/// 128 threads copy into the stages of their CTA. No CTAs of a cluster share an operand here.
+/// 128 threads copy into the stages of their own CTA. CTAs do not share operands here.
 template <class Config, class Element>
 class HopperCopier {
     static constexpr int element_bytes = static_cast<int>(sizeof(Element));
@@ -24,15 +26,15 @@ class HopperCopier {
         __device__ explicit NoTransposer(std::uint32_t) {}
     };
 
-    /// One operand. In a stage, lines of 128 bytes follow each other: all rows, or for each 128 bytes of rows the lines
-    /// of K. If elements have not 16 bits, always rows.
+    /// One operand. A stage consists of lines of 128 bytes: one per row, or, for 16-bit M- or N-major operands, one per
+    /// K for each 128 bytes of rows.
     template <int Rows>
     class Side {
         static constexpr bool transposes = element_bytes != 2;
         static constexpr int lines = Rows % block_k == 0 ? block_k : Rows % 64 == 0 ? 64 : 16;
 
     public:
-        /// Strides and rows are those along M or N.
+        /// Strides and rows are along M or N. Strides are in elements.
         __device__ Side(const Operand& operand, bool k_major, std::int64_t row_stride, std::int64_t k_stride,
                         std::int64_t rows, std::int64_t k)
             : operand_(operand),
@@ -63,7 +65,7 @@ class HopperCopier {
             }
             copier_.begin(source, k_major_ ? row : k, k_major_ ? k : row, !k_major_);
         }
-        /// Copies a stage's part and goes on by a stage.
+        /// Copies one stage's part and moves on to the next stage.
         __device__ __forceinline__ void copy(std::byte* tile)
         {
             if constexpr (transposes) {
@@ -99,7 +101,7 @@ class HopperCopier {
     };
 
 public:
-    /// Warps that arrive at a full barrier.
+    /// Warps that arrive at a `full` barrier.
     static constexpr std::uint32_t warps = 4;
 
     /// The role, executed by the load warpgroup.

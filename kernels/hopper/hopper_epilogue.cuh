@@ -1,10 +1,11 @@
 #pragma once
 
-/// What a consumer does with its accumulators: write them to D, or, of a tile that is shared, sum the parts up first.
+/// The epilogue of a consumer: writes its accumulators to D, or first sums up the parts of a tile that is shared.
 ///
-/// The way to D is chosen at run time. If D is alpha * A * B and TMA can address it: registers, stmatrix, swizzled
-/// shared memory, TMA store, while the next part is being converted. Otherwise: registers, shared memory as fp32, and a
-/// loop that applies the whole epilogue (kernels/common) row by row.
+/// The path to D is chosen at run time. If D is alpha * A * B and TMA can address it: registers, stmatrix, swizzled
+/// shared memory, TMA store, while the next part is being converted. Otherwise: registers, fp32 in shared memory, and a
+/// loop that applies the whole epilogue (kernels/common) row by row. The 128 threads of a consumer take part; in the
+/// cooperative schedule, both consumers sum up shared tiles together.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -27,7 +28,7 @@ namespace detail {
 /// Waits for the 128 threads of one consumer.
 __device__ __forceinline__ void synchronize_consumer(int consumer)
 {
-    NamedBarrier<128>(static_cast<std::uint32_t>(consumer) + 1).synchronize();  // 0 is the whole CTA's
+    NamedBarrier<128>(static_cast<std::uint32_t>(consumer) + 1).synchronize();  // barrier 0 is the CTA's
 }
 
 __device__ __forceinline__ std::uint32_t pack(float low, float high, bool as_f16)
@@ -42,7 +43,7 @@ __device__ __forceinline__ std::uint32_t pack(float low, float high, bool as_f16
 
 }  // namespace detail
 
-/// One consumer's side of the way out. Every function is executed by its 128 threads.
+/// One consumer's side of the epilogue. Every function is executed by its 128 threads.
 template <class Config>
 class HopperEpilogue {
     static constexpr int tile_m = Config::config.tile_m;
@@ -50,17 +51,17 @@ class HopperEpilogue {
     static constexpr int blocks = Config::config.consumer_m() / 64;
     static constexpr int registers = tile_n / 2;
     static constexpr int buffers = Config::config.store_buffers;
-    // Whether a buffer that nothing was stored from yet is taken without a wait: where a register is left to count.
+    // A buffer that no store has used yet needs no wait. Counting them costs a register.
     static constexpr bool counts_fresh_buffers = buffers > 1 && Config::config.accumulators() < 128;
     using Accumulators = float[blocks][registers];
 
 public:
-    /// After `await_kernel_before`: reads the scales.
+    /// Construct after `await_kernel_before`: it reads the scales.
     __device__ HopperEpilogue(const HopperArguments& arguments, HopperShared<Config>& shared, int consumer)
         : arguments_(arguments), shared_(shared), consumer_(consumer), alpha_(Epilogue::scaled_alpha(arguments.gemm))
     {}
 
-    /// Writes the consumer's rows of a whole tile; `row` and `column` are D's, of the first accumulator.
+    /// Writes the consumer's rows of a whole tile. `row` and `column` are those of the first accumulator in D.
     __device__ void write(const Accumulators& accumulators, std::int64_t row, std::int64_t column, std::uint32_t batch)
     {
         if (tile_n <= 64 && arguments_.plain && arguments_.gemm.d_row_stride == 1) {
@@ -74,20 +75,20 @@ public:
         }
     }
 
-    /// Adds the parts of a tile up that its sharers have, in an order that does not depend on time, and writes it.
+    /// Sums up the parts of a shared tile, in an order that does not depend on timing, and writes it.
     ///
-    /// Layers of the cluster exchange their parts through distributed shared memory, and each adds up a slice. The
-    /// stages' memory is free for it, since a cluster with layers has one unit of work. Every thread of the cluster
-    /// takes part in two synchronizations: the load warpgroup in the kernel's own code. Clusters exchange theirs
-    /// through the workspace, of the whole tile or of the layer's slice: see HopperSharedTile.
-    /// @param is_last  it is the last unit of this CTA
+    /// The CTAs of a cluster that splits K exchange their parts through distributed shared memory, and each sums up one
+    /// slice. They reuse the memory of the stages, which is free because such a cluster has one work tile. Every thread
+    /// of the cluster takes part in two cluster synchronizations: the load warpgroup in the kernel itself. Clusters
+    /// exchange their parts through the workspace, of the whole tile or of the CTA's slice: see HopperSharedTile.
+    /// @param is_last  this is the last work tile of the CTA
     __device__ __forceinline__ void combine(const Accumulators& accumulators, const HopperQueue& queue,
                                             const HopperUnit& unit, bool is_last, const ClusterGrid& cluster,
                                             int consumer_row, std::int64_t row, std::int64_t column,
                                             std::uint32_t batch)
     {
         const HopperSharedTile<Config> tile(arguments_, queue, unit.tile, cluster);
-        const bool leads = team_thread() < 32;  // the team's first warp
+        const bool leads = team_thread() < 32;  // the first warp of the tile's consumers
         const std::uint32_t started = leads && unit.shared ? tile.have_started() : 0;
         std::uint32_t leaving = 0;
         HopperSlice slice{};
@@ -96,7 +97,7 @@ public:
         Quads quads{.begin = 0, .end = tile_quads};
         bool of_layers = cluster.layers() > 1;
         if (of_layers) {
-            synchronize_team();  // the other one may still multiply from this memory
+            synchronize_team();  // the other consumer may still multiply from this memory
 #pragma unroll
             for (int block = 0; block < blocks; ++block) {
                 put_rows<layer_pitch>(accumulators[block], local + (consumer_row + block * 64) * layer_pitch,
@@ -115,11 +116,11 @@ public:
 
         const Epilogue epilogue(arguments_.gemm, batch);
         const bool plain = arguments_.stores_by_tma && arguments_.gemm.n % 4 == 0;
-        // One copy of this code for all that it adds up: it is cold when a product comes to it.
+        // One copy of this code serves both rounds: it is not in the instruction cache when a product reaches it.
 #pragma unroll 1
         for (;;) {
             if (!of_layers) {
-                synchronize_team();  // all of this CTA's part is written
+                synchronize_team();  // this CTA's part is completely written
                 HopperSlice& shared_slice = shared_.slice[cooperative ? 0 : consumer_];
                 if (leads) {
                     slice = tile.arrive(is_last, started);
@@ -133,13 +134,14 @@ public:
                 slice = shared_slice;
                 quads = quads.slice(slice);
             }
-            const bool passes_on = of_layers && unit.shared;  // to the workspace, to be added up further
+            // The sums are parts for other clusters: to the workspace.
+            const bool passes_on = of_layers && unit.shared;
             const std::uint32_t count = of_layers ? cluster.layers() : tile.count();
             const int log2_adders = log2_adders_of(count, of_layers ? 1 : cluster.layers());
             add_up(
                 quads, log2_adders,
                 [&](Sums& sums, const Share& share) {
-                    // Two loops: loads that are either this or that would wait for each other.
+                    // Two loops, because loads from either place in one loop would wait for each other.
                     if (of_layers) {
                         add_parts(sums, share, count, [&](std::uint32_t part, int quad_row, int quad_column) {
                             const float* const source = local + quad_row * layer_pitch + quad_column;
@@ -175,8 +177,8 @@ public:
         }
     }
 
-    /// Alternating consumers: the second puts its sums into its store buffers, the first, which has the same elements
-    /// in the same registers, adds them to its own.
+    /// Intra-CTA split-K, reduction across the two warpgroups: `lend` puts the second consumer's sums into its store
+    /// buffers, and `add_lent` adds them to the first consumer's, which has the same elements in the same registers.
     __device__ __forceinline__ void lend(const Accumulators& accumulators) const
     {
         for_each_lent([&](float4& place, int block, int r) {
@@ -196,7 +198,7 @@ public:
         });
     }
 
-    /// Waits until the stores have read their shared memory: before the CTA exits.
+    /// Waits until the stores have read their shared memory, which must stay until then.
     __device__ void finish() const
     {
         if (thread() % 32 == 0 && warp() < buffers) {
@@ -205,18 +207,18 @@ public:
     }
 
 private:
-    // Read where they are used: special registers are cheaper to read than to keep beside the accumulators.
+    // Special registers are read at each use: that is cheaper than keeping them beside the accumulators.
     __device__ static int thread() { return static_cast<int>(threadIdx.x) % 128; }
     __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
     __device__ static int warp() { return thread() / 32; }
 
-    // The consumers that write the same tile.
+    // The consumers that compute the same tile.
     static constexpr bool cooperative = Config::config.schedule == HopperSchedule::cooperative;
     static constexpr int team_threads = cooperative ? 128 * Config::config.consumers : 128;
-    /// The thread's number among theirs. The load warpgroup comes first in the CTA.
+    /// The thread's index among theirs. The load warpgroup comes first in the CTA.
     __device__ static int team_thread()
     {
-        const int thread = ptx::read_thread_index();  // keeps nothing beside the accumulators
+        const int thread = ptx::read_thread_index();  // not kept in a register beside the accumulators
         return cooperative ? thread - 128 : thread % 128;
     }
     __device__ void synchronize_team() const
@@ -228,16 +230,15 @@ private:
         }
     }
 
-    /// Rows of a layer's part in shared memory are this far apart, in floats: 16 bytes more than a row, against bank
-    /// conflicts.
+    /// Distance between rows of a part in shared memory, in floats: 16 bytes more than a row, to avoid bank conflicts.
     static constexpr int layer_pitch = tile_n + 4;
 
-    /// Groups of four neighbours of the tile, in the order in which their places in D are neighbours.
+    /// A range of groups of four neighbouring elements of the tile, numbered in the order of their addresses in D.
     struct Quads {
         int begin;
         int end;
 
-        /// Nothing if there are 0 slices.
+        /// Slice of the range; empty if there are 0 slices.
         __device__ Quads slice(const HopperSlice& slice) const
         {
             const auto count = static_cast<int>(slice.count);
@@ -250,15 +251,16 @@ private:
         }
     };
     static constexpr int tile_quads = tile_m * tile_n / 4;
-    /// So many of them does a thread add up at a time, and so many parts of each does it load at a time. Of a small
-    /// tile a thread has few quads in any case, and one at a time is less code: it is cold when it is reached.
+    /// Groups of four that a thread sums up at a time, and parts of each that it loads at a time. For a small tile a
+    /// thread has few groups anyway, and one at a time needs less code, which is not in the instruction cache when it
+    /// is reached.
     static constexpr int quads_at_once = tile_quads / team_threads >= 32 ? 4 : tile_quads / team_threads >= 16 ? 2 : 1;
     static constexpr bool has_registers = Config::config.ctas == 1 && !Config::config.copies;
     static constexpr int loads_at_once = has_registers ? 8 : 4;
     static constexpr int parts_at_once = loads_at_once / quads_at_once;
 
-    /// How many lanes (as a power of two) add up a share each of the parts of one quad: as many as it takes to employ
-    /// all threads when the tile, or a layer's slice of it, is divided among as many CTAs as there are parts.
+    /// log2 of the number of lanes that share the parts of one group of four: as many as it takes to keep all threads
+    /// busy when the tile, or a CTA's slice of it, is divided among as many CTAs as there are parts.
     __device__ static int log2_adders_of(std::uint32_t parts, std::uint32_t layers)
     {
         constexpr std::uint32_t rounds = tile_quads / (team_threads * quads_at_once);
@@ -278,8 +280,8 @@ private:
     }
 
     using Sums = float4[quads_at_once];
-    /// What a thread adds up at a time: of some quads (fewer than `quads_at_once` at the end of a slice), the parts
-    /// adder, adder + adders, ...
+    /// What a thread sums up at a time: the parts adder, adder + adders, ... of some groups of four (fewer than
+    /// `quads_at_once` at the end of a slice).
     struct Share {
         int quads;
         int row[quads_at_once];
@@ -288,8 +290,8 @@ private:
         std::uint32_t adders;
     };
 
-    /// Adds a share of `count` parts up, in their order. `load(part, row, column)` is of a quad. Many loads are in
-    /// flight: it takes as long as their latency, not as their number.
+    /// Adds a share of `count` parts in their order. `load(part, row, column)` reads a group of four. Many loads are in
+    /// flight, so this costs their latency once and not once per load.
     template <class Load>
     __device__ __forceinline__ static void add_parts(Sums& sums, const Share& share, std::uint32_t count, Load&& load)
     {
@@ -317,9 +319,9 @@ private:
         }
     }
 
-    /// Adds `quads` up, in an order that depends on `log2_adders` and the number of parts only: each adder its share of
-    /// the parts, which `add_share(sums, share)` does, then the adders' sums pairwise. `put(sum, row, column)` takes a
-    /// quad's.
+    /// Sums up `quads`, in an order that depends on `log2_adders` and the number of parts only: each adder sums its
+    /// share of the parts by `add_share(sums, share)`, then the adders' sums are added pairwise. `put(sum, row,
+    /// column)` stores a group of four.
     template <class AddShare, class Put>
     __device__ __forceinline__ void add_up(const Quads& quads, int log2_adders, AddShare&& add_share, Put&& put) const
     {
@@ -327,7 +329,7 @@ private:
         const int lane = thread % 32;
         const int warp = thread / 32;
         const bool along_rows = arguments_.gemm.d_column_stride == 1;
-        const int log2_width = 5 - log2_adders;  // of a warp's neighbouring quads
+        const int log2_width = 5 - log2_adders;  // neighbouring groups of four per warp
         const int log2_apart = static_cast<int>(ClusterGrid::log2(team_threads / 32)) + log2_width;
         Share share{.adder = static_cast<std::uint32_t>(lane >> log2_width), .adders = 1U << log2_adders};
 #pragma unroll 1
@@ -372,7 +374,7 @@ private:
         }
     }
 
-    /// Calls `visit(place, block, register)` for each four neighbouring registers, and their place in shared memory.
+    /// Calls `visit(place, block, register)` for each four neighbouring registers and their place in shared memory.
     template <class Visit>
     __device__ __forceinline__ void for_each_lent(Visit&& visit) const
     {
@@ -386,7 +388,8 @@ private:
         }
     }
 
-    /// Calls `put(address, pair)` for each pair of neighbours that this thread has of a (64, tile_n) block at `target`.
+    /// Calls `put(address, pair)` for each pair of neighbours that this thread holds of a (64, tile_n) block at
+    /// `target`.
     template <int Pitch = tile_n, class Put>
     __device__ void put_rows(const float (&accumulators)[registers], float* target, Put&& put) const
     {
@@ -400,8 +403,8 @@ private:
         }
     }
 
-    /// Calls `visit(row, column)` for each four neighbours of a (rows, Columns) part of the tile, spread over `threads`
-    /// threads so that a warp's accesses to D are neighbours.
+    /// Calls `visit(row, column)` for each four neighbours of a (rows, Columns) part of the tile. They are distributed
+    /// over `threads` threads so that a warp's accesses to D are adjacent.
     template <int Columns, class Visit>
     __device__ __forceinline__ void for_each_quad(int rows, int thread, int threads, Visit&& visit) const
     {
@@ -417,11 +420,11 @@ private:
         }
     }
 
-    /// Each buffer has a warp whose first thread stores it: while one issues a store, which takes it some 200 cycles,
-    /// the others are at the next buffer.
+    /// Each buffer is stored by a different warp: issuing a store costs some 200 cycles, during which the others are at
+    /// the next buffer.
     __device__ bool stores_buffer() const { return thread() == 32 * buffer_; }
 
-    /// The buffer of the consumer's next store, when TMA has read what it held.
+    /// Returns the buffer of the consumer's next store, once TMA has read what it held.
     __device__ std::byte* next_buffer()
     {
         buffer_ = buffer_ + 1 == buffers ? 0 : buffer_ + 1;
@@ -436,14 +439,14 @@ private:
         return shared_.store[consumer_][buffer_];
     }
 
-    /// Stores the buffer, which is complete when all threads have come here.
+    /// Stores the buffer. It is complete when all threads have called this.
     template <class Element, unsigned Columns, unsigned Rows>
     __device__ void store_buffer(const AnyTensorMap<3>& map, std::byte* buffer, int column, int row, int batch)
     {
         using Map = TensorMap<Element, Box<Columns, Rows, 1>, Swizzle::b128>;
         using Tile = SharedTile<Element, Box<Columns, Rows, 1>, Swizzle::b128>;
         make_visible_to_tma();
-        // Shuffled, for uniform registers: nvcc loops over the lanes' values otherwise, though one lane is left.
+        // Shuffled into uniform registers; otherwise nvcc loops over the lanes' values although one lane is active.
         const std::int32_t coordinates[] = {of_first_lane(column), of_first_lane(row), of_first_lane(batch)};
         detail::synchronize_consumer(consumer_);
         if (stores_buffer()) {
@@ -452,8 +455,8 @@ private:
         }
     }
 
-    /// Calls `visit<first, columns>()` for each part of the tile's width that one store takes: `Width` columns, and
-    /// what remains.
+    /// Calls `visit<first, columns>()` for each part of the tile's width that one store writes: `Width` columns each,
+    /// then the rest.
     template <int Width, class Visit>
     __device__ __forceinline__ static void for_each_part(Visit&& visit)
     {
@@ -465,12 +468,13 @@ private:
         }
     }
 
-    /// A 16-bit D, 64 columns (or the tile's) at a time.
+    /// Writes a 16-bit D, 64 columns (or the tile's width) at a time.
     __device__ void write_narrow(const Accumulators& accumulators, int row, int column, int batch)
     {
         constexpr int width = HopperConfig::store_width(tile_n, 2);
         const bool as_f16 = arguments_.gemm.d_type == ElementType::f16;
-        const int matrix_row = warp() * 16 + lane() % 16;  // the row of the buffer whose address this lane gives
+        // The row of the buffer whose address this lane passes to stmatrix.
+        const int matrix_row = warp() * 16 + lane() % 16;
 #pragma unroll
         for (int block = 0; block < blocks; ++block) {
             for_each_part<width>([&]<int First, int Columns>() {
@@ -498,7 +502,7 @@ private:
         }
     }
 
-    /// An fp32 D, 32 columns (or the tile's) at a time.
+    /// Writes an fp32 D, 32 columns (or the tile's width) at a time.
     __device__ void write_wide(const Accumulators& accumulators, int row, int column, int batch)
     {
         constexpr int width = HopperConfig::store_width(tile_n, 4);
@@ -513,8 +517,8 @@ private:
         }
     }
 
-    /// A narrow tile of a column-major D: straight from the registers, eight rows of a column at a time. Little code,
-    /// which is cold when a small product comes to it.
+    /// Writes a narrow tile of a column-major D straight from the registers, eight rows of a column at a time. It is
+    /// little code, which matters because it is not in the instruction cache when a small product reaches it.
     __device__ __forceinline__ void write_columns(const Accumulators& accumulators, std::int64_t row,
                                                   std::int64_t column, std::uint32_t batch) const
     {
@@ -537,7 +541,7 @@ private:
         }
     }
 
-    /// Any D and any epilogue. The loop over the parts stays a loop, with one copy of the epilogue's code in it.
+    /// Writes any D with any epilogue. The loop over the parts is not unrolled: one copy of the epilogue's code.
     __device__ __forceinline__ void write_general(const Accumulators& accumulators, std::int64_t row,
                                                   std::int64_t column, std::uint32_t batch)
     {
@@ -547,11 +551,12 @@ private:
         std::byte* const buffer = shared_.store[consumer_][0];
 #pragma unroll 1
         for (int i = 0; i < blocks * parts; ++i) {
-            detail::synchronize_consumer(consumer_);  // the last part has been read
+            detail::synchronize_consumer(consumer_);  // the previous part has been read
 #pragma unroll
             for (int block = 0; block < blocks; ++block) {
                 for_each_part<columns>([&]<int First, int Columns>() {
-                    if (block * parts + First / columns == i) {  // accumulators are registers: no run-time index
+                    // No run-time index, because accumulators are registers.
+                    if (block * parts + First / columns == i) {
                         put_wide<First, Columns>(accumulators[block], buffer, 1.0F);
                     }
                 });
@@ -565,7 +570,7 @@ private:
         }
     }
 
-    /// Puts the columns from First on of the accumulators into a swizzled buffer (64, Columns) as fp32.
+    /// Puts columns First to First + Columns of the accumulators into a swizzled buffer (64, Columns) as fp32.
     template <int First, int Columns>
     __device__ void put_wide(const float (&accumulators)[registers], std::byte* buffer, float alpha) const
     {
@@ -582,19 +587,19 @@ private:
         }
     }
 
-    /// As kernels/common/epilogue.cuh does it: + 0 so that no padding of K shows in the sign of a zero.
+    /// As in kernels/common/epilogue.cuh; + 0 so that padding of K does not change the sign of a zero.
     __device__ static float scaled(float sum, float alpha) { return __fmul_rn(alpha, __fadd_rn(sum, 0.0F)); }
 
-    /// Byte offset of a 16-byte chunk in a buffer with TMA's 128-byte swizzle. Rows begin 128 bytes apart, also where
-    /// the box is narrower.
+    /// Byte offset of a 16-byte chunk in a buffer with 128-byte swizzle. Rows are 128 bytes apart even if the box is
+    /// narrower.
     __device__ static int swizzled(int row, int chunk) { return row * 128 + (chunk ^ row % 8) * 16; }
 
     const HopperArguments& arguments_;
     HopperShared<Config>& shared_;
     int consumer_;
-    float alpha_;  // with the scales of A and B
+    float alpha_;  // times the scales of A and B
     int buffer_ = buffers - 1;
-    int fresh_buffers_ = buffers;  // that nothing was stored from yet
+    int fresh_buffers_ = buffers;  // no store has used them yet
 };
 
 }  // namespace tessera::kernels

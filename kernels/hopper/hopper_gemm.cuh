@@ -1,7 +1,15 @@
 #pragma once
 
-/// The Hopper GEMM kernel: persistent, warp-specialized, one warpgroup that loads and one or two that multiply (wgmma)
-/// and write. hopper_config.hpp has the configurations, hopper_arguments.hpp what is chosen at run time.
+/// The Hopper GEMM kernel: D = epilogue(A * B) with wgmma and TMA, persistent and warp-specialized.
+///
+/// Reads A and B through tensor maps, or by the fallback load; writes D by TMA stores or directly. Partial sums of
+/// shared tiles go through distributed shared memory and the workspace.
+///
+///   warpgroup 0     load: warp 0 issues TMA (all four warps copy in configurations with the fallback load);
+///                   warp 1 announces shared tiles
+///   warpgroups 1-2  consumers: wgmma on the stages of the ring, then the epilogue
+///
+/// hopper_config.hpp has the configurations, hopper_arguments.hpp what is chosen at run time.
 
 #include <cstdint>
 #include <type_traits>
@@ -27,8 +35,8 @@ template <int ElementBytes>
 using StorageElement =
     std::conditional_t<ElementBytes == 1, std::uint8_t, std::conditional_t<ElementBytes == 2, std::uint16_t, float>>;
 
-/// Ping-pong: the consumers take turns at the ring. A consumer that ran ahead of the other by more than one round of
-/// the ring would take the parity of an old phase for that of its own.
+/// Ping-pong: the consumers take turns at the ring. If one ran ahead of the other by more than one round of the ring,
+/// it would mistake the parity of an old phase for its own.
 __device__ __forceinline__ void await_turn(int consumer)
 {
     NamedBarrier<256>(static_cast<std::uint32_t>(first_turn_barrier + consumer)).synchronize();
@@ -38,11 +46,11 @@ __device__ __forceinline__ void pass_turn(int consumer)
     NamedBarrier<256>(static_cast<std::uint32_t>(first_turn_barrier + consumer)).arrive();
 }
 
-/// Alternating: the consumers meet.
+/// Intra-CTA split-K: both consumers meet here.
 __device__ __forceinline__ void await_other_consumer() { NamedBarrier<256>(first_turn_barrier).synchronize(); }
 
-/// Clears the rows of the stages that are never loaded: the tensor core reads them all the same. Executed by all
-/// consumers, while the first loads are on their way.
+/// Clears the rows of the stages that are never loaded, because the tensor core reads them, too. Executed by all
+/// consumers, while the first loads are in flight.
 template <class Config>
 __device__ __forceinline__ void clear_rows_not_loaded(const HopperArguments& arguments, HopperShared<Config>& shared)
 {
@@ -69,7 +77,7 @@ __device__ __forceinline__ void clear_rows_not_loaded(const HopperArguments& arg
     synchronize_consumers<Config>();
 }
 
-/// The consumer role. Inlined, as all that holds accumulators must be: the compiler serializes wgmma around calls.
+/// The consumer role. Inlined, like everything that holds accumulators: the compiler serializes wgmma around calls.
 template <class Config, int ElementBytes>
 __device__ __forceinline__ void consume(const HopperArguments& arguments, HopperShared<Config>& shared,
                                         HopperQueue queue, const ClusterGrid& cluster, int consumer,
@@ -81,17 +89,17 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
     const int consumer_row = config.schedule == HopperSchedule::cooperative ? consumer * config.consumer_m() : 0;
     clear_rows_not_loaded<Config>(arguments, shared);
     const HopperReleaser releaser(cluster);
-    await_kernel_before();  // it costs nothing here, where there is no data yet
+    await_kernel_before();  // free here: there is no data to work on yet
     HopperEpilogue<Config> epilogue(arguments, shared, consumer);
     RingConsumer<HopperRing<Config>> ring(shared.ring, published);
     HopperUnit unit{};
-    bool more = queue.next(unit);  // not in the loop's condition: nvcc spills then
+    bool more = queue.next(unit);  // outside of the loop's condition, where nvcc would spill
     for (int turn = 0; more; ++turn, more = queue.next(unit)) {
         if (ping_pong && turn % config.consumers != consumer) {
             ring.skip(unit.k_count);
             continue;
         }
-        // Before the loop, where there is time: what comes behind it is what a small product waits for.
+        // Before the MMA loop, where it overlaps the loads; after it, it would delay a small product.
         const TileIndex place = queue.place(unit.tile);
         const auto row = static_cast<int>((place.m * cluster.rows() + cluster.row()) * config.tile_m + consumer_row);
         const auto column = static_cast<int>((place.n * cluster.columns() + cluster.column()) * config.tile_n);
@@ -111,7 +119,7 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         if constexpr (alternating) {
             ring.skip(1 - consumer);
             if (turn > 0) {
-                await_other_consumer();  // the last sums have been read
+                await_other_consumer();  // the previous sums have been read
             }
             if (consumer == 1) {
                 epilogue.lend(accumulators);
@@ -134,8 +142,8 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
 
 }  // namespace detail
 
-/// D = act(alpha * A*B + beta * C + bias). The grid is a number of clusters in x, each a ClusterGrid of (cluster_m,
-/// cluster_n, any) CTAs. With more than one layer, there is a cluster for each unit of work.
+/// The grid is a number of clusters in x, each a ClusterGrid of (cluster_m, cluster_n, any) CTAs. If the CTAs of a
+/// cluster split K (more than one layer), the grid has one cluster per work tile.
 template <class Config, int ElementBytes>
 __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
     hopper_gemm(const __grid_constant__ HopperArguments arguments)
@@ -146,7 +154,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
     auto& shared = *reinterpret_cast<HopperShared<Config>*>(dynamic_shared);
 
     const ClusterGrid cluster(arguments.cluster_m, arguments.cluster_n);
-    // Told to the compiler as uniform: wgmma must not stand in a branch that might diverge.
+    // Broadcast, so that the compiler knows it is uniform: wgmma must not be in a branch that might diverge.
     const int warpgroup = of_first_lane(static_cast<int>(threadIdx.x) / 128);
 
     using Element = detail::StorageElement<ElementBytes>;
@@ -169,7 +177,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
             give_registers_back<config.load_registers>();
         }
         if (threadIdx.x / 32 == 1) {
-            if (threadIdx.x == 32) {  // a warp that has nothing to do, unless it copies
+            if (threadIdx.x == 32) {  // this warp is idle, unless it copies
                 HopperSharedTile<Config>::announce(arguments, queue, cluster);
             }
             __syncwarp();
@@ -179,7 +187,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
         }
         if (cluster.layers() > 1) {
             __syncwarp();
-            ClusterGrid::synchronize();  // with HopperEpilogue::combine
+            ClusterGrid::synchronize();  // pairs with the one in HopperEpilogue::combine
         }
     } else {
         if constexpr (config.moves_registers()) {
@@ -187,10 +195,11 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
         }
         detail::consume<Config, ElementBytes>(arguments, shared, queue, cluster, warpgroup - 1, published);
     }
-    // A CTA outlives what its peers do to it: its loader stays until all slots are free, which needs their arrivals.
+    // A CTA must outlive its peers' accesses to it. Its loader stays until all slots are free, which needs their
+    // arrivals.
     if (cluster.layers() > 1) {
         __syncwarp();
-        ClusterGrid::await_peers();  // and they have read their parts of its sums
+        ClusterGrid::await_peers();  // and until they have read its partial sums
     }
 }
 

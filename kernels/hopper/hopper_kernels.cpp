@@ -1,4 +1,4 @@
-/// The host's side of the Hopper kernels: their tables, and what a build without them has instead.
+/// Host side of the Hopper kernels: the tables of configurations, and stubs for a build without these kernels.
 
 #include "hopper_kernels.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The Hopper kernels as the host sees them: which configurations there are, and the facts a launch needs.
+/// Host side of the Hopper kernels: the list of compiled configurations, and what a launch needs to know about each.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,50 +9,50 @@
 
 namespace tessera::kernels {
 
-/// Counters of a tile that is shared, of each CTA of the clusters.
+/// Counters per shared tile and CTA of a cluster.
 inline constexpr int hopper_tile_counters = 3;
 
-/// One compiled configuration. Its entry point takes one `HopperArguments` by value.
+/// One compiled configuration. The kernel's only parameter is a `HopperArguments` by value.
 struct HopperKernel {
-    std::string_view name;  // stable: it appears in tuning caches
-    const void* function;   // for cudaLaunchKernelExC
-    int tile_m;             // output tile of one CTA
-    int tile_n;
-    int block_k;               // elements of K in one stage
-    int stages;                // of the ring
-    int stages_in_turn;        // a tile has a multiple of them
+    std::string_view name;     // stable: tuning caches contain it
+    const void* function;      // for cudaLaunchKernelExC
+    int tile_m;                // output tile of one CTA
+    int tile_n;                // columns; tile_m has the rows
+    int block_k;               // K of one stage, in elements
+    int stages;                // depth of the ring
+    int stages_in_turn;        // the stages of a tile are a multiple of this
     int consumers;             // warpgroups that multiply
-    bool ping_pong;            // each consumer has a tile of its own
-    bool shares_tiles;         // several clusters, or layers of one, may share a tile
-    bool two_level;            // can add up 8-bit products in two levels
-    bool copies;               // A or B by threads, without clusters along M and N; else TMA loads both
-    int ctas;                  // that fit on a multiprocessor
+    bool ping_pong;            // each consumer has its own tile
+    bool shares_tiles;         // stream-K and cluster split-K are possible
+    bool two_level;            // supports two-level accumulation of 8-bit products
+    bool copies;               // has the fallback load; its clusters can only split K
+    int ctas;                  // CTAs per SM
     int threads;               // per CTA, one-dimensional
-    std::size_t shared_bytes;  // dynamic shared memory
+    std::size_t shared_bytes;  // dynamic shared memory per CTA
 
-    /// Whether layers of a cluster may divide K.
+    /// Returns true if the CTAs of a cluster may split K.
     bool has_layers() const noexcept { return shares_tiles && !ping_pong; }
 
-    /// What a launch of `clusters` clusters of `cluster_size` CTAs needs to share tiles.
+    /// Workspace for the partial sums of shared tiles, for a launch of `clusters` clusters of `cluster_size` CTAs.
     std::size_t workspace_bytes(std::size_t clusters, std::size_t cluster_size) const noexcept
     {
         return 2 * clusters * cluster_size * static_cast<std::size_t>(tile_m * tile_n) * sizeof(float);
     }
-    /// Counters of such a launch, all zero before and after it.
+    /// Counters for such a launch, all zero before and after it.
     std::size_t workspace_counters(std::size_t clusters, std::size_t cluster_size) const noexcept
     {
         return 2 * clusters * cluster_size * hopper_tile_counters;
     }
 };
 
-/// Lines of a box of an operand that is contiguous along M or N: 128 bytes of 16-bit elements.
+/// Rows of a box of an M- or N-major operand: 128 bytes of 16-bit elements.
 inline constexpr int hopper_mn_major_lines = 64;
 
-/// Rows of a box of D that is stored by TMA.
+/// Rows of a box of D in a TMA store.
 inline constexpr int hopper_store_rows = 64;
 
-/// The configurations for A and B of elements of this size (1, 2 or 4 bytes), in a fixed order. Empty if this build has
-/// no code for compute capability 9.0.
+/// Returns the configurations for inputs of `element_bytes` (1, 2 or 4), in a fixed order. Empty if this build has no
+/// code for compute capability 9.0.
 std::span<const HopperKernel> hopper_kernels(std::size_t element_bytes);
 
 }  // namespace tessera::kernels

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The load role: keeps the ring of stages full, by TMA. hopper_copy.cuh has the way of operands that TMA cannot
-/// address.
+/// The load role: one thread reads A and B by TMA and keeps the ring of stages in shared memory full. The fallback load
+/// is in hopper_copy.cuh.
 
 #include <cstdint>
 #include <type_traits>
@@ -15,10 +15,10 @@
 
 namespace tessera::kernels {
 
-/// One thread loads by TMA. Of a tile that CTAs of the cluster share, each loads its part and sends it to all of them.
+/// One thread loads by TMA. If CTAs of the cluster share an operand's tile, each loads a part and multicasts it to all.
 ///
-/// What this thread does for a stage is what a small tile waits for: the loop over stages has no branch for the usual
-/// case, and no value in it is computed anew.
+/// The latency of this thread bounds small products. Therefore the loop over stages has no branch in the common case
+/// and computes nothing twice.
 template <class Config, class Element>
 class HopperTmaLoader {
     static constexpr int tile_m = Config::config.tile_m;
@@ -27,15 +27,15 @@ class HopperTmaLoader {
     static constexpr int block_k = row_bytes / static_cast<int>(sizeof(Element));
 
 public:
-    /// Of loads that leave it to L2.
+    /// For loads without an L2 cache hint.
     struct NoPolicy {};
 
-    /// One operand, and the rows of its tile that this CTA loads. Along K they come in one box, as many as they are;
-    /// the other order has a box of (64 of K, 64) for each 64 rows. Policy: an L2Policy, or NoPolicy.
+    /// One operand, and the rows of its tile that this CTA loads. A K-major operand arrives in one box; an M- or
+    /// N-major one in a box of (64 of K, 64 rows) per 64 rows. Policy is L2Policy or NoPolicy.
     template <int Rows, class Policy>
     class Side {
     public:
-        /// @param rows  of the tile that are loaded, by all sharers
+        /// @param rows  rows of the tile that all sharers load together
         __device__ Side(const AnyTensorMap<3>& map, bool k_major, bool batched, std::uint32_t rows,
                         std::uint32_t sharers, std::uint32_t index, CtaMask receivers, Policy policy)
             : map_(map),
@@ -49,17 +49,17 @@ public:
         {}
 
         __device__ bool k_major() const { return k_major_; }
-        /// Of the operand, for a tile at `row`.
+        /// First row of this CTA's part in the operand, for a tile at `row`.
         __device__ int first_row(int row) const { return row + first_; }
         __device__ int batch(int of_unit) const { return batched_ ? of_unit : 0; }
 
-        /// Along K, `row` is `first_row`.
+        /// For K-major operands; `row` is `first_row`.
         template <bool Multicast, class Slot>
         __device__ __forceinline__ void load_box(std::byte* stage, const Slot& slot, int row, int k, int batch) const
         {
             load_box<Multicast>(stage, first_, slot, {k, row, batch});
         }
-        /// In either order; `row` is the tile's.
+        /// For either major; `row` is the tile's.
         template <class Slot>
         __device__ __forceinline__ void load(std::byte* stage, const Slot& slot, int row, int k, int batch) const
         {
@@ -71,7 +71,7 @@ public:
                 }
             });
         }
-        /// Brings into L2 what `load` will load.
+        /// Prefetches into L2 what `load` will load.
         __device__ __forceinline__ void prefetch(int row, int k, int batch) const
         {
             for_each_box(row, k, batch,
@@ -82,7 +82,7 @@ public:
         static constexpr int mn_major_rows = hopper_mn_major_lines;
         static constexpr bool has_policy = std::is_same_v<Policy, L2Policy>;
 
-        /// Calls `visit(line of the stage, coordinates)`.
+        /// Calls `visit(row in the stage, coordinates)` for each box.
         template <class Visit>
         __device__ __forceinline__ void for_each_box(int row, int k, int batch, Visit&& visit) const
         {
@@ -123,7 +123,7 @@ public:
         CtaMask receivers_;
     };
 
-    /// Fetches the descriptors, which the kernel before this one has no part in.
+    /// Prefetches the descriptors. The previous kernel does not write them, so this need not wait for it.
     __device__ static void prefetch_maps(const HopperArguments& arguments)
     {
         prefetch(arguments.a);
@@ -138,12 +138,12 @@ public:
         }
     }
 
-    /// The role, executed by the load warpgroup's first warp.
+    /// The role, executed by the first warp of the load warpgroup.
     __device__ __forceinline__ static void run(const HopperArguments& arguments, HopperShared<Config>& shared_memory,
                                                HopperQueue queue, const ClusterGrid& cluster,
                                                BarriersPublished published)
     {
-        // A shuffle's result is not computed again at each use, as an address of shared memory is.
+        // Through a shuffle, because the compiler would recompute the address of shared memory at each use.
         const auto address = of_first_lane(static_cast<std::uint32_t>(__cvta_generic_to_shared(&shared_memory)));
         auto& shared = *static_cast<HopperShared<Config>*>(__cvta_shared_to_generic(address));
         if (!elect_one()) {
@@ -184,7 +184,7 @@ private:
             const int row_a = a.first_row(row);
             const int row_b = b.first_row(column);
             const int first_k = static_cast<int>(arguments.work.skip_k ? 1 : unit.k_begin) * block_k;
-            if (waits) {  // here: what comes before is done while that kernel ends
+            if (waits) {  // what comes before overlaps the end of the previous kernel
                 if constexpr (std::is_same_v<Policy, L2Policy>) {
                     const std::uint32_t prefetched = min(arguments.prefetched_stages, unit.k_count);
 #pragma unroll 1

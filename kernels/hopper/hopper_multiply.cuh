@@ -1,6 +1,7 @@
 #pragma once
 
-/// The main loop of a consumer: one warpgroup's accumulators over the stages of a unit.
+/// The MMA loop of a consumer: one warpgroup reads stages from shared memory and accumulates A * B of a work tile in
+/// its registers.
 
 #include <cstdint>
 #include <utility>
@@ -11,8 +12,8 @@
 
 namespace tessera::kernels {
 
-/// Frees a slot in this CTA and in every peer that multicasts into it: the n-th thread of a consumer tells the n-th of
-/// them.
+/// Frees a slot in this CTA and in every peer that multicasts into it: the n-th thread of a consumer arrives at the
+/// n-th of these CTAs.
 class HopperReleaser {
 public:
     __device__ explicit HopperReleaser(const ClusterGrid& cluster)
@@ -34,7 +35,7 @@ public:
     }
 
 private:
-    /// First the CTAs of the own row, then the others of the own column.
+    /// The CTAs of the own row come first, then the others of the own column.
     __device__ static CtaRank peer_of_thread(const ClusterGrid& cluster)
     {
         const std::uint32_t thread = threadIdx.x % 128;
@@ -50,22 +51,21 @@ private:
     bool tells_;
 };
 
-/// The same descriptor, in uniform registers, where wgmma wants it: it is the same in all lanes.
+/// Returns the same descriptor in uniform registers, where wgmma needs it. All lanes have the same value.
 __device__ __forceinline__ WgmmaDescriptor made_uniform(WgmmaDescriptor descriptor)
 {
     const std::uint64_t bits = descriptor.bits();
     return WgmmaDescriptor::from_bits((bits & 0xFFFFFFFF00000000U) | of_first_lane(static_cast<std::uint32_t>(bits)));
 }
 
-/// Both operands of a stage.
+/// Descriptors of both operands of a stage.
 struct HopperOperands {
     WgmmaDescriptor a;
     WgmmaDescriptor b;
 };
 
-/// The operands in the stage of the consumer's next slot, which are as far from `first` as that stage from the first
-/// one. Computed before the wait for the slot: what comes between it and the first instruction is what a small product
-/// waits for, stage by stage.
+/// Returns the operands in the stage of the consumer's next slot, given those in the first stage. Call it before the
+/// wait for the slot: the time between that wait and the first instruction is on the critical path of small products.
 template <class Config>
 __device__ __forceinline__ HopperOperands next_operands(const RingConsumer<HopperRing<Config>>& ring,
                                                         const HopperOperands& first)
@@ -74,13 +74,13 @@ __device__ __forceinline__ HopperOperands next_operands(const RingConsumer<Hoppe
     return {made_uniform(first.a.advanced(offset)), made_uniform(first.b.advanced(offset))};
 }
 
-/// An operand's tile in a stage: (Rows, 128 bytes of K) in 128-byte swizzle, as HopperTmaLoader fills it.
+/// An operand's tile in a stage: (Rows, 128 bytes of K) with 128-byte swizzle, as HopperTmaLoader fills it.
 template <Major MajorAxis, int Rows, int ElementBytes>
 struct HopperOperand {
     static constexpr unsigned block_k = HopperConfig::hopper_row_bytes / ElementBytes;
     using Layout = SharedLayout<MajorAxis, Swizzle::b128, Rows, block_k, ElementBytes>;
 
-    /// From one instruction's K, 32 bytes of it, to the next.
+    /// Distance from one instruction's K to the next (32 bytes of K).
     static constexpr std::uint32_t k_step = Layout::k_offset(32 / ElementBytes);
 
     __device__ static WgmmaDescriptor descriptor(const void* operand)
@@ -94,7 +94,7 @@ inline constexpr int element_bytes_of = Types == WgmmaTypes::tf32               
                                         : Types == WgmmaTypes::f16 || Types == WgmmaTypes::bf16 ? 2
                                                                                                 : 1;
 
-/// One stage: all its instructions, as one group. `first` clears the accumulators.
+/// Multiplies one stage; its instructions form one wgmma group. `first` overwrites the accumulators.
 template <class Config, WgmmaTypes Types, Major MajorA, Major MajorB, int Blocks, int Registers>
 __device__ __forceinline__ void multiply_stage(float (&accumulators)[Blocks][Registers], const HopperOperands& operands,
                                                bool first)
@@ -128,7 +128,7 @@ __device__ __forceinline__ void clear(float (&accumulators)[Blocks][Registers])
     }
 }
 
-/// Between two slots of this consumer: those of the consumers that take turns with it.
+/// Skips the slots of the consumers that take turns with this one.
 template <class Config>
 __device__ __forceinline__ void skip_slots_of_others(RingConsumer<HopperRing<Config>>& ring)
 {
@@ -137,8 +137,8 @@ __device__ __forceinline__ void skip_slots_of_others(RingConsumer<HopperRing<Con
     }
 }
 
-/// accumulators = A * B over the next `stages` slots of the ring, or every second of them, an even number. Calls
-/// `issued()` when the tensor core has all of its work and may still be at it.
+/// accumulators = A * B over the next `stages` slots of the ring, or over every second one with intra-CTA split-K;
+/// `stages` is even then. Calls `issued()` once all wgmma are issued; they may still be running.
 template <class Config, WgmmaTypes Types, Major MajorA, Major MajorB, int Blocks, int Registers, class Issued>
 __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Registers],
                                               RingConsumer<HopperRing<Config>>& ring, HopperShared<Config>& shared,
@@ -169,9 +169,9 @@ __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Regi
     releaser.release(std::move(previous));
 }
 
-/// The same in two levels: the tensor core adds up the products of one stage, 128 of K, with 13 fraction bits, the
-/// thread adds these sums up in fp32 (DeepSeek-V3 technical report, section 3.3.2). The other consumer multiplies
-/// meanwhile.
+/// The same with two-level accumulation: the tensor core adds the products of one stage, 128 of K, with 13 fraction
+/// bits; the thread adds these sums in fp32 (DeepSeek-V3 technical report, section 3.3.2). The other consumer
+/// multiplies meanwhile.
 template <class Config, WgmmaTypes Types, int Blocks, int Registers, class Issued>
 __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators)[Blocks][Registers],
                                                             RingConsumer<HopperRing<Config>>& ring,
@@ -206,7 +206,7 @@ __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators
     issued();
 }
 
-/// The loop for the types and orders of `arguments`: they cost one branch per unit.
+/// Selects the loop for the types and majors in `arguments`, with one branch per work tile.
 template <class Config, int ElementBytes, int Blocks, int Registers, class... Loop>
 __device__ __forceinline__ void multiply_unit(const HopperArguments& arguments,
                                               float (&accumulators)[Blocks][Registers], Loop&&... loop)
@@ -219,7 +219,7 @@ __device__ __forceinline__ void multiply_unit(const HopperArguments& arguments,
                 arguments.a_k_major ? multiply_unit<Config, Types, k, B>(accumulators, loop...)
                                     : multiply_unit<Config, Types, mn, B>(accumulators, loop...);
             };
-            if constexpr (Config::config.tile_n % 64 == 0) {  // narrower than a block of an N-major operand
+            if constexpr (Config::config.tile_n % 64 == 0) {  // an N-major operand needs blocks of 64 columns
                 if (!arguments.b_k_major) {
                     order_b.template operator()<mn>();
                     return;

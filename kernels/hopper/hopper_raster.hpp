@@ -1,7 +1,7 @@
 #pragma once
 
-/// The order in which the clusters of the Hopper kernel take the tiles: that of `grouped_tile` (kernels/common), with
-/// its divisions prepared by the host.
+/// The raster of the Hopper kernel. The order is that of `grouped_tile` (kernels/common/tile_raster.cuh), but the host
+/// prepares the divisions.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace tessera::kernels {
 class HopperRaster {
 public:
     HopperRaster() = default;
-    /// @param tiles_m, tiles_n  of one batch; all tiles of all batches are below 2^31
-    /// @param band  tile rows that are taken together, column by column
+    /// @param tiles_m, tiles_n  tiles of one matrix; the tiles of all batches together are fewer than 2^31
+    /// @param band  height of a raster group in tiles; a group is walked column by column
     HopperRaster(std::uint32_t tiles_m, std::uint32_t tiles_n, std::uint32_t band)
         : batch_(tiles_m * tiles_n),
           band_tiles_(std::min(band, tiles_m) * tiles_n),
@@ -42,7 +42,7 @@ private:
     Divisor batch_;
     Divisor band_tiles_;
     Divisor band_rows_;
-    Divisor last_rows_;  // of the last band, which may be lower
+    Divisor last_rows_;  // for the last group, which may be shorter
     std::uint32_t tiles_m_;
 };
 

@@ -1,5 +1,7 @@
-/// Bound by memory, at any alignment: a thread has eight chunks of 16 bytes in flight, which it makes of aligned words
-/// and stores aligned. What must be transposed goes through shared memory. See hopper_repack.hpp.
+/// The repacking kernel: copies or transposes one or two operands into aligned matrices. See hopper_repack.hpp.
+///
+/// All 128 threads of a CTA do the same. The kernel is bound by memory: a thread keeps eight chunks of 16 bytes in
+/// flight, assembles each from aligned words and stores it aligned. Transposing goes through shared memory.
 
 #include "hopper_repack.hpp"
 
@@ -16,33 +18,33 @@ namespace {
 
 constexpr int threads = 128;
 constexpr int chunk_bytes = 16;
-constexpr int chunks_in_flight = 8;    // of a thread
-constexpr int transposed_bytes = 128;  // of each of a tile's lines in the copy
+constexpr int chunks_in_flight = 8;    // per thread
+constexpr int transposed_bytes = 128;  // bytes per line of a transposed tile in the copy
 constexpr std::int64_t max_grid = std::numeric_limits<std::int32_t>::max();
 
-/// Lines of a tile in the copy: a line of the source gives so many elements, 256 bytes or more.
+/// Lines of a transposed tile in the copy. A tile reads as many elements of a source line: 256 bytes or more.
 template <int ElementBytes>
 constexpr int transposed_lines = ElementBytes == 1 ? 256 : 128;
 
-/// An operand and how it is cut into the work of CTAs.
+/// One operand, and how it is cut into pieces, one per CTA.
 struct Part {
     Repacking operand;
-    std::uint32_t along;             // CTAs along a line
-    std::uint32_t per_matrix;        // CTAs
-    std::uint32_t chunk_lanes_log2;  // neighbouring threads that have neighbouring chunks of one line
+    std::uint32_t along;             // CTAs per line
+    std::uint32_t per_matrix;        // CTAs per matrix
+    std::uint32_t chunk_lanes_log2;  // log2 of the neighbouring threads that copy neighbouring chunks of one line
 };
 
 struct RepackArguments {
     Part parts[2];
-    std::uint32_t first_ctas;  // of the first part
+    std::uint32_t first_ctas;  // CTAs of the first part
 };
 
-/// A CTA's piece of a part.
+/// One CTA's piece of a part.
 struct Piece {
-    const std::byte* source;  // of its matrix
-    std::byte* copy;
-    std::int64_t across;  // its place among the pieces of its matrix
-    std::int64_t along;
+    const std::byte* source;  // start of the piece's matrix
+    std::byte* copy;          // start of the matrix's copy
+    std::int64_t across;      // index of the piece across the lines
+    std::int64_t along;       // index of the piece along the lines
 
     __device__ Piece(const Part& part, std::uint32_t cta)
     {
@@ -55,7 +57,7 @@ struct Piece {
     }
 };
 
-/// Each thread has the same chunk of several lines.
+/// Each thread copies the same chunk of several lines.
 template <int ElementBytes>
 __device__ void copy_lines(const Part& part, const Piece& piece)
 {
@@ -67,7 +69,7 @@ __device__ void copy_lines(const Part& part, const Piece& piece)
     const int lines_at_once = threads >> lanes_log2;
     const std::int64_t chunk = (piece.along << lanes_log2) + (thread & ((1 << lanes_log2) - 1));
     const std::int64_t line = piece.across * lines_at_once * chunks_in_flight + (thread >> lanes_log2);
-    const std::int64_t left = operand.run - chunk * in_chunk;  // elements of the line, from the chunk on
+    const std::int64_t left = operand.run - chunk * in_chunk;  // elements of the line from the chunk on
     if (left <= 0) {
         return;
     }
@@ -80,7 +82,7 @@ __device__ void copy_lines(const Part& part, const Piece& piece)
     const auto from = [&](int step) { return source + step * source_step; };
     const auto put = [&](int step, const uint4& value) { *reinterpret_cast<uint4*>(copy + step * copy_step) = value; };
 
-    if (chunk > 0 && left >= 2 * in_chunk) {  // both of the words that cover a chunk are inside of its line
+    if (chunk > 0 && left >= 2 * in_chunk) {  // both words that cover a chunk are inside its line
         const auto misalignment = [&](int step) {
             return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from(step))) & (chunk_bytes - 1U);
         };
@@ -115,7 +117,7 @@ __device__ void copy_lines(const Part& part, const Piece& piece)
     }
 }
 
-/// A tile of (lines, 128 bytes) of the copy.
+/// Transposes one tile of (lines, 128 bytes) of the copy.
 template <int ElementBytes>
 __device__ void transpose(const Part& part, const Piece& piece)
 {
@@ -168,7 +170,7 @@ __global__ void __launch_bounds__(threads) repack_operands(const __grid_constant
 
 constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
-/// Cuts the operand. @return how many CTAs it takes
+/// Cuts the operand into pieces. @return the number of CTAs
 template <int ElementBytes>
 std::int64_t cut(const Repacking& operand, Part& part)
 {
@@ -198,7 +200,7 @@ cudaError_t launch_repack(std::span<const Repacking> operands, cudaStream_t stre
     for (std::size_t i = 0; i < operands.size(); ++i) {
         const std::int64_t per_matrix = cut<ElementBytes>(operands[i], arguments.parts[i]);
         if (per_matrix > max_grid || per_matrix * operands[i].batches > max_grid - ctas) {
-            return cudaErrorInvalidConfiguration;  // a terabyte and more
+            return cudaErrorInvalidConfiguration;  // a terabyte or more
         }
         ctas += per_matrix * operands[i].batches;
         arguments.first_ctas = i == 0 ? static_cast<std::uint32_t>(ctas) : arguments.first_ctas;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The shared memory of a CTA.
+/// Layout of the Hopper kernel's dynamic shared memory, and the synchronization that several roles use.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,12 +11,11 @@
 
 namespace tessera::kernels {
 
-/// One slot for each stage: filled by TMA or by the load warpgroup, freed by the consumers of every CTA that was sent
-/// it.
+/// One slot per stage. TMA or the load warpgroup fills it; the consumers of every CTA that received the data free it.
 template <class Config>
 using HopperRing = RingBarriers<FilledByTma, FreedByThreads, Config::config.stages>;
 
-/// A part of a tile's sums: number `index` of `count`, or nothing if `count` is 0.
+/// One CTA's share of a tile to sum up: slice `index` of `count`, or nothing if `count` is 0.
 struct HopperSlice {
     std::uint32_t index;
     std::uint32_t count;
@@ -25,27 +24,25 @@ struct HopperSlice {
 template <class Config>
 struct alignas(1024) HopperShared {
     struct Stage {
-        std::byte
-            a[Config::config.tile_m * HopperConfig::hopper_row_bytes];  // (tile_m, 128 bytes of K), see HopperOperand
+        std::byte a[Config::config.tile_m * HopperConfig::hopper_row_bytes];  // (tile_m, 128 bytes of K)
         std::byte b[Config::config.tile_n * HopperConfig::hopper_row_bytes];  // (tile_n, 128 bytes of K)
     };
 
     Stage stages[Config::config.stages];
     std::byte store[Config::config.consumers][Config::config.store_buffers][HopperConfig::hopper_store_bytes];
     HopperRing<Config> ring;
-    HopperSlice slice[Config::config.consumers];  // of a shared tile: what the consumers that have the tile add up
+    HopperSlice slice[Config::config.consumers];  // of a shared tile: what its consumers sum up
 };
 
 /// Waits for all threads of all consumers.
 template <class Config>
 __device__ __forceinline__ void synchronize_consumers()
 {
-    NamedBarrier<128 * Config::config.consumers>(3).synchronize();  // 0 is the whole CTA's, 1 and 2 are each consumer's
+    NamedBarrier<128 * Config::config.consumers>(3).synchronize();  // 0 is the CTA's, 1 and 2 each consumer's
 }
 
-/// Waits until the kernel before this one is done and its results are there (PTX ISA, "griddepcontrol"): each role
-/// does before it first touches memory that kernels write. From then on the kernel behind this one may start, and
-/// waits.
+/// Waits until the previous kernel is done and its results are visible (PTX ISA, "griddepcontrol"), then lets the next
+/// kernel start. Each role calls it before it first touches memory that kernels write.
 __device__ __forceinline__ void await_kernel_before()
 {
     cudaGridDependencySynchronize();

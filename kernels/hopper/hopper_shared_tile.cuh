@@ -1,11 +1,13 @@
 #pragma once
 
-/// A tile of D that several clusters share (stream-K): where their parts are, and who adds up what of them.
+/// A tile of D that several clusters share (stream-K): where their partial sums are, and who adds them.
 ///
-/// A CTA that has nothing else to do stays until all parts are there, and those that stay add up a slice of the tile
-/// each. It stays only if the CTAs that it would wait for are running: so they come to their end, whatever else the
-/// device does. If nobody stays, whoever comes last adds up the whole tile. The parts are added up in an order that
-/// depends on their number only, not on who adds them up: results repeat bit by bit.
+/// A CTA without further work stays until all parts of the tile have arrived. The CTAs that stay divide the tile into
+/// slices and sum up one each. A CTA stays only if all CTAs it waits for have started, so it cannot wait forever,
+/// whatever else runs on the device. If none stays, the last to arrive sums up the whole tile. The order of the
+/// additions depends on the number of parts only, not on who adds them: results are repeatable bit by bit.
+///
+/// The state is in the workspace: fp32 parts and counters in global memory.
 
 #include <cstdint>
 
@@ -23,15 +25,15 @@ class HopperSharedTile {
     static constexpr int tile_elements = Config::config.tile_m * Config::config.tile_n;
     static constexpr std::uint32_t arrived_mask = 0xFFFF;
     static constexpr std::uint32_t one_stays = 0x10000;
-    // So often does a CTA look whether all sharers have started, some 700 cycles each: they are launched one after the
-    // other, and if parts are short, the first is done before the last has started.
+    // How often a CTA polls whether all sharers have started; a poll costs some 700 cycles. CTAs are launched one after
+    // the other: with short parts, the first is done before the last has started.
     static constexpr int looks = 8;
 
-    /// Counters of a tile.
+    /// Counters per tile.
     enum Counter : std::uint32_t {
-        started,  // CTAs that have announced that they will share it
-        arrived,  // low half: CTAs whose part is written; high half: those of them that stay
-        seen      // CTAs that have stayed and know that all have arrived
+        started,  // CTAs that have announced that they share the tile
+        arrived,  // low half: CTAs whose part is written; high half: how many of them stay
+        seen      // CTAs that stayed and have seen all parts arrive
     };
     static_assert(seen + 1 == hopper_tile_counters);
 
@@ -46,7 +48,7 @@ public:
         first_ = 2 * sharers.first * size_ + cluster.rank();
     }
 
-    /// Says of all tiles that the calling CTA will share that it has started. Executed by one thread of it, early.
+    /// Announces for all tiles that the calling CTA will share that it has started. Executed by one thread, early.
     __device__ static void announce(const HopperArguments& arguments, const HopperQueue& queue,
                                     const ClusterGrid& cluster)
     {
@@ -67,27 +69,27 @@ public:
         }
     }
 
-    /// How many share the tile.
+    /// Number of sharers.
     __device__ std::uint32_t count() const { return count_; }
 
-    /// (tile_m, tile_n) in the workspace: what this CTA's fellow in the sharer has added up. @param sharer  from 0
+    /// A sharer's partial sums, (tile_m, tile_n), from the CTA of the calling CTA's rank. @param sharer  from 0
     __device__ float* part(std::uint32_t sharer) const
     {
-        // Of a cluster's two slots, one is for the tile that begins in it, the other for that in which it begins.
+        // A cluster has two slots: one for the tile that begins in it, the other for the tile in which it begins.
         const std::uint32_t slot = sharer == 0 ? 0 : 2 * sharer + 1;
         return workspace_.partials + std::uint64_t{first_ + slot * size_} * tile_elements;
     }
     /// The part of the calling thread's cluster.
     __device__ float* own_part() const { return part(own_); }
 
-    /// CTAs that have started.
+    /// Number of CTAs that have started.
     __device__ std::uint32_t have_started() const { return read(counters() + started); }
 
-    /// Says that the calling CTA's part is written, and returns what it is to add up; then all parts are visible to the
-    /// calling warp's first thread. Executed by a warp, which has been synchronized with those that wrote. All of it
-    /// waits, for a thread that does so alone is not safe from its warp: see `exit_thread`.
-    /// @param may_stay  nobody waits for what this CTA does next
-    /// @param begun     what `have_started` said before the part was written: memory's answer takes as long
+    /// Announces that the calling CTA's part is written, and returns the slice that it is to sum up. All parts are then
+    /// visible to the calling warp's first thread. Executed by one warp, synchronized with the threads that wrote. The
+    /// whole warp waits: a single thread must not wait while its warp goes on (see `exit_thread`).
+    /// @param may_stay  nothing waits on what this CTA does next
+    /// @param begun     what `have_started` returned before the part was written, which hides its latency
     __device__ HopperSlice arrive(bool may_stay, std::uint32_t begun) const
     {
         std::uint32_t* const counters = this->counters();
@@ -96,15 +98,15 @@ public:
         std::uint32_t before = 0;
         if (threadIdx.x % 32 == 0) {
             before = add_in_order(counters + arrived, own);
-            if (((before + own) & arrived_mask) == count_) {  // nobody looks at it any more
-                // Not a zero: the thread that announces is another one, and may be late.
+            if (((before + own) & arrived_mask) == count_) {  // the last part: the counter is not used any more
+                // Subtracted instead of zeroed: the announcing thread is another one, and may be late.
                 atomicSub(counters + started, count_);
             }
         }
         before = of_first_lane(before);
         std::uint32_t now = before + own;
         if (!stays) {
-            const bool alone = now == count_;  // the last, and nobody has stayed
+            const bool alone = now == count_;  // the last one, and no other has stayed
             if (alone) {
                 reset(counters + arrived);
             }
@@ -120,9 +122,8 @@ public:
         return slice;
     }
 
-    /// Of a CTA that stayed with others: resets the counters for the next launch when the last of those that stayed
-    /// knows that all parts are there. Begun and ended by one thread: what lies between hides how long memory takes to
-    /// answer.
+    /// For a CTA that stayed with others: once the last of them has seen all parts, resets the counters for the next
+    /// launch. One thread begins and ends it; the work in between hides the latency of memory.
     __device__ std::uint32_t begin_leaving(const HopperSlice& slice) const
     {
         return slice.count > 1 ? atomicAdd(counters() + seen, 1U) : 0;
@@ -136,7 +137,7 @@ public:
     }
 
 private:
-    /// In the first sharer's slot.
+    /// Counters are in the first sharer's slot.
     __device__ std::uint32_t* counters() const
     {
         return workspace_.arrivals + std::uint64_t{first_} * hopper_tile_counters;
@@ -151,7 +152,8 @@ private:
         }
         return false;
     }
-    /// What was written before is visible to whoever reads the sum in order, and what others wrote before to this one.
+    /// Acquire and release: earlier writes are visible to whoever acquires the sum, and those of the others to this
+    /// thread.
     __device__ static std::uint32_t add_in_order(std::uint32_t* counter, std::uint32_t addend)
     {
         return __nv_atomic_fetch_add(counter, addend, __NV_ATOMIC_ACQ_REL, __NV_THREAD_SCOPE_DEVICE);
@@ -169,10 +171,10 @@ private:
     }
 
     const HopperWorkspace& workspace_;
-    std::uint32_t size_;   // of a cluster
-    std::uint32_t count_;  // of sharers
-    std::uint32_t own_;    // the calling thread's cluster among them
-    std::uint32_t first_;  // the first one's part and counters, among those of all CTAs
+    std::uint32_t size_;   // CTAs per cluster
+    std::uint32_t count_;  // number of sharers
+    std::uint32_t own_;    // index of the calling thread's cluster among them
+    std::uint32_t first_;  // index of the first sharer's part and counters among those of all CTAs
 };
 
 }  // namespace tessera::kernels

@@ -1,6 +1,6 @@
 #pragma once
 
-/// See hopper_table.hpp.
+/// Definition of the table entry that hopper_table.hpp declares.
 
 #include "hopper_gemm.cuh"
 #include "hopper_table.hpp"

@@ -1,4 +1,4 @@
-/// Hopper kernels for A and B of tf32.
+/// Instantiates the Hopper kernels for tf32.
 
 #include "hopper_table.cuh"
 

@@ -1,4 +1,4 @@
-/// Hopper kernels for A and B of tf32, where TMA cannot address one of them.
+/// Instantiates the Hopper kernels for tf32 with the fallback load for operands that TMA cannot address.
 
 #include "hopper_table.cuh"
 

@@ -1,10 +1,10 @@
 #pragma once
 
-/// Deals the work: the sequence of (tile, range of K) of each cluster, the same in every role.
+/// The tile scheduler: gives each cluster its sequence of work tiles (tile, range of K), the same in every role.
 ///
-/// Data-parallel: cluster c has the tiles c, c + clusters, ... whole. Stream-K: all stages of all tiles are laid end to
-/// end and cut into equal parts, one for each cluster; a tile that is cut is summed up by the clusters that have parts
-/// of it (Osama et al., "Stream-K", PPoPP 2023).
+/// Data-parallel: cluster c has the whole tiles c, c + clusters, ... Stream-K: the stages of all tiles are laid end to
+/// end and cut into equal parts, one per cluster; the clusters that have parts of a tile sum it up together (Osama et
+/// al., "Stream-K", PPoPP 2023).
 
 #include <cuda/ptx>
 
@@ -15,20 +15,21 @@
 
 namespace tessera::kernels {
 
-/// A part of a tile.
+/// A work tile: a tile of D, or a range of K of it.
 struct HopperUnit {
-    std::uint32_t tile;     // in raster order
-    std::uint32_t k_begin;  // in stages; of the CTA's layer
-    std::uint32_t k_count;
-    bool shared;  // with other clusters
+    std::uint32_t tile;     // index in raster order
+    std::uint32_t k_begin;  // first stage, of the CTA's own part if the cluster splits K
+    std::uint32_t k_count;  // stages
+    bool shared;            // with other clusters
 };
 
-/// Clusters, or tiles, from the first to the last.
+/// A range of clusters or tiles; both ends are included.
 struct HopperRange {
     std::uint32_t first;
     std::uint32_t last;
 };
 
+/// Iterates over the work tiles of the calling thread's cluster. Each role has its own.
 class HopperQueue {
 public:
     __device__ HopperQueue(const HopperWork& work, const ClusterGrid& grid)
@@ -40,13 +41,13 @@ public:
         }
     }
 
-    /// The calling thread's cluster, of those in the grid.
+    /// Index of the calling thread's cluster in the grid.
     __device__ static std::uint32_t cluster() { return cuda::ptx::get_sreg_clusterid_x(); }
 
-    /// Whether `next` has one.
+    /// Returns true if `next` has another work tile.
     __device__ bool has_next() const { return next_ < end_; }
 
-    /// The next unit, if there is one.
+    /// Returns the next work tile in `unit`, or false.
     __device__ bool next(HopperUnit& unit)
     {
         if (!has_next()) {
@@ -63,7 +64,7 @@ public:
             unit.shared = unit.k_count < k_blocks;
             next_ += unit.k_count;
         }
-        if (grid_.layers() > 1) {  // the host sees to it that no layer is left without a stage
+        if (grid_.layers() > 1) {  // split-K in the cluster; the host ensures that every CTA has at least one stage
             const std::uint32_t begin = grid_.first_of_layer(unit.k_count, grid_.layer());
             unit.k_count = grid_.first_of_layer(unit.k_count, grid_.layer() + 1) - begin;
             unit.k_begin += begin;
@@ -71,24 +72,24 @@ public:
         return true;
     }
 
-    /// The first and the last tile of the calling thread's cluster. Of stream_k, before `next`.
+    /// The first and the last tile of the calling thread's cluster. For stream_k, before the first `next`.
     __device__ HopperRange outer_tiles() const
     {
         return {.first = work_.k_blocks.quotient(next_), .last = work_.k_blocks.quotient(end_ - 1)};
     }
 
-    /// The clusters that have a part of `tile`.
+    /// The clusters that share `tile`.
     __device__ HopperRange sharers(std::uint32_t tile) const
     {
         const std::uint32_t first = tile * work_.k_blocks.value();
         return {.first = owner_of(first), .last = owner_of(first + work_.k_blocks.value() - 1)};
     }
 
-    /// Where the tile is.
+    /// The tile's position in D.
     __device__ TileIndex place(std::uint32_t tile) const { return work_.raster.place(tile); }
 
 private:
-    /// First stage of a cluster's part.
+    /// First stage of a cluster.
     __device__ std::uint32_t begin_of(std::uint32_t cluster) const
     {
         return cluster * work_.stages_per_cluster + work_.clusters.quotient(cluster * work_.stages_left);
@@ -96,7 +97,7 @@ private:
     /// The inverse: the last cluster that begins at or before `stage`.
     __device__ std::uint32_t owner_of(std::uint32_t stage) const
     {
-        // Clusters are so few that the estimate is off by one at most.
+        // There are so few clusters that the estimate is off by at most one.
         auto cluster = static_cast<std::uint32_t>(static_cast<float>(stage) * work_.clusters_per_stage);
         cluster -= cluster > 0 && begin_of(cluster) > stage ? 1 : 0;
         return begin_of(cluster + 1) <= stage ? cluster + 1 : cluster;

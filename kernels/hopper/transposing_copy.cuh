@@ -1,11 +1,12 @@
 #pragma once
 
-/// Copies parts of a matrix that is contiguous along M or N into stages that are contiguous along K: wgmma reads
-/// operands of 8 and of 32 bits in no other order. At any alignment.
+/// The transposing fallback load: copies parts of an M- or N-major matrix into K-major stages, at any alignment. wgmma
+/// reads 8-bit and 32-bit operands in K-major order only.
 ///
-/// A thread makes chunks, 16 bytes along K, from the same 4 bytes of as many lines as a chunk has elements: of 32-bit
-/// elements one chunk, of 8-bit elements the chunks of 4 rows, whose bytes are exchanged 4 x 4 at a time. Neighbouring
-/// lanes load neighbouring rows, and eight of them store to all banks of a swizzled tile.
+/// Four warps read global memory and write swizzled shared memory. A thread makes chunks of 16 bytes along K from the
+/// same 4 bytes of as many lines as a chunk has elements: one chunk of 32-bit elements, or the chunks of 4 rows of
+/// 8-bit elements, whose bytes it exchanges in blocks of 4 x 4. Neighbouring lanes load neighbouring rows; the stores
+/// of eight lanes cover all banks of a swizzled tile.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,20 +16,20 @@
 
 namespace tessera::kernels {
 
-/// One of 128 threads (four warps) that copy (Rows, 128 bytes of K) after (Rows, 128 bytes of K). The lines of the
-/// source are those of K.
+/// One of 128 threads (four warps) that copy a matrix in parts of (Rows, 128 bytes of K). The lines of the source are
+/// those of K.
 template <int ElementBytes, int Rows>
 class TransposingCopier {
     static_assert(ElementBytes == 1 || ElementBytes == 4);
     static_assert(Rows == 16 || Rows % 32 == 0);
 
 public:
-    /// @param thread  of the 128
+    /// @param thread  0 to 127
     __device__ explicit TransposingCopier(std::uint32_t thread)
         : row_(row_of(thread / 32, thread % 32)), chunk_(chunk_of(thread / 32, thread % 32))
     {}
 
-    /// Goes to the part at (row, k). @param k  a multiple of a stage's
+    /// Moves to the part at (row, k). @param k  a multiple of a stage's K
     __device__ void begin(const CopySource& source, int row, int k)
     {
         source_ = source;
@@ -41,7 +42,7 @@ public:
             ((reinterpret_cast<std::uintptr_t>(source.data) | static_cast<std::uintptr_t>(source.stride)) & 3U) == 0;
     }
 
-    /// Copies the thread's chunks to `tile`, in 128-byte swizzle, and goes on along K. What is beyond the matrix
+    /// Copies the thread's chunks to `tile`, with 128-byte swizzle, and moves on along K. What is beyond the matrix
     /// becomes zero.
     __device__ __forceinline__ void copy(std::byte* tile)
     {
@@ -52,7 +53,7 @@ public:
             inside &= is_inside(row_at(turn));
         }
         if (!is_active()) {
-            // More lanes than rows.
+            // This lane is beyond the rows.
         } else if (inside) {
 #pragma unroll
             for (int first = 0; first < turns; first += together) {
@@ -86,14 +87,14 @@ public:
 
 private:
     static constexpr int block_k = 128 / ElementBytes;
-    static constexpr int in_chunk = 16 / ElementBytes;  // elements, and so lines
+    static constexpr int in_chunk = 16 / ElementBytes;  // elements, and therefore lines
     static constexpr int rows_of_thread = 4 / ElementBytes;
     static constexpr int turns = ElementBytes == 4 ? (Rows + 31) / 32 * 2 : (Rows + 63) / 64;
-    static constexpr int together = ElementBytes == 4 ? 8 : 2;  // turns whose loads are in flight
+    static constexpr int together = ElementBytes == 4 ? 8 : 2;  // turns whose loads are in flight at once
 
-    // 32-bit elements: a warp has one chunk of 32 rows, and in the next turn the fourth next one. 8-bit ones: four
-    // chunks of 32 rows. There, eight lanes have 8 rows, with the swizzle in different banks: chunk c of a row and
-    // chunk c ^ 4 of the fourth next row are in the same ones.
+    // 32-bit elements: in a turn, a warp has one chunk of each of 32 rows; in the next turn, the chunk four further on.
+    // 8-bit elements: four chunks of each of 32 rows. There, eight lanes have 8 rows, and the swizzle puts them in
+    // different banks: chunk c of a row and chunk c ^ 4 of the fourth row after it are in the same banks.
     __device__ static int row_of(std::uint32_t warp, std::uint32_t lane)
     {
         return static_cast<int>(ElementBytes == 4 ? lane : warp / 2 * 32 + 4 * (lane / 8 * 2 + lane % 2));
@@ -111,7 +112,7 @@ private:
     /// Threads beyond a part with few rows have nothing to do.
     __device__ bool is_active() const { return row_ < Rows; }
 
-    /// Where the turn's chunks begin.
+    /// Start of the turn's chunks.
     __device__ const std::byte* from(int turn) const
     {
         return first_ + chunks_to(turn) * in_chunk * source_.stride + rows_to(turn) * ElementBytes;
@@ -134,7 +135,7 @@ private:
 
     __device__ __forceinline__ void put(std::byte* tile, int turn, const std::uint32_t (&words)[in_chunk]) const
     {
-        // Eight rows further, and four chunks, the swizzle is the same.
+        // The swizzle is the same eight rows further on and four chunks further on.
         const std::uint32_t first = swizzled(Swizzle::b128, static_cast<std::uint32_t>(row_ * 128 + chunk_ * 16));
         const std::uint32_t place = (first ^ static_cast<std::uint32_t>(chunks_to(turn) * 16)) +
                                     static_cast<std::uint32_t>(rows_to(turn) * 128);
@@ -155,15 +156,15 @@ private:
                 chunks[3][i] = __byte_perm(high01, high23, 0x7632);
             }
 #pragma unroll
-            for (std::uint32_t j = 0; j < 4;
-                 ++j) {  // the row is a multiple of 4: its swizzle does not touch these bits
+            // The row is a multiple of 4, so its swizzle does not touch these bits.
+            for (std::uint32_t j = 0; j < 4; ++j) {
                 *reinterpret_cast<uint4*>(tile + (place ^ j << 4) + j * 128) =
                     make_uint4(chunks[j][0], chunks[j][1], chunks[j][2], chunks[j][3]);
             }
         }
     }
 
-    /// Whether `word_at` reads nothing but the matrix at the thread's rows of a line.
+    /// Returns true if `word_at` reads only the matrix at the thread's rows of a line.
     __device__ bool is_inside(int row) const
     {
         if (is_word_aligned_ || ElementBytes == 4) {
@@ -172,7 +173,7 @@ private:
         return row + 8 <= rows_ && !(is_first_row_ && row == 0);
     }
 
-    /// Four bytes, at an address of any alignment if elements are bytes.
+    /// Reads four bytes, at any alignment if elements are bytes.
     __device__ std::uint32_t word_at(const std::byte* address) const
     {
         if constexpr (ElementBytes == 4) {
@@ -188,8 +189,8 @@ private:
     int chunk_;
     CopySource source_{};
     const std::byte* first_ = nullptr;
-    int rows_ = 0;  // left, from the part on
-    int k_ = 0;
+    int rows_ = 0;  // rows left, from the part on
+    int k_ = 0;     // K left
     bool is_first_row_ = false;
     bool is_word_aligned_ = false;
 };

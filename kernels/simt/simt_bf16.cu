@@ -1,4 +1,4 @@
-/// The SIMT ladder for inputs of bf16.
+/// Instantiates the SIMT kernels for bf16 inputs.
 
 #include "simt_table.cuh"
 

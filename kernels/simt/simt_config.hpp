@@ -1,38 +1,40 @@
 #pragma once
 
-/// The rungs of the SIMT ladder as constants: a `SimtConfig` makes the one staged kernel into a rung.
+/// The configurations of the SIMT kernels. There is one staged kernel; a constexpr `SimtConfig` makes it a rung of the
+/// ladder (docs/simt-ladder.md).
 ///
-/// A rung is a type that holds its config, since nvcc 13.0 cannot name a kernel's template argument of class type: its
-/// host code for such a kernel does not compile.
+/// A rung is a type that holds its config, because nvcc 13.0 cannot compile the host code of a kernel with a template
+/// argument of class type.
 ///
-/// Words: a CTA computes a *block* of D, (block_m, block_n), and walks K in steps of block_k. A warp is an array of
-/// (lanes_m, lanes_n) lanes, each with a *thread tile* of (thread_m, thread_n) outputs in registers. A *chunk* is what
-/// a thread loads at once: neighbours in the operand's contiguous direction.
+/// Terminology: a CTA computes a *block* of D, (block_m, block_n), and walks K in steps of block_k. A warp is an array
+/// of (lanes_m, lanes_n) lanes, each with a *thread tile* of (thread_m, thread_n) outputs in registers. A *chunk* is
+/// what a thread loads at once: neighbours in the operand's contiguous direction.
 
 namespace tessera::kernels {
 
-/// How a tile lies in shared memory; x is m for A and n for B.
+/// Layout of a tile in shared memory; x is m for A and n for B.
 enum class SharedOrder : unsigned char {
-    x_contiguous,  // [k][x]: a thread reads the neighbours of its thread tile at one k, for an outer product
-    k_contiguous,  // [x][k]: a thread reads neighbours in k, for an inner product
+    x_contiguous,  // [k][x]: a thread reads its neighbouring x at one k, for an outer product
+    k_contiguous,  // [x][k]: a thread reads neighbouring k, for an inner product
 };
 
-/// How many steps along K have room in shared memory: with two, one loads while the other is computed on.
+/// Number of K steps that fit in shared memory. With two, one is loaded while the other is computed on.
 enum class Buffers : unsigned char { one, two };
 
 struct SimtConfig {
-    int block_m;
-    int block_n;
-    int block_k;
-    int thread_m;
-    int thread_n;
-    int lanes_m;
-    int lanes_n;
-    int chunk;
+    int block_m;   // rows of D per CTA
+    int block_n;   // columns of D per CTA
+    int block_k;   // K per step, in elements
+    int thread_m;  // rows of D per thread
+    int thread_n;  // columns of D per thread
+    int lanes_m;   // lanes of a warp along M: 1 or 4
+    int lanes_n;   // lanes of a warp along N: 32 or 8
+    int chunk;     // elements per load of a thread: 1 or 4
     SharedOrder shared_order;
     Buffers buffers;
-    int min_ctas;                          // per multiprocessor, which bounds the registers
-    bool transposes_in_registers = false;  // operands of whole chunks, and not with 4-byte copies
+    int min_ctas;  // CTAs per SM; bounds the registers per thread
+    // Operands of whole chunks are transposed in registers, not by 4-byte copies.
+    bool transposes_in_registers = false;
 
     constexpr int warps_m() const { return block_m / (lanes_m * thread_m); }
     constexpr int warps_n() const { return block_n / (lanes_n * thread_n); }
@@ -41,7 +43,7 @@ struct SimtConfig {
 
 constexpr bool is_power_of_two(int value) { return value > 0 && (value & (value - 1)) == 0; }
 
-/// Whether the kernel is right for `config`; the rungs below assert it.
+/// Returns true if the staged kernel supports `config`. All rungs below assert it.
 constexpr bool is_valid(const SimtConfig& config)
 {
     const bool lanes = (config.lanes_m == 1 && config.lanes_n == 32) || (config.lanes_m == 4 && config.lanes_n == 8);
@@ -54,10 +56,10 @@ constexpr bool is_valid(const SimtConfig& config)
     return lanes && blocks && vectors && inner_product && config.threads() <= 1024;
 }
 
-/// One output per thread, both operands from global memory: the threads of a CTA only share what L1 happens to keep.
+/// Naive rung: one output per thread, both operands from global memory. Threads of a CTA share only what L1 keeps.
 inline constexpr int naive_block = 16;
 
-/// Shared memory removes the repeated global loads: 32 threads use each element that a CTA loads.
+/// Shared memory saves repeated global loads: 32 threads use each element that a CTA loads.
 struct Tiled {
     static constexpr SimtConfig config{.block_m = 32,
                                        .block_n = 32,
@@ -72,8 +74,8 @@ struct Tiled {
                                        .min_ctas = 1};
 };
 
-/// Vectors of four elements in global and shared memory remove instructions: 2 shared loads serve four products, not
-/// one.
+/// Vectors of four elements in global and shared memory save instructions: 2 shared loads serve four products instead
+/// of one.
 struct Vectorized {
     static constexpr SimtConfig config{.block_m = 32,
                                        .block_n = 32,
@@ -88,7 +90,7 @@ struct Vectorized {
                                        .min_ctas = 1};
 };
 
-/// Eight outputs per thread remove shared-memory traffic: an element of B is read once for all eight.
+/// Eight outputs per thread save shared-memory traffic: an element of B is read once for all eight.
 struct Coarsened {
     static constexpr SimtConfig config{.block_m = 64,
                                        .block_n = 64,
@@ -103,8 +105,8 @@ struct Coarsened {
                                        .min_ctas = 1};
 };
 
-/// A two-dimensional thread tile removes shared memory as the bottleneck: 6 vector loads serve 128 products. The second
-/// buffer removes the wait for global memory.
+/// With a two-dimensional thread tile, shared memory is no longer the bottleneck: 6 vector loads serve 128 products.
+/// The second buffer hides the latency of global memory.
 struct RegisterBlockedLarge {
     static constexpr SimtConfig config{.block_m = 128,
                                        .block_n = 128,
@@ -120,7 +122,7 @@ struct RegisterBlockedLarge {
                                        .transposes_in_registers = true};
 };
 
-/// The same for problems whose large tiles would not fill the chip: half the tile, twice the threads on it.
+/// For problems whose large tiles would not fill the GPU: half the tile, twice the threads per output.
 struct RegisterBlockedMedium {
     static constexpr SimtConfig config{.block_m = 64,
                                        .block_n = 128,
@@ -135,7 +137,7 @@ struct RegisterBlockedMedium {
                                        .min_ctas = 2};
 };
 
-/// The same for problems whose medium tiles would not fill the chip.
+/// For problems whose medium tiles would not fill the GPU.
 struct RegisterBlockedSmall {
     static constexpr SimtConfig config{.block_m = 32,
                                        .block_n = 64,

@@ -1,4 +1,4 @@
-/// The SIMT ladder for inputs of f16.
+/// Instantiates the SIMT kernels for f16 inputs.
 
 #include "simt_table.cuh"
 

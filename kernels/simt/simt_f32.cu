@@ -1,4 +1,4 @@
-/// The SIMT ladder for inputs of f32.
+/// Instantiates the SIMT kernels for f32 inputs.
 
 #include "simt_table.cuh"
 

@@ -1,5 +1,5 @@
-/// The SIMT kernels for 8-bit inputs, mixed ones too: the plainest and the fastest rung. The rungs between, which are
-/// steps of an explanation, would add half as much again to the library.
+/// Instantiates the SIMT kernels for 8-bit inputs, also mixed: the simplest rung and the fastest. The rungs between
+/// only explain the ladder, and would make the library half as large again.
 
 #include "simt_table.cuh"
 

@@ -1,8 +1,10 @@
 #pragma once
 
-/// The SIMT GEMM kernels: `naive_gemm`, and `staged_gemm` with the rungs of simt_config.hpp as template argument.
+/// The SIMT GEMM kernels, for every GPU: `naive_gemm`, and `staged_gemm` with a rung of simt_config.hpp as template
+/// argument.
 ///
-/// Each output is one chain of fmaf in ascending k from +0, in all of them: every rung gives the same bits.
+/// Reads A and B (and C) from global memory, stages tiles in shared memory, writes D. All warps do the same: load, then
+/// compute. Each output is one chain of fmaf in ascending k from +0, so every rung gives the same bits.
 
 #include <type_traits>
 
@@ -15,12 +17,13 @@ namespace tessera::kernels {
 
 namespace detail {
 
-inline constexpr int raster_band = 16;  // tile rows; a wave of 132 to 264 CTAs is then about square
+// Height of a raster group, in tiles; a wave of 132 to 264 CTAs is then roughly square.
+inline constexpr int raster_band = 16;
 
-/// What one instance of the staged kernel is made of.
+/// Types and constants of one instance of the staged kernel.
 template <SimtConfig Config, class Element, bool AKContiguous, bool BKContiguous, bool WholeChunks>
 struct StagedTraits {
-    /// `cp.async` copies bits, so only floats can take it, and sm_75 does not have it.
+    /// `cp.async` copies bits without conversion, so it serves floats only; sm_75 does not have it.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     static constexpr bool async_copy = std::is_same_v<Element, float> && Config.buffers == Buffers::two;
 #else
@@ -60,10 +63,10 @@ public:
         : a_(a), b_(b), k_left_(k)
     {}
 
-    /// Whether there is a step that was not begun.
+    /// Returns true if there are steps left to begin.
     __device__ bool has_next() const { return k_left_ > 0; }
 
-    /// Starts to load the next step into `stage`; one after the last step is all zeros.
+    /// Starts to load the next step into `stage`. A step after the last one is all zeros.
     __device__ void begin(Stage& stage)
     {
         const auto k_left = static_cast<int>(min(k_left_, static_cast<std::int64_t>(Traits::TileA::block_k)));
@@ -72,7 +75,7 @@ public:
         k_left_ -= Traits::TileA::block_k;
     }
 
-    /// Stores what `begin` left in registers into the same stage.
+    /// Stores to the same stage what `begin` left in registers.
     __device__ void store(Stage& stage)
     {
         a_.store(stage.a);
@@ -94,8 +97,8 @@ private:
     std::int64_t k_left_;
 };
 
-/// The place of a thread in its CTA's block. The first row of its thread tile is `m`; further rows follow in groups of
-/// four, `step_m` apart, so that the lanes of a warp read neighbouring vectors. Columns likewise.
+/// A thread's position in its CTA's block. The first row of its thread tile is `m`; further rows follow in groups of
+/// four, `step_m` apart, so that the lanes of a warp read neighbouring vectors. The same holds for columns.
 template <SimtConfig Config>
 struct ThreadTile {
     static constexpr int group_m = Config.thread_m == 1 ? 1 : 4;
@@ -115,8 +118,9 @@ struct ThreadTile {
         int lane_m = 0;
         int lane_n = lane;
         if constexpr (Config.lanes_m == 4) {
-            // m takes bits 1 and 3 of the lane, n bits 0, 2 and 4: in each half of the warp, pairs of lanes read the
-            // same vector of A and other pairs the same vector of B, so that a vector load costs 2 passes and not 4.
+            // m is bits 1 and 3 of the lane, n is bits 0, 2 and 4. In each half of the warp, pairs of lanes then read
+            // the same vector of A and other pairs the same vector of B, so that a vector load needs 2 passes instead
+            // of 4.
             lane_m = (lane >> 1 & 1) | (lane >> 2 & 2);
             lane_n = (lane & 1) | (lane >> 1 & 2) | (lane >> 2 & 4);
         }
@@ -128,7 +132,7 @@ struct ThreadTile {
     __device__ static constexpr int row(int i) { return i / group_m * step_m + i % group_m; }
 };
 
-/// `Count` values of x at one k: groups of four, `Step` apart.
+/// Loads `Count` values of x at one k: groups of four, `Step` apart.
 template <int Count, int Step>
 __device__ __forceinline__ void load_fragment(const float* source, float (&fragment)[Count])
 {
@@ -154,14 +158,14 @@ __device__ __forceinline__ void add_outer_product(const float (&a)[Rows], const 
     for (int i = 0; i < Rows; ++i) {
 #pragma unroll
         for (int step = 0; step < Columns; ++step) {
-            const int j =
-                i % 2 == 0 ? step : Columns - 1 - step;  // serpentine: b[j] is still in the reuse cache at the turn
+            // Serpentine order: at the turn, b[j] is still in the reuse cache.
+            const int j = i % 2 == 0 ? step : Columns - 1 - step;
             accumulator[i][j] = fmaf(a[i], b[j], accumulator[i][j]);
         }
     }
 }
 
-/// Load, wait, compute, wait.
+/// One buffer: load, wait, compute, wait.
 template <SimtConfig Config, class Traits, class Loader>
 __device__ void multiply_with_one_buffer(Loader& loader, typename Traits::Stage& stage, const ThreadTile<Config>& place,
                                          float (&accumulator)[Config.thread_m][Config.thread_n])
@@ -170,12 +174,12 @@ __device__ void multiply_with_one_buffer(Loader& loader, typename Traits::Stage&
     using TileB = typename Traits::TileB;
     while (loader.has_next()) {
         loader.begin(stage);
-        __syncthreads();  // everybody has read the stage's last contents
+        __syncthreads();  // all threads have read the stage's previous contents
         loader.store(stage);
         loader.finish();
         __syncthreads();
         if constexpr (Config.shared_order == SharedOrder::k_contiguous) {
-#pragma unroll 2  // not fully: 1024 threads leave 64 registers to each
+#pragma unroll 2  // not fully unrolled: 1024 threads have 64 registers each
             for (int k = 0; k < Config.block_k; k += 4) {
                 float a[4];
                 float b[4];
@@ -201,15 +205,15 @@ __device__ void multiply_with_one_buffer(Loader& loader, typename Traits::Stage&
     }
 }
 
-/// Computes on one stage while the other loads, and on one pair of fragments while the next one loads: one barrier per
-/// step.
+/// Two buffers: computes on one stage while the other loads, and on one pair of fragments while the next pair loads.
+/// One barrier per step.
 template <SimtConfig Config, class Traits, class Loader>
 __device__ void multiply_with_two_buffers(Loader& loader, typename Traits::Stage (&stages)[2],
                                           const ThreadTile<Config>& place, std::int64_t k,
                                           float (&accumulator)[Config.thread_m][Config.thread_n])
 {
     static_assert(Config.block_k % 2 == 0, "the fragment buffers alternate with the parity of k");
-    float a[2][Config.thread_m] = {};  // before the first step: zeros, which do not change a sum
+    float a[2][Config.thread_m] = {};  // zeros: the first products do not change the sums
     float b[2][Config.thread_n] = {};
     const auto load_fragments = [&](const typename Traits::Stage& stage, int k) {
         load_fragment<Config.thread_m, ThreadTile<Config>::step_m>(stage.a.elements + Traits::TileA::index(place.m, k),
@@ -219,8 +223,8 @@ __device__ void multiply_with_two_buffers(Loader& loader, typename Traits::Stage
     };
 
     constexpr int last = Config.block_k - 1;
-    // Stored before the last two products of a step, not after all: measured, one product earlier or later costs up to
-    // 7 % for one pair of orders.
+    // Stored before the last two products of a step. One product earlier or later costs up to 7 % for one pair of
+    // orders.
     constexpr int store_step = Traits::whole_chunks ? last - 2 : last;
     int stage = 0;
     loader.begin(stages[0]);
@@ -230,12 +234,13 @@ __device__ void multiply_with_two_buffers(Loader& loader, typename Traits::Stage
 #pragma unroll 1
     for (std::int64_t k_left = k; k_left > 0; k_left -= Config.block_k) {
         load_fragments(stages[stage], 0);
-        add_outer_product(a[last % 2], b[last % 2], accumulator);  // of the step before: hides the time of these loads
+        // The products of the previous step hide the latency of these loads.
+        add_outer_product(a[last % 2], b[last % 2], accumulator);
 #pragma unroll
         for (int i = 0; i < last; ++i) {
             load_fragments(stages[stage], i + 1);
-            // For whole chunks, loads past the end of K (of zeros) are cheaper than a branch, which would keep the
-            // loads from being scheduled between the multiplications.
+            // With whole chunks, loading zeros past the end of K is cheaper than a branch, which would keep the
+            // compiler from scheduling the loads between the multiplications.
             if (i == 0 && (Traits::whole_chunks || loader.has_next())) {
                 loader.begin(stages[stage ^ 1]);  // its readers have passed the last barrier
             }
@@ -269,8 +274,8 @@ __device__ __forceinline__ void multiply(const OperandStrip<Element>& a, const O
     }
 }
 
-/// Writes the thread tile. Rolled, because the code of an output row is long: the row to write is always the first, and
-/// the others move up (registers have no index).
+/// Writes the thread tile. The loop is not unrolled, because the code of an output row is long. It always writes the
+/// first row and moves the others up, since registers have no index.
 template <SimtConfig Config>
 __device__ void store_thread_tile(const GemmArguments& arguments, const TileIndex& tile,
                                   const ThreadTile<Config>& place,
@@ -303,7 +308,7 @@ __device__ void store_thread_tile(const GemmArguments& arguments, const TileInde
 
 }  // namespace detail
 
-/// One thread per output, both operands from global memory, in any order.
+/// One thread per output. Both operands are read from global memory, in any order.
 template <class Element>
 __global__ void __launch_bounds__(naive_block* naive_block) naive_gemm(const __grid_constant__ GemmArguments arguments)
 {
@@ -327,10 +332,10 @@ __global__ void __launch_bounds__(naive_block* naive_block) naive_gemm(const __g
     Epilogue(arguments, tile.batch).store(row, column, accumulator);
 }
 
-/// Tiles of A and B are staged in shared memory, as the rung's config says.
+/// Stages tiles of A and B in shared memory, as the rung's config says.
 ///
-/// Each pair of orders of A and B has an entry point of its own, and so have operands of whole chunks (`SimtOrders`) in
-/// the configurations of `has_whole_chunk_entries`: their loop has no branch but its own.
+/// Each pair of orders of A and B has its own entry point. In the configurations of `has_whole_chunk_entries`, operands
+/// of whole chunks (`SimtOrders`) have entry points, too; their loop has no other branch.
 template <class Rung, class Element, bool AKContiguous, bool BKContiguous, bool WholeChunks>
 __global__ void __launch_bounds__(Rung::config.threads(), Rung::config.min_ctas)
     staged_gemm(const __grid_constant__ GemmArguments arguments)

@@ -1,4 +1,4 @@
-/// The host's side of the SIMT ladder: finding a kernel and choosing a tile.
+/// Host side of the SIMT kernels: maps a rung and the input types to a compiled kernel, and chooses a tile.
 
 #include "simt_kernels.hpp"
 
@@ -39,15 +39,15 @@ SimtKernel simt_kernel(SimtRung rung, InputTypes input, SimtTile tile, SimtOrder
         case ElementType::f8e4m3:
         case ElementType::f8e5m2: return detail::typed_simt_kernel<AnyFloat8>(rung, orders, tile);
         case ElementType::f32:
-        case ElementType::tf32: break;  // has the value of the float with its bits
+        case ElementType::tf32: break;  // a tf32 value is the float with its bits
     }
     return detail::typed_simt_kernel<f32>(rung, orders, tile);
 }
 
 SimtTile choose_simt_tile(std::int64_t m, std::int64_t n, std::int64_t batches, int multiprocessors)
 {
-    // The busiest multiprocessor's share of outputs, weighted with what an output costs in a smaller tile, which loads
-    // its operands more often. Weights from 4096 x 4096 x 4096 on an H200.
+    // Outputs of the busiest SM, weighted by the cost of an output: smaller tiles load their operands more often. The
+    // weights were measured with 4096 x 4096 x 4096 on an H200.
     struct Candidate {
         SimtTile tile;
         const SimtConfig& config;
@@ -63,7 +63,7 @@ SimtTile choose_simt_tile(std::int64_t m, std::int64_t n, std::int64_t batches, 
                             static_cast<double>(tiles(n, config.block_n)) * static_cast<double>(batches);
         return std::ceil(ctas / multiprocessors) * config.block_m * config.block_n * candidate.cost_per_output;
     };
-    return std::ranges::min_element(candidates, {}, cost)->tile;  // the first of equals: the largest
+    return std::ranges::min_element(candidates, {}, cost)->tile;  // the first of equals, which is the largest
 }
 
 }  // namespace tessera::kernels

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The SIMT ladder for one input type. Instantiated once per type, each in a file of its own, so that they compile side
-/// by side.
+/// All rungs of the SIMT kernels for one input type. Each type is instantiated in its own .cu file, so that they
+/// compile in parallel.
 
 #include <cstdint>
 #include <type_traits>
@@ -24,7 +24,7 @@ SimtKernel naive_kernel()
             .required_alignment = sizeof(Element)};
 }
 
-/// The configurations that have entry points for operands of whole chunks: those that were measured to gain from them.
+/// True for the configurations with entry points for operands of whole chunks: those that measurably gain from them.
 template <class Rung, class Element>
 inline constexpr bool has_whole_chunk_entries =
     std::is_same_v<Element, f32> &&
@@ -53,8 +53,8 @@ const void* staged_entry(SimtOrders orders)
     return staged_entry<Rung, Element, false>(orders);
 }
 
-/// A rung that is named after its vectors does not run where it could not load any; the kernel itself would take
-/// scalars.
+/// Alignment that a rung requires. The vectorized rungs refuse operands that they could not load in vectors, although
+/// the kernel could use scalars.
 enum class Alignment : std::uint8_t { element, chunk };
 
 template <class Rung, class Element>
@@ -66,7 +66,7 @@ SimtKernel staged_kernel(SimtOrders orders, Alignment alignment)
             .block_n = config.block_n,
             .block_k = config.block_k,
             .threads = config.threads(),
-            .shared_bytes = 0,  // static: all stages fit into the 48 KiB that need no opting in
+            .shared_bytes = 0,  // static: all stages fit in the 48 KiB that need no opt-in
             .required_alignment = (alignment == Alignment::chunk ? config.chunk : 1) * sizeof(Element)};
 }
 

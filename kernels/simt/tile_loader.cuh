@@ -1,10 +1,11 @@
 #pragma once
 
-/// From global to shared memory: the tiles of A and B for one step along K, as floats, with zeros beyond the operand.
+/// Loads the tiles of A and B for one step along K from global to shared memory, as floats, with zeros beyond the
+/// operand. All threads of the CTA take part.
 ///
-/// Words as in simt_config.hpp. A and B are loaded by the same code: x is m for A and n for B. An operand's contiguous
-/// direction is a template argument. Whether its chunks are aligned is known at run time, except to the loaders for
-/// operands of whole chunks, which need no branch and fewer predicates.
+/// The terminology is that of simt_config.hpp. A and B are loaded by the same code: x is m for A and n for B. An
+/// operand's contiguous direction is a template argument. The alignment of its chunks is known at run time only, except
+/// in the loaders for operands of whole chunks, which need no branch and fewer predicates.
 
 #include <cuda_pipeline_primitives.h>
 
@@ -18,8 +19,8 @@
 
 namespace tessera::kernels::detail {
 
-/// A tile (Extent x, BlockK k) in shared memory. A run is padded by 4 floats: runs then start 4 banks apart, which
-/// keeps the transposing stores of `ChunkMap` free of conflicts and vector loads aligned.
+/// A tile (Extent x, BlockK k) in shared memory. Each row is padded by 4 floats. Rows then start 4 banks apart, so the
+/// transposing stores of `ChunkMap` have no bank conflicts and vector loads stay aligned.
 template <int Extent, int BlockK, SharedOrder Order>
 struct SharedTile {
     static constexpr int extent = Extent;
@@ -36,13 +37,13 @@ struct SharedTile {
     alignas(16) float elements[run * (Order == SharedOrder::k_contiguous ? Extent : BlockK)];
 };
 
-/// The part of an operand that a CTA walks through: a block of x, all of K.
+/// The part of an operand that a CTA reads: a block of x, all of K.
 template <class Element>
 struct OperandStrip {
-    const Element* data;  // of its first element
-    std::int64_t stride;  // from one contiguous run to the next
-    int x_left;           // how much of the block is inside the operand
-    bool aligned;         // each run starts at an address that a chunk of four can be loaded from
+    const Element* data;  // its first element
+    std::int64_t stride;  // from one contiguous run to the next, in elements
+    int x_left;           // extent of the block that is inside the operand
+    bool aligned;         // every run starts at an address from which four elements can be loaded at once
     Widen<Element> widen;
 
     __device__ OperandStrip(const Operand& operand, ElementType type, std::int64_t x_stride, std::int64_t k_stride,
@@ -58,11 +59,12 @@ struct OperandStrip {
     }
 };
 
-/// Deals the chunks of a tile to threads. `Along` is the extent in the operand's contiguous direction, `Across` the
+/// Assigns the chunks of a tile to threads. `Along` is the extent in the operand's contiguous direction, `Across` the
 /// other.
 ///
-/// Neighbouring lanes take neighbouring chunks of a run, as far as the stores to shared memory allow: if they transpose
-/// (`Scatter`), a warp takes 8 x 4 elements (or 2 x 16 chunks of four), full 32-byte sectors that fall into 32 banks.
+/// Neighbouring lanes load neighbouring chunks of a run, as far as the stores to shared memory allow. If these
+/// transpose (`Scatter`), a warp loads 8 x 4 elements (or 2 x 16 chunks of four): full 32-byte sectors that map to 32
+/// banks.
 template <int Along, int Across, int Width, bool Scatter>
 struct ChunkMap {
     static constexpr int across_extent = Across;
@@ -70,7 +72,7 @@ struct ChunkMap {
     static constexpr int scattered = Width == 1 ? 8 : 2;
     static constexpr int neighbours = Scatter && scattered < Along / Width ? scattered : Along / Width;
 
-    /// All extents are powers of two: the bits of `chunk` are split among the two coordinates.
+    /// All extents are powers of two, so the bits of `chunk` are split between the two coordinates.
     __device__ static constexpr int along(int chunk)
     {
         return (chunk / (neighbours * Across) * neighbours + chunk % neighbours) * Width;
@@ -78,7 +80,7 @@ struct ChunkMap {
     __device__ static constexpr int across(int chunk) { return chunk / neighbours % Across; }
 };
 
-/// `ChunkMap` of a tile, and the way from a chunk to its place in shared memory.
+/// `ChunkMap` of a tile, and the place of a chunk in shared memory.
 template <class Tile, bool KContiguous, int Width>
 struct TileMap : ChunkMap<KContiguous ? Tile::block_k : Tile::extent, KContiguous ? Tile::extent : Tile::block_k, Width,
                           KContiguous != (Tile::order == SharedOrder::k_contiguous)> {
@@ -90,8 +92,8 @@ struct TileMap : ChunkMap<KContiguous ? Tile::block_k : Tile::extent, KContiguou
     }
 };
 
-/// Loads through registers: `begin` reads the next tile into registers and `store` stores it, so that the caller can
-/// compute between the two. Takes any alignment and widens narrow elements on the way.
+/// Loads through registers: `begin` reads the next tile into registers and `store` writes it to shared memory; the
+/// caller computes in between. Supports any alignment and widens narrow elements on the way.
 template <class Tile, bool KContiguous, class Element, int Threads, int Chunk>
 class RegisterStagedLoader {
 public:
@@ -146,7 +148,7 @@ private:
         Element elements[Chunk];
     };
 
-    /// Where a chunk waits: four 8-bit elements in one register, not in four.
+    /// Register form of a chunk: four 8-bit elements in one register instead of four.
     using Staged = std::conditional_t<sizeof(Element) == 1 && Chunk == 4, std::uint32_t, Vector>;
 
     static constexpr int chunks_per_thread = (Map::chunks + Threads - 1) / Threads;
@@ -155,7 +157,7 @@ private:
 
     __device__ static bool has_chunk() { return Map::chunks >= Threads || threadIdx.x < Map::chunks; }
 
-    /// Calls load_chunk(staged, source, how many of its elements are inside the operand) for each chunk of this thread.
+    /// Calls load_chunk(staged, source, elements inside the operand) for each chunk of this thread.
     template <class LoadChunk>
     __device__ void load(int across_left, int along_left, LoadChunk load_chunk)
     {
@@ -183,18 +185,18 @@ private:
     Staged staged_[chunks_per_thread];
 };
 
-/// `runs_left` (at most `extent`) if `inside`, otherwise nothing positive.
+/// Returns `runs_left` (at most `extent`) if `inside`, and otherwise nothing positive.
 ///
-/// A chunk is inside the operand if both its coordinates are; comparing its run number with this asks both at once.
-/// Written as two conditions, the one that does not change with k would be kept in a predicate register per chunk;
-/// there are too few of them, and the loads would wait for each other (measured on an H200: up to 7 % of the time).
+/// A chunk is inside the operand if both its coordinates are; comparing its run index with this checks both at once. As
+/// two conditions, the one that does not depend on k would occupy a predicate register per chunk. There are too few of
+/// them, and the loads would wait for each other: up to 7 % of the time on an H200.
 __device__ __forceinline__ int runs_inside(bool inside, int runs_left, int extent)
 {
     return runs_left - (inside ? 0 : extent);
 }
 
-/// Loads with `cp.async`, which passes by the registers: `begin` starts the copies of a tile, as a part of the thread's
-/// open group. Four bytes at a time need no alignment and transpose for free; 16 bytes where the operand allows it.
+/// Loads with `cp.async`, which bypasses the registers: `begin` adds the copies of a tile to the thread's open group.
+/// Copies of 4 bytes need no alignment and transpose for free; copies of 16 bytes are used if the operand is aligned.
 template <class Tile, bool KContiguous, int Threads>
 class AsyncLoader {
 public:
@@ -218,7 +220,7 @@ public:
         strip_.data += Tile::block_k * (KContiguous ? 1 : strip_.stride);
     }
 
-    __device__ void store(Tile&) const {}  // the copies do
+    __device__ void store(Tile&) const {}  // the copies have written it
 
 private:
     static_assert(Tile::order == SharedOrder::x_contiguous);
@@ -271,7 +273,7 @@ public:
         source_ += Tile::block_k * stride_;
     }
 
-    __device__ void store(Tile&) const {}  // the copies do
+    __device__ void store(Tile&) const {}  // the copies have written it
 
 private:
     using Map = TileMap<Tile, false, 4>;
@@ -284,8 +286,8 @@ private:
     int target_;
 };
 
-/// `RegisterStagedLoader` for a float operand of whole chunks (`SimtOrders`) that is contiguous in k: vectors from
-/// global memory, transposed by the stores.
+/// `RegisterStagedLoader` for a float operand of whole chunks (`SimtOrders`) that is contiguous in k: loads vectors
+/// from global memory and transposes them in its stores.
 template <class Tile, int Threads>
 class WholeChunkTransposingLoader {
 public:
@@ -331,7 +333,7 @@ private:
     const float* source_;  // of this thread's first chunk
     std::int64_t stride_;
     int k_;       // of its chunks
-    int x_left_;  // how far its first chunk is from the end of the operand
+    int x_left_;  // from its first chunk to the end of the operand
     int target_;
     float4 staged_[chunks_per_thread];
 };
