@@ -11,12 +11,12 @@
 namespace tessera::detail {
 namespace {
 
-// In order of preference where the model sees no difference. The rungs below `clc` have its tile and something less,
-// and `cta_pair_512` saves bytes that `cta_pair_256` does not wait for in this model, at the price of its epilogue.
+// In order of preference if the model sees no difference. The rungs below `clc` have its tile and one idea less. In
+// this model, `cta_pair_512` saves bytes that do not limit `cta_pair_256`, and pays for it with its epilogue.
 constexpr std::array candidates{Variant::blackwell_cta_pair_256, Variant::blackwell_cta_pair, Variant::blackwell_clc};
 
-constexpr double bytes_per_cycle_from_l2 = 64;  // per multiprocessor: what a port to the second-level cache is wide
-constexpr double bytes_per_cycle_to_l2 = 32;    // likewise
+constexpr double bytes_per_cycle_from_l2 = 64;  // per SM: the width of a port to L2
+constexpr double bytes_per_cycle_to_l2 = 32;    // per SM, for stores
 constexpr double latency_cycles = 2000;         // from the first load to the first product: published, cold
 
 struct Estimate {
@@ -36,8 +36,7 @@ Estimate estimate(Variant variant, const GemmProblem& problem, const DevicePrope
         divided(rows, config.cluster_m()) * divided(columns, config.block_n) * static_cast<double>(problem.batches);
     const auto block_k = static_cast<std::uint32_t>(128 / size_of(problem.input));  // a stage is 128 bytes of K
 
-    // An instruction of 128 or, for a pair, 256 rows takes N / 2 cycles, for every type; a stage takes four of each
-    // block.
+    // An instruction of 128 rows (256 for a pair) needs N / 2 cycles, for every type. A stage needs four per block.
     const double products = 4.0 * config.m_tiles * config.block_n / 2.0;
     const double from_l2 = config.m_tiles * config.a_bytes() +
                            static_cast<double>(config.b_bytes()) / (config.multicast ? config.cluster : 1);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Chooses a rung of the Blackwell ladder by a model on paper: no figure in it was measured here.
+/// Chooses a rung of the Blackwell ladder by a cost model that is calculated only: none of its figures was measured.
 /// docs/blackwell-ladder.md has the reasoning.
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace tessera::detail {
 
-/// The rung that the model expects to be the fastest for an eligible problem.
+/// Returns the rung that the model expects to be the fastest for an eligible problem.
 Variant choose_blackwell(const GemmProblem& problem, const DeviceProperties& device);
 
-/// Whether the model compares the rung at all.
+/// Returns true if the model compares the rung.
 bool is_blackwell_candidate(Variant variant) noexcept;
 
-/// What the model expects.
+/// Returns the expected time, in SM cycles.
 double blackwell_cycles(Variant variant, const GemmProblem& problem, const DeviceProperties& device);
 
-/// What the model counts for a rung, for people.
+/// Describes how the model arrives at a rung's time, for explain().
 std::string describe_blackwell(Variant variant, const GemmProblem& problem, const DeviceProperties& device);
 
 }  // namespace tessera::detail

@@ -13,8 +13,9 @@ namespace {
 using kernels::BlackwellConfig;
 using kernels::StagedOperand;
 
-constexpr std::int64_t tma_alignment = 16;                  // bytes, of addresses and strides
-constexpr std::int64_t max_extent = 0x7FFFFFFF - 512;       // coordinates are 32-bit, and tiles reach beyond the edge
+constexpr std::int64_t tma_alignment = 16;  // bytes; TMA's alignment of addresses and strides
+// Coordinates are 32-bit, and tiles extend beyond the edge.
+constexpr std::int64_t max_extent = 0x7FFFFFFF - 512;
 constexpr std::int64_t max_stride = std::int64_t{1} << 40;  // bytes, exclusive: TMA's limit
 constexpr std::int64_t max_ctas = 0x7FFFFFFF;
 constexpr std::uint32_t span_bytes = BlackwellConfig::stage_row_bytes;
@@ -41,7 +42,7 @@ MmaKind kind_of(ElementType type)
     }
 }
 
-/// A matrix as TMA sees it: `lines` runs of `run` elements, `stride` apart, in `batches`.
+/// A matrix as TMA sees it: `batches` of `lines` runs of `run` elements, `stride` apart.
 struct Lines {
     const void* data;
     std::int64_t element_bytes;
@@ -75,7 +76,7 @@ int storage_type(std::int64_t element_bytes)
 CallStatus encode(const Lines& matrix, std::uint32_t box_run, std::uint32_t box_lines, Swizzle swizzle,
                   AnyTensorMap<3>& map)
 {
-    // A stride that is never taken may be anything; the encoder wants a multiple of 16.
+    // A stride that is never used may be anything; the encoder wants a multiple of 16.
     const auto stride_bytes = [&](bool taken, std::int64_t elements) {
         return static_cast<std::uint64_t>(taken ? elements * matrix.element_bytes : tma_alignment);
     };
@@ -98,19 +99,19 @@ CallStatus encode(const Lines& matrix, std::uint32_t box_run, std::uint32_t box_
     return ended;
 }
 
-/// How (rows, 128 bytes of K) of an operand lie in a stage.
+/// Returns the layout of (rows, 128 bytes of K) of an operand in a stage.
 TileLayout staged_layout(Major major, std::uint32_t rows, std::uint32_t element_bytes, bool swizzled)
 {
     Swizzle swizzle = swizzled ? Swizzle::b128 : Swizzle::none;
     if (major == Major::mn && element_bytes == 4) {
-        swizzle = Swizzle::b128_atom_32b;  // the only one that the tensor core reads them with
+        swizzle = Swizzle::b128_atom_32b;  // the only swizzle with which the tensor core reads this order
     } else if (swizzled && major == Major::mn && rows * element_bytes < span_bytes) {
         swizzle = Swizzle::b64;  // 64 rows of 8 bits are no wider
     }
     return {major, swizzle, rows, span_bytes / element_bytes, element_bytes};
 }
 
-/// Fills in everything but the map. @param shares  CTAs that load a part of the boxes each
+/// Fills in everything except the map. @param shares  CTAs that load a part of the boxes each
 StagedOperand staged_operand(const TileLayout& layout, std::uint32_t shares)
 {
     StagedOperand operand{};
@@ -172,7 +173,7 @@ Matrices matrices_of(const kernels::GemmArguments& gemm, std::int64_t batches)
     return all;
 }
 
-/// The rows of tiles that are taken together: so many that the clusters that run at a time cover about a square of D,
+/// Returns the height of a raster group, in tiles. Clusters that run at the same time then cover roughly a square of D,
 /// which reads the least of A and B.
 std::uint32_t band_of(const BlackwellConfig& config, int sm_count)
 {
@@ -238,7 +239,7 @@ kernels::BlackwellArguments blackwell_arguments(kernels::BlackwellRung rung, con
     arguments.b.by_threads = gemm.k > 0 && !matrices.b.tma_can_address();
     arguments.copies = arguments.a.by_threads || arguments.b.by_threads;
     arguments.c_batched = matrices.c.batched();
-    // Whole chunks of 16 bytes: where a row of D ends inside of one, TMA overwrites the elements behind it, too.
+    // Whole chunks of 16 bytes: if a row of D ended inside a chunk, TMA would overwrite the elements after it.
     const bool whole_chunks = gemm.n * static_cast<std::int64_t>(size_of(gemm.d_type)) % 16 == 0;
     arguments.stores_by_tma = gemm.d_column_stride == 1 && whole_chunks && matrices.d.tma_can_address() &&
                               (gemm.beta == 0 || (gemm.c.column_stride == 1 && matrices.c.tma_can_address()));

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a function that makes several CUDA calls answers: how it ended, and which call said so.
+/// Result of a function that makes several CUDA calls: the status, and the name of the call that returned it.
 
 #include <cuda_runtime_api.h>
 

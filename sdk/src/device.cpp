@@ -18,7 +18,7 @@ int attribute(cudaDeviceAttr which, int ordinal, std::string_view operation, con
     return value;
 }
 
-/// What follows from the compute capability alone.
+/// Fills in what follows from the compute capability alone.
 void derive_features(DeviceProperties& properties)
 {
     properties.has_clusters = properties.compute_capability_major >= 9;
@@ -48,8 +48,8 @@ DeviceProperties read_properties(int ordinal, std::string_view operation, const 
 /// More devices than any machine has.
 constexpr std::size_t cached_devices = 128;
 
-/// Entries are never freed, so that references stay valid while static owners are torn down. Read without a lock,
-/// because every launch comes by here.
+/// Entries are never freed, so references stay valid while static owners are destroyed. Read without a lock, because
+/// every launch comes here.
 std::array<std::atomic<const DeviceProperties*>, cached_devices> properties_cache{};
 
 const DeviceProperties* find_cached(int ordinal) noexcept
@@ -81,7 +81,8 @@ struct KnownDevice {
     std::size_t shared_memory_kib;
 };
 
-// One typical part per compute capability, from NVIDIA's data sheets and the CUDA programming guide's table of limits.
+// One typical device per compute capability, from NVIDIA's data sheets and the CUDA programming guide's table of
+// limits.
 constexpr std::array known_devices{
     KnownDevice{7, 5, "T4", 40, 16, 4, 64},         KnownDevice{8, 0, "A100", 108, 80, 40, 163},
     KnownDevice{8, 6, "A40", 84, 48, 6, 99},        KnownDevice{8, 7, "Orin", 16, 64, 4, 163},

@@ -36,7 +36,7 @@ void require_not_capturing(std::string_view operation, StreamRef stream, const c
     }
 }
 
-/// Kernels can reach page-locked host memory, but cudaFree does not free it.
+/// Refuses page-locked host memory: kernels can reach it, but cudaFree does not free it.
 void require_not_pinned(std::string_view operation, const void* data, const std::source_location& caller)
 {
     cudaPointerAttributes attributes{};
@@ -48,7 +48,7 @@ void require_not_pinned(std::string_view operation, const void* data, const std:
     }
 }
 
-/// What frees one kind of memory does not free the other.
+/// Refuses memory of the other kind: each kind needs its own function to free it.
 void require_origin(std::string_view operation, const void* data, Allocation said, const std::source_location& caller)
 {
     const KnownOrigin origin = origin_of(data);
@@ -241,15 +241,15 @@ void copy_async(std::string_view operation, StreamRef stream, const CopyEnd& sou
                                                                : fmt::format("an offset of at most {}", end->size));
         }
     }
-    // The buffer whose member was called is one end, and it must be of the stream's device. The other end may be of
-    // another device: that is a peer copy.
+    // The buffer whose member was called is one end, and must be on the stream's device. The other end may be on
+    // another device; that is a peer copy.
     const CopyEnd& own = target.device >= 0 ? target : source;
     require_same_device(operation, caller, "the stream", stream.device(), own.name, own.device);
     if (count == 0) {
         return;
     }
     const CurrentDevice current(stream.device(), operation, caller);
-    // The kind is left to CUDA, which knows of every address where it is. It also knows pageable memory.
+    // CUDA deduces the kind of copy: it knows where every address is, pageable memory included.
     const auto* from = static_cast<const std::byte*>(source.data) + source.offset * element_bytes;
     const auto* to = static_cast<const std::byte*>(target.data) + target.offset * element_bytes;
     check(cudaMemcpyAsync(const_cast<std::byte*>(to), from, count * element_bytes, cudaMemcpyDefault, stream.get()),

@@ -7,8 +7,8 @@
 
 namespace tessera::detail {
 
-/// Encodes without checking anything first: variant_chooser.hpp has seen to it that the rules are kept. All zeros if
-/// it fails.
+/// Encodes a tensor map without checking the request: variant_chooser.hpp has made sure that it is valid. Sets `bits`
+/// to zero on failure.
 CallStatus encode_for_launch(const TensorMapRequest& request, TensorMapBits& bits);
 
 }  // namespace tessera::detail

@@ -141,7 +141,7 @@ struct DroppedErrors {
                 dropped.texts.pop_front();
             }
             dropped.texts.push_back(fmt::format(format, std::forward<Arguments>(arguments)...));
-        } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for the text, and a destructor must not throw
+        } catch (...) {  // no memory for the text, and a destructor must not throw
         }
     }
 };
@@ -225,8 +225,8 @@ void raise_cuda(cudaError_t status, const char* call, std::string_view operation
                 const std::string& subject)
 {
     Diagnosis diagnosis = diagnose(status, call);
-    // The failing call left its status in the runtime's last-error slot, where the next cudaGetLastError() of some
-    // other piece of code would find it. A sticky one stays whatever we do.
+    // The failed call left its status in the runtime's last-error slot. Clear it, or the next cudaGetLastError() of
+    // unrelated code would find it there. A sticky error cannot be cleared.
     cudaGetLastError();
     throw Error(diagnosis.code, operation, caller,
                 fmt::format("{} returned {} ({}): {}{}{}", call, cudaGetErrorName(status), static_cast<int>(status),
@@ -243,7 +243,7 @@ void forget(cudaError_t status) noexcept
 
 void drop(cudaError_t status, const char* call) noexcept
 {
-    // Static owners outlive the runtime: it has freed everything already.
+    // Static owners outlive the runtime, which has freed everything already.
     if (status == cudaSuccess || status == cudaErrorCudartUnloading || status == cudaErrorContextIsDestroyed) {
         return;
     }

@@ -1,4 +1,4 @@
-/// Text for people: which variant runs, why, and why each other one does not.
+/// The text of explain(): which variant runs, why, and why each other one does not.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@
 namespace tessera::detail {
 namespace {
 
-/// What was measured, and how long ago.
+/// Says what was measured, and how long ago.
 std::string describe_tuned(const detail::TunedChoice& tuned)
 {
     const std::int64_t now =
@@ -31,7 +31,7 @@ std::string describe_tuned(const detail::TunedChoice& tuned)
                        tuned.seconds * 1e6, tuned.untuned_seconds * 1e6);
 }
 
-/// Why tensor cores have no part in it; empty if they have.
+/// Says why tensor cores are not used; empty if they are.
 std::string describe_missing_tensor_cores(Variant chosen, Variant wanted, const GemmProblem& problem,
                                           const DeviceProperties& device)
 {
@@ -56,7 +56,7 @@ std::string describe_missing_tensor_cores(Variant chosen, Variant wanted, const 
     return fmt::format("  tensor cores: not used; {}\n", reason);
 }
 
-/// Why an eligible variant was passed over by the library's own choice, `chosen`.
+/// Says why the library's own choice, `chosen`, was preferred to an eligible variant.
 std::string describe_weakness(const VariantEntry& entry, Variant chosen, bool tuned, const GemmProblem& problem,
                               const DeviceProperties& device)
 {

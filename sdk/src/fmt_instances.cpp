@@ -1,4 +1,4 @@
-// The library's one copy of fmt's formatter: precompiled.hpp has the reason.
+// The library's only copy of fmt's formatter; precompiled.hpp says why.
 #include <fmt/format.h>
 
 #if FMT_VERSION >= 90000 && FMT_VERSION < 110000

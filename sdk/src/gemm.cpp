@@ -28,7 +28,7 @@ detail::CallStatus launch_simt(StreamRef stream, const GemmProblem& problem, Var
     arguments.tiles_m = static_cast<std::uint32_t>(tiles(arguments.m, kernel.block_m));
     arguments.tiles_n = static_cast<std::uint32_t>(tiles(arguments.n, kernel.block_n));
 
-    // Fits: a grid that is too large makes a variant ineligible.
+    // Does not overflow: a grid that is too large makes a variant ineligible.
     const auto ctas = arguments.tiles_m * arguments.tiles_n * static_cast<std::uint32_t>(problem.batches);
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(ctas);
@@ -44,7 +44,7 @@ bool is_empty(const GemmProblem& problem) noexcept
     return problem.m == 0 || problem.n == 0 || problem.batches == 0 || problem.outer_batches == 0;
 }
 
-/// Everything that can be wrong about a workspace, before anything is enqueued.
+/// Makes all checks of a workspace, before anything is enqueued.
 void require_workspace_for(StreamRef stream, const Workspace& workspace, const GemmProblem& one,
                            const detail::KernelChoice& choice, const detail::GemmOperands& operands,
                            const Epilogue& epilogue, std::string_view operation, const std::source_location& caller)
@@ -57,7 +57,7 @@ void require_workspace_for(StreamRef stream, const Workspace& workspace, const G
     detail::require_workspace_apart(workspace, detail::workspace_bytes(need), operands, epilogue, operation, caller);
 }
 
-/// Enqueues a kernel, or one for each launch that the levels of a batch need. `one` is the problem of each.
+/// Enqueues one kernel, or one per launch that the levels of a batch need. `one` is the problem of each launch.
 void enqueue_levels(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
                     const GemmProblem& one, const detail::BatchLevels& levels, const DeviceProperties& device,
                     const detail::KernelChoice& choice, const Workspace& workspace, std::string_view operation,
@@ -152,7 +152,7 @@ void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& give
                       detail::differences(problem_, choice_, problem),
                       "prepare a plan for these operands, or call Gemm::launch");
     }
-    if (choice_.variant == Variant::hopper) {  // its configuration depends on who loads what
+    if (choice_.variant == Variant::hopper) {  // its configuration depends on how each operand is loaded
         problem.a.address_alignment = std::min(problem.a.address_alignment, problem_.a.address_alignment);
         problem.b.address_alignment = std::min(problem.b.address_alignment, problem_.b.address_alignment);
     }

@@ -15,7 +15,7 @@ bool is_product(std::int64_t stride, std::int64_t count, std::int64_t step) noex
     return !__builtin_mul_overflow(count, step, &product) && stride == product;
 }
 
-/// The stride of a launch's batch, and the one from a launch to the next.
+/// Strides in elements: inside the batch of one launch, and from one launch to the next.
 struct Strides {
     std::int64_t batch;
     std::int64_t launch;
@@ -32,7 +32,7 @@ Strides strides_of(Form form, std::int64_t batch_stride, std::int64_t outer_stri
     return {0, 0};
 }
 
-/// The largest power of two that divides both.
+/// Returns the largest power of two that divides both.
 std::size_t common_alignment(std::size_t alignment, std::int64_t bytes) noexcept
 {
     const auto combined = alignment | static_cast<std::size_t>(bytes);

@@ -1,10 +1,10 @@
 #pragma once
 
-/// Two levels of batches as launches of kernels, which know one level.
+/// Maps two levels of batches to kernel launches; kernels know one level.
 ///
-/// Words: the *inner* level has `batches` matrices, and the *outer* level has `outer_batches` of such batches. The two
-/// *fold* into one level of batches * outer_batches matrices if one stride reaches all of them. Where they do not fold,
-/// there is one launch per index of the level with fewer, and the other level is the launch's batch.
+/// Terminology: the *inner* level has `batches` matrices, and the *outer* level has `outer_batches` of these batches.
+/// The two *fold* into one level of batches * outer_batches matrices if one stride reaches all of them. If they do not
+/// fold, there is one launch per index of the smaller level, and the other level is the launch's batch.
 
 #include <cstdint>
 
@@ -16,10 +16,10 @@ namespace tessera::detail {
 /// How the levels of a problem are launched.
 struct BatchLevels {
     enum class Form : std::uint8_t {
-        inner,        // the inner level is all there is, or the outer one continues it
-        outer,        // the outer level is all there is, or the inner one continues it
-        loops_outer,  // a launch of the inner level per outer index
-        loops_inner   // a launch of the outer level per inner index
+        inner,        // one launch: only the inner level exists, or the outer one continues it
+        outer,        // one launch: only the outer level exists, or the inner one continues it
+        loops_outer,  // one launch of the inner level per outer index
+        loops_inner   // one launch of the outer level per inner index
     };
     Form form = Form::inner;
     std::int64_t per_launch = 1;
@@ -29,15 +29,15 @@ struct BatchLevels {
     friend bool operator==(const BatchLevels&, const BatchLevels&) = default;
 };
 
-/// The fewest launches that serve `problem`.
+/// Returns the fewest launches that serve `problem`.
 BatchLevels levels_of(const GemmProblem& problem) noexcept;
 
-/// What the kernel of each launch is chosen for: a problem of one level, whose addresses are aligned as all of the
-/// launches' are.
+/// Returns the problem that the kernel of each launch is chosen for: one level, with the worst alignment of all
+/// launches.
 GemmProblem one_launch(const GemmProblem& problem, const BatchLevels& levels) noexcept;
 inline GemmProblem one_launch(const GemmProblem& problem) noexcept { return one_launch(problem, levels_of(problem)); }
 
-/// An operand of launch `index`.
+/// Returns an operand of launch `index`.
 MatrixOperand one_launch(const MatrixOperand& operand, const BatchLevels& levels, std::int64_t index) noexcept;
 
 }  // namespace tessera::detail

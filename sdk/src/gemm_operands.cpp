@@ -11,21 +11,21 @@ namespace {
 
 std::string shape(const MatrixOperand& operand) { return fmt::format("{}x{}", operand.rows, operand.columns); }
 
-/// Of matrices: "6", or "2x3" of two levels.
+/// Number of matrices as text: "6", or "2x3" for two levels.
 std::string count(const MatrixOperand& operand)
 {
     return operand.outer_batches == 1 ? fmt::format("{}", operand.batches)
                                       : fmt::format("{}x{}", operand.outer_batches, operand.batches);
 }
 
-/// Whether there is a matrix of `operand` for each of D, or one for all, on each level.
+/// Returns true if, on each level, `operand` has one matrix per matrix of D, or one for all.
 bool serves_batch(const MatrixOperand& operand, const MatrixOperand& d)
 {
     return (operand.batches == d.batches || operand.batches == 1) &&
            (operand.outer_batches == d.outer_batches || operand.outer_batches == 1);
 }
 
-/// What a view has checked when it was made, and an operand that was put together by hand has not.
+/// Checks an operand that was put together by hand. A view has made these checks when it was created.
 void require_sound(const char* name, const MatrixOperand& operand, std::string_view operation,
                    const std::source_location& caller)
 {
@@ -52,7 +52,7 @@ void require_sound(const char* name, const MatrixOperand& operand, std::string_v
     }
 }
 
-/// The rules that views are held to when a launch is compiled.
+/// The type rules that views are checked against at compile time.
 void require_types(const GemmOperands& operands, std::string_view operation, const std::source_location& caller)
 {
     const auto& [a, b, d] = operands;
@@ -150,8 +150,7 @@ struct Repetition {
     std::uintptr_t count;
 };
 
-/// Where an operand lies, in bytes: runs of `run` bytes, repeated by its leading dimension and by each level of its
-/// batch.
+/// The memory of an operand: runs of `run` bytes, repeated by its leading dimension and by each level of its batch.
 struct Footprint {
     std::uintptr_t begin;
     std::uintptr_t end;
@@ -188,7 +187,7 @@ Footprint footprint(const MatrixOperand& operand)
     return result;
 }
 
-/// The bytes from the first to one past the last that remain of all runs modulo `pitch`; 0 if they do not fit in it.
+/// Returns the length, in bytes, of the range that all runs occupy modulo `pitch`, or 0 if they do not fit in it.
 std::uintptr_t run_modulo(const Footprint& memory, std::uintptr_t pitch)
 {
     std::uintptr_t run = memory.run;
@@ -203,7 +202,7 @@ std::uintptr_t run_modulo(const Footprint& memory, std::uintptr_t pitch)
     return run;
 }
 
-/// True if the two may share a byte. Blocks beside each other in one parent matrix do not: their runs repeat with the
+/// Returns true if the two may share a byte. Adjacent blocks of one parent matrix do not: their runs repeat with the
 /// same pitch and never meet.
 bool may_overlap(const Footprint& left, const Footprint& right)
 {
@@ -226,13 +225,13 @@ bool may_overlap(const Footprint& left, const Footprint& right)
     return !by_pitch_of(left) && !by_pitch_of(right);
 }
 
-/// Each of D's repetitions has to step over all that the shorter ones reach.
+/// Checks that each stride of D steps over everything that the shorter strides reach.
 void require_no_self_overlap(const MatrixOperand& d, std::string_view operation, const std::source_location& caller)
 {
     struct Level {
         const char* stride_name;
         Repetition repetition;
-        std::uintptr_t enough;  // a stride that steps over all that the level repeats
+        std::uintptr_t enough;  // the smallest stride that steps over all repetitions of the level
     };
     const Footprint memory = footprint(d);
     if (memory.begin == memory.end) {
@@ -317,7 +316,7 @@ void require_one_device(StreamRef stream, const GemmOperands& operands, const Ep
     require("scale_b", epilogue.scale_b.device());
 }
 
-/// The largest power of two, up to what any kernel asks for, that divides the address.
+/// Returns the largest power of two that divides the address, up to the largest that any kernel requires.
 std::size_t alignment_of(const void* data) noexcept
 {
     constexpr std::uintptr_t enough = 256;
@@ -413,7 +412,7 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
     arguments.m = d.rows;
     arguments.n = d.columns;
     arguments.k = a.columns;
-    if (epilogue.alpha == 0) {  // the product is not looked at: no k, no NaN from A, B or a scale
+    if (epilogue.alpha == 0) {  // the product is not computed: no k, and no NaN from A, B or a scale
         arguments.k = 0;
     } else {
         const auto address = [](DeviceSpan<const float> scale) { return scale.empty() ? nullptr : scale.data(); };

@@ -25,7 +25,7 @@ Capture::~Capture()
 {
     if (active_) {
         cudaGraph_t abandoned = nullptr;
-        // Fails if the work broke the capture; either way the stream is out of capture mode.
+        // Fails if the work broke the capture. The stream is out of capture mode either way.
         if (cudaStreamEndCapture(stream_.get(), &abandoned) != cudaSuccess) {
             cudaGetLastError();
         }

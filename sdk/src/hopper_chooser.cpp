@@ -17,35 +17,35 @@ namespace {
 
 using kernels::HopperKernel;
 
-// Cycles are of the multiprocessor's clock, about 1.75 GHz; docs/notes/hopper-chooser.md says what each was read off.
-// Measured, or the architecture's:
-constexpr double consumer_stage_cycles = 300;          // of a stage, however small the tile
-constexpr double shared_memory_bytes_per_cycle = 128;  // of a multiprocessor
-// Fitted to what all the candidates for 22 problems took on one H200 with bf16:
-constexpr double ingest_bytes_per_cycle = 77;     // that a multiprocessor takes in
-constexpr double memory_bytes_per_cycle = 2580;   // of device memory, to all
-constexpr double epilogue_row_cycles = 29;        // of each row that a consumer writes, however wide
-constexpr double layers_cycles = 5600;            // a cluster's layers meet to add up what they have
-constexpr double start_cycles = 2580;             // until the first stage has landed, and the end
-constexpr double overlap_cycles = 610;            // of that, which a kernel saves that finds room beside the one before
-constexpr double pair_cycles = 290;               // until the second consumer of a tile has ended, too
-constexpr double latency_cycles = 2510;           // of a stage's ring, from a free stage to the next
-constexpr double multicast_bytes_per_cycle = 40;  // that a CTA asks for, where a cluster's CTAs load for each other
-constexpr double straddled_bytes_per_cycle = 34;  // that a CTA asks for, of rows that begin inside a sector
-constexpr double repeated_bytes_per_cycle = 29000;  // of what clusters read that others read, too: to all
-constexpr double small_operand_share = 0.11;        // of that, of the smaller operand: many read it at the same time
-constexpr double cluster_cycles = 285;              // starting together and ending together, each doubling
+// Cycles are SM cycles, at about 1.75 GHz; docs/notes/hopper-chooser.md says where each constant comes from.
+// Measured, or given by the architecture:
+constexpr double consumer_stage_cycles = 300;          // per stage, however small the tile
+constexpr double shared_memory_bytes_per_cycle = 128;  // per SM
+// Fitted to the times of all candidates for 22 problems, on one H200 with bf16:
+constexpr double ingest_bytes_per_cycle = 77;       // that an SM can take in
+constexpr double memory_bytes_per_cycle = 2580;     // device memory, all SMs together
+constexpr double epilogue_row_cycles = 29;          // per row that a consumer writes, however wide
+constexpr double layers_cycles = 5600;              // cluster split-K: the CTAs exchange and sum up their parts
+constexpr double start_cycles = 2580;               // until the first stage has landed, and the end
+constexpr double overlap_cycles = 610;              // of that, saved by a kernel that starts beside the previous one
+constexpr double pair_cycles = 290;                 // until a tile's second consumer has ended, too
+constexpr double latency_cycles = 2510;             // latency of the ring, from a free stage to the next
+constexpr double multicast_bytes_per_cycle = 40;    // per CTA, if the CTAs of a cluster load for each other
+constexpr double straddled_bytes_per_cycle = 34;    // per CTA, of rows that begin inside a sector
+constexpr double repeated_bytes_per_cycle = 29000;  // all SMs together, of data that several clusters read
+constexpr double small_operand_share = 0.11;        // of that, for the smaller operand: many clusters read it at once
+constexpr double cluster_cycles = 285;              // to start and end together, for each doubling of the cluster
 constexpr double sharing_cycles = 4220;             // fences and a counter, for clusters that share a tile
-constexpr double shared_bytes_per_cycle = 7.5;      // of a consumer, of parts of shared tiles written and read back
-constexpr double added_outputs_per_cycle = 1.2;     // of a multiprocessor, between a cluster's layers
-constexpr double general_output_cycles = 0.5;       // more, of each output that a consumer writes without TMA
-constexpr double byte_heat = 0.0028;     // cycles of the tensor core that take the energy of one byte taken in
-constexpr double sustained_share = 0.4;  // of the tensor core's rate, that the power limit leaves at the full clock
+constexpr double shared_bytes_per_cycle = 7.5;      // per consumer, of parts of shared tiles written and read back
+constexpr double added_outputs_per_cycle = 1.2;     // per SM, when the CTAs of a cluster sum up their parts
+constexpr double general_output_cycles = 0.5;       // additional, per output that a consumer writes without TMA
+constexpr double byte_heat = 0.0028;     // power: tensor-core cycles that use as much energy as one byte taken in
+constexpr double sustained_share = 0.4;  // of the tensor core's rate that the power limit allows at the full clock
 constexpr double side_by_side_exponent = 5.4;  // see side_by_side
 // Measured, one figure: 4096x4096x4096 of bf16 with leading dimensions of 4097 ran at 84 TFLOP/s on Copying128x192,
-// 7500 cycles for a stage of 320 rows.
+// 7500 cycles per stage of 320 rows.
 constexpr double copied_bytes_per_cycle = 5.5;
-// Estimated: another kernel, before which and behind which the device is not full.
+// Estimated: one more kernel; the device is not full before and after it.
 constexpr double repack_cycles = 5000;
 
 constexpr double divide_up(double value, double by)
@@ -53,7 +53,7 @@ constexpr double divide_up(double value, double by)
     return static_cast<double>(static_cast<std::int64_t>((value + by - 1) / by));
 }
 
-/// Whether rows of the operand begin inside of a sector, the cache's 32 bytes.
+/// Returns true if rows of the operand begin inside a cache sector of 32 bytes.
 bool straddles_sectors(const MatrixLayout& layout, ElementType type)
 {
     constexpr std::size_t sector_bytes = 32;
@@ -61,14 +61,14 @@ bool straddles_sectors(const MatrixLayout& layout, ElementType type)
     return row_bytes % sector_bytes != 0 || layout.address_alignment % sector_bytes != 0;
 }
 
-/// The time of two things that go on side by side, but do not hide each other quite.
+/// Returns the time of two activities that overlap, but do not hide each other completely.
 double side_by_side(double one, double other)
 {
     return std::pow(std::pow(one, side_by_side_exponent) + std::pow(other, side_by_side_exponent),
                     1 / side_by_side_exponent);
 }
 
-/// Cycles from one stage to the next, of all CTAs of a multiprocessor that run `beside` each other.
+/// Cycles from one stage to the next, for all CTAs of an SM that run `beside` each other.
 double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const HopperKernel& kernel,
                     const KernelChoice& choice, double beside)
 {
@@ -98,7 +98,7 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
     return std::max(alone, std::max({tensor, loads, copies}) * beside);
 }
 
-/// Cycles of what memory and its cache give to all CTAs.
+/// Cycles that memory and L2 need to serve all CTAs.
 double memory_cycles(const GemmProblem& problem, const HopperShape& shape, const HopperKernel& kernel,
                      const KernelChoice& choice)
 {
@@ -106,7 +106,7 @@ double memory_cycles(const GemmProblem& problem, const HopperShape& shape, const
     const auto n = static_cast<double>(shape.n);
     const double rows = kernel.tile_m;
     const double columns = kernel.tile_n;
-    // How many clusters read the same row of B, or of A.
+    // Number of clusters that read the same row of B, or of A.
     const double down = divide_up(m, rows * choice.cluster_m);
     const double across = divide_up(n, columns * choice.cluster_n);
     const auto batches = static_cast<double>(shape.batches);
@@ -118,7 +118,7 @@ double memory_cycles(const GemmProblem& problem, const HopperShape& shape, const
            repeated_rows * row_bytes / repeated_bytes_per_cycle;
 }
 
-/// What the model expects, in cycles. Only the order of the results matters.
+/// Returns the expected time in cycles. Only the order of the results matters.
 double expected_cycles(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice)
 {
     const HopperKernel& kernel = kernels::hopper_kernels(size_of(problem.input))[choice.config];
@@ -138,7 +138,7 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const double layers = choice.cluster_k;
     const bool shares_tiles = choice.stream_k && std::fmod(tiles, clusters) != 0;
 
-    // The busiest multiprocessor: how many CTAs at a time, how many tiles and stages each.
+    // The busiest SM: how many CTAs at a time, and how many tiles and stages each.
     const auto slots = static_cast<double>(hopper_cluster_slots(device, kernel, static_cast<int>(cluster_size)));
     const double waves = divide_up(clusters, slots);
     const double beside = std::min<double>(divide_up(clusters, slots / kernel.ctas), kernel.ctas);
@@ -147,7 +147,7 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
         shares_tiles ? waves * divide_up(stages * tiles / clusters, layers) : units * divide_up(stages, layers);
     const double loop = all_stages * stage_cycles(problem, shape, kernel, choice, beside);
 
-    // A tile's epilogue; the next tile's loop waits for it, but that of a consumer's in turn does not.
+    // A tile's epilogue. The next tile's loop waits for it, unless another consumer has that tile.
     const bool plain =
         !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none && !choice.swapped;
     const bool paired = kernel.consumers > 1 && !kernel.ping_pong && kernel.stages_in_turn == 1;
@@ -162,7 +162,7 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
         work = std::max(loop, own * loop / units + epilogue * (own - 1));
     }
 
-    // What all of them ask of memory and of the power supply.
+    // Load of all CTAs on memory and on the power supply.
     const double memory = memory_cycles(problem, shape, kernel, choice);
     const double stage_heat = 2 * rows / 64 * columns + byte_heat * 128 * (rows + columns);
     const double heat = tiles * layer_size * stages * stage_heat / device.sm_count;
@@ -179,14 +179,14 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
         cycles += repack_cycles + 2 * static_cast<double>(bytes) / memory_bytes_per_cycle;  // read and written
     }
     if (shares_tiles) {
-        // A cluster writes a part of one tile, or of two if its stages begin in one and end in the next, and reads as
+        // A cluster writes a part of one tile, or of two if its stages begin in one and end in the next. It reads as
         // much as it has written: its share of all parts.
         const double parts = std::fmod(clusters, tiles) == 0 ? 1 : 2;
         const double part_bytes = sizeof(float) * rows * columns / layers;
         cycles +=
             parts * (sharing_cycles + part_bytes * 2 / (shared_bytes_per_cycle * (paired ? kernel.consumers : 1)));
     }
-    // Power goes with the clock's cube, nearly: what is over the limit lowers it by the cubic root.
+    // Power grows with nearly the cube of the clock, so an excess lowers the clock by its cube root.
     return cycles * std::max(1.0, std::cbrt(heat / (sustained_share * cycles)));
 }
 
@@ -200,7 +200,7 @@ KernelChoice cheapest(const GemmProblem& problem, const DeviceProperties& device
             continue;
         }
         const double cost = expected_cycles(problem, device, choice);
-        if (cost < least) {  // of equals the first: the model does not know the raster
+        if (cost < least) {  // the first of equals: the model does not include the raster
             best = choice;
             least = cost;
         }
@@ -208,7 +208,7 @@ KernelChoice cheapest(const GemmProblem& problem, const DeviceProperties& device
     return best;
 }
 
-/// What `cheapest` depends on.
+/// The inputs of `cheapest`.
 struct Key {
     HopperShape shape;
     InputTypes input;
@@ -239,7 +239,7 @@ std::size_t slot_of(const Key& key, std::size_t slots)
 
 KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& device, std::size_t workspace_limit)
 {
-    // The model looks at hundreds of choices, a launch at one: each thread remembers what it chose lately.
+    // The model looks at hundreds of choices, a launch at one. Each thread remembers its latest choices.
     struct Entry {
         Key key{};
         KernelChoice choice{};
@@ -268,7 +268,7 @@ KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& d
 std::string describe_hopper(const GemmProblem& problem, const KernelChoice& choice)
 {
     const HopperKernel& kernel = kernels::hopper_kernels(size_of(problem.input))[choice.config];
-    const HopperShape given = hopper_shape(problem, !problem.d.row_major);  // A and B are the user's
+    const HopperShape given = hopper_shape(problem, !problem.d.row_major);  // A and B as the user has them
     const bool repacks = !kernel.copies;
     return fmt::format("{}{}, {} clusters of {}x{}x{} CTAs, bands of {} tiles{}{}", kernel.name,
                        choice.swapped ? " of the transposed product" : "", choice.clusters, choice.cluster_m,

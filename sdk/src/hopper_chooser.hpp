@@ -12,12 +12,12 @@
 
 namespace tessera::detail {
 
-/// The configuration that the cost model expects to be the fastest for an eligible problem, of those that need a
-/// workspace of at most `workspace_limit` bytes. Variant::automatic if there is none.
+/// Returns the configuration that the cost model expects to be the fastest for an eligible problem, among those that
+/// need a workspace of at most `workspace_limit` bytes. Returns Variant::automatic if there is none.
 KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& device,
                            std::size_t workspace_limit = std::numeric_limits<std::size_t>::max());
 
-/// For people, e.g. "Tile128x256, clusters of 2x1 CTAs, 66 of them".
+/// Describes a choice, e.g. "Tile128x256, clusters of 2x1 CTAs, 66 of them".
 std::string describe_hopper(const GemmProblem& problem, const KernelChoice& choice);
 
 }  // namespace tessera::detail

@@ -18,15 +18,15 @@ using kernels::HopperKernel;
 
 constexpr auto tma_alignment = static_cast<std::int64_t>(hopper_alignment);
 constexpr int hopper_compute_capability = 90;
-constexpr std::int64_t max_extent = 0x7FFFFFFF - 512;  // coordinates are 32-bit, and tiles reach beyond the edge
+constexpr std::int64_t max_extent = 0x7FFFFFFF - 512;  // Coordinates are 32-bit, and tiles extend beyond the edge.
 
-constexpr int max_cluster_size = 8;                     // that every device of 9.0 schedules
-constexpr std::int64_t max_swapped_n = 128;             // beyond, a tile's height is no waste
-constexpr std::int64_t most_waves_to_share = 8;         // beyond, the last wave's idle share is small
+constexpr int max_cluster_size = 8;                     // every device of compute capability 9.0 can schedule it
+constexpr std::int64_t max_swapped_n = 128;             // beyond, a tile's height is not wasted
+constexpr std::int64_t most_waves_to_share = 8;         // beyond, the idle share of the last wave is small
 constexpr std::int64_t max_shared_stages = 0x7FFFFFFF;  // the kernel counts them in 31 bits
-constexpr std::int64_t fewest_stages_of_a_part = 4;     // fewer do not cover the cost of summing up
-/// The likely best first. In bands of eight the multiprocessors that share a way to L2 ask most often for the same; a
-/// low band behind a high one spoils it.
+constexpr std::int64_t fewest_stages_of_a_part = 4;     // fewer do not pay for summing up
+/// Heights of raster groups, in cluster tiles, best first. With groups of eight, the SMs that share a path to L2 most
+/// often request the same data. A shorter group after a taller one spoils that.
 constexpr std::array<std::uint8_t, 3> bands{8, 16, 4};
 constexpr std::array<std::uint8_t, 3> bands_of_few_rows{16, 8, 4};
 constexpr std::array<std::pair<std::uint8_t, std::uint8_t>, 8> cluster_shapes{
@@ -39,14 +39,14 @@ const HopperKernel& kernel_of(const GemmProblem& problem, const KernelChoice& ch
     return kernels::hopper_kernels(size_of(problem.input))[choice.config];
 }
 
-/// Tiles of clusters.
+/// Number of cluster tiles.
 std::int64_t tiles_of(const HopperKernel& kernel, const HopperShape& shape, const KernelChoice& choice)
 {
     return divide_up(shape.m, std::int64_t{kernel.tile_m} * choice.cluster_m) *
            divide_up(shape.n, std::int64_t{kernel.tile_n} * choice.cluster_n) * shape.batches;
 }
 
-/// Stages of a tile.
+/// Number of stages per tile.
 std::int64_t stages_of(const HopperKernel& kernel, std::int64_t k)
 {
     const std::int64_t turn = std::int64_t{kernel.block_k} * kernel.stages_in_turn;
@@ -85,13 +85,13 @@ kernels::GemmArguments swap_sides(kernels::GemmArguments arguments)
     return arguments;
 }
 
-/// A map of one operand or of D: (contiguous, strided, batch).
+/// Request for the map of one operand or of D; dimensions (contiguous, strided, batch).
 TensorMapRequest map_request(const void* data, int type, std::size_t element_bytes, std::int64_t contiguous,
                              std::int64_t strided, std::int64_t stride, std::int64_t batches, std::int64_t batch_stride,
                              std::uint32_t box_contiguous, std::uint32_t box_strided)
 {
     const auto bytes = static_cast<std::int64_t>(element_bytes);
-    // A stride that is never taken may be anything; the encoder wants a multiple of 16.
+    // A stride that is never used may be anything; the encoder wants a multiple of 16.
     const auto stride_bytes = [&](std::int64_t extent, std::int64_t elements) {
         return static_cast<std::uint64_t>(extent > 1 ? elements * bytes : tma_alignment);
     };
@@ -141,24 +141,25 @@ kernels::HopperWork work_of(const HopperKernel& kernel, const kernels::GemmArgum
     return work;
 }
 
-/// Whether CTAs can share a tile's rows evenly: in whole rows, which the swizzle places by their address, or in whole
-/// boxes along M or N.
+/// Returns true if CTAs can share a tile's rows evenly: by whole rows, which the swizzle places by their address, or by
+/// whole boxes along M or N.
 constexpr bool can_share(int rows, int sharers, bool k_major)
 {
     return rows % (sharers * (k_major ? 1 : kernels::hopper_mn_major_lines)) == 0;
 }
 
-/// Rows of an operand's tile that TMA loads, if it loads them along K: of an operand that has less than a tile no more
-/// than it has, for zeros take as long as data. Eight at a time, for the CTAs of a cluster to divide among them.
+/// Returns how many rows of an operand's tile TMA loads, if it loads them along K. An operand with fewer rows than the
+/// tile loads no more than it has, because zeros cost as much time as data. Rounded up to eight, so that the CTAs of a
+/// cluster can divide them.
 std::uint32_t loaded_rows(int tile_rows, std::int64_t rows, bool along_k)
 {
     const std::int64_t needed = divide_up(std::max<std::int64_t>(rows, 1), max_cluster_size) * max_cluster_size;
     return static_cast<std::uint32_t>(along_k ? std::min<std::int64_t>(tile_rows, needed) : tile_rows);
 }
 
-/// How many stages each CTA brings into L2 while it waits for the kernel before it. Measured on an H200: more hides
-/// more of memory's latency, until it takes bandwidth from that kernel, or time from the loads; products that read both
-/// operands more than once gained nothing. docs/performance.md has the figures.
+/// Returns how many stages each CTA prefetches into L2 while it waits for the previous kernel. More stages hide more of
+/// the memory latency, until they take bandwidth from that kernel or time from the loads. Products that read both
+/// operands more than once gain nothing. Measured on an H200: docs/notes/performance.md has the figures.
 std::uint32_t prefetched_stages(const kernels::HopperArguments& arguments, const kernels::HopperWork& work)
 {
     constexpr std::uint32_t smallest_part = 4;  // of K
@@ -179,10 +180,10 @@ CallStatus encode(const TensorMapRequest& request, AnyTensorMap<3>& map)
 }
 
 /// Raises the kernel's limit of dynamic shared memory, once per device. Threads that come at the same time may both do
-/// it, to the same effect.
+/// it, with the same effect.
 cudaError_t allow_shared_memory(const HopperKernel& kernel, std::size_t element_bytes, std::size_t config, int device)
 {
-    // A bit per device. A configuration or device without one pays for the call each time.
+    // One bit per device. A configuration or device without a bit makes the call each time.
     static std::array<std::array<std::atomic<std::uint64_t>, 256>, 3> raised{};  // KernelChoice has 256 configurations
     const std::uint64_t bit = device < 64 ? std::uint64_t{1} << static_cast<unsigned>(device) : 0;
     std::atomic<std::uint64_t>& done = raised[static_cast<std::size_t>(std::countr_zero(element_bytes))][config];
@@ -204,7 +205,7 @@ HopperShape hopper_shape(const GemmProblem& problem, bool swapped)
     const auto by_threads = [&](const MatrixLayout& layout, bool k_major, std::int64_t lines) {
         const auto is_aligned = [](std::int64_t bytes) { return bytes % tma_alignment == 0; };
         const auto element_bytes = static_cast<std::int64_t>(size_of(problem.input));
-        // The tensor core reads 16-bit operands in either order, all others along K.
+        // The tensor core reads 16-bit operands in either major, all others K-major.
         return (!k_major && element_bytes != 2) || !is_aligned(static_cast<std::int64_t>(layout.address_alignment)) ||
                (lines > 1 && !is_aligned(layout.leading_dimension * element_bytes)) ||
                (problem.batches > 1 && !is_aligned(layout.batch_stride * element_bytes));
@@ -257,7 +258,7 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
     const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
     const bool cluster = cluster_size <= max_cluster_size && std::has_single_bit(choice.cluster_m) &&
                          std::has_single_bit(choice.cluster_n) && std::has_single_bit(choice.cluster_k);
-    // The tensor core reads 16-bit operands in either order, all others along K.
+    // The tensor core reads 16-bit operands in either major, all others K-major.
     const bool along_k = size_of(problem.input) != 2;
     const bool boxes = can_share(kernel.tile_m, choice.cluster_n, along_k || shape.a_k_major) &&
                        can_share(kernel.tile_n, choice.cluster_m, along_k || shape.b_k_major);
@@ -275,11 +276,11 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
         return false;
     }
     if (choice.cluster_k == 1) {
-        // A tile's sharers are all the clusters from its first to its last: none may be without a stage.
+        // A tile's sharers are all clusters from its first to its last: each must have a stage.
         return choice.clusters * cluster_size <= device.sm_count * kernel.ctas &&
                (!choice.stream_k || choice.clusters <= tiles * stages);
     }
-    // A cluster with layers has one unit of work, of at least a stage for each layer.
+    // A cluster that splits K has one work tile, with at least one stage per CTA.
     const std::int64_t units_per_tile = choice.clusters / tiles;
     return choice.clusters % tiles == 0 && choice.stream_k == (units_per_tile > 1) &&
            stages / units_per_tile >= choice.cluster_k;
@@ -318,13 +319,13 @@ std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const De
                 const std::int64_t fit = hopper_cluster_slots(device, kernel, cluster_m * cluster_n);
                 for (const std::uint8_t band : tiles_m <= bands_of_few_rows.front() ? bands_of_few_rows : bands) {
                     if (band > 4 && band / 2 >= tiles_m) {
-                        continue;  // the same order as the lower band's
+                        continue;  // same order as with the shorter group
                     }
                     choice.band = band;
                     choice.cluster_k = 1;
                     choice.stream_k = false;
                     add(choice, std::min(fit, tiles));
-                    // Shared tiles pay where whole ones leave multiprocessors idle.
+                    // Sharing tiles pays off if whole tiles would leave SMs idle.
                     if (tiles > most_waves_to_share * fit || stages < 2 * fewest_stages_of_a_part) {
                         continue;
                     }
@@ -356,8 +357,8 @@ std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const De
 
 std::int64_t hopper_cluster_slots(const DeviceProperties& device, const HopperKernel& kernel, int cluster_size)
 {
-    // A cluster is of one group of multiprocessors, of which some are left over: of 132, cudaOccupancyMaxActiveClusters
-    // finds room for 66 clusters of 2, 30 of 4 and 15 of 8.
+    // A cluster runs in one group of SMs, and some SMs of a group are left over: of 132 SMs,
+    // cudaOccupancyMaxActiveClusters finds room for 66 clusters of 2, 30 of 4 and 15 of 8.
     constexpr double large_cluster_share = 0.92;
     const double share = cluster_size > 2 ? large_cluster_share : 1;
     return std::max<std::int64_t>(static_cast<std::int64_t>(device.sm_count * share / cluster_size) * kernel.ctas, 1);
@@ -390,10 +391,10 @@ CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const Ker
     const std::size_t bytes = size_of(problem.input);
     kernels::HopperArguments arguments{};
     arguments.gemm = choice.swapped ? swap_sides(given) : given;
-    const kernels::GemmArguments& gemm = arguments.gemm;  // of copies, where operands are repacked
+    const kernels::GemmArguments& gemm = arguments.gemm;  // of the copies, if operands are repacked
     const std::int64_t batches = problem.batches;
     const HopperShape shape = hopper_shape(problem, choice.swapped);
-    arguments.a_k_major = shape.a_k_major || gemm.k == 0;  // the order of zeros is one that each kernel takes
+    arguments.a_k_major = shape.a_k_major || gemm.k == 0;  // zeros have the order that every kernel supports
     arguments.b_k_major = shape.b_k_major || gemm.k == 0;
     arguments.a_by_threads = shape.a_by_threads && gemm.k > 0;
     arguments.b_by_threads = shape.b_by_threads && gemm.k > 0;
@@ -412,13 +413,15 @@ CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const Ker
     const auto row_elements = static_cast<std::uint32_t>(128 / bytes);
     const auto encode_operand = [&](const kernels::Operand& operand, bool k_major, std::int64_t rows, bool batched,
                                     std::uint32_t box, AnyTensorMap<3>& map) {
-        // What is not read needs a map all the same: of any memory, at an address and with strides that TMA takes.
+        // An operand that is not read needs a map nevertheless: of any memory, with an address and strides that TMA
+        // accepts.
         const bool read = gemm.k > 0;
         const void* unread =
             std::bit_cast<const void*>(std::bit_cast<std::uintptr_t>(gemm.d) & ~(hopper_alignment - 1));
         const void* data = read ? operand.data : unread;
         const std::int64_t k = read ? gemm.k : 1;
-        const std::int64_t stride = read ? operand.column_stride * operand.row_stride : tma_alignment;  // one is 1
+        // One of the two strides is 1.
+        const std::int64_t stride = read ? operand.column_stride * operand.row_stride : tma_alignment;
         const std::int64_t batch_stride = read ? operand.batch_stride : tma_alignment;
         return encode(k_major ? map_request(data, storage_type(bytes), bytes, k, rows, stride, batched ? batches : 1,
                                             batch_stride, row_elements, box)
@@ -445,7 +448,7 @@ CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const Ker
     const auto d_alignment = [&](std::int64_t elements) {
         return elements * static_cast<std::int64_t>(d_bytes) % 16 == 0;
     };
-    // Whole chunks of 16 bytes: where a row of D ends inside of one, TMA overwrites the elements behind it, too.
+    // Whole chunks of 16 bytes: if a row of D ended inside a chunk, TMA would overwrite the elements after it.
     const bool d_aligned = std::bit_cast<std::uintptr_t>(gemm.d) % 16 == 0 && gemm.d_column_stride == 1 &&
                            d_alignment(gemm.n) && (gemm.m == 1 || d_alignment(gemm.d_row_stride)) &&
                            (batches == 1 || d_alignment(gemm.d_batch_stride));
@@ -461,7 +464,7 @@ CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const Ker
         const int rest = kernel.tile_n % width;
         const auto is_encoded = [&](int columns, AnyTensorMap<3>& map) {
             const cudaError_t status = encode_d(columns, map).status;
-            forget(status);  // there is another way to store
+            forget(status);  // the kernel stores without TMA instead
             return status == cudaSuccess;
         };
         arguments.stores_by_tma = is_encoded(width, arguments.d) && (rest == 0 || is_encoded(rest, arguments.d_rest));

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The Hopper kernels' side of a launch: eligibility, candidates, tensor maps, grid.
+/// The Hopper side of a launch: eligibility, candidates, tensor maps, grid.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,11 +18,11 @@
 
 namespace tessera::detail {
 
-/// What addresses and strides must be multiples of for TMA, in bytes. An operand that is not aligned so is copied by
-/// threads: by those of a kernel that copies, or before one that does not (hopper_repack.hpp).
+/// TMA's alignment of addresses and strides, in bytes. An operand with less is loaded by the fallback load of a kernel
+/// that has one, or repacked before a kernel that has none (hopper_repack.hpp).
 inline constexpr std::size_t hopper_alignment = 16;
 
-/// The problem as the kernel sees it: after the transposition of a column-major D, and after that of `swapped`.
+/// The problem as the kernel sees it: transposed if D is column-major, and again if `swapped`.
 struct HopperShape {
     std::int64_t m;
     std::int64_t n;
@@ -30,7 +30,7 @@ struct HopperShape {
     std::int64_t batches;
     bool a_k_major;
     bool b_k_major;
-    bool a_by_threads;  // TMA cannot address it, or wgmma does not read it in its order
+    bool a_by_threads;  // fallback load: TMA cannot address it, or wgmma cannot read its major
     bool b_by_threads;
 
     friend bool operator==(const HopperShape&, const HopperShape&) = default;
@@ -38,20 +38,20 @@ struct HopperShape {
 
 HopperShape hopper_shape(const GemmProblem& problem, bool swapped);
 
-/// Nothing if the Hopper kernels give the right answer for `problem` on `device`. `problem` is resolved.
+/// Returns nothing if the Hopper kernels give the right answer for `problem` on `device`. `problem` must be resolved.
 std::optional<Refusal> find_hopper_refusal(const GemmProblem& problem, const DeviceProperties& device);
 
-/// Whether `choice` can run `problem`: what a tuner may try.
+/// Returns true if `choice` can run `problem`, so that a tuner may try it.
 bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice);
 
-/// Clusters of so many CTAs that run at the same time.
+/// Returns how many clusters of this size run at the same time.
 std::int64_t hopper_cluster_slots(const DeviceProperties& device, const kernels::HopperKernel& kernel,
                                   int cluster_size);
 
-/// All choices that are worth a try for an eligible problem.
+/// Returns all choices worth trying for an eligible problem.
 std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const DeviceProperties& device);
 
-/// What a launch needs besides its operands.
+/// Device memory that a launch needs besides its operands.
 struct HopperWorkspaceNeed {
     std::size_t partial_bytes = 0;
     std::size_t counters = 0;
@@ -59,15 +59,15 @@ struct HopperWorkspaceNeed {
 };
 HopperWorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelChoice& choice);
 
-/// That memory.
+/// The memory that meets a HopperWorkspaceNeed.
 struct HopperMemory {
     float* partials = nullptr;
     std::uint32_t* arrivals = nullptr;  // all zero before and after a launch
-    std::byte* copies = nullptr;        // at a multiple of 128 bytes
+    std::byte* copies = nullptr;        // 128-byte aligned
 };
 
-/// Enqueues one kernel, or two if operands are repacked. The device is current, the problem eligible, and the workspace
-/// as large as needed, its counters zero.
+/// Enqueues one kernel, or two if operands are repacked. The device must be current, the problem eligible, and the
+/// workspace large enough, with its counters zero.
 CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& choice,
                          const kernels::GemmArguments& arguments, const HopperMemory& workspace);
 

@@ -11,14 +11,14 @@ namespace {
 
 constexpr std::size_t uncountable = std::numeric_limits<std::size_t>::max();
 
-/// Bytes from a line of a copy to the next.
+/// Bytes from one line of a copy to the next.
 std::int64_t copied_line(std::int64_t elements, std::size_t element_bytes)
 {
     constexpr std::int64_t unit = kernels::repacked_line_alignment;
     return (elements * static_cast<std::int64_t>(element_bytes) + unit - 1) / unit * unit;
 }
 
-/// The tensor core reads 16-bit operands in either order, all others along K.
+/// The tensor core reads 16-bit operands in either major, all others K-major.
 bool is_copy_k_major(bool k_major, std::size_t element_bytes) { return k_major || element_bytes != 2; }
 
 std::size_t product(std::size_t a, std::size_t b) { return b != 0 && a > uncountable / b ? uncountable : a * b; }
@@ -37,7 +37,7 @@ std::size_t repacked_bytes(const GemmProblem& problem) noexcept
         return product(product(static_cast<std::size_t>(lines), static_cast<std::size_t>(line)),
                        static_cast<std::size_t>(matrices));
     };
-    // The operands as they are given: D's order does not exchange them.
+    // The operands as given, before a column-major D exchanges them.
     const HopperShape shape = hopper_shape(problem, !problem.d.row_major);
     return sum(shape.a_by_threads ? bytes(problem.m, shape.a_k_major, problem.a) : 0,
                shape.b_by_threads ? bytes(problem.n, shape.b_k_major, problem.b) : 0);

@@ -1,8 +1,7 @@
 #pragma once
 
-/// Repacking on Hopper: an operand that TMA cannot address, or whose order the tensor core does not read, is copied to
-/// where both can, before a kernel that does not copy by itself. Which operands, how much memory that takes, and the
-/// launch.
+/// Repacking on Hopper: before a kernel without the fallback load, copies an operand that TMA cannot address or whose
+/// major the tensor core cannot read. Decides which operands, computes the memory needed, and launches the copy.
 
 #include <array>
 #include <cstddef>
@@ -15,26 +14,25 @@
 
 namespace tessera::detail {
 
-/// The part of a device's memory, 1 / this, that the copies of a product may take. A stream keeps them for its next
-/// launches, and what it keeps should not be what the operands of others then lack. On an H200, 8.8 GiB: two bf16
-/// operands of 48000 x 48000.
+/// The copies of a product may use 1 / this of a device's memory. A stream keeps them for its next launches, and that
+/// should not starve other operands. On an H200 the limit is 8.8 GiB: two bf16 operands of 48000 x 48000.
 inline constexpr std::size_t repacking_memory_share = 16;
 
-/// Bytes of the copies of all operands that a kernel which does not copy needs repacked; 0 if it needs none, and the
-/// largest number if the bytes cannot be counted. `problem` is resolved.
+/// Returns the bytes of all copies that a kernel without the fallback load needs: 0 if none, and the largest number if
+/// they cannot be counted. `problem` must be resolved.
 std::size_t repacked_bytes(const GemmProblem& problem) noexcept;
 
-/// Whether the copies may be made.
+/// Returns true if the copies may be made.
 bool may_repack(const GemmProblem& problem, const DeviceProperties& device) noexcept;
 
-/// What a launch repacks first.
+/// The copies that a launch makes first.
 class OperandCopies {
 public:
-    /// Of those operands of `arguments` that TMA cannot load: they become what their copies at `memory` will be.
+    /// Takes the operands of `arguments` that TMA cannot load, and replaces them by their future copies at `memory`.
     OperandCopies(kernels::HopperArguments& arguments, std::size_t element_bytes, std::int64_t batches,
                   std::byte* memory);
 
-    /// Enqueues the copying, if there is any.
+    /// Enqueues the copies, if any.
     cudaError_t enqueue(cudaStream_t stream) const;
 
 private:

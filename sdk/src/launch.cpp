@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t max_grid_x = 0x7FFFFFFF;
 constexpr unsigned max_grid_yz = 65535;
-constexpr std::size_t default_shared_bytes = std::size_t{48} << 10U;  // static and dynamic together
+constexpr std::size_t default_shared_bytes = std::size_t{48} << 10U;  // bytes, static and dynamic together
 
 std::string text(Dim3 extents) { return fmt::format("({}, {}, {})", extents.x, extents.y, extents.z); }
 
@@ -36,7 +36,7 @@ std::string name_of(const void* kernel)
     detail::raise(ErrorCode::launch_refused, "launch", config.caller(), name_of(kernel) + ": " + message, cure);
 }
 
-/// What can be wrong without asking CUDA about the kernel.
+/// Makes all checks that need no CUDA call about the kernel.
 void require_valid(const void* kernel, const LaunchConfig& config, const DeviceProperties& device)
 {
     const Dim3 grid = config.grid();
@@ -83,7 +83,7 @@ void require_valid(const void* kernel, const LaunchConfig& config, const DeviceP
     }
 }
 
-/// After CUDA refused: finds the limit that was passed. Falls back to CUDA's own words.
+/// After CUDA refused a launch: finds the limit that was exceeded, or falls back to CUDA's own text.
 [[noreturn]] void diagnose(const void* kernel, const LaunchConfig& config, const DeviceProperties& device,
                            cudaError_t status)
 {
@@ -127,8 +127,8 @@ void require_valid(const void* kernel, const LaunchConfig& config, const DeviceP
                     config.shared_memory_bytes()));
 }
 
-/// Lets the kernel have so much dynamic shared memory. Never lowers the limit: another thread may be about to launch
-/// with more.
+/// Raises the kernel's limit of dynamic shared memory to `bytes`. Never lowers it: another thread may be about to
+/// launch with more.
 cudaError_t raise_shared_memory_limit(const void* kernel, std::size_t bytes)
 {
     static std::mutex mutex;

@@ -5,7 +5,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Where one end's rows (or columns) lie.
+/// The rows (or columns) of one end of a copy.
 struct Vectors {
     const void* data;
     std::size_t pitch;  // bytes

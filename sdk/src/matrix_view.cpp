@@ -12,7 +12,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Whoever has no elements at all has mostly lost them.
+/// Most callers that have no elements at all have moved from the buffer.
 constexpr const char* moved_from_cure =
     "was its buffer moved from? Use the object that it was moved to, or a longer buffer";
 
@@ -22,7 +22,7 @@ std::string describe(const MatrixExtents& extents)
                        extents.row_major ? "row-major" : "column-major", extents.leading_dimension);
 }
 
-/// left * right + addend for values that are not negative, or nothing if that passes `limit`.
+/// Returns left * right + addend of values that are not negative, or nothing if that exceeds `limit`.
 bool multiply_add(std::int64_t left, std::int64_t right, std::int64_t addend, std::int64_t limit, std::int64_t& result)
 {
     return !__builtin_mul_overflow(left, right, &result) && !__builtin_add_overflow(result, addend, &result) &&
@@ -91,12 +91,12 @@ BatchExtents require_batch_extents(std::string_view operation, const BatchLayout
               fmt::format("{} {} at a stride of {} span more bytes than 64 bits can count", count, what, stride));
     };
     const std::int64_t limit = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(element_bytes);
-    // What does not fit is refused below, as a stride that is too large.
+    // What overflows is refused below as a stride that is too large.
     const auto product = [](std::int64_t left, std::int64_t right) {
         std::int64_t result = 0;
         return __builtin_mul_overflow(left, right, &result) ? std::numeric_limits<std::int64_t>::max() : result;
     };
-    // A matrix without gaps to the next one ends with a whole step of its leading dimension.
+    // The next matrix of a batch without gaps begins after a whole step of the leading dimension.
     const std::int64_t matrix = one == 0 ? 0 : product(all.matrix.vector_count(), all.matrix.leading_dimension);
     all.stride = layout.stride.value_or(matrix);
     require_level("matrices", all.count, all.stride);
@@ -104,7 +104,7 @@ BatchExtents require_batch_extents(std::string_view operation, const BatchLayout
     if (all.count > 0 && one > 0 && !multiply_add(all.count - 1, all.stride, one, limit, group)) {
         raise_overflow(all.count, "matrices", all.stride);
     }
-    // Matrices of a group lie behind each other, or interleaved inside of the steps of one matrix.
+    // Matrices of a group follow each other, or are interleaved in the steps of one matrix.
     all.outer_stride =
         layout.outer_stride.value_or(all.count == 0 ? 0 : std::max(product(all.count, all.stride), matrix));
     require_level("groups", all.outer_count, all.outer_stride);
@@ -138,7 +138,7 @@ BatchExtents require_batch_fits(std::string_view operation, const BatchLayout& l
     return all;
 }
 
-/// Declared in mdspan.hpp, which is not included for the sake of everybody's compile time.
+/// Declared in mdspan.hpp, which is not included here because <mdspan> is slow to compile.
 std::int64_t require_unit_stride(std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
                                  std::int64_t column_stride, bool row_major, const std::source_location& caller)
 {
@@ -146,7 +146,7 @@ std::int64_t require_unit_stride(std::int64_t rows, std::int64_t columns, std::i
     const std::int64_t vector_count = row_major ? rows : columns;
     const std::int64_t inner = row_major ? column_stride : row_stride;
     const std::int64_t outer = row_major ? row_stride : column_stride;
-    // The stride of a dimension of one element, or of none, is never used.
+    // The stride of a dimension with one element or none is never used.
     if (inner != 1 && vector_size > 1) {
         const bool is_other_order = outer == 1 || vector_count <= 1;
         raise(ErrorCode::invalid_argument, "from_raw_device_mdspan", caller,
@@ -217,7 +217,7 @@ int device_of_pointer(const void* pointer, std::string_view operation, const std
         case cudaMemoryTypeDevice:
         case cudaMemoryTypeManaged: return attributes.device;
         case cudaMemoryTypeHost:
-            // Pinned memory works where the device can address it, though across the bus.
+            // Pinned memory is accepted if the device can address it, across the bus.
             if (attributes.devicePointer == pointer) {
                 return attributes.device;
             }

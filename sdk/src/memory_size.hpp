@@ -1,6 +1,6 @@
 #pragma once
 
-/// Sizes of allocations, shared by the owners of memory.
+/// Sizes of allocations, shared by everything that owns memory.
 
 #include <cstddef>
 #include <source_location>
@@ -9,11 +9,11 @@
 
 namespace tessera::detail {
 
-/// count * element_bytes. @throws Error `size_overflow` if that does not fit into a signed 64-bit byte offset
+/// Returns count * element_bytes. @throws Error `size_overflow` if that does not fit in a signed 64-bit byte offset
 std::size_t require_byte_count(std::string_view operation, std::size_t count, std::size_t element_bytes,
                                const std::source_location& caller);
 
-/// What to ask about a number that is too large for any memory: it may have been negative. Empty for others.
+/// Returns a hint for a number that is too large for any memory, because it may have been negative. Otherwise empty.
 std::string negative_hint(std::size_t number);
 
 }  // namespace tessera::detail

@@ -90,9 +90,9 @@ DestructorsDevice::~DestructorsDevice()
 
 KnownOrigin origin_of(const void* data) noexcept
 {
-    // The runtime has no such question. The driver is asked through it, so that the SDK needs no libcuda to link.
+    // The runtime cannot tell. The driver is called through the runtime, so that the SDK need not link libcuda.
     using GetAttribute = CUresult (*)(void*, CUpointer_attribute, CUdeviceptr);
-    constexpr unsigned version = 11020;  // that knows of pools
+    constexpr unsigned version = 11020;  // the first version that knows of pools
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found{};
     const cudaError_t status =

@@ -66,12 +66,12 @@ void PinnedMemory::used_on(StreamRef stream, PinnedUse use, std::string_view ope
                            const std::source_location& caller)
 {
     if (stream.is_capturing()) {
-        return;  // a captured event never happens; the graph's owner keeps the buffer, as documented
+        return;  // a captured event never happens; as documented, the graph's owner keeps the buffer
     }
     try {
         remember(stream, operation, caller);
     } catch (...) {
-        // Unremembered, the work would outlive the memory: wait for it here.
+        // Without a record of it, the work would outlive the memory. Wait for it here.
         try {
             synchronize_stream(stream, operation, caller);
         } catch (const Error& error) {
@@ -79,14 +79,14 @@ void PinnedMemory::used_on(StreamRef stream, PinnedUse use, std::string_view ope
         }
         throw;
     }
-    pending_ |= static_cast<unsigned>(use);  // not const: nobody else uses the buffer meanwhile
+    pending_ |= static_cast<unsigned>(use);  // not const: only the calling thread uses the buffer
 }
 
 void PinnedMemory::remember(StreamRef stream, std::string_view operation, const std::source_location& caller)
 {
     auto use = std::find_if(uses_.begin(), uses_.end(), [&](const Use& known) { return known.stream == stream; });
     if (use == uses_.end()) {
-        // Uses that are over need no memory any more; without this a buffer that many streams share would only grow.
+        // Drop finished uses; otherwise a buffer that many streams share would keep growing.
         std::erase_if(uses_, [&](const Use& known) { return is_event_done(known.done.get(), operation, caller); });
         uses_.push_back({stream, Event(stream.device(), EventKind::ordering, operation, caller)});
         use = uses_.end() - 1;

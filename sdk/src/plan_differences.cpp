@@ -11,7 +11,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Whether the kernel runs for one launch of `given`, and needs no more workspace than was planned.
+/// Returns true if the kernel can run one launch of `given` with no more workspace than planned.
 bool runs(const GemmProblem& planned, const KernelChoice& choice, const GemmProblem& given,
           const DeviceProperties& device)
 {
@@ -39,8 +39,8 @@ bool has_layout(const MatrixLayout& planned, const MatrixLayout& given, const Ge
            (problem.outer_batches <= 1 || planned.outer_stride == given.outer_stride);
 }
 
-/// Whether C's batches can be launched as planned: launches of one level each take any C, and levels that were to fold
-/// into one have to.
+/// Returns true if C's batches can be launched as planned. Launches of one level accept any C; levels that were planned
+/// to fold into one must fold.
 bool has_levels(const GemmProblem& planned, const GemmProblem& given) noexcept
 {
     const BatchLevels levels = levels_of(planned);
@@ -73,7 +73,7 @@ std::string_view order_of(const MatrixLayout& layout) { return layout.row_major 
 void compare_layouts(Differences& found, char name, const MatrixLayout& planned, const MatrixLayout& given,
                      const GemmProblem& problem)
 {
-    if (planned.row_major != given.row_major) {  // the leading dimension is another thing then
+    if (planned.row_major != given.row_major) {  // the leading dimension then has another meaning
         found.compare(fmt::format("{}'s order", name), order_of(planned), order_of(given));
     } else {
         found.compare(fmt::format("{}'s leading dimension", name), planned.leading_dimension, given.leading_dimension);
@@ -126,7 +126,7 @@ std::string differences(const GemmProblem& planned, const KernelChoice& choice, 
     found.compare("A's type", to_string(planned.input.a), to_string(given.input.a));
     found.compare("B's type", to_string(planned.input.b), to_string(given.input.b));
     found.compare("D's type", to_string(planned.output), to_string(given.output));
-    // Without gaps, leading dimensions and strides follow from the extents, which are enough to tell.
+    // Without gaps, leading dimensions and strides follow from the extents, so it is enough to name those.
     if (extents_of(planned) == extents_of(given) && planned.batches == given.batches &&
         planned.outer_batches == given.outer_batches) {
         compare_layouts(found, 'A', planned.a, given.a, planned);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What keeps a plan from serving operands, in words.
+/// Says why a plan does not fit operands.
 
 #include <string>
 
@@ -11,12 +11,12 @@
 
 namespace tessera::detail {
 
-/// Whether a plan for `planned`, with `choice` as its kernel, serves `given`. Addresses may be aligned worse than
-/// planned as long as the kernel runs with the workspace that was planned.
+/// Returns true if a plan for `planned`, with `choice` as its kernel, fits `given`. Addresses may be less aligned than
+/// planned if the kernel still runs with the planned workspace.
 bool serves(const GemmProblem& planned, const KernelChoice& choice, const GemmProblem& given,
             const DeviceProperties& device);
 
-/// One line for each difference, e.g. "A's leading dimension is 128, the plan was prepared for 64".
+/// One line per difference, e.g. "A's leading dimension is 128, the plan was prepared for 64".
 std::string differences(const GemmProblem& planned, const KernelChoice& choice, const GemmProblem& given);
 
 }  // namespace tessera::detail

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What nearly every source of the library includes, precompiled: see docs/building.md. Each source still includes what it
-/// uses, and compiles without this file.
+/// Precompiled header: what nearly every source of the library includes (see docs/building.md). Each source still
+/// includes what it uses, and compiles without this file.
 
 #include <fmt/format.h>
 
@@ -23,9 +23,9 @@
 
 #include "tessera/tessera.hpp"
 
-// fmt is header-only here, so that users of the library need not have it. Then every source would have the whole formatter
-// in its object, and spend most of its time on it; one copy, in fmt_instances.cpp, is enough. Later releases of fmt have
-// another signature, and are merely slower to compile.
+// fmt is header-only here, so that users of the library need not have it. Every source would then contain the whole
+// formatter and spend most of its compile time on it. One copy, in fmt_instances.cpp, is enough. Later releases of fmt
+// have another signature; with them, the sources only compile more slowly.
 #if FMT_VERSION >= 90000 && FMT_VERSION < 110000
 extern template void fmt::detail::vformat_to<char>(fmt::detail::buffer<char>&, fmt::string_view, fmt::format_args,
                                                    fmt::detail::locale_ref);

@@ -1,11 +1,11 @@
 #pragma once
 
-/// Names what a launch does in the timelines of profilers (Nsight Systems and others that know NVTX): one range around
-/// the calls of CUDA, whose name is the variant and the problem.
+/// Names launches in the timelines of profilers (Nsight Systems and others that support NVTX): one range around the
+/// CUDA calls, named after the variant and the problem.
 ///
-/// Without a profiler NVTX gives no domain, and then a range is one load and one branch: nothing is put into words.
+/// Without a profiler NVTX returns no domain. A range then costs one load and one branch, and no text is formatted.
 ///
-/// CUDA's profilers attach before the program starts, so asking once is enough.
+/// CUDA's profilers attach before the program starts, so the library asks once.
 
 #include <fmt/format.h>
 
@@ -17,14 +17,14 @@
 
 namespace tessera::detail {
 
-/// The domain that all ranges of this library are in, or null if no profiler listens.
+/// The domain of all ranges of this library, or null if no profiler is attached.
 inline nvtxDomainHandle_t profiler_domain() noexcept
 {
     static const nvtxDomainHandle_t domain = nvtxDomainCreateA("tessera");
     return domain;
 }
 
-/// While it lives, the calling thread is in the range.
+/// While it exists, the calling thread is in the range.
 class ProfilerRange {
 public:
     ProfilerRange(const GemmProblem& problem, Variant variant)

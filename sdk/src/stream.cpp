@@ -14,14 +14,14 @@
 namespace tessera {
 namespace detail {
 
-/// The native stream is destroyed with the last owner: the `Stream`, or a buffer that is freed on it.
+/// The native stream is destroyed with its last owner: the `Stream`, or a buffer that is freed on it.
 struct StreamState {
     cudaStream_t stream = nullptr;
     int device = 0;
     std::atomic<int> owners{1};
     bool destroy_with_last_owner = true;
     std::mutex mutex;                   // guards deferred
-    std::vector<OwnedMemory> deferred;  // to free once the stream is not being captured any more
+    std::vector<OwnedMemory> deferred;  // to free when the stream is no longer being captured
 };
 
 void retain(StreamState* state) noexcept
@@ -100,7 +100,7 @@ bool is_capturing(cudaStream_t stream) noexcept
 {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     if (cudaStreamIsCapturing(stream, &status) != cudaSuccess) {
-        // The legacy default stream answers with an error while another stream is captured in global mode.
+        // The legacy default stream returns an error while another stream is captured in global mode.
         cudaGetLastError();
         return false;
     }
@@ -111,7 +111,7 @@ bool is_capturing(cudaStream_t stream) noexcept
 
 namespace {
 
-/// The three handles that mean a default stream belong to whatever device is current.
+/// The three default-stream handles belong to whatever device is current.
 bool is_default_handle(cudaStream_t stream) noexcept
 {
     return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
@@ -120,7 +120,7 @@ bool is_default_handle(cudaStream_t stream) noexcept
 int device_of(cudaStream_t stream, std::string_view operation, const std::source_location& caller)
 {
     int device = 0;
-    // CUDA does not tell the device of a stream that is being captured. Its launches need it to be current anyway.
+    // CUDA does not tell the device of a stream that is being captured. Launches on it need that device to be current.
     if (is_default_handle(stream) || detail::is_capturing(stream)) {
         detail::check(cudaGetDevice(&device), "cudaGetDevice", operation, caller);
     } else {
@@ -139,8 +139,8 @@ cudaEvent_t require_event(const Event& event, std::string_view operation, const 
 }
 
 struct Priorities {
-    int least = 0;     // the largest number
-    int greatest = 0;  // the smallest
+    int least = 0;     // least urgent: the largest number
+    int greatest = 0;  // most urgent: the smallest number
 };
 
 Priorities priorities_of(int device, std::string_view operation, const std::source_location& caller)
@@ -152,7 +152,7 @@ Priorities priorities_of(int device, std::string_view operation, const std::sour
     return priorities;
 }
 
-/// CUDA would take the nearest one without a word.
+/// Refuses a priority that is out of range; CUDA would silently use the nearest one.
 void require_priority(int device, StreamPriority priority, const std::source_location& caller)
 {
     const Priorities range = priorities_of(device, "Stream", caller);

@@ -17,7 +17,7 @@ static_assert(tensor_map_type<f16> == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
 static_assert(tensor_map_type<f32> == CU_TENSOR_MAP_DATA_TYPE_FLOAT32);
 static_assert(tensor_map_type<double> == CU_TENSOR_MAP_DATA_TYPE_FLOAT64);
 
-constexpr std::uint64_t global_alignment = 16;                   // bytes, base address and strides
+constexpr std::uint64_t global_alignment = 16;                   // bytes; alignment of base address and strides
 constexpr std::uint64_t stride_limit = std::uint64_t{1} << 40U;  // bytes, exclusive
 constexpr std::uint64_t extent_limit = std::uint64_t{1} << 32U;  // elements, inclusive
 constexpr std::uint32_t box_limit = 256;                         // elements, inclusive
@@ -27,7 +27,7 @@ using Encoder = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void
                              const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
                              CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
 
-/// Asked of the runtime, so that the SDK needs no libcuda to link.
+/// Obtained through the runtime, so that the SDK need not link libcuda.
 cudaError_t find_encoder(Encoder& encoder)
 {
     void* address = nullptr;
@@ -65,7 +65,7 @@ private:
     std::string text_;
 };
 
-/// Bytes from the first to one past the last element; saturates.
+/// Returns the bytes from the first to one past the last element; saturates.
 std::uint64_t span_bytes(const TensorMapRequest& request)
 {
     std::uint64_t span = request.extents[0] * request.element_bytes;
@@ -99,7 +99,7 @@ std::string tensor_map_refusals(const TensorMapRequest& request)
     Refusals refusals;
     if (request.rank < 1 || request.rank > max_tensor_rank) {
         refusals.add("the tensor has {} dimensions; a tensor map has 1 to {}", request.rank, max_tensor_rank);
-        return refusals.take();  // the arrays below hold no more
+        return refusals.take();  // the arrays below have no room for more
     }
     const auto address = std::bit_cast<std::uintptr_t>(request.data);
     if (request.data == nullptr) {
@@ -132,7 +132,7 @@ std::string tensor_map_refusals(const TensorMapRequest& request)
         refusals.add("the box is {} bytes wide in dimension 0, not a multiple of {}", inner_bytes, global_alignment);
     }
     std::uint64_t box_bytes = request.element_bytes;
-    bool extents_are_valid = true;  // else the bytes say nothing, and may overflow
+    bool extents_are_valid = true;  // if not, the byte count says nothing and may overflow
     for (std::uint32_t i = 0; i < request.rank; ++i) {
         extents_are_valid = extents_are_valid && request.box[i] <= box_limit;
         box_bytes *= std::min(request.box[i], box_limit);
@@ -178,7 +178,7 @@ CallStatus encode_for_launch(const TensorMapRequest& request, TensorMapBits& bit
     if (const cudaError_t found = encode_tensor_map_unchecked(request, bits, &driver_status); found != cudaSuccess) {
         return {found, "cudaGetDriverEntryPointByVersion of cuTensorMapEncodeTiled"};
     }
-    // A CUresult has the number of the runtime's error for what the encoder returns.
+    // The encoder's CUresult values have the same numbers as the runtime's errors.
     return {static_cast<cudaError_t>(driver_status), "cuTensorMapEncodeTiled"};
 }
 

@@ -26,27 +26,27 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view operation = "Gemm::tune";
 
-/// A sample of a candidate lasts at least this long, a thousand times the resolution of events, as far as a graph's
-/// launches reach.
+/// A sample lasts at least this long, a thousand times the resolution of events, if the graph's limit of launches
+/// permits.
 constexpr double short_sample_seconds = 500e-6;
 constexpr std::size_t most_launches = 256;
 constexpr double most_replays = 256;
-/// The first look at a candidate is one launch, in which the host's part counts: it prunes what is this much slower.
+/// The first sample of a candidate is one launch and includes host time. It only rules out candidates slower by this.
 constexpr double first_look_ratio = 3.0;
 constexpr double first_look_slack_seconds = 20e-6;
-/// After one sample of each, its noise is allowed for by this factor on top of the caller's.
+/// After one sample each, noise is allowed for by this factor, in addition to the caller's.
 constexpr double single_sample_slack = 1.2;
 constexpr std::size_t quarterfinal_samples = 3;
 constexpr std::size_t most_semifinalists = 8;
 constexpr std::size_t semifinal_samples = 9;
 constexpr std::size_t most_finalists = 4;
-/// What is faster than the untuned choice by less than this may be so by chance.
+/// A smaller gain over the untuned choice may be chance.
 constexpr double least_gain = 1.005;
 
 struct Candidate {
     KernelChoice choice;
     std::vector<double> samples = {};
-    double last = 0;  // of all that were taken
+    double last = 0;  // of all samples taken
     TuningTrial::Outcome outcome = TuningTrial::Outcome::finalist;
 
     bool runs() const noexcept { return outcome == TuningTrial::Outcome::finalist; }
@@ -77,7 +77,7 @@ public:
     {
         const Clock::time_point now = Clock::now();
         const std::chrono::duration<double> limit(options.time_limit_seconds);
-        // What is beyond the clock's range, infinity too, is no limit.
+        // A duration beyond the clock's range, or infinity, means no limit.
         if (limit.count() > 0 && limit < (Clock::time_point::max() - now) / 2) {
             deadline_ = now + std::chrono::duration_cast<Clock::duration>(limit);
         }
@@ -89,12 +89,12 @@ public:
         look_once(candidates);
         const double fastest = fastest_of(candidates);
         const auto wanted = static_cast<std::size_t>(std::ceil(short_sample_seconds / std::max(fastest, 1e-9)));
-        // Every set equally often, so that all samples move the same memory.
+        // Uses each set equally often, so that all samples move the same memory.
         const std::size_t passes = (std::min(wanted, most_launches) + scratch_.sets() - 1) / scratch_.sets();
         launches_ = std::max<std::size_t>(passes, 1) * scratch_.sets();
         for (Candidate& candidate : candidates) {
             if (candidate.runs()) {
-                candidate.samples.clear();  // of the first look
+                candidate.samples.clear();  // of the first sample
             }
         }
         take_rounds(candidates, 1, short_sample_seconds);
@@ -105,14 +105,14 @@ public:
         prune(candidates, options_.prune_ratio, most_finalists);
         for (Candidate& candidate : candidates) {
             if (candidate.runs()) {
-                candidate.samples.clear();  // at another clock
+                candidate.samples.clear();  // they were taken at another clock
             }
         }
-        round_ = 0;  // one is taken whatever the time limit
+        round_ = 0;  // one round is run whatever the time limit
         take_rounds(candidates, std::max<std::size_t>(options_.rounds, 1), options_.sample_seconds);
     }
 
-    /// What `choice` makes of operands that are the same at every call.
+    /// Returns what `choice` computes from operands that are the same at every call.
     std::vector<float> result_of(const KernelChoice& choice)
     {
         scratch_.poison_result(stream_);
@@ -137,7 +137,7 @@ private:
         return stop_.seconds_since(start_, caller_);
     }
 
-    /// Does `work` for a candidate. One that cannot be launched is out; a lost context ends everything.
+    /// Runs `work` for a candidate. A candidate that cannot be launched drops out; a lost context ends everything.
     template <class Work>
     void attempt(Candidate& candidate, Work&& work)
     {
@@ -151,7 +151,7 @@ private:
         }
     }
 
-    /// One launch of each, behind one that loads the kernel.
+    /// Times one launch of each candidate, after one that loads the kernel.
     void look_once(std::vector<Candidate>& candidates)
     {
         first_ = candidates.data();
@@ -182,9 +182,9 @@ private:
             caller_);
     }
 
-    /// Samples of at least `seconds`, each behind as long untimed: then the host is ahead of the device, and the clock
-    /// is what this candidate's power leaves. Each round starts with another candidate, so that none always follows the
-    /// same one.
+    /// Takes samples of at least `seconds`, each after untimed launches of the same length. Then the host is ahead of
+    /// the device, and the clock is the one that this candidate's power permits. Each round starts with another
+    /// candidate, so that none always follows the same one.
     void take_rounds(std::vector<Candidate>& candidates, std::size_t rounds, double seconds)
     {
         for (std::size_t round = 0; round < rounds && (round_ == 0 || Clock::now() < deadline_); ++round, ++round_) {
@@ -194,7 +194,7 @@ private:
                     continue;
                 }
                 attempt(candidate, [&] {
-                    // Made anew each time: it owns a workspace, and the candidates are hundreds.
+                    // Made anew each time, because it owns a workspace and there are hundreds of candidates.
                     const Graph graph = capture(candidate);
                     const double replay_seconds = candidate.last * static_cast<double>(launches_);
                     const auto replays = static_cast<std::size_t>(
@@ -258,7 +258,7 @@ bool agree(const GemmProblem& problem, const std::vector<float>& expected, const
 {
     for (std::size_t i = 0; i < expected.size(); ++i) {
         const double value = expected[i];
-        // False for NaN, which is what an element that nobody wrote is.
+        // False for NaN, the value of an element that was never written.
         if (!(std::abs(value - found[i]) <= detail::result_bound(problem, value))) {
             return false;
         }
@@ -276,7 +276,7 @@ TuningTrial trial_of(const GemmProblem& problem, const Candidate& candidate)
 
 void require_valid(const TuningOptions& options, const std::source_location& caller)
 {
-    // Each comparison is false for what is no number, too.
+    // Each comparison is false for NaN, too.
     const auto require = [&](bool valid, const char* name, double value, const char* cure) {
         if (!valid) {
             detail::raise(ErrorCode::invalid_argument, operation, caller,
@@ -290,7 +290,7 @@ void require_valid(const TuningOptions& options, const std::source_location& cal
             "0 for no limit, or more than 0 seconds");
 }
 
-/// What can be timed: a batch of D lies apart, and there is something to compute.
+/// Returns the problem in a form that can be timed: D's matrices do not overlap, and there is something to compute.
 GemmProblem measurable(const GemmProblem& given, const std::source_location& caller)
 {
     detail::require_valid(given, operation, caller);
@@ -302,7 +302,7 @@ GemmProblem measurable(const GemmProblem& given, const std::source_location& cal
     if (problem.batches > 1 && problem.d.batch_stride == 0) {
         const std::int64_t vectors = problem.d.row_major ? problem.m : problem.n;
         if (__builtin_mul_overflow(problem.d.leading_dimension, vectors, &problem.d.batch_stride)) {
-            problem.d.batch_stride = INT64_MAX;  // which is refused
+            problem.d.batch_stride = INT64_MAX;  // this is refused
         }
         detail::require_valid(problem, operation, caller);
     }
@@ -332,9 +332,9 @@ std::vector<KernelChoice> all_candidates(const GemmProblem& problem, const Devic
 
 double result_bound(const GemmProblem& problem, double value) noexcept
 {
-    // A tensor core adds 16 products or more at a time to a sum that is truncated: of fp32, or, for 8-bit inputs, of 14
-    // bits. Sums of K products of numbers uniform in [-1, 1] have a standard deviation of sqrt(K) / 3, and the error of
-    // each of K / 16 additions is at most the roundoff of the sum then.
+    // A tensor core adds 16 or more products at a time to a sum that is truncated to fp32, or to 14 bits for 8-bit
+    // inputs. Sums of K products of numbers uniform in [-1, 1] have a standard deviation of sqrt(K) / 3. The error of
+    // each of the K / 16 additions is at most the roundoff of the sum at that point.
     const auto k = static_cast<double>(problem.k);
     const double unit = is_float8(problem.input) ? 0x1p-13 : 0x1p-23;
     const double accumulated = 4 * unit * (k / 16 + 1) * (std::sqrt(k) / 3 + 1);
@@ -381,7 +381,7 @@ TuningResult Gemm::tune(const Device& device, const GemmProblem& given, const Tu
     Measurement measurement(device, problem, options, caller);
     measurement.run(candidates);
 
-    // Only what agrees with the untuned choice may win, and only by more than chance.
+    // Only a candidate that agrees with the untuned choice may win, and only by more than chance.
     const std::vector<float> expected = measurement.result_of(untuned);
     Candidate* best = nullptr;
     while (best == nullptr) {
@@ -398,7 +398,7 @@ TuningResult Gemm::tune(const Device& device, const GemmProblem& given, const Tu
             best = nullptr;
         }
     }
-    detail::load_environment_cache_once();  // before what is newer than it
+    detail::load_environment_cache_once();  // before the new measurement, which must win over the file's
     detail::store_measured(detail::tuning_key(problem, device.properties()),
                            {best->choice, best->seconds(), candidates.front().seconds()});
     cache.save();

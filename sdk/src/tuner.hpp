@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the tuner chooses from.
+/// The tuner's candidates, and how much two right results may differ.
 
 #include <vector>
 
@@ -10,11 +10,12 @@
 
 namespace tessera::detail {
 
-/// Everything that can run `problem`, which is resolved: all eligible variants with all their configurations.
+/// Returns everything that can run `problem`: all eligible variants with all their configurations. `problem` must be
+/// resolved.
 std::vector<KernelChoice> all_candidates(const GemmProblem& problem, const DeviceProperties& device);
 
-/// The largest difference between two right results for operands uniform in [-1, 1], apart from what rounding `value`
-/// to D's type adds. Both add up K products in their own order.
+/// Returns the largest difference between two right results for operands uniform in [-1, 1], not counting the rounding
+/// of `value` to D's type. The two add the same K products in different orders.
 double result_bound(const GemmProblem& problem, double value) noexcept;
 
 }  // namespace tessera::detail

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::string_view header = "tessera-tuning 1";
 constexpr std::string_view checksum_mark = " checksum=";
-constexpr std::size_t largest_file = 64 << 20;    // bytes: a hundred thousand entries have a third of that
-constexpr std::chrono::seconds lock_timeout{20};  // a save takes milliseconds: whoever holds a lock for longer hangs
+constexpr std::size_t largest_file = 64 << 20;    // bytes; a hundred thousand entries are a third of that
+constexpr std::chrono::seconds lock_timeout{20};  // a save takes milliseconds, so a longer hold means a hang
 
 constexpr std::array<std::string_view, detail::tuning_facts> fact_names{
     "a",       "b",        "d",        "a_rows", "b_rows", "d_rows",     "a_align", "b_align",
@@ -38,7 +38,7 @@ void warn(const std::string& sentence)
     }
 }
 
-/// FNV-1a, 64 bits: finds damage, not malice.
+/// FNV-1a, 64 bits: detects damage, not malice.
 std::uint64_t checksum(std::string_view text) noexcept
 {
     std::uint64_t hash = 0xCBF29CE484222325U;
@@ -48,7 +48,7 @@ std::uint64_t checksum(std::string_view text) noexcept
     return hash;
 }
 
-/// Takes "name=value" tokens off the front of a line, in the order in which they were written.
+/// Parses "name=value" tokens from the front of a line, in the order in which they were written.
 class Tokens {
 public:
     explicit Tokens(std::string_view line) : rest_(line) {}
@@ -94,7 +94,7 @@ private:
 
 enum class Reading { missing, foreign, ours };
 
-/// The lines after the header. @throws detail::FileError if there is something that cannot be read
+/// Returns the lines after the header. @throws detail::FileError if the file cannot be read
 Reading read_lines(const std::string& path, std::vector<std::string>& lines)
 {
     const std::optional<std::string> content = detail::read_regular_file(path, largest_file);
@@ -118,7 +118,7 @@ Reading read_lines(const std::string& path, std::vector<std::string>& lines)
     return Reading::ours;
 }
 
-/// What tells an entry from others: everything before the choice, or nothing if the line is damaged.
+/// Returns the identity of an entry: everything before the choice, or nothing if the line is damaged.
 std::string_view identity_of(std::string_view line)
 {
     return detail::has_valid_checksum(line) ? line.substr(0, std::min(line.find(" variant="), line.size()))
@@ -137,11 +137,11 @@ std::int64_t time_of(std::string_view line)
 
 constexpr std::string_view foreign_file = "is no tuning cache of this format";
 
-/// The entries of `lines` and those of this process, one line each.
+/// Merges the entries of `lines` with those of this process, one line each.
 std::string merged_content(const std::vector<std::string>& lines)
 {
     const std::int64_t now = detail::tuning_clock();
-    std::map<std::string, std::string, std::less<>> merged;  // by identity: sorted, so that files can be compared
+    std::map<std::string, std::string, std::less<>> merged;  // by identity; sorted, so that files can be compared
     const auto merge = [&](const std::string& line) {
         const std::string identity(identity_of(line));
         if (!identity.empty() && (!merged.contains(identity) || detail::believed_time(time_of(merged[identity]), now) <=
@@ -167,7 +167,7 @@ std::string merged_content(const std::vector<std::string>& lines)
 /// @throws detail::FileError
 void save_file(const std::string& named, std::chrono::milliseconds timeout)
 {
-    // Of all names that lead to a file, one is locked and replaced.
+    // Several names may lead to one file: this one is locked and replaced.
     const std::string path = detail::resolve_links(named);
     detail::require_replaceable(path);
     const detail::SaveLock lock(path, timeout);
@@ -214,8 +214,7 @@ std::string tuning_build()
                        version.patch, checksum(kernels));
 }
 
-// A field that is not written here would be lost: whoever adds one adds it to both functions, and to the format's
-// number.
+// A field that is not written here would be lost. Add new fields to both functions, and raise the format's number.
 static_assert(sizeof(KernelChoice) == 10);
 
 std::string format_entry(const TuningKey& key, const TunedChoice& tuned, std::string_view build)

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The file of tuned choices: docs/tuning.md describes it.
+/// The file of tuned choices; docs/tuning.md describes it.
 
 #include <chrono>
 #include <optional>
@@ -15,11 +15,11 @@ namespace tessera::detail {
 
 inline constexpr const char* tuning_cache_variable = "TESSERA_TUNING_CACHE";
 
-/// What a measurement depends on besides device and problem: of another driver, release or set of kernels it says
-/// nothing.
+/// Identifies what a measurement depends on besides device and problem: driver, release, set of kernels. A measurement
+/// under another build is ignored.
 std::string tuning_build();
 
-/// One line without its end, checksum included.
+/// Formats one line without its end, checksum included.
 std::string format_entry(const TuningKey& key, const TunedChoice& tuned, std::string_view build);
 
 struct ParsedEntry {
@@ -27,20 +27,20 @@ struct ParsedEntry {
     TunedChoice tuned;
     std::string build;
 };
-/// Nothing if the line is not one of `format_entry`, or names a kernel that is not in this build's table.
+/// Returns nothing if `format_entry` did not write the line, or if it names a kernel that this build lacks.
 std::optional<ParsedEntry> parse_entry(std::string_view line);
-/// Whether the line is as it was written, by whatever build.
+/// Returns true if the line is unchanged since it was written, by whatever build.
 bool has_valid_checksum(std::string_view line) noexcept;
 
-/// Loads the file that the environment names, if any, at the first call of the process.
+/// At the first call of the process, loads the file that the environment variable names, if any.
 void load_environment_cache_once();
-/// The file that the environment names, if any. What is wrong with it is a warning, not an error: a measurement must
-/// not be lost for a file's sake.
+/// The file that the environment variable names, if any. Problems with it are warnings, not errors: a file must not
+/// cost a measurement.
 class EnvironmentCache {
 public:
     /// Warns if the file cannot be saved to, before there is something to lose.
     EnvironmentCache();
-    /// Saves, or warns unless the constructor has.
+    /// Saves; if that fails, warns unless the constructor has.
     void save() const;
 
 private:
@@ -48,7 +48,7 @@ private:
     bool warned_ = false;
 };
 
-/// `GemmTuningCache::save`, which waits so long for others that save.
+/// `GemmTuningCache::save` with a limit on how long it waits for other savers.
 void save_tuning_cache(const std::string& path, std::chrono::milliseconds timeout, const std::source_location& caller);
 
 }  // namespace tessera::detail

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int most_links = 40;  // what the kernel follows, too
+constexpr int most_links = 40;  // as many as the kernel follows
 constexpr std::string_view temporary_suffix = ".tessera-tmp";
 constexpr mode_t new_file_mode = 0644;
 constexpr std::chrono::milliseconds lock_poll{10};
@@ -66,8 +66,8 @@ void require_regular(const struct stat& facts)
     }
 }
 
-/// Opens a file for reading, if it is there and regular. Opening a device may have effects, so that is not tried; and
-/// what replaced the file since it was looked at does not block.
+/// Opens a file for reading, if it exists and is regular. Other kinds are not opened, because opening a device may have
+/// effects. A file that was replaced since it was checked does not block.
 std::optional<Descriptor> open_regular(const std::string& path, struct stat& facts, int flags = 0)
 {
     if (::stat(path.c_str(), &facts) != 0) {
@@ -94,10 +94,10 @@ std::optional<Descriptor> open_regular(const std::string& path, struct stat& fac
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
-/// The lock file beside `path`, made if it is not there. Negative, and a reason, if it cannot be opened.
+/// Opens the lock file beside `path`, creating it if necessary. Returns a negative number and a reason if it fails.
 int open_lock(const std::string& path, std::string& reason)
 {
-    // A file that is there is opened without O_CREAT: in a folder that all users share, the kernel may refuse that for
+    // An existing file is opened without O_CREAT: in a folder shared by all users, the kernel may refuse that flag for
     // a file of another user.
     for (int attempt = 0; attempt < 3; ++attempt) {
         constexpr int common = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
@@ -115,7 +115,7 @@ int open_lock(const std::string& path, std::string& reason)
         }
         const int made = ::open(path.c_str(), common | O_CREAT | O_EXCL, new_file_mode);
         if (made >= 0) {
-            // For other users, whatever the umask: a shared lock takes the right to read.
+            // For other users, whatever the umask: they need the right to read for a shared lock.
             static_cast<void>(::fchmod(made, new_file_mode));
             return made;
         }
@@ -220,7 +220,7 @@ void replace_file(const std::string& path, const std::string& content)
     struct stat old {};
     const bool replaces = open_regular(path, old).has_value();
 
-    // Never a file that is there: it may be a symbolic link to another one.
+    // Never open an existing file: it may be a symbolic link to another one.
     static std::atomic<unsigned> number{0};
     std::string temporary;
     int opened = -1;
@@ -238,8 +238,8 @@ void replace_file(const std::string& path, const std::string& content)
     {
         const Descriptor file(opened);
         if (replaces) {
-            // The owner may keep its file only where this process may give files away; the mode goes last, since a new
-            // owner clears bits of it.
+            // Keeping the owner needs the right to give files away. The mode is set last, because a change of owner
+            // clears some of its bits.
             static_cast<void>(::fchown(file.get(), old.st_uid, old.st_gid) == 0 ||
                               ::fchown(file.get(), static_cast<uid_t>(-1), old.st_gid) == 0);
             if (::fchmod(file.get(), old.st_mode & 0777) != 0) {
@@ -278,7 +278,7 @@ try {
             ::unlink(entry.path().c_str());
         }
     }
-} catch (...) {  // NOLINT(bugprone-empty-catch): what is left behind harms nobody, and the next save tries again
+} catch (...) {  // NOLINT(bugprone-empty-catch): a leftover file is harmless, and the next save tries again
 }
 
 }  // namespace tessera::detail

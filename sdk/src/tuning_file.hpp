@@ -1,7 +1,7 @@
 #pragma once
 
-/// The tuning cache as a file among others: links, locks, permissions, and replacing it as a whole. What is in it is
-/// tuning_cache.cpp's.
+/// File handling of the tuning cache: links, locks, permissions, and replacing the file as a whole. tuning_cache.cpp
+/// handles the content.
 
 #include <chrono>
 #include <cstddef>
@@ -11,26 +11,26 @@
 
 namespace tessera::detail {
 
-/// Why a file cannot be used, as the end of a sentence that begins with its path.
+/// The reason why a file cannot be used, as the end of a sentence that begins with its path.
 class FileError : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
 };
 
-/// The file that `path` names after all symbolic links. It need not exist; its folder must.
+/// Returns the file that `path` names after all symbolic links. It need not exist; its folder must.
 std::string resolve_links(const std::string& path);
 
-/// The content of a regular file, or nothing if there is none. Never blocks: a pipe or device is refused.
+/// Returns the content of a regular file, or nothing if there is none. Never blocks: refuses pipes and devices.
 std::optional<std::string> read_regular_file(const std::string& path, std::size_t most_bytes);
 
-/// Refuses what `replace_file` would refuse, as far as that can be seen without writing anything.
+/// Refuses what `replace_file` would refuse, as far as that can be checked without writing.
 void require_replaceable(const std::string& path);
 
-/// Exclusive among the processes and threads that save to `path`, whose links are resolved.
+/// Exclusive among the processes and threads that save to `path`, whose links must be resolved.
 ///
-/// The lock is on a file beside it, which stays and which everybody may read. If that file cannot be opened, since
-/// another user has made it unreadable or it is not a regular file, the folder is locked instead: saving must not
-/// depend on somebody else's file.
+/// The lock is on a separate file beside `path`, which stays and which everybody may read. If that file cannot be
+/// opened, because another user made it unreadable or it is not a regular file, the folder is locked instead: saving
+/// must not depend on another user's file.
 class SaveLock {
 public:
     SaveLock(const std::string& path, std::chrono::milliseconds timeout);
@@ -38,7 +38,7 @@ public:
     SaveLock(const SaveLock&) = delete;
     SaveLock& operator=(const SaveLock&) = delete;
 
-    /// Why this lock does not keep everybody out, as the end of a sentence, or empty.
+    /// The reason why this lock does not exclude everybody, as the end of a sentence. Usually empty.
     const std::string& weakness() const noexcept { return weakness_; }
 
 private:
@@ -46,8 +46,8 @@ private:
     std::string weakness_;
 };
 
-/// Replaces `path`, whose links are resolved, by a file with `content`: readers see the old file or the new one. Owner
-/// and mode are kept where permitted.
+/// Replaces `path`, whose links must be resolved, by a file with `content`. Readers see the old file or the new one.
+/// Owner and mode are kept where permitted.
 void replace_file(const std::string& path, const std::string& content);
 
 /// Removes what killed processes left behind in `replace_file`. Only for the holder of a lock without weakness.

@@ -8,9 +8,9 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t set_granularity = 256;  // what allocations are aligned to
+constexpr std::size_t set_granularity = 256;  // the alignment of allocations
 constexpr std::size_t most_sets = 32;
-/// Random elements that are made on the host; larger operands repeat them. A prime, so that no two rows are alike.
+/// Number of random elements made on the host; larger operands repeat them. A prime, so that no two rows are equal.
 constexpr std::size_t pattern_elements = 1'048'573;
 
 std::size_t round_up(std::size_t value) { return (value + set_granularity - 1) / set_granularity * set_granularity; }
@@ -20,7 +20,7 @@ std::int64_t vectors_of(const MatrixLayout& layout, std::int64_t rows, std::int6
     return layout.row_major ? rows : columns;
 }
 
-/// From the first element to the last one, gaps included. Nothing here overflows: the problem has been checked.
+/// Returns elements from the first to the last, gaps included. Does not overflow: the problem has been checked.
 std::size_t span_of(const MatrixLayout& layout, std::int64_t rows, std::int64_t columns, std::int64_t batches)
 {
     const std::int64_t vectors = vectors_of(layout, rows, columns);
@@ -64,7 +64,7 @@ float get(const std::uint8_t* bytes, ElementType type)
     }
 }
 
-/// Uniform in [-1, 1]: SplitMix64.
+/// SplitMix64; uniform in [-1, 1].
 class Random {
 public:
     explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -81,7 +81,7 @@ private:
     std::uint64_t state_;
 };
 
-/// Fills device memory with random elements: those of the host first, then copies of what is there already.
+/// Fills device memory with random elements: first those of the host, then copies of what is already on the device.
 void fill_random(StreamRef stream, std::uint8_t* data, std::size_t elements, ElementType type, std::uint64_t seed,
                  const std::source_location& caller)
 {
@@ -106,7 +106,7 @@ void fill_random(StreamRef stream, std::uint8_t* data, std::size_t elements, Ele
 
 std::size_t count_sets(const GemmProblem& problem, const Device& device, const std::source_location& caller)
 {
-    // Each operand has at most 63 bits of bytes, so four of them do not fit into 64.
+    // Each operand has up to 2^63 bytes, so the sum of four would overflow 64 bits.
     std::size_t bytes = set_granularity;
     const auto add = [&](const MatrixLayout& layout, ElementType type, std::int64_t rows, std::int64_t columns) {
         const std::size_t more = round_up(span_of(layout, rows, columns, problem.batches) * size_of(type));
@@ -122,7 +122,7 @@ std::size_t count_sets(const GemmProblem& problem, const Device& device, const s
     if (problem.has_c) {
         add(problem.d, problem.output, problem.m, problem.n);
     }
-    // Between two uses of a set the others move twice the cache through it.
+    // Between two uses of a set, the others move twice the size of L2 through it.
     const std::size_t wanted = 1 + (2 * device.properties().l2_cache_bytes + bytes - 1) / bytes;
     const std::size_t fit = device.free_memory_bytes(caller) / 2 / bytes;
     return std::max<std::size_t>(std::min({wanted, most_sets, fit}), 1);
@@ -152,7 +152,7 @@ TuningScratch::Matrix TuningScratch::make(StreamRef stream, const MatrixLayout& 
                                           std::int64_t rows, std::int64_t columns, std::uint64_t seed,
                                           const std::source_location& caller) const
 {
-    // No better aligned than the problem says: kernels take faster paths for what is.
+    // Not better aligned than the problem: kernels have faster paths for better alignment.
     const std::size_t offset = layout.address_alignment < set_granularity ? layout.address_alignment : 0;
     Matrix matrix;
     const std::size_t elements = span_of(layout, rows, columns, problem_.batches);
@@ -204,7 +204,7 @@ Epilogue TuningScratch::epilogue(std::size_t set) const
 
 void TuningScratch::poison_result(StreamRef stream) const
 {
-    // All ones are a NaN in each of D's types.
+    // All ones is a NaN in each of D's types.
     check(cudaMemsetAsync(const_cast<void*>(d_.first.data), 0xFF,
                           span_of(problem_.d, problem_.m, problem_.n, problem_.batches) * size_of(problem_.output),
                           stream.get()),

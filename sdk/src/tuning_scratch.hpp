@@ -1,7 +1,7 @@
 #pragma once
 
-/// Operands for a measurement: several sets that are used in turn, so that no launch finds its own in the second-level
-/// cache, filled with random numbers, because the power that zeros take is not that of work.
+/// Operands for a measurement: several sets that are used in turn, so that no launch finds its own in L2. They are
+/// filled with random numbers, because zeros use less power than real data.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,23 +14,23 @@ namespace tessera::detail {
 
 class TuningScratch {
 public:
-    /// `problem` is resolved. Blocks.
+    /// Blocks. `problem` must be resolved.
     TuningScratch(StreamRef stream, const GemmProblem& problem, std::uint64_t seed, const std::source_location& caller);
 
     std::size_t sets() const noexcept { return sets_; }
-    /// Valid while this lives. A, B and C of a set never change.
+    /// Valid while this object lives. A, B and C of a set never change.
     GemmOperands operands(std::size_t set) const;
     Epilogue epilogue(std::size_t set) const;
 
-    /// Makes every element of the first set's D NaN.
+    /// Sets every element of the first set's D to NaN.
     void poison_result(StreamRef stream) const;
-    /// The elements of the first set's D, without gaps, as float. Blocks.
+    /// Returns the elements of the first set's D, without gaps, as float. Blocks.
     std::vector<float> result(StreamRef stream) const;
 
 private:
     struct Matrix {
         DeviceBuffer<std::uint8_t> memory;
-        MatrixOperand first;  // of the first set
+        MatrixOperand first;  // the matrix of the first set
         std::size_t set_bytes = 0;
     };
     Matrix make(StreamRef stream, const MatrixLayout& layout, ElementType type, std::int64_t rows, std::int64_t columns,

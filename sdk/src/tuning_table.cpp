@@ -14,9 +14,9 @@ namespace tessera::detail {
 namespace {
 
 constexpr std::size_t buckets = 1024;
-constexpr std::int64_t clock_difference = 3600;  // seconds that the clocks of two machines may be apart
+constexpr std::int64_t clock_difference = 3600;  // seconds by which the clocks of two machines may differ
 
-/// Never changed but for `next` of those that were forgotten, and never freed: readers take no lock.
+/// Only `next` of a forgotten node ever changes, and no node is freed, so readers need no lock.
 struct Node {
     TuningKey key;
     TunedChoice tuned;
@@ -26,7 +26,7 @@ struct Node {
 struct Table {
     std::array<std::atomic<const Node*>, buckets> heads{};
     std::atomic<std::size_t> count{0};
-    std::mutex mutex;  // of writers
+    std::mutex mutex;  // for writers
 
     // Never destroyed: static owners may launch while the process exits.
     static Table& get()
@@ -36,7 +36,7 @@ struct Table {
     }
 };
 
-/// Mixes one word into a hash: the finalizer of MurmurHash3.
+/// Mixes one word into a hash with the finalizer of MurmurHash3.
 constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t word)
 {
     hash = (hash ^ word) * 0xFF51AFD7ED558CCDU;
@@ -124,7 +124,7 @@ namespace {
 
 void put(Table& table, const Node* known, const TuningKey& key, const TunedChoice& tuned)
 {
-    // In front of the older one, which readers may still be at.
+    // Inserted before the older node, which readers may still use.
     std::atomic<const Node*>& head = table.heads[bucket_of(key)];
     head.store(new Node{key, tuned, head.load(std::memory_order_relaxed)}, std::memory_order_release);
     if (known == nullptr) {
@@ -188,7 +188,7 @@ void clear_tuned() noexcept
 {
     Table& table = Table::get();
     const std::scoped_lock lock(table.mutex);
-    // The nodes are left where they are: a reader may stand on one, and they are few.
+    // The nodes are not freed: a reader may be at one of them, and there are few.
     for (auto& head : table.heads) {
         head.store(nullptr, std::memory_order_release);
     }

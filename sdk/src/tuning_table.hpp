@@ -1,6 +1,6 @@
 #pragma once
 
-/// What was measured in this process or loaded from a file, by problem. Looked up at every automatic launch.
+/// Choices that were measured in this process or loaded from a file, by problem. Every automatic launch looks here.
 
 #include <array>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace tessera::detail {
 
-/// Facts of a problem that speed depends on, beside its extents. Numbers are stable: they are written to files.
+/// Properties of a problem that affect its speed, besides its extents. The numbers are stable: files contain them.
 enum TuningFact : std::size_t {
     type_a,
     type_b,
@@ -23,7 +23,7 @@ enum TuningFact : std::size_t {
     order_d,  // 1: row-major
     align_a,
     align_b,
-    align_d,  // bytes, up to 16, that all of the operand's vectors are aligned to
+    align_d,  // bytes, up to 16: the alignment of all of the operand's vectors
     shared_a,
     shared_b,  // 1: one matrix serves the whole batch
     has_c,
@@ -33,7 +33,7 @@ enum TuningFact : std::size_t {
     tuning_facts
 };
 
-/// Problems with equal keys have the same fastest kernel.
+/// Identifies problems with the same fastest kernel.
 struct TuningKey {
     std::uint64_t device = 0;  // `tuning_device`
     std::int64_t m = 0;
@@ -45,15 +45,15 @@ struct TuningKey {
     friend bool operator==(const TuningKey&, const TuningKey&) = default;
 };
 
-/// A number for the device's model: name, compute capability, count of SMs.
+/// A number for the device's model: its name, compute capability and number of SMs.
 std::uint64_t tuning_device(const DeviceProperties& device) noexcept;
-/// `problem` is resolved.
+/// `problem` must be resolved.
 TuningKey tuning_key(const GemmProblem& problem, const DeviceProperties& device) noexcept;
 
 struct TunedChoice {
     KernelChoice choice;
     double seconds = 0;          // per product
-    double untuned_seconds = 0;  // of what the cost model chose, measured at the same time
+    double untuned_seconds = 0;  // of the cost model's choice, measured at the same time
     std::int64_t when = 0;       // seconds since 1970
 
     friend bool operator==(const TunedChoice&, const TunedChoice&) = default;
@@ -61,22 +61,23 @@ struct TunedChoice {
 
 /// Seconds since 1970.
 std::int64_t tuning_clock() noexcept;
-/// When a measurement was made, for comparing it with others. What lies more than an hour in the future was written
-/// while a clock was wrong; it counts as older than anything, or it could never be replaced.
+/// Returns when a measurement was made, for comparison with others. A time more than an hour in the future came from a
+/// wrong clock; it counts as older than anything, because the entry could otherwise never be replaced.
 std::int64_t believed_time(std::int64_t when, std::int64_t now) noexcept;
 
 /// Neither waits nor allocates.
 std::optional<TunedChoice> find_tuned(const TuningKey& key) noexcept;
-/// Replaces what was known, unless that is newer.
+/// Replaces the known choice, unless that is newer.
 void store_tuned(const TuningKey& key, const TunedChoice& tuned);
-/// Replaces what was known by what has been measured just now, and dates it later than that: clocks differ.
+/// Replaces the known choice by one measured just now, and dates it later than the old one, because clocks differ.
 void store_measured(const TuningKey& key, TunedChoice tuned);
 /// Calls `visit` for each entry.
 void for_each_tuned(const std::function<void(const TuningKey&, const TunedChoice&)>& visit);
 std::size_t tuned_count() noexcept;
 void clear_tuned() noexcept;
 
-/// What is known of `problem` and can run it on `device`. Loads the file of the environment variable at the first call.
+/// Returns the known choice for `problem` if it can run on `device`. The first call loads the environment variable's
+/// file.
 std::optional<TunedChoice> find_valid_tuned(const GemmProblem& problem, const DeviceProperties& device);
 
 }  // namespace tessera::detail

@@ -30,8 +30,8 @@ constexpr std::int64_t max_ctas = 0x7FFFFFFF;
 
 constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return value / by + (value % by != 0 ? 1 : 0); }
 
-/// `SimtOrders::whole_chunks` for one operand, whose runs have `run` elements. Layouts are those of the operands at
-/// hand (a plan compares them at each launch), so the promise holds.
+/// `SimtOrders::whole_chunks` for one operand with runs of `run` elements. The layouts are those of the actual operands
+/// (a plan compares them at each launch), so the promise holds.
 bool has_whole_chunks(const MatrixLayout& layout, std::int64_t run, const GemmProblem& problem)
 {
     const std::size_t chunk_bytes = kernels::simt_chunk * size_of(problem.input);
@@ -40,7 +40,7 @@ bool has_whole_chunks(const MatrixLayout& layout, std::int64_t run, const GemmPr
            (problem.batches == 1 || layout.batch_stride % kernels::simt_chunk == 0);
 }
 
-/// Insertions, deletions and exchanges of a letter that make one word of the other (Levenshtein).
+/// Returns how many insertions, deletions and replacements of a letter turn one word into the other (Levenshtein).
 std::size_t edits_between(std::string_view from, std::string_view to)
 {
     std::vector<std::size_t> row(to.size() + 1);
@@ -87,7 +87,7 @@ Variant variant_from_string(std::string_view name, std::source_location caller)
             closest = variant;
         }
     }
-    // More edits than a third of the word are no slip of the finger.
+    // More edits than a third of the word are not a typing error.
     const bool slipped = fewest_edits * 3 <= name.size();
     detail::raise(ErrorCode::invalid_argument, "variant_from_string", caller,
                   fmt::format("no variant is called '{}'{}", name,
@@ -215,7 +215,7 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
     require_layout('B', problem.b, problem.k, problem.n);
     require_layout('D', problem.d, problem.m, problem.n);
     require_layout('C', problem.c, problem.m, problem.n);
-    // Views cannot be larger than what 63 bits can count, so a problem that is has no operands.
+    // Views have fewer than 2^63 bytes, so a larger problem cannot have operands.
     const auto require_size = [&](char name, const MatrixLayout& layout, ElementType type, std::int64_t rows,
                                   std::int64_t columns) {
         const std::int64_t vectors = layout.row_major ? rows : columns;
@@ -265,7 +265,7 @@ GemmProblem resolved(GemmProblem problem) noexcept
 
 kernels::SimtKernel simt_kernel_of(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
 {
-    // The kernels write rows of D: a column-major D is computed as the transposed product, B^T * A^T.
+    // The kernels write rows of D. A column-major D is computed as the transposed product, B^T * A^T.
     const bool direct = problem.d.row_major;
     const std::int64_t rows = direct ? problem.m : problem.n;
     const std::int64_t columns = direct ? problem.n : problem.m;
@@ -350,8 +350,8 @@ KernelChoice choose_kernel(const GemmProblem& problem, const DeviceProperties& d
 KernelChoice choose_untuned(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
                             std::string_view operation, const std::source_location& caller, std::size_t workspace_limit)
 {
-    // Hopper's has a configuration that needs no workspace for every eligible problem: kernels that copy by themselves
-    // take what others have repacked.
+    // Hopper has a configuration without a workspace for every eligible problem: kernels with the fallback load accept
+    // operands that others need repacked.
     const auto choice_of = [&](Variant variant) {
         return variant == Variant::hopper ? choose_hopper(problem, device, workspace_limit)
                                           : KernelChoice{.variant = variant};
@@ -380,7 +380,7 @@ KernelChoice choose_untuned(const GemmProblem& problem, const DeviceProperties& 
 std::size_t required_alignment(Variant variant, InputTypes input) noexcept
 {
     if (variant == Variant::automatic || variant == Variant::hopper || is_blackwell(variant)) {
-        return size_of(input);  // what TMA cannot address is loaded by threads
+        return size_of(input);  // the fallback load serves operands that TMA cannot address
     }
     // The same for every tile of a variant, so any problem and device will do.
     GemmProblem problem;

@@ -2,16 +2,15 @@
 
 /// Chooses a kernel variant for a problem.
 ///
-/// Words: a *variant* is a compiled kernel configuration; it is *eligible* if it gives the right answer for the problem
-/// on the device; *preference* orders the eligible ones by expected speed.
+/// Terminology: a *variant* is a compiled kernel configuration; it is *eligible* if it gives the right answer for the
+/// problem on the device; *preference* orders the eligible variants by expected speed.
 ///
 /// Principles, in order:
 ///   1. Right before fast: eligibility never depends on preference.
-///   2. Same problem, device model and build give the same choice; nothing is timed behind the user's back.
+///   2. The same problem, device model and build give the same choice; nothing is timed without the user's knowledge.
 ///   3. A refusal is data: every variant that was passed over has a reason that `explain()` can print.
 ///
-/// Calls no CUDA: the device is a plain struct of facts, so all of this runs on any machine. Allocates nothing but the
-/// texts.
+/// Calls no CUDA: the device is a plain struct of facts, so all of this runs on any machine. Allocates only the texts.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +26,7 @@
 
 namespace tessera::detail {
 
-/// Why a variant is not eligible.
+/// The reason why a variant is not eligible.
 struct Refusal {
     enum class Reason : std::uint8_t {
         architecture,
@@ -43,45 +42,45 @@ struct Refusal {
     Reason reason;
     char operand = ' ';         // 'A' or 'B', for the reasons about alignment
     std::int64_t found = 0;     // the value that breaks the rule: bytes, or CTAs
-    std::int64_t required = 0;  // what it must be a multiple of, or at most
-    InputTypes types = {};      // of the inputs, or both that of the output
+    std::int64_t required = 0;  // its required multiple, or the most allowed
+    InputTypes types = {};      // types of the inputs; for an output, both are its type
 };
 
-/// As a sentence, e.g. "B's leading dimension is 4094 bytes, not a multiple of 16".
+/// Returns a sentence, e.g. "B's leading dimension is 4094 bytes, not a multiple of 16".
 std::string to_string(const Refusal& refusal, const DeviceProperties& device);
 
-/// Checks extents and strides that no variant could run with. @throws Error `invalid_argument`
+/// Refuses extents and strides that no variant could run with. @throws Error `invalid_argument`
 void require_valid(const GemmProblem& problem, std::string_view operation, const std::source_location& caller);
 
 /// Fills in the leading dimensions that are given as 0 ("no gaps").
 GemmProblem resolved(GemmProblem problem) noexcept;
 
-/// The kernel behind a SIMT variant, with the tile that suits the problem.
+/// Returns the kernel of a SIMT variant, with the tile that suits the problem.
 kernels::SimtKernel simt_kernel_of(Variant variant, const GemmProblem& problem, const DeviceProperties& device);
 
-/// Nothing if `variant` is eligible. `problem` is resolved.
+/// Returns nothing if `variant` is eligible. `problem` must be resolved.
 std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem, const DeviceProperties& device);
 
-/// A workspace of any size.
+/// No limit on the workspace.
 inline constexpr std::size_t unlimited_workspace = std::numeric_limits<std::size_t>::max();
 
-/// The preferred kernel of the eligible variants, or of `wanted` if it is eligible, of those that need a workspace of at
-/// most `workspace_limit` bytes.
+/// Returns the preferred kernel of the eligible variants, or of `wanted` if it is eligible, among those that need a
+/// workspace of at most `workspace_limit` bytes.
 /// @throws Error `variant_refused` with the reason, `unsupported_device` if no variant is eligible
 KernelChoice choose_untuned(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
                             std::string_view operation, const std::source_location& caller,
                             std::size_t workspace_limit = unlimited_workspace);
 
-/// The same, but that an automatic choice is the measured one, if there is one (tuning_table.hpp) within the limit.
+/// The same, but an automatic choice is the measured one if tuning_table.hpp has one within the limit.
 KernelChoice choose_kernel(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
                            std::string_view operation, const std::source_location& caller,
                            std::size_t workspace_limit = unlimited_workspace);
 
-/// What A's and B's addresses and strides must be multiples of for a variant, in bytes.
+/// Returns the alignment in bytes that a variant requires of A's and B's addresses and strides.
 std::size_t required_alignment(Variant variant, InputTypes input) noexcept;
 
-/// Text for people: the choice, its reason, and a line for every other variant.
-/// `made` is a choice that was made earlier.
+/// The text of explain(): the choice, its reason, and a line for every other variant. `made` is a choice that was made
+/// earlier.
 std::string explain_choice(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
                            std::optional<KernelChoice> made = std::nullopt);
 

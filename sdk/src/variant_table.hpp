@@ -1,6 +1,6 @@
 #pragma once
 
-/// The variants in order of preference, and what is said of each.
+/// The variants in order of preference, and what explain() says of each.
 
 #include <algorithm>
 #include <array>
@@ -14,9 +14,9 @@ namespace tessera::detail {
 struct VariantEntry {
     Variant variant;
     std::string_view name;
-    kernels::SimtRung rung;     // of the SIMT variants
-    std::string_view strength;  // for explain(): why it is the one that runs; empty where a model tells
-    std::string_view weakness;  // and why it is not, where it could
+    kernels::SimtRung rung;     // for the SIMT variants
+    std::string_view strength;  // for explain(): why it runs; empty if a cost model tells
+    std::string_view weakness;  // for explain(): why it does not run although it could
 };
 
 // Fastest first. docs/simt-ladder.md has the measurements behind the order.

@@ -19,14 +19,14 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t granularity = 256;  // bytes; what sums and copies begin at a multiple of
+constexpr std::size_t granularity = 256;  // bytes; alignment of sums and copies
 constexpr std::size_t max_devices = 64;
-constexpr std::size_t remembered_blocks = 16;  // of captures that go on
+constexpr std::size_t remembered_blocks = 16;  // of captures that have not ended
 
 constexpr std::size_t whole(std::size_t bytes) { return (bytes + granularity - 1) / granularity * granularity; }
 
-/// Counters first, at a place that does not depend on the need: what lies behind them is never zero again. There each
-/// launch has its sums, and then its copies.
+/// The counters come first, at a place that does not depend on the need: memory after them is not kept zero. After
+/// them, each launch has its partial sums, then its copies.
 struct Block {
     std::byte* data = nullptr;
     std::size_t counter_bytes = 0;
@@ -67,13 +67,13 @@ void check_allocation(cudaError_t status, const char* call, const Block& block, 
 }
 
 struct StreamBlock {
-    unsigned long long stream = 0;  // its id: those of destroyed streams do not come again
+    unsigned long long stream = 0;  // its id; CUDA does not reuse the ids of destroyed streams
     Block block;
     OwnedMemory memory;
     std::uint64_t last_use = 0;
 };
 
-/// The memory of a graph. On the heap: CUDA holds its address until the graph is gone.
+/// The memory of a graph. On the heap, because CUDA holds its address until the graph is gone.
 struct GraphBlock {
     Block block;
     GraphBlock* next = nullptr;
@@ -81,31 +81,31 @@ struct GraphBlock {
 
 }  // namespace
 
-/// A block of a graph that is being captured, and the last launch that uses it. While the capture goes on, both stay:
-/// its graph is alive, and CUDA does not let nodes be removed from it.
+/// A block of a graph that is being captured, and the last launch that uses it. Both stay valid during the capture: its
+/// graph is alive, and CUDA does not allow nodes to be removed from it.
 struct CapturedBlock {
-    unsigned long long capture = 0;  // its id: those of ended captures do not come again
+    unsigned long long capture = 0;  // its id; CUDA does not reuse the ids of ended captures
     GraphBlock* block = nullptr;
-    cudaGraphNode_t last_launch = nullptr;  // null: none, and nobody else may use the block
+    cudaGraphNode_t last_launch = nullptr;  // null: none, and no other launch may use the block
 };
 
 namespace {
 
 struct DeviceWorkspaces {
     std::mutex mutex;
-    MemoryResourceRef resource;  // of new memory of streams; none: the device's pool or cudaMalloc
+    MemoryResourceRef resource;  // of new memory for streams; if none, the device's pool or cudaMalloc
     std::vector<StreamBlock> streams;
     std::array<CapturedBlock, remembered_blocks> captured{};
     std::size_t next_captured = 0;
     std::uint64_t uses = 0;
 };
 
-/// Never destroyed: static owners may launch and die while the process exits.
+/// Never destroyed: static owners may launch and be destroyed while the process exits.
 struct Workspaces {
     std::array<DeviceWorkspaces, max_devices> devices;
     std::atomic<bool> any{false};
 
-    std::mutex retired_mutex;  // never held while CUDA is called: a callback of CUDA takes it
+    std::mutex retired_mutex;  // not held during CUDA calls, because a CUDA callback takes it
     GraphBlock* retired = nullptr;
 
     static Workspaces& get()
@@ -115,7 +115,7 @@ struct Workspaces {
     }
 };
 
-/// Made at the first use, after the runtime, and so destroyed before it.
+/// Created at the first use, after the runtime, and therefore destroyed before it.
 struct ReleaseAtExit {
     ReleaseAtExit() = default;
     ReleaseAtExit(const ReleaseAtExit&) = delete;
@@ -131,10 +131,10 @@ void retire(GraphBlock* block) noexcept
     all.retired = block;
 }
 
-/// What the graph's end calls, on whatever thread.
+/// CUDA calls this at the end of a graph's life, on any thread.
 void retire_callback(void* block) { retire(static_cast<GraphBlock*>(block)); }
 
-/// Lets this thread allocate while it captures: nothing here becomes part of the graph.
+/// Lets this thread allocate during a capture: nothing here becomes part of the graph.
 class Uncaptured {
 public:
     Uncaptured(std::string_view operation, const std::source_location& caller)
@@ -162,12 +162,12 @@ private:
     bool changed_ = false;
 };
 
-/// How a stream is being captured.
+/// State of a stream's capture.
 struct CaptureInfo {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     unsigned long long id = 0;
     cudaGraph_t graph = nullptr;
-    const cudaGraphNode_t* nodes = nullptr;  // what the next node comes after; until the next call on the stream
+    const cudaGraphNode_t* nodes = nullptr;  // what the next node depends on; valid until the next call on the stream
     std::size_t count = 0;
 
     std::span<const cudaGraphNode_t> predecessors() const noexcept { return {nodes, count}; }
@@ -175,7 +175,7 @@ struct CaptureInfo {
 
 cudaError_t read_capture(cudaStream_t stream, CaptureInfo& info) noexcept
 {
-    // Without a place for the edges' data the call refuses programmatic ones, which these kernels make.
+    // Without an argument for the edges' data, the call refuses programmatic edges, which these kernels create.
     const cudaGraphEdgeData* edges = nullptr;
     return cudaStreamGetCaptureInfo(stream, &info.status, &info.id, &info.graph, &info.nodes, &edges, &info.count);
 }
@@ -188,7 +188,7 @@ unsigned long long id_of(StreamRef stream, std::string_view operation, const std
     return id;
 }
 
-/// Sets a fresh block's counters to zero, on a stream that no capture and no other work knows.
+/// Zeroes a new block's counters, on a stream that belongs to no capture and has no other work.
 void zero_counters(const Block& block, std::string_view operation, const std::source_location& caller)
 {
     cudaStream_t own = nullptr;
@@ -200,7 +200,7 @@ void zero_counters(const Block& block, std::string_view operation, const std::so
     check(waited, "cudaStreamSynchronize", operation, caller);
 }
 
-/// A block for the graph that `stream` is being captured into.
+/// Allocates a block for the graph that `stream` is being captured into.
 GraphBlock* allocate_in_capture(HopperWorkspaceNeed need, std::string_view operation,
                                 const std::source_location& caller)
 {
@@ -219,7 +219,7 @@ GraphBlock* allocate_in_capture(HopperWorkspaceNeed need, std::string_view opera
     return owner.release();
 }
 
-/// Makes `graph` the owner of `block`, or retires it.
+/// Makes `graph` the owner of `block`, or retires the block.
 void give_to_graph(cudaGraph_t graph, GraphBlock* block, std::string_view operation, const std::source_location& caller)
 {
     cudaUserObject_t object = nullptr;
@@ -255,12 +255,11 @@ std::vector<cudaGraphNode_t> predecessors_of(cudaGraphNode_t node, std::string_v
     }
 }
 
-/// A block that is large enough and whose launches all come before what `info`'s stream captures next; null if there is
-/// none.
+/// Returns a block that is large enough and whose launches all precede what `info`'s stream captures next, or null.
 ///
-/// The graph is asked, and not which stream it was: CUDA tells no id of a stream that is being captured, and a handle
-/// says little. It means another stream on each thread (cudaStreamPerThread) or, once its stream was destroyed in the
-/// middle of the capture, a new one; and cudaStreamUpdateCaptureDependencies takes a stream's own order away.
+/// The search uses the graph, not the stream's identity. CUDA does not tell the id of a stream that is being captured,
+/// and a handle is not enough: it means another stream on each thread (cudaStreamPerThread), or a new stream if the old
+/// one was destroyed during the capture; and cudaStreamUpdateCaptureDependencies changes a stream's own order.
 CapturedBlock* preceding_block(DeviceWorkspaces& device, const CaptureInfo& info, HopperWorkspaceNeed need,
                                std::string_view operation, const std::source_location& caller)
 {
@@ -270,7 +269,7 @@ CapturedBlock* preceding_block(DeviceWorkspaces& device, const CaptureInfo& info
     if (std::none_of(device.captured.begin(), device.captured.end(), serves)) {
         return nullptr;
     }
-    // From the nearest node on: mostly it is the last launch.
+    // From the nearest node on, which is usually the last launch.
     std::vector<cudaGraphNode_t> nodes(info.predecessors().begin(), info.predecessors().end());
     std::unordered_set<cudaGraphNode_t> seen(nodes.begin(), nodes.end());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -302,7 +301,7 @@ CapturedBlock& block_of_capture(DeviceWorkspaces& device, const CaptureInfo& inf
     return slot;
 }
 
-/// Without its stream, which may be gone: the device has finished by now.
+/// Frees without the stream, which may be gone. The device has finished by now.
 void free_finished(const StreamBlock& stream) noexcept
 {
     if (stream.memory.allocation == Allocation::plain) {
@@ -312,7 +311,7 @@ void free_finished(const StreamBlock& stream) noexcept
     }
 }
 
-/// Makes room for one more stream. What cannot be waited for, because something is being captured, stays.
+/// Makes room for one more stream. A stream that cannot be waited for, because something is being captured, stays.
 void evict_oldest(DeviceWorkspaces& device) noexcept
 {
     const Uncaptured uncaptured;
@@ -407,7 +406,7 @@ void require_workspace(StreamRef stream, const Workspace& workspace, HopperWorks
 
 namespace {
 
-/// Where `memory` has what is needed; its counters are cleared.
+/// Divides the caller's `memory` and clears its counters.
 HopperMemory prepare_callers(StreamRef stream, DeviceSpan<std::byte> memory, HopperWorkspaceNeed need,
                              std::string_view operation, const std::source_location& caller)
 {
@@ -442,7 +441,7 @@ WorkspaceLease lease_workspace(StreamRef stream, HopperWorkspaceNeed need, const
 
     CaptureInfo info;
     if (const cudaError_t status = read_capture(stream.get(), info); status == cudaErrorStreamCaptureImplicit) {
-        forget(status);  // the legacy default stream's answer while another one is captured in global mode
+        forget(status);  // the answer of the legacy default stream while another stream is captured in global mode
     } else {
         check(status, "cudaStreamGetCaptureInfo", operation, caller);
     }
@@ -462,8 +461,8 @@ WorkspaceLease::~WorkspaceLease()
     if (captured_ == nullptr) {
         return;
     }
-    // A launch is the only node that the next one comes after. A launch that failed leaves what was there: if that is
-    // one node, it comes after every launch of the block as well.
+    // After a launch, the next node depends on that launch alone. A failed launch leaves the earlier dependencies; if
+    // that is one node, it also comes after every launch of the block.
     CaptureInfo info;
     const cudaError_t status = read_capture(stream_, info);
     drop(status, "cudaStreamGetCaptureInfo");
@@ -489,8 +488,8 @@ void release_workspace(cudaStream_t stream, int ordinal) noexcept
     if (!all.any.load(std::memory_order_relaxed) || static_cast<std::size_t>(ordinal) >= max_devices) {
         return;
     }
-    // CUDA does not tell the id then, and would make the free a node of the graph. What the stream had before stays, as
-    // that of a raw stream does.
+    // During a capture, CUDA does not tell the stream's id and would make the free a node of the graph. The stream's
+    // earlier memory stays, like that of a raw stream.
     if (is_capturing(stream)) {
         return;
     }
