@@ -1,7 +1,8 @@
-/// The Blackwell ladder's statistics beside what each rung needs on paper, as the table of docs/blackwell-ladder.md:
+/// The Blackwell ladder's statistics beside what each rung needs on paper: a table, and the CSV file that the chart and
+/// the tables of docs/blackwell-ladder.md are made from:
 ///
-///     tessera-emu --numerics fast --statistics json:FILE -- blackwell_ladder 4096 2560 1024
-///     blackwell_statistics FILE 4096 2560 1024
+///     tessera-emu --device b200 --numerics fast --statistics json:FILE -- blackwell_ladder 4096 2560 1024
+///     blackwell_statistics FILE 4096 2560 1024 bench/results/emulated-b200/ladder.csv
 ///
 /// Fails if a rung loads a byte, issues an instruction or waits at a barrier more or less often than its tile needs.
 
@@ -93,13 +94,14 @@ std::uint64_t sum(std::string_view line, std::string_view object, Predicate coun
     return total;
 }
 
-std::string percent_in_flight(std::string_view line, std::string_view other)
+/// The part of the scheduler's steps in which MMAs and `other` were in flight, of those in which anything was.
+double part_in_flight(std::string_view line, std::string_view other)
 {
     const auto busy = sum(line, "overlap_steps", [](std::string_view name) { return name != "\"idle\""; });
     const auto both = sum(line, "overlap_steps", [&](std::string_view name) {
         return name.find("mmas") != name.npos && name.find(other) != name.npos;
     });
-    return fmt::format("{:.0f} %", 100.0 * static_cast<double>(both) / static_cast<double>(busy));
+    return static_cast<double>(both) / static_cast<double>(busy);
 }
 
 std::string mebibytes(std::uint64_t counted, std::uint64_t least)
@@ -109,55 +111,113 @@ std::string mebibytes(std::uint64_t counted, std::uint64_t least)
                        static_cast<double>(least) / mebibyte);
 }
 
-/// Prints the rung's row; whether its counts are those on paper.
-bool print_row(BlackwellRung rung, std::string_view line, const Problem& problem)
+/// What a rung's launch was counted to do.
+struct Counts {
+    std::string_view name;
+    const BlackwellConfig* config;
+    std::uint64_t ctas, read, loaded, stored, products, waits, stalls, instructions;
+    double loads_and_products;     ///< in flight together, see part_in_flight
+    double epilogue_and_products;  ///< likewise
+    Paper paper;
+
+    bool as_on_paper() const
+    {
+        return read == paper.read && loaded == paper.loaded && stored == paper.stored && products == paper.products &&
+               waits == paper.waits + paper.other_waits;
+    }
+};
+
+Counts counts_of(BlackwellRung rung, std::string_view line, const Problem& problem)
 {
     const auto variant = static_cast<Variant>(static_cast<int>(Variant::blackwell_tiled) + static_cast<int>(rung));
-    const std::string_view name = to_string(variant).substr(std::string_view("blackwell_").size());
-    const BlackwellConfig& config = blackwell_config(rung);
-    const std::uint64_t ctas = figure(line, "ctas");
-    const Paper paper = on_paper(config, problem, ctas);
-    const std::uint64_t read = figure(line, "tma_global_read_bytes");
-    const std::uint64_t loaded = figure(line, "tma_load_bytes");
-    const std::uint64_t stored = figure(line, "tma_store_bytes");
-    const std::uint64_t products = figure(line, "mma_issued");
-    const std::uint64_t waits = figure(line, "barrier_waits");
-    fmt::print("| `{}` | {}x{} | {} | {} | {} | {} | {} | {} ({}) | {} ({}) | {} | {} | {} | {} |\n", name,
-               config.cluster_m(), config.block_n, config.stages, ctas, mebibytes(read, paper.read),
-               mebibytes(loaded, paper.loaded), mebibytes(stored, paper.stored), products, paper.products, waits,
-               paper.waits, figure(line, "barrier_stalls"),
-               sum(line, "warp_instructions", [](std::string_view) { return true; }), percent_in_flight(line, "loads"),
-               percent_in_flight(line, "epilogue"));
-    return read == paper.read && loaded == paper.loaded && stored == paper.stored && products == paper.products &&
-           waits == paper.waits + paper.other_waits;
+    Counts counts{};
+    counts.name = to_string(variant).substr(std::string_view("blackwell_").size());
+    counts.config = &blackwell_config(rung);
+    counts.ctas = figure(line, "ctas");
+    counts.read = figure(line, "tma_global_read_bytes");
+    counts.loaded = figure(line, "tma_load_bytes");
+    counts.stored = figure(line, "tma_store_bytes");
+    counts.products = figure(line, "mma_issued");
+    counts.waits = figure(line, "barrier_waits");
+    counts.stalls = figure(line, "barrier_stalls");
+    counts.instructions = sum(line, "warp_instructions", [](std::string_view) { return true; });
+    counts.loads_and_products = part_in_flight(line, "loads");
+    counts.epilogue_and_products = part_in_flight(line, "epilogue");
+    counts.paper = on_paper(*counts.config, problem, counts.ctas);
+    return counts;
+}
+
+void print_row(const Counts& counts)
+{
+    const Paper& paper = counts.paper;
+    fmt::print("| `{}` | {}x{} | {} | {} | {} | {} | {} | {} ({}) | {} ({}) | {} | {} | {:.0f} % | {:.0f} % |\n",
+               counts.name, counts.config->cluster_m(), counts.config->block_n, counts.config->stages, counts.ctas,
+               mebibytes(counts.read, paper.read), mebibytes(counts.loaded, paper.loaded),
+               mebibytes(counts.stored, paper.stored), counts.products, paper.products, counts.waits, paper.waits,
+               counts.stalls, counts.instructions, 100.0 * counts.loads_and_products,
+               100.0 * counts.epilogue_and_products);
+}
+
+/// The same as a file. Figures that end in `_least` are those on paper.
+std::string csv_of(const std::vector<Counts>& ladder, const Problem& problem)
+{
+    std::string text = fmt::format(
+        "# command: tessera-emu --device b200 --numerics fast --statistics json:counts.json -- blackwell_ladder {0} "
+        "{1} {2} "
+        "&& blackwell_statistics counts.json {0} {1} {2} ladder.csv\n"
+        "m,n,k,name,tile_m,tile_n,stages,ctas,tma_read_bytes,tma_read_bytes_least,shared_bytes,shared_bytes_least,"
+        "tma_store_bytes,tma_store_bytes_least,mmas,mmas_least,barrier_waits,barrier_waits_least,stalls,"
+        "warp_instructions,loads_and_mmas,epilogue_and_mmas\n",
+        problem.m, problem.n, problem.k);
+    for (const Counts& counts : ladder) {
+        const Paper& paper = counts.paper;
+        text +=
+            fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.4f},{:.4f}\n", problem.m,
+                        problem.n, problem.k, counts.name, counts.config->cluster_m(), counts.config->block_n,
+                        counts.config->stages, counts.ctas, counts.read, paper.read, counts.loaded, paper.loaded,
+                        counts.stored, paper.stored, counts.products, paper.products, counts.waits, paper.waits,
+                        counts.stalls, counts.instructions, counts.loads_and_products, counts.epilogue_and_products);
+    }
+    return text;
 }
 
 }  // namespace
 
 int main(int argc, char** argv)
 {
-    if (argc != 5) {
-        fmt::print(stderr, "usage: blackwell_statistics FILE m n k\n");
+    if (argc != 5 && argc != 6) {
+        fmt::print(stderr, "usage: blackwell_statistics FILE m n k [CSV]\n");
         return 2;
     }
     std::ifstream file(argv[1]);
     const Problem problem{std::strtoull(argv[2], nullptr, 10), std::strtoull(argv[3], nullptr, 10),
                           std::strtoull(argv[4], nullptr, 10)};
     fmt::print(
-        "| Rung | Tile of a cluster | Stages | CTAs that ran | MiB read by TMA | MiB brought to shared memory | MiB "
-        "stored by TMA | MMAs | Barrier waits | Stalls | Warp instructions | Loads and MMAs in flight | Epilogue and "
+        "| Configuration | Tile of a cluster | Stages | CTAs that ran | MiB read by TMA | MiB brought to shared memory "
+        "| "
+        "MiB stored by TMA | MMAs | Barrier waits | Stalls | Warp instructions | Loads and MMAs in flight | Epilogue "
+        "and "
         "MMAs in flight |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+    std::vector<Counts> ladder;
     std::vector<int> wrong;
     for (int rung = 0; rung < blackwell_rungs; ++rung) {
         std::string line;
         std::getline(file, line);  // one launch each, in their order
-        if (line.find("blackwell_gemm") == std::string::npos ||
-            !print_row(static_cast<BlackwellRung>(rung), line, problem)) {
+        if (line.find("blackwell_gemm") == std::string::npos) {
+            wrong.push_back(rung);
+            continue;
+        }
+        ladder.push_back(counts_of(static_cast<BlackwellRung>(rung), line, problem));
+        print_row(ladder.back());
+        if (!ladder.back().as_on_paper()) {
             wrong.push_back(rung);
         }
     }
     for (const int rung : wrong) {
         fmt::print(stderr, "blackwell_statistics: rung {} does not do what it needs on paper\n", rung);
+    }
+    if (argc == 6) {
+        std::ofstream(argv[5]) << csv_of(ladder, problem);
     }
     return wrong.empty() ? 0 : 1;
 }
