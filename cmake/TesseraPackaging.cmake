@@ -3,7 +3,8 @@
 
 # As in the source tree, so that the pages' links to each other and to the examples work.
 include(GNUInstallDirs)
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
+install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
+    DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc FILES_MATCHING
     PATTERN "*.md" PATTERN "*.png" PATTERN "*.svg" PATTERN "checks" EXCLUDE)
 install(DIRECTORY packaging DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)

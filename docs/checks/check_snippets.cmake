@@ -1,5 +1,5 @@
-# Compiles the code of the README and the guide: cmake -DROOT=<repository> -DSETTINGS=<settings.cmake of the compile
-# tests> -DWORK=<folder> -P ...
+# Compiles the code of the pages: cmake -DROOT=<repository> -DSETTINGS=<settings.cmake of the compile tests>
+# -DWORK=<folder> -P ... (check_quickstart.cmake holds the code of README.md.)
 #
 # A block that includes something is a whole source file: for nvcc if it is marked `cuda`, for the C++ compiler if it is
 # marked `cpp`. Any other block is the body of a function that sees the names of kernel_names.cuh (`cuda`) or
@@ -32,7 +32,6 @@ function(check name text)
 endfunction()
 
 file(GLOB_RECURSE pages RELATIVE ${ROOT} ${ROOT}/docs/*.md)
-list(APPEND pages README.md)
 foreach(page IN LISTS pages)
     file(READ ${ROOT}/${page} rest)
     string(MAKE_C_IDENTIFIER ${page} page_name)

@@ -20,12 +20,14 @@ try {
         b[i] = static_cast<float>(i % n % 10);  // column c of B holds c % 10
     }
 
+    // README.md shows the lines from here
     tessera::Stream stream;
     const auto device_a = tessera::DeviceBuffer<float>::from_host(stream, a);
     const auto device_b = tessera::DeviceBuffer<float>::from_host(stream, b);
     tessera::DeviceBuffer<float> device_d(stream, m * n);
     tessera::Gemm::launch(stream, device_a.matrix(m, k), device_b.matrix(k, n), device_d.matrix(m, n));
     const std::vector<float> d = device_d.to_vector();
+    // to here.
 
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < m * n; ++i) {
