@@ -1,14 +1,8 @@
 #pragma once
 
-/// `DeviceBuffer<T>`: owns an array in device memory.
-///
-/// Allocation and free are ordered on the buffer's *home stream*: memory is usable by later work of that stream at
-/// once, and is given back after the work that was enqueued there before the buffer died, without anybody waiting.
-/// Another stream that uses the buffer must be ordered with the home stream: `stream.wait(home)` before its first use,
-/// and `buffer.used_on(stream)` (PyTorch's record_stream) after its last, before the buffer dies. The home stream itself
-/// is kept alive by the buffer.
-///
-/// Memory comes from the device's pool, or from an allocator of yours: see memory_resource.hpp.
+/// @file
+/// @ingroup host_memory
+/// @brief `DeviceBuffer<T>`: owns an array in device memory, allocated and freed in the order of a stream.
 
 #include <concepts>
 #include <cstddef>
@@ -29,18 +23,21 @@
 
 namespace tessera {
 
-/// Device memory outside of any owner: what `DeviceBuffer::release` gives and `adopt` takes.
+/// @addtogroup host_memory
+/// @{
+
+/// Device memory without an owner: `DeviceBuffer::release` returns it and `DeviceBuffer::adopt` takes it.
 template <class T>
 struct RawAllocation {
     T* data;                ///< what cudaMallocAsync, cudaMalloc or the resource returned
     std::size_t size;       ///< in elements
-    Allocation allocation;  ///< `pool`: free with cudaFreeAsync; `plain`: with cudaFree; `resource`: by the next member
-    MemoryResourceRef resource = {};  ///< of Allocation::resource: resource.deallocate(data, bytes, 256, stream)
+    Allocation allocation;  ///< free `pool` with cudaFreeAsync, `plain` with cudaFree, `resource` with the next member
+    MemoryResourceRef resource = {};  ///< for `resource`: resource.deallocate(data, bytes, 256, stream)
 };
 
 namespace detail {
 
-/// The untyped owner behind DeviceBuffer: all that does not depend on the element type.
+/// The untyped owner inside of DeviceBuffer: all that does not depend on the element type.
 class DeviceMemory {
 public:
     DeviceMemory() = default;
@@ -66,7 +63,7 @@ public:
     int device() const noexcept { return device_; }
     Allocation allocation() const noexcept { return memory_.allocation; }
     MemoryResourceRef resource() const noexcept { return memory_.resource; }
-    /// @throws Error `empty_handle` if there never was memory, or it was moved away. Size 0 is no reason.
+    /// @throws Error  `empty_handle` if there never was memory, or it was moved away. A size of 0 is valid.
     void require(std::string_view operation, const std::source_location& caller) const
     {
         if (device_ < 0) [[unlikely]] {
@@ -92,11 +89,11 @@ private:
     cudaStream_t stream_ = nullptr;
     StreamState* state_ = nullptr;
     int device_ = -1;
-    bool must_be_freed_ = false;         // memory of 0 bytes need not be, unless its deleter waits for it
-    bool allocated_in_capture_ = false;  // then it is the graph's memory, and its free belongs into the capture
+    bool must_be_freed_ = false;         // memory of 0 bytes only has to be if its deleter must run
+    bool allocated_in_capture_ = false;  // it is the graph's memory then, and is freed inside the capture
 };
 
-/// What std::unique_ptr is, without the weight of <memory>.
+/// Does what std::unique_ptr does, without the compile time of <memory>.
 template <class Object>
 struct Holder {
     Object* object;
@@ -104,7 +101,7 @@ struct Holder {
     ~Holder() { delete object; }
 };
 
-/// A deleter of a caller, as a resource that frees once and then itself.
+/// A caller's deleter as a resource, which frees once and then destroys itself.
 template <class T, class Deleter>
 struct DeleterResource {
     Deleter deleter;
@@ -129,26 +126,56 @@ struct CopyEnd {
 /// Checks both ranges and devices, then enqueues the copy of `count` elements.
 void copy_async(std::string_view operation, StreamRef stream, const CopyEnd& source, const CopyEnd& target,
                 std::size_t count, std::size_t element_bytes, const std::source_location& caller);
-/// The same, then waits for it. Refused while the stream is being captured.
+/// Does the same, then waits for it. Refused while the stream is being captured.
 void copy_blocking(std::string_view operation, StreamRef stream, const CopyEnd& source, const CopyEnd& target,
                    std::size_t count, std::size_t element_bytes, const std::source_location& caller);
 /// Enqueues the fill of `count` elements with one value of at most 256 bytes.
 void fill_async(StreamRef stream, void* data, std::size_t count, const void* value, std::size_t value_bytes, int device,
                 const std::source_location& caller);
-/// The home stream's later work, the free included, comes after everything on `user` so far.
+/// Orders the home stream's later work, the free included, after everything on `user` so far.
 void order_after(std::string_view operation, StreamRef home, StreamRef user, const std::source_location& caller);
 
 }  // namespace detail
 
-/// Owns `size()` elements of `T` in device memory. Move-only; the top of this file says what they are ordered with.
+/// Owns `size()` elements of `T` in device memory. Move-only.
 ///
-/// A default-constructed, moved-from or released buffer has no memory and no device (`device()` is -1): what needs memory
-/// throws `empty_handle`; `data()`, `size()` and `span()` describe nothing. A buffer of size 0 that was made on a stream
-/// is not such a one.
+/// @code{.cpp}
+/// DeviceBuffer<float> weights = DeviceBuffer<float>::from_host(stream, host_a);
+/// DeviceBuffer<float> result(stream, m * n);
+/// Gemm::launch(stream, weights.matrix(m, k), b.matrix(k, n), result.matrix(m, n));
+/// std::vector<float> values = result.to_vector();
+/// @endcode
 ///
-/// Thread safety: as a container of the standard library's. Functions that enqueue work (copies, fill, used_on) and const
-/// functions may be called at the same time, on one buffer; moving, destroying, `release` and `set_home` only while
-/// nobody else uses it. The order of work on the elements is that of streams, not of threads.
+/// @par Home stream
+/// Allocation and free are ordered on the buffer's *home stream*. Later work of that stream can use the memory at once.
+/// The memory is freed after the work that was enqueued there before the buffer was destroyed, and no thread waits. The
+/// buffer keeps its home stream alive.
+///
+/// @par Other streams
+/// Another stream that uses the buffer must be ordered with the home stream: call `stream.wait(buffer.stream())` before
+/// its first use, and `buffer.used_on(stream)` after its last use, before the buffer is destroyed. The second is
+/// PyTorch's record_stream.
+///
+/// @code{.cpp}
+/// other.wait(buffer.stream());
+/// Gemm::launch(other, buffer.matrix(m, k), b.matrix(k, n), d.matrix(m, n));
+/// buffer.used_on(other);
+/// @endcode
+///
+/// @par Memory
+/// It comes from the device's pool, or from an allocator of yours: see MemoryResourceRef.
+///
+/// @par Empty buffers
+/// A default-constructed, moved-from or released buffer has no memory and no device (`device()` is -1). What needs
+/// memory throws `empty_handle`; `data()`, `size()` and `span()` describe nothing. A buffer of size 0 that was made on
+/// a stream is not empty in this sense.
+///
+/// @par Thread safety
+/// As for a container of the standard library. Functions that enqueue work (copies, fill, used_on) and const functions
+/// may be called on one buffer at the same time. Move, destroy, `release` and `set_home` only while no other thread
+/// uses the buffer. Streams, not threads, order the work on the elements.
+///
+/// @tparam T  a trivially copyable type of at most 256 bytes, not const
 template <class T>
 class DeviceBuffer {
     static_assert(std::is_trivially_copyable_v<T>,
@@ -161,28 +188,34 @@ public:
     /// The element type.
     using value_type = T;
 
-    /// Empty: no memory, no device, size 0.
+    /// An empty buffer: no memory, no device, size 0.
     DeviceBuffer() = default;
 
-    /// Allocates `size` elements (any integer type) with undefined contents, ordered on `home`. Does not synchronize.
-    /// `size` may be 0. A product of two ints that overflows is not seen here unless it comes out negative: multiply as
-    /// std::int64_t.
-    /// @throws Error `invalid_argument` for a negative size, `size_overflow`, `out_of_memory` (with what is free),
-    ///               `unsupported_device` for Allocation::pool on a device without memory pools, `capture_violation` for
-    ///               Allocation::plain during a capture
+    /// Allocates `size` elements with undefined contents, ordered on `home`. Does not wait.
+    ///
+    /// @param home        the home stream; its device is the memory's
+    /// @param size        number of elements, of any integer type; may be 0. Multiply extents as std::int64_t: an int
+    ///                    product that overflows is noticed only if it is negative.
+    /// @param allocation  how the memory is obtained
+    /// @param caller      the place that an Error names
+    /// @throws Error  `invalid_argument` for a negative size, `size_overflow`, `out_of_memory` (with the free bytes),
+    ///                `unsupported_device` for Allocation::pool on a device without memory pools, `capture_violation`
+    ///                for Allocation::plain during a capture, `empty_handle` if the stream was moved from
     DeviceBuffer(StreamRef home, detail::ElementCount size, Allocation allocation = Allocation::automatic,
                  std::source_location caller = std::source_location::current())
         : memory_("DeviceBuffer", home, size, sizeof(T), allocation, {}, caller)
     {}
 
-    /// The same with memory of `resource`, which must outlive the buffer: memory_resource.hpp has its contract.
-    /// @throws Error as above, `out_of_memory` if the resource returns null, `misaligned`, and what the resource throws
+    /// Allocates from `resource`, which must outlive the buffer. MemoryResourceRef has its contract.
+    /// @throws Error  as above; `out_of_memory` if the resource returns null, `misaligned`, and what the resource
+    ///                throws
     DeviceBuffer(StreamRef home, detail::ElementCount size, MemoryResourceRef resource,
                  std::source_location caller = std::source_location::current())
         : memory_("DeviceBuffer", home, size, sizeof(T), Allocation::resource, resource, caller)
     {}
 
     /// Allocates on `home` and copies `elements` there. Blocks until they are copied.
+    /// @throws Error  as for the constructor; `capture_violation` while the stream is being captured
     static DeviceBuffer from_host(StreamRef home, gsl::span<const T> elements,
                                   std::source_location caller = std::source_location::current())
     {
@@ -194,10 +227,10 @@ public:
         return buffer;
     }
 
-    /// Takes over memory that cudaMallocAsync (`pool`), cudaMalloc (`plain`) or `raw.resource` returned. It will be freed
-    /// on `home`. If this throws, the memory is still the caller's.
-    /// @throws Error `wrong_memory` if it is not device memory, or from a pool where `plain` was said, or the reverse;
-    ///               `device_mismatch`, `invalid_argument` if the kind is not said
+    /// Takes over memory that cudaMallocAsync (`pool`), cudaMalloc (`plain`) or `raw.resource` returned. It will be
+    /// freed on `home`. If this throws, the memory is still the caller's.
+    /// @throws Error  `wrong_memory` if it is not device memory, or if the kind is not the one given; `device_mismatch`
+    ///                if it is on another device than `home`; `invalid_argument` if the kind is not given
     static DeviceBuffer adopt(StreamRef home, RawAllocation<T> raw,
                               std::source_location caller = std::source_location::current())
     {
@@ -207,11 +240,19 @@ public:
         return buffer;
     }
 
-    /// Takes over memory that `deleter(data, stream)` gives back, once, when the buffer dies: `stream` is then the home
-    /// stream, its device is current, and the memory may be reused after the work that is on the stream by then. What
-    /// keeps the memory alive (an owner elsewhere) can be captured in the deleter. What it throws goes to
-    /// `dropped_errors()`. If this throws, the memory is still the caller's and the deleter is not called.
-    /// @throws Error `wrong_memory` if it is not memory that kernels reach, `device_mismatch`, `invalid_argument`
+    /// Takes over memory that `deleter(data, stream)` gives back. The deleter runs once, when the buffer is destroyed;
+    /// `stream` is the home stream then, and its device is current. The memory may be reused after the work that is on
+    /// the stream by then. The deleter can hold an owner that keeps the memory alive.
+    ///
+    /// @code{.cpp}
+    /// auto owned = DeviceBuffer<float>::adopt(stream, floats, 4096, [](float* data, cudaStream_t freed_on) {
+    ///     cudaFreeAsync(data, freed_on);
+    /// });
+    /// @endcode
+    ///
+    /// What the deleter throws goes to `dropped_errors()`. If this function throws, the memory is still the caller's
+    /// and the deleter is not called.
+    /// @throws Error  `wrong_memory` if kernels cannot reach the memory, `device_mismatch`, `invalid_argument`
     template <class Deleter>
         requires std::invocable<Deleter&, T*, cudaStream_t>
     static DeviceBuffer adopt(StreamRef home, T* data, detail::ElementCount size, Deleter deleter,
@@ -224,12 +265,12 @@ public:
         DeviceBuffer buffer;
         buffer.memory_ =
             detail::DeviceMemory::adopt(home, size, sizeof(T), data, Allocation::resource, given_back, caller);
-        resource.object = nullptr;  // the buffer's now
+        resource.object = nullptr;  // now owned by the buffer
         return buffer;
     }
 
-    /// Gives the memory away; the buffer is empty afterwards. The caller frees it as `RawAllocation` says. Null if the
-    /// buffer was empty.
+    /// Gives the memory away; the buffer is empty afterwards. The caller frees it as `RawAllocation` says.
+    /// @return the memory, or null if the buffer was empty
     [[nodiscard]] RawAllocation<T> release() && noexcept
     {
         const RawAllocation<T> raw{data(), size(), memory_.allocation(), memory_.resource()};
@@ -237,46 +278,46 @@ public:
         return raw;
     }
 
-    /// The other one is empty afterwards.
+    /// Moves the memory; `other` is empty afterwards.
     DeviceBuffer(DeviceBuffer&&) noexcept = default;
-    /// The memory that was here is freed; the other one is empty afterwards.
+    /// Frees this buffer's memory, then moves; `other` is empty afterwards.
     DeviceBuffer& operator=(DeviceBuffer&&) noexcept = default;
     DeviceBuffer(const DeviceBuffer&) = delete;             // would hide an allocation and a copy
     DeviceBuffer& operator=(const DeviceBuffer&) = delete;  // say copy_from_async
     ~DeviceBuffer() = default;
 
-    /// The address of the first element in device memory, or null.
+    /// Returns the address of the first element in device memory, or null.
     T* data() noexcept { return static_cast<T*>(memory_.data()); }
-    /// The same, for reading.
+    /// Returns the address of the first element in device memory, for reading.
     const T* data() const noexcept { return static_cast<const T*>(memory_.data()); }
-    /// In elements.
+    /// Returns the number of elements.
     std::size_t size() const noexcept { return memory_.size(); }
-    /// In bytes.
+    /// Returns the size in bytes.
     std::size_t size_bytes() const noexcept { return size() * sizeof(T); }
-    /// True if there are no elements.
+    /// Returns true if there are no elements.
     bool empty() const noexcept { return size() == 0; }
-    /// The ordinal of the memory's device, -1 for a default-constructed or moved-from buffer.
+    /// Returns the ordinal of the memory's device, -1 for an empty buffer.
     int device() const noexcept { return memory_.device(); }
-    /// The home stream.
-    /// @throws Error `empty_handle` for a default-constructed or moved-from buffer
+    /// Returns the home stream.
+    /// @throws Error  `empty_handle` for an empty buffer
     StreamRef stream(std::source_location caller = std::source_location::current()) const
     {
         return memory_.home("DeviceBuffer::stream", caller);
     }
-    /// Makes `home` the home stream, which waits for everything that is on the old one so far; its free comes after both
-    /// then. Does not block the host.
-    /// @throws Error `empty_handle`, `device_mismatch`, `capture_violation` if one of the streams is being captured,
-    ///               `invalid_argument` if the memory's resource frees in the order of the old stream only
+    /// Makes `home` the home stream. It waits for everything that is on the old one so far, so that the free comes
+    /// after both. Does not block the host.
+    /// @throws Error  `empty_handle`, `device_mismatch`, `capture_violation` if one of the streams is being captured,
+    ///                `invalid_argument` if the memory's resource frees in the order of the old stream only
     void set_home(StreamRef home, std::source_location caller = std::source_location::current())
     {
         memory_.set_home(home, caller);
     }
 
-    /// All elements. The span must not outlive the buffer. Of a buffer without memory it is empty and of no device.
+    /// Returns all elements. The span must not outlive the buffer. For an empty buffer it is empty and of no device.
     DeviceSpan<T> span() & noexcept { return {data(), size(), device()}; }
-    /// The same, for reading.
+    /// Returns all elements, for reading.
     DeviceSpan<const T> span() const& noexcept { return {data(), size(), device()}; }
-    /// Refused.
+    /// Refuses to compile for a temporary buffer.
     template <class Element = T>
     auto span() const&&
     {
@@ -286,32 +327,34 @@ public:
         return DeviceSpan<Element>();
     }
 
-    /// The elements [offset, offset + count). @throws Error `out_of_range`, `empty_handle`
+    /// Returns the elements [offset, offset + count).
+    /// @throws Error  `out_of_range`, `empty_handle`
     DeviceSpan<T> subspan(std::size_t offset, std::size_t count,
                           std::source_location caller = std::source_location::current()) &
     {
         require_range(offset, count, caller);
         return {data() + offset, count, device()};
     }
-    /// The same, for reading.
+    /// Returns the elements [offset, offset + count), for reading.
     DeviceSpan<const T> subspan(std::size_t offset, std::size_t count,
                                 std::source_location caller = std::source_location::current()) const&
     {
         require_range(offset, count, caller);
         return {data() + offset, count, device()};
     }
-    /// The elements from `offset` to the end. @throws Error `out_of_range`, `empty_handle`
+    /// Returns the elements from `offset` to the end.
+    /// @throws Error  `out_of_range`, `empty_handle`
     DeviceSpan<T> subspan(std::size_t offset, std::source_location caller = std::source_location::current()) &
     {
         return subspan(offset, offset <= size() ? size() - offset : 0, caller);
     }
-    /// The same, for reading.
+    /// Returns the elements from `offset` to the end, for reading.
     DeviceSpan<const T> subspan(std::size_t offset,
                                 std::source_location caller = std::source_location::current()) const&
     {
         return subspan(offset, offset <= size() ? size() - offset : 0, caller);
     }
-    /// Refused.
+    /// Refuses to compile for a temporary buffer.
     template <class Element = T>
     auto subspan(std::size_t /*offset*/, std::size_t /*count*/ = 0) const&&
     {
@@ -321,12 +364,11 @@ public:
         return DeviceSpan<Element>();
     }
 
-    /// Views the first elements as a matrix, without gaps or with a leading dimension, e.g. `matrix(2, 3)`,
-    /// `matrix(2, 3, ColumnMajor{})`, `matrix(2, 3, 8, RowMajor{})`. Elements of CUDA's `__half`, `__nv_bfloat16`,
-    /// `__nv_fp8_e4m3` and `__nv_fp8_e5m2` are viewed as f16, bf16, f8e4m3 and f8e5m2. The view must not outlive the
-    /// buffer.
-    /// @throws Error `out_of_range` if the buffer is too short, `empty_handle` if it was moved from, `invalid_argument`,
-    ///               `size_overflow`
+    /// Views the first rows * columns elements as a matrix without gaps, for example `matrix(2, 3)` or `matrix(2, 3,
+    /// ColumnMajor{})`. Elements of CUDA's `__half`, `__nv_bfloat16`, `__nv_fp8_e4m3` and `__nv_fp8_e5m2` are viewed as
+    /// f16, bf16, f8e4m3 and f8e5m2. The view must not outlive the buffer.
+    /// @throws Error  `out_of_range` if the buffer is too short, `empty_handle` if it is empty, `invalid_argument` for
+    ///                a negative extent, `size_overflow`
     template <StorageOrder Order = RowMajor>
     MatrixView<detail::ElementOf<T>, Order> matrix(std::int64_t rows, std::int64_t columns, Order /*order*/ = {},
                                                    std::source_location caller = std::source_location::current()) &
@@ -335,7 +377,7 @@ public:
         return detail::checked_matrix<Order>("DeviceBuffer::matrix", data(), size(), device(), rows, columns,
                                              detail::packed_leading_dimension<Order>(rows, columns), caller);
     }
-    /// The same, for reading.
+    /// Views the first rows * columns elements as a matrix without gaps, for reading.
     template <StorageOrder Order = RowMajor>
     MatrixView<detail::ElementOf<const T>, Order> matrix(
         std::int64_t rows, std::int64_t columns, Order /*order*/ = {},
@@ -345,7 +387,9 @@ public:
         return detail::checked_matrix<Order>("DeviceBuffer::matrix", data(), size(), device(), rows, columns,
                                              detail::packed_leading_dimension<Order>(rows, columns), caller);
     }
-    /// The same, with a leading dimension.
+    /// Views the first elements as a matrix whose rows (or columns) are `leading_dimension` elements apart, for example
+    /// `matrix(2, 3, 8, RowMajor{})`.
+    /// @throws Error  as above; `invalid_argument` if the leading dimension is too small
     template <StorageOrder Order = RowMajor>
     MatrixView<detail::ElementOf<T>, Order> matrix(std::int64_t rows, std::int64_t columns,
                                                    std::int64_t leading_dimension, Order /*order*/ = {},
@@ -355,7 +399,7 @@ public:
         return detail::checked_matrix<Order>("DeviceBuffer::matrix", data(), size(), device(), rows, columns,
                                              leading_dimension, caller);
     }
-    /// The same with a leading dimension, for reading.
+    /// Views the first elements as a matrix with a leading dimension, for reading.
     template <StorageOrder Order = RowMajor>
     MatrixView<detail::ElementOf<const T>, Order> matrix(
         std::int64_t rows, std::int64_t columns, std::int64_t leading_dimension, Order /*order*/ = {},
@@ -365,7 +409,7 @@ public:
         return detail::checked_matrix<Order>("DeviceBuffer::matrix", data(), size(), device(), rows, columns,
                                              leading_dimension, caller);
     }
-    /// Refused.
+    /// Refuses to compile for a temporary buffer.
     template <StorageOrder Order = RowMajor, class... Arguments>
     auto matrix(Arguments&&... arguments) const&&
     {
@@ -376,11 +420,11 @@ public:
         return const_cast<DeviceBuffer&>(*this).matrix(std::forward<Arguments>(arguments)...);
     }
 
-    /// Views the first elements as equally spaced matrices, e.g. `matrices({.rows = 2, .columns = 3, .count = 10})`; see
-    /// BatchLayout. Matrices that overlap can be read but not written: as an output of a product they are refused. The
-    /// view must not outlive the buffer.
-    /// @throws Error `out_of_range` if the buffer is too short, `empty_handle` if it was moved from, `invalid_argument`,
-    ///               `size_overflow`
+    /// Views the first elements as equally spaced matrices, for example `matrices({.rows = 2, .columns = 3, .count =
+    /// 10})`; see BatchLayout. Matrices that overlap can be read but not written: a product refuses them as its output.
+    /// The view must not outlive the buffer.
+    /// @throws Error  `out_of_range` if the buffer is too short, `empty_handle` if it is empty, `invalid_argument`,
+    ///                `size_overflow`
     template <StorageOrder Order = RowMajor>
     BatchView<detail::ElementOf<T>, Order> matrices(const BatchLayout& layout, Order /*order*/ = {},
                                                     std::source_location caller = std::source_location::current()) &
@@ -388,7 +432,7 @@ public:
         memory_.require("DeviceBuffer::matrices", caller);
         return detail::checked_matrices<Order>("DeviceBuffer::matrices", data(), size(), device(), layout, caller);
     }
-    /// The same, for reading.
+    /// Views the first elements as equally spaced matrices, for reading.
     template <StorageOrder Order = RowMajor>
     BatchView<detail::ElementOf<const T>, Order> matrices(
         const BatchLayout& layout, Order /*order*/ = {},
@@ -397,7 +441,7 @@ public:
         memory_.require("DeviceBuffer::matrices", caller);
         return detail::checked_matrices<Order>("DeviceBuffer::matrices", data(), size(), device(), layout, caller);
     }
-    /// Refused.
+    /// Refuses to compile for a temporary buffer.
     template <StorageOrder Order = RowMajor>
     auto matrices(const BatchLayout& layout, Order order = {}) const&&
     {
@@ -409,7 +453,7 @@ public:
     }
 
     /// Copies host elements to [offset, offset + elements.size()). Ordered on the home stream; blocks until done.
-    /// @throws Error `out_of_range`, `empty_handle`, `capture_violation`
+    /// @throws Error  `out_of_range`, `empty_handle`, `capture_violation` while the home stream is being captured
     void copy_from(gsl::span<const T> elements, std::size_t offset = 0,
                    std::source_location caller = std::source_location::current())
     {
@@ -418,15 +462,15 @@ public:
 
     /// Copies the elements [offset, offset + elements.size()) to the host. Ordered on the home stream; blocks until
     /// done.
-    /// @throws Error `out_of_range`, `empty_handle`, `capture_violation`
+    /// @throws Error  `out_of_range`, `empty_handle`, `capture_violation` while the home stream is being captured
     void copy_to(gsl::span<T> elements, std::size_t offset = 0,
                  std::source_location caller = std::source_location::current()) const
     {
         copy_to_host("DeviceBuffer::copy_to", elements, offset, caller);
     }
 
-    /// All elements, on the host. Ordered on the home stream; blocks until done.
-    /// @throws Error `empty_handle`, `capture_violation`
+    /// Returns all elements in a vector on the host. Ordered on the home stream; blocks until done.
+    /// @throws Error  `empty_handle`, `capture_violation` while the home stream is being captured
     std::vector<T> to_vector(std::source_location caller = std::source_location::current()) const
     {
         constexpr std::string_view operation = "DeviceBuffer::to_vector";
@@ -438,10 +482,16 @@ public:
         return elements;
     }
 
-    /// Copies `source` to [offset, offset + source.size()). Asynchronous, ordered on `stream`. `source` may die at once
-    /// (its memory stays until the copy is done) but must not change before then.
-    /// @throws Error `out_of_range`, `device_mismatch`, `empty_handle` if either was moved from; nothing was enqueued
-    ///               then
+    /// Copies `source` to [offset, offset + source.size()). Asynchronous, ordered on `stream`.
+    ///
+    /// `source` may be destroyed at once (its memory stays until the copy is done), but its elements must not change
+    /// before then. Element access through the pinned buffer waits.
+    /// @param stream  a stream of the buffer's device
+    /// @param source  pinned host elements
+    /// @param offset  in elements
+    /// @param caller  the place that an Error names
+    /// @throws Error  `out_of_range`, `device_mismatch`, `empty_handle` if either buffer is empty; nothing was enqueued
+    ///                then
     void copy_from_async(StreamRef stream, PinnedBuffer<T>& source, std::size_t offset = 0,
                          std::source_location caller = std::source_location::current())
     {
@@ -454,7 +504,8 @@ public:
     }
 
     /// Copies device elements to [offset, offset + source.size()). Asynchronous, ordered on `stream`, which must be of
-    /// the buffer's device. `source` may be of another device.
+    /// this buffer's device. `source` may be on another device.
+    /// @throws Error  `out_of_range`, `device_mismatch`, `empty_handle`; nothing was enqueued then
     void copy_from_async(StreamRef stream, DeviceSpan<const T> source, std::size_t offset = 0,
                          std::source_location caller = std::source_location::current())
     {
@@ -465,7 +516,9 @@ public:
     }
 
     /// Copies the elements [offset, offset + target.size()) to `target`. Asynchronous, ordered on `stream`. Access to
-    /// `target`'s elements waits for it; what goes by `target.data()` must call target.synchronize() first.
+    /// `target`'s elements waits for the copy; code that uses `target.data()` must call `target.synchronize()` first.
+    /// @throws Error  `out_of_range`, `device_mismatch`, `empty_handle` if either buffer is empty; nothing was enqueued
+    ///                then
     void copy_to_async(StreamRef stream, PinnedBuffer<T>& target, std::size_t offset = 0,
                        std::source_location caller = std::source_location::current()) const
     {
@@ -477,16 +530,20 @@ public:
         target.memory_.used_on(stream, detail::PinnedUse::writes, operation, caller);
     }
 
-    /// Sets every element to `value`. Asynchronous, ordered on `stream`. @throws Error `empty_handle`, `device_mismatch`
+    /// Sets every element to `value`. Asynchronous, ordered on `stream`.
+    /// @throws Error  `empty_handle`, `device_mismatch`
     void fill(StreamRef stream, const T& value, std::source_location caller = std::source_location::current())
     {
         memory_.require("DeviceBuffer::fill", caller);
         detail::fill_async(stream, data(), size(), &value, sizeof(T), device(), caller);
     }
 
-    /// The buffer's free (and all later work of its home stream) comes after everything enqueued on `stream` so far.
-    /// Call it after the last use on a stream other than the home stream. Does not block the host. PyTorch calls it
-    /// record_stream; unlike there, later work of the home stream waits, too, and not only the reuse of the memory.
+    /// Orders the buffer's free, and all later work of its home stream, after everything enqueued on `stream` so far.
+    /// Does not block the host.
+    ///
+    /// Call it after the last use on a stream other than the home stream. PyTorch's record_stream does the same for the
+    /// reuse of the memory; here, later work of the home stream waits, too.
+    /// @throws Error  `empty_handle`
     void used_on(StreamRef stream, std::source_location caller = std::source_location::current()) const
     {
         constexpr std::string_view operation = "DeviceBuffer::used_on";
@@ -520,5 +577,7 @@ private:
 
     detail::DeviceMemory memory_;
 };
+
+/// @}
 
 }  // namespace tessera

@@ -1,17 +1,18 @@
 #pragma once
 
-/// Element types of matrices: `f32`, `f16` (IEEE binary16), `bf16` (the upper half of a binary32), and for the operands
-/// A and B also `tf32` (tf32.hpp), `f8e4m3` and `f8e5m2` (float8.hpp).
+/// @file
+/// @ingroup host_elements
+/// @brief Element types of matrices: f32, f16 and bf16, and for the operands A and B also tf32, f8e4m3 and f8e5m2.
 ///
-/// All but `f32` are storage with conversions, not arithmetic types: arithmetic is done in `float`. Narrowing rounds to
-/// nearest and is explicit; widening is exact and implicit. They have the size, alignment and bits of CUDA's `__half`,
-/// `__nv_bfloat16`, `__nv_fp8_e4m3` and `__nv_fp8_e5m2` and convert from and to them without including CUDA's headers
+/// All but `f32` are storage with conversions, not arithmetic types: compute in `float`. Narrowing rounds to nearest
+/// and is explicit; widening is exact and implicit. The types have the size, alignment and bits of CUDA's `__half`,
+/// `__nv_bfloat16`, `__nv_fp8_e4m3` and `__nv_fp8_e5m2`, and convert from and to them without including CUDA's headers
 /// here.
 ///
 /// `ElementType` names a type at run time.
-///
-/// The compiler's built-ins stand where std::bit_cast and std::is_constant_evaluated would: device code cannot call
-/// those without --expt-relaxed-constexpr, a flag that a header should not force on its users.
+
+// Compiler built-ins replace std::bit_cast and std::is_constant_evaluated: device code cannot call those without
+// --expt-relaxed-constexpr, a flag that a header should not force on its users.
 
 #include <concepts>
 #include <cstddef>
@@ -33,6 +34,9 @@ struct __nv_bfloat16;  // NOLINT(bugprone-reserved-identifier)
 #endif
 
 namespace tessera {
+
+/// @addtogroup host_elements
+/// @{
 
 /// IEEE binary32.
 using f32 = float;
@@ -109,12 +113,13 @@ TESSERA_DETAIL_HOST_DEVICE constexpr float widen_from_bf16(std::uint16_t bits) n
 
 }  // namespace detail
 
-/// IEEE binary16: 1 sign, 5 exponent, 10 significand bits; largest finite value 65504.
+/// IEEE binary16: 1 sign bit, 5 exponent bits, 10 significand bits. The largest finite value is 65504.
 struct f16 {
     std::uint16_t bits;  ///< the representation
 
+    /// Leaves the value undefined.
     f16() = default;
-    /// Rounds to nearest, ties to even.
+    /// Rounds to nearest, ties to even. Overflow gives infinity; NaN stays NaN.
     TESSERA_DETAIL_HOST_DEVICE constexpr explicit f16(float value) noexcept
     {
 #ifdef __CUDA_ARCH__
@@ -125,12 +130,12 @@ struct f16 {
 #endif
         bits = detail::narrow_to_f16(value);
     }
-    /// From CUDA's `__half`, bit by bit.
+    /// Converts from CUDA's `__half`, bit by bit.
     template <std::same_as<__half> Half>
     TESSERA_DETAIL_HOST_DEVICE f16(const Half& value) noexcept : bits(__builtin_bit_cast(std::uint16_t, value))
     {}
 
-    /// The number with this representation.
+    /// Returns the number with this representation.
     TESSERA_DETAIL_HOST_DEVICE static constexpr f16 from_bits(std::uint16_t representation) noexcept
     {
         f16 result;
@@ -138,7 +143,7 @@ struct f16 {
         return result;
     }
 
-    /// Exact.
+    /// Converts to float, exactly.
     TESSERA_DETAIL_HOST_DEVICE constexpr operator float() const noexcept
     {
 #ifdef __CUDA_ARCH__
@@ -148,7 +153,7 @@ struct f16 {
 #endif
         return detail::widen_from_f16(bits);
     }
-    /// To CUDA's `__half`, bit by bit.
+    /// Converts to CUDA's `__half`, bit by bit.
     template <std::same_as<__half> Half>
     TESSERA_DETAIL_HOST_DEVICE explicit operator Half() const noexcept
     {
@@ -156,12 +161,14 @@ struct f16 {
     }
 };
 
-/// bfloat16: 1 sign, 8 exponent, 7 significand bits; the range of `float` at a precision of about 3 digits.
+/// bfloat16, the upper half of a binary32: 1 sign bit, 8 exponent bits, 7 significand bits. The range of `float` with a
+/// precision of about 3 digits.
 struct bf16 {
     std::uint16_t bits;  ///< the representation
 
+    /// Leaves the value undefined.
     bf16() = default;
-    /// Rounds to nearest, ties to even.
+    /// Rounds to nearest, ties to even. Overflow gives infinity; NaN stays NaN.
     TESSERA_DETAIL_HOST_DEVICE constexpr explicit bf16(float value) noexcept
     {
 #ifdef __CUDA_ARCH__
@@ -172,12 +179,12 @@ struct bf16 {
 #endif
         bits = detail::narrow_to_bf16(value);
     }
-    /// From CUDA's `__nv_bfloat16`, bit by bit.
+    /// Converts from CUDA's `__nv_bfloat16`, bit by bit.
     template <std::same_as<__nv_bfloat16> Bfloat16>
     TESSERA_DETAIL_HOST_DEVICE bf16(const Bfloat16& value) noexcept : bits(__builtin_bit_cast(std::uint16_t, value))
     {}
 
-    /// The number with this representation.
+    /// Returns the number with this representation.
     TESSERA_DETAIL_HOST_DEVICE static constexpr bf16 from_bits(std::uint16_t representation) noexcept
     {
         bf16 result;
@@ -185,9 +192,9 @@ struct bf16 {
         return result;
     }
 
-    /// Exact.
+    /// Converts to float, exactly.
     TESSERA_DETAIL_HOST_DEVICE constexpr operator float() const noexcept { return detail::widen_from_bf16(bits); }
-    /// To CUDA's `__nv_bfloat16`, bit by bit.
+    /// Converts to CUDA's `__nv_bfloat16`, bit by bit.
     template <std::same_as<__nv_bfloat16> Bfloat16>
     TESSERA_DETAIL_HOST_DEVICE explicit operator Bfloat16() const noexcept
     {
@@ -195,7 +202,7 @@ struct bf16 {
     }
 };
 
-/// Bytes of one element.
+/// Returns the bytes of one element.
 TESSERA_DETAIL_HOST_DEVICE constexpr std::size_t size_of(ElementType type) noexcept
 {
     switch (type) {
@@ -209,7 +216,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr std::size_t size_of(ElementType type) noexc
     return 4;
 }
 
-/// "f32", "f16", "bf16", "tf32", "f8e4m3" or "f8e5m2".
+/// Returns "f32", "f16", "bf16", "tf32", "f8e4m3" or "f8e5m2".
 constexpr std::string_view to_string(ElementType type) noexcept
 {
     switch (type) {
@@ -223,19 +230,19 @@ constexpr std::string_view to_string(ElementType type) noexcept
     return "unknown";
 }
 
-/// Whether it is `f8e4m3` or `f8e5m2`: the types that A and B may mix.
+/// Returns true for `f8e4m3` and `f8e5m2`: A and B may mix these two.
 TESSERA_DETAIL_HOST_DEVICE constexpr bool is_float8(ElementType type) noexcept
 {
     return type == ElementType::f8e4m3 || type == ElementType::f8e5m2;
 }
 
-/// Whether C, D and a bias can have it: `f32`, `f16` and `bf16`.
+/// Returns true if C, D and a bias can have this type: `f32`, `f16` and `bf16`.
 TESSERA_DETAIL_HOST_DEVICE constexpr bool is_output(ElementType type) noexcept
 {
     return type == ElementType::f32 || type == ElementType::f16 || type == ElementType::bf16;
 }
 
-/// Facts about an element type: `element_traits<T>::type` is its run-time name. Specialized for matrix elements only.
+/// Facts about an element type, for matrix elements only: `element_traits<T>::type` is its run-time name.
 template <class T>
 struct element_traits;
 /// Facts about f32.
@@ -276,33 +283,34 @@ struct element_traits<f8e5m2> {
     static constexpr float unit_roundoff = 0x1p-3F;           ///< largest relative error of one rounding
 };
 
-/// A type that the operands A and B of `Gemm::launch` can have. CUDA's own types are stored as ours.
+/// A type that the operands A and B of `Gemm::launch` can have. CUDA's own types are viewed as the SDK's.
 template <class T>
 concept MatrixElement = requires { element_traits<std::remove_const_t<T>>::type; };
 
-/// A type that C, D and a bias can have: `f32`, `f16` or `bf16`. The others are for operands only: a result in 8 bits
-/// would need a scale that is known before the product is.
+/// A type that C, D and a bias can have: `f32`, `f16` or `bf16`. The other types are for A and B only: a result in 8
+/// bits would need a scale before the product is known.
 template <class T>
 concept OutputElement = MatrixElement<T> && is_output(element_traits<std::remove_const_t<T>>::type);
 
 /// The element types of A and B: equal, or one `f8e4m3` and the other `f8e5m2`. Both have the same size.
 struct InputTypes {
-    ElementType a = ElementType::f32;  ///< of A
-    ElementType b = ElementType::f32;  ///< of B
+    ElementType a = ElementType::f32;  ///< type of A
+    ElementType b = ElementType::f32;  ///< type of B
 
+    /// f32 for both.
     InputTypes() = default;
-    /// The same for both.
+    /// The same type for both.
     TESSERA_DETAIL_HOST_DEVICE constexpr InputTypes(ElementType both) noexcept : a(both), b(both) {}
-    /// One for each.
+    /// One type for each.
     TESSERA_DETAIL_HOST_DEVICE constexpr InputTypes(ElementType of_a, ElementType of_b) noexcept : a(of_a), b(of_b) {}
 
-    /// True if both are equal.
+    /// Returns true if the types of A are equal, and those of B.
     friend bool operator==(const InputTypes&, const InputTypes&) = default;
 };
 
 namespace detail {
 
-/// CUDA's own type for an element of ours, with the same bits.
+/// CUDA's own type for an element type of the SDK, with the same bits.
 template <class T>
 struct vendor_element {};
 template <>
@@ -352,7 +360,7 @@ struct element_of<const T> {
     using type = const typename element_of<T>::type;
 };
 
-/// Our type for one of CUDA's, any other type as it is; const stays.
+/// The SDK's type for one of CUDA's, any other type unchanged; const stays.
 template <class T>
 using ElementOf = typename element_of<T>::type;
 
@@ -363,16 +371,16 @@ concept VendorElementOf = !std::same_as<Vendor, ElementOf<Vendor>> && std::conve
 
 }  // namespace detail
 
-/// Bytes of one element of A or B.
+/// Returns the bytes of one element of A or B.
 TESSERA_DETAIL_HOST_DEVICE constexpr std::size_t size_of(InputTypes types) noexcept { return size_of(types.a); }
 
-/// Whether A and B are of 8 bits.
+/// Returns true if A and B have 8-bit elements.
 TESSERA_DETAIL_HOST_DEVICE constexpr bool is_float8(InputTypes types) noexcept
 {
     return is_float8(types.a) && is_float8(types.b);
 }
 
-/// Whether there are products of A and B of these types.
+/// Returns true if matrices of these types can be multiplied.
 TESSERA_DETAIL_HOST_DEVICE constexpr bool can_multiply(InputTypes types) noexcept
 {
     return types.a == types.b || is_float8(types);
@@ -380,5 +388,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr bool can_multiply(InputTypes types) noexcep
 
 static_assert(sizeof(f16) == 2 && std::is_trivially_copyable_v<f16>);
 static_assert(sizeof(bf16) == 2 && std::is_trivially_copyable_v<bf16>);
+
+/// @}
 
 }  // namespace tessera

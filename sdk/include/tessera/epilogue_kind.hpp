@@ -1,6 +1,8 @@
 #pragma once
 
-/// The kinds of work that a product's epilogue can do, as values for host and device.
+/// @file
+/// @ingroup host_gemm
+/// @brief The operations of a product's epilogue, as values for host and device.
 
 #include "tessera/detail/language.hpp"
 
@@ -9,15 +11,18 @@
 
 namespace tessera {
 
-/// What is applied to alpha * A*B + beta * C + bias, element by element.
+/// @addtogroup host_gemm
+/// @{
+
+/// The function that is applied to each element of alpha * A*B + beta * C + bias.
 enum class Activation : std::uint8_t {
-    none = 0,
+    none = 0,  ///< x itself
     relu = 1,  ///< max(x, 0); NaN stays NaN
     gelu = 2,  ///< x/2 * (1 + erf(x / sqrt 2)), the exact form
     silu = 3,  ///< x / (1 + exp(-x))
 };
 
-/// "none", "relu", "gelu" or "silu".
+/// Returns "none", "relu", "gelu" or "silu".
 constexpr std::string_view to_string(Activation activation) noexcept
 {
     switch (activation) {
@@ -29,11 +34,13 @@ constexpr std::string_view to_string(Activation activation) noexcept
     return "unknown";
 }
 
-/// Which dimension of D a bias vector runs along.
+/// The dimension of D that a bias vector runs along.
 enum class BiasAxis : std::uint8_t {
-    none = 0,
-    per_row = 1,     ///< element i is added to all of row i: m elements
-    per_column = 2,  ///< element j is added to all of column j: n elements
+    none = 0,        ///< no bias
+    per_row = 1,     ///< m elements: element i is added to all of row i
+    per_column = 2,  ///< n elements: element j is added to all of column j
 };
+
+/// @}
 
 }  // namespace tessera

@@ -1,20 +1,8 @@
 #pragma once
 
-/// Errors: one exception type, a stable code for programs, and a text for people.
-///
-///     tessera: shape_mismatch in Gemm::launch, called at solver.cpp:42
-///       A is 512x640 and B is 1024x640: A*B needs A's columns (640) equal to B's rows (1024)
-///       try: B looks transposed: pass b.transposed()
-///
-/// Every public function that can fail throws `Error` and nothing else of its own; what the standard library throws for
-/// an exhausted heap (`std::bad_alloc`) and what a memory resource of yours throws pass through. When a function
-/// throws, nothing was enqueued or leaked unless its comment says otherwise. Destructors never throw: what fails there
-/// is recorded, see `dropped_errors()`.
-///
-/// Thread safety: all functions here may be called from several threads at the same time. An Error is a value.
-///
-/// `caller`, the last parameter of most functions, is the place that an Error names. Its default is the line of the
-/// call; pass it on from a function of your own that wraps the SDK, so that errors name that function's caller.
+/// @file
+/// @ingroup host_errors
+/// @brief Errors: one exception type, a stable code for programs, and a text for people.
 
 #include "tessera/detail/language.hpp"
 
@@ -30,17 +18,20 @@
 
 namespace tessera {
 
-/// What went wrong, to be decided on by a program. Numbers and names are stable; docs/errors has a page for each.
+/// @addtogroup host_errors
+/// @{
+
+/// What went wrong, for programs to decide on. Numbers and names are stable; docs/errors has a page for each.
 enum class ErrorCode : std::uint8_t {
     /// Two operands do not fit together: sizes that must be equal are not.
     shape_mismatch = 1,
-    /// A range, tile or matrix reaches outside of the memory that it is in.
+    /// A range, tile or matrix reaches outside of its memory.
     out_of_range = 2,
-    /// A count times a size does not fit into 64 bits (or into what CUDA takes).
+    /// A count times a size does not fit into 64 bits, or into what CUDA takes.
     size_overflow = 3,
     /// One argument is impossible by itself: a negative extent, a leading dimension smaller than a row.
     invalid_argument = 4,
-    /// An address or stride is not a multiple of what the operation needs.
+    /// An address or stride is not a multiple of the bytes that the operation needs.
     misaligned = 5,
     /// The output overlaps an input that is still being read.
     aliasing = 6,
@@ -50,51 +41,83 @@ enum class ErrorCode : std::uint8_t {
     empty_handle = 8,
     /// Host memory where device memory is needed, or the reverse.
     wrong_memory = 9,
-    /// The variant that was asked for cannot compute this problem correctly, or not on this device.
+    /// The requested variant cannot compute this problem correctly, or not on this device.
     variant_refused = 10,
     /// The device lacks a feature (clusters, memory pools, tensor maps). Another variant will not help.
     unsupported_device = 11,
-    /// The device or the host has no memory left for the request.
+    /// The device or the host has too little free memory for the request.
     out_of_memory = 12,
     /// There is no usable CUDA device or driver.
     no_device = 13,
-    /// The stream is being captured into a graph and the call cannot be captured, or capture failed.
+    /// The stream is being captured into a graph and the call cannot be captured, or the capture failed.
     capture_violation = 14,
-    /// A kernel launch cannot be what was asked for: block, cluster or shared memory out of the kernel's limits.
+    /// A kernel launch breaks a limit of the kernel or the device: CTA, cluster or shared memory.
     launch_refused = 15,
-    /// A CUDA call failed for a reason that has no code of its own; CUDA's name and text are kept.
+    /// A CUDA call failed for a reason that has no code of its own. The Error has CUDA's name and text.
     cuda_failure = 16,
-    /// An earlier asynchronous operation destroyed the device's context. This call only found it; nothing on this
-    /// device works until the process ends.
+    /// An earlier asynchronous operation destroyed the device's context. This call only found it; nothing works on this
+    /// device until the process ends.
     context_lost = 17,
     /// A tensor map breaks a rule of the encoder (rank, box, stride, swizzle).
     tensor_map_refused = 18,
 };
 
-/// The code's name as it stands in the enumeration, e.g. "shape_mismatch".
+/// Returns the code's name as in the enumeration, for example "shape_mismatch".
 std::string_view to_string(ErrorCode code) noexcept;
 
-/// All codes in order, for tables and tests.
+/// Returns all codes in order, for tables and tests.
 std::vector<ErrorCode> all_error_codes();
 
-/// What every failing call of the SDK throws.
+/// The exception that every failing call of the SDK throws. Its text has the values that broke the rule, and often a
+/// cure:
+///
+/// @verbatim
+/// tessera: shape_mismatch in Gemm::launch, called at solver.cpp:42
+///   A is 512x640 and B is 1024x640: A*B needs A's columns (640) equal to B's rows (1024)
+///   try: B looks transposed: pass b.transposed()
+/// @endverbatim
+///
+/// @code{.cpp}
+/// try {
+///     Gemm::launch(stream, a16, b16, d16, {}, Variant::hopper);
+/// } catch (const Error& error) {
+///     if (error.code() != ErrorCode::variant_refused) throw;
+///     Gemm::launch(stream, a16, b16, d16);
+/// }
+/// @endcode
+///
+/// @par Guarantees
+/// Every public function that can fail throws `Error` and no other exception of its own. `std::bad_alloc` of the
+/// standard library passes through, and so does what a memory resource of yours throws. When a function throws, nothing
+/// was enqueued or leaked unless its comment says otherwise. Destructors never throw: see `dropped_errors()`.
+///
+/// @par The parameter `caller`
+/// The last parameter of most functions is the place that an Error names. Its default is the line of the call. A
+/// function of yours that wraps the SDK can pass its own caller on, so that errors name that.
+///
+/// @par Thread safety
+/// A value. All functions of this header may be called from several threads at the same time.
 class Error : public std::runtime_error {
 public:
-    /// @param operation  the public function that the caller called, e.g. "Gemm::launch"
-    /// @param message    what is wrong, with the offending values, as one or more lines
-    /// @param cure       what would satisfy, or empty
+    /// Composes the text of what().
+    /// @param code         what went wrong
+    /// @param operation    the public function that the caller called, for example "Gemm::launch"
+    /// @param caller       where it was called
+    /// @param message      what is wrong, with the offending values, as one or more lines
+    /// @param cure         what would satisfy, or empty
+    /// @param cuda_status  the status of the CUDA call that failed, if there was one
     Error(ErrorCode code, std::string_view operation, std::source_location caller, const std::string& message,
           const std::string& cure = {}, cudaError_t cuda_status = cudaSuccess);
 
-    /// What went wrong, for programs.
+    /// Returns what went wrong, for programs.
     ErrorCode code() const noexcept { return code_; }
-    /// Where the SDK was called.
+    /// Returns where the SDK was called.
     const std::source_location& caller() const noexcept { return caller_; }
-    /// The status of the CUDA call that failed, or cudaSuccess if the SDK refused before calling CUDA.
+    /// Returns the status of the CUDA call that failed, or cudaSuccess if the SDK refused before it called CUDA.
     cudaError_t cuda_status() const noexcept { return cuda_status_; }
-    /// The sentence with the values: the part of what() between the first line and "try:".
+    /// Returns the sentence with the values: the part of what() between the first line and "try:".
     std::string_view message() const noexcept;
-    /// What to try, or empty.
+    /// Returns what to try, or an empty text.
     std::string_view cure() const noexcept;
 
 private:
@@ -106,11 +129,11 @@ private:
     std::size_t cure_begin_;
 };
 
-/// True if `status` means that the device's context is gone: every later call on that device fails with it.
+/// Returns true if `status` means that the device's context is gone: every later call on that device fails with it.
 bool is_sticky(cudaError_t status) noexcept;
 
-/// What failed in destructors since the last call of this function, oldest first: one text per failure, at most the
-/// latest 64. A free that fails is recorded here; the memory counts as lost. Thread-safe. May throw std::bad_alloc.
+/// Returns what failed in destructors since the last call of this function, oldest first: one text per failure, at most
+/// the latest 64. A free that fails is recorded here; its memory counts as lost. Thread-safe. May throw std::bad_alloc.
 std::vector<std::string> dropped_errors();
 
 namespace detail {
@@ -118,8 +141,8 @@ namespace detail {
 [[noreturn]] void raise(ErrorCode code, std::string_view operation, const std::source_location& caller,
                         const std::string& message, const std::string& cure = {});
 
-/// Turns a failed CUDA call into an Error: chooses the code, keeps CUDA's name and text, and takes the status back from
-/// the runtime's last-error slot so that nobody else is blamed for it.
+/// Turns a failed CUDA call into an Error: chooses the code, keeps CUDA's name and text, and clears the runtime's
+/// last-error slot so that no later call reports it.
 [[noreturn]] void raise_cuda(cudaError_t status, const char* call, std::string_view operation,
                              const std::source_location& caller, const std::string& subject = {});
 
@@ -130,13 +153,15 @@ inline void check(cudaError_t status, const char* call, std::string_view operati
     }
 }
 
-/// Takes `status`, an answer that is no failure, back from the runtime's last-error slot. Another's stays.
+/// Clears `status`, an answer that is no failure, from the runtime's last-error slot. Another status stays.
 void forget(cudaError_t status) noexcept;
 
-/// Records a failure that a destructor cannot report. Being unloaded at process exit is not a failure.
+/// Records a failure that a destructor cannot report. The unloading of CUDA at process exit is not a failure.
 void drop(cudaError_t status, const char* call) noexcept;
 /// Records what `who` threw where no exception may leave.
 void drop(const char* who, const char* what) noexcept;
 
 }  // namespace detail
+/// @}
+
 }  // namespace tessera

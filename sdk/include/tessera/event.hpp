@@ -1,6 +1,8 @@
 #pragma once
 
-/// Events: points in a stream's work that another stream or the host can wait for, and clocks to time work by.
+/// @file
+/// @ingroup host_streams
+/// @brief Events: points in a stream's work that another stream or the host can wait for, and clocks to time work.
 
 #include <cuda_runtime_api.h>
 
@@ -13,8 +15,14 @@
 
 namespace tessera {
 
+/// @addtogroup host_streams
+/// @{
+
 /// What an event is for. `ordering` events are cheaper: the device writes no time stamp.
-enum class EventKind : std::uint8_t { ordering, timing };
+enum class EventKind : std::uint8_t {
+    ordering,  ///< can be waited for
+    timing     ///< can be waited for, and records the time
+};
 
 namespace detail {
 
@@ -29,21 +37,32 @@ bool is_event_done(cudaEvent_t event, std::string_view operation, const std::sou
 /// Owns an event. Move-only. Destruction does not wait. After a move, every use but `get()` and `device()` throws
 /// `empty_handle`.
 ///
-/// Thread safety: const functions, `record` among them, may be called at the same time; of two recordings, the later
-/// one counts. Not while the event is being moved or destroyed.
+/// @code{.cpp}
+/// const Event start(EventKind::timing);
+/// const Event end(EventKind::timing);
+/// start.record(stream);
+/// Gemm::launch(stream, a.matrix(m, k), b.matrix(k, n), d.matrix(m, n));
+/// end.record(stream);
+/// end.synchronize();
+/// std::printf("%.1f us\n", end.seconds_since(start) * 1e6);
+/// @endcode
+///
+/// @par Thread safety
+/// Const functions, `record` among them, may be called at the same time; of two recordings, the later one counts. Not
+/// while the event is being moved or destroyed.
 class Event {
 public:
-    /// An event of the current device that has not been recorded.
+    /// Creates an event of the current device that has not been recorded.
     explicit Event(EventKind kind = EventKind::ordering, std::source_location caller = std::source_location::current());
-    /// An event of `device` that has not been recorded.
+    /// Creates an event of `device` that has not been recorded.
     explicit Event(const Device& device, EventKind kind = EventKind::ordering,
                    std::source_location caller = std::source_location::current());
 
-    /// The other one is empty afterwards.
+    /// Moves the event; `other` is empty afterwards.
     Event(Event&& other) noexcept
         : event_(std::exchange(other.event_, nullptr)), device_(std::exchange(other.device_, -1)), kind_(other.kind_)
     {}
-    /// The other one is empty afterwards.
+    /// Destroys this event, then moves; `other` is empty afterwards.
     Event& operator=(Event&& other) noexcept
     {
         if (this != &other) {
@@ -58,26 +77,31 @@ public:
     Event& operator=(const Event&) = delete;
     ~Event() { destroy(); }
 
-    /// The event happens when everything enqueued on `stream` so far is done. Recording again moves it.
-    /// @throws Error `device_mismatch` if `stream` is of another device
+    /// Records the event: it happens when everything enqueued on `stream` so far is done. Does not block. Recording
+    /// again moves it.
+    /// @throws Error  `device_mismatch` if `stream` is of another device, `empty_handle`
     void record(StreamRef stream, std::source_location caller = std::source_location::current()) const;
 
     /// Blocks the calling thread until the event has happened. Returns at once if it was never recorded.
+    /// @throws Error  `context_lost` if work before it failed, `empty_handle`
     void synchronize(std::source_location caller = std::source_location::current()) const;
 
-    /// True if the event has happened or was never recorded. Does not block.
+    /// Returns true if the event has happened or was never recorded. Does not block.
+    /// @throws Error  `context_lost` if work before it failed, `empty_handle`
     bool done(std::source_location caller = std::source_location::current()) const;
 
-    /// Device time in seconds from `start` to this event, at a resolution of about half a microsecond. Both must be
-    /// `timing` events of one device and have happened.
-    /// @throws Error `invalid_argument` if one of them has no clock, was not recorded or has not happened yet
+    /// Returns the device time in seconds from `start` to this event, with a resolution of about half a microsecond.
+    /// Does not block.
+    /// @pre Both are `timing` events of one device and have happened.
+    /// @throws Error  `invalid_argument` if one of them has no clock, was not recorded or has not happened yet,
+    ///                `device_mismatch`, `empty_handle`
     double seconds_since(const Event& start, std::source_location caller = std::source_location::current()) const;
 
-    /// The raw event, or null after a move.
+    /// Returns the raw event, or null after a move.
     cudaEvent_t get() const noexcept { return event_; }
-    /// The ordinal of the event's device, -1 after a move.
+    /// Returns the ordinal of the event's device, -1 after a move.
     int device() const noexcept { return device_; }
-    /// What the event was made for.
+    /// Returns what the event was made for.
     EventKind kind() const noexcept { return kind_; }
 
 private:
@@ -93,5 +117,7 @@ private:
     int device_ = -1;
     EventKind kind_ = EventKind::ordering;
 };
+
+/// @}
 
 }  // namespace tessera

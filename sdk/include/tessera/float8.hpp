@@ -1,12 +1,14 @@
 #pragma once
 
-/// The 8-bit floating-point types `f8e4m3` and `f8e5m2`: storage with conversions, as the types of element.hpp, which
-/// includes this file.
+/// @file
+/// @ingroup host_elements
+/// @brief The 8-bit floating-point types `f8e4m3` and `f8e5m2`. Included by element.hpp.
 ///
-/// Formats: OCP 8-bit Floating Point Specification 1.0. Narrowing is what `cvt.rn.satfinite.{e4m3x2,e5m2x2}.f32` does
-/// (PTX ISA, "cvt"): to nearest, ties to even; what is too large, infinity too, becomes the largest finite value of its
-/// sign; every NaN becomes 0x7F. Saturation, because e4m3 has no infinity and a tensor that is scaled into 8 bits means
-/// its largest value, not NaN. Widening is exact.
+/// Like the other element types they are storage with conversions. The formats are those of the OCP 8-bit Floating
+/// Point Specification 1.0. Narrowing does what `cvt.rn.satfinite.{e4m3x2,e5m2x2}.f32` does (PTX ISA, "cvt"): it rounds
+/// to nearest, ties to even; what is too large, infinity included, becomes the largest finite value of its sign; every
+/// NaN becomes 0x7F. It saturates because e4m3 has no infinity, and because a tensor that is scaled into 8 bits wants
+/// its largest value there, not NaN. Widening is exact.
 
 #include <concepts>
 #include <cstdint>
@@ -24,14 +26,17 @@ struct __nv_fp8_e5m2;  // NOLINT(bugprone-reserved-identifier)
 
 namespace tessera {
 
+/// @addtogroup host_elements
+/// @{
+
 namespace detail {
 
-/// What makes one 8-bit format: sign, `7 - significand_bits` exponent bits, `significand_bits`.
+/// An 8-bit format: sign, `7 - significand_bits` exponent bits, `significand_bits`.
 struct Float8Format {
     std::uint32_t significand_bits;
     std::uint32_t bias;
     std::uint32_t largest;   // code of the largest finite value
-    std::uint32_t infinity;  // magnitude code of infinity; beyond all codes where there is none
+    std::uint32_t infinity;  // magnitude code of infinity; beyond all codes if there is none
     std::uint32_t nan;       // the smallest magnitude code of a NaN
 };
 
@@ -67,7 +72,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr std::uint8_t narrow_to_float8(float value) 
     return static_cast<std::uint8_t>(sign | (code < Format.largest ? code : Format.largest));
 }
 
-/// 8 bits to binary32, exact. A NaN becomes 0x7FFFFFFF, the NaN that PTX instructions make. Neither loops nor makes a
+/// 8 bits to binary32, exact. A NaN becomes 0x7FFFFFFF, the NaN of PTX instructions. Has no loop, and makes no
 /// subnormal float, which a compiler may have been told to flush.
 template <Float8Format Format>
 TESSERA_DETAIL_HOST_DEVICE constexpr float widen_from_float8(std::uint8_t bits) noexcept
@@ -91,13 +96,14 @@ TESSERA_DETAIL_HOST_DEVICE constexpr float widen_from_float8(std::uint8_t bits) 
 
 }  // namespace detail
 
-/// OCP E4M3 (CUDA's `__nv_fp8_e4m3`): 1 sign, 4 exponent, 3 significand bits; largest finite value 448, no infinity,
-/// NaN is 0x7F and 0xFF.
+/// OCP E4M3 (CUDA's `__nv_fp8_e4m3`): 1 sign bit, 4 exponent bits, 3 significand bits. The largest finite value is 448;
+/// there is no infinity; NaN is 0x7F and 0xFF.
 struct f8e4m3 {
     std::uint8_t bits;  ///< the representation
 
+    /// Leaves the value undefined.
     f8e4m3() = default;
-    /// Rounds to nearest, ties to even; saturates at +-448.
+    /// Rounds to nearest, ties to even. Saturates at +-448.
     TESSERA_DETAIL_HOST_DEVICE constexpr explicit f8e4m3(float value) noexcept
     {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890  // below, CUDA's intrinsic is a detour through double
@@ -108,12 +114,12 @@ struct f8e4m3 {
 #endif
         bits = detail::narrow_to_float8<detail::e4m3_format>(value);
     }
-    /// From CUDA's `__nv_fp8_e4m3`, bit by bit.
+    /// Converts from CUDA's `__nv_fp8_e4m3`, bit by bit.
     template <std::same_as<__nv_fp8_e4m3> Float8>
     TESSERA_DETAIL_HOST_DEVICE f8e4m3(const Float8& value) noexcept : bits(__builtin_bit_cast(std::uint8_t, value))
     {}
 
-    /// The number with this representation.
+    /// Returns the number with this representation.
     TESSERA_DETAIL_HOST_DEVICE static constexpr f8e4m3 from_bits(std::uint8_t representation) noexcept
     {
         f8e4m3 result;
@@ -121,7 +127,7 @@ struct f8e4m3 {
         return result;
     }
 
-    /// Exact.
+    /// Converts to float, exactly.
     TESSERA_DETAIL_HOST_DEVICE constexpr operator float() const noexcept
     {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
@@ -131,7 +137,7 @@ struct f8e4m3 {
 #endif
         return detail::widen_from_float8<detail::e4m3_format>(bits);
     }
-    /// To CUDA's `__nv_fp8_e4m3`, bit by bit.
+    /// Converts to CUDA's `__nv_fp8_e4m3`, bit by bit.
     template <std::same_as<__nv_fp8_e4m3> Float8>
     TESSERA_DETAIL_HOST_DEVICE explicit operator Float8() const noexcept
     {
@@ -139,13 +145,14 @@ struct f8e4m3 {
     }
 };
 
-/// OCP E5M2 (CUDA's `__nv_fp8_e5m2`): 1 sign, 5 exponent, 2 significand bits, the upper byte of a binary16; largest
-/// finite value 57344.
+/// OCP E5M2 (CUDA's `__nv_fp8_e5m2`), the upper byte of a binary16: 1 sign bit, 5 exponent bits, 2 significand bits.
+/// The largest finite value is 57344.
 struct f8e5m2 {
     std::uint8_t bits;  ///< the representation
 
+    /// Leaves the value undefined.
     f8e5m2() = default;
-    /// Rounds to nearest, ties to even; saturates at +-57344, infinity too.
+    /// Rounds to nearest, ties to even. Saturates at +-57344, infinity included.
     TESSERA_DETAIL_HOST_DEVICE constexpr explicit f8e5m2(float value) noexcept
     {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890  // below, CUDA's intrinsic is a detour through double
@@ -156,12 +163,12 @@ struct f8e5m2 {
 #endif
         bits = detail::narrow_to_float8<detail::e5m2_format>(value);
     }
-    /// From CUDA's `__nv_fp8_e5m2`, bit by bit.
+    /// Converts from CUDA's `__nv_fp8_e5m2`, bit by bit.
     template <std::same_as<__nv_fp8_e5m2> Float8>
     TESSERA_DETAIL_HOST_DEVICE f8e5m2(const Float8& value) noexcept : bits(__builtin_bit_cast(std::uint8_t, value))
     {}
 
-    /// The number with this representation.
+    /// Returns the number with this representation.
     TESSERA_DETAIL_HOST_DEVICE static constexpr f8e5m2 from_bits(std::uint8_t representation) noexcept
     {
         f8e5m2 result;
@@ -169,7 +176,7 @@ struct f8e5m2 {
         return result;
     }
 
-    /// Exact.
+    /// Converts to float, exactly.
     TESSERA_DETAIL_HOST_DEVICE constexpr operator float() const noexcept
     {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
@@ -179,13 +186,15 @@ struct f8e5m2 {
 #endif
         return detail::widen_from_float8<detail::e5m2_format>(bits);
     }
-    /// To CUDA's `__nv_fp8_e5m2`, bit by bit.
+    /// Converts to CUDA's `__nv_fp8_e5m2`, bit by bit.
     template <std::same_as<__nv_fp8_e5m2> Float8>
     TESSERA_DETAIL_HOST_DEVICE explicit operator Float8() const noexcept
     {
         return __builtin_bit_cast(Float8, bits);
     }
 };
+
+/// @}
 
 static_assert(sizeof(f8e4m3) == 1 && std::is_trivially_copyable_v<f8e4m3>);
 static_assert(sizeof(f8e5m2) == 1 && std::is_trivially_copyable_v<f8e5m2>);

@@ -1,34 +1,10 @@
 #pragma once
 
-/// Matrix multiplication: `Gemm::launch`, and `GemmPlan`, the same thing prepared once.
+/// @file
+/// @ingroup host_gemm
+/// @brief Matrix multiplication: `Gemm::launch`, and `GemmPlan`, the same product prepared once.
 ///
-///     Gemm::launch(stream, a.matrix(m, k), b.matrix(k, n), d.matrix(m, n));
-///     Gemm::launch(stream, x, w, y, {.bias = Bias::per_column(b.span()), .activation = Activation::relu});
-///
-/// Contract of every launch:
-///   - D = act(alpha * A*B + beta * C + bias), accumulated in fp32, rounded once to D's type. SIMT kernels add the
-///     products one by one in ascending k, so that all of them give the same bits; tensor cores add several at once as
-///     their hardware does, which is documented with each variant. The same problem on the same device model and build
-///     of the library gives the same bits every time.
-///   - A and B have the same type, or one is f8e4m3 and the other f8e5m2.
-///   - Asynchronous on the stream: one kernel, no allocation, no wait; can be captured into a graph; may be called from
-///     several threads. Operands must stay alive and unchanged until the kernel has finished. The exceptions:
-///       - A stream's first launch of a plan with a workspace allocates it, and so does a larger one
-///         (`GemmPlan::workspace_bytes`), unless the launch is given one (`Workspace`). A memset of a few hundred bytes
-///         then comes before the kernel, if several clusters add up one tile.
-///       - On compute capability 9.0 one more kernel comes first where large operands that TMA cannot load are repacked.
-///       - Two levels of batches whose strides do not fold into one are a kernel per batch of the level with fewer.
-///         Strides fold if, for A, B, D and C alike, the outer one is the inner one times the inner count, or both
-///         are 0. If CUDA fails in the middle of them, the kernels before are enqueued.
-///     `GemmPlan::explain` tells which of them a problem meets.
-///   - Extents may be 0: an empty D launches nothing; k = 0 gives act(beta * C + bias).
-///   - C is not read if beta is 0; a beta that is not given is 1 with a C. A, B and their scales are not read if alpha
-///     is 0 (as in BLAS, NaN there does not spread then).
-///   - D may be C (the same view). D must not overlap A, B, a scale or the bias, nor C in any other way, and its
-///     matrices must not overlap each other.
-///   - A refusal is an Error with the values that broke the rule; nothing was enqueued then.
-///
-/// Thread safety: `Bias`, `Epilogue` and `GemmPlan` are values. Several threads may use copies, or read the same one.
+/// The contract of every launch is on the page of `Gemm`.
 
 #include <concepts>
 #include <cstddef>
@@ -50,21 +26,32 @@
 
 namespace tessera {
 
-struct TuningOptions;  // gemm_tuner.hpp
+/// @addtogroup host_gemm
+/// @{
+
+struct TuningOptions;  // gemm_tuner.hpp; forward declarations keep <vector> out of this header
 struct TuningResult;
 
-/// A vector that is added to every column or every row of the product. Non-owning. Shared by all matrices of a batch.
+/// A vector that is added to every column or to every row of the product. Does not own its memory. All matrices of a
+/// batch share it.
+///
+/// @code{.cpp}
+/// Gemm::launch(stream, x, w, y, {.bias = Bias::per_column(bias.span())});
+/// @endcode
+///
+/// @par Thread safety
+/// A value: threads may use copies of it, or read the same object.
 struct Bias {
     const void* data = nullptr;           ///< device address of the first element
-    ElementType type = ElementType::f32;  ///< of each element; need not be D's
-    std::size_t size = 0;                 ///< in elements
-    BiasAxis axis = BiasAxis::none;       ///< `none`: there is no bias
-    int device = -1;                      ///< the ordinal of the memory's device, -1 for none
+    ElementType type = ElementType::f32;  ///< type of each element: f32, f16 or bf16, whatever D's type is
+    std::size_t size = 0;                 ///< number of elements: m for `per_row`, n for `per_column`
+    BiasAxis axis = BiasAxis::none;       ///< what the vector runs along; `none` if there is no bias
+    int device = -1;                      ///< ordinal of the memory's device, -1 if there is no bias
 
-    /// None.
+    /// No bias.
     Bias() = default;
 
-    /// Anything else: does not compile, and says what to pass.
+    /// Refuses to compile for any other type, with a message that says what to pass.
     template <class Other>
         requires(!std::same_as<Other, Bias>)
     Bias(const Other& /*other*/) noexcept
@@ -72,28 +59,32 @@ struct Bias {
         detail::refuse_as_bias<Other>();
     }
 
-    /// m elements: element i is added to all of row i of D.
+    /// A bias with one element for each row of D: element i is added to all of row i.
+    /// @tparam T  f32, f16 or bf16, or CUDA's own type of the same bits; may be const
+    /// @param vector  m elements in memory of the stream's device
     template <class T>
     static Bias per_row(DeviceSpan<T> vector) noexcept
     {
         return make(vector, BiasAxis::per_row);
     }
-    /// n elements: element j is added to all of column j of D. What a layer of a neural network calls its bias when the
-    /// rows of D are samples.
+    /// A bias with one element for each column of D: element j is added to all of column j. This is the bias of a
+    /// neural network's layer when the rows of D are samples.
+    /// @tparam T  f32, f16 or bf16, or CUDA's own type of the same bits; may be const
+    /// @param vector  n elements in memory of the stream's device
     template <class T>
     static Bias per_column(DeviceSpan<T> vector) noexcept
     {
         return make(vector, BiasAxis::per_column);
     }
 
-    /// Of anything else: does not compile, and says what to pass.
+    /// Refuses to compile for any other type, with a message that says what to pass.
     template <class Other>
     static Bias per_row(const Other& /*other*/) noexcept
     {
         detail::refuse_as_bias<Other>();
         return {};
     }
-    /// Likewise.
+    /// Refuses to compile for any other type, with a message that says what to pass.
     template <class Other>
     static Bias per_column(const Other& /*other*/) noexcept
     {
@@ -105,7 +96,7 @@ private:
     template <class T>
     static Bias make(DeviceSpan<T> vector, BiasAxis axis) noexcept
     {
-        using Element = std::remove_const_t<detail::ElementOf<T>>;  // of CUDA's own types, ours
+        using Element = std::remove_const_t<detail::ElementOf<T>>;  // maps CUDA's own types to the SDK's
         static_assert(OutputElement<Element>, "tessera: a bias has elements of f32, f16 or bf16");
         Bias bias;
         if constexpr (OutputElement<Element>) {
@@ -119,20 +110,25 @@ private:
     }
 };
 
-/// What happens to the product on its way to D: act(alpha * A*B + beta * C + bias), where alpha is `alpha`, times
-/// `scale_a`, times `scale_b`, each product rounded to fp32.
+/// What happens to the product before it is stored: D = act(alpha * A*B + beta * C + bias).
 ///
-/// Written with designated initializers, which C++ wants in this order: alpha, beta, c, bias, activation, scale_a,
-/// scale_b, fp8_accumulation.
+/// If `scale_a` and `scale_b` are given, A*B is scaled by `alpha` times `scale_a` times `scale_b`; each of these
+/// multiplications is rounded to fp32.
+///
+/// Write it with designated initializers. C++ requires them in the order of the members:
+///
+/// @code{.cpp}
+/// Gemm::launch(stream, x, w, y, {.alpha = 0.5F, .c = y, .activation = Activation::gelu});
+/// @endcode
 struct Epilogue {
-    float alpha = 1.0F;                        ///< scales the product
-    std::optional<float> beta = {};            ///< scales C; not given, it is 1 with a C. At 0, C is not read
-    MatrixOperand c = {};                      ///< of D's type and extents, in any order; one matrix serves a batch
+    float alpha = 1.0F;                        ///< scales the product; if 0, A and B are not read
+    std::optional<float> beta = {};            ///< scales C; 1 if not given. If 0, C is not read
+    MatrixOperand c = {};                      ///< of D's type and extents, any order; one matrix can serve a batch
     Bias bias = {};                            ///< added after scaling; `Bias{}` for none
     Activation activation = Activation::none;  ///< applied last
-    DeviceSpan<const float> scale_a = {};      ///< one float on the device, read by the kernel: A's scale; or none
+    DeviceSpan<const float> scale_a = {};      ///< one float on the device that scales A; or empty
     DeviceSpan<const float> scale_b = {};      ///< the same for B
-    Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;  ///< for 8-bit inputs on Hopper's tensor cores
+    Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;  ///< how Hopper's tensor cores add 8-bit products
 };
 
 namespace detail {
@@ -143,7 +139,7 @@ struct GemmOperands {
     MatrixOperand d;
 };
 
-/// What C is scaled by.
+/// The factor of C: 1 if there is a C and no factor is given.
 inline float beta_of(const Epilogue& epilogue) noexcept
 {
     return epilogue.beta ? *epilogue.beta : epilogue.c.present ? 1.0F : 0.0F;
@@ -152,28 +148,90 @@ inline float beta_of(const Epilogue& epilogue) noexcept
 void launch_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, Variant variant,
                  const Workspace& workspace, const std::source_location& caller);
 
-/// What is in the place of an epilogue and is none. `{...}` is no type, and makes one.
+/// A type in the place of the epilogue that is not one. A braced list has no type, so it still becomes an Epilogue.
 template <class T>
 concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
 
 }  // namespace detail
 
-/// Matrix multiplication without a plan. The top of this file has the contract of every launch.
+/// Matrix multiplication: D = act(alpha * A*B + beta * C + bias), enqueued on a stream.
 ///
-/// Thread safety: everything here may be called from several threads at once, also for the same operands and stream.
+/// @code{.cpp}
+/// Gemm::launch(stream, a.matrix(m, k), b.matrix(k, n), d.matrix(m, n));
+/// Gemm::launch(stream, x, w, y, {.bias = Bias::per_column(bias.span()), .activation = Activation::relu});
+/// @endcode
+///
+/// This is the contract of every launch, with or without a plan.
+///
+/// @par Shapes
+/// A is m x k, B is k x n, C and D are m x n. Each is row-major or column-major with any leading dimension,
+/// independently of the others. Each is a `MatrixView`, a `BatchView` or a `MatrixOperand`, in any mix. D has one
+/// matrix for each product of a batch. For A, B and C, a single matrix or a batch stride of 0 serves all products.
+/// Extents may be 0: an empty D launches nothing, and k = 0 gives act(beta * C + bias).
+///
+/// @par Types
+/// A and B have the same type: f32, tf32, f16, bf16, f8e4m3 or f8e5m2; or one is f8e4m3 and the other f8e5m2. D is f32,
+/// f16 or bf16, whatever A and B are. C has D's type. Types that are wrong at compile time do not compile.
+///
+/// @par Arithmetic
+/// Products are accumulated in fp32, and the result is rounded once, to D's type. SIMT kernels add the products one by
+/// one in ascending k, so that all of them give the same bits. Tensor cores add several products at once, as their
+/// hardware does; `GemmPlan::explain` names the kernel. The same problem on the same device model, with the same build
+/// of the library, gives the same bits every time.
+///
+/// @par What is read
+/// C is not read if beta is 0. A beta that is not given is 1 if there is a C. A, B and their scales are not read if
+/// alpha is 0; as in BLAS, a NaN in them does not spread then.
+///
+/// @par Alignment
+/// Any address and stride that the element type allows works. Some kernels need more, as
+/// `GemmPlan::required_alignment` tells; multiples of 16 bytes, which TMA needs, are the fastest.
+///
+/// @par Aliasing
+/// D may be C, as the same view. D must not overlap A, B, a scale or the bias, nor C in any other way. The matrices of
+/// D must not overlap each other. Inputs may share memory.
+///
+/// @par What is enqueued
+/// One kernel. The exceptions, which `GemmPlan::explain` tells for a problem:
+/// - If several clusters add up one tile, a memset of a few hundred bytes comes before the kernel.
+/// - On compute capability 9.0, one more kernel comes first where large operands that TMA cannot load are repacked.
+/// - A batch of two levels whose strides do not fold into one level is a kernel for each batch of the level with fewer.
+///   Strides fold if, for each of A, B, C and D, the outer stride is the inner stride times the inner count, or both
+///   are 0. If CUDA fails halfway, the kernels that were enqueued before stay enqueued.
+///
+/// @par Synchronization
+/// Asynchronous: the call does not wait, and the work is ordered after all earlier work on the stream. Operands must
+/// stay alive and unchanged until the kernel has finished.
+///
+/// @par Allocation
+/// None, except for a workspace (`GemmPlan::workspace_bytes`): the first launch on a stream that needs one allocates
+/// it, and so does a launch that needs a larger one. A launch that is given a `Workspace` does not allocate.
+///
+/// @par Graphs
+/// A launch can be captured into a graph (`Graph::capture`).
+///
+/// @par Thread safety
+/// Every function may be called from several threads at once, also for the same operands and the same stream.
+///
+/// @par Errors
+/// A launch that is refused throws an `Error` with the values that broke the rule. Nothing was enqueued then.
 class Gemm {
 public:
-    /// Enqueues D = act(alpha * A*B + beta * C + bias) on `stream`; see the top of this file for the whole contract.
+    /// Enqueues D = act(alpha * A*B + beta * C + bias) on `stream`. The contract above has all rules.
     ///
-    /// A, B and D are each a MatrixView, a BatchView or a MatrixOperand, in any mix. A batch is multiplied at once, and
-    /// one matrix, or a batch stride of 0, beside batches is used for all of them; D has a matrix for each product.
-    ///
+    /// @tparam A, B, D  a MatrixView, a BatchView or a MatrixOperand each, or a type that converts to MatrixOperand
+    /// @param stream    a stream of the operands' device
     /// @param a         m x k, either order, any leading dimension
-    /// @param b         k x n, likewise, of A's element type (8-bit types may be mixed)
-    /// @param d         m x n, likewise; of f32, f16 or bf16, whatever A and B are
-    /// @param epilogue  scales, addend, bias and activation
+    /// @param b         k x n, either order, any leading dimension, of A's element type (8-bit types may be mixed)
+    /// @param d         m x n, either order, any leading dimension, of f32, f16 or bf16
+    /// @param epilogue  scales, C, bias and activation
     /// @param variant   the kernel to use, or `automatic`
-    /// @throws Error `shape_mismatch`, `aliasing`, `device_mismatch`, `variant_refused`, `invalid_argument`
+    /// @param caller    the place that an Error names
+    /// @throws Error  `shape_mismatch` if extents or batch counts do not fit together; `invalid_argument` if an operand
+    ///                is empty, or of a type that cannot be multiplied or stored, or if beta comes without a C;
+    ///                `aliasing` if D overlaps an operand or itself; `device_mismatch` if an operand is on another
+    ///                device; `variant_refused` if `variant` cannot compute the problem; `unsupported_device` if no
+    ///                kernel runs on the device; `out_of_memory` if the workspace cannot be allocated
     template <class A, class B, class D>
     static void launch(StreamRef stream, const A& a, const B& b, const D& d, const Epilogue& epilogue = {},
                        Variant variant = Variant::automatic,
@@ -185,9 +243,13 @@ public:
         }
     }
 
-    /// The same with a workspace of the caller's, or with a limit on the library's own: the fastest kernel that can do
-    /// with it is chosen. `Workspace()` is as if none were given.
-    /// @throws Error as above; `misaligned`, `device_mismatch`, `aliasing` for the workspace
+    /// Enqueues the same with the caller's workspace, or with a limit on the library's own. The fastest kernel whose
+    /// workspace fits is chosen. `Workspace()` is the same as leaving the argument out.
+    ///
+    /// @param workspace  memory of the stream's device, or `Workspace::at_most(bytes)`
+    /// @throws Error  as above; `out_of_range` if the workspace is too small for `variant`, `misaligned` if its address
+    ///                is not a multiple of `Workspace::alignment`, `device_mismatch`, `aliasing` if it overlaps an
+    ///                operand
     template <class A, class B, class D>
     static void launch(StreamRef stream, const A& a, const B& b, const D& d, const Epilogue& epilogue, Variant variant,
                        Workspace workspace, std::source_location caller = std::source_location::current())
@@ -198,7 +260,7 @@ public:
         }
     }
 
-    /// With something else in the epilogue's place: does not compile, and says where it belongs.
+    /// Refuses to compile if something else is in the epilogue's place, with a message that says where it belongs.
     template <class A, class B, class D, detail::NoEpilogue Other, class... Rest>
     static void launch(StreamRef /*stream*/, const A& /*a*/, const B& /*b*/, const D& /*d*/, const Other& /*epilogue*/,
                        const Rest&... /*rest*/)
@@ -206,33 +268,58 @@ public:
         detail::refuse_as_epilogue<Other>();
     }
 
-    /// Measures which kernel is the fastest for `problem` on `device`, with operands of its own, and makes automatic
-    /// launches and plans of that problem use it from now on. Blocks, for about a second; include
-    /// tessera/gemm_tuner.hpp, which says what is kept where. Take the device for yourself meanwhile.
-    /// @throws Error `invalid_argument` for a problem with an empty D, `size_overflow` for operands that cannot exist,
-    ///               `out_of_memory`, `unsupported_device`
+    /// Measures which kernel is the fastest for `problem` on `device`. Automatic launches and plans of that problem use
+    /// it from then on. Include tessera/gemm_tuner.hpp, which says what is stored where.
+    ///
+    /// Blocks for about a second, and allocates operands of its own. Nothing else should use the device meanwhile.
+    ///
+    /// @param device   the device to measure on
+    /// @param problem  extents, types, orders and epilogue; the measured choice serves launches of this problem
+    /// @param options  how thorough the measurement is
+    /// @throws Error  `invalid_argument` for a problem with an empty D or for options out of their range,
+    ///                `size_overflow` for operands that cannot exist, `out_of_memory`, `unsupported_device`
     static TuningResult tune(const Device& device, const GemmProblem& problem, const TuningOptions& options,
                              std::source_location caller = std::source_location::current());
-    /// The same with the default options.
+    /// Measures with the default options.
     static TuningResult tune(const Device& device, const GemmProblem& problem,
                              std::source_location caller = std::source_location::current());
 };
 
-/// A problem whose kernel has been chosen. A value without memory: it may be copied and used from several threads.
+/// A problem whose kernel has been chosen, so that its launches choose nothing.
+///
+/// @code{.cpp}
+/// const auto plan = GemmPlan::prepare(device, {.m = m, .n = n, .k = k, .input = ElementType::bf16});
+/// plan.launch(stream, a16, b16, d.matrix(m, n));
+/// std::puts(plan.explain().c_str());
+/// @endcode
+///
+/// A plan owns no memory. The contract of its launches is that of `Gemm`.
+///
+/// @par Thread safety
+/// A value: it may be copied, and several threads may launch the same plan at once.
 class GemmPlan {
 public:
-    /// Chooses for `device`. @throws Error `variant_refused` with the reason if `variant` is not eligible,
-    /// `invalid_argument` for impossible extents
+    /// Chooses a kernel for `problem` on `device`. Enqueues nothing.
+    ///
+    /// @param device   the device of all launches
+    /// @param problem  extents, types, orders, leading dimensions, alignment and epilogue
+    /// @param variant  the kernel to use, or `automatic`
+    /// @throws Error  `invalid_argument` for impossible extents, types or strides, `size_overflow` for operands larger
+    ///                than 63 bits can count, `variant_refused` with the reason if `variant` is not eligible,
+    ///                `unsupported_device` if no kernel runs on the device
     static GemmPlan prepare(const Device& device, const GemmProblem& problem, Variant variant = Variant::automatic,
                             std::source_location caller = std::source_location::current());
-    /// The same, of those kernels whose launches need a workspace of at most `workspace_limit` bytes. With 0, no launch
+    /// Chooses among the kernels whose launches need a workspace of at most `workspace_limit` bytes. With 0, no launch
     /// of the plan allocates.
     static GemmPlan prepare(const Device& device, const GemmProblem& problem, Variant variant,
                             std::size_t workspace_limit, std::source_location caller = std::source_location::current());
 
-    /// Enqueues the product as Gemm::launch does.
-    /// @throws Error `shape_mismatch` if the operands are not what the plan was prepared for: extents, types, orders,
-    ///               leading dimensions, alignment or kind of epilogue
+    /// Enqueues the product as `Gemm::launch` does, with the kernel of the plan. An operand may be better aligned than
+    /// the plan says.
+    ///
+    /// @throws Error  `shape_mismatch` with the differences if the operands are not what the plan was prepared for:
+    ///                extents, types, orders, leading dimensions, alignment or kind of epilogue; `device_mismatch`,
+    ///                `aliasing`, `invalid_argument` and `out_of_memory` as for `Gemm::launch`
     template <class A, class B, class D>
     void launch(StreamRef stream, const A& a, const B& b, const D& d, const Epilogue& epilogue = {},
                 std::source_location caller = std::source_location::current()) const
@@ -243,8 +330,11 @@ public:
         }
     }
 
-    /// The same with a workspace of the caller's of at least `workspace_bytes()`.
-    /// @throws Error as above; `out_of_range` if the workspace is too small, `misaligned`, `device_mismatch`, `aliasing`
+    /// Enqueues the same with the caller's workspace.
+    ///
+    /// @param workspace  at least `workspace_bytes()` bytes, at a multiple of `Workspace::alignment`
+    /// @throws Error  as above; `out_of_range` if the workspace is too small, `misaligned`, `device_mismatch`,
+    ///                `aliasing`
     template <class A, class B, class D>
     void launch(StreamRef stream, const A& a, const B& b, const D& d, const Epilogue& epilogue, Workspace workspace,
                 std::source_location caller = std::source_location::current()) const
@@ -255,7 +345,7 @@ public:
         }
     }
 
-    /// With something else in the epilogue's place: does not compile, and says where it belongs.
+    /// Refuses to compile if something else is in the epilogue's place, with a message that says where it belongs.
     template <class A, class B, class D, detail::NoEpilogue Other, class... Rest>
     void launch(StreamRef /*stream*/, const A& /*a*/, const B& /*b*/, const D& /*d*/, const Other& /*epilogue*/,
                 const Rest&... /*rest*/) const
@@ -263,38 +353,42 @@ public:
         detail::refuse_as_epilogue<Other>();
     }
 
-    /// What the plan was prepared for, leading dimensions filled in.
+    /// The problem that the plan was prepared for, with all leading dimensions filled in.
     const GemmProblem& problem() const noexcept { return problem_; }
     /// The chosen variant, never `automatic`.
     Variant variant() const noexcept { return choice_.variant; }
-    /// Bytes of device memory that a launch needs besides its operands: not 0 if several clusters add up one tile, or
-    /// if operands are repacked, which takes as much as they have, up to a sixteenth of the device's memory. `prepare`
-    /// takes a limit. It is the caller's, if a launch is given it, or else the library's own. Launches on one stream
-    /// share that, and so do the launches captured from one stream into a graph, which keeps it until the graph and its
-    /// executables are gone.
+    /// Bytes of device memory that a launch needs besides its operands. Not 0 if several clusters add up one tile, or
+    /// if operands are repacked: copies of operands are as large as the operands, up to a sixteenth of the device's
+    /// memory.
+    ///
+    /// A launch that is given a `Workspace` uses that. The others use the library's own memory: launches on one stream
+    /// share a block, and so do the launches captured from one stream into a graph, which keeps its block until the
+    /// graph and its executables are gone. `prepare` takes a limit.
     std::size_t workspace_bytes() const noexcept;
-    /// From now on the library's own workspaces on `device` come from `resource` and go back to it; an empty reference
-    /// means the device's pool again. What is there already stays as it is, and graphs have memory from cudaMalloc.
+    /// Takes the library's own workspaces on `device` from `resource` from now on, and gives them back to it. An empty
+    /// reference restores the device's pool. Existing workspaces stay as they are; graphs keep memory from cudaMalloc.
+    ///
     /// Before the resource dies, set another one and call release_workspaces(). Thread-safe.
-    /// @throws Error `unsupported_device` for a device beyond the 64th
+    /// @throws Error  `unsupported_device` for a device beyond the 64th
     static void set_workspace_resource(const Device& device, MemoryResourceRef resource,
                                        std::source_location caller = std::source_location::current());
-    /// Waits for the devices and gives back the memory that the launches of all streams have needed; a later launch
-    /// makes its own again. Without this call, a `Stream` gives its part back when it is destroyed, and the process the
-    /// rest. Not while a stream is being captured. What fails goes to `dropped_errors()`.
+    /// Waits for the devices and frees the library's workspaces of all streams. A later launch allocates again.
+    ///
+    /// Without this call, a `Stream` frees its workspace when it is destroyed, and the process frees the rest. Must not
+    /// be called while a stream is being captured. Failures go to `dropped_errors()`.
     static void release_workspaces() noexcept;
-    /// What the chosen variant needs the addresses and strides of A and B to be multiples of, in bytes.
+    /// Bytes that the addresses and strides of A and B must be multiples of for the chosen variant.
     std::size_t required_alignment() const noexcept { return required_alignment(choice_.variant, problem_.input); }
-    /// The same for any variant and element types of A and B.
+    /// Bytes that the addresses and strides of A and B must be multiples of for any variant and element types.
     static std::size_t required_alignment(Variant variant, InputTypes input) noexcept;
 
-    /// Why `variant` cannot compute `problem` on `device`, as a sentence; empty if it can. Speed plays no part in it.
+    /// Returns why `variant` cannot compute `problem` on `device`, as a sentence; empty if it can. Speed plays no part.
     static std::string refusal(const GemmProblem& problem, const DeviceProperties& device, Variant variant);
 
-    /// Which variant runs this plan's problem, why, and why each other one does not: text for people.
+    /// Returns a text for people: which variant runs the plan's problem and why, and why each other variant does not.
     std::string explain() const;
 
-    /// The same for any problem on any device, also one that is not present.
+    /// Returns the same for any problem on any device, which need not be present.
     static std::string explain(const GemmProblem& problem, const DeviceProperties& device,
                                Variant variant = Variant::automatic);
 
@@ -312,11 +406,13 @@ private:
                         const Workspace& workspace, const std::source_location& caller) const;
 
     GemmProblem problem_;
-    const DeviceProperties* properties_;  // Device's, which live as long as the process
+    const DeviceProperties* properties_;  // owned by Device, alive as long as the process
     int device_;
-    Variant wanted_;  // by the caller, perhaps automatic
+    Variant wanted_;  // requested by the caller, perhaps automatic
     std::size_t workspace_limit_;
     detail::KernelChoice choice_;
 };
+
+/// @}
 
 }  // namespace tessera

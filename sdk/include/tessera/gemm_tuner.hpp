@@ -1,15 +1,19 @@
 #pragma once
 
-/// Measuring which kernel is the fastest for a problem on this machine: `Gemm::tune`, and the cache that keeps what was
-/// found.
+/// @file
+/// @ingroup host_gemm
+/// @brief Tuning: `Gemm::tune` measures which kernel is the fastest for a problem, and `GemmTuningCache` stores the
+///     result.
 ///
-///     Gemm::tune(device, {.m = 4096, .n = 4096, .k = 4096, .input = ElementType::bf16});
-///     Gemm::launch(stream, a, b, d);             // a product of that kind now runs the measured choice
-///     GemmTuningCache::save("gemm.tuning");      // for the next process
+/// @code{.cpp}
+/// Gemm::tune(device, {.m = 4096, .n = 4096, .k = 4096, .input = ElementType::bf16});
+/// Gemm::launch(stream, a16, b16, d16);   // a product of this kind now runs the measured choice
+/// GemmTuningCache::save("gemm.tuning");  // for the next process
+/// @endcode
 ///
-/// Nothing is measured unless `tune` is called, and no file is touched unless one is named: here, or in the environment
-/// variable TESSERA_TUNING_CACHE, which is loaded at the first automatic choice and saved after each `tune`. What is
-/// wrong with that file is a warning; the measured choice is used in this process all the same.
+/// Nothing is measured unless `tune` is called. No file is touched unless it is named: here, or in the environment
+/// variable TESSERA_TUNING_CACHE. That file is loaded at the first automatic choice and saved after each `tune`. If it
+/// cannot be read or written, that is a warning, and this process still uses what it measured.
 ///
 /// docs/tuning.md describes the method and the file.
 
@@ -24,74 +28,86 @@
 
 namespace tessera {
 
+/// @addtogroup host_gemm
+/// @{
+
 /// How thorough a measurement is.
 struct TuningOptions {
     std::size_t rounds = 5;         ///< samples of each finalist; their median counts
-    double sample_seconds = 50e-3;  ///< of a finalist: a power limit takes tens of milliseconds to answer
-    double prune_ratio = 1.15;      ///< a candidate that is slower than the best by more than this factor leaves; >= 1
-    double time_limit_seconds = 0;  ///< fewer rounds after this; 0 or infinity: none
-    std::uint64_t seed = 1;         ///< of the random operands
+    double sample_seconds = 50e-3;  ///< length of a finalist's sample: a power limit takes tens of milliseconds to act
+    double prune_ratio = 1.15;      ///< candidates slower than the best by more than this factor are dropped; >= 1
+    double time_limit_seconds = 0;  ///< after this time there are fewer rounds; 0 or infinity for no limit
+    std::uint64_t seed = 1;         ///< seed of the random operands
 };
 
-/// One candidate.
+/// One measured candidate.
 struct TuningTrial {
-    /// How it ended.
+    /// How a candidate ended.
     enum class Outcome : std::uint8_t {
         finalist,  ///< timed in all rounds, in samples of the wanted length
-        pruned,    ///< too slow to go on with; timed in short samples, at another clock
-        wrong,     ///< fast, but its result differs from the untuned choice's by more than rounding: never used
+        pruned,    ///< dropped as too slow; timed in short samples, at another clock
+        wrong,     ///< its result differs from the untuned choice's by more than rounding; never used
         failed     ///< could not be launched
     };
-    Variant variant = Variant::automatic;  ///< never automatic in a result
-    std::string configuration;             ///< for people; empty for variants that have one only
-    double seconds = 0;                    ///< median of its samples, per product; 0 if it failed
-    std::size_t samples = 0;               ///< that the median is of
-    Outcome outcome = Outcome::finalist;   ///< how it ended
+    Variant variant = Variant::automatic;  ///< the kernel variant; never `automatic` in a result
+    std::string configuration;             ///< for people; empty for variants that have only one
+    double seconds = 0;                    ///< median of the samples, per product; 0 if it failed
+    std::size_t samples = 0;               ///< number of samples
+    Outcome outcome = Outcome::finalist;   ///< how the candidate ended
 };
 
-/// "finalist", "pruned", "wrong" or "failed".
+/// Returns "finalist", "pruned", "wrong" or "failed".
 std::string_view to_string(TuningTrial::Outcome outcome) noexcept;
 
 /// What `Gemm::tune` found.
 struct TuningResult {
-    GemmProblem problem;              ///< leading dimensions filled in; of one launch, if there are several
+    GemmProblem problem;              ///< with leading dimensions filled in; of one launch if there are several
     TuningTrial best;                 ///< what automatic launches of the problem run from now on
     TuningTrial untuned;              ///< what they ran before, by the cost model
-    std::vector<TuningTrial> trials;  ///< finalists, pruned and failed ones, each fastest first
+    std::vector<TuningTrial> trials;  ///< finalists, then pruned, then failed candidates, each group fastest first
 };
 
-/// What has been measured, in this process and in files. All functions are thread-safe; launches that look something
-/// up meanwhile neither wait nor allocate.
+/// The measured choices, in this process and in files.
+///
+/// @par Thread safety
+/// All functions may be called from several threads at once. Launches that look something up meanwhile neither wait nor
+/// allocate.
 class GemmTuningCache {
 public:
     /// What became of the entries of a file.
     struct Loaded {
-        std::size_t used = 0;     ///< known from now on, where nothing newer was
-        std::size_t skipped = 0;  ///< for another driver, release or kernel table
-        std::size_t damaged = 0;  ///< not as this library writes them; a warning has been given
+        std::size_t used = 0;     ///< entries that are known from now on; a newer entry in the process wins
+        std::size_t skipped = 0;  ///< entries for another driver, release or kernel table
+        std::size_t damaged = 0;  ///< entries that this library did not write; a warning was given
     };
 
-    /// Reads a file. One that is missing is empty; one that is no tuning cache of this format is ignored with a
-    /// warning. No entry is trusted: a choice that cannot run the problem at hand is passed over at its launch.
+    /// Reads a file. A missing file counts as empty; a file that is no tuning cache of this format is ignored with a
+    /// warning. No entry is trusted: a launch passes over a choice that cannot run its problem.
+    /// @param path  the file
+    /// @return how many entries were used, skipped and damaged
     static Loaded load(const std::string& path);
 
-    /// Writes what is known, and keeps what is in the file besides. Other processes may do the same at the same time:
-    /// nothing is lost, and a reader sees the old file or the new one. Makes `path` and a lock file, `path`.lock;
-    /// follows symbolic links; keeps the mode of a file that is there. Waits for others that save, for 20 seconds at
-    /// most.
-    /// @throws Error `invalid_argument` if the file cannot be written or locked, or is there and is no tuning cache.
-    /// What was measured stays known to this process.
+    /// Writes the known choices to a file, and keeps the entries that are in the file already. Other processes may do
+    /// the same at the same time: nothing is lost, and a reader sees the old file or the new one.
+    ///
+    /// Creates `path` and a lock file, `path`.lock. Follows symbolic links and keeps the mode of an existing file.
+    /// Waits up to 20 seconds for other processes that save.
+    /// @throws Error  `invalid_argument` if the file cannot be written or locked, or exists and is no tuning cache. The
+    ///                choices stay known to this process.
     static void save(const std::string& path, std::source_location caller = std::source_location::current());
 
-    /// How many problems are known.
+    /// Returns how many problems are known.
     static std::size_t size() noexcept;
-    /// Forgets everything. Files stay.
+    /// Forgets all choices of this process. Files stay.
     static void clear() noexcept;
 
-    /// Where warnings about files go, one sentence each: to standard error at first, nowhere for null.
+    /// A function that is called with each warning about a file, one sentence each.
     using WarningHandler = void (*)(std::string_view sentence);
-    /// Returns the previous one.
+    /// Sets the function for warnings; null drops them. At first they go to standard error.
+    /// @return the previous handler
     static WarningHandler set_warning_handler(WarningHandler handler) noexcept;
 };
+
+/// @}
 
 }  // namespace tessera

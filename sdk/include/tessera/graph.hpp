@@ -1,6 +1,8 @@
 #pragma once
 
-/// CUDA graphs: work recorded once from a stream and replayed at a small fraction of the launch cost.
+/// @file
+/// @ingroup host_streams
+/// @brief CUDA graphs: work that is recorded once from a stream and replayed at a small fraction of the launch cost.
 
 #include <cuda_runtime_api.h>
 
@@ -12,9 +14,12 @@
 
 namespace tessera {
 
+/// @addtogroup host_streams
+/// @{
+
 namespace detail {
 
-/// Between construction and finish() the stream is in capture mode; leaving early abandons the capture.
+/// Keeps the stream in capture mode from construction to finish(). Leaving early abandons the capture.
 class Capture {
 public:
     Capture(StreamRef stream, const std::source_location& caller);
@@ -33,22 +38,33 @@ private:
 
 /// Owns an executable graph. Move-only.
 ///
-///     auto graph = Graph::capture(stream, [&](StreamRef s) { Gemm::launch(s, a, b, d); });
-///     for (int i = 0; i < 1000; ++i) graph.launch(stream);
+/// @code{.cpp}
+/// const auto graph = Graph::capture(stream, [&](StreamRef s) { Gemm::launch(s, a16, b16, d16); });
+/// for (int i = 0; i < 1000; ++i) {
+///     graph.launch(stream);
+/// }
+/// @endcode
 ///
+/// @par Lifetime
 /// The memory that the captured work uses must stay alive and in place for as long as the graph is launched. After a
 /// move, every use but `get()` and `device()` throws `empty_handle`.
 ///
-/// Thread safety: `capture` may be called by several threads at the same time, on streams of their own. CUDA takes one
-/// `launch` of a graph at a time: guard them if several threads launch one. Not while it is being moved or destroyed.
+/// @par Thread safety
+/// Several threads may call `capture` at the same time, on streams of their own. CUDA takes one `launch` of a graph at
+/// a time: guard it if several threads launch one graph. Not while the graph is being moved or destroyed.
 class Graph {
 public:
     /// Records what `work(stream)` enqueues, without running it, and makes it executable. Work that `work` forks to
-    /// other streams belongs to the graph if it is joined again. Other threads may go on using CUDA meanwhile.
+    /// other streams belongs to the graph if it is joined again. Other threads may use CUDA meanwhile.
     ///
     /// If `work` throws, the capture is abandoned, the stream is as before and the exception passes through.
-    /// @throws Error `capture_violation` if `stream` is the legacy default stream or already capturing, or if `work`
-    ///               did what cannot be captured (blocking calls, unjoined streams)
+    ///
+    /// @tparam Work   a callable that takes a StreamRef
+    /// @param stream  the stream to capture; it runs nothing meanwhile
+    /// @param work    enqueues the work to record
+    /// @param caller  the place that an Error names
+    /// @throws Error  `capture_violation` if `stream` is the legacy default stream or is already being captured, or if
+    ///                `work` did what cannot be captured (blocking calls, unjoined streams)
     template <class Work>
     static Graph capture(StreamRef stream, Work&& work, std::source_location caller = std::source_location::current())
     {
@@ -57,13 +73,13 @@ public:
         return Graph(capture.finish(caller), stream.device(), caller);
     }
 
-    /// The other one is empty afterwards.
+    /// Moves the graph; `other` is empty afterwards.
     Graph(Graph&& other) noexcept
         : graph_(std::exchange(other.graph_, nullptr)),
           executable_(std::exchange(other.executable_, nullptr)),
           device_(std::exchange(other.device_, -1))
     {}
-    /// The other one is empty afterwards.
+    /// Destroys this graph, then moves; `other` is empty afterwards.
     Graph& operator=(Graph&& other) noexcept
     {
         if (this != &other) {
@@ -78,16 +94,17 @@ public:
     Graph& operator=(const Graph&) = delete;
     ~Graph() { destroy(); }
 
-    /// Enqueues one replay. Asynchronous. Replays of one graph do not overlap each other.
-    /// @throws Error `device_mismatch`, `empty_handle`
+    /// Enqueues one replay on `stream`. Asynchronous. Replays of one graph do not overlap.
+    /// @throws Error  `device_mismatch`, `empty_handle`
     void launch(StreamRef stream, std::source_location caller = std::source_location::current()) const;
 
-    /// How many nodes (kernels, copies, fills) were recorded.
+    /// Returns the number of recorded nodes (kernels, copies, fills).
+    /// @throws Error  `empty_handle`
     std::size_t node_count(std::source_location caller = std::source_location::current()) const;
 
-    /// The recorded graph, e.g. for cudaGraphDebugDotPrint; null after a move.
+    /// Returns the recorded graph, for example for cudaGraphDebugDotPrint; null after a move.
     cudaGraph_t get() const noexcept { return graph_; }
-    /// The ordinal of the graph's device, -1 after a move.
+    /// Returns the ordinal of the graph's device, -1 after a move.
     int device() const noexcept { return device_; }
 
 private:
@@ -98,5 +115,7 @@ private:
     cudaGraphExec_t executable_ = nullptr;
     int device_ = -1;
 };
+
+/// @}
 
 }  // namespace tessera

@@ -1,6 +1,9 @@
 #pragma once
 
-/// `HostSpan<T>`: elements in host memory that somebody else owns, with checked access. What `PinnedBuffer` hands out.
+/// @file
+/// @ingroup host_views
+/// @brief `HostSpan<T>`: elements in host memory that somebody else owns, with checked access. `PinnedBuffer` hands it
+///     out.
 
 #include <cstddef>
 #include <gsl/span>
@@ -12,12 +15,18 @@
 
 namespace tessera {
 
+/// @addtogroup host_views
+/// @{
+
 /// `size()` elements of host memory that somebody else owns. Converts to `gsl::span` and `std::span`.
 ///
-/// An index or range outside of it throws an Error with the values, where `std::span` is silent and `gsl::span` ends
-/// the process.
+/// An index or range outside of it throws an Error with the values, where `std::span` does nothing and `gsl::span` ends
+/// the process. It must not outlive the memory.
 ///
-/// Thread safety: a value, as a pointer is.
+/// @par Thread safety
+/// A value, like a pointer: threads that access the same elements must order their accesses.
+///
+/// @tparam T  the element type; a `const` one cannot be written
 template <class T>
 class HostSpan {
 public:
@@ -25,33 +34,34 @@ public:
     using element_type = T;
     /// The element type without const.
     using value_type = std::remove_cv_t<T>;
-    /// For range algorithms.
+    /// The iterator of range algorithms.
     using iterator = T*;
 
-    /// Empty.
+    /// An empty span.
     constexpr HostSpan() = default;
-    /// The elements [data, data + size). The caller vouches for them.
+    /// Refers to the elements [data, data + size). The caller answers for them.
     constexpr HostSpan(T* data, std::size_t size) noexcept : data_(data), size_(size) {}
 
-    /// A span of writable elements is one of const elements.
+    /// Converts a span of writable elements to one of const elements.
     constexpr operator HostSpan<const T>() const noexcept
         requires(!std::is_const_v<T>)
     {
         return {data_, size_};
     }
-    /// The same elements, for functions that take a `gsl::span`.
+    /// Converts to a `gsl::span` of the same elements.
     constexpr operator gsl::span<T>() const noexcept { return {data_, size_}; }
 
-    /// The address of the first element, or null.
+    /// Returns the address of the first element, or null.
     constexpr T* data() const noexcept { return data_; }
-    /// In elements.
+    /// Returns the number of elements.
     constexpr std::size_t size() const noexcept { return size_; }
-    /// In bytes.
+    /// Returns the size in bytes.
     constexpr std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
-    /// True if there are no elements.
+    /// Returns true if there are no elements.
     constexpr bool empty() const noexcept { return size_ == 0; }
 
-    /// One element. @throws Error `out_of_range`
+    /// Returns element `index`.
+    /// @throws Error  `out_of_range`
     constexpr T& operator[](detail::ElementIndex index) const
     {
         if (index.wrapped() >= size_) [[unlikely]] {
@@ -60,7 +70,8 @@ public:
         return data_[index.wrapped()];
     }
 
-    /// The elements [offset, offset + count). @throws Error `out_of_range`
+    /// Returns the elements [offset, offset + count).
+    /// @throws Error  `out_of_range`
     HostSpan subspan(std::size_t offset, std::size_t count,
                      std::source_location caller = std::source_location::current()) const
     {
@@ -70,15 +81,17 @@ public:
         return {data_ + offset, count};
     }
 
-    /// The first element, for range-based loops.
+    /// Returns an iterator to the first element.
     constexpr T* begin() const noexcept { return data_; }
-    /// One past the last element.
+    /// Returns an iterator past the last element.
     constexpr T* end() const noexcept { return data_ + size_; }
 
 private:
     T* data_ = nullptr;
     std::size_t size_ = 0;
 };
+
+/// @}
 
 }  // namespace tessera
 

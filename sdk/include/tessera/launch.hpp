@@ -1,9 +1,8 @@
 #pragma once
 
-/// Launches a user's own kernel with arguments that are checked against its signature at compile time.
-///
-///     __global__ void add(DisjointSpan<float> c, DeviceSpan<const float> a, DeviceSpan<const float> b);
-///     launch(add, LaunchConfig::covering(stream, c.size()), DisjointSpan(c), a.span(), b.span());
+/// @file
+/// @ingroup host_launch
+/// @brief Launches your own kernels, with arguments that are checked against the kernel's signature at compile time.
 
 #include <cuda_runtime_api.h>
 
@@ -19,37 +18,51 @@
 
 namespace tessera {
 
+/// @addtogroup host_launch
+/// @{
+
 /// Extents of a grid (in CTAs), a CTA (in threads) or a cluster (in CTAs).
 struct Dim3 {
     unsigned x = 1;  ///< innermost dimension
     unsigned y = 1;  ///< middle dimension
     unsigned z = 1;  ///< outermost dimension
 
-    /// The product of the three.
+    /// Returns the product of the three.
     constexpr std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
-    /// True if all three are equal.
+    /// Returns true if all three are equal.
     friend constexpr bool operator==(const Dim3&, const Dim3&) = default;
 };
 
-/// Where and how a kernel runs. A value; one object is not to be changed by two threads at once.
+/// Where and how a kernel runs: stream, grid, CTA, cluster, shared memory.
+///
+/// @code{.cpp}
+/// const auto config = LaunchConfig(stream, {132}, {256}).cluster({2}).shared_memory_bytes(64 * 1024);
+/// @endcode
+///
+/// @par Thread safety
+/// A value; two threads must not change one object at the same time.
 class LaunchConfig {
 public:
-    /// @param grid   CTAs of the grid
-    /// @param block  threads of one CTA
+    /// A grid of CTAs on a stream.
+    /// @param stream  where the kernel runs
+    /// @param grid    CTAs of the grid
+    /// @param block   threads of one CTA
+    /// @param caller  the place that an Error of the launch names
     LaunchConfig(StreamRef stream, Dim3 grid, Dim3 block, std::source_location caller = std::source_location::current())
         : stream_(stream), grid_(grid), block_(block), caller_(caller)
     {}
 
-    /// A one-dimensional grid with at least one thread for each of `count` elements. For 0 elements nothing is
+    /// Returns a one-dimensional grid with at least one thread for each of `count` elements. For 0 elements nothing is
     /// launched.
-    /// @throws Error `launch_refused` if that takes more than 2^31 - 1 CTAs
+    /// @throws Error  `launch_refused` if that needs more than 2^31 - 1 CTAs, or for CTAs without threads
     static LaunchConfig covering(StreamRef stream, std::size_t count, unsigned threads_per_block = 256,
                                  std::source_location caller = std::source_location::current());
 
-    /// A grid of CTAs of (x, y) = (columns, rows) threads with at least one thread for each element of `matrix`: a view,
-    /// a DisjointMatrix or whatever has rows and columns. Where the rows need more CTAs than a grid has in y, it goes on
-    /// in z, as `ThreadIndex2D` counts. For a matrix without elements nothing is launched.
-    /// @throws Error `launch_refused` if that takes more CTAs than a grid has
+    /// Returns a grid with at least one thread for each element of `matrix`. A CTA has (x, y) = (columns, rows)
+    /// threads. If the rows need more CTAs than a grid has in y, the grid continues in z, as `ThreadIndex2D` counts.
+    /// For a matrix without elements nothing is launched.
+    /// @tparam Matrix  a view, a DisjointMatrix, or another type with rows() and columns()
+    /// @throws Error  `launch_refused` if that needs more CTAs than a grid has, or for CTAs without threads
     template <class Matrix>
         requires requires(const Matrix& matrix) {
             { matrix.rows() } -> std::convertible_to<std::int64_t>;
@@ -61,51 +74,52 @@ public:
         return covering_matrix(stream, matrix.rows(), matrix.columns(), block, caller);
     }
 
-    /// CTAs of one thread-block cluster; the grid must be a multiple of it in each dimension (compute capability 9.0).
+    /// Sets the CTAs of one thread-block cluster. The grid must be a multiple of it in each dimension. Needs compute
+    /// capability 9.0.
     LaunchConfig& cluster(Dim3 extents) noexcept
     {
         cluster_ = extents;
         return *this;
     }
-    /// All CTAs of the grid run at the same time, so that they may wait for each other, e.g. at the grid barrier of
-    /// cooperative groups. A grid that the device cannot hold at once is refused by the launch.
+    /// Makes all CTAs of the grid run at the same time, so that they may wait for each other, for example at the grid
+    /// barrier of cooperative groups. The launch refuses a grid that the device cannot hold at once.
     LaunchConfig& cooperative() noexcept
     {
         cooperative_ = true;
         return *this;
     }
-    /// The kernel may begin while the one in front of it in the stream still runs (programmatic dependent launch): it
-    /// has to call `cudaGridDependencySynchronize()` before it touches what that kernel writes, and before it writes
-    /// what that kernel reads. Compute capability 9.0.
+    /// Lets the kernel begin while the one before it in the stream still runs (programmatic dependent launch). The
+    /// kernel must call `cudaGridDependencySynchronize()` before it touches what that kernel writes, and before it
+    /// writes what that kernel reads. Needs compute capability 9.0.
     LaunchConfig& programmatic_dependent_launch() noexcept
     {
         programmatic_dependent_launch_ = true;
         return *this;
     }
-    /// Dynamic shared memory of one CTA. The kernel's limit is raised as needed.
+    /// Sets the dynamic shared memory of one CTA, in bytes. The launch raises the kernel's limit as needed.
     LaunchConfig& shared_memory_bytes(std::size_t bytes) noexcept
     {
         shared_memory_bytes_ = bytes;
         return *this;
     }
 
-    /// Where the kernel runs.
+    /// Returns the stream.
     StreamRef stream() const noexcept { return stream_; }
-    /// CTAs of the grid.
+    /// Returns the CTAs of the grid.
     Dim3 grid() const noexcept { return grid_; }
-    /// Threads of one CTA.
+    /// Returns the threads of one CTA.
     Dim3 block() const noexcept { return block_; }
-    /// CTAs of one cluster; (1, 1, 1) is none.
+    /// Returns the CTAs of one cluster; (1, 1, 1) means no clusters.
     Dim3 cluster() const noexcept { return cluster_; }
-    /// Whether all CTAs run at the same time.
+    /// Returns true if all CTAs run at the same time.
     bool is_cooperative() const noexcept { return cooperative_; }
-    /// Whether the kernel may begin before the one in front of it has ended.
+    /// Returns true if the kernel may begin before the one before it has ended.
     bool is_programmatic_dependent_launch() const noexcept { return programmatic_dependent_launch_; }
-    /// Dynamic shared memory of one CTA.
+    /// Returns the dynamic shared memory of one CTA, in bytes.
     std::size_t shared_memory_bytes() const noexcept { return shared_memory_bytes_; }
-    /// Where the configuration was made; errors of the launch name it.
+    /// Returns where the configuration was made; errors of the launch name this place.
     const std::source_location& caller() const noexcept { return caller_; }
-    /// True only for the result of `covering` nothing.
+    /// Returns true for the result of `covering` 0 elements: nothing is launched.
     bool empty() const noexcept { return empty_; }
 
 private:
@@ -163,7 +177,7 @@ struct ArgumentOfLaunch {
                   "and does not convert to it without loss");
 };
 
-/// The same for all of them, in order.
+/// Checks all arguments, in order.
 template <class Indices, class Arguments, class Parameters>
 struct ArgumentsOfLaunch;
 template <class... T>
@@ -173,7 +187,7 @@ struct ArgumentsOfLaunch<std::index_sequence<Indices...>, TypeList<Arguments...>
     static constexpr bool fit = (ArgumentOfLaunch<Indices, Arguments, Parameters>::fits && ...);
 };
 
-/// A kernel's arguments in the types of its parameters: what CUDA copies from.
+/// A kernel's arguments in the types of its parameters: CUDA copies from here.
 template <std::size_t Index, class Parameter>
 struct KernelValue {
     Parameter value;
@@ -182,7 +196,7 @@ template <class Indices, class... Parameters>
 struct KernelValues;
 template <std::size_t... Indices, class... Parameters>
 struct KernelValues<std::index_sequence<Indices...>, Parameters...> : KernelValue<Indices, Parameters>... {
-    /// One more than there are, so that a kernel without parameters has an array too.
+    /// One more than needed, so that a kernel without parameters has an array, too.
     std::array<void*, sizeof...(Parameters) + 1> addresses() noexcept
     {
         return {static_cast<void*>(&static_cast<KernelValue<Indices, Parameters>&>(*this).value)...};
@@ -205,13 +219,33 @@ void require_argument_device(const LaunchConfig& config, const Argument& argumen
 
 }  // namespace detail
 
-/// Launches `kernel`, a `__global__` function, asynchronously on `config.stream()`. Does not synchronize. Each argument
-/// must have the type of the kernel's parameter or convert to it without loss. Memory that the kernel uses must stay
-/// until it has finished.
+/// Launches `kernel`, a `__global__` function, on `config.stream()`.
 ///
-/// Can be captured into a graph. What goes wrong while the kernel runs is reported by a later call as `context_lost`.
-/// @throws Error `launch_refused` naming the kernel and the limit that was passed, `device_mismatch`,
-///               `unsupported_device` if the program has no code for the device. Nothing runs then.
+/// @code{.cpp}
+/// __global__ void add(DisjointSpan<float> c, DeviceSpan<const float> a, DeviceSpan<const float> b)
+/// {
+///     const auto index = ThreadIndex::in_grid();
+///     if (c.contains(index)) c[index] = a[index.value()] + b[index.value()];
+/// }
+///
+/// void add(StreamRef stream, DeviceBuffer<float>& c, const DeviceBuffer<float>& a, const DeviceBuffer<float>& b)
+/// {
+///     launch(add, LaunchConfig::covering(stream, c.size()), DisjointSpan(c), a.span(), b.span());
+/// }
+/// @endcode
+///
+/// @par Synchronization
+/// Asynchronous: the call does not wait, and the kernel is ordered after all earlier work on the stream. Memory that
+/// the kernel uses must stay alive until it has finished. A launch can be captured into a graph.
+///
+/// @param kernel     a `__global__` function
+/// @param config     where and how it runs
+/// @param arguments  one for each parameter, of its type or of one that converts to it without loss; anything else does
+///                   not compile
+/// @throws Error  `launch_refused`, which names the kernel and the limit, if the configuration breaks a limit;
+///                `device_mismatch` if an argument is on another device than the stream; `unsupported_device` if the
+///                device lacks a requested feature or the program has no code for it; `empty_handle` for a null kernel.
+///                Nothing runs then. If the kernel fails while it runs, a later call throws `context_lost`.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Arguments&&... arguments)
 {
@@ -227,5 +261,7 @@ void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Arguments
         }
     }
 }
+
+/// @}
 
 }  // namespace tessera

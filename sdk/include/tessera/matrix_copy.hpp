@@ -1,14 +1,23 @@
 #pragma once
 
-/// Copies between matrices in device memory and elements on the host, whatever the leading dimension. Not part of
-/// tessera.hpp: include it where it is needed.
+/// @file
+/// @ingroup host_memory
+/// @brief Copies between matrices in device memory and elements on the host, with any leading dimension. Not part of
+///     tessera.hpp.
 ///
-///     copy_from_host(stream, a.matrix(rows, columns, 32), elements);  // 32: rows with gaps, which keep what they hold
-///     std::vector<float> block = to_vector(stream, d.matrix(m, n).block(8, 0, 4, n));
+/// @code{.cpp}
+/// copy_from_host(stream, a.matrix(rows, columns, 32), elements);  // gaps between the rows keep their contents
+/// std::vector<float> block = to_vector(stream, d.matrix(m, n).block(8, 0, 4, n));
+/// @endcode
 ///
-/// On the host the elements have no gaps and lie in the order of the view: row by row for a row-major one, column by
-/// column for a column-major one. One copy on the stream, ordered after what was enqueued there before; each function
-/// blocks until it is done. Any thread may call them.
+/// On the host the elements have no gaps and are in the order of the view: row by row for a row-major one, column by
+/// column for a column-major one.
+///
+/// @par Synchronization
+/// Each function enqueues one copy, ordered after all earlier work on the stream, and blocks until it is done.
+///
+/// @par Thread safety
+/// Any thread may call these functions.
 
 #include <cstddef>
 #include <gsl/span>
@@ -22,9 +31,12 @@
 
 namespace tessera {
 
+/// @addtogroup host_memory
+/// @{
+
 namespace detail {
 
-/// One end is device memory of `device`, the other `host_size` elements on the host.
+/// One end is device memory of `device`, the other has `host_size` elements on the host.
 void copy_matrix_to_device(StreamRef stream, const MatrixExtents& extents, std::size_t element_bytes, void* target,
                            int device, const void* host, std::size_t host_size, const std::source_location& caller);
 void copy_matrix_to_host(std::string_view operation, StreamRef stream, const MatrixExtents& extents,
@@ -39,8 +51,14 @@ MatrixExtents extents_of(const MatrixView<T, Order>& matrix) noexcept
 
 }  // namespace detail
 
-/// Copies `elements`, rows * columns of them, into `target`.
-/// @throws Error `shape_mismatch` if there are more or fewer, `device_mismatch`, `capture_violation`
+/// Copies `elements` from the host into `target`. Blocks until done.
+///
+/// @param stream    a stream of the matrix's device; the copy is ordered after its earlier work
+/// @param target    the matrix to write; gaps between its rows (or columns) keep their contents
+/// @param elements  rows * columns elements in the order of `target`
+/// @param caller    the place that an Error names
+/// @throws Error  `shape_mismatch` if there are more or fewer elements, `device_mismatch`, `capture_violation` while
+///                the stream is being captured
 template <class T, class Order>
     requires(!std::is_const_v<T>)
 void copy_from_host(StreamRef stream, MatrixView<T, Order> target, std::type_identity_t<gsl::span<const T>> elements,
@@ -50,8 +68,14 @@ void copy_from_host(StreamRef stream, MatrixView<T, Order> target, std::type_ide
                                   elements.data(), elements.size(), caller);
 }
 
-/// Copies `source` to `elements`, rows * columns of them.
-/// @throws Error `shape_mismatch` if there are more or fewer, `device_mismatch`, `capture_violation`
+/// Copies `source` to `elements` on the host. Blocks until done.
+///
+/// @param stream    a stream of the matrix's device; the copy is ordered after its earlier work
+/// @param source    the matrix to read
+/// @param elements  room for rows * columns elements, in the order of `source`
+/// @param caller    the place that an Error names
+/// @throws Error  `shape_mismatch` if there are more or fewer elements, `device_mismatch`, `capture_violation` while
+///                the stream is being captured
 template <class T, class Order>
 void copy_to_host(StreamRef stream, MatrixView<T, Order> source,
                   std::type_identity_t<gsl::span<std::remove_const_t<T>>> elements,
@@ -61,7 +85,8 @@ void copy_to_host(StreamRef stream, MatrixView<T, Order> source,
                                 source.device(), elements.data(), elements.size(), caller);
 }
 
-/// All elements of `source`. @throws Error `device_mismatch`, `capture_violation`
+/// Returns all elements of `source`, in its order. Blocks until they are copied.
+/// @throws Error  `device_mismatch`, `capture_violation` while the stream is being captured
 template <class T, class Order>
 std::vector<std::remove_const_t<T>> to_vector(StreamRef stream, MatrixView<T, Order> source,
                                               std::source_location caller = std::source_location::current())
@@ -72,5 +97,7 @@ std::vector<std::remove_const_t<T>> to_vector(StreamRef stream, MatrixView<T, Or
                                 source.device(), elements.data(), elements.size(), caller);
     return elements;
 }
+
+/// @}
 
 }  // namespace tessera

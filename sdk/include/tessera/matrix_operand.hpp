@@ -1,6 +1,8 @@
 #pragma once
 
-/// `MatrixOperand`: a matrix, or a batch of them, whose element type and storage order are known at run time only.
+/// @file
+/// @ingroup host_views
+/// @brief `MatrixOperand`: a matrix or a batch whose element type and storage order are known only at run time.
 
 #include <concepts>
 #include <cstdint>
@@ -14,42 +16,53 @@
 
 namespace tessera {
 
-/// How the matrices of a `MatrixOperand` lie in memory, as `BatchLayout` and a storage order say it. All in elements;
+/// @addtogroup host_views
+/// @{
+
+/// How the matrices of a `MatrixOperand` are stored: a `BatchLayout` with a storage order. All numbers are in elements;
 /// what is left out means that there are no gaps.
 struct OperandLayout {
-    std::int64_t rows = 0;                            ///< of each matrix
-    std::int64_t columns = 0;                         ///< of each matrix
-    std::optional<std::int64_t> leading_dimension{};  ///< of each matrix
-    bool row_major = true;                            ///< the storage order
-    std::int64_t count = 1;                           ///< matrices of a group
-    std::optional<std::int64_t> stride{};             ///< between matrices of a group; 0: one is used for all
-    std::int64_t outer_count = 1;                     ///< groups: the outer level of [batch, head] layouts
-    std::optional<std::int64_t> outer_stride{};       ///< between groups; 0: one is used for all
+    std::int64_t rows = 0;                            ///< rows of each matrix
+    std::int64_t columns = 0;                         ///< columns of each matrix
+    std::optional<std::int64_t> leading_dimension{};  ///< leading dimension of each matrix
+    bool row_major = true;                            ///< true for row-major, false for column-major
+    std::int64_t count = 1;                           ///< number of matrices in a group
+    std::optional<std::int64_t> stride{};             ///< between matrices of a group; 0 uses one matrix for all
+    std::int64_t outer_count = 1;                     ///< number of groups: the outer level of [batch, head] layouts
+    std::optional<std::int64_t> outer_stride{};       ///< between groups; 0 uses one group for all
 };
 
-/// Any MatrixView or BatchView with its type and order forgotten, or memory that never had them. A launch takes it for
-/// A, B, C and D. Non-owning.
+/// A MatrixView or BatchView without its types, or memory whose types are known only at run time. A launch takes it for
+/// A, B, C and D. Does not own the memory and must not outlive it.
 ///
-/// Thread safety: a value; several threads may use copies, or read the same one.
+/// @code{.cpp}
+/// const auto operand = MatrixOperand::from_raw_device_pointer(pointer, ElementType::bf16, {.rows = m, .columns = k});
+/// Gemm::launch(stream, operand, b16, d16);
+/// @endcode
+///
+/// A type of yours that has an `operator MatrixOperand() const` can be passed to a launch, too.
+///
+/// @par Thread safety
+/// A value: threads may use copies of it, or read the same object.
 struct MatrixOperand {
     const void* data = nullptr;           ///< device address of the first element
-    ElementType type = ElementType::f32;  ///< of each element
-    std::int64_t rows = 0;                ///< extent, in elements
-    std::int64_t columns = 0;             ///< extent, in elements
+    ElementType type = ElementType::f32;  ///< type of each element
+    std::int64_t rows = 0;                ///< rows of each matrix
+    std::int64_t columns = 0;             ///< columns of each matrix
     std::int64_t leading_dimension = 1;   ///< in elements
-    std::int64_t batches = 1;             ///< how many matrices
-    std::int64_t batch_stride = 0;        ///< in elements; 0 is one matrix used for all
-    std::int64_t outer_batches = 1;       ///< how many batches of `batches` matrices each
-    std::int64_t outer_stride = 0;        ///< in elements; 0 is one batch used for all
-    bool row_major = true;                ///< the storage order
-    bool present = false;                 ///< false: there is no operand
-    bool writable = false;                ///< whether it may be D: it was not made from const elements
-    int device = -1;                      ///< the ordinal of the memory's device, -1 for none
+    std::int64_t batches = 1;             ///< number of matrices in a batch
+    std::int64_t batch_stride = 0;        ///< in elements; 0 uses one matrix for all
+    std::int64_t outer_batches = 1;       ///< number of batches of `batches` matrices each
+    std::int64_t outer_stride = 0;        ///< in elements; 0 uses one batch for all
+    bool row_major = true;                ///< true for row-major, false for column-major
+    bool present = false;                 ///< false if there is no operand
+    bool writable = false;                ///< true if it may be D: it was not made from const elements
+    int device = -1;                      ///< ordinal of the memory's device, -1 for none
 
-    /// None.
+    /// No operand.
     MatrixOperand() = default;
 
-    /// One matrix.
+    /// Refers to one matrix.
     template <class T, class Order>
     MatrixOperand(MatrixView<T, Order> view) noexcept
         : data(view.data()),
@@ -63,7 +76,7 @@ struct MatrixOperand {
           device(view.device())
     {}
 
-    /// A batch, of one level or two.
+    /// Refers to a batch of one level or two.
     template <class T, class Order>
     MatrixOperand(BatchView<T, Order> view) noexcept : MatrixOperand(view.first())
     {
@@ -73,7 +86,7 @@ struct MatrixOperand {
         outer_stride = view.outer_stride();
     }
 
-    /// Anything else: does not compile, and says what to pass.
+    /// Refuses to compile for any other type, with a message that says what to pass.
     template <class Other>
         requires(!detail::Operand<Other>)
     MatrixOperand(const Other& /*other*/) noexcept
@@ -81,22 +94,28 @@ struct MatrixOperand {
         detail::refuse_as_operand<Other>();
     }
 
-    /// Views memory that the SDK did not allocate, and that may be written. The caller vouches for the length and the
-    /// type; that the memory is a device's is asked of CUDA.
-    /// @throws Error `invalid_argument`, `size_overflow`, `wrong_memory`, `misaligned`
+    /// Views memory that the SDK did not allocate and that may be written. The caller answers for its length and type;
+    /// CUDA is asked for its device.
+    ///
+    /// @param data    address of the first element in device memory
+    /// @param type    type of each element
+    /// @param layout  extents, order, counts and strides
+    /// @param caller  the place that an Error names
+    /// @throws Error  `invalid_argument` for impossible extents or strides, `size_overflow`, `wrong_memory` for memory
+    ///                that kernels cannot reach, `misaligned`
     static MatrixOperand from_raw_device_pointer(void* data, ElementType type, const OperandLayout& layout,
                                                  std::source_location caller = std::source_location::current());
-    /// The same for memory that is only read.
+    /// Does the same for memory that is only read: it cannot be D.
     static MatrixOperand from_raw_device_pointer(const void* data, ElementType type, const OperandLayout& layout,
                                                  std::source_location caller = std::source_location::current());
 
-    /// The same memory with the rows and columns of every matrix exchanged. Nothing moves.
+    /// Returns the same memory with rows and columns of each matrix exchanged. Nothing is copied.
     MatrixOperand transposed() const noexcept;
 };
 
 namespace detail {
 
-/// A view or what converts to one, as the run-time typed operand.
+/// Returns a view, or what converts to one, as an operand of run time.
 template <Operand T>
 MatrixOperand operand_of(const T& operand)
 {
@@ -108,4 +127,6 @@ MatrixOperand operand_of(const T& operand)
 }
 
 }  // namespace detail
+/// @}
+
 }  // namespace tessera

@@ -1,22 +1,15 @@
 #pragma once
 
-/// Matrices in device memory that somebody else owns: `MatrixView` (one) and `BatchView` (equally spaced ones).
+/// @file
+/// @ingroup host_views
+/// @brief Matrices in device memory that somebody else owns: `MatrixView` (one) and `BatchView` (equally spaced ones).
 ///
-/// A view is an address, extents, a leading dimension and a device. Whoever makes it has proved that the memory is long
-/// enough; from then on it is only narrowed. A view of `const` elements cannot be an output.
+/// A view is an address, extents, a leading dimension and a device. Whoever makes it has checked that the memory is
+/// long enough; from then on it is only narrowed. A view of `const` elements cannot be an output. A view must not
+/// outlive its buffer.
 ///
-/// Views are values: they may be copied, kept in containers, used from several threads and passed to kernels. On the
-/// host they hand out addresses but no elements; in device code they are indexed:
-///
-///     __global__ void copy_row(MatrixView<float> out, MatrixView<const float, ColumnMajor> in, std::int64_t row)
-///     {
-///         for (std::int64_t column = threadIdx.x; column < in.columns(); column += blockDim.x) {
-///             out(row, column) = in(row, column);  // an index outside of its matrix stops the kernel
-///         }
-///     }
-///
-/// Words: the *leading dimension* is the distance in elements between the starts of two neighbouring rows (row-major)
-/// or columns (column-major).
+/// Terminology: the *leading dimension* is the distance in elements between the starts of two neighbouring rows
+/// (row-major) or columns (column-major).
 
 #include <concepts>
 #include <cstddef>
@@ -32,43 +25,51 @@
 
 namespace tessera {
 
-/// Element (row, column) is at `row * leading_dimension + column`.
+/// @addtogroup host_views
+/// @{
+
+/// Row-major storage: element (row, column) is at `row * leading_dimension + column`.
 struct RowMajor {
     /// The order of the same memory with rows and columns exchanged.
     using Transposed = struct ColumnMajor;
 };
-/// Element (row, column) is at `column * leading_dimension + row`.
+/// Column-major storage: element (row, column) is at `column * leading_dimension + row`.
 struct ColumnMajor {
     /// The order of the same memory with rows and columns exchanged.
     using Transposed = RowMajor;
 };
 
-/// RowMajor or ColumnMajor.
+/// A storage order: RowMajor or ColumnMajor.
 template <class Order>
 concept StorageOrder = std::same_as<Order, RowMajor> || std::same_as<Order, ColumnMajor>;
 
-/// How the matrices of a batch lie in memory: `buffer.matrices({.rows = 20, .columns = 30, .count = 10})`. All in
-/// elements; what is left out means that there are no gaps.
+/// How the matrices of a batch are stored. All numbers are in elements; what is left out means that there are no gaps.
 ///
-/// A batch has two levels, so that [batch, head] layouts are one: inner matrices `stride` apart, and groups of `count`
-/// of them `outer_stride` apart. With queries in memory as [batch][token][head][feature], the head's matrices are
+/// @code{.cpp}
+/// const auto ten = buffer.matrices({.rows = 20, .columns = 30, .count = 10});
+/// @endcode
 ///
-///     queries.matrices({.rows = tokens, .columns = features, .leading_dimension = heads * features,
-///                       .count = heads, .stride = features,
-///                       .outer_count = batch, .outer_stride = tokens * heads * features});
+/// A batch has two levels, for [batch, head] layouts: inner matrices are `stride` apart, and groups of `count` of them
+/// are `outer_stride` apart. With queries stored as [batch][token][head][feature], the matrices of the heads are
+///
+/// @code{.cpp}
+/// queries.matrices({.rows = tokens, .columns = features, .leading_dimension = heads * features,
+///                   .count = heads, .stride = features,
+///                   .outer_count = batch, .outer_stride = tokens * heads * features});
+/// @endcode
 struct BatchLayout {
-    std::int64_t rows = 0;                            ///< of each matrix
-    std::int64_t columns = 0;                         ///< of each matrix
-    std::optional<std::int64_t> leading_dimension{};  ///< of each matrix
-    std::int64_t count = 1;                           ///< matrices of a group
-    std::optional<std::int64_t> stride{};             ///< between matrices of a group; 0: one is used for all
-    std::int64_t outer_count = 1;                     ///< groups
-    std::optional<std::int64_t> outer_stride{};       ///< between groups; 0: one is used for all
+    std::int64_t rows = 0;                            ///< rows of each matrix
+    std::int64_t columns = 0;                         ///< columns of each matrix
+    std::optional<std::int64_t> leading_dimension{};  ///< leading dimension of each matrix
+    std::int64_t count = 1;                           ///< number of matrices in a group
+    std::optional<std::int64_t> stride{};             ///< between matrices of a group; 0 uses one matrix for all
+    std::int64_t outer_count = 1;                     ///< number of groups
+    std::optional<std::int64_t> outer_stride{};       ///< between groups; 0 uses one group for all
 };
 
 namespace detail {
 
-/// Extents of a matrix as it lies in memory. "Vector" is a row of a row-major matrix, a column of a column-major one.
+/// Extents of a matrix in memory. A "vector" is a row of a row-major matrix, a column of a column-major one.
 struct MatrixExtents {
     std::int64_t rows;
     std::int64_t columns;
@@ -90,7 +91,7 @@ struct MatrixExtents {
         return row >= 0 && column >= 0 && block_rows >= 0 && block_columns >= 0 && row <= rows && column <= columns &&
                block_rows <= rows - row && block_columns <= columns - column;
     }
-    /// Divisions, not products: tile_row * tile_rows may overflow for a row that is far outside.
+    /// Divides instead of multiplying: tile_row * tile_rows may overflow for a row that is far outside.
     TESSERA_DETAIL_HOST_DEVICE constexpr bool has_tile(std::int64_t tile_row, std::int64_t tile_column,
                                                        std::int64_t tile_rows, std::int64_t tile_columns) const noexcept
     {
@@ -99,7 +100,7 @@ struct MatrixExtents {
     }
 };
 
-/// Extents of all matrices of a batch: `BatchLayout` with what was left out filled in.
+/// Extents of all matrices of a batch: a `BatchLayout` with every default filled in.
 struct BatchExtents {
     MatrixExtents matrix;
     std::int64_t count;
@@ -108,20 +109,20 @@ struct BatchExtents {
     std::int64_t outer_stride;
 };
 
-/// Elements from the first to one past the last.
-/// @throws Error `invalid_argument` (negative extent, leading dimension too small), `size_overflow`
+/// Returns the number of elements from the first to one past the last.
+/// @throws Error  `invalid_argument` (negative extent, leading dimension too small), `size_overflow`
 std::int64_t require_extents(std::string_view operation, const MatrixExtents& extents, std::size_t element_bytes,
                              const std::source_location& caller);
 
-/// Checks that the matrix lies inside of `size` elements. @throws Error `out_of_range` and as above
+/// Checks that the matrix fits into `size` elements. @throws Error  `out_of_range` and as above
 void require_matrix_fits(std::string_view operation, const MatrixExtents& extents, std::size_t element_bytes,
                          std::size_t size, const std::source_location& caller);
 
-/// Fills in what `layout` leaves out, and checks the rest. @throws Error `invalid_argument`, `size_overflow`
+/// Fills in the defaults of `layout` and checks the rest. @throws Error  `invalid_argument`, `size_overflow`
 BatchExtents require_batch_extents(std::string_view operation, const BatchLayout& layout, bool row_major,
                                    std::size_t element_bytes, const std::source_location& caller);
 
-/// The same, and checks that the batch lies inside of `size` elements. @throws Error `out_of_range` and as above
+/// Does the same and checks that the batch fits into `size` elements. @throws Error  `out_of_range` and as above
 BatchExtents require_batch_fits(std::string_view operation, const BatchLayout& layout, bool row_major,
                                 std::size_t element_bytes, std::size_t size, const std::source_location& caller);
 
@@ -129,10 +130,11 @@ BatchExtents require_batch_fits(std::string_view operation, const BatchLayout& l
 void require_block(std::string_view operation, const MatrixExtents& extents, std::int64_t row, std::int64_t column,
                    std::int64_t rows, std::int64_t columns, const std::source_location& caller);
 
-/// The device that owns `pointer`. @throws Error `wrong_memory` for host memory that kernels cannot reach
+/// Returns the device that owns `pointer`. @throws Error  `wrong_memory` for host memory that kernels cannot reach
 int device_of_pointer(const void* pointer, std::string_view operation, const std::source_location& caller);
 
-/// The same for the address of elements. @throws Error `misaligned` if no element can lie there, and as above
+/// Returns the same for the address of elements. @throws Error  `misaligned` if the address is not a multiple of
+/// `alignment`, and as above
 int device_of_elements(const void* pointer, std::size_t alignment, std::string_view operation,
                        const std::source_location& caller);
 
@@ -144,7 +146,7 @@ int device_of_elements(const void* pointer, std::size_t alignment, std::string_v
                                     std::int64_t count, const std::source_location& caller);
 
 #ifdef __CUDACC__
-/// What device code does where the host throws.
+/// Stops the kernel where the host would throw.
 __device__ __forceinline__ void trap_unless(bool condition)
 {
     if (!condition) {
@@ -155,8 +157,28 @@ __device__ __forceinline__ void trap_unless(bool condition)
 
 }  // namespace detail
 
-/// A matrix in device memory. `T` is one of the types of element.hpp or a `const` one. A value of five words: see the
-/// top of this file.
+/// A matrix in device memory that somebody else owns.
+///
+/// A value of five words. It may be copied, kept in containers and passed to kernels. On the host it hands out
+/// addresses but no elements; in device code it is indexed:
+///
+/// @code{.cpp}
+/// __global__ void copy_row(MatrixView<float> out, MatrixView<const float, ColumnMajor> in, std::int64_t row)
+/// {
+///     for (std::int64_t column = threadIdx.x; column < in.columns(); column += blockDim.x) {
+///         out(row, column) = in(row, column);  // an index outside of its matrix stops the kernel
+///     }
+/// }
+/// @endcode
+///
+/// @par Lifetime
+/// The view must not outlive the memory. Nothing checks this at run time; the emulated device reports it.
+///
+/// @par Thread safety
+/// A value: threads may use copies of it, or read the same object.
+///
+/// @tparam T      f32, f16, bf16, tf32, f8e4m3 or f8e5m2; a `const` one cannot be written
+/// @tparam Order  RowMajor or ColumnMajor
 template <class T, class Order = RowMajor>
 class MatrixView {
     static_assert(!detail::is_vendor_element<T, f16>,
@@ -179,7 +201,7 @@ public:
     /// True for RowMajor.
     static constexpr bool is_row_major = std::is_same_v<Order, RowMajor>;
 
-    /// Empty, of no device.
+    /// An empty view of no device.
     MatrixView() = default;
 
     /// For the SDK: a view that was already checked.
@@ -188,9 +210,16 @@ public:
         : data_(data), rows_(rows), columns_(columns), leading_dimension_(leading_dimension), device_(device)
     {}
 
-    /// Views memory that the SDK did not allocate. The caller vouches for the length; that the memory is a device's is
-    /// asked of CUDA.
-    /// @throws Error `invalid_argument`, `size_overflow`, `wrong_memory`, `misaligned`
+    /// Views memory that the SDK did not allocate. The caller answers for its length; CUDA is asked for its device.
+    ///
+    /// @param data               address of element (0, 0) in device memory
+    /// @param rows               number of rows
+    /// @param columns            number of columns
+    /// @param leading_dimension  in elements, at least the length of a row (row-major) or column (column-major)
+    /// @param caller             the place that an Error names
+    /// @throws Error  `invalid_argument` for a negative extent or a leading dimension that is too small,
+    ///                `size_overflow`, `wrong_memory` for memory that kernels cannot reach, `misaligned` for an address
+    ///                that is not a multiple of the element's alignment
     static MatrixView from_raw_device_pointer(T* data, std::int64_t rows, std::int64_t columns,
                                               std::int64_t leading_dimension,
                                               std::source_location caller = std::source_location::current())
@@ -201,7 +230,7 @@ public:
         return {data, rows, columns, leading_dimension,
                 elements == 0 ? -1 : detail::device_of_elements(data, alignof(T), operation, caller)};
     }
-    /// The same for elements of CUDA's own type of the same bits: `__half*` for f16, `__nv_bfloat16*` for bf16,
+    /// Does the same for CUDA's own type of the same bits: `__half*` for f16, `__nv_bfloat16*` for bf16,
     /// `__nv_fp8_e4m3*` for f8e4m3, `__nv_fp8_e5m2*` for f8e5m2.
     template <detail::VendorElementOf<T> Vendor>
     static MatrixView from_raw_device_pointer(Vendor* data, std::int64_t rows, std::int64_t columns,
@@ -211,8 +240,8 @@ public:
         return from_raw_device_pointer(reinterpret_cast<T*>(data), rows, columns, leading_dimension, caller);
     }
 
-    /// A view of writable elements is one of const elements.
-    /// A template only because nvcc warns of a plain operator where T is const already.
+    /// Converts a view of writable elements to one of const elements.
+    // A template only because nvcc warns about a plain operator where T is const already.
     template <std::same_as<const T> ConstElement>
         requires(!std::is_const_v<T>)
     TESSERA_DETAIL_HOST_DEVICE constexpr operator MatrixView<ConstElement, Order>() const noexcept
@@ -220,37 +249,37 @@ public:
         return {data_, rows_, columns_, leading_dimension_, device_};
     }
 
-    /// The address of element (0, 0) in device memory.
+    /// Returns the address of element (0, 0) in device memory.
     TESSERA_DETAIL_HOST_DEVICE constexpr T* data() const noexcept { return data_; }
-    /// How many rows.
+    /// Returns the number of rows.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t rows() const noexcept { return rows_; }
-    /// How many columns.
+    /// Returns the number of columns.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t columns() const noexcept { return columns_; }
-    /// In elements.
+    /// Returns the leading dimension, in elements.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t leading_dimension() const noexcept { return leading_dimension_; }
-    /// Elements from one row to the next.
+    /// Returns the distance from one row to the next, in elements.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t row_stride() const noexcept
     {
         return is_row_major ? leading_dimension_ : 1;
     }
-    /// Elements from one column to the next.
+    /// Returns the distance from one column to the next, in elements.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t column_stride() const noexcept
     {
         return is_row_major ? 1 : leading_dimension_;
     }
-    /// True if there are no elements.
+    /// Returns true if there are no elements.
     TESSERA_DETAIL_HOST_DEVICE constexpr bool empty() const noexcept { return rows_ == 0 || columns_ == 0; }
-    /// The ordinal of the memory's device, -1 for an empty view of none.
+    /// Returns the ordinal of the memory's device, -1 for an empty view of no device.
     TESSERA_DETAIL_HOST_DEVICE constexpr int device() const noexcept { return device_; }
 
-    /// The same memory with rows and columns exchanged. Nothing moves.
+    /// Returns a view of the same memory with rows and columns exchanged. Nothing is copied.
     TESSERA_DETAIL_HOST_DEVICE constexpr MatrixView<T, typename Order::Transposed> transposed() const noexcept
     {
         return {data_, columns_, rows_, leading_dimension_, device_};
     }
 
-    /// The rows [row, row + rows) and columns [column, column + columns).
-    /// @throws Error `out_of_range`; device code traps
+    /// Returns the block of rows [row, row + rows) and columns [column, column + columns). Nothing is copied.
+    /// @throws Error  `out_of_range` if the block leaves the matrix; device code traps instead
     TESSERA_DETAIL_HOST_DEVICE MatrixView
     block(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns,
           [[maybe_unused]] std::source_location caller = std::source_location::current()) const
@@ -264,10 +293,13 @@ public:
         return {data_ + (row * row_stride() + column * column_stride()), rows, columns, leading_dimension_, device_};
     }
 
-    /// Tile (tile_row, tile_column) of the grid of tile_rows x tile_columns tiles that covers the matrix; tiles at the
-    /// lower and right edges are smaller where the extents do not divide.
-    /// @throws Error `out_of_range` if the tile lies outside, `invalid_argument` for a tile without elements; device
-    ///               code traps
+    /// Returns tile (tile_row, tile_column) of the grid of tile_rows x tile_columns tiles that covers the matrix. Tiles
+    /// at the lower and right edges are smaller where the extents do not divide.
+    /// @param tile_row, tile_column    position of the tile, in tiles
+    /// @param tile_rows, tile_columns  extents of a tile, in elements
+    /// @param caller                   the place that an Error names
+    /// @throws Error  `out_of_range` if the tile is outside, `invalid_argument` for a tile without elements; device
+    ///                code traps instead
     TESSERA_DETAIL_HOST_DEVICE MatrixView
     tile(std::int64_t tile_row, std::int64_t tile_column, std::int64_t tile_rows, std::int64_t tile_columns,
          [[maybe_unused]] std::source_location caller = std::source_location::current()) const
@@ -289,10 +321,10 @@ public:
     }
 
 #ifdef __CUDACC__
-    /// Device code only. An index outside of the matrix traps.
+    /// Returns the element at (row, column). Device code only; an index outside of the matrix traps.
     __device__ T& operator()(std::int64_t row, std::int64_t column) const
     {
-        // As unsigned numbers, those below 0 are above every extent.
+        // Converted to unsigned, an index below 0 is above every extent.
         detail::trap_unless(static_cast<std::uint64_t>(row) < static_cast<std::uint64_t>(rows_) &&
                             static_cast<std::uint64_t>(column) < static_cast<std::uint64_t>(columns_));
         return data_[row * row_stride() + column * column_stride()];
@@ -307,9 +339,11 @@ private:
     int device_ = -1;
 };
 
-/// The memory of an f32 matrix as tf32, so that tensor cores take it as it is: nothing is copied or rounded, a tensor
-/// core ignores the 13 low bits of each element. That truncates (a relative error of up to 2^-10, where `tf32(float)`
-/// rounds with one of 2^-11), and makes infinity of a NaN that only those bits tell from it; CUDA makes no such NaN.
+/// Views an f32 matrix as tf32, so that tensor cores multiply it as it is. Nothing is copied or rounded: a tensor core
+/// ignores the 13 low bits of each element.
+///
+/// That truncates, with a relative error of up to 2^-10, where `tf32(float)` rounds with one of 2^-11. A NaN that
+/// differs from infinity only in those bits becomes infinity; CUDA makes no such NaN.
 template <class T, class Order>
     requires std::same_as<std::remove_const_t<T>, f32>
 TESSERA_DETAIL_HOST_DEVICE auto as_tf32(MatrixView<T, Order> matrix) noexcept
@@ -319,9 +353,14 @@ TESSERA_DETAIL_HOST_DEVICE auto as_tf32(MatrixView<T, Order> matrix) noexcept
                                       matrix.leading_dimension(), matrix.device());
 }
 
-/// Matrices of equal extents: `outer_count()` groups, `outer_stride()` elements apart, of `count()` matrices each,
-/// `stride()` elements apart. A plain batch is one group. A stride of 0 uses one matrix for all (inputs only). A value,
-/// as a MatrixView is.
+/// Matrices of equal extents in device memory that somebody else owns: `outer_count()` groups, `outer_stride()`
+/// elements apart, of `count()` matrices each, `stride()` elements apart. A plain batch is one group. A stride of 0
+/// uses one matrix for all, which only an input may do.
+///
+/// A value like a MatrixView, with the same rules of lifetime and thread safety.
+///
+/// @tparam T      the element type, as for MatrixView
+/// @tparam Order  RowMajor or ColumnMajor
 template <class T, class Order = RowMajor>
 class BatchView {
 public:
@@ -332,7 +371,7 @@ public:
     /// True for RowMajor.
     static constexpr bool is_row_major = std::is_same_v<Order, RowMajor>;
 
-    /// No matrices.
+    /// A batch of no matrices.
     BatchView() = default;
 
     /// For the SDK: a view that was already checked.
@@ -341,9 +380,12 @@ public:
         : first_(first), count_(count), stride_(stride), outer_count_(outer_count), outer_stride_(outer_stride)
     {}
 
-    /// Views memory that the SDK did not allocate. The caller vouches for the length; that the memory is a device's is
-    /// asked of CUDA.
-    /// @throws Error `invalid_argument`, `size_overflow`, `wrong_memory`, `misaligned`
+    /// Views memory that the SDK did not allocate. The caller answers for its length; CUDA is asked for its device.
+    ///
+    /// @param data    address of the first element in device memory
+    /// @param layout  extents, counts and strides
+    /// @param caller  the place that an Error names
+    /// @throws Error  `invalid_argument`, `size_overflow`, `wrong_memory`, `misaligned`, as for MatrixView
     static BatchView from_raw_device_pointer(T* data, const BatchLayout& layout,
                                              std::source_location caller = std::source_location::current())
     {
@@ -357,7 +399,7 @@ public:
                 all.outer_count,
                 all.outer_stride};
     }
-    /// The same for elements of CUDA's own type of the same bits, as for MatrixView.
+    /// Does the same for CUDA's own type of the same bits, as for MatrixView.
     template <detail::VendorElementOf<T> Vendor>
     static BatchView from_raw_device_pointer(Vendor* data, const BatchLayout& layout,
                                              std::source_location caller = std::source_location::current())
@@ -365,8 +407,8 @@ public:
         return from_raw_device_pointer(reinterpret_cast<T*>(data), layout, caller);
     }
 
-    /// A batch of writable elements is one of const elements.
-    /// A template only because nvcc warns of a plain operator where T is const already.
+    /// Converts a batch of writable elements to one of const elements.
+    // A template only because nvcc warns about a plain operator where T is const already.
     template <std::same_as<const T> ConstElement>
         requires(!std::is_const_v<T>)
     TESSERA_DETAIL_HOST_DEVICE constexpr operator BatchView<ConstElement, Order>() const noexcept
@@ -374,27 +416,28 @@ public:
         return {first_, count_, stride_, outer_count_, outer_stride_};
     }
 
-    /// The first matrix; all others have its extents.
+    /// Returns the first matrix; all others have its extents.
     TESSERA_DETAIL_HOST_DEVICE constexpr const MatrixView<T, Order>& first() const noexcept { return first_; }
-    /// How many matrices a group has.
+    /// Returns the number of matrices in a group.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t count() const noexcept { return count_; }
-    /// In elements, from the start of one matrix of a group to the start of the next.
+    /// Returns the distance from one matrix of a group to the next, in elements.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t stride() const noexcept { return stride_; }
-    /// How many groups.
+    /// Returns the number of groups.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t outer_count() const noexcept { return outer_count_; }
-    /// In elements, from the start of one group to the start of the next.
+    /// Returns the distance from one group to the next, in elements.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t outer_stride() const noexcept { return outer_stride_; }
-    /// How many matrices all groups have together.
+    /// Returns the number of matrices of all groups together.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::int64_t total_count() const noexcept { return count_ * outer_count_; }
-    /// The ordinal of the memory's device, -1 for an empty view of none.
+    /// Returns the ordinal of the memory's device, -1 for an empty view of no device.
     TESSERA_DETAIL_HOST_DEVICE constexpr int device() const noexcept { return first_.device(); }
-    /// Every matrix transposed. Nothing moves.
+    /// Returns a view of the same memory with rows and columns of each matrix exchanged. Nothing is copied.
     TESSERA_DETAIL_HOST_DEVICE constexpr BatchView<T, typename Order::Transposed> transposed() const noexcept
     {
         return {first_.transposed(), count_, stride_, outer_count_, outer_stride_};
     }
 
-    /// One of all matrices, those of the first group first. @throws Error `out_of_range`; device code traps
+    /// Returns matrix `index` of all matrices, counted through the first group, then the second, and so on.
+    /// @throws Error  `out_of_range`; device code traps instead
     TESSERA_DETAIL_HOST_DEVICE MatrixView<T, Order> at(
         std::int64_t index, [[maybe_unused]] std::source_location caller = std::source_location::current()) const
     {
@@ -407,7 +450,8 @@ public:
         }
         return outer_count_ == 1 ? matrix(0, index) : matrix(index / count_, index % count_);
     }
-    /// Matrix `inner` of group `outer`. @throws Error `out_of_range`; device code traps
+    /// Returns matrix `inner` of group `outer`.
+    /// @throws Error  `out_of_range`; device code traps instead
     TESSERA_DETAIL_HOST_DEVICE MatrixView<T, Order> at(
         std::int64_t outer, std::int64_t inner,
         [[maybe_unused]] std::source_location caller = std::source_location::current()) const
@@ -437,7 +481,7 @@ private:
     std::int64_t outer_stride_ = 0;
 };
 
-/// The same for a batch.
+/// Views a batch of f32 matrices as tf32, as above.
 template <class T, class Order>
     requires std::same_as<std::remove_const_t<T>, f32>
 TESSERA_DETAIL_HOST_DEVICE auto as_tf32(BatchView<T, Order> batch) noexcept
@@ -447,7 +491,7 @@ TESSERA_DETAIL_HOST_DEVICE auto as_tf32(BatchView<T, Order> batch) noexcept
 
 namespace detail {
 
-/// `DeviceSpan::matrix` and `DeviceBuffer::matrix`, which the message tells apart.
+/// Implements `DeviceSpan::matrix` and `DeviceBuffer::matrix`; `operation` tells them apart in a message.
 template <class Order, class T>
 MatrixView<ElementOf<T>, Order> checked_matrix(std::string_view operation, T* data, std::size_t size, int device,
                                                std::int64_t rows, std::int64_t columns, std::int64_t leading_dimension,
@@ -458,7 +502,7 @@ MatrixView<ElementOf<T>, Order> checked_matrix(std::string_view operation, T* da
     return {reinterpret_cast<ElementOf<T>*>(data), rows, columns, leading_dimension, device};
 }
 
-/// The leading dimension of a matrix without gaps.
+/// Returns the leading dimension of a matrix without gaps.
 template <class Order>
 constexpr std::int64_t packed_leading_dimension(std::int64_t rows, std::int64_t columns) noexcept
 {
@@ -466,7 +510,7 @@ constexpr std::int64_t packed_leading_dimension(std::int64_t rows, std::int64_t 
     return vector_size > 1 ? vector_size : 1;
 }
 
-/// The same for `matrices`.
+/// Implements `matrices` of both.
 template <class Order, class T>
 BatchView<ElementOf<T>, Order> checked_matrices(std::string_view operation, T* data, std::size_t size, int device,
                                                 const BatchLayout& layout, const std::source_location& caller)
@@ -481,5 +525,7 @@ BatchView<ElementOf<T>, Order> checked_matrices(std::string_view operation, T* d
 }
 
 }  // namespace detail
+
+/// @}
 
 }  // namespace tessera

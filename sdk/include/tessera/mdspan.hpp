@@ -1,14 +1,23 @@
 #pragma once
 
-/// Conversions between views and mdspans: `cuda::std::mdspan` of CCCL, on the host and in kernels, and `std::mdspan`
-/// where the standard library has one (`__cpp_lib_mdspan`). Not part of tessera.hpp: include it where it is needed.
+/// @file
+/// @ingroup host_views
+/// @brief Conversions between views and mdspans: `cuda::std::mdspan`, and `std::mdspan` where available. Not part of
+///     tessera.hpp.
 ///
-///     auto c = to_cuda_mdspan(d.matrix(m, n));                    // layout_stride, extents of 64 bits
-///     auto view = from_raw_device_mdspan(weights);                // layout_right: RowMajor, layout_left: ColumnMajor
-///     auto strided = from_raw_device_mdspan<ColumnMajor>(block);  // layout_stride: the order is said, and checked
+/// `cuda::std::mdspan` is that of CCCL and works on the host and in kernels. `std::mdspan` needs a standard library
+/// that has one (`__cpp_lib_mdspan`).
 ///
-/// An mdspan of `layout_stride` is a matrix if one of its strides is 1, as a view has it. Nothing is copied. The
-/// functions keep no state: any thread may call them.
+/// @code{.cpp}
+/// auto c = to_cuda_mdspan(d.matrix(m, n));                    // layout_stride, extents of 64 bits
+/// auto view = from_raw_device_mdspan(weights);                // layout_right: RowMajor, layout_left: ColumnMajor
+/// auto strided = from_raw_device_mdspan<ColumnMajor>(block);  // layout_stride: the order is given, and checked
+/// @endcode
+///
+/// An mdspan of `layout_stride` is a matrix if one of its strides is 1. Nothing is copied.
+///
+/// @par Thread safety
+/// The functions keep no state: any thread may call them.
 
 #include <concepts>
 #include <cstddef>
@@ -33,13 +42,16 @@
 
 namespace tessera {
 
+/// @addtogroup host_views
+/// @{
+
 namespace detail {
 
-/// The strides of an mdspan, as a view of that order has them. @throws Error `invalid_argument`
+/// Returns the leading dimension of an mdspan with these strides, in this order. @throws Error  `invalid_argument`
 std::int64_t require_unit_stride(std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
                                  std::int64_t column_stride, bool row_major, const std::source_location& caller);
 
-/// The order that an mdspan's layout says, or void for one that says none.
+/// The order that an mdspan's layout implies, or void if it implies none.
 template <class Layout>
 struct OrderOfLayout {
     using type = void;
@@ -77,8 +89,8 @@ concept MatrixSpan = requires(const Span& span) {
 }  // namespace detail
 
 #ifdef TESSERA_DETAIL_HAS_CUDA_MDSPAN
-/// The matrix as an mdspan of CCCL; indexed (row, column), in kernels with `[...]` or `(...)` as CCCL has it, without
-/// the checks of a view.
+/// Returns the matrix as an mdspan of CCCL. It is indexed (row, column), in kernels with `[...]` or `(...)` as in CCCL,
+/// without the bounds checks of a view. It must not outlive the memory.
 template <class T, class Order>
 TESSERA_DETAIL_HOST_DEVICE auto to_cuda_mdspan(const MatrixView<T, Order>& matrix)
 {
@@ -91,8 +103,8 @@ TESSERA_DETAIL_HOST_DEVICE auto to_cuda_mdspan(const MatrixView<T, Order>& matri
 #endif
 
 #ifdef __cpp_lib_mdspan
-/// The matrix as an mdspan of the standard library. Its elements are device memory: for its extents and strides, and
-/// for libraries that take one.
+/// Returns the matrix as an mdspan of the standard library, for its extents and strides, and for libraries that take
+/// one. Its elements are device memory: the host must not access them. It must not outlive the memory.
 template <class T, class Order>
 auto to_std_mdspan(const MatrixView<T, Order>& matrix)
 {
@@ -104,11 +116,15 @@ auto to_std_mdspan(const MatrixView<T, Order>& matrix)
 }
 #endif
 
-/// Views the device memory that a two-dimensional mdspan of either library names. The caller vouches for its length;
-/// that the memory is a device's is asked of CUDA.
-/// @tparam Order  RowMajor or ColumnMajor; may be left out for `layout_right` and `layout_left`
-/// @throws Error `invalid_argument` if the stride that this order has between neighbours is not 1, or if rows (or
-///               columns) overlap; `size_overflow`, `wrong_memory`, `misaligned`
+/// Views the device memory of a two-dimensional mdspan of either library. The caller answers for its length; CUDA is
+/// asked for its device.
+///
+/// @tparam Order   RowMajor or ColumnMajor; may be left out for `layout_right` and `layout_left`
+/// @param  span    a two-dimensional mdspan of device memory
+/// @param  caller  the place that an Error names
+/// @return a MatrixView of the same memory
+/// @throws Error  `invalid_argument` if the stride that this order has between neighbours is not 1, or if rows (or
+///                columns) overlap; `size_overflow`, `wrong_memory`, `misaligned`
 template <class Order = void, class Span>
     requires detail::MatrixSpan<Span>
 auto from_raw_device_mdspan(const Span& span, std::source_location caller = std::source_location::current())
@@ -130,6 +146,8 @@ auto from_raw_device_mdspan(const Span& span, std::source_location caller = std:
                                     static_cast<std::int64_t>(span.stride(1)), View::is_row_major, caller);
     return View::from_raw_device_pointer(span.data_handle(), rows, columns, leading_dimension, caller);
 }
+
+/// @}
 
 }  // namespace tessera
 

@@ -1,24 +1,8 @@
 #pragma once
 
-/// `MemoryResourceRef`: names an allocator of device memory that the SDK did not make, so that buffers and workspaces
-/// come out of it.
-///
-///     rmm::mr::pool_memory_resource pool(...);
-///     DeviceBuffer<float> activations(stream, 4096, pool);
-///
-/// Any object with one of these pairs of functions is a resource; nothing has to be derived from anything:
-///
-///     allocate(stream, bytes, alignment)        deallocate(stream, memory, bytes, alignment)         cuda::mr, RMM
-///     allocate_async(bytes, alignment, stream)  deallocate_async(memory, bytes, alignment, stream)   cuda::mr, RMM
-///     allocate_async(bytes, stream)             deallocate_async(memory, bytes, stream)              RMM
-///     allocate(bytes, stream)                   deallocate(memory, bytes, stream)                    RMM
-///     raw_alloc_with_stream(bytes, stream)      raw_delete(memory)                                   PyTorch's CUDA
-///                                                                                                    caching allocator
-///
-/// So what RMM's get_current_device_resource points to is a resource, and PyTorch's CUDACachingAllocator object. A
-/// `rmm::device_async_resource_ref` or `cuda::mr::async_resource_ref` is one itself: keep the very object that is passed.
-/// `stream` is a cudaStream_t or what is made of one (`cuda::stream_ref`, `rmm::cuda_stream_view`). What has none of
-/// these is wrapped in a pair of functions.
+/// @file
+/// @ingroup host_memory
+/// @brief `MemoryResourceRef`: an allocator of device memory that the SDK did not make, for buffers and workspaces.
 
 #include <cuda_runtime_api.h>
 
@@ -32,14 +16,17 @@
 
 namespace tessera {
 
+/// @addtogroup host_memory
+/// @{
+
 class MemoryResourceRef;
 
 /// How device memory is obtained and given back.
 enum class Allocation : std::uint8_t {
-    automatic,  ///< `pool` where the device has memory pools, else `plain`
-    pool,       ///< cudaMallocAsync from the device's current pool; stream-ordered
+    automatic,  ///< `pool` if the device has memory pools, otherwise `plain`
+    pool,       ///< cudaMallocAsync from the device's current pool; ordered on the stream
     plain,      ///< cudaMalloc; the free waits for the home stream first
-    resource,   ///< by a `MemoryResourceRef`
+    resource,   ///< a `MemoryResourceRef`
 };
 
 namespace detail {
@@ -80,7 +67,7 @@ concept AllocatesOnStream =
     (AllocatesByStreamFirst<Resource> || AllocatesAsync<Resource> || AllocatesAsyncUnaligned<Resource> ||
      AllocatesByStreamLast<Resource> || AllocatesRaw<Resource>);
 
-/// True if a free is given the stream that it comes after.
+/// True if a free is given the stream that it is ordered after.
 template <class Resource>
 inline constexpr bool frees_on_stream = AllocatesByStreamFirst<Resource> || AllocatesAsync<Resource> ||
                                         AllocatesAsyncUnaligned<Resource> || AllocatesByStreamLast<Resource>;
@@ -121,27 +108,53 @@ void deallocate_to(void* context, void* memory, std::size_t bytes, std::size_t a
 
 }  // namespace detail
 
-/// Names an allocator of device memory that somebody else owns. A small value.
+/// Refers to an allocator of device memory that somebody else owns. A small value.
 ///
-/// The resource must outlive every buffer whose memory came from it, and every graph that was captured with such a
-/// buffer's allocation in it. It is called with the stream's device current, by the thread that makes or destroys the
-/// buffer; if buffers live on several threads, it must be safe to call from them. It must give memory of that device at
-/// a multiple of `alignment` bytes (the SDK asks for 256), usable by the stream's work from then on. What it throws
-/// while it allocates passes through to the caller; what it throws while it frees goes to `dropped_errors()`.
+/// @code{.cpp}
+/// MemoryResourceRef resource(pool);  // an rmm::mr::pool_memory_resource, for example
+/// DeviceBuffer<float> activations(stream, 4096, resource);
+/// @endcode
 ///
-/// Thread safety: a value; distinct objects may be used from distinct threads, and one for reading from several.
+/// Any object with one of these pairs of functions is a resource. It need not be derived from anything:
+///
+/// | allocate | free | has it |
+/// |---|---|---|
+/// | `allocate(stream, bytes, alignment)` | `deallocate(stream, memory, bytes, alignment)` | cuda::mr, RMM |
+/// | `allocate_async(bytes, alignment, stream)` | `deallocate_async(memory, bytes, alignment, stream)` | the same |
+/// | `allocate_async(bytes, stream)` | `deallocate_async(memory, bytes, stream)` | RMM |
+/// | `allocate(bytes, stream)` | `deallocate(memory, bytes, stream)` | RMM |
+/// | `raw_alloc_with_stream(bytes, stream)` | `raw_delete(memory)` | PyTorch's CUDA caching allocator |
+///
+/// So RMM's `*get_current_device_resource()` is a resource, and so is PyTorch's CUDACachingAllocator object. An
+/// `rmm::device_async_resource_ref` or `cuda::mr::async_resource_ref` is one, too: that object itself must outlive the
+/// memory. `stream` is a cudaStream_t or a type that is made from one (`cuda::stream_ref`, `rmm::cuda_stream_view`).
+/// Wrap any other allocator in a pair of functions.
+///
+/// @par What the resource must do
+/// It must return memory of the stream's device, at a multiple of `alignment` bytes (the SDK requests 256), usable by
+/// later work of the stream. It is called with the stream's device current, by the thread that makes or destroys the
+/// buffer; if buffers are used by several threads, it must be safe to call from them. An exception while it allocates
+/// passes through to the caller; one while it frees goes to `dropped_errors()`.
+///
+/// @par Lifetime
+/// The resource must outlive every buffer whose memory came from it, and every graph that was captured with the
+/// allocation of one of these buffers in it.
+///
+/// @par Thread safety
+/// A value: threads may use copies of it, or read the same object.
 class MemoryResourceRef {
 public:
-    /// Gives `bytes` at a multiple of `alignment`, usable in the order of `stream`; null or an exception if it cannot.
+    /// Returns `bytes` at a multiple of `alignment`, usable by later work of `stream`. Returns null or throws if it
+    /// cannot.
     using Allocate = void* (*)(void* context, std::size_t bytes, std::size_t alignment, cudaStream_t stream);
-    /// Takes back what `Allocate` gave, after all work that is on `stream` by now.
+    /// Takes back what `Allocate` returned, after all work that is on `stream` by now.
     using Deallocate = void (*)(void* context, void* memory, std::size_t bytes, std::size_t alignment,
                                 cudaStream_t stream);
 
-    /// None.
+    /// No resource.
     MemoryResourceRef() = default;
 
-    /// Names `resource`, which has one of the pairs of functions at the top of this file.
+    /// Refers to `resource`, which has one of the pairs of functions above and must outlive the memory.
     template <class Resource>
         requires detail::AllocatesOnStream<Resource>
     MemoryResourceRef(Resource& resource) noexcept
@@ -151,7 +164,7 @@ public:
           frees_on_stream_(detail::frees_on_stream<Resource>)
     {}
 
-    /// A temporary resource would be gone before its memory.
+    /// Refuses to compile for a temporary resource: it would be gone before its memory.
     template <class Resource>
         requires(!std::is_reference_v<Resource> && detail::AllocatesOnStream<Resource>)
     MemoryResourceRef(Resource&& /*resource*/) noexcept
@@ -166,26 +179,26 @@ public:
         : context_(context), allocate_(allocates), deallocate_(deallocates)
     {}
 
-    /// False for none.
+    /// Returns false if there is no resource.
     explicit operator bool() const noexcept { return deallocate_ != nullptr; }
 
-    /// Asks the resource for memory. The stream's device must be current.
+    /// Requests memory from the resource. The stream's device must be current.
     void* allocate(std::size_t bytes, std::size_t alignment, cudaStream_t stream) const
     {
         return allocate_(context_, bytes, alignment, stream);
     }
-    /// Gives memory back: what the owner of a `RawAllocation` with a resource calls. The stream's device must be
+    /// Gives memory back. The owner of a `RawAllocation` with a resource calls this. The stream's device must be
     /// current.
     void deallocate(void* memory, std::size_t bytes, std::size_t alignment, cudaStream_t stream) const
     {
         deallocate_(context_, memory, bytes, alignment, stream);
     }
 
-    /// False if the resource frees in the order of the stream that it allocated on, whatever stream it is freed on
-    /// (PyTorch's caching allocator does): the memory then cannot change its home stream.
+    /// Returns false if the resource frees in the order of the stream that it allocated on, whatever stream it is given
+    /// (PyTorch's caching allocator does). That memory cannot change its home stream.
     bool frees_on_stream() const noexcept { return frees_on_stream_; }
 
-    /// True for the same resource.
+    /// Returns true for the same resource.
     friend bool operator==(const MemoryResourceRef&, const MemoryResourceRef&) = default;
 
 private:
@@ -197,7 +210,7 @@ private:
 
 namespace detail {
 
-/// Device memory and how it is given back. A plain value: nobody frees it but free_on() in owned_memory.hpp.
+/// Device memory and how it is given back. A plain value: only free_on() in owned_memory.hpp frees it.
 struct OwnedMemory {
     void* data = nullptr;
     std::size_t bytes = 0;
@@ -206,5 +219,7 @@ struct OwnedMemory {
 };
 
 }  // namespace detail
+
+/// @}
 
 }  // namespace tessera

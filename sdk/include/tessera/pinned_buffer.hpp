@@ -1,6 +1,8 @@
 #pragma once
 
-/// `PinnedBuffer<T>`: owns page-locked host memory, which the device copies from and to asynchronously.
+/// @file
+/// @ingroup host_memory
+/// @brief `PinnedBuffer<T>`: owns page-locked host memory, which the device copies from and to asynchronously.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,18 +19,21 @@
 
 namespace tessera {
 
+/// @addtogroup host_memory
+/// @{
+
 template <class T>
 class DeviceBuffer;
 
 namespace detail {
 
-/// What the device does with pinned memory, and so what the host must not do before it is done.
+/// What the device does with pinned memory, which decides what the host must not do until it is done.
 enum class PinnedUse : std::uint8_t {
     reads = 1,   ///< the host must not write
     writes = 2,  ///< the host must not read either
 };
 
-/// The untyped owner behind PinnedBuffer.
+/// The untyped owner inside of PinnedBuffer.
 class PinnedMemory {
 public:
     PinnedMemory() = default;
@@ -58,7 +63,7 @@ public:
     void used_on(StreamRef stream, PinnedUse use, std::string_view operation, const std::source_location& caller);
     void synchronize(std::string_view operation, const std::source_location& caller) const;
 
-    /// Before the host reads: waits for what the device writes. One load if nothing is pending.
+    /// Before the host reads: waits for the device's writes. Costs one load if nothing is pending.
     void before_read(std::string_view operation, const std::source_location& caller) const
     {
         if ((pending() & static_cast<unsigned>(PinnedUse::writes)) != 0) [[unlikely]] {
@@ -93,18 +98,18 @@ private:
         is_given_ = std::exchange(other.is_given_, false);
         uses_ = std::move(other.uses_);
         other.uses_.clear();
-        pending_ = std::exchange(other.pending_, 0U);  // nobody else may use either meanwhile
+        pending_ = std::exchange(other.pending_, 0U);  // no other thread may use either meanwhile
     }
     void free() noexcept;
-    /// A builtin, since <atomic> would make an eighth of the time that the SDK's headers take to compile.
+    /// A builtin: <atomic> would be an eighth of the SDK's compile time.
     unsigned pending() const noexcept { return __atomic_load_n(&pending_, __ATOMIC_ACQUIRE); }
 
     void* data_ = nullptr;
     std::size_t size_ = 0;  // in elements
     bool is_given_ = false;
     std::vector<Use> uses_;
-    /// PinnedUse of those `uses_` whose end nobody has waited for. Atomic, since const functions, which may run at the
-    /// same time, clear it.
+    /// PinnedUse of the `uses_` that nothing has waited for. Atomic, because const functions, which may run at the same
+    /// time, clear it.
     mutable unsigned pending_ = 0;
 };
 
@@ -112,18 +117,33 @@ private:
 
 /// Owns page-locked host elements. Move-only.
 ///
-/// The buffer remembers the copies from and to it. Its destructor waits for them before it gives the memory back, and
-/// element access (`[]`, `at`, `span`, `begin`) waits for those that it would race with: what is read is what the copy
-/// brought, and what a copy still reads is not overwritten. It costs a look at one flag, and a wait only where the
-/// program would have been wrong without one. Reading through a const buffer (`std::as_const`) waits for copies to it
-/// only. `data()` and what was obtained before a copy was enqueued (a span, an iterator) do not wait: call
-/// `synchronize()`. Neither does anything for the copies inside of a captured graph, which are not remembered: wait for
-/// the stream that the graph is launched on, and keep the buffer alive as long as the graph.
+/// @code{.cpp}
+/// PinnedBuffer<float> staging(m * n);
+/// d.copy_to_async(stream, staging);
+/// float first = staging[0];  // waits for the copy
+/// @endcode
 ///
-/// A buffer that was moved from has size 0 and no elements; what needs its memory throws `empty_handle`.
+/// @par Synchronization
+/// The buffer remembers the copies from and to it. Its destructor waits for them before it frees the memory. Element
+/// access (`[]`, `at`, `span`, `begin`) waits for the copies that it would race with: a read sees what the copy
+/// brought, and what a copy still reads is not overwritten. Access costs a check of one flag, and it waits only where
+/// the program would be wrong without. Reading through a const buffer (`std::as_const`) waits only for copies to the
+/// buffer.
 ///
-/// Thread safety: as a container of the standard library's. Const functions may be called at the same time, on one
-/// buffer; all others, copies from and to it among them, by one thread at a time. Elements are the caller's to guard.
+/// @par What does not wait
+/// `data()`, and spans and iterators that were obtained before a copy was enqueued: call `synchronize()`. Copies inside
+/// of a captured graph are not remembered: wait for the stream on which the graph is launched, and keep the buffer
+/// alive as long as the graph.
+///
+/// @par Empty buffers
+/// A default-constructed, moved-from or released buffer has size 0; what needs its memory throws `empty_handle`.
+///
+/// @par Thread safety
+/// As for a container of the standard library. Const functions may be called on one buffer at the same time; all
+/// others, copies from and to it among them, by one thread at a time. Threads that share elements must order their
+/// accesses.
+///
+/// @tparam T  a trivially copyable type, not const
 template <class T>
 class PinnedBuffer {
     static_assert(std::is_trivially_copyable_v<T>,
@@ -135,18 +155,19 @@ public:
     /// The element type.
     using value_type = T;
 
-    /// Empty.
+    /// An empty buffer: no memory, size 0.
     PinnedBuffer() = default;
 
-    /// Allocates `size` elements (any integer type), all bytes zero. Blocks: page-locking is slow, so allocate once and
-    /// reuse.
-    /// @throws Error `invalid_argument` for a negative size, `size_overflow`, `out_of_memory`, `capture_violation`
+    /// Allocates `size` elements, all bytes zero. Blocks: page-locking is slow, so allocate once and reuse.
+    /// @param size    number of elements, of any integer type; may be 0
+    /// @param caller  the place that an Error names
+    /// @throws Error  `invalid_argument` for a negative size, `size_overflow`, `out_of_memory`, `capture_violation`
     explicit PinnedBuffer(detail::ElementCount size, std::source_location caller = std::source_location::current())
         : memory_(size, sizeof(T), caller)
     {}
 
     /// Takes over `size` elements that cudaMallocHost or cudaHostAlloc returned.
-    /// @throws Error `wrong_memory` if they are not page-locked, `invalid_argument` and `size_overflow` for the size
+    /// @throws Error  `wrong_memory` if they are not page-locked, `invalid_argument` and `size_overflow` for the size
     static PinnedBuffer adopt(T* data, detail::ElementCount size,
                               std::source_location caller = std::source_location::current())
     {
@@ -155,65 +176,69 @@ public:
         return buffer;
     }
 
-    /// Waits for pending copies, then gives the memory away; the caller frees it with cudaFreeHost. Null if the buffer
-    /// was empty.
+    /// Waits for pending copies, then gives the memory away; the caller frees it with cudaFreeHost. The buffer is empty
+    /// afterwards.
+    /// @return the first element, or null if the buffer was empty
     [[nodiscard]] T* release(std::source_location caller = std::source_location::current()) &&
     {
         return static_cast<T*>(memory_.release(caller));
     }
 
-    /// The other one is empty afterwards.
+    /// Moves the memory; `other` is empty afterwards.
     PinnedBuffer(PinnedBuffer&&) noexcept = default;
-    /// The other one is empty afterwards.
+    /// Frees this buffer's memory when its copies are done, then moves; `other` is empty afterwards.
     PinnedBuffer& operator=(PinnedBuffer&&) noexcept = default;
     PinnedBuffer(const PinnedBuffer&) = delete;  // would hide an allocation and a copy
     PinnedBuffer& operator=(const PinnedBuffer&) = delete;
     ~PinnedBuffer() = default;
 
-    /// The address of the first element, or null. Does not wait for pending copies.
+    /// Returns the address of the first element, or null. Does not wait for pending copies.
     T* data() noexcept { return static_cast<T*>(memory_.data()); }
-    /// The same, for reading.
+    /// Returns the address of the first element, for reading. Does not wait for pending copies.
     const T* data() const noexcept { return static_cast<const T*>(memory_.data()); }
-    /// In elements.
+    /// Returns the number of elements.
     std::size_t size() const noexcept { return memory_.size(); }
-    /// In bytes.
+    /// Returns the size in bytes.
     std::size_t size_bytes() const noexcept { return size() * sizeof(T); }
-    /// True if there are no elements.
+    /// Returns true if there are no elements.
     bool empty() const noexcept { return size() == 0; }
 
-    /// One element. Waits for the copies that it would race with.
-    /// @throws Error `out_of_range`, `empty_handle` if the buffer was moved from
+    /// Returns element `index`. Waits for the copies that the access would race with.
+    /// @throws Error  `out_of_range`, `empty_handle` if the buffer was moved from
     T& operator[](detail::ElementIndex index) { return element("PinnedBuffer::operator[]", index, index.caller()); }
-    /// The same, for reading.
+    /// Returns element `index`, for reading. Waits for copies to the buffer.
+    /// @throws Error  `out_of_range`, `empty_handle` if the buffer was moved from
     const T& operator[](detail::ElementIndex index) const
     {
         return element("PinnedBuffer::operator[]", index, index.caller());
     }
-    /// The same by name.
+    /// Returns element `index`, as `[]` does.
+    /// @throws Error  `out_of_range`, `empty_handle` if the buffer was moved from
     T& at(detail::ElementCount index, std::source_location caller = std::source_location::current())
     {
         return element("PinnedBuffer::at", index, caller);
     }
-    /// The same, for reading.
+    /// Returns element `index`, for reading, as `[]` does.
+    /// @throws Error  `out_of_range`, `empty_handle` if the buffer was moved from
     const T& at(detail::ElementCount index, std::source_location caller = std::source_location::current()) const
     {
         return element("PinnedBuffer::at", index, caller);
     }
 
-    /// All elements, bounds-checked. Waits for the copies that access to them would race with; later copies are not the
-    /// span's to see. It must not outlive the buffer. Empty for a buffer that was moved from.
+    /// Returns all elements, with checked access. Waits for the copies that access to them would race with; the span
+    /// does not wait for later copies. It must not outlive the buffer. Empty for a buffer that was moved from.
     HostSpan<T> span(std::source_location caller = std::source_location::current()) &
     {
         memory_.before_write("PinnedBuffer::span", caller);
         return {data(), size()};
     }
-    /// The same, for reading.
+    /// Returns all elements, for reading. Waits for copies to the buffer.
     HostSpan<const T> span(std::source_location caller = std::source_location::current()) const&
     {
         memory_.before_read("PinnedBuffer::span", caller);
         return {data(), size()};
     }
-    /// Refused.
+    /// Refuses to compile for a temporary buffer.
     template <class Element = T>
     auto span() const&&
     {
@@ -223,26 +248,26 @@ public:
         return HostSpan<Element>();
     }
 
-    /// The first element, for range-based loops. Waits as span() does.
+    /// Returns an iterator to the first element. Waits as span() does.
     T* begin() { return span().begin(); }
-    /// One past the last element.
+    /// Returns an iterator past the last element.
     T* end() noexcept { return data() + size(); }
-    /// The first element, for reading.
+    /// Returns an iterator to the first element, for reading. Waits as span() does.
     const T* begin() const { return span().begin(); }
-    /// One past the last element, for reading.
+    /// Returns an iterator past the last element, for reading.
     const T* end() const noexcept { return data() + size(); }
 
     /// Blocks until every copy from or to this buffer that was enqueued so far is done.
-    /// @throws Error `empty_handle` if the buffer was moved from, `context_lost` if a copy failed
+    /// @throws Error  `empty_handle` if the buffer was moved from, `context_lost` if a copy failed
     void synchronize(std::source_location caller = std::source_location::current()) const
     {
         memory_.require("PinnedBuffer::synchronize", caller);
         memory_.synchronize("PinnedBuffer::synchronize", caller);
     }
 
-    /// Remembers a use that the SDK does not know of (a raw cudaMemcpyAsync): the memory stays until everything
-    /// enqueued on `stream` so far is done, and element access waits for it. PyTorch calls it record_stream.
-    /// @throws Error `empty_handle` if the buffer was moved from
+    /// Remembers a use that the SDK does not know of, such as a raw cudaMemcpyAsync. The memory stays until everything
+    /// enqueued on `stream` so far is done, and element access waits for it. PyTorch's name for this is record_stream.
+    /// @throws Error  `empty_handle` if the buffer was moved from
     void used_on(StreamRef stream, std::source_location caller = std::source_location::current())
     {
         memory_.require("PinnedBuffer::used_on", caller);
@@ -274,5 +299,7 @@ private:
 
     detail::PinnedMemory memory_;
 };
+
+/// @}
 
 }  // namespace tessera

@@ -1,10 +1,10 @@
 #pragma once
 
-/// Streams: `Stream` owns one, `StreamRef` names one. All work of the SDK is enqueued on a stream and asynchronous
-/// unless a function says that it blocks.
+/// @file
+/// @ingroup host_streams
+/// @brief Streams: `Stream` owns one, `StreamRef` refers to one. All work of the SDK is enqueued on a stream.
 ///
-/// A stream lives as long as its `Stream` or any `DeviceBuffer` that will be freed on it: destroying the `Stream` first
-/// is safe.
+/// Work is asynchronous unless a function says that it blocks.
 
 #include <cuda_runtime_api.h>
 
@@ -19,6 +19,9 @@
 #include "tessera/device.hpp"
 
 namespace tessera {
+
+/// @addtogroup host_streams
+/// @{
 
 class Event;
 class Stream;
@@ -39,28 +42,31 @@ bool is_stream_done(StreamRef stream, std::string_view operation, const std::sou
 struct KnownDevice {};
 inline constexpr KnownDevice known_device{};
 
-/// True while `stream` is being captured into a graph. That is one of the few questions that CUDA answers then: what
-/// asks for the stream's id or device gets cudaErrorStreamCaptureUnsupported and breaks the capture.
+/// Returns true while `stream` is being captured into a graph. This is one of the few questions that CUDA answers then:
+/// asking for the stream's id or device gives cudaErrorStreamCaptureUnsupported and breaks the capture.
 bool is_capturing(cudaStream_t stream) noexcept;
 
 }  // namespace detail
 
-/// A stream that somebody else owns. A small value, valid while that owner is.
+/// A stream that somebody else owns. A small value, valid as long as the owner.
 ///
 /// Converts from `Stream`, from a raw `cudaStream_t` and from any type with a `get()` that returns one
-/// (`cuda::stream_ref`). A raw stream's device is asked for once, here. While it is being captured, CUDA does not tell:
-/// the current device is taken for it.
+/// (`cuda::stream_ref`). CUDA is asked for a raw stream's device once, in the constructor. It does not tell the device
+/// of a stream that is being captured; the current device is used then.
 ///
-/// Thread safety: a value; every function may be called from several threads at the same time, on one stream too. Work
-/// that several threads enqueue on one stream is in the order of the calls.
+/// @par Thread safety
+/// A value. Every function may be called from several threads at the same time, also on one stream. Work that several
+/// threads enqueue on one stream runs in the order of the calls.
 class StreamRef {
 public:
-    /// @throws Error  if CUDA does not know the stream
+    /// Refers to a raw stream.
+    /// @throws Error  `cuda_failure` or another code if CUDA does not know the stream
     StreamRef(cudaStream_t stream, std::source_location caller = std::source_location::current());
 
-    /// @throws Error `empty_handle` if the stream was moved from or released
+    /// Refers to a stream that a `Stream` owns.
+    /// @throws Error  `empty_handle` if the stream was moved from or released
     StreamRef(const Stream& stream, std::source_location caller = std::source_location::current());
-    /// Refused: a temporary stream.
+    /// Refuses to compile for a temporary stream.
     template <class Temporary>
         requires std::same_as<std::remove_const_t<Temporary>, Stream>
     StreamRef(Temporary&& /*stream*/)
@@ -69,7 +75,7 @@ public:
                       "tessera: a temporary Stream would be gone before it is used: give the Stream a name");
     }
 
-    /// From any type whose `get()` gives a raw stream.
+    /// Refers to the stream of any type whose `get()` returns a raw stream.
     template <class Other>
         requires(!std::is_same_v<Other, StreamRef> && !std::is_same_v<Other, Stream> &&
                  requires(const Other& other) {
@@ -79,7 +85,7 @@ public:
         : StreamRef(other.get(), caller)
     {}
 
-    /// Refused: 0 and nullptr.
+    /// Refuses to compile for 0 and nullptr.
     template <class Zero>
         requires(std::same_as<Zero, int> || std::same_as<Zero, long> || std::same_as<Zero, std::nullptr_t>)
     StreamRef(Zero /*zero*/)
@@ -89,42 +95,50 @@ public:
                       "If that is what you want, say device.default_stream()");
     }
 
-    /// For the SDK: a stream whose device is known.
+    /// For the SDK: refers to a stream whose device is known.
     StreamRef(detail::KnownDevice, cudaStream_t stream, int device, detail::StreamState* state) noexcept
         : stream_(stream), device_(device), state_(state)
     {}
 
-    /// The raw stream.
+    /// Returns the raw stream.
     cudaStream_t get() const noexcept { return stream_; }
-    /// The ordinal of the stream's device.
+    /// Returns the ordinal of the stream's device.
     int device() const noexcept { return device_; }
 
     /// Blocks the calling thread until all work enqueued so far is done.
-    /// @throws Error `context_lost` if some of that work failed
+    /// @throws Error  `context_lost` if some of that work failed, `capture_violation` while the stream is being
+    ///                captured
     void synchronize(std::source_location caller = std::source_location::current()) const;
 
-    /// True if all work enqueued so far is done. Does not block.
+    /// Returns true if all work enqueued so far is done. Does not block.
+    /// @throws Error  `context_lost` if some of that work failed, `capture_violation` while the stream is being
+    ///                captured
     bool done(std::source_location caller = std::source_location::current()) const;
 
-    /// Work enqueued from now on starts only after `event` has happened. Does not block. The event may be of another
-    /// device.
+    /// Makes work that is enqueued on this stream from now on start only after `event` has happened. Does not block the
+    /// host. The event may be of another device.
+    /// @throws Error  `empty_handle` if the event was moved from
     void wait(const Event& event, std::source_location caller = std::source_location::current()) const;
 
-    /// Work enqueued on this stream from now on starts only after everything enqueued on `other` so far. Does not
-    /// block.
+    /// Makes work that is enqueued on this stream from now on start only after everything enqueued on `other` so far.
+    /// Does not block the host. `other` may be of another device.
+    ///
+    /// @code{.cpp}
+    /// producer.wait(consumer);  // this order alone: the consumer does not wait for the producer
+    /// @endcode
     void wait(StreamRef other, std::source_location caller = std::source_location::current()) const;
 
-    /// How urgent the stream's work is; see StreamPriority.
-    /// @throws Error `capture_violation` while the stream is being captured
+    /// Returns how urgent the stream's work is, in the numbers of StreamPriority.
+    /// @throws Error  `capture_violation` while the stream is being captured
     int priority(std::source_location caller = std::source_location::current()) const;
 
-    /// True while the stream is being captured into a graph.
+    /// Returns true while the stream is being captured into a graph.
     bool is_capturing() const noexcept { return detail::is_capturing(stream_); }
 
-    /// For the SDK: what keeps the stream alive, or null for a raw stream.
+    /// For the SDK: returns what keeps the stream alive, or null for a raw stream.
     detail::StreamState* state() const noexcept { return state_; }
 
-    /// True for the same stream of the same device.
+    /// Returns true for the same stream of the same device.
     friend bool operator==(const StreamRef& left, const StreamRef& right) noexcept
     {
         return left.stream_ == right.stream_ && left.device_ == right.device_;
@@ -136,47 +150,63 @@ private:
     detail::StreamState* state_ = nullptr;
 };
 
-/// How urgent a stream's work is, next to that of other streams of its device: CTAs of the more urgent one go first
-/// where both wait for an SM. A hint to the device, which is no order between streams.
+/// How urgent a stream's work is, compared with other streams of its device: where CTAs of two streams wait for an SM,
+/// those of the more urgent stream go first. A hint to the device, not an order between streams.
 struct StreamPriority {
     /// In CUDA's numbers: 0 is the default and the least urgent, -1 is more urgent, and so on.
     int value = 0;
 
-    /// The most urgent that `device` has.
+    /// Returns the most urgent priority of `device`.
     static StreamPriority most_urgent(const Device& device,
                                       std::source_location caller = std::source_location::current());
 };
 
-/// Owns a stream. Move-only. Destruction does not wait: enqueued work is completed, then the stream goes. After a move,
-/// every use but `get()` and `device()` throws `empty_handle`.
+/// Owns a stream. Move-only.
 ///
-/// Thread safety: const functions may be called at the same time, and so may functions that take the stream; not while
-/// it is being moved, released or destroyed.
+/// @code{.cpp}
+/// Stream copies(device);
+/// Stream urgent(device, StreamPriority::most_urgent(device));
+/// urgent.wait(copies);  // later work of `urgent` runs after what is on `copies` now
+/// @endcode
+///
+/// @par Lifetime
+/// Destruction does not wait: enqueued work is completed, then CUDA's stream is destroyed. The CUDA stream lives as
+/// long as its `Stream` or any `DeviceBuffer` that will be freed on it, so destroying the `Stream` first is safe. After
+/// a move, every use but `get()` and `device()` throws `empty_handle`.
+///
+/// @par Thread safety
+/// Const functions may be called at the same time, and so may functions that take the stream. Not while it is being
+/// moved, released or destroyed.
 class Stream {
 public:
-    /// A new non-blocking stream (it does not synchronize with the legacy default stream) on the current device.
+    /// Creates a non-blocking stream on the current device. It does not synchronize with the legacy default stream.
+    /// @throws Error  `no_device` if there is none
     explicit Stream(std::source_location caller = std::source_location::current());
-    /// The same on `device`.
+    /// Creates a non-blocking stream on `device`.
     explicit Stream(const Device& device, std::source_location caller = std::source_location::current());
 
-    /// The same with a priority.
-    /// @throws Error `out_of_range` for a priority that the device does not have
+    /// Creates a non-blocking stream on `device` with a priority.
+    /// @throws Error  `out_of_range` for a priority that the device does not have
     Stream(const Device& device, StreamPriority priority,
            std::source_location caller = std::source_location::current());
 
     /// Takes over a stream that came from cudaStreamCreate*. The caller must not destroy it any more.
+    /// @throws Error  `invalid_argument` for a default stream, which has no owner
     static Stream adopt(cudaStream_t stream, std::source_location caller = std::source_location::current());
 
-    /// Gives the stream away; the caller destroys it with cudaStreamDestroy, after every buffer made on it is gone.
+    /// Gives the stream away. The caller destroys it with cudaStreamDestroy, after every buffer made on it has been
+    /// destroyed.
+    /// @return the raw stream
+    /// @throws Error  `empty_handle` if the stream was moved from or released
     cudaStream_t release(std::source_location caller = std::source_location::current()) &&;
 
-    /// The other one is empty afterwards.
+    /// Moves the stream; `other` is empty afterwards.
     Stream(Stream&& other) noexcept
         : state_(std::exchange(other.state_, nullptr)),
           stream_(std::exchange(other.stream_, nullptr)),
           device_(std::exchange(other.device_, -1))
     {}
-    /// The other one is empty afterwards.
+    /// Gives up this stream, then moves; `other` is empty afterwards.
     Stream& operator=(Stream&& other) noexcept
     {
         if (this != &other) {
@@ -191,20 +221,20 @@ public:
     Stream& operator=(const Stream&) = delete;
     ~Stream() { detail::release(state_); }
 
-    /// The raw stream, or null after a move.
+    /// Returns the raw stream, or null after a move.
     cudaStream_t get() const noexcept { return stream_; }
-    /// The ordinal of the stream's device, -1 after a move.
+    /// Returns the ordinal of the stream's device, -1 after a move.
     int device() const noexcept { return device_; }
 
-    /// The same as on StreamRef.
+    /// Blocks the calling thread until all work enqueued so far is done. @see StreamRef::synchronize
     void synchronize(std::source_location caller = std::source_location::current()) const;
-    /// The same as on StreamRef.
+    /// Returns true if all work enqueued so far is done. Does not block. @see StreamRef::done
     bool done(std::source_location caller = std::source_location::current()) const;
-    /// The same as on StreamRef.
+    /// Makes later work of this stream start only after `event` has happened. @see StreamRef::wait
     void wait(const Event& event, std::source_location caller = std::source_location::current()) const;
-    /// The same as on StreamRef.
+    /// Makes later work of this stream start only after everything enqueued on `other` so far. @see StreamRef::wait
     void wait(StreamRef other, std::source_location caller = std::source_location::current()) const;
-    /// The same as on StreamRef.
+    /// Returns how urgent the stream's work is. @see StreamRef::priority
     int priority(std::source_location caller = std::source_location::current()) const;
 
 private:
@@ -221,5 +251,7 @@ private:
     cudaStream_t stream_ = nullptr;
     int device_ = -1;
 };
+
+/// @}
 
 }  // namespace tessera

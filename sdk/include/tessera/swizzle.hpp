@@ -1,9 +1,11 @@
 #pragma once
 
-/// Swizzles: how TMA and the tensor cores permute a tile in shared memory so that its rows and its columns can both be
-/// read without bank conflicts. Usable on host and device.
+/// @file
+/// @ingroup host_tensor_maps
+/// @brief Swizzles: how TMA and the tensor cores permute a tile in shared memory, so that both its rows and its columns
+///     can be read without bank conflicts.
 ///
-/// Source: PTX ISA, "Swizzling modes".
+/// Usable on host and device. Source: PTX ISA, "Swizzling modes".
 
 #include <cstdint>
 
@@ -11,17 +13,20 @@
 
 namespace tessera {
 
-/// Inside of a span of 32, 64 or 128 bytes, chunks of 16 bytes are exchanged by an XOR with higher address bits.
-/// Numbers are those of the driver's CUtensorMapSwizzle.
+/// @addtogroup host_tensor_maps
+/// @{
+
+/// A swizzle pattern: inside a span of 32, 64 or 128 bytes, chunks of 16 bytes are exchanged by an XOR with higher
+/// address bits. The numbers are those of the driver's CUtensorMapSwizzle.
 enum class Swizzle : std::uint8_t {
-    none = 0,
-    b32 = 1,
-    b64 = 2,
-    b128 = 3,
-    b128_atom_32b = 4,  ///< exchanges chunks of 32 bytes: for 4-byte elements that are not contiguous in k
+    none = 0,           ///< no exchange
+    b32 = 1,            ///< spans of 32 bytes
+    b64 = 2,            ///< spans of 64 bytes
+    b128 = 3,           ///< spans of 128 bytes
+    b128_atom_32b = 4,  ///< spans of 128 bytes, chunks of 32 bytes: for 4-byte elements that are not contiguous in k
 };
 
-/// The bytes that a pattern exchanges chunks in; 0 for `none`.
+/// Returns the bytes of a pattern's span; 0 for `none`.
 TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t swizzle_span_bytes(Swizzle swizzle) noexcept
 {
     switch (swizzle) {
@@ -34,18 +39,20 @@ TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t swizzle_span_bytes(Swizzle sw
     return 128;
 }
 
-/// What a tile's shared-memory address must be a multiple of, so that the pattern starts at its origin: the bytes after
-/// which the pattern repeats, and TMA's own 128.
+/// Returns the bytes that a tile's shared-memory address must be a multiple of, so that the pattern starts at its
+/// origin. This is the length after which the pattern repeats, and at least TMA's own 128.
 TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t swizzle_alignment(Swizzle swizzle) noexcept
 {
     return swizzle == Swizzle::none ? 128 : 8 * swizzle_span_bytes(swizzle);
 }
 
-/// Where the byte of linear address `address` lies. The XOR acts on address bits, so `address` counts from a place that
-/// is a multiple of `swizzle_alignment`.
+/// Returns where the byte of linear address `address` is stored. The XOR acts on address bits, so `address` must be
+/// counted from a multiple of `swizzle_alignment`.
+/// @param swizzle  the pattern
+/// @param address  in bytes
 TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t swizzled(Swizzle swizzle, std::uint32_t address) noexcept
 {
-    const std::uint32_t row = address >> 7;  // of 128 bytes
+    const std::uint32_t row = address >> 7;  // in rows of 128 bytes
     switch (swizzle) {
         case Swizzle::none: break;
         case Swizzle::b32: return address ^ (row & 1U) << 4;
@@ -55,5 +62,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t swizzled(Swizzle swizzle, std
     }
     return address;
 }
+
+/// @}
 
 }  // namespace tessera

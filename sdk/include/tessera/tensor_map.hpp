@@ -1,10 +1,9 @@
 #pragma once
 
-/// `TensorMap<T, Box<...>, Swizzle>`: a descriptor for the tensor memory accelerator (TMA) whose element type, box and
-/// swizzle are part of its type, so that the kernel that loads through it and the host that encodes it cannot disagree.
-///
-/// What can be wrong at compile time does not compile; every other rule of the encoder is checked before the driver
-/// sees it and has a sentence of its own. Extents and boxes are given innermost (contiguous) dimension first.
+/// @file
+/// @ingroup host_tensor_maps
+/// @brief `TensorMap<T, Box<...>, Swizzle>`: a descriptor for the tensor memory accelerator (TMA) with its element
+///     type, box and swizzle in its type.
 ///
 /// Source: CUDA driver API, "Tensor Map Object Management"; PTX ISA, "Tensors".
 
@@ -23,23 +22,35 @@
 
 namespace tessera {
 
+/// @addtogroup host_tensor_maps
+/// @{
+
 /// What a load delivers for elements outside of the tensor.
-enum class OutOfBounds : std::uint8_t { zero = 0, nan = 1 };
+enum class OutOfBounds : std::uint8_t {
+    zero = 0,  ///< 0
+    nan = 1    ///< NaN; floating-point elements only
+};
 
-/// A hint: how much the second-level cache fetches around a request.
-enum class L2Promotion : std::uint8_t { none = 0, b64 = 1, b128 = 2, b256 = 3 };
+/// A hint: how much L2 fetches around a request.
+enum class L2Promotion : std::uint8_t {
+    none = 0,  ///< only what is requested
+    b64 = 1,   ///< 64 bytes
+    b128 = 2,  ///< 128 bytes
+    b256 = 3   ///< 256 bytes
+};
 
-/// Elements per dimension of what one TMA operation moves, innermost first.
+/// The elements per dimension that one TMA operation moves, innermost (contiguous) dimension first.
+/// @tparam Extents  in elements, 1 to 256 each
 template <unsigned... Extents>
 struct Box {
-    /// How many dimensions.
+    /// The number of dimensions.
     static constexpr std::size_t rank = sizeof...(Extents);
-    /// In elements, innermost first.
+    /// The extents, in elements, innermost first.
     static constexpr std::array<std::uint32_t, rank> extents{Extents...};
-    /// All of them.
+    /// The number of elements.
     static constexpr std::size_t elements = (std::size_t{1} * ... * Extents);
 
-    /// One of `extents`, in device code too.
+    /// Returns the extent of a dimension. For device code, too, which has no access to `extents`.
     TESSERA_DETAIL_HOST_DEVICE static constexpr std::uint32_t extent(std::size_t dimension)
     {
         constexpr std::uint32_t all[] = {Extents...};
@@ -47,27 +58,26 @@ struct Box {
     }
 };
 
-/// A tensor in device memory. Extents in elements, strides in bytes, innermost dimension first; the innermost stride is
-/// the element's size and is left out.
+/// A tensor in device memory, innermost dimension first. The innermost stride is the element's size and is left out.
 template <std::size_t Rank>
 struct TensorLayout {
     const void* data = nullptr;                                     ///< device address of the first element
-    std::array<std::uint64_t, Rank> extents{};                      ///< in elements
-    std::array<std::uint64_t, Rank == 0 ? 0 : Rank - 1> strides{};  ///< in bytes
+    std::array<std::uint64_t, Rank> extents{};                      ///< in elements, innermost first
+    std::array<std::uint64_t, Rank == 0 ? 0 : Rank - 1> strides{};  ///< in bytes, from the second dimension on
 };
 
 namespace detail {
 
 inline constexpr std::size_t max_tensor_rank = 5;
 
-/// The largest box in bytes: 228 KiB, the shared memory of a multiprocessor. Not in NVIDIA's documentation; measured
-/// with driver 580.159 on an H200, for 1 to 8-byte elements, ranks 2 to 5 and both with and without a swizzle.
+/// The largest box in bytes: 228 KiB, the shared memory of an SM. Not in NVIDIA's documentation; measured with driver
+/// 580.159 on an H200, for 1 to 8-byte elements, ranks 2 to 5, with and without a swizzle.
 inline constexpr std::size_t max_box_bytes = std::size_t{228} * 1024;
 
-/// CUtensorMapDataType for an element type; numbers are the driver's.
+/// CUtensorMapDataType for an element type; the numbers are the driver's.
 ///
-/// The driver has no 8-bit floats: their bytes travel as integers. tf32 travels as f32, bit by bit: the driver's own
-/// type for it (11) would round on the way, which elements that are tf32 have behind them.
+/// The driver has no 8-bit floats: their bytes are moved as integers. tf32 is moved as f32, bit by bit: the driver's
+/// own type for it (11) rounds while it loads, and elements of type tf32 are rounded already.
 template <class T>
 inline constexpr int tensor_map_type = -1;
 template <>
@@ -97,7 +107,7 @@ inline constexpr int tensor_map_type<f8e4m3> = tensor_map_type<std::uint8_t>;
 template <>
 inline constexpr int tensor_map_type<f8e5m2> = tensor_map_type<std::uint8_t>;
 
-/// What messages call an element type.
+/// Returns the name of an element type for messages.
 template <class T>
 constexpr std::string_view tensor_map_element_name() noexcept
 {
@@ -112,7 +122,7 @@ constexpr std::string_view tensor_map_element_name() noexcept
     }
 }
 
-/// Everything the encoder is told, without types.
+/// The arguments of the encoder, without types.
 struct TensorMapRequest {
     std::string_view element_name;  // for messages
     int type;
@@ -127,15 +137,15 @@ struct TensorMapRequest {
     L2Promotion promotion;
 };
 
-/// The 128 bytes of a descriptor. Their meaning is the driver's.
+/// The 128 bytes of a descriptor. Only the driver knows their meaning.
 struct alignas(128) TensorMapBits {
     std::array<std::uint64_t, 16> words;
 };
 
-/// The broken rules, a sentence each, one per line; empty if the encoder will accept the request.
+/// Returns the broken rules, one sentence per line; empty if the encoder will accept the request.
 std::string tensor_map_refusals(const TensorMapRequest& request);
 
-/// Asks the driver to encode, without checking anything first.
+/// Lets the driver encode, without any check before.
 cudaError_t encode_tensor_map_unchecked(const TensorMapRequest& request, TensorMapBits& bits, int* driver_status);
 
 /// Checks, encodes, and applies `mend_small_tensor_map`.
@@ -160,17 +170,40 @@ constexpr bool box_extents_are_valid() noexcept
 
 }  // namespace detail
 
-/// Choices of an encoding that do not belong into the type.
+/// Options of an encoding that are not part of the map's type.
 struct TensorMapOptions {
     OutOfBounds out_of_bounds = OutOfBounds::zero;  ///< for elements outside of the tensor
-    L2Promotion promotion = L2Promotion::b128;      ///< how much the second-level cache fetches
+    L2Promotion promotion = L2Promotion::b128;      ///< how much L2 fetches around a request
 };
 
-/// A TMA descriptor; on the host a value like any other. Pass it to a kernel by value as `const __grid_constant__ TensorMap<...>` and never copy it in
-/// device code: the hardware wants the parameter's own address.
+/// A TMA descriptor. Its element type, box and swizzle are part of its type, so that the kernel that loads through it
+/// and the host that encodes it cannot disagree.
 ///
-/// In the kernel, a box may begin outside of the tensor, but its innermost coordinate times the element's size must be
-/// a multiple of 16 bytes: an H200 stops with cudaErrorIllegalInstruction otherwise (measured, driver 580.159).
+/// What can be wrong at compile time does not compile. Every other rule of the encoder is checked before the driver is
+/// called, and has a sentence of its own. Extents and boxes are given innermost (contiguous) dimension first.
+///
+/// @code{.cpp}
+/// using Tile = TensorMap<bf16, Box<64, 128>, Swizzle::b128>;  // 128 rows of 64 elements, 128 bytes each
+/// const auto map = Tile::of(a16);
+/// @endcode
+///
+/// @par In a kernel
+/// Pass it by value as `const __grid_constant__ TensorMap<...>` and never copy it in device code: the hardware needs
+/// the parameter's own address. `tma_load` and `tma_store` (tessera/device/tma.cuh) use it.
+///
+/// A box may begin outside of the tensor, but its innermost coordinate times the element's size must be a multiple of
+/// 16 bytes: an H200 stops with cudaErrorIllegalInstruction otherwise (measured, driver 580.159).
+///
+/// @par Lifetime
+/// The tensor's memory must outlive every kernel that uses the map.
+///
+/// @par Thread safety
+/// A value on the host: threads may use copies of it, or read the same object.
+///
+/// @tparam T         f32, f16, bf16, tf32, f8e4m3, f8e5m2, double, uint8/16/32/64 or int32/64
+/// @tparam BoxShape  the Box that one operation moves: 1 to 5 dimensions, at most 228 KiB, innermost a multiple of 16
+///     bytes
+/// @tparam Pattern   the swizzle of the tile in shared memory; the innermost extent must fit into its span
 template <class T, class BoxShape, Swizzle Pattern = Swizzle::none>
 class TensorMap {
     static_assert(detail::tensor_map_type<T> >= 0,
@@ -191,20 +224,27 @@ class TensorMap {
 public:
     /// The element type.
     using element_type = T;
-    /// What one load moves.
+    /// The box that one operation moves.
     using box_type = BoxShape;
-    /// How a box lies in shared memory.
+    /// The swizzle of a box in shared memory.
     static constexpr Swizzle swizzle = Pattern;
-    /// How many dimensions.
+    /// The number of dimensions.
     static constexpr std::size_t rank = BoxShape::rank;
-    /// Bytes that one load writes to shared memory, also where the box leaves the tensor: what a barrier must expect.
+    /// The bytes that one load writes to shared memory, also where the box leaves the tensor. A barrier must expect
+    /// this many.
     static constexpr std::size_t box_bytes = BoxShape::elements * sizeof(T);
-    /// What the shared memory address of a box must be a multiple of, so that the swizzle pattern starts at its origin.
+    /// The address of a box in shared memory must be a multiple of this, so that the swizzle pattern starts at its
+    /// origin.
     static constexpr std::size_t shared_alignment = swizzle_alignment(Pattern);
 
-    /// Encodes a map of `layout`, which must be memory of `device` and outlive every kernel that uses the map.
-    /// @throws Error `tensor_map_refused` with a sentence for each broken rule, `unsupported_device` below compute
-    ///               capability 9.0, `no_device` if the driver lacks the encoder
+    /// Encodes a map of a tensor in device memory. Does not wait.
+    ///
+    /// @param device   the device of the memory
+    /// @param layout   address, extents and strides; the memory must outlive every kernel that uses the map
+    /// @param options  what a load delivers outside of the tensor, and how much L2 fetches
+    /// @param caller   the place that an Error names
+    /// @throws Error  `tensor_map_refused` with a sentence for each broken rule, `unsupported_device` below compute
+    ///                capability 9.0, `no_device` if the driver lacks the encoder
     static TensorMap encode(const Device& device, const TensorLayout<rank>& layout, TensorMapOptions options = {},
                             std::source_location caller = std::source_location::current())
     {
@@ -227,8 +267,9 @@ public:
         return TensorMap(detail::encode_tensor_map(device, request, caller));
     }
 
-    /// Encodes a rank-2 map of a matrix: dimension 0 runs along a row of a row-major matrix, along a column of a
-    /// column-major one.
+    /// Encodes a map of a matrix, for a box of two dimensions: dimension 0 runs along a row of a row-major matrix,
+    /// along a column of a column-major one.
+    /// @throws Error  as for `encode`
     template <class Element, class Order>
         requires(rank == 2 && std::is_same_v<std::remove_const_t<Element>, T>)
     static TensorMap of(MatrixView<Element, Order> matrix, TensorMapOptions options = {},
@@ -242,7 +283,7 @@ public:
         return encode(Device(device, caller), {matrix.data(), {inner, outer}, {stride}}, options, caller);
     }
 
-    /// The descriptor's bytes, for tests and for raw code; reinterpret as CUtensorMap.
+    /// Returns the descriptor's bytes, for tests and for raw code; reinterpret them as CUtensorMap.
     const detail::TensorMapBits& bits() const noexcept { return bits_; }
 
 private:
@@ -251,25 +292,29 @@ private:
     detail::TensorMapBits bits_;
 };
 
-/// A TMA descriptor whose element, box and swizzle are facts of run time; the number of dimensions is still known. For
-/// kernels that take what they multiply in more layouts than they want to be compiled for: whoever encodes the map
-/// answers for the box's fitting into the shared memory that it is loaded into.
+/// A TMA descriptor whose element type, box and swizzle are known only at run time; the number of dimensions is in its
+/// type.
+///
+/// It is for kernels that take operands in more layouts than they are compiled for. Whoever encodes the map must make
+/// sure that the box fits into the shared memory that it is loaded into.
+///
+/// @tparam Rank  number of dimensions, 1 to 5
 template <std::size_t Rank>
 class AnyTensorMap {
     static_assert(Rank >= 1 && Rank <= detail::max_tensor_rank, "tessera: a tensor map has 1 to 5 dimensions");
 
 public:
-    /// How many dimensions.
+    /// The number of dimensions.
     static constexpr std::size_t rank = Rank;
 
-    /// No map: not to be used.
+    /// No map: it must not be used.
     AnyTensorMap() = default;
-    /// Any map of as many dimensions.
+    /// Takes any map with this number of dimensions.
     template <class T, class BoxShape, Swizzle Pattern>
         requires(BoxShape::rank == Rank)
     AnyTensorMap(const TensorMap<T, BoxShape, Pattern>& map) noexcept : bits_(map.bits())
     {}
-    /// A map that was encoded otherwise.
+    /// Returns a map that was encoded by other means.
     static AnyTensorMap from_bits(const detail::TensorMapBits& bits) noexcept
     {
         AnyTensorMap map;
@@ -280,5 +325,7 @@ public:
 private:
     detail::TensorMapBits bits_;
 };
+
+/// @}
 
 }  // namespace tessera

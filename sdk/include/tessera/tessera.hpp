@@ -1,6 +1,10 @@
 #pragma once
 
-/// All of the host API. Usable from plain g++ and clang++; kernel authors include tessera/device/*.cuh besides.
+/// @file
+/// @ingroup host
+/// @brief All of the host API, for plain g++, clang++ and nvcc. Kernels include headers of tessera/device/ besides.
+///
+/// matrix_copy.hpp and mdspan.hpp are not included: include them where you need them.
 
 #include "tessera/device.hpp"
 #include "tessera/device_buffer.hpp"

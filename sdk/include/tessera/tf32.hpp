@@ -1,7 +1,8 @@
 #pragma once
 
-/// `tf32`, the 19-bit type of tensor cores in 32 bits of storage: storage with conversions, as the types of
-/// element.hpp, which includes this file.
+/// @file
+/// @ingroup host_elements
+/// @brief `tf32`, the 19-bit type of tensor cores in 32 bits of storage. Included by element.hpp.
 
 #include <cstdint>
 #include <type_traits>
@@ -10,6 +11,9 @@
 #include "tessera/detail/host_device.hpp"
 
 namespace tessera {
+
+/// @addtogroup host_elements
+/// @{
 
 namespace detail {
 
@@ -22,27 +26,30 @@ TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t narrow_to_tf32(float value) n
     if ((bits & 0x7FFFFFFFU) > 0x7F800000U) {
         return (bits | 0x400000U) & ~ignored;
     }
-    return (bits + (ignored + 1) / 2) & ~ignored;  // a carry walks into the exponent, up to infinity's
+    return (bits + (ignored + 1) / 2) & ~ignored;  // a carry may reach the exponent, up to infinity's
 }
 
 }  // namespace detail
 
-/// TensorFloat-32: 1 sign, 8 exponent, 10 significand bits, stored as the `float` of that value: the range of `float`,
-/// the precision of `f16`, at `float`'s size.
+/// TensorFloat-32: 1 sign bit, 8 exponent bits, 10 significand bits, stored as the `float` with that value. It has the
+/// range and size of `float` and the precision of `f16`.
 ///
-/// Tensor cores ignore the 13 low bits, which are 0 in every tf32 that was made from a float. Memory of f32 that is
-/// viewed as tf32 (`as_tf32`) has others: a kernel for tensor cores then computes with the truncated value, a SIMT
-/// kernel with the whole one.
+/// Tensor cores ignore the 13 low bits, which are 0 in every tf32 made from a float. An f32 matrix that is viewed as
+/// tf32 (`as_tf32`) has other bits there: a tensor-core kernel then computes with the truncated value, a SIMT kernel
+/// with the whole value.
 struct tf32 {
     std::uint32_t bits;  ///< the representation, that of a float
 
+    /// Leaves the value undefined.
     tf32() = default;
-    /// Rounds to nearest, ties away from zero, as `cvt.rna.tf32.f32` does: the one rounding to tf32 that all GPUs with
-    /// tf32 have (ties to even came with sm_90). Integer operations and not that instruction: they cost as little, also
-    /// run where it is missing, and keep a NaN, of which the instruction may make infinity (measured on an H200).
+    /// Rounds to nearest, ties away from zero, as `cvt.rna.tf32.f32` does. This is the only rounding to tf32 that all
+    /// GPUs with tf32 have; ties to even came with sm_90.
+    ///
+    /// Uses integer operations instead of that instruction: they cost as little, run on every device, and keep a NaN,
+    /// which the instruction may turn into infinity (measured on an H200).
     TESSERA_DETAIL_HOST_DEVICE constexpr explicit tf32(float value) noexcept : bits(detail::narrow_to_tf32(value)) {}
 
-    /// The number with this representation.
+    /// Returns the number with this representation.
     TESSERA_DETAIL_HOST_DEVICE static constexpr tf32 from_bits(std::uint32_t representation) noexcept
     {
         tf32 result;
@@ -50,9 +57,11 @@ struct tf32 {
         return result;
     }
 
-    /// Exact.
+    /// Converts to float, exactly.
     TESSERA_DETAIL_HOST_DEVICE constexpr operator float() const noexcept { return __builtin_bit_cast(float, bits); }
 };
+
+/// @}
 
 static_assert(sizeof(tf32) == sizeof(float) && alignof(tf32) == alignof(float) && std::is_trivially_copyable_v<tf32>);
 

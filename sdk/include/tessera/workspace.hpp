@@ -1,7 +1,11 @@
 #pragma once
 
-/// `Workspace`: where a product keeps what it needs besides its operands: sums of tiles that several clusters share, and
-/// copies of operands that are repacked. Most products need none; `GemmPlan::workspace_bytes()` tells.
+/// @file
+/// @ingroup host_gemm
+/// @brief `Workspace`: the memory that a product needs besides its operands.
+///
+/// It holds the sums of tiles that several clusters share, and copies of operands that are repacked. Most products need
+/// none, as `GemmPlan::workspace_bytes()` tells.
 
 #include <concepts>
 #include <cstddef>
@@ -10,31 +14,39 @@
 
 namespace tessera {
 
-/// Says whose memory the workspace of a launch is, and how much there may be.
+/// @addtogroup host_gemm
+/// @{
+
+/// Says whose memory the workspace of a launch is, and how large it may be.
 ///
-///     const auto plan = GemmPlan::prepare(device, problem);
-///     DeviceBuffer<std::byte> scratch(stream, plan.workspace_bytes());
-///     plan.launch(stream, a, b, d, {}, scratch);
+/// @code{.cpp}
+/// const auto plan = GemmPlan::prepare(device, problem);
+/// DeviceBuffer<std::byte> scratch(stream, plan.workspace_bytes());
+/// plan.launch(stream, a16, b16, d16, {}, scratch);
+/// @endcode
 ///
-/// Memory of the caller's is at a multiple of `Workspace::alignment` bytes, of the stream's device, and apart from the
-/// operands. It may hold anything before and holds anything afterwards: what must be zero is cleared by the launch,
-/// with a memset before the kernel. From the launch on, and until it has run, it is the launch's: launches that may run
-/// at the same time need one each, and a captured launch uses it each time its graph runs.
+/// The caller's memory must be at a multiple of `Workspace::alignment` bytes, on the stream's device, and apart from
+/// the operands. Its contents do not matter before the launch and are undefined after it: what must be zero is cleared
+/// by the launch, with a memset before the kernel.
 ///
-/// Thread safety: a value.
+/// The launch owns the memory until its kernel has finished. Launches that may run at the same time need one workspace
+/// each. A captured launch uses it each time its graph runs.
+///
+/// @par Thread safety
+/// A value.
 class Workspace {
 public:
-    /// What the address of a caller's memory is a multiple of, in bytes. That of a buffer is.
+    /// The address of a caller's memory must be a multiple of this, in bytes. The address of a buffer is.
     static constexpr std::size_t alignment = 256;
 
-    /// The library's own: a block for each stream, allocated at the first launch that needs it and kept; for captured
-    /// launches a block of the graph.
+    /// The library's own memory: a block for each stream, allocated at the first launch that needs it and kept.
+    /// Captured launches use a block that belongs to the graph.
     Workspace() = default;
 
-    /// The caller's. An empty span means that there is none: a kernel that needs none is chosen.
+    /// The caller's memory. An empty span means no memory: a kernel that needs none is chosen.
     Workspace(DeviceSpan<std::byte> memory) noexcept : memory_(memory), limit_(memory.size()), is_callers_(true) {}
 
-    /// The caller's: all of a buffer of bytes, which is still the buffer's.
+    /// The caller's memory: a whole buffer of bytes, which still owns it.
     template <class Buffer>
         requires requires(Buffer& buffer) {
             { buffer.span() } -> std::same_as<DeviceSpan<std::byte>>;
@@ -42,7 +54,7 @@ public:
     Workspace(Buffer& buffer) noexcept : Workspace(buffer.span())
     {}
 
-    /// The library's own, of at most `bytes`: a kernel that needs no more is chosen, even if it is slower. 0 means that
+    /// The library's own memory, at most `bytes`: a kernel that needs no more is chosen, even if it is slower. With 0,
     /// a launch never allocates.
     static Workspace at_most(std::size_t bytes) noexcept
     {
@@ -51,11 +63,11 @@ public:
         return workspace;
     }
 
-    /// True if the memory is the caller's.
+    /// Returns true if the memory is the caller's.
     bool is_callers() const noexcept { return is_callers_; }
-    /// The caller's memory.
+    /// Returns the caller's memory.
     DeviceSpan<std::byte> memory() const noexcept { return memory_; }
-    /// The most that a launch may need, in bytes.
+    /// Returns the most that a launch may need, in bytes.
     std::size_t limit() const noexcept { return limit_; }
 
 private:
@@ -63,5 +75,7 @@ private:
     std::size_t limit_ = static_cast<std::size_t>(-1);
     bool is_callers_ = false;
 };
+
+/// @}
 
 }  // namespace tessera

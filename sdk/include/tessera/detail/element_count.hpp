@@ -1,7 +1,8 @@
 #pragma once
 
-/// Counts and indices of elements as callers give them: of any integer type, so that a negative number is seen as one
-/// instead of as a number near 2^64.
+/// @file
+/// @brief Counts and indices of elements as callers give them: of any integer type, so that a negative number is
+/// recognized and does not become a number near 2^64.
 
 #include "tessera/detail/language.hpp"
 
@@ -13,7 +14,7 @@
 
 namespace tessera::detail {
 
-/// Integers, and what stands for one: an unscoped enumerator, a `std::integral_constant`.
+/// Integers, and what converts to one: an unscoped enumerator, a `std::integral_constant`.
 template <class Integer>
 concept CountsElements = std::convertible_to<Integer, std::size_t> && !std::is_floating_point_v<Integer> &&
                          !std::is_same_v<std::remove_cv_t<Integer>, bool>;
@@ -29,7 +30,7 @@ public:
         }
     }
 
-    /// A negative number is one that no memory has: near 2^64.
+    /// A negative number wraps to a size that no memory has: near 2^64.
     constexpr std::size_t wrapped() const noexcept { return count_; }
     constexpr bool is_negative() const noexcept { return negative_; }
 
@@ -49,7 +50,7 @@ private:
     bool negative_ = false;
 };
 
-/// The index of an element, and the line that it was written in, which an operator cannot be given otherwise.
+/// The index of an element and the line of the call: an operator has no other parameter that could carry it.
 class ElementIndex : public ElementCount {
 public:
     template <CountsElements Integer>

@@ -1,6 +1,8 @@
 #pragma once
 
-/// `ElementType`, before the types that its values are named for: g++ warns of the names otherwise (-Wshadow).
+/// @file
+/// @ingroup host_elements
+/// @brief `ElementType`, declared before the types of the same names: g++ warns about them otherwise (-Wshadow).
 
 #include "tessera/detail/language.hpp"
 
@@ -8,7 +10,15 @@
 
 namespace tessera {
 
-/// An element type as a value. Numbers are stable: they appear in plans and caches.
-enum class ElementType : std::uint8_t { f32 = 0, f16 = 1, bf16 = 2, tf32 = 3, f8e4m3 = 4, f8e5m2 = 5 };
+/// An element type as a value. The numbers are stable: they appear in plans and caches.
+/// @ingroup host_elements
+enum class ElementType : std::uint8_t {
+    f32 = 0,     ///< IEEE binary32, 4 bytes
+    f16 = 1,     ///< IEEE binary16, 2 bytes
+    bf16 = 2,    ///< bfloat16, 2 bytes
+    tf32 = 3,    ///< TensorFloat-32, 4 bytes; A and B only
+    f8e4m3 = 4,  ///< OCP E4M3, 1 byte; A and B only
+    f8e5m2 = 5   ///< OCP E5M2, 1 byte; A and B only
+};
 
 }  // namespace tessera

@@ -1,11 +1,14 @@
 #pragma once
 
-/// Marks what is callable from both sides of a CUDA program. Private to the SDK's headers: plain g++ and clang++ see
-/// nothing, nvcc sees `__host__ __device__`.
+/// @file
+/// @brief Marks what host and device code can call: `__host__ __device__` for nvcc, nothing for g++ and clang++.
+/// Private to the SDK's headers.
 #include "tessera/detail/language.hpp"
 
+/// @cond
 #ifdef __CUDACC__
 #define TESSERA_DETAIL_HOST_DEVICE __host__ __device__
 #else
 #define TESSERA_DETAIL_HOST_DEVICE
 #endif
+/// @endcond

@@ -1,6 +1,7 @@
 #pragma once
 
-/// What a launch takes for a matrix, and one sentence for each thing that is mistaken for one.
+/// @file
+/// @brief What a launch takes as a matrix, and one sentence for each other thing that users pass.
 
 #include <cstdint>
 #include <type_traits>
@@ -23,7 +24,7 @@ struct MatrixOperand;
 
 namespace detail {
 
-/// The element type of a view, const or not; void where only run time knows it.
+/// The element type of a view, const or not; void if it is known only at run time.
 template <class T>
 struct OperandElement {};
 template <class T, class Order>
@@ -39,7 +40,7 @@ struct OperandElement<MatrixOperand> {
     using type = void;
 };
 
-/// A type of somebody else that knows how to become an operand: a tensor of a framework, say.
+/// A user's type that converts to an operand, such as a framework's tensor.
 template <class T>
 concept ConvertsToOperand = requires(const T& value) { value.operator MatrixOperand(); };
 template <ConvertsToOperand T>
@@ -47,7 +48,7 @@ struct OperandElement<T> {
     using type = void;
 };
 
-/// What a launch takes for A, B, C or D.
+/// What a launch takes as A, B, C or D.
 template <class T>
 concept Operand = requires { typename OperandElement<T>::type; };
 
@@ -69,7 +70,7 @@ concept HostContainer = requires(const T& value) {
     value.size();
 };
 
-/// Fails to compile with the sentence for what `T` is.
+/// Fails to compile, with the sentence for what `T` is.
 template <class T>
 constexpr void refuse_as_operand()
 {
@@ -92,8 +93,8 @@ constexpr void refuse_as_operand()
     }
 }
 
-/// Whether elements of type `T`, perhaps const, can be in a matrix; says so if not. A view of others does not compile
-/// either, but g++ goes on after that.
+/// Returns true if elements of type `T`, perhaps const, can be in a matrix. A view of other elements does not compile
+/// either, but g++ continues after that error.
 template <class T>
 constexpr bool is_operand_element()
 {
@@ -104,7 +105,7 @@ constexpr bool is_operand_element()
     }
 }
 
-/// The rules of element types, as far as they are known when the launch is compiled. Run time checks the others.
+/// Checks the element types that are known when the launch is compiled. The others are checked at run time.
 template <class A, class B, class D>
 constexpr void require_element_types()
 {
@@ -125,7 +126,7 @@ constexpr void require_element_types()
     }
 }
 
-/// True if A, B and D are what a launch takes. Otherwise it does not compile.
+/// Returns true if a launch takes A, B and D. Otherwise it does not compile.
 template <class A, class B, class D>
 constexpr bool require_operands_of_launch()
 {
@@ -152,7 +153,7 @@ constexpr bool require_operands_of_launch()
     }
 }
 
-/// Fails to compile with the sentence for what was passed in the place of a launch's epilogue.
+/// Fails to compile, with the sentence for what was passed in the epilogue's place.
 template <class Other>
 constexpr void refuse_as_epilogue()
 {
@@ -174,7 +175,7 @@ constexpr void refuse_as_epilogue()
     }
 }
 
-/// Fails to compile with the sentence for what was passed as a bias.
+/// Fails to compile, with the sentence for what was passed as a bias.
 template <class Other>
 constexpr void refuse_as_bias()
 {

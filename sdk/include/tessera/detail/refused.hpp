@@ -1,13 +1,14 @@
 #pragma once
 
-/// For functions that exist only to refuse: a static_assert in the body of a template gives the caller a sentence,
-/// where a deleted function gives only its name.
+/// @file
+/// @brief For functions that exist only to refuse: a static_assert in the body of a template gives the caller a
+/// sentence, where a deleted function gives only its name.
 
 #include "tessera/detail/language.hpp"
 
 namespace tessera::detail {
 
-/// False, but not before the template is used.
+/// False, but only once the template is instantiated.
 template <class...>
 inline constexpr bool always_false = false;
 
