@@ -1,0 +1,43 @@
+"""The site of Tessera: the Markdown pages of the repository and the reference of the public headers.
+
+build.sh puts the pages into the folder that Sphinx reads and says by TESSERA_SITE_VERSION and TESSERA_SITE_XML which release
+it is and where Doxygen's XML is.
+"""
+
+import os
+
+project = "Tessera"
+author = "The Tessera developers"
+copyright = "the Tessera developers. Apache License 2.0"
+version = release = os.environ["TESSERA_SITE_VERSION"]
+here = os.path.dirname(__file__)
+
+extensions = ["myst_parser", "breathe", "sphinx_design", "sphinx_copybutton"]
+
+# Markdown as code hosts render it: headings have anchors.
+myst_enable_extensions = ["colon_fence"]  # of the site's own front page
+myst_heading_anchors = 4
+myst_links_external_new_tab = False
+
+breathe_projects = {"tessera": os.environ["TESSERA_SITE_XML"]}
+breathe_default_project = "tessera"
+breathe_default_members = ("members",)
+breathe_show_include = False  # the pages have their own
+primary_domain = "cpp"
+highlight_language = "none"
+# A parameter per line where a signature does not fit into one.
+maximum_signature_line_length = 80
+toc_object_entries_show_parents = "hide"
+cpp_index_common_prefix = ["tessera::"]
+
+html_theme = os.environ.get("TESSERA_SITE_THEME", "furo")
+html_title = "Tessera"
+html_static_path = [os.path.join(here, "static")]
+html_css_files = ["tessera.css"]
+html_logo = os.path.join(here, "static/logo.svg")
+html_favicon = os.path.join(here, "static/favicon.svg")
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
+copybutton_exclude = ".linenos, .gp, .go"
+copybutton_selector = "div:not(.output) > div.highlight pre"
