@@ -41,7 +41,7 @@ class TesseraConan(ConanFile):
         self.version = ".".join(numbers)
 
     def export_sources(self):
-        for pattern in ("CMakeLists.txt", "LICENSE", "cmake/*", "docs/CMakeLists.txt", "docs/Doxyfile.in", "kernels/*", "sdk/*"):
+        for pattern in ("CMakeLists.txt", "LICENSE", "cmake/*", "docs/CMakeLists.txt", "kernels/*", "sdk/*"):
             copy(self, pattern, src=self._checkout, dst=self.export_sources_folder)
 
     def validate(self):
