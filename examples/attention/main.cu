@@ -1,7 +1,7 @@
 // Attention from one fused buffer: scores = Q*K' / sqrt(d), probabilities = softmax(scores), output = probabilities*V.
 //
-// Queries, keys and values lie as a projection leaves them, [batch][token][q, k, v][head][feature]. A view with two
-// levels, batches and heads, names each of them in place, so that every step is one call: nothing is copied or permuted.
+// Queries, keys and values are where a projection left them, as [batch][token][q, k, v][head][feature]. A view with two
+// levels (batches, heads) describes each of them in place. Each step is one call; nothing is copied or permuted.
 #include <tessera/tessera.hpp>
 
 #include <cmath>
@@ -46,7 +46,7 @@ __global__ void softmax(BatchView<const float> scores, BatchView<f16> probabilit
     }
 }
 
-// ---- float64, step by step: each from what the step before it left on the device
+// ---- the check in float64: each step starts from what the step before it left on the device
 
 std::size_t wrong_scores(const std::vector<f16>& qkv, const std::vector<float>& scores, float scale)
 {
@@ -75,8 +75,8 @@ std::size_t wrong_probabilities(const std::vector<float>& scores, const std::vec
         }
         for (std::int64_t j = 0; j < tokens; ++j) {
             const double expected = std::exp(double{in[j]}) / sum;
-            // expf has 2 ulp, twice; its argument is rounded, which counts |score - largest| < 16 times, twice; the
-            // sum's additions, the quotient.
+            // expf has an error of 2 ulp, twice; the rounding of its argument counts |score - largest| < 16 times,
+            // twice; then the additions of the sum, and the quotient.
             const double error =
                 expected * examples::gamma(double{tokens} + 4 + 4 + 2 * 16 + 1, examples::f32_roundoff);
             const double bound = error + examples::rounding_error(expected + error, ElementType::f16);

@@ -1,11 +1,11 @@
-// Runs every rung of the Blackwell ladder on one product of bf16 matrices, D = A * B^T, and checks each one's result
-// against float64 on sampled rows and columns.
+// Runs every rung of the Blackwell ladder on one product of bf16 matrices, D = A * B^T, and checks each result against
+// float64 on sampled rows and columns.
 //
 //     blackwell_ladder [m n k [rung ...]]          on a B200 or B300
 //     tessera-emu --device b200 --statistics text -- blackwell_ladder 1024 1024 512
-//                                                  anywhere, with the counts of bytes, products and waits of each rung
+//                                                  anywhere; prints bytes, MMAs and waits of each rung
 //
-// A rung's name is that of its Variant, e.g. blackwell_cta_pair_256.
+// A rung has the name of its Variant, e.g. blackwell_cta_pair_256.
 #include <tessera/tessera.hpp>
 
 #include <cmath>
@@ -39,10 +39,11 @@ std::vector<bf16> random_matrix(std::size_t elements, std::uint64_t seed)
     return matrix;
 }
 
-/// One element in float64, and how far a sum in fp32 may be from it.
+/// One element in float64, and the largest error that a sum in fp32 may have.
 ///
-/// The tensor core adds 16 products and the sum so far at a time: each of the 17 terms is cut to 2^-25 of the largest,
-/// the result to 2^-23. That is (17 + 4) * 2^-25 of the terms' magnitude for 16 products: less than k roundings' bound.
+/// The tensor core adds 16 products and the sum so far at a time. It truncates each of the 17 terms to 2^-25 of the
+/// largest and the result to 2^-23: (17 + 4) * 2^-25 of the terms' magnitude for 16 products. That is below the bound
+/// of k roundings.
 struct Expected {
     double value = 0;
     double bound = 0;
@@ -62,7 +63,7 @@ Expected expected_element(const Problem& problem, const std::vector<bf16>& a, co
     return expected;
 }
 
-/// The largest error of D in units of its bound: right if not above 1. Looks at 4 rows and 4 columns.
+/// The largest error of D divided by its bound; D is right if this is at most 1. Checks 4 rows and 4 columns.
 double largest_error(const Problem& problem, const std::vector<bf16>& a, const std::vector<bf16>& b,
                      const std::vector<float>& d)
 {

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Error bounds of floating-point sums, so that results are checked against what the arithmetic guarantees and not
-/// against a tolerance that somebody picked.
+/// Error bounds of floating-point sums. Results are checked against what the arithmetic guarantees, not against a
+/// tolerance that somebody picked.
 ///
 /// Source: N. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, chapters 2 and 3.
 
@@ -31,8 +31,8 @@ inline double gamma(double n, double unit_roundoff)
 }
 
 /// What the tensor cores of compute capability 9.0 may lose of a sum of k products of 8-bit numbers, relative to the
-/// sum of their magnitudes: an instruction adds up to 32 products and the sum so far, each cut off 13 binary places
-/// behind the largest, as is what comes out; after 128 products the sum goes on in float32
+/// sum of their magnitudes. An instruction adds up to 32 products and the sum so far. It truncates each of them, and
+/// the result, 13 binary places below the largest. Every 128 products the sum continues in float32
 /// (`Fp8Accumulation::two_level`).
 inline double float8_tensor_core_loss(std::int64_t k)
 {
@@ -42,8 +42,8 @@ inline double float8_tensor_core_loss(std::int64_t k)
     return static_cast<double>(instructions) * static_cast<double>(terms + 2) * 0x1p-13;
 }
 
-/// Half the distance of neighbouring numbers of `type`, an output type, at `magnitude`: the error of rounding to it
-/// once.
+/// Half the distance of neighbouring numbers of `type`, an output type, at `magnitude`: the error of one rounding to
+/// it.
 inline double rounding_error(double magnitude, tessera::ElementType type)
 {
     switch (type) {
@@ -66,10 +66,10 @@ inline double activate(double x, tessera::Activation activation)
     return x;
 }
 
-/// The error of an activation that is evaluated in float32 at a place that is wrong by at most `error` from `x`.
+/// The error of an activation evaluated in float32 where `x` has an error of at most `error`.
 ///
 /// An error of x grows by at most the activation's largest slope: 1 for ReLU, less than 1.13 for GELU, less than 1.10
-/// for SiLU. To it comes what the evaluation itself adds, in units of u*|x|:
+/// for SiLU. The evaluation itself adds, in units of u*|x|:
 ///   GELU = x/2 * (1 + erf(x/sqrt 2)): erff has 2 ulp (CUDA Math API, accuracy table), 4u for a value up to 1; the
 ///     rounded argument moves erf by at most 0.49 * 2u; the sum up to 2 rounds by 2u: 7u, times |x|/2; the product
 ///     rounds by 1u: less than 5.

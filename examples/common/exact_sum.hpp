@@ -1,6 +1,6 @@
 #pragma once
 
-/// What an element of a product must be: its terms added in float64, and how far a right result may be from that.
+/// What an element of a product must be: its terms added in float64, and the largest error of a right result.
 
 #include <cmath>
 #include <cstdint>
@@ -22,9 +22,9 @@ public:
     }
     double value() const { return sum_; }
 
-    /// Whether `result` is the sum, after the activation, in an output type. Each term passes through at most as many
-    /// float32 additions as there are terms, and two scalings; tensor cores cut off where others round, which loses
-    /// twice as much.
+    /// Returns true if `result` is the sum, after the activation, in an output type. Each term passes through two
+    /// scalings and at most as many float32 additions as there are terms. Tensor cores truncate instead of rounding,
+    /// which loses twice as much.
     bool allows(double result, tessera::ElementType type,
                 tessera::Activation activation = tessera::Activation::none) const
     {
@@ -41,7 +41,7 @@ private:
     double terms_ = 0.0;
 };
 
-/// Values from -1 to 1, the same ones for the same seed.
+/// Values from -1 to 1, the same for the same seed.
 template <class T>
 std::vector<T> random_values(std::size_t count, std::uint32_t seed)
 {

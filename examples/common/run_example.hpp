@@ -1,10 +1,10 @@
 #pragma once
 
-/// What the examples' main functions share: errors become a message on stderr and an exit code.
+/// What the examples' main functions share: an error becomes a message on stderr and an exit code.
 ///
 ///     0   success
 ///     1   the job failed: a wrong result, or an error
-///     2   the command line makes no sense
+///     2   the command line is wrong
 ///     77  there is no CUDA device (what CTest calls "skipped")
 
 #include <cstdio>
@@ -22,7 +22,7 @@ inline constexpr int exit_failure = 1;
 inline constexpr int exit_usage = 2;
 inline constexpr int exit_no_device = 77;
 
-/// Whether the program runs under tessera-emu: then results are real, but times are not a device's.
+/// Returns true under tessera-emu, where results are real but times mean nothing.
 inline bool is_emulated(const tessera::DeviceProperties& device)
 {
     return device.name.find("(emulated)") != std::string::npos;

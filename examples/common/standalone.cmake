@@ -1,5 +1,5 @@
-# For an example that is built as a project of its own, against an installed SDK: what examples/CMakeLists.txt and the SDK's
-# own build define for it. Warnings are yours to choose, and there are no tests.
+# For an example built as a project of its own against an installed SDK: defines what examples/CMakeLists.txt and the SDK's
+# build define otherwise. You choose the warnings, and there are no tests.
 
 add_library(example_common INTERFACE)
 target_include_directories(example_common INTERFACE ${CMAKE_CURRENT_LIST_DIR}/..)

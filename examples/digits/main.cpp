@@ -1,8 +1,8 @@
 // digits: a small neural network reads all 1797 handwritten digits of data/.
 //
-// The network is 64 -> 128 -> 64 -> 10 with ReLU between the layers; a layer is one Gemm::launch with the bias and the
+// The network is 64 -> 128 -> 64 -> 10 with ReLU between the layers. A layer is one Gemm::launch with bias and
 // activation in its epilogue. The three launches are captured into a graph. The answers are compared with those of a
-// float64 forward pass that came with the weights (train.py made both).
+// float64 forward pass, which train.py stored with the weights.
 #include <tessera/tessera.hpp>
 
 #include <CLI/CLI.hpp>
@@ -89,8 +89,8 @@ DeviceBuffer<T> upload(StreamRef stream, const std::vector<float>& elements)
 
 struct Answer {
     std::vector<float> logits;  // (count, classes)
-    double seconds;             // of one forward pass over all images: the median of
-    std::size_t replays;        // this many; none on an emulated device, whose times mean nothing
+    double seconds;             // of one forward pass over all images: the median of `replays`
+    std::size_t replays;        // 0 on an emulated device, whose times mean nothing
 };
 
 /// The forward pass on the GPU: images, weights and hidden activations of type T, biases and logits f32.
@@ -146,8 +146,8 @@ Answer classify(const Digits& digits)
     return {logits.to_vector(), *middle, seconds.size()};
 }
 
-/// By how much the logits of one image may differ from the float64 ones when the network is computed in type T: the
-/// error of each layer's inputs and weights goes through the layer and meets the layer's own rounding errors.
+/// How much the logits of one image may differ from the float64 ones if the network is computed in type T. The errors
+/// of a layer's inputs and weights pass through the layer, and the layer's own rounding errors are added.
 template <class T>
 std::vector<double> logit_bounds(const Digits& digits, std::int64_t image)
 {
@@ -200,9 +200,9 @@ std::vector<double> logit_bounds(const Digits& digits, std::int64_t image)
 }
 
 struct Score {
-    std::array<int, 2> images{};  // of the training part and the test part
+    std::array<int, 2> images{};  // in the training part and the test part
     std::array<int, 2> correct{};
-    int differing = 0;  // from the reference's predictions
+    int differing = 0;  // predictions that differ from the reference's
     double worst_error = 0.0;
     double worst_ratio = 0.0;  // of an error to its bound
 };
@@ -225,7 +225,7 @@ Score score(const Digits& digits, const std::vector<float>& logits)
         for (std::size_t j = 0; j < classes; ++j) {
             const double error =
                 std::fabs(static_cast<double>(logits[i * classes + j]) - digits.logits[i * classes + j]);
-            // A NaN would get lost in std::max.
+            // std::max would drop a NaN.
             const double ratio = std::isnan(error) ? std::numeric_limits<double>::infinity() : error / bounds[j];
             result.worst_error = std::max(result.worst_error, error);
             result.worst_ratio = std::max(result.worst_ratio, ratio);
@@ -234,7 +234,7 @@ Score score(const Digits& digits, const std::vector<float>& logits)
     return result;
 }
 
-/// The probability that the network gives to each class: the softmax of its logits.
+/// The probability of each class: the softmax of the network's logits.
 std::vector<double> probabilities(const float* logits, std::size_t classes)
 {
     const float largest = *std::max_element(logits, logits + classes);
@@ -250,7 +250,7 @@ std::vector<double> probabilities(const float* logits, std::size_t classes)
     return result;
 }
 
-/// Draws one image, with the network's answer beside it. A pixel is two characters wide: as high as wide on a terminal.
+/// Draws one image with the network's answer beside it. A pixel is two characters wide, so that it looks square.
 void show(const Digits& digits, std::int64_t image, const std::vector<float>& logits)
 {
     constexpr std::array<const char*, 5> shades{"  ", "\u2591\u2591", "\u2592\u2592", "\u2593\u2593", "\u2588\u2588"};
@@ -315,7 +315,7 @@ int run(const Digits& digits, const std::optional<std::int64_t>& shown)
     return examples::exit_success;
 }
 
-/// Where the data lies when the program runs in the repository, else where it was when the program was built.
+/// The folder of the data: in the repository if the program runs there, else where it was at build time.
 std::filesystem::path default_folder()
 {
     const std::filesystem::path in_repository = "examples/digits/data";
@@ -324,7 +324,7 @@ std::filesystem::path default_folder()
 
 }  // namespace
 
-int main(int argc, char** argv)  // NOLINT(bugprone-exception-escape): only if there is no memory to parse with
+int main(int argc, char** argv)  // NOLINT(bugprone-exception-escape): only if parsing runs out of memory
 {
     std::string folder = default_folder().string();
     std::string type = "f32";

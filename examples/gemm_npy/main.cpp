@@ -94,8 +94,8 @@ GemmProblem problem_of(const Options& options, const Inputs& inputs)
     return problem;
 }
 
-/// The scale with which 8-bit elements use their type's range: what the largest magnitude must be divided by to become
-/// the type's largest value. Other types have range enough: 1.
+/// The scale that lets 8-bit elements use their type's whole range: the largest magnitude divided by it is the type's
+/// largest value. 1 for other types, whose range suffices.
 template <class T>
 float scale_for(const std::vector<float>& elements)
 {
@@ -134,7 +134,7 @@ struct Timing {
     int launches;
 };
 
-/// One launch to warm up, then one measurement per launch; with `repeat` 0 there is none, and the median is 0.
+/// One launch to warm up, then `repeat` launches, each measured. Without any the median is 0.
 template <class Launch>
 Timing time_launches(StreamRef stream, int repeat, const Launch& launch)
 {
@@ -175,7 +175,7 @@ std::vector<float> row_major(npy::Array<float>& array)
     return elements;
 }
 
-/// `alpha` has the scales of A and B in it, whose elements are those that the GPU was given.
+/// `alpha` includes the scales of A and B. The elements are those that the GPU was given.
 bool report_verification(const Options& options, Inputs& inputs, float alpha, Variant variant,
                          const std::vector<float>& d)
 {
@@ -263,7 +263,7 @@ int multiply(const Options& options, Inputs& inputs)
         epilogue.bias =
             options.bias_axis == BiasAxis::per_row ? Bias::per_row(bias.span()) : Bias::per_column(bias.span());
     }
-    // An emulated device has no time: one launch tells all.
+    // Times of an emulated device mean nothing: one launch is enough.
     const bool emulated = examples::is_emulated(device.properties());
     const Timing timing = time_launches(stream, emulated ? 0 : options.repeat, [&] {
         std::visit(
@@ -304,7 +304,7 @@ int explain(const Options& options, const Inputs& inputs)
     return examples::exit_success;
 }
 
-/// Calls `work` with the C++ type of `type`, which C and D can have.
+/// Calls `work` with the C++ type of `type`, a type that C and D can have.
 template <class Work>
 int with_output_type(ElementType type, const Work& work)
 {
@@ -316,7 +316,7 @@ int with_output_type(ElementType type, const Work& work)
     return work.template operator()<f32>();
 }
 
-/// The same for A and B.
+/// The same for the types of A and B.
 template <class Work>
 int with_input_type(ElementType type, const Work& work)
 {

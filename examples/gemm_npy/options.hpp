@@ -20,15 +20,15 @@ struct Options {
     tessera::ElementType output_type = tessera::ElementType::f32;
     tessera::Activation activation = tessera::Activation::none;
     float alpha = 1.0F;
-    std::optional<float> beta;  // 1 with a C and 0 without where it is not given
+    std::optional<float> beta;  // not given: 1 with a C, 0 without
     int device = 0;
     int repeat = 10;
     bool verify = false;
     std::uint64_t seed = 0;
     bool explain = false;
-    /// 10 * major + minor; of a device that need not be present, for `explain`.
+    /// 10 * major + minor, for `explain`; the device need not be present.
     std::optional<int> compute_capability;
 };
 
-/// @return the options, or the exit code where the command line asks for help or makes no sense
+/// @return the options, or the exit code if the command line requests help or is wrong
 std::optional<Options> parse_options(int argc, char** argv, int& exit_code);

@@ -45,7 +45,7 @@ void sum_row(const ReferenceProblem& problem, std::int64_t row, RowSums& sums)
     sums.products.assign(n, 0.0);
     sums.magnitudes.assign(n, 0.0);
     if (problem.alpha == 0.0) {
-        return;  // A and B are not read then
+        return;  // A and B are not read
     }
     for (std::int64_t k = 0; k < problem.k; ++k) {
         const double a = problem.a[static_cast<std::size_t>(row * problem.k + k)];
@@ -58,16 +58,16 @@ void sum_row(const ReferenceProblem& problem, std::int64_t row, RowSums& sums)
     }
 }
 
-/// What float64 gives, and by how much a right result may differ from it.
+/// The result in float64, and how much a right result may differ from it.
 struct Expected {
     double value;
     double bound;
 };
 
 /// Each term of alpha * sum(a*b) + beta*c + bias passes through at most k + 3 roundings: k fused multiply-adds, the
-/// scale, the addition of C and that of the bias. So the sum differs from the exact one by at most gamma_(k+3) times
-/// the sum of the terms' magnitudes; the same holds for the reference with the u of float64. To this comes what the
-/// multiplying unit loses. Then come the activation and the rounding to D's type.
+/// scale, and the additions of C and bias. So the sum differs from the exact one by at most gamma_(k+3) times the sum
+/// of the terms' magnitudes; the same holds for the reference with the u of float64. What the tensor core loses is
+/// added. Activation and rounding to D's type follow.
 Expected expect(const ReferenceProblem& problem, std::int64_t row, std::int64_t column, const RowSums& sums)
 {
     const auto j = static_cast<std::size_t>(column);
@@ -152,7 +152,7 @@ Verdict verify(const ReferenceProblem& problem, std::span<const float> d, std::u
             double error = std::fabs(actual - expected);
             if (std::isinf(actual) && std::signbit(actual) == std::signbit(expected) &&
                 rounds_to_infinity(std::fabs(expected) + bound, problem.output)) {
-                error = 0.0;  // out of range of D's type, as it should be
+                error = 0.0;  // both are beyond the range of D's type
             }
             const double ratio = std::isnan(error) ? std::numeric_limits<double>::infinity() : error / bound;
             verdict.wrong += ratio <= 1.0 ? 0 : 1;

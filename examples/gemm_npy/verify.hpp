@@ -25,16 +25,16 @@ struct ReferenceProblem {
     double beta = 0.0;
     tessera::Activation activation = tessera::Activation::none;
     tessera::ElementType output = tessera::ElementType::f32;
-    double product_loss = 0.0;  // of A*B beyond what float32 loses, relative to the sum of the products' magnitudes
+    double product_loss = 0.0;  // what A*B loses beyond float32, relative to the sum of the products' magnitudes
 };
 
 struct Verdict {
     std::int64_t rows_checked = 0;
     std::int64_t checked = 0;    ///< elements compared
-    std::int64_t unbounded = 0;  ///< elements that float32 may overflow at, or whose inputs are not finite: any result
-                                 ///< is as good as another
+    std::int64_t unbounded = 0;  ///< elements where float32 may overflow or an input is not finite: any result is
+                                 ///< accepted
     std::int64_t wrong = 0;      ///< elements whose error is above its bound, or that are NaN
-    double worst_ratio = 0.0;    ///< the largest error over its bound
+    double worst_ratio = 0.0;    ///< the largest error divided by its bound
     std::int64_t worst_row = 0;
     std::int64_t worst_column = 0;
     double worst_actual = 0.0;
@@ -42,15 +42,15 @@ struct Verdict {
 
     bool passed() const noexcept { return wrong == 0 && checked > 0; }
 
-    /// One sentence: whether D is right, and of how many elements that is known.
+    /// One sentence: whether D is right, and how many elements were checked.
     std::string summary() const;
 };
 
 inline constexpr std::int64_t default_max_products = std::int64_t{1} << 30;  // about a second on one core
 
-/// Compares all rows of D, or, where that takes more than `max_products` multiplications, as many random ones and in
-/// any case the first and the last.
+/// Compares all rows of D. If that needs more than `max_products` multiplications, it compares as many random rows as
+/// fit, and always the first and the last.
 /// @param d     row-major, m x n
-/// @param seed  of the choice of rows
+/// @param seed  chooses the rows
 Verdict verify(const ReferenceProblem& problem, std::span<const float> d, std::uint64_t seed,
                std::int64_t max_products = default_max_products);

@@ -1,10 +1,10 @@
 // Two streams, events and a graph: E = relu(A*B)*C.
 //
-//     graph_and_streams [extent]     all matrices are extent x extent; 256 if it is not given
+//     graph_and_streams [extent]     all matrices are extent x extent (default: 256)
 //
-// One stream copies, the other one computes. Work of one stream runs in order; between the two, wait() makes the order,
-// and used_on() keeps memory alive for a stream that is not its home. The two chained products are captured into a
-// graph, which replays them at a fraction of the cost of launching them.
+// One stream copies, the other one computes. Work of one stream runs in order. Between the two, wait() makes the order,
+// and used_on() keeps memory alive for a stream that is not its home. Two chained products are captured into a graph,
+// which replays them at a fraction of the cost of two launches.
 #include <tessera/tessera.hpp>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ int run(int extent)
     fill_with_small_integers(host_b, 2);
     fill_with_small_integers(host_c, 3);
 
-    // Allocated and filled in the order of the stream `copies`, their home; the host does not wait for any of it.
+    // Allocated and filled in the order of the stream `copies`, their home. The host does not wait.
     const Event upload_start(EventKind::timing);
     const Event upload_end(EventKind::timing);
     DeviceBuffer<float> a(copies, elements);
@@ -89,7 +89,7 @@ int run(int extent)
     }
     replay_end.record(compute);
 
-    // `compute` is not the home of these three: their free must come after the replays.
+    // `compute` is not the home of these three: they must be freed after the replays.
     a.used_on(compute);
     b.used_on(compute);
     c.used_on(compute);
@@ -101,8 +101,8 @@ int run(int extent)
     e.copy_to_async(copies, host_e);
     download_end.record(copies);
     e.used_on(copies);
-    download_end.synchronize();  // the only place where the host waits: the times below need it
-    host_e.synchronize();        // the copy came before: done
+    download_end.synchronize();  // the only place where the host waits, for the times below
+    host_e.synchronize();        // returns at once: the copy came before download_end
 
     const double replay_seconds = replay_end.seconds_since(replay_start) / replays;
     const double operations = 2.0 * 2.0 * static_cast<double>(elements) * extent;

@@ -1,7 +1,7 @@
 // Two layers of a network, as in a transformer: H = gelu(X * W1' + b1), Y = X + H * W2' + b2, in bf16.
 //
-// Weights lie as frameworks keep them, [out, in], so a layer multiplies by their transpose, which moves nothing. Bias,
-// activation and residual are the product's epilogue: each layer is one kernel.
+// Weights are stored as frameworks do, [out, in]. A layer multiplies by their transposed view, which moves nothing.
+// Bias, activation and residual are the product's epilogue: each layer is one kernel.
 #include <tessera/tessera.hpp>
 
 #include <cstdio>
@@ -18,8 +18,8 @@ constexpr std::size_t tokens = 40;
 constexpr std::size_t width = 128;
 constexpr std::size_t hidden = 192;
 
-/// How many elements of act(in * w' + bias + residual) are wrong. `in` is what the layer was given, so that an earlier
-/// layer's rounding is not counted again. No residual: an empty one.
+/// Returns how many elements of act(in * w' + bias + residual) are wrong. `in` is the layer's real input, so that an
+/// earlier layer's rounding does not count again. `residual` is empty if there is none.
 std::size_t wrong_elements(const std::vector<bf16>& out, const std::vector<bf16>& in, const std::vector<bf16>& w,
                            const std::vector<float>& bias, const std::vector<bf16>& residual, Activation activation)
 {
@@ -58,7 +58,7 @@ int run()
     Gemm::launch(stream, device_x.matrix(tokens, width), device_w1.matrix(hidden, width).transposed(),
                  device_h.matrix(tokens, hidden),
                  {.bias = Bias::per_column(device_b1.span()), .activation = Activation::gelu});
-    // The residual is C, which is added as it is.
+    // The residual is C; beta is 1.
     Gemm::launch(stream, device_h.matrix(tokens, hidden), device_w2.matrix(width, hidden).transposed(),
                  device_y.matrix(tokens, width),
                  {.c = device_x.matrix(tokens, width), .bias = Bias::per_column(device_b2.span())});

@@ -24,7 +24,7 @@ constexpr detail::TypeCode type_code{
     std::is_same_v<T, tessera::f16> || std::is_floating_point_v<T> ? 'f' : (std::is_signed_v<T> ? 'i' : 'u'),
     sizeof(T)};
 
-/// Room for the array's elements as T.
+/// Allocates the array's elements as T.
 template <Element T>
 std::vector<T> allocate(std::string_view name, const detail::Header& header)
 {
@@ -78,7 +78,7 @@ std::vector<float> convert_elements(std::istream& stream, std::string_view name,
     }
 }
 
-/// Converts with the one type of the list that the header has.
+/// Converts from the type that the header names.
 template <Element... Sources>
 std::vector<float> convert_any(std::istream& stream, std::string_view name, const detail::Header& header)
 {
@@ -170,7 +170,7 @@ void write(std::ostream& stream, std::string_view name, const Array<T>& array)
 template <Element T>
 void write(const std::filesystem::path& path, const Array<T>& array)
 {
-    // Before the file is opened, which empties it: an array that cannot be stored must not cost an existing file.
+    // Before the file is opened, which empties it: an array that cannot be stored must not destroy an existing file.
     static_cast<void>(
         detail::make_header(path.string(), type_code<T>, array.shape, array.column_major, array.elements.size()));
     errno = 0;
@@ -182,7 +182,7 @@ void write(const std::filesystem::path& path, const Array<T>& array)
     write(stream, path.string(), array);
 }
 
-// One line per element type: everything that a file can hold.
+// One line per element type that a file can hold.
 #define NPY_INSTANTIATE(T)                                              \
     template Array<T> read(const std::filesystem::path&);               \
     template Array<T> read(std::istream&, std::string_view);            \

@@ -7,9 +7,8 @@
 ///     npy::write("product.npy", npy::matrix(rows, columns, elements));
 ///
 /// The reader is strict. It takes format versions 1.0, 2.0 and 3.0, one or two dimensions, either byte order and either
-/// storage order (Fortran order makes a matrix column-major), and refuses all else with a sentence that names the file,
-/// the value and the cure. No size in a header is trusted: it is compared with the size of the file before memory is
-/// allocated for it.
+/// storage order (Fortran order makes a matrix column-major). It refuses everything else with a sentence that names the
+/// file, the value and the cure. A size in a header is compared with the file's size before memory is allocated.
 ///
 /// bfloat16 has no NumPy type: keep such data as float32, which holds every bfloat16 exactly.
 ///
@@ -35,24 +34,24 @@ public:
     Error(std::string_view file, std::string_view problem, std::string_view cure);
 };
 
-/// The element types of the files that are read and written. `tessera::f16` is NumPy's float16.
+/// Element types that are read and written. `tessera::f16` is NumPy's float16.
 template <class T>
 concept Element = std::same_as<T, std::uint8_t> || std::same_as<T, std::int8_t> || std::same_as<T, std::uint16_t> ||
                   std::same_as<T, std::int16_t> || std::same_as<T, std::uint32_t> || std::same_as<T, std::int32_t> ||
                   std::same_as<T, std::uint64_t> || std::same_as<T, std::int64_t> || std::same_as<T, tessera::f16> ||
                   std::same_as<T, float> || std::same_as<T, double>;
 
-/// A vector or a matrix as it lies in a file.
+/// A vector or a matrix as stored in a file.
 template <Element T>
 struct Array {
     std::vector<std::int64_t> shape;  ///< one extent (vector) or two (rows, columns), each at least 1
-    bool column_major = false;        ///< of a matrix: its columns, not its rows, are contiguous
-    std::vector<T> elements;          ///< as many as the product of the extents
+    bool column_major = false;        ///< a matrix whose columns, not rows, are contiguous
+    std::vector<T> elements;          ///< their number is the product of the extents
 
     bool is_matrix() const noexcept { return shape.size() == 2; }
 };
 
-/// A row-major matrix, or with `column_major` one that is stored column by column.
+/// A row-major matrix; with `column_major`, one stored column by column.
 template <Element T>
 Array<T> matrix(std::int64_t rows, std::int64_t columns, std::vector<T> elements, bool column_major = false)
 {
@@ -68,8 +67,8 @@ Array<T> read(const std::filesystem::path& path);
 template <Element T>
 Array<T> read(std::istream& stream, std::string_view name);
 
-/// Reads a file of any of the element types and converts to float: exact for integers of up to 16 bits, float16 and
-/// float32, otherwise rounded to nearest.
+/// Reads a file of any of the element types and converts to float. Exact for integers of up to 16 bits, float16 and
+/// float32; otherwise rounded to nearest.
 /// @throws Error
 Array<float> read_as_float(const std::filesystem::path& path);
 Array<float> read_as_float(std::istream& stream, std::string_view name);

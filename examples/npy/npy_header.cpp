@@ -39,7 +39,7 @@ std::string descriptor(TypeCode type)
     return fmt::format("{}{}{}", type.bytes == 1 ? '|' : '<', type.kind, type.bytes);
 }
 
-/// Text from a file, safe to print: unprintable bytes as \xNN, long text cut.
+/// Text from a file, safe to print: unprintable bytes as \xNN, long text truncated.
 std::string printable(std::string_view text)
 {
     constexpr std::size_t longest = 60;
@@ -60,7 +60,7 @@ std::string describe(const std::vector<std::int64_t>& shape)
     return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
 }
 
-/// The product of the extents. @throws Error if they are not what a vector or matrix of this program has
+/// The product of the extents. @throws Error if they are not those of a vector or a matrix
 std::size_t require_shape(std::string_view file, const std::vector<std::int64_t>& shape, std::size_t element_bytes)
 {
     if (shape.empty() || shape.size() > 2) {
@@ -260,7 +260,7 @@ private:
     Header header_;
 };
 
-/// Exactly `size` bytes. The caller has compared `size` with what is there.
+/// Reads exactly `size` bytes. The caller has compared `size` with the stream's.
 std::string read_text(std::istream& stream, std::string_view file, std::size_t size)
 {
     std::string text(size, '\0');

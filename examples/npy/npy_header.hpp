@@ -1,6 +1,6 @@
 #pragma once
 
-/// The header of an .npy file: what stands before the elements. Private to the reader and writer.
+/// The header of an .npy file, which precedes the elements. Private to the reader and writer.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +32,7 @@ struct Header {
 /// "'<f4' (float32)"
 std::string describe(TypeCode type);
 
-/// Reads up to the first element. All that it returns agrees with the size of the stream.
+/// Reads up to the first element. What it returns agrees with the size of the stream.
 /// @throws Error
 Header read_header(std::istream& stream, std::string_view file);
 

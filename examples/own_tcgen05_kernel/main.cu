@@ -1,8 +1,8 @@
-// A kernel author's first kernels for Blackwell's tensor cores, with the device layer: D = A * B^T in bf16 -> f32.
+// Your first kernels for Blackwell's tensor cores, written with the device layer: D = A * B^T, bf16 to f32.
 //
-// `one_tile` multiplies (128, 64) by (128, 64): load, multiply, read back. `pipelined` does any shape: it keeps four
-// stages in flight, with a warp that loads, one that multiplies and four that store. Runs on a B200 or B300, and
-// anywhere under `tessera-emu --device b200`.
+// `one_tile` multiplies (128, 64) by (128, 64): load, multiply, read back. `pipelined` multiplies any shape. It keeps
+// four stages in flight: one warp loads, one issues MMAs, four store. Both run on a B200 or B300, and anywhere under
+// `tessera-emu --device b200`. docs/kernels.md explains them.
 #include <tessera/device/mma.cuh>
 #include <tessera/device/output_partition.cuh>
 #include <tessera/device/tma.cuh>
@@ -17,15 +17,15 @@ namespace {
 
 using namespace tessera;
 
-// A tile of A or B: 128 rows of 64 elements, which fill the 128 bytes that the swizzle works on. The map that loads it,
-// the memory that holds it and the layout that the tensor core is told are made from the same numbers.
+// A tile of A or B: 128 rows of 64 elements, which fill the swizzle's 128 bytes. The tensor map, the shared tile and
+// the layout for the tensor core are made from the same numbers.
 constexpr unsigned tile_rows = 128;
 constexpr unsigned tile_k = 64;
 using OperandMap = TensorMap<bf16, Box<tile_k, tile_rows>, Swizzle::b128>;
 using OperandTile = SharedTile<bf16, Box<tile_k, tile_rows>, Swizzle::b128>;
 using OperandLayout = SharedLayout<Major::k, Swizzle::b128, tile_rows, tile_k, sizeof(bf16)>;
 
-// D is stored in pieces of 32 rows, one warp's, and 32 columns.
+// A warp stores its 32 rows of D in pieces of 32 columns.
 constexpr unsigned piece = 32;
 using OutputMap = TensorMap<float, Box<piece, piece>, Swizzle::b128>;
 using OutputPiece = SharedTile<float, Box<piece, piece>, Swizzle::b128>;
@@ -76,7 +76,7 @@ __global__ void one_tile(const __grid_constant__ OperandMap a_map, const __grid_
     const auto accumulator = tensor_memory.accumulator<tile_rows>(0);
     const Barrier<AccumulatorFull, Ready> complete(accumulated, published);
 
-    if (warp == 0) {  // all of it waits, one thread of it issues: Barrier::wait says why
+    if (warp == 0) {  // the whole warp waits, one thread issues: see Barrier::wait
         auto filled = RingProducer<SingleStage>(stage, published).acquire();
         if (elect_one()) {
             filled.full().arrive_and_expect(sizeof a + sizeof b);
@@ -123,7 +123,7 @@ struct PipelinedStorage {
 };
 using Ring = decltype(PipelinedStorage::ring);
 
-/// One CTA for each tile (128, 128) of D. TMA fills up with zeros what A and B lack, and stores nothing outside of D.
+/// One CTA for each tile (128, 128) of D. TMA loads zeros from outside of A and B, and stores nothing outside of D.
 __global__ void __launch_bounds__(pipelined_threads, 1)
     pipelined(const __grid_constant__ OperandMap a_map, const __grid_constant__ OperandMap b_map,
               const __grid_constant__ OutputMap d_map, unsigned m, unsigned n, unsigned k_steps)
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(pipelined_threads, 1)
             auto slot = consumer.wait();
             if (elect_one()) {
                 multiply(accumulator, storage.a[slot.index()], storage.b[slot.index()], step == 0);
-                commit<CtaGroup::one>(slot.empty());  // frees the stage when the products are done
+                commit<CtaGroup::one>(slot.empty());  // frees the stage when these MMAs have read it
             }
             std::move(slot).release_by_other();
         }

@@ -1,7 +1,7 @@
-// A bug to find: y = A * x, once with a barrier forgotten and once without the mistake.
+// A bug to find: y = A * x, once with a forgotten barrier and once correct.
 //
-// The forgotten barrier is the commonest mistake in kernels that pass data through shared memory, and among the hardest
-// to see, since a GPU may well give the right answer. `tessera-emu` reports it in the first run, with this file's line.
+// Forgotten barriers are common in kernels that use shared memory, and hard to see: a GPU may well give the right
+// answer. `tessera-emu` reports this one in the first run, with its line.
 //
 //     tessera-emu --strict -- planted_race forgotten
 //     tessera-emu --strict -- planted_race corrected
@@ -18,9 +18,9 @@ using namespace tessera;
 
 enum class LastBarrier : unsigned char { forgotten, corrected };
 
-constexpr unsigned threads = 128;  // of a CTA, and the elements of x that it keeps in shared memory at a time
+constexpr unsigned threads = 128;  // per CTA, and elements of x in shared memory at a time
 
-/// A is (rows, columns), row-major; both are multiples of `threads`. One thread for each row.
+/// A is (rows, columns), row-major; both are multiples of `threads`. One thread per row.
 template <LastBarrier Barrier>
 __global__ void multiply(DisjointSpan<float> y, DeviceSpan<const float> a, DeviceSpan<const float> x)
 {
@@ -65,7 +65,7 @@ int multiply_and_check()
 
     std::size_t wrong = 0;
     for (std::size_t row = 0; row < rows; ++row) {
-        float sum = 0;  // of small integers: exact in any order
+        float sum = 0;  // a sum of small integers is exact in any order
         for (std::size_t k = 0; k < columns; ++k) {
             sum += a[row * columns + k] * x[k];
         }

@@ -1,6 +1,6 @@
-// The largest eigenvalue of a symmetric matrix, by power iteration: v <- A*v / |A*v|, again and again.
+// The largest eigenvalue of a symmetric matrix by power iteration: v <- A*v / |A*v|, repeated.
 //
-// A*v is a product of the SDK, the division a kernel of our own. One round is captured into a graph, which is replayed.
+// A*v is a Gemm::launch, the division a kernel of your own. One round is captured into a graph and replayed.
 #include <tessera/device/disjoint_span.cuh>
 #include <tessera/tessera.hpp>
 
@@ -17,7 +17,7 @@ using namespace tessera;
 namespace {
 
 constexpr unsigned n = 160;
-constexpr unsigned threads = 256;  // of one CTA: at least n, a power of 2
+constexpr unsigned threads = 256;  // of the one CTA: a power of 2, at least n
 constexpr int rounds = 30;
 
 /// vector = product / |product| and norm = |product|, by one CTA with a thread for each element.
@@ -43,7 +43,7 @@ __global__ void normalize(MatrixView<const float> product, DisjointSpan<float> v
     }
 }
 
-/// Noise, and on top of it a rank-1 matrix whose eigenvalue is far above the noise's.
+/// Noise plus a rank-1 matrix whose eigenvalue is far above the noise's.
 std::vector<float> symmetric_matrix()
 {
     const auto noise = examples::random_values<float>(n * n, 1);
@@ -59,16 +59,16 @@ std::vector<float> symmetric_matrix()
 
 struct Eigenvalue {
     double value;
-    double bound;  // how far a float32 result may be from it
+    double bound;  // the largest error that a float32 result may have
 };
 
-/// The same iteration in float64, to the end. Of a symmetric matrix the norm depends on the vector's error in second
-/// order only, so that what remains is the last product's error and that of the norm.
+/// The same iteration in float64, until it converges. For a symmetric matrix the norm depends on the vector's error in
+/// second order only. What remains is the error of the last product and of the norm.
 Eigenvalue reference(const std::vector<float>& matrix)
 {
     std::vector<double> vector(n, 1.0 / std::sqrt(double{n}));
     double norm = 0;
-    double magnitudes = 0;  // of the sums of |A| * |v|, as a vector: its norm
+    double magnitudes = 0;  // the norm of |A| * |v|
     for (int round = 0; round < 200; ++round) {
         std::vector<double> product(n);
         double squares = 0;

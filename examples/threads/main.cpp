@@ -1,4 +1,4 @@
-// Four threads share one plan. Each has a stream and buffers of its own, and launches without a lock.
+// Four threads share one plan. Each has its own stream and buffers, and launches without a lock.
 #include <tessera/tessera.hpp>
 
 #include <array>
@@ -18,7 +18,7 @@ constexpr std::size_t m = 96, n = 80, k = 64;
 constexpr unsigned threads = 4;
 constexpr int launches = 8;
 
-/// One thread's work: how many elements are wrong.
+/// One thread's work. Returns how many elements are wrong.
 std::size_t multiply(const GemmPlan& plan, unsigned seed)
 {
     const auto a = examples::random_values<f16>(m * k, 2 * seed);
@@ -30,7 +30,7 @@ std::size_t multiply(const GemmPlan& plan, unsigned seed)
 
     std::size_t wrong = 0;
     for (int i = 0; i < launches; ++i) {
-        device_d.fill(stream, -1.0F);  // nothing of the launch before is left
+        device_d.fill(stream, -1.0F);  // overwrites the previous launch's result
         plan.launch(stream, device_a.matrix(m, k), device_b.matrix(k, n), device_d.matrix(m, n));
         const auto d = device_d.to_vector();
         for (std::size_t element = 0; element < d.size(); ++element) {

@@ -1,8 +1,8 @@
-// A matrix is transposed through shared memory by the tensor memory accelerator: one warp loads tiles into a ring, another
-// one transposes them, and TMA stores the result. For compute capability 9.0 and later.
+// Transposes a matrix through shared memory with TMA: one warp loads tiles into a ring, another one transposes them,
+// and TMA stores the result. For compute capability 9.0 and later.
 //
-// A SharedTile's elements are named by row and column, wherever the swizzle puts them. TMA fills up what a tile lacks at
-// the matrix's edges, and does not store it.
+// A SharedTile is indexed by row and column, wherever the swizzle puts an element. At the matrix's edges TMA fills a
+// tile up with zeros, and does not store them.
 #include <tessera/device/pipeline.cuh>
 #include <tessera/device/tma.cuh>
 #include <tessera/device/warp.cuh>
@@ -19,7 +19,7 @@ using namespace tessera;
 
 namespace {
 
-constexpr unsigned extent = 32;  // of a tile: a row fills the 128 bytes that the swizzle works on
+constexpr unsigned extent = 32;  // of a tile: a row fills the swizzle's 128 bytes
 using Map = TensorMap<float, Box<extent, extent>, Swizzle::b128>;
 using Tile = SharedTile<float, Box<extent, extent>, Swizzle::b128>;
 using Ring = RingBarriers<FilledByTma, FreedByThreads, 3>;
@@ -70,7 +70,7 @@ __global__ void transpose(const __grid_constant__ Map in, const __grid_constant_
 
 int run()
 {
-    constexpr std::size_t rows = 200, columns = 136;  // no multiples of a tile; rows are a multiple of TMA's 16 bytes
+    constexpr std::size_t rows = 200, columns = 136;  // not multiples of a tile; a row is a multiple of TMA's 16 bytes
     const auto matrix = examples::random_values<float>(rows * columns, 1);
     const Stream stream;
     const auto in = DeviceBuffer<float>::from_host(stream, matrix);

@@ -1,8 +1,8 @@
-// A kernel of one's own through tessera::launch: c = a + b.
+// A kernel of your own through tessera::launch: c = a + b.
 //
-// The types keep the usual mistakes out. A DisjointSpan is written with a ThreadIndex only, so no two threads write the
-// same element; a DeviceSpan stops the kernel at an index out of range; launch compares the arguments with the kernel's
-// parameters at compile time and checks the launch itself.
+// The types prevent the usual mistakes. A DisjointSpan can be written only with a ThreadIndex, so no two threads write
+// the same element. A DeviceSpan stops the kernel at an index out of range. launch compares the arguments with the
+// kernel's parameters at compile time, and checks the launch itself.
 #include <tessera/device/disjoint_span.cuh>
 #include <tessera/tessera.hpp>
 

@@ -1,5 +1,5 @@
-// Memory of somebody else, such as a tensor library: a pointer, a type, sizes and strides that only run time knows.
-// Nothing is copied, and no template is instantiated for each type.
+// Memory of another library, such as tensors: a pointer, and type, sizes and strides known at run time. Nothing is
+// copied, and no template is instantiated per type.
 #include <cuda_runtime_api.h>
 #include <tessera/tessera.hpp>
 
@@ -16,7 +16,7 @@ using namespace tessera;
 
 namespace {
 
-/// What the other library gives. Strides are in elements.
+/// What the other library provides. Strides are in elements.
 struct Tensor {
     void* data;
     ElementType type;
@@ -54,7 +54,7 @@ struct Freed {
 struct Matrix {
     std::unique_ptr<void, Freed> memory;
     Tensor tensor;
-    std::vector<double> values;  // what is on the device, row by row
+    std::vector<double> values;  // the device's elements, row by row
 };
 
 template <class T>
