@@ -5,7 +5,7 @@ set(limit 2000)
 foreach(n RANGE 1 ${limit})
     execute_process(COMMAND ${RUN} --fail ${n}=${ERROR} -- ${PROGRAM}
         RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
-    if(NOT errors MATCHES "fails as planned")
+    if(NOT errors MATCHES "fails on purpose")
         if(NOT status EQUAL 0)
             message(FATAL_ERROR "without a failure the program ended with ${status}:\n${output}${errors}")
         endif()

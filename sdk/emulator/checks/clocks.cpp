@@ -120,8 +120,7 @@ Agent Clocks::begin_async(Agent issuer)
     const bool all_in_existence = agents_.size() > std::numeric_limits<Agent>::max();
     if (all_in_existence && free_.empty()) {
         throw std::length_error(
-            "one cluster has 65536 asynchronous operations in flight, the emulator's limit: "
-            "wait for some of them");
+            "one cluster has 65536 asynchronous operations in flight, the emulator's limit: wait for some of them");
     }
     if (free_.size() > spare_agents || all_in_existence) {
         agent = free_.front();

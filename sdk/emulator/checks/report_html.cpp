@@ -124,7 +124,7 @@ std::string chain_html(const Finding& finding, std::size_t leading)
         items += fmt::format("<li>{}{}</li>\n", place_html(finding.frames[i]), i == leading ? " (shown above)" : "");
     }
     return fmt::format(
-        "<details><summary>All {} places, from the instruction outwards</summary>\n<ol>{}</ol></details>\n",
+        "<details><summary>All {} source lines, from the instruction outwards</summary>\n<ol>{}</ol></details>\n",
         finding.frames.size(), items);
 }
 
@@ -144,7 +144,7 @@ std::string finding_html(const Finding& finding)
     std::string rows;
     add_row(rows, "Seen", finding.count > 1 ? count_text(finding) : "once");
     if (!finding.kernel.empty()) {
-        add_row(rows, finding.count > 1 ? "First by" : "By", agent_text(finding));
+        add_row(rows, finding.count > 1 ? "First occurrence" : "By", agent_text(finding));
     }
     if (!finding.host.empty()) {
         std::string verb(host_verb(finding));
@@ -169,7 +169,7 @@ std::string run_html(const RunFacts& run)
     add_row(rows, "Tensor cores", html_text(run.numerics + (run.numerics == "fast" ? " sums" : " sums, bit by bit")));
     add_row(rows, "Folder", fmt::format("<code>{}</code>", html_text(run.folder)));
     add_row(rows, "tessera-emu", html_text(run.version));
-    return fmt::format("<h2>To see it again</h2>\n<pre>{}</pre>\n<dl>\n{}</dl>\n", html_text(run.command), rows);
+    return fmt::format("<h2>How to reproduce this</h2>\n<pre>{}</pre>\n<dl>\n{}</dl>\n", html_text(run.command), rows);
 }
 
 std::string totals_html(std::span<const KernelTotals> totals)
@@ -179,11 +179,10 @@ std::string totals_html(std::span<const KernelTotals> totals)
     }
     constexpr std::array headings{"Kernel",      "Launches",       "CTAs",          "Warp instructions",
                                   "Global read", "Global written", "TMA read",      "TMA written",
-                                  "MMAs",        "MMA flops",      "Barrier waits", "of them stalled"};
+                                  "MMAs",        "MMA flops",      "Barrier waits", "Stalled waits"};
     std::string text =
-        "<h2>What the kernels did</h2>\n<p class=\"faint\">Counts of what the program asked for; bytes where it says "
-        "read "
-        "or written. Nothing here predicts a time.</p>\n<div class=\"scroll\"><table>\n<tr>";
+        "<h2>What the kernels did</h2>\n<p class=\"faint\">Counts of the requested work; columns named read or written "
+        "are in bytes. Nothing here predicts a time.</p>\n<div class=\"scroll\"><table>\n<tr>";
     for (const char* heading : headings) {
         text += fmt::format("<th>{}</th>", heading);
     }
@@ -206,8 +205,8 @@ std::string totals_html(std::span<const KernelTotals> totals)
 std::string verdict_html(std::span<const Finding> findings, bool strict)
 {
     if (findings.empty()) {
-        return "<p class=\"verdict clean\">No findings.</p>\n<p class=\"faint\">These inputs, under this schedule, did "
-               "nothing that the checks know to be wrong.</p>\n";
+        return "<p class=\"verdict clean\">No findings.</p>\n<p class=\"faint\">With these inputs and this schedule, "
+               "no check found a fault.</p>\n";
     }
     std::set<FindingKind> kinds;
     std::uint64_t total = 0;
@@ -253,7 +252,7 @@ std::string html_text(std::string_view text)
 
 std::string report_html(std::span<const Finding> findings, const RunFacts& run, std::span<const KernelTotals> totals)
 {
-    std::string body = fmt::format("<h1>Emulated device: what was found</h1>\n{}", verdict_html(findings, run.strict));
+    std::string body = fmt::format("<h1>Emulated device: findings</h1>\n{}", verdict_html(findings, run.strict));
     std::vector<std::string> kernels;  // in the order of their first findings
     for (const Finding& finding : findings) {
         if (std::ranges::find(kernels, finding.kernel) == kernels.end()) {

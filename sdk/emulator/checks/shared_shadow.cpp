@@ -291,8 +291,9 @@ void SharedShadow::touch_cell(Access& access, Cell& cell, std::uint32_t word, st
         }
         if (cell.barrier && !access.found) {
             find(access, FindingKind::barrier_misuse,
-                 fmt::format("{}, where an mbarrier is: mbarrier.inval it before its memory is used for something else",
-                             name(access, word * 4, true)));
+                 fmt::format(
+                     "{}, where an mbarrier is: execute mbarrier.inval before this memory is used for something else",
+                     name(access, word * 4, true)));
         }
         if (cell.writer == access.self) {
             cell.lane = cell.lane == lane ? cell.lane : static_cast<std::uint8_t>(Clocks::any_lane);
@@ -312,7 +313,7 @@ void SharedShadow::touch_cell(Access& access, Cell& cell, std::uint32_t word, st
             *access.unwritten = true;
         } else if (!access.found) {
             find(access, FindingKind::uninitialized_shared,
-                 fmt::format("{}, which nobody has written", name(access, word * 4, false)));
+                 fmt::format("{}, which was never written", name(access, word * 4, false)));
         }
         if (alike(cell.reader, access.self)) {
             cell.read |= bytes;

@@ -82,9 +82,8 @@ private:
         if (cta->started && cta->exited()) {
             cluster.report(
                 *this, FindingKind::cluster_protocol,
-                fmt::format(
-                    "{}, but that CTA has exited: synchronize the cluster (barrier.cluster) before a CTA leaves",
-                    describe()));
+                fmt::format("{}, but that CTA has exited: synchronize the cluster (barrier.cluster) before a CTA exits",
+                            describe()));
         }
         std::byte* const at = cta->shared_bytes(address, bytes);
         if (cta->shadow && cluster.options().check) {
@@ -252,7 +251,7 @@ Step execute_st_bulk(Warp& warp, const Operation& operation, LaneMask active)
         if (size % 8 != 0 || size > std::uint64_t{0xFFFFFF}) {
             warp.fault(
                 operation, FindingKind::invalid_operand, error_illegal_instruction, LaneMask{1} << lane,
-                fmt::format("st.bulk of {} bytes: the size must be a multiple of 8 and fit into shared memory", size));
+                fmt::format("st.bulk of {} bytes: the size must be a multiple of 8 and within shared memory", size));
         }
         if (size == 0) {
             return;

@@ -97,7 +97,7 @@ void arrive(Warp& warp, const Operation& operation, LaneMask lanes, std::uint32_
     if (count == 0 && !all_threads) {
         warp.fault(
             operation, FindingKind::invalid_operand, error_illegal_instruction, lanes,
-            fmt::format("the thread count of barrier {} is 0; give the number of threads that take part", number));
+            fmt::format("the thread count of barrier {} is 0; give the number of participating threads", number));
     }
     const std::uint32_t threads = whole_warps(cta.threads);
     const std::uint32_t expected = all_threads ? threads : count;
@@ -111,11 +111,10 @@ void arrive(Warp& warp, const Operation& operation, LaneMask lanes, std::uint32_
                                     expected, cta.threads));
         }
     } else if (barrier.expected != expected) {
-        warp.report(
-            operation, FindingKind::barrier_misuse, lanes,
-            fmt::format("threads arrive at barrier {} with a count of {} while others wait there with {}: all who take "
-                        "part in one phase must give the same count",
-                        number, expected, barrier.expected));
+        warp.report(operation, FindingKind::barrier_misuse, lanes,
+                    fmt::format("threads arrive at barrier {} with a count of {} while others wait there with {}: all "
+                                "threads of one phase must give the same count",
+                                number, expected, barrier.expected));
     }
     if (warp.checks()) {
         warp.cluster.clocks.release(warp.agent, barrier.arriving);
@@ -289,7 +288,7 @@ Step execute_cluster_arrive(Warp& warp, const Operation& operation, LaneMask act
     WarpBarriers& state = warp.barriers;
     if (const LaneMask again = active & state.cluster_open; again != 0) {
         warp.report(operation, FindingKind::cluster_protocol, again,
-                    "barrier.cluster.arrive a second time without barrier.cluster.wait in between");
+                    "barrier.cluster.arrive twice without barrier.cluster.wait in between");
     }
     if (warp.checks()) {
         if (payload.relaxed) {
@@ -316,7 +315,7 @@ Step execute_cluster_wait(Warp& warp, const Operation& operation, LaneMask activ
     WarpBarriers& state = warp.barriers;
     if (const LaneMask early = active & ~state.cluster_open; early != 0) {
         warp.report(operation, FindingKind::cluster_protocol, early,
-                    "barrier.cluster.wait without barrier.cluster.arrive before it: it waits for nobody");
+                    "barrier.cluster.wait without barrier.cluster.arrive: execute the arrive first");
     }
     complete_cluster_if_due(warp.cluster);  // threads may have left
     LaneMask waiting = 0;

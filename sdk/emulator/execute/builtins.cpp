@@ -60,7 +60,7 @@ template <typename T>
         text += c;
         if (text.size() > 1 << 20) {
             warp.fault(operation, FindingKind::invalid_operand, error_illegal_address, 1u << lane,
-                       fmt::format("{}: no end of the text within 1 MiB", what));
+                       fmt::format("{}: the string has no terminator within 1 MiB", what));
         }
     }
     return text;
@@ -199,7 +199,7 @@ Step execute_free(Warp& warp, const Operation& operation, LaneMask active)
         const std::uint64_t address = argument(warp, call, 0, lane);
         if (address != 0 && !warp.cluster.grid.memory.free(address)) {
             warp.fault(operation, FindingKind::invalid_operand, error_illegal_address, 1u << lane,
-                       fmt::format("free of {:#x}, which device malloc did not give", address));
+                       fmt::format("free of {:#x}, which is not a pointer that device malloc returned", address));
         }
     });
     warp.cluster.progress();

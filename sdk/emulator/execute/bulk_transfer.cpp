@@ -169,10 +169,10 @@ void BulkTransfer::report_exited(Cluster& cluster, const Cta& cta, bool writes)
         *this, FindingKind::cluster_protocol,
         writes
             ? fmt::format("{} writes shared memory of CTA {}, which has exited: wait for the copy, or synchronize the "
-                          "cluster, before a CTA leaves",
+                          "cluster, before a CTA exits",
                           what_, cta.rank)
             : fmt::format("{} reads shared memory of CTA {}, which has exited: cp.async.bulk.wait_group.read (or the "
-                          "barrier that it completes on) is missing before the CTA leaves",
+                          "barrier that it completes on) is missing before the CTA exits",
                           what_, cta.rank));
 }
 
@@ -181,8 +181,8 @@ void BulkTransfer::report_exit_before_read(Cluster& cluster, const Cta& cta)
     if (cluster.options().check && cluster.options().exits_before_read && cta.started && cta.exited()) {
         cluster.report(
             *this, FindingKind::exit_before_read,
-            fmt::format("{} reads shared memory of CTA {}, which has exited: hardware keeps the memory until "
-                        "it is read; cp.async.bulk.wait_group.read before the CTA leaves does not rely on it",
+            fmt::format("{} reads shared memory of CTA {}, which has exited: this relies on hardware that keeps the "
+                        "memory until it is read; execute cp.async.bulk.wait_group.read before the CTA exits",
                         what_, cta.rank));
     }
 }
@@ -514,7 +514,7 @@ Cta& check_shared_range(Warp& warp, const Operation& operation, unsigned lane, c
         warp.report(operation, FindingKind::cluster_protocol, bit,
                     fmt::format("{}: CTA {} {}: synchronize the cluster (barrier.cluster) {}", what, cta->rank,
                                 cta->started ? "has exited" : "may not have started",
-                                cta->started ? "before a CTA leaves" : "before the first access to a peer"));
+                                cta->started ? "before a CTA exits" : "before the first access to a peer"));
     }
     return *cta;
 }
@@ -533,7 +533,7 @@ void check_ranks(Warp& warp, const Operation& operation, unsigned lane, const ch
     }
     if (mask == 0) {
         warp.report(operation, FindingKind::cta_mask, LaneMask{1} << lane,
-                    fmt::format("{}: the CTA mask {:#06x} names nobody in a cluster of {} CTAs", what, mask, size));
+                    fmt::format("{}: the CTA mask {:#06x} names none of the {} CTAs of the cluster", what, mask, size));
     }
 }
 
@@ -569,7 +569,8 @@ std::vector<LoadTarget> load_targets(Warp& warp, const Operation& operation, uns
     if (barrier_rank != destination_rank && !(cta_group == 2 && same_pair)) {
         warp.report(
             operation, FindingKind::cta_group, LaneMask{1} << lane,
-            fmt::format("{}: the data go to CTA {}, the mbarrier is CTA {}'s: {}", what, destination_rank, barrier_rank,
+            fmt::format("{}: the data go to CTA {}, but the mbarrier is in CTA {}: {}", what, destination_rank,
+                        barrier_rank,
                         same_pair ? "only with .cta_group::2 may it be the peer's of the pair"
                                   : "it must be in the same CTA, or with .cta_group::2 in the peer of the pair"));
     }

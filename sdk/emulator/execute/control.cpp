@@ -88,7 +88,7 @@ Step execute_call(Warp& warp, const Operation& operation, LaneMask active)
     }
     if (callee.parameters.size() != payload.arguments.size() || callee.results.size() != payload.results.size()) {
         warp.fault(operation, FindingKind::invalid_operand, error_invalid_pc, active,
-                   fmt::format("call of {} with {} arguments and {} results: it has {} and {}", callee.name,
+                   fmt::format("call of {} with {} arguments and {} results, but it has {} and {}", callee.name,
                                payload.arguments.size(), payload.results.size(), callee.parameters.size(),
                                callee.results.size()));
     }

@@ -153,9 +153,8 @@ struct AccumulatorFragment {
     }
     if (active != all_lanes && active != warp.live() && warp.checks()) {
         warp.report(operation, FindingKind::divergent_aligned, warp.live() & ~active,
-                    "the guard predicate keeps lanes of the warp away from an .aligned instruction, whose results are "
-                    "then undefined; use the "
-                    "same predicate value in all lanes");
+                    "the guard predicate excludes lanes of the warp from an .aligned instruction, whose results are "
+                    "then undefined; use the same predicate value in all lanes");
     }
     return true;
 }

@@ -252,7 +252,7 @@ Step divide(Warp& warp, const Operation& operation, LaneMask active)
     });
     if (zero != 0 && warp.checks()) {
         warp.report(operation, FindingKind::invalid_operand, zero,
-                    "integer division by zero: the result is not defined; test the divisor before");
+                    "integer division by zero: the result is undefined; test the divisor first");
     }
     return Step::next;
 }

@@ -137,9 +137,8 @@ Step execute_try_cancel(Warp& warp, const Operation& operation, LaneMask active)
         };
         if (warp.cta.launch_control_refused) {
             warp.report(operation, FindingKind::launch_control, LaneMask{1} << lane,
-                        "clusterlaunchcontrol.try_cancel after this CTA has seen a request fail: the result is "
-                        "undefined; leave the loop "
-                        "when is_canceled is false");
+                        "clusterlaunchcontrol.try_cancel after an earlier request of this CTA failed: the result is "
+                        "undefined; leave the loop when is_canceled is false");
         }
         std::optional<std::uint16_t> mask;
         if (payload.multicast) {
@@ -193,7 +192,7 @@ Step execute_first_cta(Warp& warp, const Operation& operation, LaneMask active)
     if (undefined != 0) {
         warp.report(
             operation, FindingKind::launch_control, undefined,
-            "clusterlaunchcontrol.query_cancel.get_first_ctaid of a request that has failed: ask is_canceled first");
+            "clusterlaunchcontrol.query_cancel.get_first_ctaid of a request that failed: test is_canceled first");
     }
     return Step::next;
 }

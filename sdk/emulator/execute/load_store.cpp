@@ -236,7 +236,7 @@ void decode_access(Decoder& decoder, Operation& operation, bool loads)
     }
     const DataRows data = loads ? write_data(decoder, 0, type) : read_data(decoder, 1, type);
     if (data.rows.size() != payload.elements) {
-        decoder.fail(fmt::format("{} registers for a vector of {}", data.rows.size(), payload.elements));
+        decoder.fail(fmt::format("{} registers are given for a vector of {}", data.rows.size(), payload.elements));
     }
     std::copy(data.rows.begin(), data.rows.end(), payload.rows.begin());
     if (loads) {

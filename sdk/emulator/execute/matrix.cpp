@@ -226,7 +226,7 @@ void decode_ldmatrix(Decoder& decoder, Operation& operation)
         const bool expanding = decoder.take("b8x16");
         const std::string_view packed = decoder.take_one_of({"b6x16_p32", "b4x16_p64"});
         if (expanding != !packed.empty()) {
-            decoder.fail(".b8x16 goes with .b6x16_p32 or .b4x16_p64");
+            decoder.fail(".b8x16 needs .b6x16_p32 or .b4x16_p64");
         }
         transfer.format = packed.empty()          ? RowFormat::plain
                           : packed == "b6x16_p32" ? RowFormat::six_bit

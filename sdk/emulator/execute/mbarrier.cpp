@@ -86,10 +86,11 @@ Step execute_init(Warp& warp, const Operation& operation, LaneMask active)
         const auto [entry, fresh] = cta.mbarriers.try_emplace(offset_in_cta(address));
         Mbarrier& barrier = entry->second;
         if (!fresh) {
-            warp.report(operation, FindingKind::barrier_misuse, bit(lane),
-                        fmt::format("the mbarrier at shared {:#x} is initialized again ({}): mbarrier.inval it first{}",
-                                    address, barrier.describe(),
-                                    barrier.copies == 0 ? "" : ", when the copies that complete on it are over"));
+            warp.report(
+                operation, FindingKind::barrier_misuse, bit(lane),
+                fmt::format("the mbarrier at shared {:#x} is initialized again ({}): execute mbarrier.inval first{}",
+                            address, barrier.describe(),
+                            barrier.copies == 0 ? "" : ", after the copies that complete on it"));
         }
         const std::uint32_t copies = barrier.copies;  // they will still complete on it
         const std::string problem = barrier.initialize(counts[lane]);
@@ -123,12 +124,10 @@ Step execute_inval(Warp& warp, const Operation& operation, LaneMask active)
             return;
         }
         if (site.barrier->copies != 0) {
-            warp.report(
-                operation, FindingKind::barrier_misuse, bit(lane),
-                fmt::format(
-                    "the mbarrier at shared {:#x} is invalidated while {} asynchronous operations have still to "
-                    "complete on it ({})",
-                    address, site.barrier->copies, site.barrier->describe()));
+            warp.report(operation, FindingKind::barrier_misuse, bit(lane),
+                        fmt::format("the mbarrier at shared {:#x} is invalidated while {} asynchronous operations that "
+                                    "complete on it are in flight ({}): wait for them first",
+                                    address, site.barrier->copies, site.barrier->describe()));
         }
         cta.mbarriers.erase(offset_in_cta(address));
         if (cta.shadow != nullptr) {
@@ -176,8 +175,9 @@ Step execute_arrive(Warp& warp, const Operation& operation, LaneMask active)
             const std::int64_t count = counts_bytes ? 1 : value;
             std::string problem;
             if (payload.no_complete && count >= barrier.pending && barrier.transactions == 0) {
-                problem = fmt::format(".noComplete arrivals must leave the phase open; {} of {} pending arrive", count,
-                                      barrier.pending);
+                problem = fmt::format(
+                    "a .noComplete arrival must not complete the phase, but {} of {} pending arrivals arrive", count,
+                    barrier.pending);
             } else if (count == 0) {
                 problem = "an arrival with a count of 0";
             }
@@ -345,7 +345,7 @@ void decode_arrive(Decoder& decoder, Operation& operation, MbarrierPayload& payl
     require_operands(decoder, address + (value_needed ? 2 : 1), address + 2);
     if (has_result && !decoder.is_sink(0)) {
         if (payload.remote) {
-            decoder.fail("with '.shared::cluster' there is no state to return: write the sink _");
+            decoder.fail("with '.shared::cluster' no state is returned: write the sink _");
         }
         operation.operand[result_row] = decoder.write(0, Type::b64);
     }
@@ -377,10 +377,11 @@ BarrierSite barrier_at(Warp& warp, const Operation& operation, std::uint64_t add
     if (site && warp.checks() && !warp.cluster.clocks.ordered(site.barrier->initialized, warp.agent)) {
         warp.report(
             operation, FindingKind::barrier_misuse, bit(lane),
-            fmt::format("the mbarrier at shared {:#x} of CTA {} is used with no order after its mbarrier.init: {}",
-                        site.address, site.cta->rank,
-                        site.cta == &warp.cta ? "synchronize the CTA (bar.sync) in between"
-                                              : "fence.mbarrier_init and a cluster barrier are needed in between"));
+            fmt::format(
+                "the mbarrier at shared {:#x} of CTA {} is used without synchronization after its mbarrier.init: {}",
+                site.address, site.cta->rank,
+                site.cta == &warp.cta ? "execute bar.sync in between"
+                                      : "execute fence.mbarrier_init and barrier.cluster in between"));
         site.barrier->initialized = {};  // once is enough
     }
     return site;
@@ -393,12 +394,10 @@ void report_barrier_problems(Warp& warp, const Operation& operation, unsigned la
         warp.report(operation, kind, bit(lane), fmt::format("mbarrier at shared {:#x}: {}", site.address, problem));
     }
     if (const std::uint32_t missed = site.barrier->take_copies_missed(); missed != 0) {
-        warp.report(
-            operation, FindingKind::transaction_count, bit(lane),
-            fmt::format(
-                "mbarrier at shared {:#x}: phase {} is complete while {} copies that complete on it are on their way: "
-                "expect_tx is missing, or for too few bytes",
-                site.address, site.barrier->phase - 1, missed));
+        warp.report(operation, FindingKind::transaction_count, bit(lane),
+                    fmt::format("mbarrier at shared {:#x}: phase {} completed while {} copies that complete on it were "
+                                "in flight: expect_tx is missing, or has too few bytes",
+                                site.address, site.barrier->phase - 1, missed));
     }
 }
 
@@ -444,7 +443,7 @@ void decode_mbarrier(Decoder& decoder, Operation& operation)
         operation.operand[value_row] = decoder.read(1, Type::b64);
         operation.execute = execute_pending_count;
     } else {
-        decoder.fail("this operation on mbarriers is not known");
+        decoder.fail("unknown operation on an mbarrier");
     }
 }
 

@@ -125,7 +125,7 @@ void follow_unwritten(Warp& warp, const Operation& operation, const MemoryPayloa
         if (undefined != 0) {
             warp.follow(operation, payload.rows[k], undefined, FindingKind::uninitialized_shared, [&] {
                 const auto lane = static_cast<unsigned>(std::countr_zero(undefined));
-                return fmt::format("{} reads {} bytes of shared memory at 0x{:x} (lane {}), which nobody has written",
+                return fmt::format("{} reads {} bytes of shared memory at 0x{:x} (lane {}) that were never written",
                                    payload.what, payload.bytes, shared_base + offsets[lane], lane);
             });
         }
@@ -356,11 +356,10 @@ void resolve(Warp& warp, const Operation& operation, const MemoryPayload& payloa
     }
     for_each_lane(active, [&](unsigned lane) {
         if (payload.own_cta && a[lane] >> shared_rank_shift != warp.cta.rank) {
-            warp.report(
-                operation, FindingKind::invalid_operand, LaneMask{1} << lane,
-                fmt::format("0x{:x} is in the shared memory of CTA {} of the cluster, and {} reaches that of its own "
-                            "CTA ({}) only: use .shared::cluster",
-                            a[lane], a[lane] >> shared_rank_shift, payload.what, warp.cta.rank));
+            warp.report(operation, FindingKind::invalid_operand, LaneMask{1} << lane,
+                        fmt::format("0x{:x} is in the shared memory of CTA {} of the cluster, but {} can access only "
+                                    "the shared memory of its own CTA ({}): use .shared::cluster",
+                                    a[lane], a[lane] >> shared_rank_shift, payload.what, warp.cta.rank));
         }
         pointers.at[lane] = reinterpret_cast<std::uintptr_t>(
             locate(warp, operation, payload.access, a[lane], payload.bytes, payload.bytes, lane));

@@ -264,7 +264,7 @@ void decode_mma(Decoder& decoder, Operation& operation)
     }
     const std::optional<Element> a = element_named(types[1]), b = element_named(types[2]);
     if (!a || !b) {
-        decoder.fail(fmt::format(".{}.{} are no types of a and b", types[1], types[2]));
+        decoder.fail(fmt::format(".{} and .{} are not types of a and b", types[1], types[2]));
     }
     const std::optional<SumType> d_type = sum_for(*a, types[0]), c_type = sum_for(*a, types[3]);
     if (!d_type || !c_type) {

@@ -22,7 +22,8 @@ Step execute_fence(Warp&, const Operation&, LaneMask) { return Step::next; }
 void decode(Decoder& decoder, Operation& operation)
 {
     if (!decoder.device().tensor_memory) {
-        decoder.fail("tcgen05 instructions need tensor memory, which this device has not (compute capability 10.x)");
+        decoder.fail(
+            "tcgen05 instructions need tensor memory (compute capability 10.x), which this device does not have");
     }
     operation.kind = InstructionClass::tensor;
     using Entry = std::pair<std::string_view, Decode>;
@@ -53,8 +54,8 @@ void decode(Decoder& decoder, Operation& operation)
         return;
     }
     decoder.fail(
-        "unknown tcgen05 instruction; there are alloc, dealloc, relinquish_alloc_permit, ld, st, wait, cp, shift, mma, "
-        "commit, fence");
+        "unknown tcgen05 instruction; the known ones are alloc, dealloc, relinquish_alloc_permit, ld, st, wait, cp, "
+        "shift, mma, commit, fence");
 }
 
 }  // namespace
@@ -107,12 +108,10 @@ Cta& require_peer(Warp& warp, const Operation& operation, LaneMask lanes)
 {
     Cta* const peer = peer_of(warp.cta);
     if (peer == nullptr) {
-        warp.fault(
-            operation, FindingKind::cta_group, error_illegal_instruction, lanes,
-            fmt::format(
-                "cta_group::2 in CTA {} of a cluster of {}: there is no other CTA of the pair; launch clusters with an "
-                "even number of CTAs",
-                warp.cta.rank, warp.cluster.ctas.size()));
+        warp.fault(operation, FindingKind::cta_group, error_illegal_instruction, lanes,
+                   fmt::format("cta_group::2 in CTA {} of a cluster of {}: the pair has no second CTA; launch clusters "
+                               "with an even number of CTAs",
+                               warp.cta.rank, warp.cluster.ctas.size()));
     }
     if (peer->exited()) {
         warp.report(
@@ -143,22 +142,19 @@ void note_cta_group(Warp& warp, const Operation& operation, LaneMask lanes, unsi
     if (known == 0) {
         known = cta_group;
     } else if (known != cta_group) {
-        warp.report(
-            operation, FindingKind::cta_group, lanes,
-            fmt::format(
-                "cta_group::{} in a CTA whose earlier tcgen05 instructions have cta_group::{}: all of a kernel must "
-                "have the same",
-                cta_group, known));
+        warp.report(operation, FindingKind::cta_group, lanes,
+                    fmt::format("cta_group::{} in a CTA whose earlier tcgen05 instructions have cta_group::{}: use the "
+                                "same group in the whole kernel",
+                                cta_group, known));
     }
 }
 
 void check_single_lane(Warp& warp, const Operation& operation, LaneMask active, const char* what)
 {
     if ((active & (active - 1)) != 0 && warp.checks()) {
-        warp.report(
-            operation, FindingKind::invalid_operand, active,
-            fmt::format("{} lanes execute {}, and each of them issues one of its own: let one elected lane do it",
-                        std::popcount(active), what));
+        warp.report(operation, FindingKind::invalid_operand, active,
+                    fmt::format("{} lanes execute {}, and each issues its own: let one elected lane execute it",
+                                std::popcount(active), what));
     }
 }
 

@@ -104,8 +104,7 @@ void report_full(Warp& warp, const Operation& operation, LaneMask active, unsign
 {
     warp.report(operation, FindingKind::tmem_allocation, active,
                 fmt::format("tcgen05.alloc of {} columns blocks: this CTA itself holds {} of the 512, {}; allocate "
-                            "once and divide by hand, or "
-                            "free the others first",
+                            "once and split the columns, or free the others first",
                             columns, warp.cta.tensor_memory->allocated_columns(),
                             warp.cta.tensor_memory->describe_allocations()));
 }
@@ -213,7 +212,7 @@ Step allocate_pair(Warp& warp, const Operation& operation, LaneMask active, unsi
     if (other->columns != columns && first_try) {
         warp.report(operation, FindingKind::tmem_allocation, active,
                     fmt::format("tcgen05.alloc with cta_group::2 of {} columns here and of {} in CTA {}: both CTAs of "
-                                "a pair must ask for the same",
+                                "a pair must allocate the same number",
                                 columns, other->columns, peer.rank));
     }
     if (other->result_address % (1u << shared_rank_shift) != own.result_address % (1u << shared_rank_shift) &&
@@ -328,8 +327,7 @@ Step execute_dealloc(Warp& warp, const Operation& operation, LaneMask active)
             peer.tensor_memory->allocation_at(address.column) == nullptr) {
             warp.report(operation, FindingKind::tmem_allocation, active,
                         fmt::format("tcgen05.dealloc with cta_group::2 at column {}, but the other CTA of the pair "
-                                    "(rank {}) has no allocation there: it "
-                                    "has not allocated yet, or has freed it already",
+                                    "(rank {}) has no allocation there: it has not allocated yet, or has already freed",
                                     address.column, peer.rank));
         }
     }
@@ -349,11 +347,10 @@ Step execute_dealloc(Warp& warp, const Operation& operation, LaneMask active)
         // Hardware may block here or not: go on, so that what comes later is seen too.
         warp.report(operation, FindingKind::tmem_allocation, active,
                     fmt::format("tcgen05.dealloc with cta_group::2, but the other CTA of the pair (rank {}) {}: both "
-                                "must free, and hardware may block "
-                                "until they do",
+                                "must execute it, and hardware may block until they do",
                                 peer.rank,
                                 peer.exited() ? "has exited without its own"
-                                              : "waits for something else and does not come to its own"));
+                                              : "waits for something else and does not reach its own"));
     } else {
         peer.tensor_memory->release(other->column);
         meet(warp, own, *other);

@@ -43,12 +43,10 @@ void check_group(Warp& warp, const Operation& operation, LaneMask lane, unsigned
 {
     const TensorMemory& memory = *warp.cta.tensor_memory;
     if (memory.cta_group != 0 && memory.cta_group != cta_group) {
-        warp.report(
-            operation, FindingKind::cta_group, lane,
-            fmt::format(
-                "tcgen05.commit with cta_group::{} does not follow work of cta_group::{}, which this CTA's tcgen05 "
-                "instructions have: use the same group in all",
-                cta_group, memory.cta_group));
+        warp.report(operation, FindingKind::cta_group, lane,
+                    fmt::format("tcgen05.commit with cta_group::{} does not cover this CTA's tcgen05 instructions, "
+                                "which have cta_group::{}: use the same group in all",
+                                cta_group, memory.cta_group));
     }
 }
 
@@ -57,11 +55,12 @@ std::vector<std::uint32_t> multicast_targets(Warp& warp, const Operation& operat
 {
     const auto ctas = static_cast<unsigned>(warp.cluster.ctas.size());
     if (mask == 0 || (mask >> ctas) != 0) {
-        warp.report(operation, FindingKind::cta_mask, lane,
-                    mask == 0
-                        ? std::string{"the CTA mask of tcgen05.commit is 0: nobody is told"}
-                        : fmt::format("the CTA mask {:#x} of tcgen05.commit names CTAs that a cluster of {} has not",
-                                      mask, ctas));
+        warp.report(
+            operation, FindingKind::cta_mask, lane,
+            mask == 0
+                ? std::string{"the CTA mask of tcgen05.commit is 0: set a bit for each CTA to signal"}
+                : fmt::format("the CTA mask {:#x} of tcgen05.commit names CTAs that do not exist in a cluster of {}",
+                              mask, ctas));
     }
     std::vector<std::uint32_t> targets;
     for (unsigned rank = 0; rank < ctas; ++rank) {

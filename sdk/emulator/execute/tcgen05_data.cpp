@@ -149,7 +149,7 @@ Step execute_load(Warp& warp, const Operation& operation, LaneMask active)
         if (const TensorWork* work = memory.pending_on(region, false)) {
             warp.report(operation, FindingKind::accumulator_before_commit, active,
                         fmt::format("tcgen05.ld reads columns {} to {} of tensor memory, which the {} (PTX line {}) "
-                                    "has yet to write: wait for the mbarrier of a "
+                                    "has not finished writing: wait for the mbarrier of a "
                                     "tcgen05.commit after it",
                                     region.column, region.column + region.columns - 1, work->describe(),
                                     line_of(work->operation)));

@@ -34,8 +34,7 @@ public:
             if (cta.exited()) {
                 cluster.report(*this, FindingKind::cluster_protocol,
                                fmt::format("tcgen05.mma is executed after CTA {}, whose memory it uses, has exited: "
-                                           "wait for the commit of "
-                                           "all MMAs before a CTA leaves",
+                                           "wait for the commit of all MMAs before a CTA exits",
                                            cta.rank));
             }
             if (cluster.options().check) {
@@ -112,11 +111,10 @@ void check_lane(Warp& warp, const Operation& operation, LaneMask lane, const Mma
                                half ? " or 16" : ", an MMA of this shape uses all lanes"));
     }
     if (address.lane != operands.d.lane) {
-        warp.report(
-            operation, FindingKind::invalid_operand, lane,
-            fmt::format(
-                "tcgen05.mma: {} is at lane {} and D at lane {}; layouts of half of the lanes want the same for both",
-                what, address.lane, operands.d.lane));
+        warp.report(operation, FindingKind::invalid_operand, lane,
+                    fmt::format("tcgen05.mma: {} is at lane {} and D at lane {}; layouts that use half of the lanes "
+                                "need the same lane for both",
+                                what, address.lane, operands.d.lane));
     }
 }
 
@@ -140,11 +138,12 @@ OperandTile make_tile(Warp& warp, const Operation& operation, LaneMask lane, std
                     fmt::format("tcgen05.mma, descriptor of {}: {}", which, problem));
     }
     if (decoded.descriptor.base_offset != 0) {
-        warp.report(operation, FindingKind::not_emulated, lane,
-                    fmt::format("tcgen05.mma, descriptor of {}: the base offset is {}. How hardware applies it is not "
-                                "documented well enough to be emulated with "
-                                "certainty; align the tile to {} bytes and leave it 0",
-                                which, decoded.descriptor.base_offset, swizzle_repeat(decoded.descriptor.swizzle)));
+        warp.report(
+            operation, FindingKind::not_emulated, lane,
+            fmt::format(
+                "tcgen05.mma, descriptor of {}: the base offset is {}, and how hardware applies it is not documented "
+                "well enough to be emulated with certainty; align the tile to {} bytes and set it to 0",
+                which, decoded.descriptor.base_offset, swizzle_repeat(decoded.descriptor.swizzle)));
     }
     return tile;
 }
@@ -302,7 +301,7 @@ unsigned take_scales(Decoder& decoder, MmaKind kind)
     }
     if (!scaled) {
         if (!size.empty()) {
-            decoder.fail(fmt::format(".{} goes with .block_scale only", size));
+            decoder.fail(fmt::format(".{} needs .block_scale", size));
         }
         return 0;
     }
@@ -339,7 +338,7 @@ void take_collector(Decoder& decoder, const MmaForm& form)
     if (!known_buffer || (use != "fill" && use != "use" && use != "lastuse" && use != "discard")) {
         decoder.fail(fmt::format(
             ".collector::{} does not exist; {} ::fill, ::use, ::lastuse or ::discard", *usage,
-            form.weight_stationary ? "with .ws there are collector::b0 to b3 with" : "there is collector::a with"));
+            form.weight_stationary ? "with .ws it is collector::b0 to b3 with" : "it is collector::a with"));
     }
     if (form.shift_a && (use == "fill" || use == "use")) {
         decoder.fail(fmt::format(".collector::a::{} cannot be combined with .ashift", use));
@@ -362,7 +361,8 @@ void decode_mma(Decoder& decoder, Operation& operation)
     form.shift_a = decoder.take("ashift");
     take_collector(decoder, form);
     if (form.weight_stationary && (form.cta_group == 2 || is_block_scaled(form.kind) || form.shift_a)) {
-        decoder.fail("tcgen05.mma.ws has .cta_group::1 and the kinds f16, tf32, f8f6f4 and i8, without .ashift");
+        decoder.fail(
+            "tcgen05.mma.ws needs .cta_group::1 and one of the kinds f16, tf32, f8f6f4 and i8, and takes no .ashift");
     }
 
     std::size_t next = 0;

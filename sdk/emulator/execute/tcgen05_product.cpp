@@ -167,7 +167,8 @@ std::string expand(Codes& codes, const MmaOperands& operands, TensorMemory& memo
                 !is_zero(codes, first_row + row, chunk * sparsity.stored, sparsity.stored)) {
                 problem =
                     fmt::format("sparsity metadata {:#06b} of row {}, chunk {} of A: {}", bits, first_row + row, chunk,
-                                one_of_two ? "only 0b0100 and 0b1110 have a meaning" : "the two indices must rise");
+                                one_of_two ? "only 0b0100 and 0b1110 are defined"
+                                           : "the second index must be larger than the first");
             }
             for (unsigned i = 0; i < sparsity.stored; ++i) {
                 const unsigned index = one_of_two ? first / 2 : (i / sparsity.run == 0 ? first : second);
@@ -205,9 +206,8 @@ std::string check_replicas(TensorMemory& memory, TensorAddress base, unsigned co
         for (unsigned other = first_partition + 1; other < first_partition + partitions; ++other) {
             if ((*memory.at({32 * other + row % 32, base.column + row / 32}) & mask) != word) {
                 return fmt::format(
-                    "scale factors of {}: column {} has not the same in lane {} and lane {}; they have to be in all "
-                    "partitions of 32 "
-                    "lanes (tcgen05.cp with .warpx4)",
+                    "scale factors of {}: column {} differs between lane {} and lane {}; all partitions of 32 lanes "
+                    "must hold the same (tcgen05.cp with .warpx4)",
                     which, base.column + row / 32, 32 * first_partition + row % 32, 32 * other + row % 32);
             }
         }

@@ -97,8 +97,8 @@ void report_row_overrun(Warp& warp, const Operation& operation, const TensorPayl
         operation, FindingKind::row_overrun, bit(lane),
         fmt::format(
             "{}: the box at {{{}}} covers the end of the tensor's rows, which have {} elements of {} bits, {} "
-            "bytes: hardware writes their last chunk of 16 bytes as a whole, {} bytes beyond the row: make "
-            "extent * element size a multiple of 16 bytes, or write such rows without TMA",
+            "bytes: hardware writes the whole last 16-byte chunk of a row, {} bytes beyond its end: make extent * "
+            "element size a multiple of 16 bytes, or write such rows without TMA",
             payload.what,
             fmt::join(request.coordinates.begin(), request.coordinates.begin() + payload.coordinates.size(), ", "),
             map.extents[0], bits, map.extents[0] * bits / 8, found->overrun_bytes));
@@ -114,7 +114,7 @@ Step execute_store(Warp& warp, const Operation& operation, LaneMask active)
         for (std::size_t i = 0; i < payload.coordinates.size(); ++i) {
             if (request.coordinates[i] < 0) {
                 warp.fault(operation, FindingKind::invalid_operand, error_illegal_instruction, bit(lane),
-                           fmt::format("{}: coordinate {} is {}: a store cannot begin at negative coordinates",
+                           fmt::format("{}: coordinate {} is {}: a store must not begin at negative coordinates",
                                        payload.what, i, request.coordinates[i]));
             }
         }

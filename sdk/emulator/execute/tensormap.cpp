@@ -252,8 +252,7 @@ TensorMap tensor_map_at(Warp& warp, const Operation& operation, const AddressRef
     if (address >= local_window && address < local_window + (std::uint64_t{1} << 32U)) {
         warp.fault(operation, FindingKind::invalid_descriptor, error_illegal_instruction, bit(lane),
                    fmt::format("{}: the tensor map at {:#x} is in local memory: pass it as const __grid_constant__ "
-                               "CUtensorMap, so that "
-                               "its address is the parameter's and not that of a copy",
+                               "CUtensorMap, so that the kernel uses the parameter itself and not a copy",
                                what, address));
     }
     constexpr std::uint64_t map_alignment = 64;
@@ -272,8 +271,7 @@ TensorMap tensor_map_at(Warp& warp, const Operation& operation, const AddressRef
     if (!map) {
         warp.fault(operation, FindingKind::invalid_descriptor, error_illegal_instruction, bit(lane),
                    fmt::format("{}: the 128 bytes at {:#x} are not a tensor map: encode one with "
-                               "cuTensorMapEncodeTiled and look at its "
-                               "result",
+                               "cuTensorMapEncodeTiled and check its result",
                                what, address));
     }
     return *map;

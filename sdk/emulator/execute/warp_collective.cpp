@@ -45,7 +45,7 @@ void check_members(Warp& warp, const Operation& operation, LaneMask active, Lane
     if (absent != 0) {
         warp.report(operation, FindingKind::invalid_operand, absent,
                     "the member mask names lanes that do not execute this (" + hexadecimal(absent) +
-                        "): leave them out of the mask, or the condition away");
+                        "): remove them from the mask, or remove the condition");
     }
 }
 
@@ -131,8 +131,8 @@ Step shuffle(Warp& warp, const Operation& operation, LaneMask active)
         }
         if (astray != 0 && warp.checks()) {
             warp.report(operation, FindingKind::invalid_operand, astray,
-                        "shfl reads from lanes that do not take part in it (lanes " + hexadecimal(group) +
-                            " do): the values are not defined");
+                        "shfl reads from lanes that do not execute it (lanes " + hexadecimal(group) +
+                            " do): the values are undefined");
         }
     });
 }
@@ -140,7 +140,7 @@ Step shuffle(Warp& warp, const Operation& operation, LaneMask active)
 void expect_sync(Decoder& decoder)
 {
     if (!decoder.take("sync")) {
-        decoder.fail("needs .sync and a member mask since sm_70");
+        decoder.fail("needs .sync and a member mask on sm_70 and later");
     }
 }
 

@@ -109,7 +109,7 @@ MmaShape take_mma_shape(Decoder& decoder)
         const auto number = [&](unsigned& value, char separator) {
             const auto [next, error] = std::from_chars(at, end, value);
             if (error != std::errc{} || (separator != 0 ? next == end || *next != separator : next != end)) {
-                decoder.fail(fmt::format("'.m{}' is no shape; expected .m<M>n<N>k<K>", *text));
+                decoder.fail(fmt::format("'.m{}' is not a shape; expected .m<M>n<N>k<K>", *text));
             }
             at = next + 1;
         };

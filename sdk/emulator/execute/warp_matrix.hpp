@@ -51,9 +51,8 @@ bool sparse_positions(const Product& product, const std::uint32_t* metadata, uns
 /// all zero it does not matter: CUTLASS's compressor writes 0b0000 there.
 [[nodiscard]] bool names_a_place_twice(const Product& product, const OperandBlock& a);
 inline constexpr const char* sparse_problem =
-    "the sparsity metadata names the same place of a chunk twice (or, for tf32, has another value than 0b1110 and "
-    "0b0100); every four bits "
-    "must name two different places";
+    "the sparsity metadata selects the same element of a chunk twice (or, for tf32, is neither 0b1110 nor 0b0100); "
+    "every four bits must select two different elements";
 /// Values that the sparsity selector may have: 0 to one less.
 [[nodiscard]] unsigned sparse_selectors(Element element, unsigned k) noexcept;
 

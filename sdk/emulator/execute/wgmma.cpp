@@ -37,9 +37,11 @@ MatrixDescriptor read_descriptor(Warp& warp, const Operation& operation, LaneMas
         LaneMask different = 0;
         for_each_lane(active, [&](unsigned lane) { different |= LaneMask{values[lane] != bits} << lane; });
         if (different != 0) {
-            warp.report(operation, FindingKind::invalid_descriptor, different,
-                        fmt::format("not all lanes have the same descriptor of {}; all threads of the warpgroup must",
-                                    is_a ? "A" : "B"));
+            warp.report(
+                operation, FindingKind::invalid_descriptor, different,
+                fmt::format(
+                    "the lanes give different descriptors of {}; all threads of the warpgroup must give the same",
+                    is_a ? "A" : "B"));
         }
         std::string problem = decoded.problem;
         if (problem.empty()) {
@@ -68,18 +70,16 @@ void check_warpgroup(Warp& warp, const Operation& operation, LaneMask active, co
         const WarpgroupState::Issue& other = other_state->issues[state.issued % WarpgroupState::remembered];
         if (other.operation != own.operation) {
             warp.report(operation, FindingKind::divergent_aligned, active,
-                        fmt::format("warp {} of the warpgroup executes another wgmma as its number {} than warp {}: "
-                                    "all four warps must execute "
-                                    "the same",
+                        fmt::format("warp {} executes another instruction as wgmma number {} than warp {}: all four "
+                                    "warps of a warpgroup must execute the same",
                                     first + i, state.issued + 1, warp.index));
             return;
         }
         if (other.a != own.a || other.b != own.b || other.accumulate != own.accumulate) {
             warp.report(
                 operation, FindingKind::invalid_descriptor, active,
-                fmt::format("warp {} gives this wgmma descriptors {:#x}, {:#x} and scale-d {}, warp {} {:#x}, {:#x} "
-                            "and {}: all four warps "
-                            "of the warpgroup must give the same",
+                fmt::format("warp {} gives this wgmma descriptors {:#x}, {:#x} and scale-d {}, but warp {} gives "
+                            "{:#x}, {:#x} and {}: all four warps of a warpgroup must give the same",
                             warp.index, own.a, own.b, own.accumulate, first + i, other.a, other.b, other.accumulate));
             return;
         }
@@ -92,7 +92,7 @@ bool read_scale_d(Warp& warp, const Operation& operation, LaneMask active, const
     const LaneMask value = warp.predicate(payload.scale_d) & active;
     if (value != 0 && value != active) {
         warp.report(operation, FindingKind::invalid_operand, active & ~value,
-                    "scale-d is not the same in all lanes; all threads of the warpgroup must give the same value");
+                    "scale-d differs between lanes; all threads of the warpgroup must give the same value");
     }
     return value != 0;
 }
@@ -141,9 +141,8 @@ Step execute_wgmma(Warp& warp, const Operation& operation, LaneMask active)
         take_accumulator(warp, operation, {warp.split().frame, payload.d}, payload.accumulator, accumulate);
     if (accumulator == nullptr) {
         warp.report(operation, FindingKind::async_read_pending, active,
-                    "some, but not all or not in this order, of the accumulator's registers are those of another wgmma "
-                    "in flight; wait for "
-                    "that one (wgmma.wait_group) first");
+                    "the accumulator overlaps that of another wgmma in flight without being the same registers in the "
+                    "same order; wait for that wgmma first (wgmma.wait_group)");
         if (state.completed < state.issued) {  // what ptxas would do: wait
             warp.split().wait = {.kind = Wait::Kind::async_group, .phase = state.issued};
             return Step::wait;
@@ -154,7 +153,7 @@ Step execute_wgmma(Warp& warp, const Operation& operation, LaneMask active)
     }
     if (!state.fenced && warp.checks()) {
         warp.report(operation, FindingKind::invalid_operand, active,
-                    "no wgmma.fence was executed before the warp's first wgmma: its registers need not be seen; put "
+                    "the warp's first wgmma has no wgmma.fence before it and may read old register values; put "
                     "wgmma.fence.sync.aligned before it");
         state.fenced = true;
     }

@@ -115,11 +115,10 @@ void write_back(Warp& warp, const WgmmaAccumulator& accumulator)
         ++first;
     }
     if (first < count && warp.checks()) {
-        warp.report(
-            *accumulator.last, FindingKind::async_read_pending, all_lanes,
-            fmt::format("register {} of this wgmma's accumulator was written while the wgmma was in flight: wait with "
-                        "wgmma.wait_group before accumulator registers are touched",
-                        first));
+        warp.report(*accumulator.last, FindingKind::async_read_pending, all_lanes,
+                    fmt::format("register {} of this wgmma's accumulator was written while the wgmma was in flight: "
+                                "wait with wgmma.wait_group before you touch accumulator registers",
+                                first));
     }
     resolve_copies(warp, accumulator);
     write_registers(accumulator, [&](unsigned index) { return accumulator.registers.row(index); });
@@ -134,9 +133,8 @@ void check_operands(Warp& warp, const WgmmaOperandRegisters& operand)
         const std::uint32_t* row = operand.registers.row(index);
         if (!std::equal(row, row + warp_size, operand.values[index].begin())) {
             warp.report(*operand.operation, FindingKind::async_read_pending, all_lanes,
-                        fmt::format("A register {} of this wgmma was written while the wgmma was in flight, which "
-                                    "reads it at any time until "
-                                    "wgmma.wait_group: wait before the registers are reused",
+                        fmt::format("A register {} of this wgmma was written while the wgmma was in flight and may "
+                                    "still read it: wait with wgmma.wait_group before you reuse the registers",
                                     index));
             return;
         }
@@ -158,8 +156,8 @@ void check_fence(Warp& warp, const Operation& operation, const FrameRegisters& r
                     operation, FindingKind::invalid_operand, all_lanes,
                     fmt::format(
                         "accumulator register {} was written by other instructions after the last wgmma.wait_group, "
-                        "and no "
-                        "wgmma.fence stands between that and this wgmma; put wgmma.fence.sync.aligned before it",
+                        "with no wgmma.fence between that write and this wgmma; put wgmma.fence.sync.aligned before "
+                        "the wgmma",
                         index));
                 return;
             }

@@ -98,7 +98,7 @@ void for_each_piece(Warp& warp, const Operation& operation, LaneMask active, con
                 warp.report(
                     operation, FindingKind::invalid_operand, LaneMask{1} << other,
                     fmt::format(
-                        "lane {} has another address or stride than lane {}; all lanes of the warp must have the same",
+                        "lanes {} and {} give different addresses or strides; all lanes of the warp must give the same",
                         other, lane));
             }
         });
@@ -249,7 +249,7 @@ void read_transfer(Decoder& decoder, FragmentTransfer& transfer, Part part)
     if (part == Part::accumulator) {
         const std::optional<SumType> type = sum_type_named(types[0]);
         if (!type) {
-            decoder.fail(fmt::format(".{} is no type of an accumulator", types[0]));
+            decoder.fail(fmt::format(".{} is not a type of an accumulator", types[0]));
         }
         transfer.element_bits = *type == SumType::f64 ? 64 : *type == SumType::f16 ? 16 : 32;
         transfer.rows = shape.m;
@@ -350,7 +350,7 @@ void take_types(Decoder& decoder, FragmentProduct& payload)
     const std::optional<SumType> d = sum_type_named(types[0]), c = sum_type_named(types[3]);
     const std::optional<Element> a = element_named(types[1]), b = element_named(types[2]);
     if (!a || !b || !c || !d || *a != *b) {
-        decoder.fail(fmt::format("the types .{}.{}.{}.{} do not go together", types[0], types[1], types[2], types[3]));
+        decoder.fail(fmt::format("the types .{}.{}.{}.{} cannot be combined", types[0], types[1], types[2], types[3]));
     }
     const auto valid = [&](SumType type) {
         switch (*a) {
@@ -390,7 +390,7 @@ void decode_product(Decoder& decoder, Operation& operation)
         decoder.fail(fmt::format("there is no shape {} for .{}", shape.name(), name_of(product.a)));
     }
     if (bits.empty() == (product.a == Element::b1)) {
-        decoder.fail(".and.popc or .xor.popc goes with single-bit operands, and only with them");
+        decoder.fail("single-bit operands need .and.popc or .xor.popc, and other operands take neither");
     }
     if (bits_of(product.a) < 8 && (a_layout != "row" || b_layout != "col")) {
         decoder.fail(fmt::format(".{} has the layouts .row.col only", name_of(product.a)));

@@ -349,8 +349,8 @@ std::string AddressSpace::describe(std::uint64_t address) const
     if (address == 0) {
         return "the address is null";
     }
-    return fmt::format("{:#x} is near no allocation{}", address,
-                       is_device_address(address) ? "" : "; host memory must be pinned for a kernel to use it");
+    return fmt::format("{:#x} is not near any allocation{}", address,
+                       is_device_address(address) ? "" : "; a kernel can use host memory only if it is pinned");
 }
 
 std::uint64_t AddressSpace::used(int device) const

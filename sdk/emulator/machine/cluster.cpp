@@ -336,22 +336,20 @@ namespace {
 std::string unmatched_bytes(const Wait& wait, const Mbarrier& barrier)
 {
     return fmt::format(
-        "phase {} of the mbarrier at {:#x} of CTA {} can never complete: all arrivals have come, but {}: the byte "
-        "count "
-        "of expect_tx must be the sum of what the copies of this phase complete",
+        "phase {} of the mbarrier at {:#x} of CTA {} can never complete: no arrival is missing, but {}: the byte count "
+        "of expect_tx must be the sum over all copies of this phase",
         barrier.phase, wait.object, wait.cta,
         barrier.transactions > 0
-            ? fmt::format("{} bytes are expected that no copy is left to bring", barrier.transactions)
-            : fmt::format("copies brought {} bytes that nobody expected", -barrier.transactions));
+            ? fmt::format("{} more bytes are expected than the copies delivered", barrier.transactions)
+            : fmt::format("the copies delivered {} bytes more than expected", -barrier.transactions));
 }
 
 }  // namespace
 
 void Cluster::report_hang(bool deadlock)
 {
-    std::string text = deadlock
-                           ? "no warp can go on, and no asynchronous work is left that could wake one:"
-                           : fmt::format("nothing visible has happened for {} instructions:", steps_ - last_progress_);
+    std::string text = deadlock ? "no warp can continue, and no asynchronous work is left that could wake one:"
+                                : fmt::format("{} instructions had no visible effect:", steps_ - last_progress_);
     const Warp* first = nullptr;
     const Operation* operation = nullptr;
     unsigned lines = 0;
@@ -387,9 +385,8 @@ void Cluster::report_hang(bool deadlock)
                         } else {
                             const Mbarrier& barrier = found->second;
                             text += fmt::format(
-                                ": {} phases are complete, {} of {} arrivals are missing, {} bytes are expected and "
-                                "have "
-                                "not come; {} arrivals so far{}",
+                                ": {} phases are complete, {} of {} arrivals are missing, {} expected bytes have not "
+                                "arrived; {} arrived so far{}",
                                 barrier.phase, barrier.pending, barrier.expected, barrier.transactions,
                                 barrier.arrivals_total,
                                 barrier.last_arrival.empty() ? "" : ", the last by " + barrier.last_arrival);
@@ -413,12 +410,12 @@ void Cluster::report_hang(bool deadlock)
                 case Wait::Kind::lanes:
                     text += fmt::format("\n    waits for lanes {:#010x} of its warp", wait.lanes);
                     break;
-                case Wait::Kind::async_group: text += "\n    waits for asynchronous work of its own"; break;
+                case Wait::Kind::async_group: text += "\n    waits for its own asynchronous work"; break;
                 case Wait::Kind::tensor_memory: text += "\n    waits for tensor memory"; break;
                 case Wait::Kind::launch_control: text += "\n    waits for cluster launch control"; break;
                 case Wait::Kind::none:
                     if (split->parked) {
-                        text += "\n    waits for the other lanes where their paths meet";
+                        text += "\n    waits for the other lanes where the branches join";
                     }
                     break;
                 case Wait::Kind::other: break;

@@ -106,13 +106,14 @@ void check_shape(const MmaForm& form, const InstructionDescriptor& d, Problems& 
     }
     if (form.cta_group == 2) {
         const bool only_256 = is_block_scaled(form.kind) && form.sparse;
-        problems.require(m == 256 || (m == 128 && !only_256), "M is {}; with cta_group::2 it is that of the pair: {}{}",
-                         m, only_256 ? "256" : "128 or 256", m == 64 ? ". 64 per CTA is written as 128" : "");
+        problems.require(m == 256 || (m == 128 && !only_256),
+                         "M is {}; with cta_group::2 it is the M of the pair: {}{}", m, only_256 ? "256" : "128 or 256",
+                         m == 64 ? " (64 rows per CTA are written as 128)" : "");
         const unsigned step = form.kind == MmaKind::i8 ? 32 : 16;
         problems.require(n >= step && n <= 256 && n % step == 0,
                          "N is {}; with cta_group::2 it is {} to 256 in steps of {}", n, step, step);
     } else {
-        problems.require(m != 256, "M is 256, which needs cta_group::2; one CTA does at most 128 rows");
+        problems.require(m != 256, "M is 256, which needs cta_group::2; one CTA computes at most 128 rows");
         problems.require(m == 128 || (m == 64 && !is_block_scaled(form.kind)),
                          "M is {} (bits 24-28 hold M >> 4); with cta_group::1 it is {}", m,
                          is_block_scaled(form.kind) ? "128" : "64 or 128");
@@ -174,10 +175,10 @@ DecodedInstructionDescriptor decode_instruction_descriptor(std::uint32_t bits, c
     problems.require(field(bits, 6, 1) == 0, "bit 6 is reserved and must be 0");
     const unsigned a_code = field(bits, 7, 3), b_code = four_bit ? field(bits, 10, 2) : field(bits, 10, 3);
     const auto a = element_of(form.kind, a_code), b = element_of(form.kind, b_code);
-    problems.require(a.has_value(), "A type (bits 7-9) is {}, which this kind has not; its codes: {}", a_code,
-                     codes_of(form.kind));
-    problems.require(b.has_value(), "B type (bits 10-12) is {}, which this kind has not; its codes: {}", b_code,
-                     codes_of(form.kind));
+    problems.require(a.has_value(), "A type (bits 7-9) is {}, which this kind does not support; its codes are {}",
+                     a_code, codes_of(form.kind));
+    problems.require(b.has_value(), "B type (bits 10-12) is {}, which this kind does not support; its codes are {}",
+                     b_code, codes_of(form.kind));
     d.a = a.value_or(MmaElement::f16);
     d.b = b.value_or(d.a);
     d.negate_a = field(bits, 13, 1) != 0;
@@ -196,14 +197,14 @@ DecodedInstructionDescriptor decode_instruction_descriptor(std::uint32_t bits, c
         problems.require(field(bits, 0, 2) == 0 && field(bits, 3, 1) == 0,
                          "bits 0-1 and 3 are reserved in block-scaled kinds and must be 0");
         problems.require(field(bits, 24, 3) == 0,
-                         "bits 24-26 are reserved in block-scaled kinds and must be 0 (M >> 7 stands in bits 27-28)");
+                         "bits 24-26 are reserved in block-scaled kinds and must be 0 (bits 27-28 hold M >> 7)");
         problems.require(d.scale_ue8m0 || form.kind == MmaKind::mxf4nvf4,
-                         "scale type (bit 23) is 0, UE4M3, which only kind::mxf4nvf4 has");
+                         "scale type (bit 23) is 0 (UE4M3), which only kind::mxf4nvf4 supports");
         problems.require(d.scale_ue8m0 || form.scales == 4,
-                         "UE4M3 scales (bit 23 is 0) go with one scale per 16 elements (.scale_vec::4X, .block16)");
+                         "UE4M3 scales (bit 23 is 0) need one scale per 16 elements (.scale_vec::4X, .block16)");
         if (four_bit) {
             problems.require(field(bits, 12, 1) == 0, "bit 12 is reserved and must be 0");
-            problems.require(field(bits, 31, 1) == 0, "bit 31 asks for K = 96, which exists on sm_103a only");
+            problems.require(field(bits, 31, 1) == 0, "bit 31 selects K = 96, which exists on sm_103a only");
             problems.require(d.a_major == Major::k && d.b_major == Major::k,
                              "bits 15 and 16 must be 0: 4-bit operands are K-major only");
         } else {
@@ -238,7 +239,7 @@ DecodedInstructionDescriptor decode_instruction_descriptor(std::uint32_t bits, c
         }
         d.d = d_code == 0 ? MmaSum::f16 : d_code == 2 ? MmaSum::s32 : MmaSum::f32;
         problems.require(form.kind != MmaKind::i8 || (!d.negate_a && !d.negate_b),
-                         "bits 13 and 14 (negate) are not for kind::i8");
+                         "kind::i8 has no negation: bits 13 and 14 must be 0");
         problems.require(field(bits, 23, 1) == 0, "bit 23 is reserved and must be 0");
         problems.require(field(bits, 29, 1) == 0, "bit 29 is reserved and must be 0");
         problems.require(d.max_shift == 0 || form.weight_stationary,

@@ -148,7 +148,7 @@ public:
         address_ = memory_.allocate(sizeof(Layout), MemoryKind::module, 0, "workspace of a cooperative launch");
         Allocation* allocation = address_ == 0 ? nullptr : memory_.find(address_);
         if (allocation == nullptr) {
-            throw std::runtime_error("no device memory for the grid barrier of a cooperative launch");
+            throw std::runtime_error("out of device memory for the grid barrier of a cooperative launch");
         }
         const Layout layout;
         std::memcpy(allocation->bytes, &layout, sizeof layout);

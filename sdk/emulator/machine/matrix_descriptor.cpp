@@ -80,9 +80,8 @@ DecodedMatrixDescriptor decode_tcgen05_descriptor(std::uint64_t bits)
     }
     if (field(bits, 46, 3) != 1) {
         decoded.problem = fmt::format(
-            "matrix descriptor {:#018x}: bits 46-48 are {}, tcgen05 wants the constant 1 there; {}", bits,
-            field(bits, 46, 3),
-            field(bits, 46, 3) == 0 ? "a wgmma descriptor lacks it, and its swizzle codes mean something else here"
+            "matrix descriptor {:#018x}: bits 46-48 are {}, they must be 1 for tcgen05; {}", bits, field(bits, 46, 3),
+            field(bits, 46, 3) == 0 ? "this looks like a wgmma descriptor, whose swizzle codes have other meanings"
                                     : "the stride byte offset field has 14 bits (32-45) and takes offset >> 4");
     } else if (code == 3 || code == 5 || code == 7) {
         decoded.problem = fmt::format(
@@ -112,7 +111,7 @@ DecodedMatrixDescriptor decode_wgmma_descriptor(std::uint64_t bits)
     if (decoded.problem.empty() && field(bits, 46, 3) != 0) {
         decoded.problem = fmt::format(
             "matrix descriptor {:#018x}: bits 46-48 must be 0 for wgmma, they are {}{}", bits, field(bits, 46, 3),
-            field(bits, 46, 3) == 1 ? "; this is the form of tcgen05, whose swizzle codes mean something else here"
+            field(bits, 46, 3) == 1 ? "; this looks like a tcgen05 descriptor, whose swizzle codes have other meanings"
                                     : "; the stride byte offset field has 14 bits (32-45) and takes offset >> 4");
     }
     if (decoded.problem.empty() && field(bits, 52, 10) != 0) {
@@ -190,27 +189,27 @@ std::string OperandTile::problem(unsigned element_bits, bool anywhere) const
         const std::uint32_t across = major == Major::k ? d.stride : d.leading,
                             along = major == Major::k ? d.leading : d.stride;
         if (lines > 8 && across == 0) {
-            return fmt::format("the {} byte offset is 0, so all groups of 8 {} lie on top of each other",
+            return fmt::format("the {} byte offset is 0, so all groups of 8 {} overlap",
                                major == Major::k ? "stride" : "leading", major == Major::k ? "rows" : "K rows");
         }
         if (line_bytes > chunk_bytes && along == 0) {
-            return fmt::format("the {} byte offset is 0, so all 16-byte chunks of a line lie on top of each other",
+            return fmt::format("the {} byte offset is 0, so all 16-byte chunks of a line overlap",
                                major == Major::k ? "leading" : "stride");
         }
         return {};
     }
     const std::uint32_t group = atom_32 ? 4 : 8;
     if (lines > group && d.stride == 0) {
-        return fmt::format("the stride byte offset is 0, so all groups of {} lines lie on top of each other", group);
+        return fmt::format("the stride byte offset is 0, so all groups of {} lines overlap", group);
     }
     if (major == Major::mn && line_bytes > span && d.leading == 0) {
-        return fmt::format("the leading byte offset is 0, so all blocks of {} bytes lie on top of each other", span);
+        return fmt::format("the leading byte offset is 0, so all blocks of {} bytes overlap", span);
     }
     const std::uint32_t within = d.start % span;
     if (within != 0 && within + line_bytes > span) {
         return fmt::format(
-            "the start address {:#x} is {} bytes into a row of {} bytes of {}, and a line of {} bytes does not fit in "
-            "what is left; go on to the next block instead",
+            "the start address {:#x} is {} bytes into a row of {} bytes of {}, and the rest of the row is too short "
+            "for a line of {} bytes; step to the next block instead",
             d.start, within, span, swizzle_name(d.swizzle), line_bytes);
     }
     if (major == Major::k && line_bytes > span) {
@@ -221,8 +220,7 @@ std::string OperandTile::problem(unsigned element_bits, bool anywhere) const
         !anywhere && d.base_offset == 0 && row_bits != 0) {
         return fmt::format(
             "the tile's start address {:#x} is not at a multiple of {} bytes, where the pattern of {} repeats, and the "
-            "base "
-            "offset field is 0; align the stage to {} bytes",
+            "base offset field is 0; align the stage to {} bytes",
             d.start, repeat, swizzle_name(d.swizzle), repeat);
     }
     return {};

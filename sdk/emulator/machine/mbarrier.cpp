@@ -26,8 +26,8 @@ std::string Mbarrier::arrive(std::int64_t count)
     std::string problem;
     if (count < 0 || count > pending) {
         problem = fmt::format(
-            "{} arrivals, where {} of {} are pending in phase {}: more threads arrive than the barrier "
-            "was initialized for",
+            "{} arrivals, but only {} of {} are pending in phase {}: more threads arrive than the barrier was "
+            "initialized for",
             count, pending, expected, phase);
         count = std::clamp<std::int64_t>(count, 0, pending);
     }
@@ -41,7 +41,7 @@ std::string Mbarrier::drop(std::int64_t count)
 {
     std::string problem;
     if (count > expected) {
-        problem = fmt::format("{} arrivals are dropped of {} expected per phase", count, expected);
+        problem = fmt::format("{} arrivals are dropped, but only {} are expected per phase", count, expected);
     }
     expected = std::max<std::int64_t>(expected - count, 0);
     const std::string arrival = arrive(count);
@@ -51,7 +51,7 @@ std::string Mbarrier::drop(std::int64_t count)
 std::string Mbarrier::add_pending(std::int64_t count)
 {
     if (pending + count > mbarrier_limit) {
-        return fmt::format("{} arrivals would be pending; at most {} can be", pending + count, mbarrier_limit);
+        return fmt::format("{} arrivals would be pending; the maximum is {}", pending + count, mbarrier_limit);
     }
     pending += count;
     return {};

@@ -88,7 +88,7 @@ std::byte* locate_local(const Request& r)
                 FindingKind::uninitialized_local, [](unsigned, unsigned) { return false; },
                 [&] {
                     return fmt::format(
-                        "{} reads {} bytes of local memory at 0x{:x} (lane {}), which the thread has not written",
+                        "{} reads {} bytes of local memory at 0x{:x} (lane {}) that the thread has not written",
                         r.access.what, r.size, r.address, r.lane);
                 });
         }
@@ -120,7 +120,7 @@ std::byte* locate_shared(const Request& r)
         } else if (cta->exited()) {
             r.report(FindingKind::cluster_protocol,
                      fmt::format("{} at shared 0x{:x} of CTA {}, which has exited: synchronize the cluster "
-                                 "(barrier.cluster) before a CTA leaves",
+                                 "(barrier.cluster) before a CTA exits",
                                  r.access.what, address, rank));
         }
     }
@@ -146,8 +146,7 @@ std::byte* locate_shared(const Request& r)
                     [&](unsigned at, unsigned part) { return cta->shadow->initialized(offset + at, part); },
                     [&] {
                         return fmt::format(
-                            "{} reads {} bytes of shared memory at 0x{:x} (lane {}), which nobody has "
-                            "written",
+                            "{} reads {} bytes of shared memory at 0x{:x} (lane {}) that were never written",
                             r.access.what, r.size, address, r.lane);
                     });
             }
@@ -185,7 +184,7 @@ std::byte* locate_in_allocation(const Request& r)
             FindingKind::uninitialized_global,
             [&](unsigned at, unsigned part) { return entry->allocation->is_initialized(offset + at, part); },
             [&] {
-                return FindingText(fmt::format("{} reads {} bytes at 0x{:x} (lane {}), which nobody has written: {}",
+                return FindingText(fmt::format("{} reads {} bytes at 0x{:x} (lane {}) that were never written: {}",
                                                r.access.what, r.size, r.address, r.lane, memory.describe(r.address)),
                                    cause_of(*entry->allocation));
             });
@@ -284,7 +283,7 @@ std::byte* locate_global(Cluster& cluster, std::uint64_t address, std::uint64_t 
     }
     const std::uint64_t offset = address - entry->begin;
     if (direction != Direction::write && grid.options.check && !entry->allocation->is_initialized(offset, size)) {
-        problem = fmt::format("of the {} bytes at 0x{:x} some were never written: {}", size, address,
+        problem = fmt::format("some of the {} bytes at 0x{:x} were never written: {}", size, address,
                               grid.memory.describe(address));
     }
     if (direction != Direction::read) {
@@ -321,13 +320,13 @@ Mbarrier* find_mbarrier(Warp& warp, const Operation& operation, std::uint64_t ad
             operation, FindingKind::cluster_protocol, bit(lane),
             fmt::format("mbarrier at shared 0x{:x} of CTA {}, which {}: synchronize the cluster (barrier.cluster) {}",
                         shared, rank, cta->exited() && cta->started ? "has exited" : "may not have started",
-                        cta->exited() && cta->started ? "before a CTA leaves" : "before the first access to a peer"));
+                        cta->exited() && cta->started ? "before a CTA exits" : "before the first access to a peer"));
     }
     const auto found = cta->mbarriers.find(shared & ((1U << shared_rank_shift) - 1));
     if (found == cta->mbarriers.end()) {
-        warp.report(
-            operation, FindingKind::barrier_misuse, bit(lane),
-            fmt::format("no mbarrier at shared 0x{:x}: mbarrier.init it, and synchronize, before it is used", shared));
+        warp.report(operation, FindingKind::barrier_misuse, bit(lane),
+                    fmt::format("no mbarrier at shared 0x{:x}: execute mbarrier.init and synchronize before it is used",
+                                shared));
         return nullptr;
     }
     return &found->second;
@@ -347,20 +346,19 @@ void async_arrive(Cluster& cluster, const AsyncOperation& by, std::uint32_t shar
     }
     // A CTA's own work may outlive its warps: the hardware keeps the CTA's place until it is done.
     if (cta->started && cta->exited() && rank != by.cta_rank) {
-        cluster.report(
-            by, FindingKind::cluster_protocol,
-            fmt::format("arrival on the mbarrier at shared 0x{:x} of CTA {}, which has exited: synchronize the "
-                        "cluster (barrier.cluster) before a CTA leaves",
-                        shared_address, rank));
+        cluster.report(by, FindingKind::cluster_protocol,
+                       fmt::format("arrival on the mbarrier at shared 0x{:x} of CTA {}, which has exited: synchronize "
+                                   "the cluster (barrier.cluster) before a CTA exits",
+                                   shared_address, rank));
     }
     const auto found = cta->mbarriers.find(shared_address & ((1U << shared_rank_shift) - 1));
     if (found == cta->mbarriers.end()) {
         cluster.report(
             by, FindingKind::barrier_misuse,
-            fmt::format("arrival on the mbarrier at shared 0x{:x} of CTA {}, which is not initialized: for a "
-                        "multicast or a remote arrival, synchronize the cluster after each CTA has initialized "
-                        "its barriers",
-                        shared_address, rank));
+            fmt::format(
+                "arrival on the mbarrier at shared 0x{:x} of CTA {}, which is not initialized: before a multicast or a "
+                "remote arrival, initialize the barriers of all CTAs and synchronize the cluster",
+                shared_address, rank));
         return;
     }
     Mbarrier& barrier = found->second;
@@ -383,11 +381,10 @@ void async_arrive(Cluster& cluster, const AsyncOperation& by, std::uint32_t shar
         }
     }
     if (const std::uint32_t missed = barrier.take_copies_missed(); missed != 0) {
-        cluster.report(
-            by, FindingKind::transaction_count,
-            fmt::format("mbarrier at shared 0x{:x}: phase {} is complete while {} other copies that complete on it "
-                        "are on their way: expect_tx was for too few bytes",
-                        shared_address, barrier.phase - 1, missed));
+        cluster.report(by, FindingKind::transaction_count,
+                       fmt::format("mbarrier at shared 0x{:x}: phase {} completed while {} other copies that complete "
+                                   "on it were in flight: expect_tx had too few bytes",
+                                   shared_address, barrier.phase - 1, missed));
     }
     cluster.notify();
     cluster.progress();

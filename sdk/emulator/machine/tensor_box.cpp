@@ -170,11 +170,11 @@ std::string problem_of(const TensorMap& map, const BoxRequest& request, bool is_
 {
     const bool im2col = request.mode == BoxMode::im2col;
     if ((map.mode == TensorMapMode::im2col) != im2col) {
-        return im2col ? "the tensor map is for tiles, the copy is .im2col"
-                      : "the tensor map is for im2col, the copy is not";
+        return im2col ? "the tensor map is tiled, but the copy is .im2col"
+                      : "the tensor map is im2col, but the copy is not";
     }
     if (request.dimensions != map.rank) {
-        return fmt::format("the copy is .{}d, the tensor map has {} dimensions", request.dimensions, map.rank);
+        return fmt::format("the copy is .{}d, but the tensor map has {} dimensions", request.dimensions, map.rank);
     }
     if (map.interleave != TensorInterleave::none) {
         return "interleaved tensors are not emulated";

@@ -113,8 +113,8 @@ void check_box(const TensorMap& map, Refusals& refusals)
         }
     }
     if (map.box_bytes() > box_bytes_limit) {
-        refusals.add("the box has {} bytes; the driver takes at most {}, the shared memory of a multiprocessor",
-                     map.box_bytes(), box_bytes_limit);
+        refusals.add("the box has {} bytes; the driver takes at most {}, the shared memory of an SM", map.box_bytes(),
+                     box_bytes_limit);
     }
 }
 

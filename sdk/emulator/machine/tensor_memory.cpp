@@ -144,8 +144,7 @@ void TensorMemory::check_leaks()
     const Allocation first = allocations_.front();
     const std::string message = fmt::format(
         "the CTA has ended without tcgen05.dealloc of {}: free them, with the same number of columns, on every path "
-        "before "
-        "the kernel ends",
+        "before the kernel ends",
         describe_allocations());
     allocations_.clear();
     cta_.cluster.report_at(first.operation, cta_.rank, first.warp, 0, FindingKind::tmem_leak, message, true);
@@ -183,11 +182,10 @@ std::optional<ShadowFinding> TensorMemory::check_initialized(const TensorRegion&
             const std::uint64_t low = region.lanes.bits[0] & ~written.bits[0],
                                 high = region.lanes.bits[1] & ~written.bits[1];
             const int lane = low != 0 ? std::countr_zero(low) : 64 + std::countr_zero(high);
-            return ShadowFinding{
-                FindingKind::uninitialized_tmem,
-                fmt::format("{} reads column {}, lane {} of tensor memory, which nobody has written since it was "
-                            "allocated (of {})",
-                            what, column, lane, columns_text(region.column, region.columns))};
+            return ShadowFinding{FindingKind::uninitialized_tmem,
+                                 fmt::format("{} reads column {}, lane {} of tensor memory, which was never written "
+                                             "since it was allocated (of {})",
+                                             what, column, lane, columns_text(region.column, region.columns))};
         }
     }
     return std::nullopt;
@@ -231,8 +229,7 @@ std::optional<ShadowFinding> TensorMemory::check_mark(std::uint32_t mark, bool w
         const bool accumulator = before.access.kind == Kind::load && access.kind == Kind::accumulate;
         return ShadowFinding{accumulator ? FindingKind::accumulator_before_commit : FindingKind::async_read_pending,
                              fmt::format("{}, but the {} of another warp that {} it is not known to be complete: after "
-                                         "tcgen05.wait::{} that warp "
-                                         "has to synchronize with this one",
+                                         "tcgen05.wait::{} that warp must synchronize with this one",
                                          now, then, wrote ? "writes" : "reads", wrote ? "st" : "ld")};
     }
     if (!access.pipelined()) {
@@ -323,12 +320,11 @@ std::optional<ShadowFinding> TensorMemory::write(const TensorRegion& region, con
     const auto early =
         std::ranges::find_if(early_loads_, [&](const EarlyLoad& load) { return load.region.overlaps(region); });
     if (early != early_loads_.end() && !found) {
-        found = ShadowFinding{
-            FindingKind::accumulator_before_commit,
-            fmt::format(
-                "{} writes {} of tensor memory, which the tcgen05.ld at PTX line {} has already read: the load has to "
-                "wait for the mbarrier of a tcgen05.commit after the MMA",
-                access.what, columns_text(region.column, region.columns), early->line)};
+        found =
+            ShadowFinding{FindingKind::accumulator_before_commit,
+                          fmt::format("{} writes {} of tensor memory, which the tcgen05.ld at PTX line {} has already "
+                                      "read: wait for the mbarrier of a tcgen05.commit after the MMA before the load",
+                                      access.what, columns_text(region.column, region.columns), early->line)};
     }
     std::erase_if(early_loads_, [&](const EarlyLoad& load) { return load.region.overlaps(region); });
     return found;
@@ -353,9 +349,8 @@ std::optional<ShadowFinding> TensorMemory::check_outstanding(const TensorRegion&
         if ((writes || access.is_store) && any_overlap(access.regions, {region})) {
             return ShadowFinding{
                 FindingKind::async_read_pending,
-                fmt::format("{} {} {} of tensor memory while the tcgen05.{} of warp {} at PTX line {} is under way "
-                            "there: that warp has to "
-                            "execute tcgen05.wait::{} first",
+                fmt::format("{} {} {} of tensor memory while the tcgen05.{} of warp {} at PTX line {} is in flight "
+                            "there: that warp must execute tcgen05.wait::{} first",
                             what, writes ? "writes" : "reads", columns_text(region.column, region.columns),
                             access.is_store ? "st" : "ld", access.warp, access.line, access.is_store ? "st" : "ld")};
         }

@@ -63,8 +63,9 @@ const SmallTable& small_table(Format format)
         case Format::e2m1: return e2m1;
         default: break;
     }
-    throw std::invalid_argument(std::string("format ") + format_name(format) +
-                                " is no operand of a tensor core: use f16, bf16, tf32, e4m3, e5m2, e2m3, e3m2 or e2m1");
+    throw std::invalid_argument(
+        std::string("format ") + format_name(format) +
+        " is not an operand type of the tensor cores: use f16, bf16, tf32, e4m3, e5m2, e2m3, e3m2 or e2m1");
 }
 
 /// Calls store(outer, k, number) for every element.

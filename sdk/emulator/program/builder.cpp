@@ -159,7 +159,7 @@ void ProgramBuilder::place_variables()
                 symbol.offset = memory_.allocate(size, MemoryKind::module, device_index_, variable.name);
                 if (symbol.offset == 0) {
                     throw std::runtime_error(
-                        fmt::format("no memory for the variable {} of {} bytes", variable.name, size));
+                        fmt::format("out of memory for the variable {} of {} bytes", variable.name, size));
                 }
                 program_->variables[variable.name] = {symbol.offset, size, variable.space == StateSpace::constant};
                 break;
@@ -333,7 +333,7 @@ Ref FunctionBuilder::new_row(unsigned bytes)
     const Ref row = end;
     end += size;
     if (end >= in_constants) {
-        throw DecodeError("the function has more registers than can be addressed");
+        throw DecodeError("the function has too many registers");
     }
     return row;
 }

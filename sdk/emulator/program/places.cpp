@@ -101,8 +101,8 @@ std::string trap_reason(const Finding& finding)
     }
     if (!dropped.empty()) {
         return fmt::format(
-            ": the destructor of {} stops the kernel. Such an object was dropped while something was still "
-            "to be done with it",
+            ": the destructor of {} stops the kernel, because the object was dropped before it was "
+            "handed on or released",
             dropped);
     }
     return ": the kernel stopped itself (__trap)";

@@ -148,10 +148,9 @@ private:
     void require_full_rows(std::uint64_t element)
     {
         if (variable_.initial.size() != element) {
-            cursor_.fail(
-                fmt::format("the row before this one gives {} of the first {} values of '{}': give every value",
-                            variable_.initial.size(), element, variable_.name),
-                cursor_.current());
+            cursor_.fail(fmt::format("the previous row gives {} of the first {} values of '{}': give every value",
+                                     variable_.initial.size(), element, variable_.name),
+                         cursor_.current());
         }
     }
 

@@ -184,12 +184,12 @@ private:
             for (Variable& variable : parse_variables(cursor_, linkage)) {
                 if (variable.space == StateSpace::reg || variable.space == StateSpace::param ||
                     variable.space == StateSpace::local) {
-                    cursor_.fail(fmt::format("'.{}' cannot stand outside of a function", directive.text), directive);
+                    cursor_.fail(fmt::format("'.{}' is not allowed outside of a function", directive.text), directive);
                 }
                 module_.variables.push_back(std::move(variable));
             }
         } else if (cursor_.at_dotted()) {
-            cursor_.fail(fmt::format("'.{}' is not a directive that can stand outside of a function", directive.text),
+            cursor_.fail(fmt::format("'.{}' is not a directive that is allowed outside of a function", directive.text),
                          directive);
         } else {
             cursor_.fail_expected("a directive");

@@ -81,7 +81,7 @@ std::uint64_t TokenCursor::expect_integer(std::string_view what, std::uint64_t l
         fail_expected(what);
     }
     if (current_.bits > limit) {
-        fail(fmt::format("{} is {}, at most {} is possible", what, current_.bits, limit), current_);
+        fail(fmt::format("{} is {}, but at most {} is allowed", what, current_.bits, limit), current_);
     }
     return take().bits;
 }

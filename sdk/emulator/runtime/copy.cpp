@@ -162,7 +162,7 @@ cudaError_t check_copy(const char* name, const CopyWork& work)
               {"source", static_cast<const void*>(work.from), from_host}}) {
             if (!fits(place_of(address), is_host)) {
                 report_host(FindingKind::invalid_operand,
-                            fmt::format("{} with {}, but its {} {} is {} memory", name, name_of(work.kind), what,
+                            fmt::format("{} with {}, but its {} {} is in {} memory", name, name_of(work.kind), what,
                                         address, is_host ? "device" : "pageable host"));
                 if (!is_host) {
                     return cudaErrorInvalidValue;

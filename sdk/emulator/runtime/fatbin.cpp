@@ -69,10 +69,9 @@ std::vector<FatbinEntry> read_data(const std::byte* data)
         const auto left = static_cast<std::uint64_t>(end - position);
         if (entry.header_size < sizeof(EntryHeader) || entry.header_size > left ||
             entry.payload_size > left - entry.header_size) {
-            throw std::runtime_error(
-                fmt::format("image {} of the fat binary does not fit into it (header of {} bytes, "
-                            "payload of {}, {} bytes left)",
-                            entries.size(), entry.header_size, entry.payload_size, left));
+            throw std::runtime_error(fmt::format(
+                "image {} of the fat binary is too large (header of {} bytes, payload of {}, {} bytes left)",
+                entries.size(), entry.header_size, entry.payload_size, left));
         }
         FatbinEntry result;
         result.kind = entry.kind == 1   ? FatbinEntry::Kind::ptx

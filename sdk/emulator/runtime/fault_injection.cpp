@@ -22,7 +22,7 @@ std::optional<unsigned> to_number(std::string_view text)
 [[noreturn]] void refuse(std::string_view part, std::string_view why)
 {
     throw std::invalid_argument(fmt::format(
-        "the fault \"{}\" cannot be planned: {}. Write cudaMalloc:3=cudaErrorMemoryAllocation for the third call of "
+        "\"{}\" is not a call to fail: {}. Write cudaMalloc:3=cudaErrorMemoryAllocation for the third call of "
         "cudaMalloc, or 17=cudaErrorUnknown for the 17th call of any name",
         part, why));
 }
@@ -37,7 +37,7 @@ void FaultInjection::plan(std::string_view text)
         text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
         const std::size_t equals = part.find('=');
         if (equals == std::string_view::npos) {
-            refuse(part, "it has no '='");
+            refuse(part, "the '=' is missing");
         }
         std::string_view call = part.substr(0, equals);
         const std::string_view error = part.substr(equals + 1);

@@ -29,7 +29,7 @@ struct RawFrame {
 
 #ifdef TESSERA_EMULATOR_READS_DEBUG_INFORMATION
 
-constexpr std::string_view advice = "; compiled with -g1 it has a line";
+constexpr std::string_view advice = "; compile with -g1 to see the line";
 
 void ignore_error(void*, const char*, int) {}
 

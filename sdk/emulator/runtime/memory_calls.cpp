@@ -23,7 +23,7 @@ cudaError_t refuse_free(const char* name, const void* pointer)
     const auto record = runtime.heap.find(number_of(pointer));
     const std::string why = record && record->free_is_pending ? "it was already freed on a stream"
                                                               : runtime.memory.describe(number_of(pointer));
-    report_host(FindingKind::invalid_operand, fmt::format("{} of a pointer that it cannot free: {}", name, why));
+    report_host(FindingKind::invalid_operand, fmt::format("{} was given a pointer that it cannot free: {}", name, why));
     return cudaErrorInvalidValue;
 }
 

@@ -105,7 +105,7 @@ cudaError_t free_async(void* pointer, cudaStream_t handle)
         if (!record || (record->origin != Origin::pool && record->origin != Origin::plain) ||
             !runtime.heap.begin_free(address)) {
             report_host(FindingKind::invalid_operand,
-                        fmt::format("cudaFreeAsync of a pointer that it cannot free: {}",
+                        fmt::format("cudaFreeAsync was given a pointer that it cannot free: {}",
                                     record && record->free_is_pending ? "it was already freed"
                                                                       : runtime.memory.describe(address)));
             return cudaErrorInvalidValue;

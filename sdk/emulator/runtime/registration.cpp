@@ -115,7 +115,8 @@ char __cudaInitModule(void** handle)
                 continue;
             }
             if (runtime.memory.is_device_address(info.address)) {
-                say(fmt::format("the managed variable {} is not accessible to the host: not emulated", variable.name));
+                say(fmt::format("the managed variable {} cannot be accessed by the host; this is not emulated",
+                                variable.name));
             } else {
                 *host_variable = reinterpret_cast<void*>(info.address);
             }

@@ -207,27 +207,29 @@ const std::vector<Setting>& known_settings()
     static const std::vector<Setting> settings = {
         {"--device", "TESSERA_EMU_DEVICE",
          fmt::format("a device, or several separated by commas: {}", fmt::join(device_keys(), ", ")),
-         "the emulated device, see --list-devices; several separated by commas are several devices [b200]"},
+         "the device to emulate, see --list-devices; a list with commas gives several devices [b200]"},
         {"--schedule", "TESSERA_EMU_SCHEDULE", "one of in-order, random, adversarial",
-         "how warps and asynchronous work are ordered: in-order, random, adversarial [in-order]"},
-        {"--seed", "TESSERA_EMU_SEED", "a whole number from 0", "of the scheduler's choices [1]"},
-        {"--check", "TESSERA_EMU_CHECK", "0 or 1", "0: no search for races, uninitialized reads, protocol faults [1]"},
+         "order of warps and asynchronous work: in-order, random, adversarial [in-order]"},
+        {"--seed", "TESSERA_EMU_SEED", "a whole number from 0",
+         "seed of the scheduler's choices; the same seed gives the same run [1]"},
+        {"--check", "TESSERA_EMU_CHECK", "0 or 1",
+         "0: do not search for races, uninitialized reads, protocol faults and leaks [1]"},
         {"--also", "TESSERA_EMU_ALSO", "one or more of same-value-race, exit-before-read, separated by commas",
-         "report these, too: same-value-race, exit-before-read; several with commas [none]"},
+         "also report same-value-race or exit-before-read; both, separated by a comma [none]"},
         {"--strict", "TESSERA_EMU_STRICT", "0 or 1",
          "a finding ends its launch with an error, and the program with exit status 86", true},
         {"--report", "TESSERA_EMU_REPORT", "text, json, text:FILE, json:FILE or html:FILE",
-         "text, json, text:FILE, json:FILE or html:FILE [text, to stderr]"},
+         "form of the findings: text, json, text:FILE, json:FILE or html:FILE [text, to stderr]"},
         {"--statistics", "TESSERA_EMU_STATISTICS", "text, json, text:FILE or json:FILE",
-         "per launch: text, json, text:FILE or json:FILE [none]"},
+         "counts of each launch: text, json, text:FILE or json:FILE [none]"},
         {"--numerics", "TESSERA_EMU_NUMERICS", "one of exact, fast",
-         "exact: tensor cores' sums bit by bit; fast: with vectors [exact]"},
+         "sums of tensor cores: exact is bit by bit, fast uses vectors [exact]"},
         {"--fail", "TESSERA_EMU_FAIL", "NAME:N=ERROR or N=ERROR, several separated by commas",
-         "fail calls on purpose: NAME:N=ERROR or N=ERROR, for example cudaMalloc:3=cudaErrorMemoryAllocation"},
+         "make the N-th call fail: NAME:N=ERROR or N=ERROR, for example cudaMalloc:3=cudaErrorMemoryAllocation"},
         {"--threads", "TESSERA_EMU_THREADS", fmt::format("a whole number from 0 (all cores) to {}", most_threads),
-         "CPU threads; results do not depend on it [0: all cores]"},
+         "number of CPU threads; results do not depend on it [0: all cores]"},
         {"--hang-limit", "TESSERA_EMU_HANG_LIMIT", "a whole number from 1",
-         "instructions of a cluster without progress that count as a hang [5000000]"},
+         "report a hang after this many instructions of a cluster without a visible effect [5000000]"},
     };
     return settings;
 }
@@ -268,7 +270,7 @@ Settings read_settings(const std::function<const char*(const char*)>& get,
                                             settings.statistics_path);
     }
     if (!settings.report_path.empty() && settings.report_path == settings.statistics_path) {
-        reader.say("TESSERA_EMU_STATISTICS", "the report is written to the same file; name another one");
+        reader.say("TESSERA_EMU_STATISTICS", "the report is written to the same file; choose another one");
     }
     read_faults(reader, settings.faults);
     return settings;

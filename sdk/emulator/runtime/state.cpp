@@ -22,6 +22,11 @@ constexpr int strict_exit_status = 86;
 
 std::atomic<Runtime*> used_runtime{nullptr};
 
+std::string counted(std::uint64_t count, const char* what)
+{
+    return fmt::format("{} {}{}", count, what, count == 1 ? " was" : "s were");
+}
+
 void report_leaks(Runtime& runtime)
 {
     struct Leak {
@@ -39,16 +44,16 @@ void report_leaks(Runtime& runtime)
         }
     }
     for (const auto& [origin, leak] : leaks) {
-        const auto [what, cure] = origin == Origin::plain     ? std::pair{"device allocations", "cudaFree"}
-                                  : origin == Origin::pool    ? std::pair{"pool allocations", "cudaFreeAsync"}
-                                  : origin == Origin::managed ? std::pair{"managed allocations", "cudaFree"}
+        const auto [what, cure] = origin == Origin::plain     ? std::pair{"device allocation", "cudaFree"}
+                                  : origin == Origin::pool    ? std::pair{"pool allocation", "cudaFreeAsync"}
+                                  : origin == Origin::managed ? std::pair{"managed allocation", "cudaFree"}
                                   : origin == Origin::registered
-                                      ? std::pair{"registered host ranges", "cudaHostUnregister"}
-                                      : std::pair{"pinned host allocations", "cudaFreeHost"};
+                                      ? std::pair{"registered host range", "cudaHostUnregister"}
+                                      : std::pair{"pinned host allocation", "cudaFreeHost"};
         Finding finding;
         finding.kind = FindingKind::resource_leak;
         finding.message =
-            fmt::format("{} {} of {} bytes in all were not freed with {}", leak.count, what, leak.bytes, cure);
+            fmt::format("{} not freed ({} bytes in total): call {}", counted(leak.count, what), leak.bytes, cure);
         if (leak.first != nullptr) {
             finding.host = leak.first->frames({});
         }
@@ -57,12 +62,13 @@ void report_leaks(Runtime& runtime)
     const auto streams = std::ranges::count_if(
         runtime.streams, [](const Stream* stream) { return stream->kind == Stream::Kind::created; });
     for (const auto& [count, what, cure] :
-         {std::tuple{static_cast<std::size_t>(streams), "streams", "cudaStreamDestroy"},
-          {runtime.events.size(), "events", "cudaEventDestroy"},
-          {runtime.graphs.size(), "graphs", "cudaGraphDestroy"},
-          {runtime.graph_execs.size(), "executable graphs", "cudaGraphExecDestroy"}}) {
+         {std::tuple{static_cast<std::size_t>(streams), "stream", "cudaStreamDestroy"},
+          {runtime.events.size(), "event", "cudaEventDestroy"},
+          {runtime.graphs.size(), "graph", "cudaGraphDestroy"},
+          {runtime.graph_execs.size(), "executable graph", "cudaGraphExecDestroy"}}) {
         if (count != 0) {
-            report_host(FindingKind::resource_leak, fmt::format("{} {} were not destroyed with {}", count, what, cure));
+            report_host(FindingKind::resource_leak,
+                        fmt::format("{} not destroyed: call {}", counted(count, what), cure));
         }
     }
 }
@@ -216,7 +222,7 @@ cudaError_t status_before(const char* name, CallKind kind) noexcept
         }
         if (const int planned = runtime.faults.next(name); planned != 0) {
             const char* error = error_name(planned);
-            say(fmt::format("{} fails as planned with {}", name, error == nullptr ? "an error" : error));
+            say(fmt::format("{} fails on purpose with {}", name, error == nullptr ? "an error" : error));
             return static_cast<cudaError_t>(planned);
         }
         return kind.needs_context ? static_cast<cudaError_t>(current_device().failure.load()) : cudaSuccess;

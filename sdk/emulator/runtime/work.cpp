@@ -73,7 +73,7 @@ void lose(Device& device, const char* what, const void* address)
 {
     const std::string where = Runtime::get().memory.describe(reinterpret_cast<std::uint64_t>(address));
     report_host(FindingKind::out_of_bounds,
-                fmt::format("{} reached memory that was freed before its turn came: {}", what, where), true);
+                fmt::format("{} was freed before the work that uses it ran: {}", what, where), true);
     fail(device, cudaErrorIllegalAddress, fmt::format("{}: {}", what, where));
 }
 
@@ -219,7 +219,7 @@ cudaError_t check_range(const void* address, std::uint64_t bytes, const char* wh
     const auto start = reinterpret_cast<std::uint64_t>(address);
     const std::uint64_t wrong = side.allocation == nullptr ? start : side.allocation->address + side.allocation->size;
     report_host(FindingKind::out_of_bounds,
-                fmt::format("the {} has {} bytes from {:#x}, but {}", what, bytes, start, memory.describe(wrong)));
+                fmt::format("the {} needs {} bytes from {:#x}, but {}", what, bytes, start, memory.describe(wrong)));
     return cudaErrorInvalidValue;
 }
 

@@ -87,15 +87,14 @@ std::string refusal(const std::string& path, const ElfFile& file)
     }
     for (const std::string& library : file.needed) {
         if (library.starts_with("libcudart.so.")) {
-            return fmt::format("{} needs {}; the emulated device is a {}. Compile with CUDA 13", path, library,
+            return fmt::format("{} needs {}, but the emulated device replaces {}. Compile with CUDA 13", path, library,
                                library_name);
         }
     }
     if (file.has_fatbin) {
         return fmt::format(
-            "{} has device code, but the CUDA runtime is linked into it statically (nvcc's default), so nothing can "
-            "take "
-            "its place. Link again with nvcc --cudart shared (CMake: CMAKE_CUDA_RUNTIME_LIBRARY=Shared)",
+            "{} has device code, but the CUDA runtime is linked into it statically (nvcc's default), which cannot be "
+            "replaced. Link again with nvcc --cudart shared (CMake: CMAKE_CUDA_RUNTIME_LIBRARY=Shared)",
             path);
     }
     return {};
@@ -114,14 +113,11 @@ std::string secure_execution(const std::string& path)
     if (!other_user && !other_group && !capabilities) {
         return {};
     }
-    return fmt::format(
-        "{} is {}, so the loader would not let the emulated runtime take the place of the real one. Run a copy of it "
-        "that "
-        "has no such rights",
-        path,
-        other_user    ? "a setuid program"
-        : other_group ? "a setgid program"
-                      : "a program with capabilities");
+    return fmt::format("{} is {}, so the loader would not replace its CUDA runtime. Run a copy without these rights",
+                       path,
+                       other_user    ? "a setuid program"
+                       : other_group ? "a setgid program"
+                                     : "a program with capabilities");
 }
 
 constexpr const char* white_space = " \t\n";
@@ -136,7 +132,7 @@ std::string folder_problem(const std::string& folder, const ElfFile& program)
     }
     return fmt::format(
         "its own folder is \"{}\", and the loader cannot preload a library from a folder with {} in its name{}. "
-        "Install it, or build it, in a folder whose name has none",
+        "Install or build tessera-emu in another folder",
         folder, colon ? "a ':'" : "white space",
         colon ? "" : " for a program that has an RPATH (" + program.rpath + ")");
 }
@@ -184,7 +180,7 @@ std::string unknown_option(const std::string& option)
         known.emplace_back(setting.option);
     }
     const std::string meant = tessera::emulator::nearest(option, known);
-    return fmt::format("{} is no option{}; they are {}", option,
+    return fmt::format("{} is not an option{}; the options are {}", option,
                        meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant), fmt::join(known, ", "));
 }
 
@@ -212,11 +208,11 @@ CommandLine read_command_line(const std::vector<std::string>& words)
             value = i + 1 < words.size() && words[i + 1] != "--" ? words[++i] : "";
         }
         if (value.empty()) {
-            line.error = fmt::format("{} has no value; it must be {}", option, setting->allowed);
+            line.error = fmt::format("{} needs a value: {}", option, setting->allowed);
             return line;
         }
         if (!line.values.emplace(option, value).second) {
-            line.error = fmt::format("{} is given twice; once is enough", option);
+            line.error = fmt::format("{} is given twice; give it once", option);
             return line;
         }
     }
@@ -233,12 +229,13 @@ void print_help()
     for (const Setting& setting : tessera::emulator::known_settings()) {
         fmt::print("  {:<14} {}\n", setting.option, setting.help);
     }
-    fmt::print("  {:<14} {}\n  {:<14} {}\n  {:<14} {}\n\n", "--list-devices", "what can be emulated", "--version",
-               "the version of tessera-emu", "--help", "this text");
+    fmt::print("  {:<14} {}\n  {:<14} {}\n  {:<14} {}\n\n", "--list-devices", "list the devices that can be emulated",
+               "--version", "print the version", "--help", "print this text");
     fmt::print(
-        "Each option is also a variable: --device is TESSERA_EMU_DEVICE.\n"
+        "Each option can also be set by a variable: --device by TESSERA_EMU_DEVICE.\n"
         "Exit status: the program's own; 86 with --strict and a finding; 2 if the command line or a setting is "
-        "wrong,\nif the program cannot run emulated, or if a report cannot be written; 126, 127 as in shells.\n");
+        "wrong,\nif the program cannot run emulated, or if a report cannot be written; 126 or 127 if the program "
+        "cannot be executed or found.\n");
 }
 
 /// Replaces this process with the program. Returns only if that fails.
@@ -280,7 +277,7 @@ int main(int argc, char** argv)
         return 0;
     }
     if (line.program.empty()) {
-        return refuse("which program? tessera-emu [options] -- program [arguments]");
+        return refuse("no program is given: tessera-emu [options] -- program [arguments]");
     }
     // Read here as the program will read them, so that nothing runs with settings that are wrong.
     std::map<std::string, std::string> shown;
@@ -299,8 +296,8 @@ int main(int argc, char** argv)
     }
     const auto folder = find_library_folder();
     if (!folder) {
-        return refuse(fmt::format("{} is not where it belongs, relative to this executable: {} or {}", library_name,
-                                  TESSERA_EMULATOR_BUILD_FOLDER, TESSERA_EMULATOR_INSTALLED_FOLDER));
+        return refuse(fmt::format("{} was not found; expected it in {} or {}, relative to this executable",
+                                  library_name, TESSERA_EMULATOR_BUILD_FOLDER, TESSERA_EMULATOR_INSTALLED_FOLDER));
     }
     const auto program = find_program(line.program.front());
     if (!program) {

@@ -365,7 +365,7 @@ again:
             CHECK(outcome.result.message.find("waits for phase 0 of the mbarrier at 0x400 of CTA 0") !=
                   std::string::npos);
             CHECK(outcome.result.message.find("2 of 3 arrivals are missing") != std::string::npos);
-            CHECK(outcome.result.message.find("512 bytes") != std::string::npos);
+            CHECK(outcome.result.message.find("512 expected bytes") != std::string::npos);
         },
         3);
 }

@@ -225,7 +225,7 @@ TEST_CASE("exited warps count as arrived where no count is given, and only there
     CHECK(result.code == 702);
     REQUIRE(run.count(FindingKind::deadlock) == 1);
     CHECK(result.message.find("barrier 0: 64 of 128 threads have arrived") != std::string::npos);
-    CHECK(run.report.text().starts_with("error: deadlock: no warp can go on"));
+    CHECK(run.report.text().starts_with("error: deadlock: no warp can continue"));
 }
 
 TEST_CASE("some lanes of a warp may come later to a barrier that is not .aligned")

@@ -29,9 +29,8 @@ TEST_CASE("a trap in a destructor names the class whose object was dropped")
     const LaneResult result = run_lanes(kernel);
     REQUIRE(result.findings.size() == 1);
     CHECK(result.findings[0].message ==
-          "trap executed: the destructor of n::Slot stops the kernel. Such an object was dropped while something was "
-          "still "
-          "to be done with it");
+          "trap executed: the destructor of n::Slot stops the kernel, because the object was dropped before it was "
+          "handed on or released");
 }
 
 }  // namespace tessera::emulator::test

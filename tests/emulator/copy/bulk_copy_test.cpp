@@ -169,7 +169,7 @@ TEST_CASE("expect_tx of a wrong byte count is found: too many are a deadlock tha
     PtxRun many(kernel("mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 1040; " + load, wait_full), "h200");
     const Outcome outcome = launch(many);
     CHECK(outcome.result.code == 702);
-    CHECK(outcome.result.message.find("16 bytes are expected and have not come") != std::string::npos);
+    CHECK(outcome.result.message.find("16 expected bytes have not arrived") != std::string::npos);
     under_every_schedule(
         kernel("mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 512; "
                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [r1], [d0], 512, [r2]; "

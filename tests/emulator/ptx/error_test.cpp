@@ -69,10 +69,12 @@ TEST_CASE("a module's frame")
     CHECK(module_error("ret;") == "PTX line 4: expected a directive, found 'ret': ret;");
     CHECK(module_error(".visible ;") == "PTX line 4: expected a directive, found ';': .visible ;");
     CHECK(module_error(".foo x;") ==
-          "PTX line 4: '.foo' is not a directive that can stand outside of a function: .foo x;");
-    CHECK(module_error(".reg .b32 x;") == "PTX line 4: '.reg' cannot stand outside of a function: .reg .b32 x;");
-    CHECK(module_error(".param .b32 x;") == "PTX line 4: '.param' cannot stand outside of a function: .param .b32 x;");
-    CHECK(module_error(".local .b32 x;") == "PTX line 4: '.local' cannot stand outside of a function: .local .b32 x;");
+          "PTX line 4: '.foo' is not a directive that is allowed outside of a function: .foo x;");
+    CHECK(module_error(".reg .b32 x;") == "PTX line 4: '.reg' is not allowed outside of a function: .reg .b32 x;");
+    CHECK(module_error(".param .b32 x;") ==
+          "PTX line 4: '.param' is not allowed outside of a function: .param .b32 x;");
+    CHECK(module_error(".local .b32 x;") ==
+          "PTX line 4: '.local' is not allowed outside of a function: .local .b32 x;");
     CHECK(module_error(".file x") == "PTX line 4: expected the number of a .file, found 'x': .file x");
     CHECK(module_error(".file 1 x") == "PTX line 4: expected the path of a .file, found 'x': .file 1 x");
     CHECK(module_error(".file 1 \"x\", y") ==
@@ -189,7 +191,7 @@ TEST_CASE("initial values")
     CHECK(module_error(".global .u32 x[2] = {1 2};") ==
           "PTX line 4: expected '}' after the initial values, found '2': .global .u32 x[2] = {1 2};");
     CHECK(module_error(".global .u32 x[2][3] = {{1}, {2}};") ==
-          "PTX line 4: the row before this one gives 1 of the first 3 values of 'x': give every value: "
+          "PTX line 4: the previous row gives 1 of the first 3 values of 'x': give every value: "
           ".global .u32 x[2][3] = {{1}, {2}};");
     CHECK(module_error(".global .texref t = 1;") == "PTX line 4: expected '{', found '1': .global .texref t = 1;");
 }

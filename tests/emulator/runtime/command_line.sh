@@ -61,10 +61,10 @@ expect 2 '0 or 1' "$emulator" --strict=yes -- "$program" clean
 
 expect 2 'did you mean --schedule?' "$emulator" --shedule random -- "$program" clean
 expect 2 '--list-devices' "$emulator" --frobnicate -- "$program" clean
-expect 2 '--seed has no value; it must be a whole number' "$emulator" --seed -- "$program" clean
-expect 2 '--device has no value; it must be a device' "$emulator" --device= -- "$program" clean
+expect 2 '--seed needs a value: a whole number' "$emulator" --seed -- "$program" clean
+expect 2 '--device needs a value: a device' "$emulator" --device= -- "$program" clean
 expect 2 '--seed is given twice' "$emulator" --seed 1 --seed 2 -- "$program" clean
-expect 2 'which program?' "$emulator" --seed 1
+expect 2 'no program is given' "$emulator" --seed 1
 expect 127 './no_such_program: not found' "$emulator" -- ./no_such_program
 
 # The loader would not preload from there: the program would run on the machine's own device, or on none. In front of a blank
@@ -77,7 +77,7 @@ done
 expect 2 "a folder with a ':' in its name" "$folder/a:b/tessera-emu" -- "$program" clean
 expect 2 'white space in its name for a program that has an RPATH (/nowhere)' "$folder/a b/tessera-emu" -- "$with_rpath"
 said=$("$folder/a b/tessera-emu" -- "$program" leak 2>&1)
-grep -q 'resource-leak: 1 device allocations' <<<"$said" || fails 'a folder with a blank is emulated from, too' "$said"
+grep -q 'resource-leak: 1 device allocation was' <<<"$said" || fails 'a folder with a blank is emulated from, too' "$said"
 # A group that is not ours, or another user: what may be made depends on who runs this.
 cp "$program" "$folder/set"
 if [ "$(id -u)" = 0 ]; then

@@ -297,7 +297,7 @@ TEST_CASE("instruction descriptors: what is refused, and the sentence names the 
         {nv, 0x28200480, "scale factor id of A"},
         {{.kind = MmaKind::mxf4nvf4, .scales = 2}, 0x08200480, ".scale_vec::4X"},
         {{.kind = MmaKind::tf32}, 0x08200900, "D type"},
-        {{.kind = MmaKind::i8}, 0x08502020 | 4u << 17, "negate"},
+        {{.kind = MmaKind::i8}, 0x08502020 | 4u << 17, "no negation"},
         {{.kind = MmaKind::i8}, 0x080A04A0, "N is 40"},
         {{.kind = MmaKind::f8f6f4}, 0x08010010 | 3u << 17, "N-major B of 8-bit"},
         {{.kind = MmaKind::f8f6f4}, 0x08209690, "M-major, but 4-bit"},

@@ -350,7 +350,7 @@ TEST_CASE("faults: misaligned stage, and reading outside of shared memory")
     kernel.by_one = descriptors(96) + mma() + commit();  // the last step along K
     expect_clean(kernel);
     kernel.by_one = descriptors(112) + mma() + commit();
-    expect(kernel, FindingKind::invalid_descriptor, "does not fit");
+    expect(kernel, FindingKind::invalid_descriptor, "too short for a line");
     kernel.by_one = descriptors(0, image_bytes - 1024) + mma() + commit();
     expect(kernel, FindingKind::out_of_bounds, "outside of the shared memory");
 }
@@ -419,7 +419,7 @@ TEST_CASE("faults: CTA groups")
     kernel = good_kernel();
     kernel.by_one = descriptors() + mma(false, 0x10100010, "%taddr", ".cta_group::2.kind::f16") + commit();
     expect(kernel, FindingKind::cta_group, "cta_group::2 in a CTA whose earlier");
-    CHECK(run(kernel).result.message.find("no other CTA of the pair") != std::string::npos);
+    CHECK(run(kernel).result.message.find("the pair has no second CTA") != std::string::npos);
 }
 
 TEST_CASE("faults: CTA masks of a commit")
@@ -432,7 +432,7 @@ TEST_CASE("faults: CTA masks of a commit")
     kernel.by_one.replace(place, 14, "mov.b16 %h0, 0");
     kernel.wait = false;
     kernel.dump_columns = 0;
-    expect(kernel, FindingKind::cta_mask, "nobody", false);
+    expect(kernel, FindingKind::cta_mask, "is 0", false);
 }
 
 TEST_CASE("faults: pairs")
