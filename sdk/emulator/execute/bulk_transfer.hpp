@@ -61,7 +61,7 @@ protected:
     [[nodiscard]] std::byte* global(Cluster& cluster, std::uint64_t address, std::uint64_t size, Direction direction);
     void report_exited(Cluster& cluster, const Cta& cta, bool writes);
     /// The source of a store to global memory is read after its CTA has left: no fault, as the memory is kept until
-    /// then (see docs/emulator.md), and reported only if asked for.
+    /// then (see docs/notes/emulator-reports.md), and reported only if asked for.
     void report_exit_before_read(Cluster& cluster, const Cta& cta);
     /// How many of `left` runs to move in this step.
     [[nodiscard]] static std::size_t portion(Cluster& cluster, std::size_t left);

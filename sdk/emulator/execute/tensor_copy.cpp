@@ -84,7 +84,7 @@ Step execute_load(Warp& warp, const Operation& operation, LaneMask active)
     return Step::next;
 }
 
-/// An H200 stores to, or reduces into, the last 16-byte chunk of a row as a whole, silently (docs/emulator.md).
+/// An H200 stores to, or reduces into, the last 16-byte chunk of a row as a whole, silently (docs/notes/emulator-h200.md).
 void report_row_overrun(Warp& warp, const Operation& operation, const TensorPayload& payload, const TensorMap& map,
                         const BoxRequest& request, const SharedBox& box, unsigned lane)
 {

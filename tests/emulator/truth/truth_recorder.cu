@@ -1,7 +1,7 @@
 // Asks a Hopper card what it does, fact by fact, and prints the answers, one line each: "name = value".
 // hopper_facts.txt has a real card's; with --check the emulated device, or another card, is compared with it.
 //
-// A line "name ~ value" of the file is a fact that the emulated device answers otherwise on purpose: docs/emulator.md
+// A line "name ~ value" of the file is a fact that the emulated device answers otherwise on purpose: docs/notes/emulator-h200.md
 // says why. It is not compared. Nor is a question that the file has no answer to, until a card was asked.
 //
 // Facts are values, never times. Each section runs in a process of its own, so that a fault is an answer like another.
