@@ -1,9 +1,14 @@
-# Compiles the code of the pages: cmake -DROOT=<repository> -DSETTINGS=<settings.cmake of the compile tests>
+# Compiles the code of the pages and of the headers' comments: cmake -DROOT=<repository> -DSETTINGS=<settings.cmake of the compile tests>
 # -DWORK=<folder> -P ... (check_quickstart.cmake holds the code of README.md.)
 #
 # A block that includes something is a whole source file: for nvcc if it is marked `cuda`, for the C++ compiler if it is
 # marked `cpp`. Any other block is the body of a function that sees the names of kernel_names.cuh (`cuda`) or
 # snippet_names.hpp (`cpp`).
+#
+# In a header, code stands between @code{.cpp} and @endcode. All blocks for one compiler are one source file, so that the
+# check is quick: nvcc takes those of tessera/device/ and those with a __global__ function (a whole piece of a source
+# file; any other is the body of a function that sees the names of kernel_names.cuh), the C++ compiler takes the others,
+# as bodies of functions that see the names of header_names.hpp.
 cmake_minimum_required(VERSION 3.25)
 include(${ROOT}/tests/compile_fail/compiler_commands.cmake)
 
@@ -12,6 +17,13 @@ set(work_directory ${WORK})
 set(preamble "#include \"${CMAKE_CURRENT_LIST_DIR}/snippet_names.hpp\"\n")
 set(kernel_preamble "#include \"${CMAKE_CURRENT_LIST_DIR}/kernel_names.cuh\"\n")
 set(blocks 0)
+
+# cuda::std::mdspan for the C++ compiler; nvcc finds it by itself.
+foreach(directory IN LISTS include_directories)
+    if(EXISTS ${directory}/cccl)
+        set(cccl -isystem ${directory}/cccl)
+    endif()
+endforeach()
 
 # check(<source name> <text>): compiles `text`
 function(check name text)
@@ -22,7 +34,7 @@ function(check name text)
         list(APPEND command ${device_warnings} -rdc=true -diag-suppress=177,550)
     else()
         tessera_host_command(command ${cxx_compiler})
-        list(APPEND command ${host_warnings} -Wno-unused -Wno-unused-but-set-variable)
+        list(APPEND command ${host_warnings} -Wno-unused -Wno-unused-but-set-variable ${cccl})
     endif()
     execute_process(COMMAND ${command} ${WORK}/${name}
         RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -76,6 +88,44 @@ foreach(page IN LISTS pages)
         check(${page_name}.cu "${kernel_preamble}${kernel_bodies}")
     endif()
 endforeach()
+
+set(host_text "#include \"${CMAKE_CURRENT_LIST_DIR}/header_names.hpp\"\n")
+set(device_text "${kernel_preamble}#include <tessera/device/disjoint_span.cuh>
+#include <tessera/device/wgmma.cuh>\n#include <tessera/tessera.hpp>\n")
+file(GLOB_RECURSE headers RELATIVE ${ROOT} ${ROOT}/sdk/include/*.hpp ${ROOT}/sdk/include/*.cuh)
+foreach(header IN LISTS headers)
+    file(READ ${ROOT}/${header} rest)
+    string(MAKE_C_IDENTIFIER ${header} header_name)
+    set(number 0)
+    while(TRUE)
+        string(FIND "${rest}" "@code" begin)
+        if(begin EQUAL -1)
+            break()
+        endif()
+        string(SUBSTRING "${rest}" ${begin} -1 rest)
+        string(FIND "${rest}" "@endcode" length)
+        string(SUBSTRING "${rest}" 0 ${length} block)
+        string(SUBSTRING "${rest}" ${length} -1 rest)
+        if(NOT block MATCHES "^@code{[.]cpp}\n")
+            message(SEND_ERROR "${header}: a block of code begins with @code{.cpp} and ends with @endcode")
+        endif()
+        string(REPLACE "@code{.cpp}" "" block "${block}")
+        string(REGEX REPLACE "\n */// ?" "\n" block "${block}")
+        math(EXPR number "${number} + 1")
+        math(EXPR blocks "${blocks} + 1")
+        set(name "${header_name}_${number}")
+        if(block MATCHES "__global__")
+            string(APPEND device_text "namespace ${name} {\n${block}\n}\n")
+        elseif(header MATCHES "tessera/device/")
+            string(APPEND device_text "__device__ void ${name}(TESSERA_KERNEL_NAMES)\n{\n{\n${block}\n}\n}\n")
+        else()
+            string(APPEND host_text "void ${name}()\n{\n${block}\n}\n")
+        endif()
+    endwhile()
+endforeach()
+check(headers.cpp "${host_text}")
+check(headers.cu "${device_text}")
+
 if(blocks EQUAL 0)
     message(FATAL_ERROR "found no code at all")
 endif()

@@ -228,7 +228,7 @@ void require_argument_device(const LaunchConfig& config, const Argument& argumen
 ///     if (c.contains(index)) c[index] = a[index.value()] + b[index.value()];
 /// }
 ///
-/// void add(StreamRef stream, DeviceBuffer<float>& c, const DeviceBuffer<float>& a, const DeviceBuffer<float>& b)
+/// void run_add(StreamRef stream, DeviceBuffer<float>& c, const DeviceBuffer<float>& a, const DeviceBuffer<float>& b)
 /// {
 ///     launch(add, LaunchConfig::covering(stream, c.size()), DisjointSpan(c), a.span(), b.span());
 /// }

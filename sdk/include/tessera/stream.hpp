@@ -122,10 +122,6 @@ public:
 
     /// Makes work that is enqueued on this stream from now on start only after everything enqueued on `other` so far.
     /// Does not block the host. `other` may be of another device.
-    ///
-    /// @code{.cpp}
-    /// producer.wait(consumer);  // this order alone: the consumer does not wait for the producer
-    /// @endcode
     void wait(StreamRef other, std::source_location caller = std::source_location::current()) const;
 
     /// Returns how urgent the stream's work is, in the numbers of StreamPriority.
