@@ -10,7 +10,7 @@ thread_local std::uint64_t allocations = 0;
 void* allocate(std::size_t size, std::size_t alignment)
 {
     ++allocations;
-    // aligned_alloc wants whole multiples of the alignment, and something even for nothing.
+    // aligned_alloc requires a size that is a multiple of the alignment and not 0.
     const std::size_t rounded = (size / alignment + 1) * alignment;
     if (void* const memory = std::aligned_alloc(alignment, rounded)) {
         return memory;

@@ -28,13 +28,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of each candidate for the best of 16: enough for a median, each sample shorter than those that are reported.
+// For each candidate in the race for the best of 16: enough samples for a median, each shorter than a reported one.
 constexpr std::size_t race_rounds = 5;
 constexpr double race_sample_fraction = 0.25;
 
 double seconds_of(std::chrono::milliseconds duration) { return std::chrono::duration<double>(duration).count(); }
 
-/// One who is ready for the problem, and its place in the report.
+/// A contender that is ready for the problem, and its place in the report.
 struct Entry {
     Contender contender;
     Accumulation accumulation;
@@ -58,7 +58,8 @@ std::vector<unsigned char> random_bytes(std::size_t size, std::uint64_t seed, st
     return {bytes, bytes + size * sizeof(T)};
 }
 
-/// Only to share out the time left: a rate that good kernels reach, a constant for inputs and checks, the pauses.
+/// Used only to divide the remaining time: a rate that good kernels reach, a constant for inputs and checks, the
+/// pauses.
 double expected_seconds(const Problem& problem, const GemmOptions& options)
 {
     constexpr double usual_rate = 5e14;
@@ -102,7 +103,7 @@ public:
         return names;
     }
 
-    /// `on_step` is told what is going on and which part of the problem's time is over.
+    /// Called with the current activity and the fraction of the problem's time that has passed.
     using OnStep = std::function<void(const std::string& what, double fraction)>;
 
     ProblemReport measure(const Problem& problem, Clock::time_point deadline, const OnStep& on_step) const
@@ -125,7 +126,7 @@ private:
         try {
             cublaslt_ = std::make_unique<CublasLt>(stream_);
         } catch (const std::runtime_error&) {
-            return;  // environment_of_gemm_peers has said so
+            return;  // environment_of_gemm_peers has reported it
         }
         for (GemmContender& contender : cublaslt_contenders(*cublaslt_)) {
             contenders_.push_back(std::move(contender));
@@ -146,7 +147,7 @@ private:
                         [&](const std::vector<Enqueue>& products) { return race(products, size.sets); }};
         std::vector<Entry> entries;
         for (const GemmContender& contender : contenders_) {
-            on_step(contender.name + ": choice of an algorithm", 0.1);
+            on_step(contender.name + ": choosing an algorithm", 0.1);
             Prepared prepared = contender.prepare(task);
             if (prepared.enqueue) {
                 entries.push_back({{contender.name, std::move(prepared.enqueue)},
@@ -165,7 +166,7 @@ private:
         return report;
     }
 
-    /// Seconds of one product each, after an untimed run, over all sets.
+    /// Seconds per product over all sets, after an untimed run.
     double first_estimate(const Contender& contender, std::size_t sets) const
     {
         const Batch once(stream_, contender, {sets});
@@ -183,7 +184,7 @@ private:
             try {
                 fastest = std::min(fastest, first_estimate(racer, sets));
             } catch (const std::runtime_error&) {
-                continue;  // proposed, but cannot run: it keeps an infinite time
+                continue;  // proposed but cannot run: its time stays infinite
             }
             racers.push_back(std::move(racer));
             places.push_back(i);
@@ -214,10 +215,10 @@ private:
         report.launches_per_sample = shape.launches();
         report.graph_replay = shape.graph_replay;
 
-        // The check is the warm-up: what is judged is the very batch that is timed.
+        // The check is the warm-up: the batch that is judged is the one that is timed.
         std::vector<Batch> batches;
         for (const Entry& entry : entries) {
-            on_step(entry.contender.name + ": check", 0.2);
+            on_step(entry.contender.name + ": checking", 0.2);
             batches.emplace_back(stream_, entry.contender, shape);
             ring.poison_outputs(stream_);
             batches.back().enqueue(stream_);
@@ -234,7 +235,7 @@ private:
         settle_best(report);
     }
 
-    /// Looks at D of the first set and of the last.
+    /// Judges D of the first set and of the last.
     static void judge(ProblemReport& report, const Entry& entry, const OperandRing& ring,
                       const SampledReference& reference)
     {
@@ -271,7 +272,7 @@ ProblemReport left_out(const Problem& problem, const std::vector<std::string>& o
     ProblemReport report;
     report.problem = problem;
     for (const std::string& name : ours) {
-        report.measurements.push_back({name, false, Outcome::not_run, "the time limit was reached", 0, {}});
+        report.measurements.push_back({name, false, Outcome::not_run, "time limit reached", 0, {}});
     }
     return report;
 }
@@ -287,18 +288,16 @@ void print(const std::string& text)
 std::string describe_gemm_method(const GemmOptions& options)
 {
     return fmt::format(
-        "A sample is the device time (events) of a batch of products, {} ms or more of them, divided by their number.\n"
-        "Operand sets rotate: between two uses of a set, the others move twice the L2 cache. Up to {} rounds; a round\n"
-        "takes one sample of each contender, in rotating order, each after a pause of {} ms and behind as much untimed "
-        "work "
-        "of\n"
-        "the same contender. Products below {:.0f} us are replayed from a graph. Inputs are standard normal, seed {}.\n"
-        "cuBLASLt has a workspace of 64 MiB; its best of {} is the fastest in a short race of all candidates, "
-        "measured\n"
-        "anew, or the first heuristic where that comes out faster. Each timed batch was run first on outputs full of "
-        "NaN\n"
-        "and judged: every element of the first and the last D written, and at the crossings of one row in 64 and one\n"
-        "column in 64 (or more) within the bound of a float64 reference. Orders: A's, then B's; r is row-major.\n",
+        "A sample is the device time (events) of a batch of products, at least {} ms, divided by their\n"
+        "number. Operand sets rotate: between two uses of a set, the others move twice the size of L2. There\n"
+        "are up to {} rounds. A round takes one sample of each contender, in rotating order, each after a\n"
+        "pause of {} ms and an untimed run of the same length and contender. Products shorter than {:.0f} us\n"
+        "are replayed from a graph. Inputs are standard normal, seed {}. cuBLASLt has a workspace of 64 MiB.\n"
+        "Its best of {} is the fastest in a short race of all candidates, then measured again, or the\n"
+        "heuristic's first choice if that is faster. Each timed batch first ran on outputs full of NaN and\n"
+        "was checked: all elements of the first and the last D must be written, and those where one row in 64\n"
+        "(or more) crosses one column in 64 must be within the error bound of a float64 reference. Orders: A,\n"
+        "then B; r is row-major.\n",
         options.sample.count(), options.rounds, options.pause.count(), 1e6 * graph_below_seconds, options.seed,
         cublaslt_candidates);
 }
@@ -306,7 +305,7 @@ std::string describe_gemm_method(const GemmOptions& options)
 Environment environment_of_gemm_peers(const Device& device, const GemmOptions& options)
 {
     if (!options.peers) {
-        return {{"cuBLASLt", "left out, as was asked for"}};
+        return {{"cuBLASLt", "not measured (--peers none)"}};
     }
     device.make_current();
     try {
@@ -314,14 +313,13 @@ Environment environment_of_gemm_peers(const Device& device, const GemmOptions& o
         const CublasLt cublaslt(stream);
         return {{"cuBLASLt", CublasLt::version()}};
     } catch (const std::runtime_error& error) {
-        return {
-            {"cuBLASLt", fmt::format("does not work on this device ({}): Tessera is measured alone", error.what())}};
+        return {{"cuBLASLt", fmt::format("not available on this device ({}); only Tessera is measured", error.what())}};
     }
 }
 
 std::vector<ProblemReport> run_gemm(const Device& device, const GemmOptions& options)
 {
-    device.make_current();  // cuBLASLt works on the current device
+    device.make_current();  // cuBLASLt uses the current device
     const GemmBench bench(device, options);
     const GemmTable table(bench.names(true), bench.names(false), options.remarks);
     print(table.header());
@@ -339,7 +337,7 @@ std::vector<ProblemReport> run_gemm(const Device& device, const GemmOptions& opt
     std::vector<ProblemReport> reports;
     for (const Problem& problem : options.problems) {
         const double expected = expected_seconds(problem, options);
-        // Each problem gets its share of the time that is left.
+        // Each problem gets its share of the remaining time.
         Clock::time_point deadline = Clock::time_point::max();
         if (options.time_limit_seconds > 0) {
             const double left =

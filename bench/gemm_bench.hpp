@@ -1,6 +1,6 @@
 #pragma once
 
-/// `tessera-bench gemm`: Gemm::launch against cuBLASLt on the same device, in one process, on the same inputs.
+/// `tessera-bench gemm`: compares Gemm::launch with cuBLASLt on the same device, in one process, on the same inputs.
 
 #include <chrono>
 #include <cstdint>
@@ -17,31 +17,31 @@ namespace tessera::bench {
 
 struct GemmOptions {
     std::vector<Problem> problems;
-    std::vector<std::string> variants{"automatic"};  ///< of ours
-    std::optional<std::string> config;               ///< also the Hopper configurations that this text describes
-    Tuning tuning;                                   ///< the tuned choice takes part
-    bool remarks = false;                            ///< what was chosen is printed below each row
-    bool peers = true;                               ///< cuBLASLt takes part
-    bool reader = false;                             ///< a kernel that only reads A and B takes part
+    std::vector<std::string> variants{"automatic"};  ///< of Tessera
+    std::optional<std::string> config;  ///< also measure the Hopper configurations whose description has this text
+    Tuning tuning;                      ///< also measure the tuned choice
+    bool remarks = false;               ///< print each contender's choice below its row
+    bool peers = true;                  ///< measure cuBLASLt
+    bool reader = false;                ///< also measure a kernel that only reads A and B
     std::size_t rounds = 15;
-    /// Before each sample. Without pauses a large GPU runs at its power limit, as it does in long service; with some,
-    /// it is measured as a single product in between other work meets it.
+    /// Idle time before each sample. Without pauses, a large GPU runs at its power limit, as in continuous service.
+    /// With pauses, a product is measured as if it ran alone between other work.
     std::chrono::milliseconds pause{0};
-    /// What a sample lasts at least, as far as a graph's launches reach: long enough for the power limit to answer to
-    /// the contender itself.
+    /// Shortest sample, if the graph's limit of launches permits. It is long enough for the power limit to settle for
+    /// this contender.
     std::chrono::milliseconds sample{50};
-    std::size_t most_sets = max_graph_launches;  ///< of operands; few leave them in the second-level cache
-    double time_limit_seconds = 0;               ///< 0: none
+    std::size_t most_sets = max_graph_launches;  ///< operand sets; with few, the operands stay in L2
+    double time_limit_seconds = 0;               ///< 0: no limit
     std::uint64_t seed = 1;
 };
 
-/// How the figures come about, in sentences for the reader of the table.
+/// Explains the method, for the reader of the table.
 std::string describe_gemm_method(const GemmOptions& options);
 
-/// What cuBLASLt's figures depend on, or why it does not take part.
+/// The versions that cuBLASLt's figures depend on, or why it is not measured.
 Environment environment_of_gemm_peers(const Device& device, const GemmOptions& options);
 
-/// Prints the table as it grows, on standard output, and returns all that was measured.
+/// Prints the table to standard output while it grows, and returns all measurements.
 std::vector<ProblemReport> run_gemm(const Device& device, const GemmOptions& options);
 
 }  // namespace tessera::bench

@@ -30,8 +30,8 @@ void check(cudaError_t status, const char* call)
 
 using View = MatrixView<const float>;
 
-/// The launch that Gemm::launch makes for a row-major f32 product, with everything prepared beforehand: the least that
-/// a launch can cost.
+/// The launch that Gemm::launch makes for a row-major f32 product, with everything prepared: the least that a launch
+/// can cost.
 class RawLaunch {
 public:
     RawLaunch(const Device& device, StreamRef stream, View a, View b, MatrixView<float> d)
@@ -75,11 +75,12 @@ private:
     std::array<void*, 1> parameters_{&arguments_};
 };
 
-/// The only node of a graph, which must be a kernel that takes GemmArguments.
+/// Returns the only node of a graph, which must be a kernel with GemmArguments as its parameter.
 cudaKernelNodeParams kernel_of(const Graph& graph)
 {
     if (graph.node_count() != 1) {
-        throw std::runtime_error(fmt::format("a launch enqueued {} operations, not one kernel", graph.node_count()));
+        throw std::runtime_error(
+            fmt::format("a launch enqueued {} operations instead of one kernel", graph.node_count()));
     }
     cudaGraphNode_t node = nullptr;
     std::size_t count = 1;
@@ -87,31 +88,33 @@ cudaKernelNodeParams kernel_of(const Graph& graph)
     cudaKernelNodeParams parameters{};
     check(cudaGraphKernelNodeGetParams(node, &parameters), "cudaGraphKernelNodeGetParams");
     if (parameters.kernelParams == nullptr) {
-        throw std::runtime_error("CUDA does not tell the arguments of a captured kernel");
+        throw std::runtime_error("CUDA does not return the arguments of a captured kernel");
     }
     return parameters;
 }
 
-/// Proves that both launches enqueue the same kernel with the same grid and arguments: else the ratio means nothing.
+/// Checks that both launches enqueue the same kernel with the same grid and arguments; otherwise the ratio is
+/// meaningless.
 void require_same_kernel(const Graph& left_graph, const Graph& right_graph)
 {
     const cudaKernelNodeParams left = kernel_of(left_graph);
     const cudaKernelNodeParams right = kernel_of(right_graph);
     const auto same = [](dim3 x, dim3 y) { return x.x == y.x && x.y == y.y && x.z == y.z; };
-    // Without the padding at the end, which has no value; there is none before.
+    // Excludes the padding at the end, which has no defined value. There is no other padding.
     constexpr std::size_t bytes = offsetof(kernels::GemmArguments, activation) + sizeof(kernels::ActivationKind);
     const auto* left_arguments = static_cast<const kernels::GemmArguments*>(left.kernelParams[0]);
     const auto* right_arguments = static_cast<const kernels::GemmArguments*>(right.kernelParams[0]);
     kernels::GemmArguments left_copy = *left_arguments;
     kernels::GemmArguments right_copy = *right_arguments;
-    left_copy.c = right_copy.c = {};  // never read while beta is 0
+    left_copy.c = right_copy.c = {};  // not read while beta is 0
     if (left.func != right.func || !same(left.gridDim, right.gridDim) || !same(left.blockDim, right.blockDim) ||
         left.sharedMemBytes != right.sharedMemBytes || std::memcmp(&left_copy, &right_copy, bytes) != 0) {
-        throw std::runtime_error("the raw launch is not the launch that Gemm::launch makes: they cannot be compared");
+        throw std::runtime_error(
+            "the raw launch differs from the launch in Gemm::launch, so the two cannot be compared");
     }
 }
 
-/// A way to launch. The loop is inside of the function, so that an indirect call per launch is not timed.
+/// A way to launch. The loop is inside the function, so that no indirect call per launch is timed.
 struct Way {
     std::string name;
     std::function<void(std::size_t launches)> launch;
@@ -132,11 +135,10 @@ Way way(std::string name, Launch& launch)
 std::string describe_launch_method(const LaunchOptions& options)
 {
     return fmt::format(
-        "CPU time (steady clock) of {} launches in a row, divided by their number, with an idle device before each\n"
-        "sample, so that the queue never fills. {} rounds; a round takes one sample of each way, in rotating order. "
-        "The\n"
-        "raw launch has its configuration and arguments prepared; that it is the same kernel with the same grid and\n"
-        "arguments was checked. Allocations are calls of operator new per launch.\n",
+        "CPU time (steady clock) of {} launches in a row, divided by their number. The device is idle before\n"
+        "each sample, so the queue never fills. {} rounds; a round takes one sample of each way to launch, in\n"
+        "rotating order. The raw launch has its configuration and arguments prepared; it was checked to be\n"
+        "the same kernel with the same grid and arguments. Allocations are calls of operator new per launch.\n",
         options.launches_per_sample, options.rounds);
 }
 
@@ -172,11 +174,11 @@ LaunchReport run_launch(const Device& device, const LaunchOptions& options)
     for (const Way& candidate : ways) {
         require_same_kernel(raw_graph, capture(candidate));
         ring.poison_outputs(target);
-        candidate.launch(options.launches_per_sample);  // warm-up too
+        candidate.launch(options.launches_per_sample);  // also the warm-up
         ring.copy_first_output_to(result);
         const Verdict verdict = reference.judge(result, Accumulation::fp32);
         if (!verdict.fault.empty()) {
-            throw std::runtime_error(fmt::format("{} gives a wrong product: {}", candidate.name, verdict.fault));
+            throw std::runtime_error(fmt::format("{} computes a wrong product: {}", candidate.name, verdict.fault));
         }
         report.measurements.push_back({candidate.name, {}, 0});
         report.measurements.back().seconds.reserve(options.rounds);

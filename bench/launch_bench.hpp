@@ -1,6 +1,6 @@
 #pragma once
 
-/// `tessera-bench launch`: what Gemm::launch costs the CPU beyond the cudaLaunchKernelExC inside of it.
+/// `tessera-bench launch`: measures how much CPU time Gemm::launch adds to the cudaLaunchKernelExC in it.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tessera::bench {
 
-/// So many launches can wait for the device without blocking the host, which would be timed otherwise.
+/// This many launches can wait for the device without blocking the host; blocking would be timed, too.
 inline constexpr std::size_t max_outstanding_launches = 500;
 
 struct LaunchOptions {
@@ -23,7 +23,7 @@ struct LaunchOptions {
 
 std::string describe_launch_method(const LaunchOptions& options);
 
-/// @throws std::runtime_error if a launch gives a wrong product, or the raw launch is not the one inside of
+/// @throws std::runtime_error if a launch gives a wrong product, or if the raw launch differs from the one in
 /// Gemm::launch
 LaunchReport run_launch(const Device& device, const LaunchOptions& options);
 

@@ -1,4 +1,4 @@
-/// tessera-bench: measures this library against its peers on the machine that it runs on. See README.md.
+/// tessera-bench: measures this library and its peers on the machine that it runs on. See README.md.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,12 +28,12 @@ namespace {
 enum ExitCode : int { success = 0, failure = 1, bad_usage = 2, no_device = 77 };
 
 struct CommandLine {
-    // both benchmarks
+    // all commands
     int device = 0;
     std::string csv;
     std::string json;
     bool quick = false;
-    std::size_t rounds = 0;  // 0: the benchmark's own number
+    std::size_t rounds = 0;  // 0: the command's default
     std::uint64_t seed = 1;
     // gemm
     std::vector<std::string> presets;
@@ -71,15 +71,15 @@ const std::vector<std::string> quick_sizes{"256", "1000", "1024", "4096x4096x64"
 
 void add_common_options(CLI::App& command, CommandLine& line)
 {
-    command.add_option("--device", line.device, "CUDA's number of the device")->check(CLI::Range(0, 1023));
-    command.add_option("--csv", line.csv, "write every number to this file as CSV");
-    command.add_option("--json", line.json, "write every number to this file as JSON");
-    command.add_option("--repetitions", line.rounds, "samples of each contender")->check(CLI::Range(1, 1000000));
-    command.add_option("--seed", line.seed, "of the random inputs")->capture_default_str();
-    command.add_flag("--quick", line.quick, "a quarter of the repetitions; simt: small sizes only, unless --sizes");
+    command.add_option("--device", line.device, "CUDA device number")->check(CLI::Range(0, 1023));
+    command.add_option("--csv", line.csv, "write all results to this file as CSV");
+    command.add_option("--json", line.json, "write all results to this file as JSON");
+    command.add_option("--repetitions", line.rounds, "samples per contender")->check(CLI::Range(1, 1000000));
+    command.add_option("--seed", line.seed, "seed of the random inputs")->capture_default_str();
+    command.add_flag("--quick", line.quick, "a quarter of the repetitions; simt without --sizes: small sizes only");
 }
 
-/// Opened before anything is measured, so that a path that cannot be written costs no time.
+/// Opened before anything is measured, so that a path that cannot be written fails at once.
 class OutputFile {
 public:
     explicit OutputFile(const std::string& path) : path_(path)
@@ -87,7 +87,7 @@ public:
         if (!path.empty()) {
             file_.open(path);
             if (!file_) {
-                throw std::invalid_argument(fmt::format("{} cannot be written", path));
+                throw std::invalid_argument(fmt::format("cannot write {}", path));
             }
         }
     }
@@ -107,7 +107,7 @@ Device require_device(int ordinal)
 {
     if (ordinal >= Device::count()) {
         throw std::invalid_argument(
-            fmt::format("--device {}: this machine has {} CUDA devices", ordinal, Device::count()));
+            fmt::format("--device {}: this machine has {} CUDA device(s), numbered from 0", ordinal, Device::count()));
     }
     return Device(ordinal);
 }
@@ -197,7 +197,7 @@ int exit_code_of(const std::vector<ProblemReport>& reports)
     for (const ProblemReport& report : reports) {
         for (const Measurement& measurement : report.measurements) {
             if (measurement.outcome == Outcome::wrong) {
-                fmt::print(stderr, "tessera-bench: wrong results, see above\n");
+                fmt::print(stderr, "tessera-bench: wrong results; see WRONG above\n");
                 return failure;
             }
         }
@@ -224,7 +224,7 @@ int run_simt_command(const CommandLine& line, const SimtOptions& options)
     return exit_code_of(reports);
 }
 
-/// What was said about the device on the command line.
+/// The device's ceilings as given on the command line.
 Ceilings ceilings_of(const CommandLine& line)
 {
     Ceilings ceilings;
@@ -233,7 +233,7 @@ Ceilings ceilings_of(const CommandLine& line)
         const ElementType input = parse_types(peak.substr(0, equals)).input;
         double rate = 0;
         if (equals == std::string::npos || !CLI::detail::lexical_cast(peak.substr(equals + 1), rate) || rate <= 0) {
-            throw std::invalid_argument(fmt::format("'{}' is no peak: write type=TFLOP/s, such as bf16=800", peak));
+            throw std::invalid_argument(fmt::format("--peak {}: expected type=TFLOP/s, for example bf16=800", peak));
         }
         ceilings.compute.push_back({input, 1e12 * rate, "given on the command line"});
     }
@@ -258,8 +258,9 @@ int run_gemm_command(const CommandLine& line, const GemmOptions& options)
     Ceilings ceilings = ceilings_of(line);
     if (!line.html.empty() && ceilings.bytes_per_second == 0) {
         ceilings.bytes_per_second = measure_read_bandwidth(device);
-        ceilings.bytes_source = "a kernel that only reads, before this run";
-        fmt::print("A kernel that only reads takes {:.2f} TB/s from memory.\n\n", ceilings.bytes_per_second / 1e12);
+        ceilings.bytes_source = "measured before this run by a kernel that only reads";
+        fmt::print("Memory bandwidth, measured by a kernel that only reads: {:.2f} TB/s.\n\n",
+                   ceilings.bytes_per_second / 1e12);
     }
     const std::vector<ProblemReport> reports = run_gemm(device, options);
     csv.write(csv_of(environment, reports));
@@ -285,8 +286,8 @@ int run_launch_command(const CommandLine& line, const LaunchOptions& options)
     int code = success;
     for (const LaunchMeasurement& measurement : report.measurements) {
         if (line.max_ratio > 0 && time_ratio(report, measurement) > line.max_ratio) {
-            fmt::print(stderr, "tessera-bench: {} costs {:.3f} times the raw launch, more than {}\n", measurement.name,
-                       time_ratio(report, measurement), line.max_ratio);
+            fmt::print(stderr, "tessera-bench: {} costs {:.3f} times the raw launch; the limit is {}\n",
+                       measurement.name, time_ratio(report, measurement), line.max_ratio);
             code = failure;
         }
         if (measurement.heap_allocations > 0) {
@@ -300,96 +301,99 @@ int run_launch_command(const CommandLine& line, const LaunchOptions& options)
 int run(int argc, char** argv)
 {
     CommandLine line;
-    CLI::App app("Measures Tessera against cuBLAS, OpenBLAS and raw launches on this machine.", "tessera-bench");
+    CLI::App app("Compares Tessera with cuBLASLt, cuBLAS, OpenBLAS and raw launches on this machine.", "tessera-bench");
     app.require_subcommand(0, 1);
     app.footer(
-        "Without a command: simt.\nExit codes: 0 success, 1 wrong result or failure, 2 bad command line, 77 no CUDA "
-        "device.");
+        "The default command is simt.\n"
+        "Exit codes: 0 success, 1 wrong result or failure, 2 invalid command line, 77 no CUDA device.");
 
-    CLI::App* gemm = app.add_subcommand("gemm", "Gemm::launch against cuBLASLt's first heuristic and best of 16");
+    CLI::App* gemm =
+        app.add_subcommand("gemm", "compare Gemm::launch with cuBLASLt: its heuristic's choice and its best of 16");
     add_common_options(*gemm, line);
-    gemm->add_option("presets", line.presets,
-                     fmt::format("lists of problems: {}; without --shapes: hopper", fmt::join(preset_names(), ", ")));
-    gemm->add_option("--shapes", line.shapes, "MxNxK or N (a cube), separated by commas")->delimiter(',');
-    gemm->add_option("--types", line.gemm_types, "of --shapes, as input:output, or one for both: bf16, f16:f32, ...")
+    gemm->add_option(
+        "presets", line.presets,
+        fmt::format("lists of problems: {}; default without --shapes: hopper", fmt::join(preset_names(), ", ")));
+    gemm->add_option("--shapes", line.shapes, "MxNxK, or N for a cube; separated by commas")->delimiter(',');
+    gemm->add_option("--types", line.gemm_types,
+                     "types for --shapes: input:output, or one for both; bf16, f16:f32, ...")
         ->delimiter(',')
         ->capture_default_str();
-    gemm->add_option("--orders", line.gemm_orders, "of --shapes, A's and B's: rr, rc, cr, cc (r: row-major)")
+    gemm->add_option("--orders", line.gemm_orders, "orders of A and B for --shapes: rr, rc, cr, cc (r: row-major)")
         ->delimiter(',')
         ->capture_default_str();
-    gemm->add_option("--variant", line.variants, "of ours, separated by commas, or none")
+    gemm->add_option("--variant", line.variants, "Tessera's variants, separated by commas, or none")
         ->delimiter(',')
         ->capture_default_str();
-    gemm->add_option("--peers", line.peers, "cublaslt or none")
+    gemm->add_option("--peers", line.peers, "peers: cublaslt or none")
         ->check(CLI::IsMember({"cublaslt", "none"}))
         ->capture_default_str();
-    gemm->add_flag("--reader", line.reader,
-                   "measure a kernel that only reads A and B, too: the floor that memory sets");
-    gemm->add_option("--time-limit", line.time_limit, "seconds: fewer rounds, then fewer problems; 0: none")
+    gemm->add_flag("--reader", line.reader, "also measure a kernel that only reads A and B, as a lower bound on time");
+    gemm->add_option("--time-limit", line.time_limit,
+                     "seconds; reached by fewer rounds, then fewer problems; 0: no limit")
         ->check(CLI::Range(0.0, 1e6))
         ->capture_default_str();
-    gemm->add_option("--sample", line.sample, "milliseconds that a sample lasts at least")
+    gemm->add_option("--sample", line.sample, "shortest sample, in milliseconds")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
-    gemm->add_option("--html", line.html, "write a report with drawings to this file");
+    gemm->add_option("--html", line.html, "write a report with charts to this file");
     gemm->add_option("--peak", line.peaks,
-                     "ceilings of the report's rooflines in TFLOP/s: bf16=800,f8e4m3=1600; "
-                     "without: the fastest product")
+                     "peak rates for the report's rooflines, in TFLOP/s: bf16=800,f8e4m3=1600; "
+                     "default: the fastest product")
         ->delimiter(',');
-    gemm->add_option("--bandwidth", line.bandwidth, "ceiling of memory in TB/s; without: measured")
+    gemm->add_option("--bandwidth", line.bandwidth, "memory bandwidth for the rooflines, in TB/s; default: measured")
         ->check(CLI::Range(0.001, 1000.0));
     gemm->add_option("--config", line.config,
-                     "measure the fastest of the Hopper configurations whose description contains this text, too");
-    gemm->add_flag("--tune", line.tuning.measure, "tune each problem, and measure the tuned choice, too");
+                     "also measure the fastest Hopper configuration whose description contains this text");
+    gemm->add_flag("--tune", line.tuning.measure, "tune each problem and also measure the tuned choice");
     gemm->add_option("--tuning-cache", line.tuning.cache_file,
-                     "with --tune, keep the choices in this file; without, measure the choices that are in it");
-    gemm->add_flag("--remarks", line.remarks, "print what each contender chose");
-    gemm->add_option("--sets", line.most_sets, "operand sets at most; few leave them in the L2 cache")
+                     "with --tune, save the choices to this file; without, measure the choices in it");
+    gemm->add_flag("--remarks", line.remarks, "print each contender's choice");
+    gemm->add_option("--sets", line.most_sets, "most operand sets; with few, operands stay in the L2 cache")
         ->check(CLI::Range(std::size_t{1}, max_graph_launches))
         ->capture_default_str();
-    gemm->add_option("--pause", line.pause, "milliseconds of idleness before each sample")
+    gemm->add_option("--pause", line.pause, "idle time before each sample, in milliseconds")
         ->check(CLI::Range(0, 10000))
         ->capture_default_str();
 
-    CLI::App* tune = app.add_subcommand("tune", "Gemm::tune: every candidate's time, and the choice");
-    tune->add_option("presets", line.presets, "as for gemm");
-    tune->add_option("--device", line.device, "CUDA's number of the device")->check(CLI::Range(0, 1023));
-    tune->add_option("--shapes", line.shapes, "as for gemm")->delimiter(',');
-    tune->add_option("--types", line.gemm_types, "as for gemm")->delimiter(',')->capture_default_str();
-    tune->add_option("--orders", line.gemm_orders, "as for gemm")->delimiter(',')->capture_default_str();
-    tune->add_option("--repetitions", line.rounds, "samples of each finalist")->check(CLI::Range(1, 1000000));
-    tune->add_option("--sample", line.sample, "milliseconds that a finalist's sample lasts at least")
+    CLI::App* tune = app.add_subcommand("tune", "run Gemm::tune; print the candidates' times and the choice");
+    tune->add_option("presets", line.presets, "see gemm");
+    tune->add_option("--device", line.device, "CUDA device number")->check(CLI::Range(0, 1023));
+    tune->add_option("--shapes", line.shapes, "see gemm")->delimiter(',');
+    tune->add_option("--types", line.gemm_types, "see gemm")->delimiter(',')->capture_default_str();
+    tune->add_option("--orders", line.gemm_orders, "see gemm")->delimiter(',')->capture_default_str();
+    tune->add_option("--repetitions", line.rounds, "samples per finalist")->check(CLI::Range(1, 1000000));
+    tune->add_option("--sample", line.sample, "shortest sample of a finalist, in milliseconds")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
-    tune->add_option("--seed", line.seed, "of the random operands")->capture_default_str();
-    tune->add_option("--list", line.listed, "candidates in a table")->capture_default_str();
-    tune->add_option("--tuning-cache", line.tuning.cache_file, "keep the choices in this file");
+    tune->add_option("--seed", line.seed, "seed of the random operands")->capture_default_str();
+    tune->add_option("--list", line.listed, "candidates to list")->capture_default_str();
+    tune->add_option("--tuning-cache", line.tuning.cache_file, "save the choices to this file");
 
-    CLI::App* simt = app.add_subcommand("simt", "the SIMT ladder against cuBLAS in true fp32, and against the CPU");
+    CLI::App* simt = app.add_subcommand("simt", "compare the SIMT ladder with cuBLAS in true fp32 and with the CPU");
     add_common_options(*simt, line);
-    simt->add_option("--sizes", line.sizes, "MxNxK or N (a cube), separated by commas")->delimiter(',');
-    simt->add_option("--types", line.types, "of A and B: f32, f16, bf16")->delimiter(',')->capture_default_str();
-    simt->add_option("--orders", line.orders, "of A and B: rr, rc, cr, cc (r: row-major)")
+    simt->add_option("--sizes", line.sizes, "MxNxK, or N for a cube; separated by commas")->delimiter(',');
+    simt->add_option("--types", line.types, "types of A and B: f32, f16, bf16")->delimiter(',')->capture_default_str();
+    simt->add_option("--orders", line.orders, "orders of A and B: rr, rc, cr, cc (r: row-major)")
         ->delimiter(',')
         ->capture_default_str();
 
-    CLI::App* launch = app.add_subcommand("launch", "CPU time of Gemm::launch against cudaLaunchKernelExC");
+    CLI::App* launch = app.add_subcommand("launch", "compare the CPU time of Gemm::launch with cudaLaunchKernelExC");
     add_common_options(*launch, line);
-    launch->add_option("--size", line.size, "MxNxK of the product")->capture_default_str();
-    launch->add_option("--launches", line.launches, "per sample")
+    launch->add_option("--size", line.size, "MxNxK")->capture_default_str();
+    launch->add_option("--launches", line.launches, "launches per sample")
         ->check(CLI::Range(std::size_t{1}, max_outstanding_launches))
         ->capture_default_str();
-    launch->add_option("--max-ratio", line.max_ratio, "exit with 1 above this ratio; 0: never")
+    launch->add_option("--max-ratio", line.max_ratio, "exit with 1 if the ratio is higher; 0: no limit")
         ->check(CLI::Range(0.0, 1000.0))
         ->capture_default_str();
 
-    // simt is the default: its options may stand without it.
+    // simt is the default: its options may be given without the command's name.
     std::vector<std::string> arguments(argv + 1, argv + argc);
     const bool asks_for_help = !arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h");
     if (arguments.empty() || (arguments[0].starts_with('-') && !asks_for_help)) {
         arguments.insert(arguments.begin(), "simt");
     }
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes a vector
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 expects the vector in reverse
     try {
         app.parse(arguments);
     } catch (const CLI::ParseError& error) {
@@ -401,8 +405,7 @@ int run(int argc, char** argv)
     const LaunchOptions launch_options = launch_options_of(line);
     const TuneOptions tune_options = tune_options_of(line);
     if (Device::count() == 0) {
-        fmt::print(stderr,
-                   "tessera-bench: this machine has no CUDA device (or no driver for it): nothing was measured\n");
+        fmt::print(stderr, "tessera-bench: no CUDA device found (or no driver for it); nothing was measured\n");
         return no_device;
     }
     if (gemm->parsed()) {
@@ -423,7 +426,7 @@ int main(int argc, char** argv)  // NOLINT(bugprone-exception-escape): only if s
     using namespace tessera::bench;
     try {
         return run(argc, argv);
-    } catch (const std::invalid_argument& error) {  // what the command line says cannot be done
+    } catch (const std::invalid_argument& error) {  // the command line asks for something impossible
         fmt::print(stderr, "tessera-bench: {}\n", error.what());
         return bad_usage;
     } catch (const std::exception& error) {

@@ -17,14 +17,14 @@
 namespace tessera::bench {
 namespace {
 
-/// A contender on the device, what is expected of it, and its place in the report.
+/// A contender on the device, its accuracy, and its place in the report.
 struct DeviceEntry {
     Contender contender;
     Accumulation accumulation;
     std::size_t measurement;
 };
 
-/// Calls `use` with the view of the matrix in the order that is known only at run time.
+/// Calls `use` with the view of the matrix in an order that is known at run time.
 template <class T, class Use>
 void with_view(DeviceSpan<const T> elements, std::int64_t rows, std::int64_t columns, bool row_major, const Use& use)
 {
@@ -58,7 +58,7 @@ Contender cublas_contender(std::string name, const Problem& problem, InputRing<T
     return {std::move(name), launch};
 }
 
-/// Only to share out the time left: rates of the slowest contenders, and a constant for making the inputs.
+/// Used only to divide the remaining time: rates of the slowest contenders, and a constant for the inputs.
 double expected_seconds(const Problem& problem)
 {
     const Shape& shape = problem.shape;
@@ -74,7 +74,7 @@ void record(const Verdict& verdict, Measurement& measurement)
     measurement.error_over_bound = verdict.error_over_bound;
 }
 
-/// Runs `multiply` until it has `most_samples`, or two seconds have passed.
+/// Runs `multiply` until there are `most_samples`, or two seconds have passed.
 Measurement time_on_cpu(std::string name, bool is_rung, std::size_t most_samples, bool warm_up, const Problem& problem,
                         const SampledReference& reference, const std::function<void(gsl::span<float>)>& multiply)
 {
@@ -107,7 +107,7 @@ void measure_on_cpu(ProblemReport& report, gsl::span<const float> a, gsl::span<c
         report.measurements.push_back({"cpu_plain_loop",
                                        true,
                                        Outcome::not_run,
-                                       fmt::format("run up to extents of {} only", plain_loop_max_extent),
+                                       fmt::format("only run for extents up to {}", plain_loop_max_extent),
                                        0,
                                        {}});
     }
@@ -125,7 +125,7 @@ public:
         : device_(device), options_(options), stream_(device), cublas_(stream_), timer_(device)
     {}
 
-    /// `on_round` is told how many rounds are over.
+    /// `on_round` is called with the number of finished rounds.
     ProblemReport measure(const Problem& problem, const std::function<void(std::size_t)>& on_round) const
     {
         switch (problem.input) {
@@ -155,8 +155,8 @@ private:
         return report;
     }
 
-    /// The rungs that can run the problem, then cuBLAS, the baseline last. All get a place in the report, refused rungs
-    /// with the reason.
+    /// Returns the rungs that can run the problem, then cuBLAS, with the baseline last. All get a place in the report;
+    /// refused rungs with the reason.
     template <class T>
     std::vector<DeviceEntry> entries_of(ProblemReport& report, InputRing<T>& ring) const
     {
@@ -202,7 +202,7 @@ private:
         report.launches_per_sample = shape.launches();
         report.graph_replay = shape.graph_replay;
 
-        // The check is the warm-up: what is judged is the very batch that is timed.
+        // The check is the warm-up: the batch that is judged is the one that is timed.
         std::vector<Batch> batches;
         std::vector<float> d(report.problem.d_size());
         for (const DeviceEntry& entry : entries) {
@@ -231,24 +231,21 @@ private:
 std::string describe_simt_method(const SimtOptions& options)
 {
     return fmt::format(
-        "A sample is the device time (events) of a batch of products over input sets in rotation, divided by their\n"
-        "number: between two uses of a set, the others move twice the L2 cache. {} rounds; a round takes one sample "
-        "of\n"
-        "each contender, in rotating order, each behind as much untimed work of the same contender. Products below "
-        "{:.0f} us\n"
-        "are replayed from a graph. Inputs are standard normal, seed {}. Each timed batch was run first on outputs "
-        "full\n"
-        "of NaN and judged: every element written, and the crossings of 64 rows and 64 columns within gamma_k * "
-        "|A||B|\n"
-        "of a float64 reference. cublas_fp32_pedantic is CUBLAS_COMPUTE_32F_PEDANTIC: true fp32, no TF32.\n"
-        "cublas_tensor_core (16-bit inputs) uses the tensor cores: another class of hardware than the SIMT rungs.\n",
+        "A sample is the device time (events) of a batch of products, divided by their number. Input sets\n"
+        "rotate: between two uses of a set, the others move twice the size of L2. {} rounds; a round takes\n"
+        "one sample of each contender, in rotating order, each after an untimed run of the same length and\n"
+        "contender. Products shorter than {:.0f} us are replayed from a graph. Inputs are standard normal,\n"
+        "seed {}. Each timed batch first ran on outputs full of NaN and was checked: all elements must be\n"
+        "written, and those where 64 rows cross 64 columns must be within gamma_k * |A||B| of a float64\n"
+        "reference. cublas_fp32_pedantic is CUBLAS_COMPUTE_32F_PEDANTIC: true fp32, no TF32.\n"
+        "cublas_tensor_core (16-bit inputs) uses the tensor cores, which the SIMT rungs do not.\n",
         options.rounds, 1e6 * graph_below_seconds, options.seed);
 }
 
 std::vector<ProblemReport> run_simt(const Device& device, const SimtOptions& options,
                                     const std::function<void(const ProblemReport&)>& on_report)
 {
-    device.make_current();  // cuBLAS works on the current device
+    device.make_current();  // cuBLAS uses the current device
     const SimtBench bench(device, options);
     double total = 0;
     for (const Problem& problem : options.problems) {

@@ -1,7 +1,7 @@
 #pragma once
 
-/// `tessera-bench simt`: the SIMT ladder against cuBLAS on the same device and the CPU of the same machine, all on the
-/// same inputs.
+/// `tessera-bench simt`: compares the SIMT ladder with cuBLAS on the same device and with the CPU of the same machine,
+/// all on the same inputs.
 
 #include <cstdint>
 #include <functional>
@@ -18,14 +18,14 @@ struct SimtOptions {
     std::uint64_t seed = 1;
 };
 
-/// How the figures come about, in sentences for the reader of the table.
+/// Explains the method, for the reader of the table.
 std::string describe_simt_method(const SimtOptions& options);
 
-/// Measures all problems in order; `on_report` gets each report as soon as it is complete.
+/// Measures all problems in order; passes each report to `on_report` as soon as it is complete.
 std::vector<ProblemReport> run_simt(const Device& device, const SimtOptions& options,
                                     const std::function<void(const ProblemReport&)>& on_report);
 
-/// What the peers' figures depend on: cuBLAS's and OpenBLAS's versions and threads.
+/// The versions and thread counts that the peers' figures depend on.
 Environment environment_of_peers(const Device& device);
 
 }  // namespace tessera::bench

@@ -1,6 +1,6 @@
 #pragma once
 
-/// `tessera-bench tune`: what Gemm::tune tries for a problem, and how each candidate does.
+/// `tessera-bench tune`: runs Gemm::tune for a problem and prints the candidates' times.
 
 #include <string>
 #include <vector>
@@ -14,11 +14,11 @@ namespace tessera::bench {
 struct TuneOptions {
     std::vector<Problem> problems;
     TuningOptions tuning;
-    std::size_t listed = 12;  ///< candidates in a table
-    std::string cache_file;   ///< written after each problem; or empty
+    std::size_t listed = 12;  ///< candidates to list
+    std::string cache_file;   ///< written after each problem; may be empty
 };
 
-/// Prints a table for each problem on standard output, fastest candidate first.
+/// Prints a table for each problem to standard output, fastest candidate first.
 void run_tune(const Device& device, const TuneOptions& options);
 
 }  // namespace tessera::bench

@@ -1,4 +1,4 @@
-// The bf16 GEMM of the emulated device's tests, for pairs of CTAs.
+// The bf16 GEMM kernel of the emulated device's tests, for CTA pairs.
 
 #include "tests/emulator/programs/blackwell_gemm.cuh"
 

@@ -1,4 +1,4 @@
-/// tessera-emulator-bench: what emulation costs, against the processor that emulates. Needs no GPU.
+/// tessera-emulator-bench: compares the time of emulated kernels with the same work on the CPU. Needs no GPU.
 
 #include <fmt/format.h>
 
@@ -34,7 +34,7 @@ enum ExitCode : int { success = 0, failure = 1, bad_usage = 2 };
 struct Row {
     std::string name;
     Summary seconds = {};
-    double limit = 0;  ///< of the ratio to the first row; 0: none
+    double limit = 0;  ///< on the ratio to the first row; 0: no limit
 };
 
 std::string text_of(const std::string& path)
@@ -42,7 +42,7 @@ std::string text_of(const std::string& path)
     std::ifstream file(path);
     std::stringstream text;
     if (!(text << file.rdbuf())) {
-        throw std::runtime_error(fmt::format("{} cannot be read", path));
+        throw std::runtime_error(fmt::format("cannot read {}", path));
     }
     return text.str();
 }
@@ -57,13 +57,13 @@ double seconds_of(const std::function<void()>& work)
 std::vector<float> random_floats(std::size_t count, unsigned seed)
 {
     std::mt19937 generator(seed);
-    std::uniform_int_distribution<int> numbers(-127, 127);  // bf16 holds them
+    std::uniform_int_distribution<int> numbers(-127, 127);  // exact in bf16
     std::vector<float> values(count);
     std::generate(values.begin(), values.end(), [&] { return static_cast<float>(numbers(generator)) / 64; });
     return values;
 }
 
-/// @throws std::runtime_error if a launch failed or said anything, or if results differ
+/// @throws std::runtime_error if a launch failed or reported something, or if results differ
 void require_right(const PtxRun& run, const emulator::LaunchResult& result, const std::vector<float>& got,
                    const std::vector<float>& expected, double tolerance)
 {
@@ -72,12 +72,12 @@ void require_right(const PtxRun& run, const emulator::LaunchResult& result, cons
     }
     for (std::size_t i = 0; i < got.size(); ++i) {
         if (!(std::abs(got[i] - expected[i]) <= tolerance * (1 + std::abs(expected[i])))) {
-            throw std::runtime_error(fmt::format("element {} is {}, the CPU says {}", i, got[i], expected[i]));
+            throw std::runtime_error(fmt::format("element {} is {}, but {} on the CPU", i, got[i], expected[i]));
         }
     }
 }
 
-/// Samples of all contenders in turn, so that a machine that gets busy meets all alike.
+/// Takes samples of all contenders in turn, so that other load on the machine affects all alike.
 std::vector<Row> measure(std::size_t rounds, std::vector<std::pair<Row, std::function<double()>>> contenders)
 {
     std::vector<std::vector<double>> samples(contenders.size());
@@ -94,7 +94,7 @@ std::vector<Row> measure(std::size_t rounds, std::vector<std::pair<Row, std::fun
     return rows;
 }
 
-/// True if all ratios are within their limits.
+/// Returns true if all ratios are within their limits.
 bool print_table(const std::string& title, const std::vector<Row>& rows)
 {
     fmt::print("{}\n  {:<44}{:>10}{:>10}{:>10}{:>9}{:>8}\n", title, "", "median s", "min", "max", "ratio", "limit");
@@ -230,23 +230,20 @@ std::vector<Row> blackwell_against_openblas(std::size_t rounds, int size)
 
 int run(int argc, char** argv)
 {
-    CLI::App app("Measures what the emulated device costs, against the processor that emulates it.",
-                 "tessera-emulator-bench");
+    CLI::App app("Compares the time of emulated kernels with the same work on the CPU.", "tessera-emulator-bench");
     std::size_t rounds = 5;
     int simt_size = 512;
     int tensor_size = 2048;
-    app.add_option("--repetitions", rounds, "samples of each contender")
-        ->check(CLI::Range(1, 1000))
-        ->capture_default_str();
-    app.add_option("--simt-size", simt_size, "of the SIMT product, a cube")
+    app.add_option("--repetitions", rounds, "samples per contender")->check(CLI::Range(1, 1000))->capture_default_str();
+    app.add_option("--simt-size", simt_size, "extent of the SIMT product, a cube")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
-    app.add_option("--tensor-size", tensor_size, "of the tcgen05 product, a cube, a multiple of 256")
+    app.add_option("--tensor-size", tensor_size, "extent of the tcgen05 product, a cube; a multiple of 256")
         ->check(CLI::Range(256, 8192))
         ->capture_default_str();
     bool no_limits = false;
-    app.add_flag("--no-limits", no_limits, "a ratio above its limit is no failure");
-    app.footer("Exit codes: 0 success, 1 wrong result, failure or a ratio above its limit, 2 bad command line.");
+    app.add_flag("--no-limits", no_limits, "do not fail if a ratio is above its limit");
+    app.footer("Exit codes: 0 success, 1 wrong result, failure or a ratio above its limit, 2 invalid command line.");
     try {
         app.parse(argc, argv);
         if (tensor_size % 256 != 0) {
@@ -265,7 +262,7 @@ int run(int argc, char** argv)
                              blackwell_against_openblas(rounds, tensor_size)) &&
                  within;
     } else {
-        fmt::print("This build has no OpenBLAS: the tcgen05 product is not measured.\n");
+        fmt::print("This build has no OpenBLAS, so the tcgen05 product is not measured.\n");
     }
     return within || no_limits ? success : failure;
 }

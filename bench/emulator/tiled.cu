@@ -1,4 +1,4 @@
-// The `tiled` rung of the SIMT ladder for row-major f32, as the SDK has it, for the emulated device to run.
+// The SDK's `tiled` rung for row-major f32, for the emulated device.
 
 #include "kernels/simt/simt_config.hpp"
 #include "kernels/simt/simt_gemm.cuh"

@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned threads_per_block = 512;
 constexpr int blocks_per_sm = 2;
-constexpr int loads_in_flight = 8;  // of 16 bytes per thread: enough to cover the latency
+constexpr int loads_in_flight = 8;  // of 16 bytes per thread; enough to hide the latency
 
 __device__ std::uint32_t folded(uint4 value) { return value.x ^ value.y ^ value.z ^ value.w; }
 
@@ -41,8 +41,8 @@ __device__ std::uint32_t folded(ReadSpan span)
     return all;
 }
 
-/// What is read goes into one number, and the number into `sink` in the case that is least likely, so that no load can
-/// be left out.
+/// Combines everything it reads into one number and writes it to `sink` only if it has one unlikely value, so that the
+/// compiler cannot remove a load.
 __global__ void read_all(ReadSpan a, ReadSpan b, std::uint32_t* sink)
 {
     constexpr std::uint32_t unlikely = 0x7E55E7A1;

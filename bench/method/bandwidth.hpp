@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the device's memory can do at most, by a kernel that does nothing but read.
+/// Measures the device's memory bandwidth with a kernel that only reads.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace tessera::bench {
 
-/// Device memory to read, in whole chunks of 16 bytes: what is left behind the last one is not read.
+/// Device memory to read, in whole chunks of 16 bytes; the rest is not read.
 struct ReadSpan {
-    const void* data = nullptr;  ///< aligned to 16 bytes
+    const void* data = nullptr;  ///< 16-byte aligned
     std::size_t bytes = 0;
 };
 
@@ -21,8 +21,8 @@ struct ReadSpan {
 /// @throws std::runtime_error with CUDA's text
 void enqueue_read(StreamRef stream, int sm_count, ReadSpan a, ReadSpan b, std::uint32_t* sink);
 
-/// Bytes per second of such a kernel on far more memory than the second-level cache holds: the fastest of a few passes.
-/// Blocks. @throws std::runtime_error with CUDA's text
+/// Returns the bytes per second of this kernel on far more memory than L2 holds: the fastest of a few passes. Blocks.
+/// @throws std::runtime_error with CUDA's text
 double measure_read_bandwidth(const Device& device);
 
 }  // namespace tessera::bench

@@ -20,7 +20,7 @@ void Progress::show(double work_done, std::string_view what)
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
     const double fraction = work_done / total_work_;
     std::string left;
-    if (elapsed.count() > 1 && fraction > 0.02) {  // before that the estimate is noise
+    if (elapsed.count() > 1 && fraction > 0.02) {  // earlier, the estimate is noise
         left = fmt::format(", about {:.0f} s left", std::ceil(elapsed.count() * (1 - fraction) / fraction));
     }
     fmt::print(stderr, "\r\x1b[K[{:3.0f} %] {}{}", 100 * fraction, what, left);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// One line on the terminal that says what is running and how long the rest will take. Silent where standard error is
-/// not a terminal, so that logs stay clean.
+/// A progress line on the terminal: the current activity and the remaining time. Silent if standard error is not a
+/// terminal, so that logs stay clean.
 
 #include <chrono>
 #include <string_view>
@@ -10,7 +10,7 @@ namespace tessera::bench {
 
 class Progress {
 public:
-    /// @param total_work  in any unit that is about proportional to time
+    /// @param total_work  in any unit roughly proportional to time
     explicit Progress(double total_work);
     ~Progress() { clear(); }
     Progress(const Progress&) = delete;

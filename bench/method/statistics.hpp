@@ -1,7 +1,7 @@
 #pragma once
 
-/// What is said about a set of timings: the median and the spread. Means are left out: one interrupted sample would
-/// move them.
+/// Summary of a set of timings: the median and the spread. There is no mean, because one interrupted sample would
+/// change it.
 
 #include <cstddef>
 #include <vector>
@@ -17,14 +17,14 @@ struct Summary {
     std::size_t count = 0;
 };
 
-/// The value below which `fraction` (0 to 1) of the samples lie, linear between neighbouring samples. `sorted` is
-/// ascending and not empty.
+/// The value below which `fraction` (0 to 1) of the samples are, interpolated linearly. `sorted` is ascending and not
+/// empty.
 double percentile(const std::vector<double>& sorted, double fraction);
 
-/// All zero for no samples.
+/// All fields are zero if there are no samples.
 Summary summarize(std::vector<double> samples);
 
-/// The n-th root of the product: what ratios have as their mean. `ratios` are positive and not empty.
+/// The n-th root of the product, which is the right mean for ratios. `ratios` are positive and not empty.
 double geometric_mean(const std::vector<double>& ratios);
 
 }  // namespace tessera::bench

@@ -2,18 +2,18 @@
 
 /// Times contenders on the device against each other.
 ///
-/// Words: a *contender* enqueues one product for a given input set. A *batch* is what one sample times: every input set
-/// once (or several times over), so that no launch finds its operands in the second-level cache. A *round* takes one
-/// sample of each contender.
+/// Terminology: a *contender* enqueues one product for a given input set. A *batch* is what one sample times: every
+/// input set once (or several times), so that no launch finds its operands in L2. A *round* takes one sample of each
+/// contender.
 ///
 /// What keeps the comparison fair:
 ///   1. All contenders of a problem have batches of the same shape, on the same inputs.
-///   2. Rounds, not blocks: a clock that drifts or throttles meets all contenders alike. Each round starts with another
-///      contender and every second one goes backwards, so that none always follows the same one.
-///   3. Each sample begins behind as much untimed work of the same contender (the lead-in): the host is ahead of the
-///      device, so that its launch calls do not count, and a clock that power limits is the one that this contender
-///      leaves itself, not the one before it.
-///   4. Short products are replayed from a graph, where the gaps between kernels are the hardware's.
+///   2. Samples are taken in rounds, not contender by contender: a drifting or throttling clock affects all alike. Each
+///      round starts with another contender, and every second round goes backwards, so that none always follows the
+///      same one.
+///   3. Before each sample, the same contender runs untimed for as long (the lead-in). The host is then ahead of the
+///      device, so its launch calls do not count, and a power-limited clock has settled for this contender.
+///   4. Short products are replayed from a graph, so that the gaps between kernels are the hardware's.
 
 #include <chrono>
 #include <cstddef>
@@ -33,11 +33,11 @@ struct Contender {
     std::function<void(StreamRef stream, std::size_t set)> launch;
 };
 
-/// Products that take less than this are replayed from a graph.
+/// Products shorter than this are replayed from a graph.
 inline constexpr double graph_below_seconds = 100e-6;
-/// Short batches pass over the input sets until they last about this long: a thousand times the clock's resolution.
+/// Short batches repeat the input sets until they last about this long: a thousand times the clock's resolution.
 inline constexpr double shortest_batch_seconds = 500e-6;
-/// The most launches of one graph.
+/// The most launches in one graph.
 inline constexpr std::size_t max_graph_launches = 1024;
 
 struct BatchShape {
@@ -47,8 +47,8 @@ struct BatchShape {
 
     std::size_t launches() const noexcept { return sets * passes; }
 
-    /// The shape for a problem whose fastest contender needs `seconds` for one product. Replayed batches last at least
-    /// `shortest`, as far as a graph's launches reach; a batch longer than that takes every set once.
+    /// The shape for a problem whose fastest contender needs `seconds` per product. Replayed batches last at least
+    /// `shortest`, if the graph's limit of launches permits; a longer batch uses every set once.
     static BatchShape for_product_time(std::size_t sets, double seconds, double shortest = shortest_batch_seconds);
 };
 
@@ -65,7 +65,7 @@ private:
     std::optional<Graph> graph_;
 };
 
-/// Device time between two points of a stream.
+/// Measures device time between two points of a stream.
 class DeviceTimer {
 public:
     explicit DeviceTimer(const Device& device) : start_(device, EventKind::timing), stop_(device, EventKind::timing) {}
@@ -80,15 +80,15 @@ private:
 
 struct Rounds {
     std::size_t count;
-    /// Idle time before each sample. Where power or heat limits the clock, each sample then starts from about the same
+    /// Idle time before each sample. If power or heat limits the clock, each sample then starts from about the same
     /// state, whichever contender was measured before.
     std::chrono::milliseconds pause{0};
-    /// No new round is begun after this, but three are always made.
+    /// No new round begins after this, but there are always three.
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
-/// Takes a sample of each batch in each round: result[i] are the seconds per product of batches[i]. `on_round(round)`
-/// is called before each round.
+/// Takes a sample of each batch in each round. result[i] has the seconds per product of batches[i]. Calls
+/// `on_round(round)` before each round.
 std::vector<std::vector<double>> time_in_rounds(const DeviceTimer& timer, StreamRef stream,
                                                 const std::vector<Batch>& batches, const Rounds& rounds,
                                                 const std::function<void(std::size_t)>& on_round);

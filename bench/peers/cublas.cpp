@@ -8,7 +8,7 @@
 namespace tessera::bench {
 namespace {
 
-// Twice what cuBLAS takes by itself on Hopper and Blackwell (32 MiB): its choice of algorithms is not narrowed.
+// Twice cuBLAS's default on Hopper and Blackwell (32 MiB), so that it limits no algorithm.
 constexpr std::size_t workspace_bytes = std::size_t{64} << 20;
 
 void check(cublasStatus_t status, const char* call)
@@ -35,7 +35,7 @@ Cublas::Cublas(StreamRef stream) : workspace_(stream, workspace_bytes)
     check(cublasCreate(&handle_), "cublasCreate");
     try {
         check(cublasSetStream(handle_, stream.get()), "cublasSetStream");
-        // After the stream: setting a stream brings the default workspace back.
+        // After the stream, because setting a stream restores the default workspace.
         check(cublasSetWorkspace(handle_, workspace_.data(), workspace_.size_bytes()), "cublasSetWorkspace");
     } catch (...) {
         cublasDestroy(handle_);  // a constructor that throws runs no destructor
@@ -47,8 +47,8 @@ Cublas::~Cublas() { cublasDestroy(handle_); }
 
 void Cublas::multiply(const Problem& problem, const CublasOperands& operands, CublasMath math) const
 {
-    // cuBLAS is column-major: a row-major D is the column-major D^T = B^T * A^T, and a row-major B already lies in
-    // memory as B^T does.
+    // cuBLAS is column-major: a row-major D is the column-major D^T = B^T * A^T, and a row-major B has the same memory
+    // layout as B^T.
     const auto [m, n, k] = problem.shape;
     const bool a_rows = problem.orders.a_row_major;
     const bool b_rows = problem.orders.b_row_major;

@@ -13,20 +13,20 @@
 
 namespace tessera::bench {
 
-/// What cuBLAS may do to the operands.
+/// Precision that cuBLAS may use.
 enum class CublasMath : std::uint8_t {
     fp32_pedantic,  ///< CUBLAS_COMPUTE_32F_PEDANTIC: fp32 throughout, no TF32, no emulation
-    fp32_default,   ///< CUBLAS_COMPUTE_32F: for 16-bit operands the tensor cores, for f32 what cuBLAS calls fp32
+    fp32_default,   ///< CUBLAS_COMPUTE_32F: tensor cores for 16-bit operands, cuBLAS's fp32 for f32
 };
 
-/// Addresses of one product, D row-major in f32.
+/// Addresses of one product, with D row-major in f32.
 struct CublasOperands {
     const void* a;
     const void* b;
     float* d;
 };
 
-/// Owns a cuBLAS handle on one stream, with a workspace of its own so that calls can be captured.
+/// Owns a cuBLAS handle on one stream, with its own workspace so that calls can be captured.
 class Cublas {
 public:
     explicit Cublas(StreamRef stream);
@@ -37,7 +37,7 @@ public:
     /// Enqueues D = A*B on the handle's stream. @throws std::runtime_error with cuBLAS's text
     void multiply(const Problem& problem, const CublasOperands& operands, CublasMath math) const;
 
-    /// As "13.0.2".
+    /// For example "13.0.2".
     std::string version() const;
 
 private:

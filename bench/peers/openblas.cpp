@@ -11,7 +11,8 @@ bool has_openblas() noexcept { return true; }
 
 void multiply_openblas(const Problem& problem, gsl::span<const float> a, gsl::span<const float> b, gsl::span<float> d)
 {
-    const auto narrow = [](std::int64_t extent) { return static_cast<blasint>(extent); };  // extents end at max_extent
+    // Extents are at most max_extent.
+    const auto narrow = [](std::int64_t extent) { return static_cast<blasint>(extent); };
     const auto [m, n, k] = problem.shape;
     const bool a_rows = problem.orders.a_row_major;
     const bool b_rows = problem.orders.b_row_major;

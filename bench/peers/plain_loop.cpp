@@ -9,7 +9,7 @@ void multiply_plain_loop(const Problem& problem, gsl::span<const float> a, gsl::
     const std::int64_t a_column = problem.orders.a_row_major ? 1 : m;
     const std::int64_t b_row = problem.orders.b_row_major ? n : 1;
     const std::int64_t b_column = problem.orders.b_row_major ? 1 : k;
-    // Pointers, as a plain loop has them: the spans' bounds checks would be timed too.
+    // Raw pointers, because the spans' bounds checks would be timed, too.
     const float* const left = a.data();
     const float* const right = b.data();
     float* const out = d.data();

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The floor of a product that memory bounds: a kernel that reads A and B, and computes nothing.
+/// A lower bound for products that are limited by memory: a kernel that reads A and B and computes nothing.
 
 #include "gemm/contender.hpp"
 

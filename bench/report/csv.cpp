@@ -7,7 +7,7 @@
 namespace tessera::bench {
 namespace {
 
-/// RFC 4180: quoted where the text has a separator, a quote or a line break.
+/// RFC 4180: quoted if the text contains a separator, a quote or a line break.
 std::string quoted(const std::string& text)
 {
     if (text.find_first_of(",\"\r\n") == std::string::npos) {

@@ -22,7 +22,7 @@ std::string utc_date()
     return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
-/// The first line of `path` that begins with `prefix`, or empty.
+/// Returns the first line of `path` that begins with `prefix`, or nothing.
 std::string find_line(const char* path, std::string_view prefix)
 {
     std::ifstream file(path);
@@ -56,7 +56,7 @@ std::string clock_rate(const Device& device)
     if (cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, device.ordinal()) != cudaSuccess) {
         return "unknown";
     }
-    return fmt::format("at most {} MHz (the device's maximum; the clock during the run is not measured)",
+    return fmt::format("up to {} MHz (the device's maximum; the clock during the run was not measured)",
                        kilohertz / 1000);
 }
 
@@ -73,8 +73,8 @@ Environment environment_of(const Device& device)
                                properties.compute_capability_major, properties.compute_capability_minor,
                                properties.sm_count, properties.l2_cache_bytes >> 20, properties.memory_bytes >> 20)},
         {"SM clock", clock_rate(device)},
-        {"driver",
-         fmt::format("for CUDA up to {}{}{}", cuda_version(cudaDriverGetVersion), module.empty() ? "" : "; ", module)},
+        {"driver", fmt::format("supports CUDA up to {}{}{}", cuda_version(cudaDriverGetVersion),
+                               module.empty() ? "" : "; ", module)},
         {"CUDA runtime", cuda_version(cudaRuntimeGetVersion)},
         {"CPU", fmt::format("{}, {} threads", cpu_name(), std::thread::hardware_concurrency())},
         {"compiler", __VERSION__},

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Asks the machine what a figure depends on.
+/// Collects the facts about the machine that figures depend on.
 
 #include "report/report.hpp"
 #include "tessera/device.hpp"

@@ -97,7 +97,7 @@ void settle_best(ProblemReport& report)
             if (measurement.contender == best_name) {
                 measurement = heuristic;
                 measurement.contender = best_name;
-                measurement.note = "the heuristic's measurement";
+                measurement.note = "same as the heuristic";
             }
         }
     }
@@ -121,8 +121,7 @@ GemmTable::GemmTable(std::vector<std::string> ours, std::vector<std::string> pee
 
 std::string GemmTable::header() const
 {
-    std::string text =
-        fmt::format("TFLOP/s by the median, and speed ratios\n{:<{}}", "MxNxK in:out orders", problem_width);
+    std::string text = fmt::format("Median TFLOP/s, and speed ratios\n{:<{}}", "MxNxK in:out orders", problem_width);
     for (const auto* names : {&ours_, &peers_}) {
         for (const std::string& name : *names) {
             text += fmt::format("  {:>{}}", readable(name), width_of(name));

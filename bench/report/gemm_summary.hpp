@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the reports of `tessera-bench gemm` say in one view: a row for each problem, and for each of our contenders its
-/// speed against each of cuBLASLt's.
+/// The table of `tessera-bench gemm`: one row per problem, with the speed of each of Tessera's contenders relative to
+/// each of cuBLASLt's.
 
 #include <cstddef>
 #include <string>
@@ -12,22 +12,22 @@
 
 namespace tessera::bench {
 
-/// The names of our contenders begin with this, those of peers do not.
+/// Prefix of the names of Tessera's contenders; peers do not have it.
 inline constexpr std::string_view our_prefix = "tessera_";
 inline constexpr std::string_view heuristic_name = "cublaslt_heuristic";
 inline constexpr std::string_view best_name = "cublaslt_best_of_16";
 inline constexpr std::string_view reader_name = "memory_read";
 
-/// Product rate of the contender by its median, in FLOP/s; 0 if it has no samples or its result is wrong.
+/// Rate of the contender by its median, in FLOP/s; 0 if it has no samples or a wrong result.
 double flops_per_second(const ProblemReport& report, std::string_view contender);
 
-/// Speed of one contender against another; 0 if one of them has no rate.
+/// Speed of one contender relative to another; 0 if one of them has no rate.
 double speed_ratio(const ProblemReport& report, std::string_view contender, std::string_view peer);
 
-/// The names of all contenders, in the order in which they appear; `ours` or the others.
+/// Names of all contenders, ours or the others, in order of appearance.
 std::vector<std::string> contender_names(const std::vector<ProblemReport>& reports, bool ours);
 
-/// One of our contenders against one peer, over all problems that both have right results for.
+/// One of Tessera's contenders relative to one peer, over all problems for which both have right results.
 struct RatioSummary {
     std::string contender;
     std::string peer;
@@ -37,23 +37,24 @@ struct RatioSummary {
     std::string lowest_problem;
 };
 
-/// All pairs that have at least one problem in common.
+/// All pairs with at least one problem in common.
 std::vector<RatioSummary> summarize_ratios(const std::vector<ProblemReport>& reports);
 
-/// The first heuristic is one of the 16: where the winner of their race comes out slower in the end, the best is the
-/// heuristic's measurement.
+/// The heuristic's first choice is one of the 16. If the winner of their race turns out slower in the end, the best is
+/// the heuristic's measurement.
 void settle_best(ProblemReport& report);
 
-/// "4096x4096x4096 bf16:bf16 rc", and "ld+1" for matrices with gaps.
+/// "4096x4096x4096 bf16:bf16 rc", with "ld+1" for matrices with gaps.
 std::string name_of(const Problem& problem);
 
-/// "cublaslt_best_of_16" is "cublaslt best of 16" to people.
+/// The name for people: "cublaslt best of 16" for "cublaslt_best_of_16".
 std::string readable(std::string name);
 
-/// The table in three pieces, so that rows can be printed as they come. All contenders must have been named before.
+/// The table in three parts, so that rows can be printed as they come. The constructor needs the names of all
+/// contenders.
 class GemmTable {
 public:
-    /// @param remarks  print what each contender chose, below the row
+    /// @param remarks  print each contender's choice below the row
     GemmTable(std::vector<std::string> ours, std::vector<std::string> peers, bool remarks = false);
 
     std::string header() const;

@@ -62,7 +62,7 @@ std::string cards_of(const std::vector<ProblemReport>& reports)
     std::string cards;
     for (const RatioSummary& summary : summarize_ratios(reports)) {
         cards += fmt::format(
-            "<div class=\"card\">{} against {}<b class=\"{}\">{:.3f}</b><span class=\"soft\">geometric mean of {} "
+            "<div class=\"card\">{} vs. {}<b class=\"{}\">{:.3f}</b><span class=\"soft\">geometric mean of {} "
             "problem{}<br/>lowest {:.3f} at {}</span></div>\n",
             escaped(readable(summary.contender)), escaped(readable(summary.peer)),
             summary.geometric_mean >= 1 ? "good" : "bad", summary.geometric_mean, summary.problems,
@@ -125,7 +125,7 @@ std::string table_of(const std::vector<ProblemReport>& reports, const Ceilings& 
 
 std::string facts_of(const Environment& environment, const Ceilings& ceilings)
 {
-    std::string text = "<h2>Where this was measured</h2>\n<div class=\"scroll\"><table>\n<tbody>\n";
+    std::string text = "<h2>Environment</h2>\n<div class=\"scroll\"><table>\n<tbody>\n";
     const auto add = [&](std::string_view name, std::string_view value) {
         text += fmt::format("<tr><td>{}</td><td class=\"left\">{}</td></tr>\n", escaped(name), escaped(value));
     };
@@ -133,11 +133,11 @@ std::string facts_of(const Environment& environment, const Ceilings& ceilings)
         add(name, value);
     }
     for (const Ceilings::Compute& compute : ceilings.compute) {
-        add(fmt::format("ceiling for {}", to_string(compute.input)),
+        add(fmt::format("peak for {}", to_string(compute.input)),
             fmt::format("{:.0f} TFLOP/s: {}", compute.flops_per_second / 1e12, compute.source));
     }
     if (ceilings.bytes_per_second > 0) {
-        add("ceiling of memory",
+        add("memory bandwidth",
             fmt::format("{:.2f} TB/s: {}", ceilings.bytes_per_second / 1e12, ceilings.bytes_source));
     }
     return text + "</tbody></table></div>\n";
@@ -184,21 +184,21 @@ std::string html_of(const GemmDocument& document)
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
         "<title>Tessera: matrix products</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n",
         style);
-    text += fmt::format("<h1>Matrix products: Tessera against cuBLASLt</h1>\n<p class=\"soft\">{}<br/>{}</p>\n",
+    text += fmt::format("<h1>Matrix products: Tessera and cuBLASLt</h1>\n<p class=\"soft\">{}<br/>{}</p>\n",
                         escaped(value_of(environment, "device")), escaped(value_of(environment, "date")));
     text += cards_of(reports);
-    text += section("Speed against cuBLASLt", ratio_chart(reports),
+    text += section("Speed relative to cuBLASLt", ratio_chart(reports),
                     "Above 1 is faster. The line on a bar spans the 10th to the 90th percentile of the ratios within "
                     "rounds.");
     for (const ElementType input : inputs_of(reports)) {
         text += section(fmt::format("Roofline, {}", to_string(input)), roofline_chart(reports, ceilings, input),
-                        "Each point is a problem. The dashed line is what memory and arithmetic allow at most; their "
+                        "Each point is a problem. The dashed line is the limit set by memory and arithmetic; its "
                         "sources are at the end of the page.");
         text +=
             section(fmt::format("Size sweep, {}", to_string(input)), sweep_chart(reports, input), "Cubes: M = N = K.");
     }
     text += table_of(reports, ceilings);
-    text += fmt::format("<h2>How it was measured</h2>\n<pre>{}</pre>\n", escaped(method));
+    text += fmt::format("<h2>Method</h2>\n<pre>{}</pre>\n", escaped(method));
     text += facts_of(environment, ceilings);
     return text + "</main>\n</body>\n</html>\n";
 }

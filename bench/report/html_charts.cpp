@@ -14,8 +14,8 @@ namespace {
 
 constexpr double chart_width = 960;
 
-/// Style classes of a contender's marks: ours are filled with colours of their own, peers are muted. More contenders
-/// than colours begin anew.
+/// Style classes of a contender's marks: Tessera's have colours of their own, peers are muted. With more contenders
+/// than colours, the colours repeat.
 std::string mark_of(const std::vector<std::string>& names, const std::string& name, bool ours)
 {
     constexpr std::size_t colours = 4;
@@ -28,7 +28,7 @@ struct Series {
     std::string mark;
 };
 
-/// All contenders, peers first, so that ours are drawn over them.
+/// All contenders, peers first, so that Tessera's are drawn over them.
 std::vector<Series> series_of(const std::vector<ProblemReport>& reports)
 {
     std::vector<Series> series;
@@ -57,7 +57,7 @@ std::string tip_of(const ProblemReport& report, const Series& series)
                        flops_per_second(report, series.name) / 1e12);
 }
 
-/// Ratios of the samples that were taken in the same round.
+/// Ratios of samples taken in the same round.
 Summary ratios_of_rounds(const ProblemReport& report, const std::string& ours, const std::string& peer)
 {
     const auto samples = [&](const std::string& name) -> const std::vector<double>& {
@@ -74,7 +74,7 @@ Summary ratios_of_rounds(const ProblemReport& report, const std::string& ours, c
     return summarize(ratios);
 }
 
-/// Steps of an axis from 0 to about `high`: 1, 2 or 5 times a power of ten, four to ten of them.
+/// Returns the step of an axis from 0 to about `high`: 1, 2 or 5 times a power of ten, for four to ten steps.
 double step_of(double high)
 {
     const double power = std::pow(10.0, std::floor(std::log10(high)));
@@ -82,7 +82,7 @@ double step_of(double high)
     return power * (leading < 2 ? 0.2 : leading < 5 ? 0.5 : 1);
 }
 
-/// The numbers from `low` to `high` that are a power of ten times one of `factors`, ascending.
+/// Returns the numbers from `low` to `high` that are a power of ten times one of `factors`, ascending.
 std::vector<double> ticks_between(double low, double high, const std::vector<int>& factors)
 {
     std::vector<double> ticks;
@@ -97,7 +97,7 @@ std::vector<double> ticks_between(double low, double high, const std::vector<int
     return ticks;
 }
 
-/// Bytes that must move at least: each operand once.
+/// FLOP per byte that must move: each operand once.
 double intensity_of(const Problem& problem) { return problem.flops() / static_cast<double>(problem.bytes()); }
 
 }  // namespace
@@ -126,7 +126,7 @@ std::string ratio_chart(const std::vector<ProblemReport>& reports)
     constexpr double row_height = 24;
     const double column_width = (chart_width - label_width) / static_cast<double>(pairs.size());
     const double bottom = head + row_height * static_cast<double>(reports.size());
-    Svg svg(chart_width, bottom + 26, "Speed against cuBLASLt, per problem");
+    Svg svg(chart_width, bottom + 26, "Speed relative to cuBLASLt, per problem");
     for (std::size_t row = 0; row < reports.size(); ++row) {
         svg.text({0, head + row_height * (static_cast<double>(row) + 0.66)}, "start mono",
                  name_of(reports[row].problem));
@@ -137,7 +137,7 @@ std::string ratio_chart(const std::vector<ProblemReport>& reports)
         constexpr double number_width = 44;
         const Scale scale = Scale::linear(low, high, left + 12, left + column_width - number_width);
         svg.text({left + 12, 18}, "start strong", readable(pair.contender));
-        svg.text({left + 12, 34}, "start", "against " + readable(pair.peer));
+        svg.text({left + 12, 34}, "start", "vs. " + readable(pair.peer));
         svg.text({left + 12, 52}, pair.geometric_mean >= 1 ? "start good" : "start bad",
                  fmt::format("geometric mean {:.3f}", pair.geometric_mean));
         for (const double tick : {low, 1.0, high}) {
@@ -256,7 +256,7 @@ std::string sweep_chart(const std::vector<ProblemReport>& reports, ElementType i
                                        static_cast<double>(cubes.rbegin()->first), left + 10, right);
     const int steps = static_cast<int>(std::ceil(highest / step));
     const Scale y = Scale::linear(0, step * steps, bottom, top);
-    Svg svg(chart_width, height, "Rate against size");
+    Svg svg(chart_width, height, "Rate by size");
     for (int i = 0; i <= steps; ++i) {
         const double tick = step * i;
         svg.line({left, y(tick)}, {right, y(tick)}, i == 0 ? "axis" : "grid");

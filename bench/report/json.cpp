@@ -60,7 +60,7 @@ std::string document(const Environment& environment, std::string_view benchmark,
                        text_value(benchmark), object_of(environment), join(results, "    "));
 }
 
-/// The members that every set of samples has; `unit` is "us" or "ns".
+/// The members common to every set of samples; `unit` is "us" or "ns".
 std::string members_of(const std::vector<double>& samples, std::string_view unit, double scale)
 {
     const Summary summary = summarize(samples);

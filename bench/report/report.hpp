@@ -1,6 +1,6 @@
 #pragma once
 
-/// What was measured, as plain data, and its three forms: a table for people, CSV and JSON for programs.
+/// The measurements as plain data, and their three forms: a table for people, CSV and JSON for programs.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace tessera::bench {
 
-/// Names and values that a figure is worthless without: device, versions, date, seed.
+/// Names and values that the figures depend on: device, versions, date, seed.
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 enum class Outcome : std::uint8_t {
-    right,    ///< measured, and the result keeps its bound
+    right,    ///< measured, and the result is within its bound
     wrong,    ///< measured, but the result is wrong: `note` says where
     not_run,  ///< `note` says why
 };
@@ -26,18 +26,18 @@ enum class Outcome : std::uint8_t {
 /// One contender on one problem.
 struct Measurement {
     std::string contender;
-    bool is_rung = false;  ///< belongs to the ladder, and is expected to beat the rung before it
+    bool is_rung = false;  ///< belongs to the ladder and should beat the previous rung
     Outcome outcome = Outcome::not_run;
-    std::string note;  ///< for `right`: what was chosen, if there is something to say
+    std::string note;  ///< for `right`: the contender's choice, if any
     double error_over_bound = 0;
-    std::vector<double> seconds;  ///< per product, a sample each
+    std::vector<double> seconds;  ///< per product, one per sample
 };
 
 /// All contenders on one problem, the rungs of the ladder lowest first.
 struct ProblemReport {
     Problem problem;
     std::size_t input_sets = 0;
-    bool exceeds_cache = false;  ///< the sets together are larger than twice the second-level cache
+    bool exceeds_cache = false;  ///< the sets together exceed twice the L2 cache
     std::size_t launches_per_sample = 0;
     bool graph_replay = false;
     std::string baseline;  ///< the contender that ratios refer to
@@ -47,23 +47,23 @@ struct ProblemReport {
 /// One way to launch a kernel, in CPU time.
 struct LaunchMeasurement {
     std::string name;
-    std::vector<double> seconds;  ///< per launch, a sample each
+    std::vector<double> seconds;  ///< per launch, one per sample
     double heap_allocations = 0;  ///< per launch
 };
 
 struct LaunchReport {
     Problem problem;
     std::size_t launches_per_sample = 0;
-    std::vector<LaunchMeasurement> measurements;  ///< the first is what ratios refer to
+    std::vector<LaunchMeasurement> measurements;  ///< ratios refer to the first one
 };
 
-/// Medians' speed against the baseline's: 1 is equal, above 1 is faster. 0 if one of them has no samples.
+/// Median speed relative to the baseline: above 1 is faster. 0 if one of them has no samples.
 double speed_ratio(const ProblemReport& report, const Measurement& measurement);
 
-/// Whether the measurement is a rung that is slower than the nearest measured rung below it.
+/// Returns true if the measurement is a rung that is slower than the nearest measured rung below it.
 bool is_slower_than_rung_below(const ProblemReport& report, std::size_t index);
 
-/// Medians' time against the raw launch's.
+/// Median time relative to the raw launch.
 double time_ratio(const LaunchReport& report, const LaunchMeasurement& measurement);
 
 std::string table_of(const ProblemReport& report);

@@ -8,7 +8,7 @@
 namespace tessera::bench {
 namespace {
 
-/// Closes an element that may carry a tip.
+/// Closes an element that may have a tip.
 std::string closed(std::string_view name, std::string_view tip)
 {
     return tip.empty() ? "/>\n" : fmt::format("><title>{}</title></{}>\n", escaped(tip), name);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Just enough SVG for the charts of the HTML report: elements appended to a text, with classes that the report's style
-/// sheet knows, so that light and dark are a matter of the style sheet alone.
+/// A minimal SVG writer for the charts of the HTML report. Elements have classes of the report's style sheet, which
+/// alone decides about light and dark.
 
 #include <string>
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace tessera::bench {
 
-/// The text with the characters that mean something in HTML replaced.
+/// Escapes the characters that have a meaning in HTML.
 std::string escaped(std::string_view text);
 
 struct Point {
@@ -19,31 +19,31 @@ struct Point {
 
 class Svg {
 public:
-    /// In units of the drawing; the page scales it to its width.
+    /// Sizes are in units of the drawing; the page scales it to its width.
     Svg(double width, double height, std::string_view label);
 
     void line(Point from, Point to, std::string_view style);
-    /// `tip` appears when the pointer rests on it.
+    /// `tip` appears when the pointer rests on the element.
     void rectangle(Point corner, double width, double height, std::string_view style, std::string_view tip = {});
     void circle(Point center, double radius, std::string_view style, std::string_view tip = {});
     void polyline(const std::vector<Point>& points, std::string_view style);
-    /// `style` also says where `at` is: "start", "middle" or "end" of the text.
+    /// `style` also says which part of the text is at `at`: "start", "middle" or "end".
     void text(Point at, std::string_view style, std::string_view content);
 
-    /// The whole element.
+    /// Returns the whole element.
     std::string finish() const { return text_ + "</svg>\n"; }
 
 private:
     std::string text_;
 };
 
-/// From values to positions, linear or logarithmic.
+/// Maps values to positions, linearly or logarithmically.
 class Scale {
 public:
     static Scale linear(double low, double high, double from, double to) { return {low, high, from, to, false}; }
     static Scale logarithmic(double low, double high, double from, double to) { return {low, high, from, to, true}; }
 
-    /// Values outside of the range are put on its edge.
+    /// Values outside of the range are placed on its edge.
     double operator()(double value) const;
 
 private:

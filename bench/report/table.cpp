@@ -15,7 +15,7 @@ const Measurement* find(const ProblemReport& report, const std::string& contende
     return found == report.measurements.end() ? nullptr : &*found;
 }
 
-/// A bar of up to 20 characters for ratios up to 1, one more character for what is beyond.
+/// A bar of up to 20 characters for ratios up to 1, and a plus sign for more.
 std::string bar(double ratio)
 {
     constexpr double width = 20;
@@ -23,7 +23,7 @@ std::string bar(double ratio)
            (ratio > 1.05 ? "+" : "");
 }
 
-/// Three significant digits or more, never an exponent: columns line up.
+/// At least three significant digits and never an exponent, so that columns line up.
 std::string rate(double flops_per_second)
 {
     const double tera = flops_per_second / 1e12;
@@ -88,8 +88,8 @@ std::string table_of(const ProblemReport& report)
                     order(problem.orders.a_row_major), order(problem.orders.b_row_major));
     text += fmt::format("  {} input sets of {:.3g} MiB{}, {} products per sample{}\n", report.input_sets,
                         static_cast<double>(problem.bytes()) / (1 << 20),
-                        report.exceeds_cache ? "" : " (which fit into the L2 cache: too small to exceed it)",
-                        report.launches_per_sample, report.graph_replay ? ", replayed from a graph" : "");
+                        report.exceeds_cache ? "" : " (they fit in the L2 cache)", report.launches_per_sample,
+                        report.graph_replay ? ", replayed from a graph" : "");
     text += fmt::format("  {:<24} {:>12} {:>12} {:>12} {:>7} {:>9} {:>9}\n", "contender", "median us", "p10 us",
                         "p90 us", "samples", "TFLOP/s", "ratio");
     bool any_slower = false;
@@ -97,7 +97,7 @@ std::string table_of(const ProblemReport& report)
         text += row_of(report, i);
         any_slower = any_slower || is_slower_than_rung_below(report, i);
     }
-    text += fmt::format("  ratio: speed against {}\n", report.baseline);
+    text += fmt::format("  ratio: speed relative to {}\n", report.baseline);
     if (any_slower) {
         text += "  !: slower than the rung below\n";
     }
@@ -107,8 +107,8 @@ std::string table_of(const ProblemReport& report)
 std::string table_of(const LaunchReport& report)
 {
     std::string text = fmt::format("{} (MxNxK), {} launches per sample\n  {:<28} {:>10} {:>10} {:>10} {:>8} {:>12}\n",
-                                   to_string(report.problem.shape), report.launches_per_sample,
-                                   "CPU time of one launch", "median ns", "p10 ns", "p90 ns", "ratio", "allocations");
+                                   to_string(report.problem.shape), report.launches_per_sample, "CPU time per launch",
+                                   "median ns", "p10 ns", "p90 ns", "ratio", "allocations");
     for (const LaunchMeasurement& measurement : report.measurements) {
         const Summary seconds = summarize(measurement.seconds);
         text += fmt::format("  {:<28} {:>10.0f} {:>10.0f} {:>10.0f} {:>8.3f} {:>12g}\n", measurement.name,

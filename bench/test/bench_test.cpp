@@ -1,4 +1,4 @@
-/// Tests of what decides about figures without a device: statistics, the judge of results, names, reports.
+/// Tests of everything in the benchmark that needs no device: statistics, the judge of results, names, reports.
 
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
@@ -59,7 +59,7 @@ ProblemReport example_report()
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TEST_CASE("percentiles are linear between neighbouring samples")
+TEST_CASE("percentiles are interpolated linearly between neighbouring samples")
 {
     const Summary odd = summarize({5, 1, 3});
     CHECK(odd.median == 3);
@@ -74,7 +74,7 @@ TEST_CASE("percentiles are linear between neighbouring samples")
     CHECK(summarize({}).count == 0);
 }
 
-TEST_CASE("a size is MxNxK or a cube, and nothing else")
+TEST_CASE("a size is MxNxK or a cube; anything else is refused")
 {
     CHECK(parse_shape("16x14336x4096") == Shape{16, 14336, 4096});
     CHECK(parse_shape("1000") == Shape{1000, 1000, 1000});
@@ -85,7 +85,7 @@ TEST_CASE("a size is MxNxK or a cube, and nothing else")
     }
 }
 
-TEST_CASE("types and orders are known by their names only")
+TEST_CASE("unknown names of types and orders are refused")
 {
     CHECK(parse_type("bf16") == ElementType::bf16);
     CHECK_THROWS_AS(parse_type("f64"), std::invalid_argument);
@@ -123,7 +123,7 @@ TEST_CASE("random inputs are standard normal and depend on seed and sequence")
     CHECK(again != values);
 }
 
-TEST_CASE("the CPU's products keep the bound in every order")
+TEST_CASE("the CPU's products are within the bound in every order")
 {
     for (const Orders& orders : all_orders) {
         CAPTURE(to_string(orders));
@@ -141,20 +141,20 @@ TEST_CASE("the CPU's products keep the bound in every order")
     }
 }
 
-TEST_CASE("the judge sees an element that was not written, wherever it is")
+TEST_CASE("the judge finds an element that was not written, wherever it is")
 {
     HostProblem host({{130, 129, 8}, ElementType::f32, {}});
     multiply_plain_loop(host.problem, host.a, host.b, host.d);
     for (std::size_t i = 0; i < host.d.size(); ++i) {
         const float right = std::exchange(host.d[i], std::numeric_limits<float>::quiet_NaN());
-        if (i % 997 == 0) {  // the reference is shared: only the search is under test
+        if (i % 997 == 0) {  // only some: each check computes a reference
             CHECK(host.reference().judge(host.d, Accumulation::fp32).fault != "");
         }
         host.d[i] = right;
     }
 }
 
-TEST_CASE("the judge sees an error just above the bound in each element of a small product")
+TEST_CASE("the judge finds an error just above the bound in any element of a small product")
 {
     HostProblem host({{5, 4, 100}, ElementType::f32, {false, true}});
     multiply_plain_loop(host.problem, host.a, host.b, host.d);
@@ -168,8 +168,8 @@ TEST_CASE("the judge sees an error just above the bound in each element of a sma
                                   host.b[static_cast<std::size_t>(k * 4 + column)]);
         }
         const double bound = 100 * 0x1p-24 / (1 - 100 * 0x1p-24) * magnitude;
-        // The right value may itself be off by up to the bound, so an error of twice the bound is surely outside, and
-        // the tensor cores' bound is four times as wide.
+        // The right value may itself be off by up to the bound, so an error of twice the bound is certainly outside.
+        // The tensor cores' bound is four times as wide.
         const float right = host.d[i];
         host.d[i] = right + static_cast<float>(2.1 * bound);
         CHECK(reference.judge(host.d, Accumulation::fp32).fault != "");
@@ -181,7 +181,7 @@ TEST_CASE("the judge sees an error just above the bound in each element of a sma
     CHECK(reference.judge(host.d, Accumulation::fp32).fault == "");
 }
 
-TEST_CASE("a rung is marked that is slower than the nearest measured rung below")
+TEST_CASE("a rung slower than the nearest measured rung below it is marked")
 {
     const ProblemReport report = example_report();
     CHECK_FALSE(is_slower_than_rung_below(report, 0));
@@ -197,7 +197,7 @@ TEST_CASE("a rung is marked that is slower than the nearest measured rung below"
     CHECK_FALSE(contains(table, "WRONG"));
 }
 
-TEST_CASE("a wrong result says so in every report")
+TEST_CASE("every report marks a wrong result")
 {
     ProblemReport report = example_report();
     report.measurements[3].outcome = Outcome::wrong;
@@ -210,7 +210,7 @@ TEST_CASE("a wrong result says so in every report")
     CHECK(contains(json, "\"error_over_bound\": null"));
 }
 
-TEST_CASE("CSV rows have the header's columns, and awkward texts are quoted")
+TEST_CASE("CSV rows have the header's columns, and special characters are quoted")
 {
     const std::string csv = csv_of({{"device", "a\nb"}}, {example_report()});
     CHECK(csv.starts_with("# device: a b\nm,n,k,"));
@@ -233,7 +233,7 @@ TEST_CASE("CSV rows have the header's columns, and awkward texts are quoted")
     CHECK(expected == 25);
 }
 
-TEST_CASE("JSON escapes what it must and keeps all samples")
+TEST_CASE("JSON is escaped and has all samples")
 {
     ProblemReport report = example_report();
     report.measurements[0].seconds = {1e-6, 3e-6};
@@ -243,7 +243,7 @@ TEST_CASE("JSON escapes what it must and keeps all samples")
     CHECK(contains(json, R"("median_us": 2,)"));
 }
 
-TEST_CASE("launch reports give times against the raw launch")
+TEST_CASE("launch reports give times relative to the raw launch")
 {
     const LaunchReport report{{{32, 32, 32}, ElementType::f32, {}}, 256, {{"raw", {2e-6}, 0}, {"ours", {2.5e-6}, 1}}};
     CHECK(time_ratio(report, report.measurements[1]) == doctest::Approx(1.25));

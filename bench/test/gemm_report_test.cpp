@@ -38,7 +38,7 @@ ProblemReport cube(std::int64_t extent, double ours, double heuristic, double be
     return report;
 }
 
-/// Ours is twice as fast as the heuristic on the first and half as fast on the second.
+/// Tessera is twice as fast as the heuristic on the first problem and half as fast on the second.
 std::vector<ProblemReport> example_reports()
 {
     return {cube(1024, 1e-6, 2e-6, 1e-6), cube(2048, 4e-6, 2e-6, 2e-6), cube(4096, 8e-6, 8e-6, 8e-6)};
@@ -51,8 +51,8 @@ std::string example_html(const std::vector<ProblemReport>& reports)
     return html_of({environment, method, reports, completed({{}, 4e12, "measured"}, reports)});
 }
 
-/// The first thing that is wrong with the nesting of elements, or empty. Knows what our writer may write: every element
-/// is closed, also those that HTML would let stand open.
+/// Returns the first fault in the nesting of elements, or nothing. Stricter than HTML: the writer closes every element,
+/// even those that HTML lets stay open.
 std::string find_markup_fault(const std::string& html)
 {
     std::vector<std::string> open;
@@ -87,7 +87,7 @@ std::string find_markup_fault(const std::string& html)
     return open.empty() ? std::string() : "never closed: " + open.back();
 }
 
-TEST_CASE("the geometric mean of ratios does not care which side is above")
+TEST_CASE("the geometric mean of ratios and of their inverses agree")
 {
     CHECK(geometric_mean({2, 0.5}) == doctest::Approx(1));
     CHECK(geometric_mean({3}) == doctest::Approx(3));
@@ -95,7 +95,7 @@ TEST_CASE("the geometric mean of ratios does not care which side is above")
     CHECK(geometric_mean({0.5, 0.25, 0.7}) == doctest::Approx(1 / geometric_mean({2, 4, 1 / 0.7})));
 }
 
-TEST_CASE("each preset has problems, all different but for those that stand for a comparison")
+TEST_CASE("each preset has problems, without duplicates except for comparisons")
 {
     const std::vector<std::string_view> names = preset_names();
     CHECK(std::set<std::string_view>(names.begin(), names.end()).size() == names.size());
@@ -117,7 +117,7 @@ TEST_CASE("each preset has problems, all different but for those that stand for 
     CHECK_THROWS_AS(preset("no such preset"), std::invalid_argument);
 }
 
-TEST_CASE("types are written input:output, and D has only those that it can have")
+TEST_CASE("types are written input:output, and impossible types of D are refused")
 {
     CHECK(parse_types("bf16") == Types{ElementType::bf16, ElementType::bf16});
     CHECK(parse_types("f16:f32") == Types{ElementType::f16, ElementType::f32});
@@ -129,7 +129,7 @@ TEST_CASE("types are written input:output, and D has only those that it can have
     }
 }
 
-TEST_CASE("gaps count for the size of A and B, not of D")
+TEST_CASE("the sizes of A and B include gaps, the size of D does not")
 {
     Problem problem{{5, 7, 3}, ElementType::bf16, {true, false}, ElementType::f32, 2};
     CHECK(problem.a_size() == 5 * (3 + 2));
@@ -143,7 +143,7 @@ TEST_CASE("gaps count for the size of A and B, not of D")
     CHECK(problem.gemm_problem().b.leading_dimension == 9);
 }
 
-/// D by fp32 sums, from operands with gaps, rounded to `Output`.
+/// Computes D by fp32 sums from operands with gaps, rounded to `Output`.
 template <class Output>
 std::vector<Output> product(const Problem& problem, const std::vector<float>& a, const std::vector<float>& b)
 {
@@ -164,7 +164,7 @@ std::vector<Output> product(const Problem& problem, const std::vector<float>& a,
     return d;
 }
 
-TEST_CASE("a result of 16 bits is judged by its own rounding, from operands with gaps in every order")
+TEST_CASE("the bound of a 16-bit result includes its own rounding, for operands with gaps in every order")
 {
     for (const bool a_rows : {true, false}) {
         for (const bool b_rows : {true, false}) {
@@ -183,7 +183,7 @@ TEST_CASE("a result of 16 bits is judged by its own rounding, from operands with
     }
 }
 
-TEST_CASE("one element of each tile of 64 x 64 is judged, wherever the tile is")
+TEST_CASE("at least one element of each tile of 64 x 64 is judged, wherever the tile is")
 {
     const Problem problem{{320, 5000, 4}, ElementType::f32, k_contiguous, ElementType::f32};
     std::vector<float> a(problem.a_size());
@@ -196,7 +196,7 @@ TEST_CASE("one element of each tile of 64 x 64 is judged, wherever the tile is")
     const auto [m, n, k] = problem.shape;
     for (const std::int64_t first_row : {0, 64, 256}) {
         for (const std::int64_t first_column : {0, 2048, 4928}) {
-            // Twice 64, because bands do not begin where tiles do: one whole band is inside.
+            // Twice 64, because sampled groups do not begin where tiles do: one whole group is inside.
             std::vector<float> d = right;
             for (std::int64_t row = first_row; row < std::min(first_row + 64, m); ++row) {
                 for (std::int64_t column = first_column; column < std::min(first_column + 128, n); ++column) {
@@ -208,7 +208,7 @@ TEST_CASE("one element of each tile of 64 x 64 is judged, wherever the tile is")
     }
 }
 
-TEST_CASE("zeros do not pass for a long sum, however it was accumulated")
+TEST_CASE("all zeros fail as the result of a long sum, however it was accumulated")
 {
     const Problem problem{{4, 4, 65536}, ElementType::f32, k_contiguous, ElementType::f32};
     std::vector<float> a(problem.a_size());
@@ -223,7 +223,7 @@ TEST_CASE("zeros do not pass for a long sum, however it was accumulated")
     }
 }
 
-TEST_CASE("ratios: a wrong or missing result takes no part")
+TEST_CASE("wrong or missing results do not count in ratios")
 {
     std::vector<ProblemReport> reports = example_reports();
     CHECK(speed_ratio(reports[0], "tessera_automatic", heuristic_name) == doctest::Approx(2));
@@ -246,7 +246,7 @@ TEST_CASE("ratios: a wrong or missing result takes no part")
     CHECK(summarize_ratios(reports).empty());
 }
 
-TEST_CASE("the best of 16 is never slower than the heuristic, which is one of them")
+TEST_CASE("the best of 16 is never slower than the heuristic, which is one of the 16")
 {
     ProblemReport report = cube(512, 1e-6, 2e-6, 3e-6);
     settle_best(report);
@@ -257,7 +257,7 @@ TEST_CASE("the best of 16 is never slower than the heuristic, which is one of th
     CHECK(flops_per_second(report, best_name) > flops_per_second(report, heuristic_name));
 }
 
-TEST_CASE("the table has a cell for each contender and pair, and says what is wrong")
+TEST_CASE("the table has a cell for each contender and pair, and names wrong results")
 {
     std::vector<ProblemReport> reports = example_reports();
     const GemmTable table({"tessera_automatic"}, {std::string(heuristic_name), std::string(best_name)});
@@ -271,7 +271,7 @@ TEST_CASE("the table has a cell for each contender and pair, and says what is wr
     CHECK(contains(table.row(reports[0]), "tessera automatic: D(1, 2) is 3"));
 }
 
-TEST_CASE("the checker of markup sees what it must")
+TEST_CASE("the markup checker of these tests finds faults")
 {
     CHECK(find_markup_fault("<html><p>a</p><br/></html>") == "");
     CHECK(find_markup_fault("<html><p>a</html></p>") != "");
@@ -280,7 +280,7 @@ TEST_CASE("the checker of markup sees what it must")
     CHECK(find_markup_fault("<html><p a<b>c</p></html>") != "");
 }
 
-TEST_CASE("the HTML report is well-formed, needs nothing else, and has all drawings")
+TEST_CASE("the HTML report is well-formed and self-contained, and has all charts")
 {
     std::vector<ProblemReport> reports = example_reports();
     reports[1].measurements[0].outcome = Outcome::not_run;
@@ -295,14 +295,14 @@ TEST_CASE("the HTML report is well-formed, needs nothing else, and has all drawi
     CHECK(contains(html, "a &lt;device&gt; &amp; &quot;more&quot;"));
     CHECK(contains(html, "a reason with &lt;angles&gt;"));
     CHECK(contains(html, "prefers-color-scheme: dark"));
-    for (const char* drawing : {"Speed against cuBLASLt, per problem", "Roofline", "Rate against size"}) {
+    for (const char* drawing : {"Speed relative to cuBLASLt, per problem", "Roofline", "Rate by size"}) {
         CHECK(contains(html, drawing));
     }
     CHECK_FALSE(contains(html, "nan"));
     CHECK_FALSE(contains(html, "inf\""));
 }
 
-TEST_CASE("the HTML report does without peers, without right results and without problems")
+TEST_CASE("an HTML report without peers, right results or problems is well-formed")
 {
     std::vector<ProblemReport> reports = example_reports();
     for (ProblemReport& report : reports) {
@@ -319,7 +319,7 @@ TEST_CASE("the HTML report does without peers, without right results and without
     CHECK(find_markup_fault(example_html({})) == "");
 }
 
-TEST_CASE("a ceiling that is not given is the fastest product of its type")
+TEST_CASE("a missing ceiling is the rate of the fastest product of its type")
 {
     const Ceilings ceilings = completed({}, example_reports());
     REQUIRE(ceilings.find(ElementType::bf16) != nullptr);
@@ -329,7 +329,7 @@ TEST_CASE("a ceiling that is not given is the fastest product of its type")
     CHECK(given.find(ElementType::bf16)->flops_per_second == 1e15);
 }
 
-TEST_CASE("scales map ends to ends and keep what is outside on the edge")
+TEST_CASE("scales map ends to ends and clamp values outside")
 {
     const Scale linear = Scale::linear(10, 20, 100, 0);
     CHECK(linear(10) == 100);

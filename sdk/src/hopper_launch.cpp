@@ -159,7 +159,7 @@ std::uint32_t loaded_rows(int tile_rows, std::int64_t rows, bool along_k)
 
 /// Returns how many stages each CTA prefetches into L2 while it waits for the previous kernel. More stages hide more of
 /// the memory latency, until they take bandwidth from that kernel or time from the loads. Products that read both
-/// operands more than once gain nothing. Measured on an H200: docs/notes/performance.md has the figures.
+/// operands more than once gain nothing. Measured on an H200: docs/notes/hopper-performance.md has the figures.
 std::uint32_t prefetched_stages(const kernels::HopperArguments& arguments, const kernels::HopperWork& work)
 {
     constexpr std::uint32_t smallest_part = 4;  // of K
