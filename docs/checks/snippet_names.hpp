@@ -12,4 +12,10 @@ extern const std::int64_t m, n, k;
 extern Stream stream;
 extern std::vector<float> host_a, host_b;
 extern DeviceBuffer<float> a, b, c, d, bias;
+struct Arena {
+    void* allocate_async(std::size_t bytes, std::size_t alignment, cudaStream_t on);
+    void deallocate_async(void* memory, std::size_t bytes, std::size_t alignment, cudaStream_t on);
+};
+extern Arena arena;
+extern float* const elements;
 void scale(DeviceSpan<float> values, float factor);

@@ -132,7 +132,7 @@ Device::Device(int ordinal, std::string_view operation, const std::source_locati
     detail::check(cudaGetDeviceCount(&count), "cudaGetDeviceCount", operation, caller);
     if (count == 0) {
         detail::raise(ErrorCode::no_device, operation, caller, "this machine has no CUDA device",
-                      "check with nvidia-smi that a GPU and a driver for CUDA 13 or later are there");
+                      "check with nvidia-smi that a GPU and a driver for CUDA 13 or later are installed");
     }
     if (ordinal < 0 || ordinal >= count) {
         detail::raise(ErrorCode::out_of_range, operation, caller,
@@ -218,7 +218,7 @@ void raise_device_mismatch(std::string_view operation, const std::source_locatio
                            int left_device, std::string_view right, int right_device)
 {
     raise(ErrorCode::device_mismatch, operation, caller,
-          fmt::format("{} is of device {} and {} of device {}", left, left_device, right, right_device),
+          fmt::format("{} belongs to device {}, but {} belongs to device {}", left, left_device, right, right_device),
           fmt::format("use a stream and memory of one device, or copy the data to device {} first", left_device));
 }
 

@@ -20,8 +20,8 @@ Allocation resolve(Allocation wanted, MemoryResourceRef resource, const DevicePr
               "Allocation::plain or Allocation::automatic");
     }
     if (wanted == Allocation::resource && !resource) {
-        raise(ErrorCode::invalid_argument, operation, caller, "there is no memory resource: the reference is empty",
-              "a MemoryResourceRef of a resource of yours, or Allocation::automatic");
+        raise(ErrorCode::invalid_argument, operation, caller, "the MemoryResourceRef is empty",
+              "a MemoryResourceRef to your resource, or Allocation::automatic");
     }
     return wanted;
 }
@@ -54,12 +54,12 @@ void require_origin(std::string_view operation, const void* data, Allocation sai
     const KnownOrigin origin = origin_of(data);
     if (said == Allocation::pool && origin == KnownOrigin::no_pool) {
         raise(ErrorCode::wrong_memory, operation, caller,
-              fmt::format("{} is not from a memory pool, and Allocation::pool was said", fmt::ptr(data)),
+              fmt::format("{} is not from a memory pool, but Allocation::pool was passed", fmt::ptr(data)),
               "Allocation::plain for memory from cudaMalloc");
     }
     if (said == Allocation::plain && origin == KnownOrigin::pool) {
         raise(ErrorCode::wrong_memory, operation, caller,
-              fmt::format("{} is from a memory pool, and Allocation::plain was said", fmt::ptr(data)),
+              fmt::format("{} is from a memory pool, but Allocation::plain was passed", fmt::ptr(data)),
               "Allocation::pool for memory from cudaMallocAsync");
     }
 }
@@ -72,10 +72,9 @@ std::size_t require_byte_count(std::string_view operation, std::size_t count, st
     constexpr std::size_t limit = PTRDIFF_MAX;
     if (count > limit / element_bytes) {
         raise(ErrorCode::size_overflow, operation, caller,
-              fmt::format("{} elements of {} bytes are more bytes than 63 bits can count", count, element_bytes),
-              static_cast<std::int64_t>(count) < 0
-                  ? negative_hint(count)
-                  : "a count that was computed in std::size_t or std::int64_t from the start");
+              fmt::format("the size of {} elements of {} bytes does not fit into 63 bits", count, element_bytes),
+              static_cast<std::int64_t>(count) < 0 ? negative_hint(count)
+                                                   : "compute the count in std::size_t or std::int64_t from the start");
     }
     return count * element_bytes;
 }
@@ -83,22 +82,23 @@ std::size_t require_byte_count(std::string_view operation, std::size_t count, st
 std::string negative_hint(std::size_t number)
 {
     const auto as_signed = static_cast<std::int64_t>(number);
-    return as_signed < 0 ? fmt::format("was it {}, a negative number in an unsigned type?", as_signed) : std::string();
+    return as_signed < 0 ? fmt::format("was it {}, converted to an unsigned type?", as_signed) : std::string();
 }
 
 void ElementCount::raise_negative(std::string_view operation, const std::source_location& caller) const
 {
     raise(ErrorCode::invalid_argument, operation, caller,
-          fmt::format("there cannot be {} elements", static_cast<std::int64_t>(count_)),
-          "a number that is not negative. A product of two ints may have overflowed: multiply as std::int64_t");
+          fmt::format("a buffer cannot have {} elements", static_cast<std::int64_t>(count_)),
+          "0 or more. A product of two ints may have overflowed: multiply as std::int64_t");
 }
 
 void raise_index(std::string_view operation, ElementCount index, std::size_t size, const std::source_location& caller)
 {
     const std::string which = index.is_negative() ? fmt::format("{}", static_cast<std::int64_t>(index.wrapped()))
                                                   : fmt::format("{}", index.wrapped());
-    raise(ErrorCode::out_of_range, operation, caller, fmt::format("element {} of {}", which, size),
-          size == 0 ? "there are no elements" : fmt::format("an index from 0 to {}", size - 1));
+    raise(ErrorCode::out_of_range, operation, caller,
+          fmt::format("index {} is out of range for {} elements", which, size),
+          size == 0 ? "check first that there are elements" : fmt::format("an index from 0 to {}", size - 1));
 }
 
 DeviceMemory::DeviceMemory(std::string_view operation, StreamRef stream, ElementCount count, std::size_t element_bytes,
@@ -130,12 +130,13 @@ DeviceMemory DeviceMemory::adopt(StreamRef stream, ElementCount count, std::size
     const std::size_t size = count.require(operation, caller);
     const std::size_t bytes = require_byte_count(operation, size, element_bytes, caller);
     if (allocation == Allocation::automatic) {
-        raise(ErrorCode::invalid_argument, operation, caller, "how the memory must be freed is not said",
+        raise(ErrorCode::invalid_argument, operation, caller,
+              "Allocation::automatic does not say how to free the memory",
               "Allocation::pool for memory from cudaMallocAsync, Allocation::plain for memory from cudaMalloc");
     }
     if (allocation == Allocation::resource && !resource) {
-        raise(ErrorCode::invalid_argument, operation, caller,
-              "Allocation::resource was said, and the resource is not given", "RawAllocation::resource");
+        raise(ErrorCode::invalid_argument, operation, caller, "Allocation::resource was passed without a resource",
+              "set RawAllocation::resource");
     }
     if (size != 0) {
         if (allocation != Allocation::resource) {
@@ -210,13 +211,12 @@ void DeviceMemory::set_home(StreamRef home, const std::source_location& caller)
     constexpr std::string_view operation = "DeviceBuffer::set_home";
     const StreamRef old = this->home(operation, caller);
     require_same_device(operation, caller, "the stream", home.device(), "the buffer", device_);
-    require_not_capturing(operation, old, "a change of a buffer's home stream", caller);
-    require_not_capturing(operation, home, "a change of a buffer's home stream", caller);
+    require_not_capturing(operation, old, "changing a buffer's home stream", caller);
+    require_not_capturing(operation, home, "changing a buffer's home stream", caller);
     if (must_be_freed_ && memory_.allocation == Allocation::resource && !memory_.resource.frees_on_stream()) {
         raise(ErrorCode::invalid_argument, operation, caller,
-              "the buffer's memory resource frees in the order of the stream that it allocated on, whatever stream is "
-              "asked for",
-              "keep the home stream, and call used_on() for other streams");
+              "the buffer's memory resource can free only on the stream that it allocated on",
+              "keep the home stream and call used_on() for other streams");
     }
     if (home == old) {
         return;
@@ -233,8 +233,8 @@ void copy_async(std::string_view operation, StreamRef stream, const CopyEnd& sou
     for (const CopyEnd* end : {&source, &target}) {
         if (end->offset > end->size || count > end->size - end->offset) {
             raise(ErrorCode::out_of_range, operation, caller,
-                  fmt::format("{} elements from element {} on leave {} of {} elements", count, end->offset, end->name,
-                              end->size),
+                  fmt::format("{} elements from element {} on do not fit into {}, which has {} elements", count,
+                              end->offset, end->name, end->size),
                   end->offset <= end->size
                       ? fmt::format("at most {} elements from element {} on", end->size - end->offset, end->offset)
                   : static_cast<std::int64_t>(end->offset) < 0 ? negative_hint(end->offset)

@@ -66,15 +66,14 @@ struct Diagnosis {
 Diagnosis diagnose(cudaError_t status, std::string_view call)
 {
     if (is_sticky(status)) {
-        return {
-            ErrorCode::context_lost,
-            "an earlier kernel or copy on this device failed while it ran; this call only found it. Run the program "
-            "under compute-sanitizer to see which, and restart the process"};
+        return {ErrorCode::context_lost,
+                "an earlier kernel or copy on this device failed while it ran, and this call only reports it. Run the "
+                "program under compute-sanitizer to find it, then restart the process"};
     }
     switch (status) {
         case cudaErrorMemoryAllocation: {
             if (call == "cudaHostAlloc") {
-                return {ErrorCode::out_of_memory, "free pinned memory or use less: the host can page-lock no more"};
+                return {ErrorCode::out_of_memory, "free pinned memory or use less: the host cannot page-lock any more"};
             }
             std::size_t free = 0;
             std::size_t total = 0;
@@ -94,7 +93,7 @@ Diagnosis diagnose(cudaError_t status, std::string_view call)
         case cudaErrorSystemNotReady:
         case cudaErrorCompatNotSupportedOnDevice:
             return {ErrorCode::no_device,
-                    "check with nvidia-smi that a GPU and a driver for CUDA 13 or later are there"};
+                    "check with nvidia-smi that a GPU and a driver for CUDA 13 or later are installed"};
         case cudaErrorStreamCaptureUnsupported:
         case cudaErrorStreamCaptureInvalidated:
         case cudaErrorStreamCaptureMerge:

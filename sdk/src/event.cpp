@@ -79,8 +79,8 @@ double Event::seconds_since(const Event& start, std::source_location caller) con
     require_handle(operation, caller);
     start.require_handle(operation, caller);
     if (kind_ != EventKind::timing || start.kind_ != EventKind::timing) {
-        detail::raise(ErrorCode::invalid_argument, operation, caller, "an ordering event has no clock",
-                      "make both events with EventKind::timing");
+        detail::raise(ErrorCode::invalid_argument, operation, caller,
+                      "an event of EventKind::ordering has no timestamp", "create both events with EventKind::timing");
     }
     detail::require_same_device(operation, caller, "the start event", start.device_, "the end event", device_);
     float milliseconds = 0;

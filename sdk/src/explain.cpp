@@ -26,7 +26,7 @@ std::string describe_tuned(const detail::TunedChoice& tuned)
         std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     constexpr std::int64_t hour = 3600;
     const std::int64_t hours = std::max<std::int64_t>(now - tuned.when, 0) / hour;
-    return fmt::format("measured {} ago as the fastest: {:.2f} us, the untuned choice took {:.2f} us",
+    return fmt::format("measured {} ago as the fastest: {:.2f} us; the untuned choice took {:.2f} us",
                        hours < 48 ? fmt::format("{} hours", hours) : fmt::format("{} days", hours / 24),
                        tuned.seconds * 1e6, tuned.untuned_seconds * 1e6);
 }
@@ -43,15 +43,15 @@ std::string describe_missing_tensor_cores(Variant chosen, Variant wanted, const 
     std::string reason;
     if (!has_kernels) {
         reason = fmt::format(
-            "this library has kernels for those of compute capability 9.0, 10.0 and 10.3 only, and on "
-            "{} every product runs on CUDA cores",
+            "this library uses those of compute capability 9.0, 10.0 and 10.3 only; on {} every product runs on CUDA "
+            "cores",
             device.name);
     } else if (problem.input == InputTypes(ElementType::f32)) {
-        reason = "they would round f32 to tf32, which has to be asked for: pass views of tf32";
+        reason = "they would round f32 to tf32; to allow that, pass views of tf32";
     } else if (wanted == chosen) {
-        reason = fmt::format("{}, which runs on CUDA cores, was asked for", tessera::to_string(wanted));
+        reason = fmt::format("{}, which runs on CUDA cores, was requested", tessera::to_string(wanted));
     } else {
-        reason = "no variant that uses them is eligible, as said below";
+        reason = "no variant that uses them is eligible (see below)";
     }
     return fmt::format("  tensor cores: not used; {}\n", reason);
 }
@@ -61,10 +61,10 @@ std::string describe_weakness(const VariantEntry& entry, Variant chosen, bool tu
                               const DeviceProperties& device)
 {
     if (tuned) {
-        return "another was measured as the fastest";
+        return "another variant was measured as the fastest";
     }
     if (is_simt(entry.variant) && !is_simt(chosen)) {
-        return "without tensor cores";
+        return "does not use tensor cores";
     }
     if (is_blackwell_candidate(entry.variant) && is_blackwell(chosen)) {
         constexpr double percent = 100;
@@ -98,8 +98,7 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
                                    device.compute_capability_major, device.compute_capability_minor, device.sm_count);
     if (levels.launches > 1) {
         text += fmt::format(
-            "  as {} launches of {} matrices each: the strides of the two levels of batches do not fold "
-            "into one\n",
+            "  as {} launches of {} matrices each, because the two levels of batches do not fold into one\n",
             levels.launches, levels.per_launch);
     }
     if (!made && wanted == Variant::automatic && !find_refusal(Variant::blackwell_clc, problem, device)) {
@@ -119,9 +118,7 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
             text += fmt::format("  runs: {} as {}\n", chosen->name, describe_hopper(problem, choice));
             if (const std::size_t bytes = workspace_bytes(workspace_need(problem, choice)); bytes > 0) {
                 text += fmt::format(
-                    "  workspace: {} bytes, which a stream's first such launch allocates unless it is "
-                    "given one\n",
-                    bytes);
+                    "  workspace: {} bytes; a stream's first such launch allocates it unless you pass one\n", bytes);
             }
         } else if (is_blackwell(chosen->variant)) {
             text +=
@@ -135,7 +132,7 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
                 : wanted == Variant::automatic && is_blackwell(chosen->variant)
                     ? "  why: the fewest cycles in the model of docs/blackwell-ladder.md\n"
                 : wanted == Variant::automatic ? fmt::format("  why: {}\n", chosen->strength)
-                                               : "  why: it was asked for\n";
+                                               : "  why: it was requested\n";
         text += describe_missing_tensor_cores(chosen->variant, wanted, problem, device);
     }
     // Neighbours that are passed over for the same reason share a line.
@@ -155,7 +152,7 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
         if (refusal) {
             own = "not eligible: " + to_string(*refusal, device);
         } else if (wanted != Variant::automatic) {
-            own = "eligible, but not asked for";
+            own = "eligible, but not requested";
         } else {
             own = "eligible, but " + describe_weakness(entry, chosen->variant, tuned.has_value(), problem, device);
         }

@@ -200,7 +200,7 @@ std::string GemmPlan::explain() const
 {
     std::string text = detail::explain_choice(problem_, *properties_, wanted_, choice_);
     if (workspace_limit_ != detail::unlimited_workspace) {
-        text += fmt::format("  chosen of what needs a workspace of at most {} bytes\n", workspace_limit_);
+        text += fmt::format("  chosen among kernels that need a workspace of at most {} bytes\n", workspace_limit_);
     }
     return text;
 }

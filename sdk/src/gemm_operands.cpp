@@ -33,8 +33,8 @@ void require_sound(const char* name, const MatrixOperand& operand, std::string_v
         raise(ErrorCode::invalid_argument, operation, caller, message, cure);
     };
     if (!operand.present) {
-        refuse(fmt::format("{} is an empty MatrixOperand, which stands for no matrix", name),
-               "make it of a view, or by MatrixOperand::from_raw_device_pointer");
+        refuse(fmt::format("{} is an empty MatrixOperand", name),
+               "make it from a view, or with MatrixOperand::from_raw_device_pointer");
     }
     if (operand.rows < 0 || operand.columns < 0 || operand.batches < 0 || operand.outer_batches < 0) {
         refuse(fmt::format("{} is {} and has {} matrices", name, shape(operand), count(operand)),
@@ -59,15 +59,16 @@ void require_types(const GemmOperands& operands, std::string_view operation, con
     if (!can_multiply({a.type, b.type})) {
         raise(ErrorCode::invalid_argument, operation, caller,
               fmt::format("A has elements of {} and B of {}", to_string(a.type), to_string(b.type)),
-              "convert one of them: no kernel multiplies mixed types but f8e4m3 and f8e5m2");
+              "convert one of them; only f8e4m3 and f8e5m2 can be mixed");
     }
     if (!is_output(d.type)) {
-        raise(ErrorCode::invalid_argument, operation, caller, fmt::format("D has elements of {}", to_string(d.type)),
+        raise(ErrorCode::invalid_argument, operation, caller,
+              fmt::format("D cannot have elements of {}", to_string(d.type)),
               "a D of f32, f16 or bf16; tf32 and 8-bit types are for A and B only");
     }
     if (!d.writable) {
-        raise(ErrorCode::invalid_argument, operation, caller, "D is made of const elements and cannot be written",
-              "a view of a buffer that is not const, or a raw pointer to elements that are not");
+        raise(ErrorCode::invalid_argument, operation, caller, "D has const elements and cannot be written",
+              "a view of a buffer that is not const, or a pointer to elements that are not const");
     }
 }
 
@@ -95,14 +96,14 @@ void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std:
         const bool single = d.batches == 1 && d.outer_batches == 1;
         mismatch(
             fmt::format("A has {}, B has {} and D has {} matri{}", count(a), count(b), count(d), single ? "x" : "ces"),
-            single ? "a batch for D: it has a matrix for each product"
-                   : "batches of equal counts; a single matrix, or a batch stride of 0, is used for all");
+            single ? "a batch for D, with one matrix for each product"
+                   : "batches of equal counts; an input may be a single matrix, which is used for all products");
     }
     const MatrixOperand& c = epilogue.c;
     const float beta = beta_of(epilogue);
     if (beta != 0 && !c.present) {
-        raise(ErrorCode::invalid_argument, operation, caller,
-              fmt::format("beta is {} and there is no C to multiply it with", beta), "set .c, or leave beta out");
+        raise(ErrorCode::invalid_argument, operation, caller, fmt::format("beta is {}, but there is no C", beta),
+              "set .c, or leave beta out");
     }
     if (c.present) {
         if (c.rows != d.rows || c.columns != d.columns) {
@@ -113,7 +114,7 @@ void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std:
         if (!serves_batch(c, d)) {
             mismatch(fmt::format("C has {} and D has {} matri{}", count(c), count(d),
                                  d.batches == 1 && d.outer_batches == 1 ? "x" : "ces"),
-                     "batches of equal counts, or a single matrix as C, which is used for all");
+                     "batches of equal counts, or a single matrix as C, which is used for all products");
         }
         if (c.type != d.type) {
             raise(ErrorCode::invalid_argument, operation, caller,
@@ -124,8 +125,8 @@ void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std:
     }
     const auto require_scale = [&](std::string_view name, DeviceSpan<const float> scale) {
         if (scale.size() > 1) {
-            mismatch(fmt::format("{} has {} elements: the scale of a tensor is one float", name, scale.size()),
-                     "a span of the one element, e.g. scales.span().subspan(i, 1)");
+            mismatch(fmt::format("{} has {} elements: a tensor has one scale", name, scale.size()),
+                     "a span of one element, such as scales.span().subspan(i, 1)");
         }
     };
     require_scale("scale_a", epilogue.scale_a);
@@ -251,10 +252,10 @@ void require_no_self_overlap(const MatrixOperand& d, std::string_view operation,
         if (level.repetition.stride < reach) {
             const std::uintptr_t bytes = size_of(d.type);
             raise(ErrorCode::aliasing, operation, caller,
-                  fmt::format("D's {} matrices of {} overlap at {} of {} elements: each product needs a place of its "
-                              "own",
+                  fmt::format("D's {} matrices of {} overlap with {} of {} elements: each product needs its own "
+                              "memory",
                               count(d), shape(d), level.stride_name, level.repetition.stride / bytes),
-                  fmt::format("{} of at least {} for D; inputs may share memory", level.stride_name,
+                  fmt::format("{} of at least {} for D; only inputs may overlap", level.stride_name,
                               std::max(level.enough, reach) / bytes));
         }
         reach += (level.repetition.count - 1) * level.repetition.stride;
@@ -268,10 +269,9 @@ void require_no_alias(const GemmOperands& operands, const Epilogue& epilogue, st
     require_no_self_overlap(d, operation, caller);
     const Footprint output = footprint(d);
     const auto refuse = [&](const char* name, const std::string& cure) {
-        raise(
-            ErrorCode::aliasing, operation, caller,
-            fmt::format("D at {} overlaps {}, which the kernel still reads while it writes D", fmt::ptr(d.data), name),
-            cure);
+        raise(ErrorCode::aliasing, operation, caller,
+              fmt::format("D at {} overlaps {}, which the kernel reads while it writes D", fmt::ptr(d.data), name),
+              cure);
     };
     if (may_overlap(output, footprint(operands.a))) {
         refuse("A", "give D memory of its own");

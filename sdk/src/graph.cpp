@@ -14,7 +14,7 @@ Capture::Capture(StreamRef stream, const std::source_location& caller) : stream_
     }
     if (is_capturing(stream.get())) {
         raise(ErrorCode::capture_violation, "Graph::capture", caller, "the stream is already being captured",
-              "enqueue into the capture that goes on, or capture another stream");
+              "enqueue into the running capture, or capture another stream");
     }
     const CurrentDevice current(stream.device(), "Graph::capture", caller);
     check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture",

@@ -270,12 +270,12 @@ std::string describe_hopper(const GemmProblem& problem, const KernelChoice& choi
     const HopperKernel& kernel = kernels::hopper_kernels(size_of(problem.input))[choice.config];
     const HopperShape given = hopper_shape(problem, !problem.d.row_major);  // A and B as the user has them
     const bool repacks = !kernel.copies;
-    return fmt::format("{}{}, {} clusters of {}x{}x{} CTAs, bands of {} tiles{}{}", kernel.name,
+    return fmt::format("{}{}, {} clusters of {}x{}x{} CTAs, raster groups of {} tiles{}{}", kernel.name,
                        choice.swapped ? " of the transposed product" : "", choice.clusters, choice.cluster_m,
                        choice.cluster_n, choice.cluster_k, choice.band, choice.stream_k ? ", stream-K" : "",
-                       repacks && given.a_by_threads && given.b_by_threads ? ", A and B repacked before"
-                       : repacks && given.a_by_threads                     ? ", A repacked before"
-                       : repacks && given.b_by_threads                     ? ", B repacked before"
+                       repacks && given.a_by_threads && given.b_by_threads ? ", A and B repacked first"
+                       : repacks && given.a_by_threads                     ? ", A repacked first"
+                       : repacks && given.b_by_threads                     ? ", B repacked first"
                                                                            : "");
 }
 

@@ -60,8 +60,8 @@ void require_valid(const void* kernel, const LaunchConfig& config, const DeviceP
     if (config.is_programmatic_dependent_launch() && !device.has_clusters) {
         detail::raise(
             ErrorCode::unsupported_device, "launch", config.caller(),
-            fmt::format("{}: a programmatic dependent launch was asked for and {} (compute capability {}.{}) "
-                        "has none",
+            fmt::format("{}: a programmatic dependent launch was requested, and {} (compute capability {}.{}) "
+                        "does not support it",
                         name_of(kernel), device.name, device.compute_capability_major, device.compute_capability_minor),
             "a device of compute capability 9.0 or later");
     }
@@ -69,7 +69,7 @@ void require_valid(const void* kernel, const LaunchConfig& config, const DeviceP
         if (!device.has_clusters) {
             detail::raise(
                 ErrorCode::unsupported_device, "launch", config.caller(),
-                fmt::format("{}: a cluster of {} was asked for and {} (compute capability {}.{}) has no clusters",
+                fmt::format("{}: a cluster of {} was requested, and {} (compute capability {}.{}) has no clusters",
                             name_of(kernel), text(cluster), device.name, device.compute_capability_major,
                             device.compute_capability_minor),
                 "a device of compute capability 9.0 or later");
@@ -91,26 +91,25 @@ void require_valid(const void* kernel, const LaunchConfig& config, const DeviceP
     if (!is_sticky(status) && cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess) {
         cudaGetLastError();
         if (config.block().count() > static_cast<std::uint64_t>(attributes.maxThreadsPerBlock)) {
-            refuse(
-                kernel, config,
-                fmt::format("{} threads per CTA were asked for and the kernel, with {} registers per thread, runs with "
-                            "at most {}",
-                            config.block().count(), attributes.numRegs, attributes.maxThreadsPerBlock),
-                "a smaller block, or __launch_bounds__ on the kernel");
+            refuse(kernel, config,
+                   fmt::format("{} threads per CTA were requested, but the kernel, with {} registers per thread, runs "
+                               "with at most {}",
+                               config.block().count(), attributes.numRegs, attributes.maxThreadsPerBlock),
+                   "a smaller block, or __launch_bounds__ on the kernel");
         }
         const std::size_t shared = config.shared_memory_bytes() + attributes.sharedSizeBytes;
         if (shared > device.shared_memory_per_block_bytes) {
             refuse(kernel, config,
-                   fmt::format("{} bytes of dynamic and {} bytes of static shared memory were asked for",  //
+                   fmt::format("{} bytes of dynamic and {} bytes of static shared memory were requested",  //
                                config.shared_memory_bytes(), attributes.sharedSizeBytes),
                    fmt::format("at most {} bytes together per CTA on {}", device.shared_memory_per_block_bytes,
                                device.name));
         }
         if (status == cudaErrorCooperativeLaunchTooLarge) {
             refuse(kernel, config,
-                   fmt::format("the {} CTAs of grid {} were asked to run at the same time", config.grid().count(),
+                   fmt::format("a cooperative launch must run all {} CTAs of grid {} at once", config.grid().count(),
                                text(config.grid())),
-                   fmt::format("no more than fit on the {} SMs of {} at once (see "
+                   fmt::format("no more CTAs than fit on the {} SMs of {} at once (see "
                                "cudaOccupancyMaxActiveBlocksPerMultiprocessor)",
                                device.sm_count, device.name));
         }
@@ -158,7 +157,7 @@ LaunchConfig LaunchConfig::covering(StreamRef stream, std::size_t count, unsigne
     if (blocks > max_grid_x) {
         detail::raise(ErrorCode::launch_refused, "LaunchConfig::covering", caller,
                       fmt::format("{} elements need {} CTAs of {} threads", count, blocks, threads_per_block),
-                      "at most 2147483647 CTAs: more threads per CTA, or a kernel that strides over the grid");
+                      "at most 2147483647 CTAs: more threads per CTA, or a kernel with a grid-stride loop");
     }
     LaunchConfig config(stream, {static_cast<unsigned>(blocks)}, {threads_per_block}, caller);
     config.empty_ = count == 0;
@@ -184,7 +183,7 @@ LaunchConfig LaunchConfig::covering_matrix(StreamRef stream, std::int64_t rows, 
         detail::raise(ErrorCode::launch_refused, operation, caller,
                       fmt::format("a {}x{} matrix needs {} by {} CTAs of {} rows and {} columns", rows, columns, down,
                                   across, block.y, block.x),
-                      "at most 4294836225 by 2147483647 CTAs: a kernel that strides over the grid");
+                      "at most 4294836225 by 2147483647 CTAs: a kernel with a grid-stride loop");
     }
     const auto height = static_cast<unsigned>((down + layers - 1) / layers);
     LaunchConfig config(stream, {static_cast<unsigned>(across), height, static_cast<unsigned>(layers)}, block, caller);

@@ -53,7 +53,7 @@ std::int64_t require_extents(std::string_view operation, const MatrixExtents& ex
     std::int64_t elements = 0;
     if (!multiply_add(extents.vector_count() - 1, extents.leading_dimension, extents.vector_size(), limit, elements)) {
         raise(ErrorCode::size_overflow, operation, caller,
-              fmt::format("the {} spans more bytes than 64 bits can count", describe(extents)));
+              fmt::format("the size of the {} does not fit into 63 bits", describe(extents)));
     }
     return elements;
 }
@@ -88,7 +88,7 @@ BatchExtents require_batch_extents(std::string_view operation, const BatchLayout
     };
     const auto raise_overflow = [&](std::int64_t count, const char* what, std::int64_t stride) {
         raise(ErrorCode::size_overflow, operation, caller,
-              fmt::format("{} {} at a stride of {} span more bytes than 64 bits can count", count, what, stride));
+              fmt::format("the size of {} {} at a stride of {} does not fit into 63 bits", count, what, stride));
     };
     const std::int64_t limit = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(element_bytes);
     // What overflows is refused below as a stride that is too large.
@@ -150,12 +150,13 @@ std::int64_t require_unit_stride(std::int64_t rows, std::int64_t columns, std::i
     if (inner != 1 && vector_size > 1) {
         const bool is_other_order = outer == 1 || vector_count <= 1;
         raise(ErrorCode::invalid_argument, "from_raw_device_mdspan", caller,
-              fmt::format("the {}x{} mdspan has strides of {} and {}, and the elements of a {} of a {} matrix are 1 "
-                          "apart",
-                          rows, columns, row_stride, column_stride, row_major ? "row" : "column",
-                          row_major ? "row-major" : "column-major"),
+              fmt::format(
+                  "the {}x{} mdspan has strides of {} and {}: a {} matrix needs a stride of 1 between the elements of "
+                  "a {}",
+                  rows, columns, row_stride, column_stride, row_major ? "row-major" : "column-major",
+                  row_major ? "row" : "column"),
               is_other_order ? fmt::format("from_raw_device_mdspan<{}>", row_major ? "ColumnMajor" : "RowMajor")
-                             : "a copy: no matrix of the library has gaps in both directions");
+                             : "copy the elements: a view can have gaps in one direction only");
     }
     return vector_count > 1 ? outer : std::max<std::int64_t>(vector_size, 1);
 }
@@ -165,7 +166,7 @@ void require_block(std::string_view operation, const MatrixExtents& extents, std
 {
     if (!extents.has_block(row, column, rows, columns)) {
         raise(ErrorCode::out_of_range, operation, caller,
-              fmt::format("a block of {}x{} at ({}, {}) leaves the {}x{} matrix", rows, columns, row, column,
+              fmt::format("a block of {}x{} at ({}, {}) does not fit into the {}x{} matrix", rows, columns, row, column,
                           extents.rows, extents.columns),
               extents.has_block(row, column, 0, 0)
                   ? fmt::format("at most {}x{} there", extents.rows - row, extents.columns - column)
@@ -182,30 +183,32 @@ void raise_tile(std::string_view operation, const std::source_location& caller, 
               fmt::format("a tile cannot have {} rows and {} columns", tile_rows, tile_columns), "at least 1 of each");
     }
     raise(ErrorCode::out_of_range, operation, caller,
-          fmt::format("tile ({}, {}) of {}x{} lies outside of the {}x{} matrix", tile_row, tile_column, tile_rows,
-                      tile_columns, rows, columns),
+          fmt::format("tile ({}, {}) of {}x{} elements is outside of the {}x{} matrix", tile_row, tile_column,
+                      tile_rows, tile_columns, rows, columns),
           rows > 0 && columns > 0 ? fmt::format("tile rows 0 to {} and tile columns 0 to {}", (rows - 1) / tile_rows,
                                                 (columns - 1) / tile_columns)
-                                  : "the matrix has no elements");
+                                  : "check first that the matrix has elements");
 }
 
 void raise_batch_index(std::int64_t index, std::int64_t count, const std::source_location& caller)
 {
-    raise(ErrorCode::out_of_range, "BatchView::at", caller, fmt::format("matrix {} of a batch of {}", index, count));
+    raise(ErrorCode::out_of_range, "BatchView::at", caller,
+          fmt::format("index {} is out of range for a batch of {}", index, count));
 }
 
 void raise_batch_index(std::int64_t outer, std::int64_t inner, std::int64_t outer_count, std::int64_t count,
                        const std::source_location& caller)
 {
-    raise(ErrorCode::out_of_range, "BatchView::at", caller,
-          fmt::format("matrix {} of group {} in a batch of {} groups of {}", inner, outer, outer_count, count));
+    raise(
+        ErrorCode::out_of_range, "BatchView::at", caller,
+        fmt::format("index ({}, {}) is out of range for a batch of {} groups of {}", outer, inner, outer_count, count));
 }
 
 void raise_range(std::string_view operation, const std::source_location& caller, std::size_t offset, std::size_t count,
                  std::size_t size)
 {
     raise(ErrorCode::out_of_range, operation, caller,
-          fmt::format("{} elements from element {} on leave memory of {} elements", count, offset, size),
+          fmt::format("{} elements from element {} on do not fit into memory of {} elements", count, offset, size),
           negative_hint(offset).empty() ? negative_hint(count) : negative_hint(offset));
 }
 
@@ -235,9 +238,8 @@ int device_of_elements(const void* pointer, std::size_t alignment, std::string_v
 {
     if (std::bit_cast<std::uintptr_t>(pointer) % alignment != 0) {
         raise(ErrorCode::misaligned, operation, caller,
-              fmt::format("{} is not the address of such an element: it is not a multiple of {} bytes",
-                          fmt::ptr(pointer), alignment),
-              "the address of an element, not of a byte inside of one");
+              fmt::format("{} is not {}-byte aligned, as its elements must be", fmt::ptr(pointer), alignment),
+              "the address of an element, or a copy of the data at an aligned address");
     }
     return device_of_pointer(pointer, operation, caller);
 }

@@ -23,7 +23,7 @@ OwnedMemory allocate_from_resource(StreamRef stream, const OwnedMemory& wanted, 
               "free memory of the resource or use a smaller problem");
     }
     if (std::bit_cast<std::uintptr_t>(memory.data) % allocation_alignment != 0) {
-        const std::string message = fmt::format("the memory resource returned {}, which is not a multiple of {} bytes",
+        const std::string message = fmt::format("the memory resource returned {}, which is not {}-byte aligned",
                                                 fmt::ptr(memory.data), allocation_alignment);
         free_on(stream.get(), memory);
         raise(ErrorCode::misaligned, operation, caller, message, "a resource that honours the requested alignment");
@@ -59,7 +59,7 @@ void free_on(cudaStream_t stream, const OwnedMemory& memory) noexcept
             } catch (const std::exception& exception) {
                 drop("a memory resource, while it freed memory,", exception.what());
             } catch (...) {
-                drop("a memory resource, while it freed memory,", "something that is no std::exception");
+                drop("a memory resource, while it freed memory,", "something that is not a std::exception");
             }
             return;
         case Allocation::plain:

@@ -53,7 +53,7 @@ public:
     void compare(std::string_view what, const Value& planned, const Value& given)
     {
         if (!(planned == given)) {
-            add("{} is {}, the plan was prepared for {}", what, given, planned);
+            add("{} is {}, but the plan was prepared for {}", what, given, planned);
         }
     }
     template <class... Arguments>
@@ -134,8 +134,8 @@ std::string differences(const GemmProblem& planned, const KernelChoice& choice, 
         compare_layouts(found, 'D', planned.d, given.d, planned);
     }
     if (planned.has_c != given.has_c) {
-        found.add("{}", given.has_c ? "there is a C, and the plan was prepared for none: set problem.has_c"
-                                    : "there is no C, and the plan was prepared for one");
+        found.add("{}", given.has_c ? "there is a C, but the plan was prepared without one: set problem.has_c"
+                                    : "there is no C, but the plan was prepared for one");
     }
     found.compare("the bias", bias_of(planned), bias_of(given));
     found.compare("the activation", to_string(planned.activation), to_string(given.activation));
@@ -150,8 +150,8 @@ std::string differences(const GemmProblem& planned, const KernelChoice& choice, 
     }
     if (!has_levels(planned, given)) {
         found.add(
-            "C's batch stride of {} and outer stride of {} do not fold into one level of batches, as those that "
-            "the plan was prepared for do: set problem.c",
+            "C's batch stride of {} and outer stride of {} do not fold into one level of batches, but the plan was "
+            "prepared for strides that do: set problem.c",
             given.c.batch_stride, given.c.outer_stride);
         return found.text();
     }
@@ -160,7 +160,7 @@ std::string differences(const GemmProblem& planned, const KernelChoice& choice, 
             const std::size_t needed =
                 choice.variant == Variant::hopper ? hopper_alignment : required_alignment(choice.variant, given.input);
             found.add(
-                "{}'s address is a multiple of {} bytes, the plan was prepared for {} and its kernel needs {}: "
+                "{}'s address is {}-byte aligned, but the plan was prepared for {} bytes and its kernel needs {}: "
                 "set problem.{}.address_alignment",
                 name, other.address_alignment, one.address_alignment, needed, name == 'A' ? 'a' : 'b');
         }

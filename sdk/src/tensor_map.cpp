@@ -138,7 +138,7 @@ std::string tensor_map_refusals(const TensorMapRequest& request)
         box_bytes *= std::min(request.box[i], box_limit);
     }
     if (extents_are_valid && box_bytes > max_box_bytes) {
-        refusals.add("the box has {} bytes; it may have at most {}, the shared memory of a multiprocessor", box_bytes,
+        refusals.add("the box has {} bytes; it may have at most {}, the shared memory of an SM", box_bytes,
                      max_box_bytes);
     }
     if (request.swizzle != Swizzle::none && inner_bytes > swizzle_span_bytes(request.swizzle)) {
@@ -146,7 +146,8 @@ std::string tensor_map_refusals(const TensorMapRequest& request)
                      swizzle_span_bytes(request.swizzle), swizzle_span_bytes(request.swizzle));
     }
     if (request.out_of_bounds == OutOfBounds::nan && !is_floating(request.type)) {
-        refusals.add("out-of-bounds elements can be NaN only for floating-point elements");
+        refusals.add("OutOfBounds::nan needs elements of a floating-point type, not of {}",
+                     request.element_name.empty() ? "integers" : request.element_name);
     }
     return refusals.take();
 }
@@ -205,7 +206,7 @@ TensorMapBits encode_tensor_map(const Device& device, const TensorMapRequest& re
     check(found, "cudaGetDriverEntryPointByVersion", operation, caller);
     if (driver_status != CUDA_SUCCESS) {
         raise(ErrorCode::tensor_map_refused, operation, caller,
-              fmt::format("cuTensorMapEncodeTiled returned {} for a request that keeps every documented rule\n{}",
+              fmt::format("cuTensorMapEncodeTiled returned {} for a request that breaks no documented rule\n{}",
                           driver_status, dump(request)));
     }
     mend_small_tensor_map(device.properties(), request, bits);

@@ -285,7 +285,7 @@ void require_valid(const TuningOptions& options, const std::source_location& cal
     };
     require(options.sample_seconds >= 0, "sample_seconds", options.sample_seconds, "0 or more seconds");
     require(options.prune_ratio >= 1, "prune_ratio", options.prune_ratio,
-            "a factor of 1 or more: candidates that are slower than the fastest by more than it leave");
+            "1 or more: candidates slower than this factor times the fastest are dropped");
     require(options.time_limit_seconds >= 0, "time_limit_seconds", options.time_limit_seconds,
             "0 for no limit, or more than 0 seconds");
 }
@@ -297,7 +297,7 @@ GemmProblem measurable(const GemmProblem& given, const std::source_location& cal
     GemmProblem problem = detail::one_launch(detail::resolved(given));  // what its launches look up
     if (problem.m == 0 || problem.n == 0 || problem.batches == 0) {
         detail::raise(ErrorCode::invalid_argument, operation, caller,
-                      fmt::format("{} has an empty D: nothing runs", problem.describe()));
+                      fmt::format("{} has an empty D: there is nothing to measure", problem.describe()));
     }
     if (problem.batches > 1 && problem.d.batch_stride == 0) {
         const std::int64_t vectors = problem.d.row_major ? problem.m : problem.n;

@@ -135,7 +135,7 @@ std::int64_t time_of(std::string_view line)
     return value;
 }
 
-constexpr std::string_view foreign_file = "is no tuning cache of this format";
+constexpr std::string_view foreign_file = "is not a tuning cache of this format";
 
 /// Merges the entries of `lines` with those of this process, one line each.
 std::string merged_content(const std::vector<std::string>& lines)
@@ -173,8 +173,8 @@ void save_file(const std::string& named, std::chrono::milliseconds timeout)
     const detail::SaveLock lock(path, timeout);
     if (!lock.weakness().empty()) {
         warn(
-            fmt::format("the tuning cache {} is saved without its usual lock, and what another process saves now may "
-                        "be lost: {}",
+            fmt::format("the tuning cache {} is saved without its usual lock, so what another process saves now may be "
+                        "lost: {}",
                         named, lock.weakness()));
     }
     std::vector<std::string> lines;
@@ -355,8 +355,8 @@ EnvironmentCache::EnvironmentCache()
         }
     } catch (const FileError& error) {
         warned_ = true;
-        warn(fmt::format("{}, of the variable {}, {}: what is measured now stays in this process", path_,
-                         tuning_cache_variable, error.what()));
+        warn(fmt::format("{}, named by {}, {}: new measurements stay in this process", path_, tuning_cache_variable,
+                         error.what()));
     }
 }
 
@@ -369,8 +369,8 @@ void EnvironmentCache::save() const
         save_file(path_, lock_timeout);
     } catch (const FileError& error) {
         if (!warned_) {
-            warn(fmt::format("{}, of the variable {}, {}: what was measured stays in this process", path_,
-                             tuning_cache_variable, error.what()));
+            warn(fmt::format("{}, named by {}, {}: the measurements stay in this process", path_, tuning_cache_variable,
+                             error.what()));
         }
     }
 }
@@ -380,9 +380,10 @@ void save_tuning_cache(const std::string& path, std::chrono::milliseconds timeou
     try {
         save_file(path, timeout);
     } catch (const FileError& error) {
-        raise(ErrorCode::invalid_argument, "GemmTuningCache::save", caller, fmt::format("{} {}", path, error.what()),
-              "the path of a tuning cache, or of no file, in a writable folder; what was measured stays known to this "
-              "process and can be saved elsewhere");
+        raise(
+            ErrorCode::invalid_argument, "GemmTuningCache::save", caller, fmt::format("{} {}", path, error.what()),
+            "the path of a tuning cache, or a new path, in a writable folder; this process keeps its measurements, so "
+            "they can be saved elsewhere");
     }
 }
 

@@ -135,7 +135,7 @@ std::string resolve_links(const std::string& path)
     std::error_code failure;
     for (int link = 0; fs::is_symlink(fs::symlink_status(current, failure)); ++link) {
         if (link == most_links) {
-            throw FileError("leads from one symbolic link to another without end");
+            throw FileError("is a loop of symbolic links");
         }
         const fs::path target = fs::read_symlink(current, failure);
         if (failure) {

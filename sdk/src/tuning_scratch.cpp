@@ -112,7 +112,7 @@ std::size_t count_sets(const GemmProblem& problem, const Device& device, const s
         const std::size_t more = round_up(span_of(layout, rows, columns, problem.batches) * size_of(type));
         if (__builtin_add_overflow(bytes, more, &bytes) || bytes > PTRDIFF_MAX) {
             raise(ErrorCode::size_overflow, "Gemm::tune", caller,
-                  fmt::format("the operands of {} have more bytes together than 63 bits can count", problem.describe()),
+                  fmt::format("the total size of the operands of {} does not fit into 63 bits", problem.describe()),
                   "a smaller problem");
         }
     };

@@ -147,14 +147,14 @@ std::string to_string(const Refusal& refusal, const DeviceProperties& device)
             return fmt::format("this build of the library has no code for compute capability {}.{}",
                                refusal.required / 10, refusal.required % 10);
         case Refusal::Reason::needs_tf32:
-            return "tensor cores would round f32 operands to tf32, which has to be asked for: pass views of tf32";
+            return "tensor cores would round f32 operands to tf32; to allow that, pass views of tf32";
         case Refusal::Reason::input_types:
             return fmt::format("the kernel is not compiled for inputs of {}", name_of(refusal.types));
         case Refusal::Reason::output_type:
             return fmt::format("a kernel writes f32, f16 or bf16, not {}", name_of(refusal.types));
         case Refusal::Reason::address_alignment:
-            return fmt::format("{}'s address is a multiple of {} bytes, the kernel needs a multiple of {}",
-                               refusal.operand, refusal.found, refusal.required);
+            return fmt::format("{}'s address is {}-byte aligned; the kernel needs {}-byte alignment", refusal.operand,
+                               refusal.found, refusal.required);
         case Refusal::Reason::leading_dimension:
             return fmt::format("{}'s leading dimension is {} bytes, not a multiple of {}", refusal.operand,
                                refusal.found, refusal.required);
@@ -162,7 +162,7 @@ std::string to_string(const Refusal& refusal, const DeviceProperties& device)
             return fmt::format("{}'s batch stride is {} bytes, not a multiple of {}", refusal.operand, refusal.found,
                                refusal.required);
         case Refusal::Reason::grid_size:
-            return fmt::format("the problem takes {} CTAs, a grid has at most {}", refusal.found, refusal.required);
+            return fmt::format("the problem needs {} CTAs; a grid has at most {}", refusal.found, refusal.required);
     }
     return "unknown";
 }
@@ -187,7 +187,7 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
     }
     if (!is_output(problem.output)) {
         raise(ErrorCode::invalid_argument, operation, caller,
-              fmt::format("D has elements of {}", tessera::to_string(problem.output)), "f32, f16 or bf16");
+              fmt::format("D cannot have elements of {}", tessera::to_string(problem.output)), "f32, f16 or bf16");
     }
     const auto require_layout = [&](char name, const MatrixLayout& layout, std::int64_t rows, std::int64_t columns) {
         const std::int64_t vector_size = layout.row_major ? columns : rows;
@@ -236,13 +236,13 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
             __builtin_mul_overflow(bytes, static_cast<std::int64_t>(size_of(type)), &bytes)) {
             raise(ErrorCode::size_overflow, operation, caller,
                   fmt::format("{} is {} of {}x{} elements of {} bytes, {}-major with leading dimension {} and batch "
-                              "stride {}{}: more bytes than 63 bits can count",
+                              "stride {}{}: its size does not fit into 63 bits",
                               name, problem.batches, rows, columns, size_of(type), layout.row_major ? "row" : "column",
                               leading_dimension, layout.batch_stride,
                               problem.outer_batches == 1 ? std::string()
                                                          : fmt::format(", {} times at an outer stride of {}",
                                                                        problem.outer_batches, layout.outer_stride)),
-                  "extents, leading dimensions and strides in elements, and computed in std::int64_t from the start");
+                  "compute extents, leading dimensions and strides in elements, and in std::int64_t from the start");
         }
     };
     require_size('A', problem.a, problem.input.a, problem.m, problem.k);
@@ -361,7 +361,7 @@ KernelChoice choose_untuned(const GemmProblem& problem, const DeviceProperties& 
             raise(ErrorCode::variant_refused, operation, caller,
                   fmt::format("{} cannot run {}: {}", tessera::to_string(wanted), problem.describe(),
                               to_string(*refusal, device)),
-                  "Variant::automatic, which takes a variant that can");
+                  "Variant::automatic, which chooses a variant that can");
         }
         return choice_of(wanted);
     }

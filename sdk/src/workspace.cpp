@@ -387,9 +387,9 @@ void require_workspace(StreamRef stream, const Workspace& workspace, HopperWorks
     const std::size_t bytes = workspace_bytes(need);
     if (bytes > workspace.limit()) {
         raise(ErrorCode::out_of_range, operation, caller,
-              fmt::format("the launch needs a workspace of {} bytes and {} {}", bytes,
-                          workspace.is_callers() ? "the given one has" : "may have at most", workspace.limit()),
-              "GemmPlan::workspace_bytes() of a plan says how much it needs; GemmPlan::prepare takes a limit");
+              fmt::format("the launch needs a workspace of {} bytes, but {} {}", bytes,
+                          workspace.is_callers() ? "the given one has" : "the limit is", workspace.limit()),
+              "ask the plan's workspace_bytes() for the size, or prepare a plan with a limit");
     }
     if (!workspace.is_callers() || bytes == 0) {
         return;
@@ -398,9 +398,8 @@ void require_workspace(StreamRef stream, const Workspace& workspace, HopperWorks
     require_same_device(operation, caller, "the stream", stream.device(), "the workspace", memory.device());
     if (reinterpret_cast<std::uintptr_t>(memory.data()) % Workspace::alignment != 0) {
         raise(ErrorCode::misaligned, operation, caller,
-              fmt::format("the workspace at {} does not begin at a multiple of {} bytes", fmt::ptr(memory.data()),
-                          Workspace::alignment),
-              "memory of a buffer of its own, or an offset that is a multiple of Workspace::alignment");
+              fmt::format("the workspace at {} is not {}-byte aligned", fmt::ptr(memory.data()), Workspace::alignment),
+              "a buffer of its own, or an offset that is a multiple of Workspace::alignment");
     }
 }
 
@@ -430,8 +429,8 @@ WorkspaceLease lease_workspace(StreamRef stream, HopperWorkspaceNeed need, const
         return WorkspaceLease(prepare_callers(stream, workspace.memory(), need, operation, caller));
     }
     if (static_cast<std::size_t>(stream.device()) >= max_devices) {
-        raise(ErrorCode::unsupported_device, operation, caller, "workspaces are kept for the first 64 devices",
-              "a workspace of your own");
+        raise(ErrorCode::unsupported_device, operation, caller, "the library keeps workspaces for devices 0 to 63 only",
+              "pass a workspace of your own");
     }
     Workspaces& all = Workspaces::get();
     static const ReleaseAtExit release_at_exit;
@@ -474,8 +473,8 @@ void set_workspace_resource(int device, MemoryResourceRef resource, std::string_
                             const std::source_location& caller)
 {
     if (static_cast<std::size_t>(device) >= max_devices) {
-        raise(ErrorCode::unsupported_device, operation, caller, "workspaces are kept for the first 64 devices",
-              "a workspace of your own");
+        raise(ErrorCode::unsupported_device, operation, caller, "the library keeps workspaces for devices 0 to 63 only",
+              "pass a workspace of your own");
     }
     DeviceWorkspaces& workspaces = Workspaces::get().devices[static_cast<std::size_t>(device)];
     const std::scoped_lock lock(workspaces.mutex);

@@ -17,8 +17,8 @@ namespace {
 constexpr int exit_no_device = 77;
 
 constexpr std::string_view whole_cure =
-    "an earlier kernel or copy on this device failed while it ran; this call only found it. Run the program under "
-    "compute-sanitizer to see which, and restart the process";
+    "an earlier kernel or copy on this device failed while it ran, and this call only reports it. Run the program "
+    "under compute-sanitizer to find it, then restart the process";
 
 /// True if `call` throws context_lost with a text that names the CUDA call and its status, does not blame the call, and
 /// says what to do.

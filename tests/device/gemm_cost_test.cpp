@@ -151,7 +151,7 @@ TEST_CASE("variants for tensor cores are one kernel node, and two where operands
             }
             const GemmPlan plan = GemmPlan::prepare(device, problem, variant);
             CAPTURE(plan.explain());
-            const bool repacks = plan.explain().find("repacked before") != std::string::npos;
+            const bool repacks = plan.explain().find("repacked first") != std::string::npos;
             const Graph graph = Graph::capture(stream, [&](StreamRef s) {
                 plan.launch(s, a.matrix(512, 4096, leading_dimension), b.matrix(4096, 512), d.matrix(512, 512));
             });

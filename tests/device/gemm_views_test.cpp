@@ -239,7 +239,7 @@ TEST_CASE("unaligned operands: rungs with vectors refuse with the reason, automa
         FAIL("simt_vectorized ran on an unaligned A");
     } catch (const Error& error) {
         CHECK(error.code() == ErrorCode::variant_refused);
-        CHECK(error.message().find("A's address is a multiple of 4 bytes") != std::string_view::npos);
+        CHECK(error.message().find("A's address is 4-byte aligned") != std::string_view::npos);
         CHECK(error.cure().find("Variant::automatic") != std::string_view::npos);
     }
 }

@@ -54,11 +54,11 @@ TEST_CASE_FIXTURE(CleanRuntime, "a copy that leaves a buffer is refused and enqu
     const auto leaves = [](const std::string& operation, const std::string& text,
                            const std::string& cure = "at most 3 elements from element 7 on") {
         return "tessera: out_of_range in DeviceBuffer::" + operation + "\n  " + text +
-               " leave the buffer of 10 elements\n  try: " + cure;
+               " do not fit into the buffer, which has 10 elements\n  try: " + cure;
     };
     CHECK_ERROR(leaves("copy_from_async", "4 elements from element 7 on"), buffer.copy_from_async(stream, pinned, 7));
     CHECK_ERROR(leaves("copy_from_async", "4 elements from element 18446744073709551615 on",
-                       "was it -1, a negative number in an unsigned type?"),
+                       "was it -1, converted to an unsigned type?"),
                 buffer.copy_from_async(stream, pinned, SIZE_MAX));
     CHECK_ERROR(leaves("copy_to_async", "4 elements from element 7 on"), buffer.copy_to_async(stream, pinned, 7));
     CHECK_ERROR(leaves("copy_from_async", "10 elements from element 1 on", "at most 9 elements from element 1 on"),
@@ -137,31 +137,33 @@ TEST_CASE_FIXTURE(CleanRuntime, "spans are narrowed inside of their range only")
     CHECK(part.subspan(3).size() == 5);
     CHECK(part.subspan(8).empty());
     CHECK_ERROR(
-        "tessera: out_of_range in DeviceSpan::subspan\n  0 elements from element 9 on leave memory of 8 elements",
+        "tessera: out_of_range in DeviceSpan::subspan\n  0 elements from element 9 on do not fit into memory of 8 "
+        "elements",
         part.subspan(9));
     const DeviceSpan<const float> readable = part;
     CHECK(readable.size_bytes() == 32);
     CHECK_ERROR(
-        "tessera: out_of_range in DeviceBuffer::subspan\n  2 elements from element 9 on leave memory of 10 elements",
+        "tessera: out_of_range in DeviceBuffer::subspan\n  2 elements from element 9 on do not fit into memory of 10 "
+        "elements",
         buffer.subspan(9, 2));
     CHECK_ERROR(
-        "tessera: out_of_range in DeviceBuffer::subspan\n  0 elements from element 11 on leave memory of 10 "
+        "tessera: out_of_range in DeviceBuffer::subspan\n  0 elements from element 11 on do not fit into memory of 10 "
         "elements",
         std::as_const(buffer).subspan(11, 0));
     CHECK_ERROR(
-        "tessera: out_of_range in DeviceBuffer::subspan\n  0 elements from element 11 on leave memory of 10 "
+        "tessera: out_of_range in DeviceBuffer::subspan\n  0 elements from element 11 on do not fit into memory of 10 "
         "elements",
         buffer.subspan(11));
     CHECK(buffer.subspan(2).data() == buffer.data() + 2);
     CHECK(buffer.subspan(2).size() == 8);
     CHECK(std::as_const(buffer).subspan(10).empty());
     CHECK_ERROR(
-        "tessera: out_of_range in DeviceSpan::subspan\n  18446744073709551615 elements from element 1 on leave "
-        "memory of 8 elements\n  try: was it -1, a negative number in an unsigned type?",
+        "tessera: out_of_range in DeviceSpan::subspan\n  18446744073709551615 elements from element 1 on do not fit "
+        "into memory of 8 elements\n  try: was it -1, converted to an unsigned type?",
         part.subspan(1, SIZE_MAX));
     CHECK_ERROR(
-        "tessera: out_of_range in DeviceSpan::subspan\n  1 elements from element 18446744073709551614 on leave "
-        "memory of 8 elements\n  try: was it -2, a negative number in an unsigned type?",
+        "tessera: out_of_range in DeviceSpan::subspan\n  1 elements from element 18446744073709551614 on do not fit "
+        "into memory of 8 elements\n  try: was it -2, converted to an unsigned type?",
         part.subspan(SIZE_MAX - 1, 1));
 }
 
@@ -182,9 +184,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "a raw pointer becomes a span only if CUDA knows
         DeviceSpan<float>::from_raw_device_pointer(&host, 1));
     auto* const inside = reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(buffer.data()) + 2);
     CHECK_ERROR(
-        fmt::format("tessera: misaligned in DeviceSpan::from_raw_device_pointer\n  {} is not the address of "
-                    "such an element: it is not a multiple of 4 bytes\n  try: the address of an element, not of a byte "
-                    "inside of one",
+        fmt::format("tessera: misaligned in DeviceSpan::from_raw_device_pointer\n  {} is not 4-byte aligned, as its "
+                    "elements must be\n  try: the address of an element, or a copy of the data at an aligned address",
                     fmt::ptr(inside)),
         DeviceSpan<float>::from_raw_device_pointer(inside, 1));
 }

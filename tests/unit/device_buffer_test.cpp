@@ -238,19 +238,18 @@ TEST_CASE_FIXTURE(CleanRuntime, "sizes are of any integer type, and a negative o
     CHECK(DeviceBuffer<int>(stream, std::integral_constant<int, 3>{}).size() == 3);
     CHECK(PinnedBuffer<int>(std::int16_t{3}).size() == 3);
     fake::clear_calls();
-    const std::string cure =
-        "\n  try: a number that is not negative. A product of two ints may have overflowed: multiply as std::int64_t";
-    CHECK_ERROR("tessera: invalid_argument in DeviceBuffer\n  there cannot be -5 elements" + cure,
+    const std::string cure = "\n  try: 0 or more. A product of two ints may have overflowed: multiply as std::int64_t";
+    CHECK_ERROR("tessera: invalid_argument in DeviceBuffer\n  a buffer cannot have -5 elements" + cure,
                 DeviceBuffer<float>(stream, -5));
-    CHECK_ERROR("tessera: invalid_argument in DeviceBuffer\n  there cannot be -2147479552 elements" + cure,
+    CHECK_ERROR("tessera: invalid_argument in DeviceBuffer\n  a buffer cannot have -2147479552 elements" + cure,
                 DeviceBuffer<float>(stream, std::int64_t{-2147479552}));
-    CHECK_ERROR("tessera: invalid_argument in PinnedBuffer\n  there cannot be -1 elements" + cure,
+    CHECK_ERROR("tessera: invalid_argument in PinnedBuffer\n  a buffer cannot have -1 elements" + cure,
                 PinnedBuffer<float>(-1));
-    CHECK_ERROR("tessera: invalid_argument in PinnedBuffer::adopt\n  there cannot be -1 elements" + cure,
+    CHECK_ERROR("tessera: invalid_argument in PinnedBuffer::adopt\n  a buffer cannot have -1 elements" + cure,
                 PinnedBuffer<float>::adopt(nullptr, -1));
     CHECK_ERROR(
-        "tessera: size_overflow in DeviceBuffer\n  18446744073709551611 elements of 4 bytes are more bytes than 63 "
-        "bits can count\n  try: was it -5, a negative number in an unsigned type?",
+        "tessera: size_overflow in DeviceBuffer\n  the size of 18446744073709551611 elements of 4 bytes does not fit "
+        "into 63 bits\n  try: was it -5, converted to an unsigned type?",
         DeviceBuffer<float>(stream, static_cast<std::size_t>(-5)));
     CHECK(fake::calls().empty());
 }
@@ -279,7 +278,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "only device memory of the stream's device can b
     int host = 0;
     PinnedBuffer<int> pinned(1);
     CHECK_ERROR(
-        "tessera: invalid_argument in DeviceBuffer::adopt\n  how the memory must be freed is not said\n"
+        "tessera: invalid_argument in DeviceBuffer::adopt\n  Allocation::automatic does not say how to free the "
+        "memory\n"
         "  try: Allocation::pool for memory from cudaMallocAsync, Allocation::plain for memory from cudaMalloc",
         DeviceBuffer<int>::adopt(stream, {buffer.data(), 5, Allocation::automatic}));
     const std::string cure = "\n  try: copy the data to a DeviceBuffer first: DeviceBuffer<T>::from_host(stream, data)";
@@ -296,8 +296,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "only device memory of the stream's device can b
     CHECK_ERROR(mismatch("DeviceBuffer::adopt", "the memory"),
                 DeviceBuffer<int>::adopt(there, {buffer.data(), 5, Allocation::plain}));
     CHECK_ERROR(
-        "tessera: size_overflow in DeviceBuffer::adopt\n  18446744073709551615 elements of 4 bytes are more bytes "
-        "than 63 bits can count\n  try: was it -1, a negative number in an unsigned type?",
+        "tessera: size_overflow in DeviceBuffer::adopt\n  the size of 18446744073709551615 elements of 4 bytes does "
+        "not fit into 63 bits\n  try: was it -1, converted to an unsigned type?",
         DeviceBuffer<int>::adopt(stream, {buffer.data(), SIZE_MAX, Allocation::plain}));
     fake::fail_call("cudaPointerGetAttributes", 1, cudaErrorUnknown);
     CHECK_ERROR(
@@ -311,12 +311,12 @@ TEST_CASE_FIXTURE(CleanRuntime, "memory of the other kind is not adopted, where 
     const Stream stream;
     DeviceBuffer<int> pool(stream, 5, Allocation::pool);
     DeviceBuffer<int> plain(stream, 5, Allocation::plain);
-    CHECK_ERROR(fmt::format("tessera: wrong_memory in DeviceBuffer::adopt\n  {} is not from a memory pool, and "
-                            "Allocation::pool was said\n  try: Allocation::plain for memory from cudaMalloc",
+    CHECK_ERROR(fmt::format("tessera: wrong_memory in DeviceBuffer::adopt\n  {} is not from a memory pool, but "
+                            "Allocation::pool was passed\n  try: Allocation::plain for memory from cudaMalloc",
                             fmt::ptr(plain.data())),
                 DeviceBuffer<int>::adopt(stream, {plain.data(), 5, Allocation::pool}));
-    CHECK_ERROR(fmt::format("tessera: wrong_memory in DeviceBuffer::adopt\n  {} is from a memory pool, and "
-                            "Allocation::plain was said\n  try: Allocation::pool for memory from cudaMallocAsync",
+    CHECK_ERROR(fmt::format("tessera: wrong_memory in DeviceBuffer::adopt\n  {} is from a memory pool, but "
+                            "Allocation::plain was passed\n  try: Allocation::pool for memory from cudaMallocAsync",
                             fmt::ptr(pool.data())),
                 DeviceBuffer<int>::adopt(stream, {pool.data(), 5, Allocation::plain}));
     // A driver that does not tell is no reason to refuse.
@@ -359,8 +359,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "a home stream of another device or in a capture
     DeviceBuffer<int> buffer(home, 4);
     CHECK_ERROR(mismatch("DeviceBuffer::set_home", "the buffer"), buffer.set_home(there));
     const std::string captured =
-        "tessera: capture_violation in DeviceBuffer::set_home\n  the stream is being captured into a graph, and a "
-        "change of a buffer's home stream cannot be captured\n  try: do it before the capture begins";
+        "tessera: capture_violation in DeviceBuffer::set_home\n  the stream is being captured into a graph, and "
+        "changing a buffer's home stream cannot be captured\n  try: do it before the capture begins";
     static_cast<void>(Graph::capture(other, [&](StreamRef into) { CHECK_ERROR(captured, buffer.set_home(into)); }));
     static_cast<void>(Graph::capture(home, [&](StreamRef) { CHECK_ERROR(captured, buffer.set_home(other)); }));
     fake::fail_call("cudaStreamWaitEvent", 1, cudaErrorUnknown);
@@ -377,8 +377,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "a size that no memory can have is refused befor
     const Stream stream;
     fake::clear_calls();
     CHECK_ERROR(
-        "tessera: size_overflow in DeviceBuffer\n  2305843009213693952 elements of 4 bytes are more bytes than 63 "
-        "bits can count\n  try: a count that was computed in std::size_t or std::int64_t from the start",
+        "tessera: size_overflow in DeviceBuffer\n  the size of 2305843009213693952 elements of 4 bytes does not fit "
+        "into 63 bits\n  try: compute the count in std::size_t or std::int64_t from the start",
         DeviceBuffer<float>(stream, std::size_t{1} << 61U));
     CHECK(fake::calls().empty());
 }

@@ -79,7 +79,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "an ordinal that does not exist is refused with 
 TEST_CASE_FIXTURE(CleanRuntime, "without a device every way to one says so, and counting is no error")
 {
     fake::set_device_count(0, cudaErrorNoDevice);
-    const std::string cure = "\n  try: check with nvidia-smi that a GPU and a driver for CUDA 13 or later are there";
+    const std::string cure =
+        "\n  try: check with nvidia-smi that a GPU and a driver for CUDA 13 or later are installed";
     CHECK(Device::count() == 0);
     CHECK(cudaPeekAtLastError() == cudaSuccess);
     CHECK_ERROR(

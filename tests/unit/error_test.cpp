@@ -58,13 +58,13 @@ struct Translation {
     std::string cure;
 };
 
-const std::string no_device_cure = "check with nvidia-smi that a GPU and a driver for CUDA 13 or later are there";
+const std::string no_device_cure = "check with nvidia-smi that a GPU and a driver for CUDA 13 or later are installed";
 const std::string capture_cure =
     "the stream is being captured: move this call out of the captured work, and fork and join every other stream with "
     "events";
 const std::string context_cure =
-    "an earlier kernel or copy on this device failed while it ran; this call only found it. Run the program under "
-    "compute-sanitizer to see which, and restart the process";
+    "an earlier kernel or copy on this device failed while it ran, and this call only reports it. Run the program "
+    "under compute-sanitizer to find it, then restart the process";
 
 const std::vector<Translation> translations{
     {cudaErrorNoDevice, ErrorCode::no_device, no_device_cure},

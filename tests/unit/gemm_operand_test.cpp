@@ -69,7 +69,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "C without beta is added as it is, and an explici
     plan.launch(stream, a.matrix(5, 7), b.matrix(7, 6), d.matrix(5, 6), {.c = c.matrix(5, 6)});
     CHECK(arguments().back().beta == 1.0F);
     CHECK_ERROR(
-        "tessera: shape_mismatch in GemmPlan::launch\n  there is no C, and the plan was prepared for one\n  try: "
+        "tessera: shape_mismatch in GemmPlan::launch\n  there is no C, but the plan was prepared for one\n  try: "
         "prepare a plan for these operands, or call Gemm::launch",
         plan.launch(stream, a.matrix(5, 7), b.matrix(7, 6), d.matrix(5, 6), {.beta = 0.0F, .c = c.matrix(5, 6)}));
 }
@@ -94,11 +94,11 @@ TEST_CASE_FIXTURE(GemmRuntime, "a single matrix beside batches is used for all o
     }
     // D has a matrix for each product.
     CHECK_ERROR(refused("shape_mismatch",
-                        "A has 3, B has 1 and D has 1 matrix\n  try: a batch for D: it has a matrix for each product"),
+                        "A has 3, B has 1 and D has 1 matrix\n  try: a batch for D, with one matrix for each product"),
                 Gemm::launch(stream, batch_a, b.matrix(7, 6), d.matrix(5, 6)));
     CHECK_ERROR(refused("shape_mismatch",
                         "C has 2 and D has 3 matrices\n  try: batches of equal counts, or a single matrix as C, which "
-                        "is used for all"),
+                        "is used for all products"),
                 Gemm::launch(stream, batch_a, b.matrix(7, 6), batch_d, {.c = c.span().matrices(2, 30, 5, 6, 6)}));
     CHECK(fake::launches().size() == 3);
     // A plan likewise.
@@ -132,28 +132,29 @@ TEST_CASE_FIXTURE(GemmRuntime, "what views are held to by types, run-time operan
     };
     const MatrixOperand f32_a = raw(a.data(), ElementType::f32);
     const MatrixOperand f32_d = raw(d.data(), ElementType::f32);
-    CHECK_ERROR(refused("invalid_argument",
-                        "A has elements of f32 and B of bf16\n  try: convert one of them: no kernel multiplies mixed "
-                        "types but f8e4m3 and f8e5m2"),
-                Gemm::launch(stream, f32_a, raw(b.data(), ElementType::bf16), f32_d));
     CHECK_ERROR(
         refused("invalid_argument",
-                "D has elements of f8e4m3\n  try: a D of f32, f16 or bf16; tf32 and 8-bit types are for A and B "
-                "only"),
+                "A has elements of f32 and B of bf16\n  try: convert one of them; only f8e4m3 and f8e5m2 can be mixed"),
+        Gemm::launch(stream, f32_a, raw(b.data(), ElementType::bf16), f32_d));
+    CHECK_ERROR(
+        refused(
+            "invalid_argument",
+            "D cannot have elements of f8e4m3\n  try: a D of f32, f16 or bf16; tf32 and 8-bit types are for A and B "
+            "only"),
         Gemm::launch(stream, f32_a, b.matrix(4, 4), raw(d.data(), ElementType::f8e4m3)));
-    const std::string is_const = refused(
-        "invalid_argument",
-        "D is made of const elements and cannot be written\n  try: a view of a buffer that is not const, or a raw "
-        "pointer to elements that are not");
+    const std::string is_const = refused("invalid_argument",
+                                         "D has const elements and cannot be written\n  try: a view of a buffer that "
+                                         "is not const, or a pointer to elements that are not const");
     CHECK_ERROR(is_const, Gemm::launch(stream, f32_a, f32_a, MatrixOperand(std::as_const(d).matrix(4, 4))));
     const void* const read_only = d.data();
     CHECK_ERROR(is_const, Gemm::launch(stream, f32_a, f32_a,
                                        MatrixOperand::from_raw_device_pointer(read_only, ElementType::f32,
                                                                               {.rows = 4, .columns = 4})));
-    CHECK_ERROR(refused("invalid_argument",
-                        "B is an empty MatrixOperand, which stands for no matrix\n  try: make it of a view, or by "
-                        "MatrixOperand::from_raw_device_pointer"),
-                Gemm::launch(stream, f32_a, MatrixOperand(), f32_d));
+    CHECK_ERROR(
+        refused(
+            "invalid_argument",
+            "B is an empty MatrixOperand\n  try: make it from a view, or with MatrixOperand::from_raw_device_pointer"),
+        Gemm::launch(stream, f32_a, MatrixOperand(), f32_d));
     MatrixOperand by_hand = f32_a;
     by_hand.leading_dimension = 3;
     CHECK_ERROR(refused("invalid_argument",
@@ -212,7 +213,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "memory of others is checked when an operand is m
                 make(a.data(), {.rows = 2, .columns = 4, .count = 2, .stride = -8}));
     const std::int64_t huge = std::int64_t{1} << 61;
     CHECK_ERROR("tessera: size_overflow" + head +
-                    "3 matrices at a stride of 2305843009213693952 span more bytes than 64 bits can count",
+                    "the size of 3 matrices at a stride of 2305843009213693952 does not fit into 63 bits",
                 make(a.data(), {.rows = 2, .columns = 4, .count = 3, .stride = huge}));
     const float host = 0;
     CHECK(test::error_of([&] { make(&host, {.rows = 1, .columns = 1}); })->code() == ErrorCode::wrong_memory);
@@ -239,13 +240,13 @@ TEST_CASE_FIXTURE(GemmRuntime, "an output whose matrices overlap is refused, an 
     Gemm::launch(stream, shared, b.matrix(4, 4), apart);
     CHECK_ERROR(
         refused("aliasing",
-                "D's 3 matrices of 4x4 overlap at a batch stride of 0 elements: each product needs a place of its own\n"
-                "  try: a batch stride of at least 16 for D; inputs may share memory"),
+                "D's 3 matrices of 4x4 overlap with a batch stride of 0 elements: each product needs its own memory\n"
+                "  try: a batch stride of at least 16 for D; only inputs may overlap"),
         Gemm::launch(stream, shared, b.matrix(4, 4), operand(d, {.rows = 4, .columns = 4, .count = 3, .stride = 0})));
     CHECK_ERROR(
         refused("aliasing",
-                "D's 2x3 matrices of 4x4 overlap at an outer stride of 40 elements: each product needs a place "
-                "of its own\n  try: an outer stride of at least 48 for D; inputs may share memory"),
+                "D's 2x3 matrices of 4x4 overlap with an outer stride of 40 elements: each product needs its own "
+                "memory\n  try: an outer stride of at least 48 for D; only inputs may overlap"),
         Gemm::launch(
             stream, a.matrix(4, 4), b.matrix(4, 4),
             operand(d, {.rows = 4, .columns = 4, .count = 3, .stride = 16, .outer_count = 2, .outer_stride = 40})));
@@ -380,8 +381,8 @@ TEST_CASE_FIXTURE(GemmRuntime, "views of two levels are launched as run-time ope
     Gemm::launch(stream, repeated, each_head, apart);
     CHECK_ERROR(
         refused("aliasing",
-                "D's 3 matrices of 4x4 overlap at a batch stride of 0 elements: each product needs a place of its own\n"
-                "  try: a batch stride of at least 16 for D; inputs may share memory"),
+                "D's 3 matrices of 4x4 overlap with a batch stride of 0 elements: each product needs its own memory\n"
+                "  try: a batch stride of at least 16 for D; only inputs may overlap"),
         Gemm::launch(stream, apart, each_head, repeated));
 }
 
@@ -399,8 +400,9 @@ TEST_CASE_FIXTURE(GemmRuntime, "a plan serves two levels, and tells how many lau
     problem.d = problem.a;
     const GemmPlan plan = GemmPlan::prepare(Device(fake::h200), problem);
     CHECK(plan.explain().find("2x3 batches") != std::string::npos);
-    CHECK(plan.explain().find("as 2 launches of 3 matrices each: the strides of the two levels of batches do not fold "
-                              "into one") != std::string::npos);
+    CHECK(plan.explain().find(
+              "as 2 launches of 3 matrices each, because the two levels of batches do not fold into one") !=
+          std::string::npos);
     plan.launch(stream, operand(a, per_head), b.matrix(4, 4), operand(d, per_head));
     REQUIRE(arguments().size() == 2);
     CHECK(arguments()[1].a.data == a.data() + 100);
@@ -410,7 +412,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a plan serves two levels, and tells how many lau
         return "tessera: shape_mismatch in GemmPlan::launch\n  " + what +
                "\n  try: prepare a plan for these operands, or call Gemm::launch";
     };
-    CHECK_ERROR(differs("A's outer stride is 104, the plan was prepared for 100"),
+    CHECK_ERROR(differs("A's outer stride is 104, but the plan was prepared for 100"),
                 plan.launch(stream, operand(a, other), b.matrix(4, 4), operand(d, per_head)));
 
     // C's strides decide, too, whether levels fold.
@@ -422,8 +424,8 @@ TEST_CASE_FIXTURE(GemmRuntime, "a plan serves two levels, and tells how many lau
     const GemmPlan folding = GemmPlan::prepare(Device(fake::h200), folds);
     folding.launch(stream, operand(a, dense), b.matrix(4, 4), operand(d, dense), {.c = operand(c, dense)});
     CHECK(fake::launches().size() == 3);
-    CHECK_ERROR(differs("C's batch stride of 0 and outer stride of 16 do not fold into one level of batches, as those "
-                        "that the plan was prepared for do: set problem.c"),
+    CHECK_ERROR(differs("C's batch stride of 0 and outer stride of 16 do not fold into one level of batches, but the "
+                        "plan was prepared for strides that do: set problem.c"),
                 folding.launch(stream, operand(a, dense), b.matrix(4, 4), operand(d, dense), {.c = operand(c, mask)}));
     folds.c = {.outer_stride = 16};
     const GemmPlan looping = GemmPlan::prepare(Device(fake::h200), folds);

@@ -29,8 +29,7 @@ std::string mismatch(const std::string& text) { return "tessera: shape_mismatch 
 std::string aliases(const void* d, const std::string& name, const std::string& cure)
 {
     return fmt::format(
-        "tessera: aliasing in Gemm::launch\n  D at {} overlaps {}, which the kernel still reads while it "
-        "writes D\n  try: {}",
+        "tessera: aliasing in Gemm::launch\n  D at {} overlaps {}, which the kernel reads while it writes D\n  try: {}",
         fmt::ptr(d), name, cure);
 }
 
@@ -58,12 +57,11 @@ TEST_CASE_FIXTURE(GemmRuntime, "operands whose extents do not fit are shown as t
                 launch(a.matrix(4, 5), b.matrix(5, 6), d.matrix(6, 4)));
     CHECK_ERROR(mismatch("A is 4x5 and B is 5x6, so A*B is 4x6, but D is 4x7\n  try: a D of 4x6"),
                 launch(a.matrix(4, 5), b.matrix(5, 6), d.matrix(4, 7)));
-    CHECK_ERROR(
-        mismatch("A has 2, B has 3 and D has 2 matrices\n  try: batches of equal counts; a single matrix, or a batch "
-                 "stride of 0, is used for all"),
-        launch(a.span().matrices(2, 20, 4, 5, 5), b.span().matrices(3, 30, 5, 6, 6),
-               d.span().matrices(2, 24, 4, 6, 6)));
-    CHECK_ERROR(mismatch("A has 2, B has 2 and D has 1 matrix\n  try: a batch for D: it has a matrix for each product"),
+    CHECK_ERROR(mismatch("A has 2, B has 3 and D has 2 matrices\n  try: batches of equal counts; an input may be a "
+                         "single matrix, which is used for all products"),
+                launch(a.span().matrices(2, 20, 4, 5, 5), b.span().matrices(3, 30, 5, 6, 6),
+                       d.span().matrices(2, 24, 4, 6, 6)));
+    CHECK_ERROR(mismatch("A has 2, B has 2 and D has 1 matrix\n  try: a batch for D, with one matrix for each product"),
                 launch(a.span().matrices(2, 20, 4, 5, 5), b.span().matrices(2, 30, 5, 6, 6),
                        d.span().matrices(1, 24, 4, 6, 6)));
     CHECK(fake::launches().empty());
@@ -72,7 +70,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "operands whose extents do not fit are shown as t
 TEST_CASE_FIXTURE(GemmRuntime, "C and bias that do not fit are refused")
 {
     CHECK_ERROR(
-        "tessera: invalid_argument in Gemm::launch\n  beta is 0.5 and there is no C to multiply it with\n  try: "
+        "tessera: invalid_argument in Gemm::launch\n  beta is 0.5, but there is no C\n  try: "
         "set .c, or leave beta out",
         launch_with({.beta = 0.5F}));
     CHECK_ERROR(mismatch("C is 6x4 and D is 4x6: they must be equal\n  try: C looks transposed: pass c.transposed()"),
@@ -95,8 +93,8 @@ TEST_CASE_FIXTURE(GemmRuntime, "every operand must be of the stream's device")
     const Stream there{Device(fake::t4)};
     DeviceBuffer<float> far(there, 100);
     const auto elsewhere = [](const std::string& name) {
-        return "tessera: device_mismatch in Gemm::launch\n  the stream is of device 0 and " + name +
-               " of device 1\n  try: use a stream and memory of one device, or copy the data to device 0 first";
+        return "tessera: device_mismatch in Gemm::launch\n  the stream belongs to device 0, but " + name +
+               " belongs to device 1\n  try: use a stream and memory of one device, or copy the data to device 0 first";
     };
     const auto launch = [&](auto view_a, auto view_b, auto view_d,
                             std::source_location caller = std::source_location::current()) {
@@ -168,7 +166,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a variant that cannot compute a problem refuses 
     };
     const auto refused = [](const std::string& problem, const std::string& reason) {
         return "tessera: variant_refused in Gemm::launch\n  simt_vectorized cannot run " + problem + ": " + reason +
-               "\n  try: Variant::automatic, which takes a variant that can";
+               "\n  try: Variant::automatic, which chooses a variant that can";
     };
     const std::string problem = "4x6x5 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major";
     CHECK_ERROR(refused(problem, "A's leading dimension is 20 bytes, not a multiple of 16"),
@@ -176,7 +174,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a variant that cannot compute a problem refuses 
     CHECK_ERROR(refused(problem, "B's leading dimension is 28 bytes, not a multiple of 16"),
                 launch(a.matrix(4, 5, 8), b.matrix(5, 6, 7), d.matrix(4, 6), Variant::simt_vectorized));
     CHECK_ERROR(
-        refused(problem, "A's address is a multiple of 4 bytes, the kernel needs a multiple of 16"),
+        refused(problem, "A's address is 4-byte aligned; the kernel needs 16-byte alignment"),
         launch(a.span().subspan(1, 100).matrix(4, 5, 8), b.matrix(5, 6, 8), d.matrix(4, 6), Variant::simt_vectorized));
     CHECK_ERROR(refused(problem + ", 2 batches", "B's batch stride is 168 bytes, not a multiple of 16"),
                 launch(a.span().matrices(2, 40, 4, 5, 8), b.span().matrices(2, 42, 5, 6, 8),
@@ -263,29 +261,31 @@ TEST_CASE_FIXTURE(GemmRuntime, "a plan says what differs from the operands that 
     const auto view_a = a.matrix(4, 5);
     const auto view_b = b.matrix(5, 6);
     const auto view_d = d.matrix(4, 6);
-    CHECK_ERROR(differs("the product is 3x6x5 (MxNxK), the plan was prepared for 4x6x5 (MxNxK)"),
+    CHECK_ERROR(differs("the product is 3x6x5 (MxNxK), but the plan was prepared for 4x6x5 (MxNxK)"),
                 plan.launch(stream, a.matrix(3, 5), view_b, d.matrix(3, 6)));
-    CHECK_ERROR(differs("A's leading dimension is 8, the plan was prepared for 5"),
+    CHECK_ERROR(differs("A's leading dimension is 8, but the plan was prepared for 5"),
                 plan.launch(stream, a.matrix(4, 5, 8), view_b, view_d));
-    CHECK_ERROR(differs("A's leading dimension is 8, the plan was prepared for 5\n  D's leading dimension is 7, the "
-                        "plan was prepared for 6\n  the activation is relu, the plan was prepared for none"),
-                plan.launch(stream, a.matrix(4, 5, 8), view_b, d.matrix(4, 6, 7), {.activation = Activation::relu}));
-    CHECK_ERROR(differs("B's order is column-major, the plan was prepared for row-major"),
+    CHECK_ERROR(
+        differs("A's leading dimension is 8, but the plan was prepared for 5\n  D's leading dimension is 7, but the "
+                "plan was prepared for 6\n  the activation is relu, but the plan was prepared for none"),
+        plan.launch(stream, a.matrix(4, 5, 8), view_b, d.matrix(4, 6, 7), {.activation = Activation::relu}));
+    CHECK_ERROR(differs("B's order is column-major, but the plan was prepared for row-major"),
                 plan.launch(stream, view_a, b.matrix(5, 6, ColumnMajor{}), view_d));
-    CHECK_ERROR(differs("the activation is relu, the plan was prepared for none"),
+    CHECK_ERROR(differs("the activation is relu, but the plan was prepared for none"),
                 plan.launch(stream, view_a, view_b, view_d, {.activation = Activation::relu}));
-    CHECK_ERROR(differs("there is a C, and the plan was prepared for none: set problem.has_c"),
+    CHECK_ERROR(differs("there is a C, but the plan was prepared without one: set problem.has_c"),
                 plan.launch(stream, view_a, view_b, view_d, {.c = c.matrix(4, 6)}));
-    CHECK_ERROR(differs("the bias is per column, the plan was prepared for none"),
+    CHECK_ERROR(differs("the bias is per column, but the plan was prepared for none"),
                 plan.launch(stream, view_a, view_b, view_d, {.bias = Bias::per_column(c.subspan(0, 6))}));
-    CHECK_ERROR(differs("the number of batches is 2, the plan was prepared for 1"),
+    CHECK_ERROR(differs("the number of batches is 2, but the plan was prepared for 1"),
                 plan.launch(stream, a.span().matrices(2, 20, 4, 5, 5), b.span().matrices(2, 30, 5, 6, 6),
                             d.span().matrices(2, 24, 4, 6, 6)));
     DeviceBuffer<f16> half(stream, 100);
     DeviceBuffer<bf16> brain(stream, 100);
-    CHECK_ERROR(differs("A's type is f16, the plan was prepared for f32\n  B's type is f16, the plan was prepared for "
-                        "f32\n  D's type is bf16, the plan was prepared for f32"),
-                plan.launch(stream, half.matrix(4, 5), half.matrix(5, 6), brain.matrix(4, 6)));
+    CHECK_ERROR(
+        differs("A's type is f16, but the plan was prepared for f32\n  B's type is f16, but the plan was prepared for "
+                "f32\n  D's type is bf16, but the plan was prepared for f32"),
+        plan.launch(stream, half.matrix(4, 5), half.matrix(5, 6), brain.matrix(4, 6)));
 
     GemmProblem with_c{.m = 4, .n = 6, .k = 5, .batches = 2, .has_c = true};
     with_c.a.batch_stride = 20;
@@ -294,12 +294,12 @@ TEST_CASE_FIXTURE(GemmRuntime, "a plan says what differs from the operands that 
     const auto batch_a = a.span().matrices(2, 40, 4, 5, 5);
     const auto batch_b = b.span().matrices(2, 30, 5, 6, 6);
     const auto batch_d = d.span().matrices(2, 24, 4, 6, 6);
-    CHECK_ERROR(differs("A's batch stride is 40, the plan was prepared for 20\n  there is no C, and the plan was "
+    CHECK_ERROR(differs("A's batch stride is 40, but the plan was prepared for 20\n  there is no C, but the plan was "
                         "prepared for one"),
                 GemmPlan::prepare(Device(fake::h200), with_c).launch(stream, batch_a, batch_b, batch_d));
     const GemmPlan fp8 = GemmPlan::prepare(Device(fake::h200), {.m = 4, .n = 6, .k = 5, .input = ElementType::f8e4m3});
     DeviceBuffer<f8e4m3> small(stream, 1000);
-    CHECK_ERROR(differs("the accumulation of 8-bit products is fast, the plan was prepared for two_level"),
+    CHECK_ERROR(differs("the accumulation of 8-bit products is fast, but the plan was prepared for two_level"),
                 fp8.launch(stream, small.matrix(4, 5), small.matrix(5, 6), view_d,
                            {.fp8_accumulation = Fp8Accumulation::fast}));
     CHECK_ERROR(
@@ -308,7 +308,8 @@ TEST_CASE_FIXTURE(GemmRuntime, "a plan says what differs from the operands that 
         plan.launch(stream, view_a, b.matrix(6, 5), view_d));
     const Stream there{Device(fake::b200)};
     CHECK_ERROR(
-        "tessera: device_mismatch in GemmPlan::launch\n  the plan is of device 0 and the stream of device 2\n  "
+        "tessera: device_mismatch in GemmPlan::launch\n  the plan belongs to device 0, but the stream belongs to "
+        "device 2\n  "
         "try: use a stream and memory of one device, or copy the data to device 0 first",
         plan.launch(there, view_a, view_b, view_d));
     CHECK(fake::launches().empty());
@@ -331,9 +332,9 @@ TEST_CASE_FIXTURE(GemmRuntime, "a plan runs on any address that its kernel takes
                "\n  try: prepare a plan for these operands, or call Gemm::launch";
     };
     CHECK_ERROR(
-        needs("A's address is a multiple of 8 bytes, the plan was prepared for 256 and its kernel needs 16: set "
-              "problem.a.address_alignment\n  B's address is a multiple of 4 bytes, the plan was prepared for "
-              "256 and its kernel needs 16: set problem.b.address_alignment"),
+        needs("A's address is 8-byte aligned, but the plan was prepared for 256 bytes and its kernel needs 16: set "
+              "problem.a.address_alignment\n  B's address is 4-byte aligned, but the plan was prepared for 256 bytes "
+              "and its kernel needs 16: set problem.b.address_alignment"),
         vectors.launch(stream, misaligned(a, 2).matrix(4, 8), misaligned(b, 1).matrix(8, 8), d.matrix(4, 8)));
     CHECK(fake::launches().size() == 2);
 }

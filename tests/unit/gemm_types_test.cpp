@@ -96,25 +96,25 @@ TEST_CASE_FIXTURE(TypesRuntime, "with alpha = 0 neither the product nor a scale 
 TEST_CASE_FIXTURE(TypesRuntime, "a scale must be one float, of the stream's device, beside D")
 {
     CHECK_ERROR(
-        "tessera: shape_mismatch in Gemm::launch\n  scale_a has 10 elements: the scale of a tensor is one float\n  "
-        "try: a span of the one element, e.g. scales.span().subspan(i, 1)",
+        "tessera: shape_mismatch in Gemm::launch\n  scale_a has 10 elements: a tensor has one scale\n  "
+        "try: a span of one element, such as scales.span().subspan(i, 1)",
         launch_with({.scale_a = scales.span()}));
     CHECK_ERROR(
-        "tessera: shape_mismatch in Gemm::launch\n  scale_b has 2 elements: the scale of a tensor is one float\n  "
-        "try: a span of the one element, e.g. scales.span().subspan(i, 1)",
+        "tessera: shape_mismatch in Gemm::launch\n  scale_b has 2 elements: a tensor has one scale\n  "
+        "try: a span of one element, such as scales.span().subspan(i, 1)",
         launch_with({.scale_b = scales.subspan(0, 2)}));
     const Stream there{Device(fake::t4)};
     DeviceBuffer<float> far(there, 1);
     const auto elsewhere = [](const std::string& name) {
-        return "tessera: device_mismatch in Gemm::launch\n  the stream is of device 0 and " + name +
-               " of device 1\n  try: use a stream and memory of one device, or copy the data to device 0 first";
+        return "tessera: device_mismatch in Gemm::launch\n  the stream belongs to device 0, but " + name +
+               " belongs to device 1\n  try: use a stream and memory of one device, or copy the data to device 0 first";
     };
     CHECK_ERROR(elsewhere("scale_a"), launch_with({.scale_a = far.span()}));
     CHECK_ERROR(elsewhere("scale_b"), launch_with({.scale_b = far.span()}));
     const auto aliases = [&](const std::string& name) {
         return fmt::format(
-            "tessera: aliasing in Gemm::launch\n  D at {} overlaps {}, which the kernel still reads while it "
-            "writes D\n  try: give D memory of its own",
+            "tessera: aliasing in Gemm::launch\n  D at {} overlaps {}, which the kernel reads while it writes D\n  "
+            "try: give D memory of its own",
             fmt::ptr(d.data()), name);
     };
     CHECK_ERROR(aliases("scale_a"), launch_with({.scale_a = d.subspan(23, 1)}));
@@ -187,8 +187,9 @@ TEST_CASE("a plan is refused for types that cannot be")
     GemmProblem problem = problem_of(mixed);
     CHECK(prepare(problem).variant() == Variant::simt_register_blocked);
     problem.output = ElementType::f8e5m2;
-    CHECK_ERROR("tessera: invalid_argument in GemmPlan::prepare\n  D has elements of f8e5m2\n  try: f32, f16 or bf16",
-                prepare(problem));
+    CHECK_ERROR(
+        "tessera: invalid_argument in GemmPlan::prepare\n  D cannot have elements of f8e5m2\n  try: f32, f16 or bf16",
+        prepare(problem));
 }
 
 TEST_CASE_FIXTURE(TypesRuntime, "a plan serves the accumulation that it was made for, where there is a choice")

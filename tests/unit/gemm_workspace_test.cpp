@@ -74,10 +74,10 @@ TEST_CASE_FIXTURE(WorkspaceRuntime,
     DeviceBuffer<std::byte> foreign(there, bytes);
     fake::clear_calls();
     CHECK_ERROR(
-        fmt::format("tessera: out_of_range in GemmPlan::launch\n  the launch needs a workspace of {} bytes and the "
-                    "given one has {}\n  try: GemmPlan::workspace_bytes() of a plan says how much it needs; "
-                    "GemmPlan::prepare takes a limit",
-                    bytes, bytes - 1),
+        fmt::format(
+            "tessera: out_of_range in GemmPlan::launch\n  the launch needs a workspace of {} bytes, but the "
+            "given one has {}\n  try: ask the plan's workspace_bytes() for the size, or prepare a plan with a limit",
+            bytes, bytes - 1),
         plan.launch(stream, a.matrix(256, 16384), b.matrix(16384, 256), d.matrix(256, 256), {},
                     scratch.subspan(0, bytes - 1)));
     const auto code_of = [&](const Workspace& workspace) {
@@ -128,7 +128,8 @@ TEST_CASE_FIXTURE(WorkspaceRuntime,
         const GemmPlan none = GemmPlan::prepare(device, problem, Variant::automatic, 0);
         CHECK(none.workspace_bytes() == 0);
         CHECK(none.variant() == Variant::hopper);
-        CHECK(none.explain().find("chosen of what needs a workspace of at most 0 bytes") != std::string::npos);
+        CHECK(none.explain().find("chosen among kernels that need a workspace of at most 0 bytes") !=
+              std::string::npos);
         CHECK(none.explain().find("repacked") == std::string::npos);
         CHECK(free.explain().find("at most") == std::string::npos);
         const GemmPlan as_much = GemmPlan::prepare(device, problem, Variant::hopper, free.workspace_bytes());

@@ -94,15 +94,15 @@ TEST_CASE_FIXTURE(KernelRuntime, "a launch may be cooperative, and may begin bef
     CHECK(made.at(3).programmatic);
     CHECK(made.at(3).cluster.x == 2);
     CHECK_ERROR(
-        refused("the 101 CTAs of grid (101, 1, 1) were asked to run at the same time\n  try: no more than fit on "
-                "the " +
+        refused("a cooperative launch must run all 101 CTAs of grid (101, 1, 1) at once\n  try: no more CTAs than fit "
+                "on the " +
                 std::to_string(Device::current().properties().sm_count) + " SMs of " +
                 Device::current().properties().name + " at once (see cudaOccupancyMaxActiveBlocksPerMultiprocessor)"),
         launch_with(LaunchConfig(stream, {101}, {32}).cooperative()));
     const Stream t4{Device(fake::t4)};
     CHECK_ERROR(
-        "tessera: unsupported_device in launch\n  kernel nothing: a programmatic dependent launch was asked for "
-        "and T4 (compute capability 7.5) has none\n  try: a device of compute capability 9.0 or later",
+        "tessera: unsupported_device in launch\n  kernel nothing: a programmatic dependent launch was requested, and "
+        "T4 (compute capability 7.5) does not support it\n  try: a device of compute capability 9.0 or later",
         launch(nothing, LaunchConfig(t4, {1}, {32}).programmatic_dependent_launch()));
 }
 
@@ -157,7 +157,7 @@ TEST_CASE_FIXTURE(KernelRuntime, "covering a matrix goes on in z where a grid ha
     CHECK_ERROR(
         "tessera: launch_refused in LaunchConfig::covering\n  a 4294836226x1 matrix needs 4294836226 by 1 CTAs of 1 "
         "rows "
-        "and 1 columns\n  try: at most 4294836225 by 2147483647 CTAs: a kernel that strides over the grid",
+        "and 1 columns\n  try: at most 4294836225 by 2147483647 CTAs: a kernel with a grid-stride loop",
         LaunchConfig::covering(stream, Extents{4294836226, 1}, {1}));
     CHECK_ERROR(
         "tessera: launch_refused in LaunchConfig::covering\n  a CTA cannot have 0 threads\n  try: a multiple of 32 "
@@ -173,7 +173,7 @@ TEST_CASE_FIXTURE(KernelRuntime, "covering takes as many CTAs as are needed, and
     CHECK(LaunchConfig::covering(stream, 0x7FFFFFFF, 1).grid() == Dim3{0x7FFFFFFF});
     CHECK_ERROR(
         "tessera: launch_refused in LaunchConfig::covering\n  2147483648 elements need 2147483648 CTAs of 1 "
-        "threads\n  try: at most 2147483647 CTAs: more threads per CTA, or a kernel that strides over the grid",
+        "threads\n  try: at most 2147483647 CTAs: more threads per CTA, or a kernel with a grid-stride loop",
         LaunchConfig::covering(stream, 0x80000000, 1));
     CHECK_ERROR(
         "tessera: launch_refused in LaunchConfig::covering\n  a CTA cannot have 0 threads\n  try: a multiple of 32, "
@@ -210,7 +210,7 @@ TEST_CASE_FIXTURE(KernelRuntime, "each limit of a launch is refused by name, and
                 "non-portable cluster sizes for the kernel"),
         launch_with(LaunchConfig(stream, {16}, {1}).cluster({16})));
     CHECK_ERROR(
-        refused("240000 bytes of dynamic and 0 bytes of static shared memory were asked for\n  try: at most 232448 "
+        refused("240000 bytes of dynamic and 0 bytes of static shared memory were requested\n  try: at most 232448 "
                 "bytes together per CTA on H200"),
         launch_with(LaunchConfig(stream, {1}, {1}).shared_memory_bytes(240'000)));
     CHECK(fake::launches().empty());
@@ -225,11 +225,11 @@ TEST_CASE_FIXTURE(KernelRuntime, "a kernel's own limits are found after CUDA has
     attributes.sharedSizeBytes = 200'000;
     fake::register_kernel(reinterpret_cast<const void*>(&scale), "_Z5scalePf", attributes);
     CHECK_ERROR(
-        refused("512 threads per CTA were asked for and the kernel, with 255 registers per thread, runs with at "
+        refused("512 threads per CTA were requested, but the kernel, with 255 registers per thread, runs with at "
                 "most 256\n  try: a smaller block, or __launch_bounds__ on the kernel"),
         launch_with(LaunchConfig(stream, {1}, {512})));
     CHECK_ERROR(
-        refused("50000 bytes of dynamic and 200000 bytes of static shared memory were asked for\n  try: at most "
+        refused("50000 bytes of dynamic and 200000 bytes of static shared memory were requested\n  try: at most "
                 "232448 bytes together per CTA on H200"),
         launch_with(LaunchConfig(stream, {1}, {1}).shared_memory_bytes(50'000)));
     CHECK(cudaPeekAtLastError() == cudaSuccess);
@@ -275,11 +275,12 @@ TEST_CASE_FIXTURE(KernelRuntime, "memory and stream must be of one device, and c
 {
     const Stream there{Device(fake::t4)};
     CHECK_ERROR(
-        "tessera: device_mismatch in launch\n  the stream is of device 1 and an argument of device 0\n  try: use a "
+        "tessera: device_mismatch in launch\n  the stream belongs to device 1, but an argument belongs to device 0\n  "
+        "try: use a "
         "stream and memory of one device, or copy the data to device 1 first",
         launch_with(LaunchConfig(there, {1}, {1})));
     CHECK_ERROR(
-        "tessera: unsupported_device in launch\n  kernel nothing: a cluster of (2, 1, 1) was asked for and T4 "
+        "tessera: unsupported_device in launch\n  kernel nothing: a cluster of (2, 1, 1) was requested, and T4 "
         "(compute capability 7.5) has no clusters\n  try: a device of compute capability 9.0 or later",
         launch(nothing, LaunchConfig(there, {2}, {1}).cluster({2})));
 }

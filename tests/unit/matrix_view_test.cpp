@@ -103,25 +103,25 @@ TEST_CASE("extents whose bytes pass 63 bits are refused, and the largest that do
 {
     const auto memory = span_of(100);
     CHECK_ERROR(
-        "tessera: size_overflow in DeviceSpan::matrix\n  the 4294967296x4294967296 row-major matrix with leading "
-        "dimension "
-        "4294967296 spans more bytes than 64 bits can count",
+        "tessera: size_overflow in DeviceSpan::matrix\n  the size of the 4294967296x4294967296 row-major matrix with "
+        "leading "
+        "dimension 4294967296 does not fit into 63 bits",
         memory.matrix(std::int64_t{1} << 32, std::int64_t{1} << 32));
     CHECK_ERROR(
-        "tessera: size_overflow in DeviceSpan::matrix\n  the 1x2305843009213693952 row-major matrix with leading "
-        "dimension "
-        "2305843009213693952 spans more bytes than 64 bits can count",
+        "tessera: size_overflow in DeviceSpan::matrix\n  the size of the 1x2305843009213693952 row-major matrix with "
+        "leading "
+        "dimension 2305843009213693952 does not fit into 63 bits",
         memory.matrix(1, std::int64_t{1} << 61));
     CHECK_ERROR(
         "tessera: out_of_range in DeviceSpan::matrix\n  a 1x2305843009213693951 row-major matrix with leading "
-        "dimension "
-        "2305843009213693951 needs 2305843009213693951 elements and the memory has 100\n  try: a longer buffer, or "
+        "dimension 2305843009213693951 needs 2305843009213693951 elements and the memory has 100\n  try: a longer "
+        "buffer, or "
         "a smaller matrix",
         memory.matrix(1, largest / 4));
     CHECK_ERROR(
-        "tessera: size_overflow in DeviceSpan::matrix\n  the 9223372036854775807x1 row-major matrix with leading "
-        "dimension "
-        "9223372036854775807 spans more bytes than 64 bits can count",
+        "tessera: size_overflow in DeviceSpan::matrix\n  the size of the 9223372036854775807x1 row-major matrix with "
+        "leading "
+        "dimension 9223372036854775807 does not fit into 63 bits",
         memory.matrix(largest, 1, largest));
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("blocks stay inside of their matrix")
     const auto leaves = [](const std::string& block_text,
                            const std::string& cure = "a first row of 0 to 4 and a first column of 0 to 6") {
         return "tessera: out_of_range in MatrixView::block\n  a block of " + block_text +
-               " leaves the 4x6 matrix\n  try: " + cure;
+               " does not fit into the 4x6 matrix\n  try: " + cure;
     };
     CHECK_ERROR(leaves("4x1 at (1, 0)", "at most 3x6 there"), matrix.block(1, 0, 4, 1));
     CHECK_ERROR(leaves("1x4 at (0, 3)", "at most 4x3 there"), matrix.block(0, 3, 1, 4));
@@ -157,7 +157,7 @@ TEST_CASE("tiles cover a matrix, smaller at the lower and right edges")
     CHECK(corner.data() == matrix.data() + 4 * 10 + 4);
     const auto outside = [](const std::string& tile) {
         return "tessera: out_of_range in MatrixView::tile\n  tile " + tile +
-               " of 2x4 lies outside of the 5x7 matrix\n  try: tile rows 0 to 2 and tile columns 0 to 1";
+               " of 2x4 elements is outside of the 5x7 matrix\n  try: tile rows 0 to 2 and tile columns 0 to 1";
     };
     CHECK_ERROR(outside("(3, 0)"), matrix.tile(3, 0, 2, 4));
     CHECK_ERROR(outside("(0, 2)"), matrix.tile(0, 2, 2, 4));
@@ -173,8 +173,8 @@ TEST_CASE("tiles cover a matrix, smaller at the lower and right edges")
         "least 1 of each",
         matrix.tile(0, 0, 2, -4));
     CHECK_ERROR(
-        "tessera: out_of_range in MatrixView::tile\n  tile (0, 0) of 2x4 lies outside of the 0x7 matrix\n  try: "
-        "the matrix has no elements",
+        "tessera: out_of_range in MatrixView::tile\n  tile (0, 0) of 2x4 elements is outside of the 0x7 matrix\n  try: "
+        "check first that the matrix has elements",
         span_of(100).matrix(0, 7).tile(0, 0, 2, 4));
 }
 
@@ -191,8 +191,8 @@ TEST_CASE("a batch is equally spaced, and an input may be repeated")
     CHECK(readable.matrices(0, 7, 4, 5, 5).count() == 0);
     const BatchView<const float> converted = batch;
     CHECK(converted.count() == 3);
-    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  matrix 3 of a batch of 3", batch.at(3));
-    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  matrix -1 of a batch of 3", batch.at(-1));
+    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  index 3 is out of range for a batch of 3", batch.at(3));
+    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  index -1 is out of range for a batch of 3", batch.at(-1));
     CHECK_ERROR(
         "tessera: invalid_argument in DeviceSpan::matrices\n  a batch cannot have -1 matrices at a stride of 20\n  "
         "try: 0 or "
@@ -209,9 +209,8 @@ TEST_CASE("a batch is equally spaced, and an input may be repeated")
         "stride of 21 need 104 elements and the memory has 100\n  try: a longer buffer, or fewer matrices",
         memory.matrices(5, 21, 4, 5, 5));
     CHECK_ERROR(
-        "tessera: size_overflow in DeviceSpan::matrices\n  9223372036854775807 matrices at a stride of 20 span more "
-        "bytes than "
-        "64 bits can count",
+        "tessera: size_overflow in DeviceSpan::matrices\n  the size of 9223372036854775807 matrices at a stride of 20 "
+        "does not fit into 63 bits",
         memory.matrices(largest, 20, 4, 5, 5));
     CHECK_ERROR(
         "tessera: invalid_argument in DeviceSpan::matrices\n  leading dimension 4 is too small for a 4x5 row-major "
@@ -261,12 +260,12 @@ TEST_CASE("two levels of a batch are heads of a fused projection")
     CHECK(readable.outer_count() == 2);
     CHECK(readable.outer_stride() == 60);
     CHECK(as_tf32(readable).outer_stride() == 60);
-    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  matrix 8 of a batch of 8", heads.at(8));
-    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  matrix 4 of group 1 in a batch of 2 groups of 4",
+    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  index 8 is out of range for a batch of 8", heads.at(8));
+    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  index (1, 4) is out of range for a batch of 2 groups of 4",
                 heads.at(1, 4));
-    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  matrix 0 of group 2 in a batch of 2 groups of 4",
+    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  index (2, 0) is out of range for a batch of 2 groups of 4",
                 heads.at(2, 0));
-    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  matrix -1 of group 0 in a batch of 2 groups of 4",
+    CHECK_ERROR("tessera: out_of_range in BatchView::at\n  index (0, -1) is out of range for a batch of 2 groups of 4",
                 heads.at(0, -1));
     CHECK_ERROR(
         "tessera: out_of_range in DeviceSpan::matrices\n  2 groups, 60 elements apart, of 4 of a 3x5 row-major matrix "
@@ -279,12 +278,12 @@ TEST_CASE("two levels of a batch are heads of a fused projection")
         "or more of each",
         memory.matrices({.rows = 3, .columns = 5, .count = 4, .stride = 5, .outer_count = -2, .outer_stride = 60}));
     CHECK_ERROR(
-        "tessera: size_overflow in DeviceSpan::matrices\n  9223372036854775807 groups of 4 matrices at a stride of 60 "
-        "span more bytes than 64 bits can count",
+        "tessera: size_overflow in DeviceSpan::matrices\n  the size of 9223372036854775807 groups of 4 matrices at a "
+        "stride of 60 does not fit into 63 bits",
         memory.matrices({.rows = 3, .columns = 5, .count = 4, .outer_count = largest}));
     CHECK_ERROR(
-        "tessera: size_overflow in DeviceSpan::matrices\n  4294967296 groups of 4294967296 matrices at a stride of 0 "
-        "span more bytes than 64 bits can count",
+        "tessera: size_overflow in DeviceSpan::matrices\n  the size of 4294967296 groups of 4294967296 matrices at a "
+        "stride of 0 does not fit into 63 bits",
         memory.matrices({.rows = 1,
                          .columns = 1,
                          .count = std::int64_t{1} << 32,
@@ -346,20 +345,17 @@ TEST_CASE_FIXTURE(CleanRuntime, "a raw pointer becomes a view only if CUDA knows
                 View::from_raw_device_pointer(nullptr, 1, 1, 1));
     auto* const inside = reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(buffer.data()) + 1);
     CHECK_ERROR(
-        fmt::format(
-            "tessera: misaligned in MatrixView::from_raw_device_pointer\n  {} is not the address of such "
-            "an element: it is not a multiple of 4 bytes\n  try: the address of an element, not of a byte inside "
-            "of one",
-            fmt::ptr(inside)),
+        fmt::format("tessera: misaligned in MatrixView::from_raw_device_pointer\n  {} is not 4-byte aligned, as its "
+                    "elements must be\n  try: the address of an element, or a copy of the data at an aligned address",
+                    fmt::ptr(inside)),
         View::from_raw_device_pointer(inside, 1, 1, 1));
     CHECK_ERROR(
         "tessera: invalid_argument in MatrixView::from_raw_device_pointer\n  leading dimension 3 is too small for a "
         "3x4 row-major matrix\n  try: a leading dimension of at least 4 (the columns), in elements",
         View::from_raw_device_pointer(buffer.data(), 3, 4, 3));
     CHECK_ERROR(
-        "tessera: size_overflow in MatrixView::from_raw_device_pointer\n  the "
-        "9223372036854775807x1 row-major matrix with leading dimension 9223372036854775807 spans more bytes than "
-        "64 bits can count",
+        "tessera: size_overflow in MatrixView::from_raw_device_pointer\n  the size of the "
+        "9223372036854775807x1 row-major matrix with leading dimension 9223372036854775807 does not fit into 63 bits",
         View::from_raw_device_pointer(buffer.data(), largest, 1, largest));
 }
 

@@ -74,20 +74,17 @@ TEST_CASE_FIXTURE(MdspanRuntime, "an mdspan's layout says a view's order")
 TEST_CASE_FIXTURE(MdspanRuntime, "what no view can be is refused with a sentence")
 {
     CHECK_ERROR(
-        "tessera: invalid_argument in from_raw_device_mdspan\n  the 5x7 mdspan has strides of 20 and 2, and the "
-        "elements "
-        "of a row of a row-major matrix are 1 apart\n  try: a copy: no matrix of the library has gaps in both "
-        "directions",
+        "tessera: invalid_argument in from_raw_device_mdspan\n  the 5x7 mdspan has strides of 20 and 2: a row-major "
+        "matrix needs a stride of 1 between the elements of a row\n  try: copy the elements: a view can have gaps in "
+        "one direction only",
         from_raw_device_mdspan<RowMajor>(strided(memory.data(), 5, 7, 20, 2)));
     CHECK_ERROR(
-        "tessera: invalid_argument in from_raw_device_mdspan\n  the 5x7 mdspan has strides of 1 and 9, and the "
-        "elements "
-        "of a row of a row-major matrix are 1 apart\n  try: from_raw_device_mdspan<ColumnMajor>",
+        "tessera: invalid_argument in from_raw_device_mdspan\n  the 5x7 mdspan has strides of 1 and 9: a row-major "
+        "matrix needs a stride of 1 between the elements of a row\n  try: from_raw_device_mdspan<ColumnMajor>",
         from_raw_device_mdspan<RowMajor>(strided(memory.data(), 5, 7, 1, 9)));
     CHECK_ERROR(
-        "tessera: invalid_argument in from_raw_device_mdspan\n  the 5x7 mdspan has strides of 9 and 1, and the "
-        "elements "
-        "of a column of a column-major matrix are 1 apart\n  try: from_raw_device_mdspan<RowMajor>",
+        "tessera: invalid_argument in from_raw_device_mdspan\n  the 5x7 mdspan has strides of 9 and 1: a column-major "
+        "matrix needs a stride of 1 between the elements of a column\n  try: from_raw_device_mdspan<RowMajor>",
         from_raw_device_mdspan<ColumnMajor>(strided(memory.data(), 5, 7, 9, 1)));
     CHECK_ERROR(
         "tessera: invalid_argument in MatrixView::from_raw_device_pointer\n  leading dimension 6 is too small for a "

@@ -211,8 +211,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "a pair of functions is a resource, and a refere
     CudaAsync other;
     CHECK_FALSE(MemoryResourceRef(other) == resource);
     CHECK_ERROR(
-        "tessera: invalid_argument in DeviceBuffer\n  there is no memory resource: the reference is empty\n  try: a "
-        "MemoryResourceRef of a resource of yours, or Allocation::automatic",
+        "tessera: invalid_argument in DeviceBuffer\n  the MemoryResourceRef is empty\n  try: a MemoryResourceRef to "
+        "your resource, or Allocation::automatic",
         DeviceBuffer<int>(stream, 7, MemoryResourceRef()));
 }
 
@@ -237,8 +237,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "a resource that has no memory says so in its ow
     CHECK(resource.ledger->allocations == 1);
     CHECK(resource.ledger->frees == 1);
     CHECK_ERROR(
-        "tessera: size_overflow in DeviceBuffer\n  2305843009213693952 elements of 4 bytes are more bytes than 63 bits "
-        "can count\n  try: a count that was computed in std::size_t or std::int64_t from the start",
+        "tessera: size_overflow in DeviceBuffer\n  the size of 2305843009213693952 elements of 4 bytes does not fit "
+        "into 63 bits\n  try: compute the count in std::size_t or std::int64_t from the start",
         DeviceBuffer<int>(stream, std::size_t{1} << 61U, resource));
 }
 
@@ -263,8 +263,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "release gives a resource's memory away with the
     CHECK(raw.resource == MemoryResourceRef(resource));
     CHECK(resource.ledger->frees == 0);
     CHECK_ERROR(
-        "tessera: invalid_argument in DeviceBuffer::adopt\n  Allocation::resource was said, and the resource is not "
-        "given\n  try: RawAllocation::resource",
+        "tessera: invalid_argument in DeviceBuffer::adopt\n  Allocation::resource was passed without a resource\n  "
+        "try: set RawAllocation::resource",
         DeviceBuffer<int>::adopt(stream, {raw.data, raw.size, Allocation::resource}));
     {
         const DeviceBuffer<int> again = DeviceBuffer<int>::adopt(stream, raw);
@@ -332,8 +332,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "memory that is freed in the order of its first 
     Torch torch;
     DeviceBuffer<int> buffer(stream, 5, torch);
     CHECK_ERROR(
-        "tessera: invalid_argument in DeviceBuffer::set_home\n  the buffer's memory resource frees in the order of the "
-        "stream that it allocated on, whatever stream is asked for\n  try: keep the home stream, and call used_on() "
+        "tessera: invalid_argument in DeviceBuffer::set_home\n  the buffer's memory resource can free only on the "
+        "stream that it allocated on\n  try: keep the home stream and call used_on() "
         "for "
         "other streams",
         buffer.set_home(next));

@@ -10,8 +10,8 @@ namespace tessera::test {
 
 inline std::string mismatch(const std::string& operation, const std::string& what)
 {
-    return "tessera: device_mismatch in " + operation + "\n  the stream is of device 1 and " + what +
-           " of device 0\n  try: use a stream and memory of one device, or copy the data to device 1 first";
+    return "tessera: device_mismatch in " + operation + "\n  the stream belongs to device 1, but " + what +
+           " belongs to device 0\n  try: use a stream and memory of one device, or copy the data to device 1 first";
 }
 
 /// 1, 2, ...

@@ -38,14 +38,14 @@ TEST_CASE_FIXTURE(Mistakes, "operands whose extents do not fit")
     CHECK_MISTAKE(
         "tessera: shape_mismatch in Gemm::launch\n"
         "  A has 2, B has 3 and D has 2 matrices\n"
-        "  try: batches of equal counts; a single matrix, or a batch stride of 0, is used for all",
+        "  try: batches of equal counts; an input may be a single matrix, which is used for all products",
         Gemm::launch(stream, a.span().matrices(2, 16, 4, 4, 4), b.span().matrices(3, 16, 4, 4, 4),
                      d.span().matrices(2, 16, 4, 4, 4)));
     // A single D for a batch.
     CHECK_MISTAKE(
         "tessera: shape_mismatch in Gemm::launch\n"
         "  A has 2, B has 1 and D has 1 matrix\n"
-        "  try: a batch for D: it has a matrix for each product",
+        "  try: a batch for D, with one matrix for each product",
         Gemm::launch(stream, a.span().matrices(2, 16, 4, 4, 4), b.matrix(4, 4), d.matrix(4, 4)));
 }
 
@@ -54,7 +54,7 @@ TEST_CASE_FIXTURE(Mistakes, "epilogues")
     // Beta without C.
     CHECK_MISTAKE(
         "tessera: invalid_argument in Gemm::launch\n"
-        "  beta is 0.5 and there is no C to multiply it with\n"
+        "  beta is 0.5, but there is no C\n"
         "  try: set .c, or leave beta out",
         Gemm::launch(stream, a.matrix(4, 4), b.matrix(4, 4), d.matrix(4, 4), {.beta = 0.5F}));
     SUBCASE("a C of another type")
@@ -97,7 +97,7 @@ TEST_CASE_FIXTURE(Mistakes, "variants")
             "tessera: variant_refused in Gemm::launch\n"
             "  hopper cannot run 64x64x64 (MxNxK) bf16 -> bf16, A row-major, B row-major, D row-major: T4 has compute "
             "capability 7.5; the kernel is for 9.0 only\n"
-            "  try: Variant::automatic, which takes a variant that can",
+            "  try: Variant::automatic, which chooses a variant that can",
             Gemm::launch(stream_t4, x.matrix(64, 64), x.matrix(64, 64), y.matrix(64, 64), {}, Variant::hopper));
     }
     SUBCASE("a Blackwell variant elsewhere")
@@ -108,15 +108,15 @@ TEST_CASE_FIXTURE(Mistakes, "variants")
             "tessera: variant_refused in Gemm::launch\n"
             "  blackwell_clc cannot run 64x64x64 (MxNxK) bf16 -> bf16, A row-major, B row-major, D row-major: H200 has "
             "compute capability 9.0; the kernel is for 10.0 and 10.3 only\n"
-            "  try: Variant::automatic, which takes a variant that can",
+            "  try: Variant::automatic, which chooses a variant that can",
             Gemm::launch(stream, x.matrix(64, 64), x.matrix(64, 64), y.matrix(64, 64), {}, Variant::blackwell_clc));
     }
     // Tensor cores for f32.
     CHECK_MISTAKE(
         "tessera: variant_refused in Gemm::launch\n"
         "  hopper cannot run 64x64x64 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major: tensor cores would "
-        "round f32 operands to tf32, which has to be asked for: pass views of tf32\n"
-        "  try: Variant::automatic, which takes a variant that can",
+        "round f32 operands to tf32; to allow that, pass views of tf32\n"
+        "  try: Variant::automatic, which chooses a variant that can",
         Gemm::launch(stream, a.matrix(64, 64), b.matrix(64, 64), d.matrix(64, 64), {}, Variant::hopper));
     // A misspelt variant.
     CHECK_MISTAKE(
@@ -136,7 +136,7 @@ TEST_CASE_FIXTURE(Mistakes, "plans")
         const GemmPlan plan = GemmPlan::prepare(Device(fake::h200), {.m = 4, .n = 6, .k = 5});
         CHECK_MISTAKE(
             "tessera: shape_mismatch in GemmPlan::launch\n"
-            "  the product is 3x6x5 (MxNxK), the plan was prepared for 4x6x5 (MxNxK)\n"
+            "  the product is 3x6x5 (MxNxK), but the plan was prepared for 4x6x5 (MxNxK)\n"
             "  try: prepare a plan for these operands, or call Gemm::launch",
             plan.launch(stream, a.matrix(3, 5), b.matrix(5, 6), d.matrix(3, 6)));
     }
@@ -145,7 +145,7 @@ TEST_CASE_FIXTURE(Mistakes, "plans")
         const GemmPlan plan = GemmPlan::prepare(Device(fake::h200), {.m = 4, .n = 6, .k = 5});
         CHECK_MISTAKE(
             "tessera: shape_mismatch in GemmPlan::launch\n"
-            "  A's leading dimension is 8, the plan was prepared for 5\n"
+            "  A's leading dimension is 8, but the plan was prepared for 5\n"
             "  try: prepare a plan for these operands, or call Gemm::launch",
             plan.launch(stream, a.matrix(4, 5, 8), b.matrix(5, 6), d.matrix(4, 6)));
     }
@@ -154,7 +154,7 @@ TEST_CASE_FIXTURE(Mistakes, "plans")
         const GemmPlan plan = GemmPlan::prepare(Device(fake::h200), {.m = 4, .n = 6, .k = 5});
         CHECK_MISTAKE(
             "tessera: shape_mismatch in GemmPlan::launch\n"
-            "  B's order is column-major, the plan was prepared for row-major\n"
+            "  B's order is column-major, but the plan was prepared for row-major\n"
             "  try: prepare a plan for these operands, or call Gemm::launch",
             plan.launch(stream, a.matrix(4, 5), b.matrix(5, 6, ColumnMajor{}), d.matrix(4, 6)));
     }
@@ -164,8 +164,8 @@ TEST_CASE_FIXTURE(Mistakes, "plans")
         const GemmPlan plan = GemmPlan::prepare(Device(fake::h200), {.m = 4, .n = 6, .k = 5});
         CHECK_MISTAKE(
             "tessera: shape_mismatch in GemmPlan::launch\n"
-            "  A's type is f16, the plan was prepared for f32\n"
-            "  B's type is f16, the plan was prepared for f32\n"
+            "  A's type is f16, but the plan was prepared for f32\n"
+            "  B's type is f16, but the plan was prepared for f32\n"
             "  try: prepare a plan for these operands, or call Gemm::launch",
             plan.launch(stream, x.matrix(4, 5), x.matrix(5, 6), d.matrix(4, 6)));
     }
@@ -174,7 +174,7 @@ TEST_CASE_FIXTURE(Mistakes, "plans")
         const GemmPlan plan = GemmPlan::prepare(Device(fake::h200), {.m = 4, .n = 6, .k = 5});
         CHECK_MISTAKE(
             "tessera: shape_mismatch in GemmPlan::launch\n"
-            "  the activation is relu, the plan was prepared for none\n"
+            "  the activation is relu, but the plan was prepared for none\n"
             "  try: prepare a plan for these operands, or call Gemm::launch",
             plan.launch(stream, a.matrix(4, 5), b.matrix(5, 6), d.matrix(4, 6), {.activation = Activation::relu}));
     }
@@ -185,7 +185,7 @@ TEST_CASE_FIXTURE(Mistakes, "plans")
         DeviceBuffer<float> y(stream_t4, 16);
         CHECK_MISTAKE(
             "tessera: device_mismatch in GemmPlan::launch\n"
-            "  the plan is of device 0 and the stream of device 1\n"
+            "  the plan belongs to device 0, but the stream belongs to device 1\n"
             "  try: use a stream and memory of one device, or copy the data to device 0 first",
             plan.launch(stream_t4, x.matrix(4, 4), x.matrix(4, 4), y.matrix(4, 4)));
     }

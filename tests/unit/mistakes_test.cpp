@@ -54,7 +54,7 @@ TEST_CASE_FIXTURE(Mistakes, "views that leave their memory")
     // A block outside of its matrix.
     CHECK_MISTAKE(
         "tessera: out_of_range in MatrixView::block\n"
-        "  a block of 4x4 at (8, 0) leaves the 10x10 matrix\n"
+        "  a block of 4x4 at (8, 0) does not fit into the 10x10 matrix\n"
         "  try: at most 2x10 there",
         a.matrix(10, 10).block(8, 0, 4, 4));
     // A batch that is too large.
@@ -67,8 +67,8 @@ TEST_CASE_FIXTURE(Mistakes, "views that leave their memory")
     // A written batch whose matrices overlap.
     CHECK_MISTAKE(
         "tessera: aliasing in Gemm::launch\n"
-        "  D's 10 matrices of 4x4 overlap at a batch stride of 8 elements: each product needs a place of its own\n"
-        "  try: a batch stride of at least 16 for D; inputs may share memory",
+        "  D's 10 matrices of 4x4 overlap with a batch stride of 8 elements: each product needs its own memory\n"
+        "  try: a batch stride of at least 16 for D; only inputs may overlap",
         Gemm::launch(stream, a.span().matrices(10, 16, 4, 4, 4), b.matrix(4, 4), d.span().matrices(10, 8, 4, 4, 4)));
 }
 
@@ -77,7 +77,7 @@ TEST_CASE_FIXTURE(Mistakes, "memory of the wrong kind")
     // D is A.
     CHECK_MISTAKE(
         "tessera: aliasing in Gemm::launch\n"
-        "  D at 0x... overlaps A, which the kernel still reads while it writes D\n"
+        "  D at 0x... overlaps A, which the kernel reads while it writes D\n"
         "  try: give D memory of its own",
         Gemm::launch(stream, a.matrix(64, 64), b.matrix(64, 64), a.matrix(64, 64)));
     SUBCASE("a host pointer")
@@ -100,8 +100,8 @@ TEST_CASE_FIXTURE(Mistakes, "memory of the wrong kind")
         auto* const odd = reinterpret_cast<float*>(reinterpret_cast<char*>(a.data()) + 2);
         CHECK_MISTAKE(
             "tessera: misaligned in MatrixView::from_raw_device_pointer\n"
-            "  0x... is not the address of such an element: it is not a multiple of 4 bytes\n"
-            "  try: the address of an element, not of a byte inside of one",
+            "  0x... is not 4-byte aligned, as its elements must be\n"
+            "  try: the address of an element, or a copy of the data at an aligned address",
             MatrixView<float>::from_raw_device_pointer(odd, 4, 4, 4));
     }
     SUBCASE("memory of cudaMalloc adopted as a pool's")
@@ -110,7 +110,7 @@ TEST_CASE_FIXTURE(Mistakes, "memory of the wrong kind")
         REQUIRE(cudaMalloc(&plain, 64) == cudaSuccess);
         CHECK_MISTAKE(
             "tessera: wrong_memory in DeviceBuffer::adopt\n"
-            "  0x... is not from a memory pool, and Allocation::pool was said\n"
+            "  0x... is not from a memory pool, but Allocation::pool was passed\n"
             "  try: Allocation::plain for memory from cudaMalloc",
             DeviceBuffer<float>::adopt(stream, {static_cast<float*>(plain), 16, Allocation::pool}));
         CHECK(cudaFree(plain) == cudaSuccess);
@@ -201,8 +201,8 @@ TEST_CASE_FIXTURE(Mistakes, "sizes")
     // A negative size.
     CHECK_MISTAKE(
         "tessera: invalid_argument in DeviceBuffer\n"
-        "  there cannot be -1 elements\n"
-        "  try: a number that is not negative. A product of two ints may have overflowed: multiply as std::int64_t",
+        "  a buffer cannot have -1 elements\n"
+        "  try: 0 or more. A product of two ints may have overflowed: multiply as std::int64_t",
         DeviceBuffer<float>(stream, -1));
     SUBCASE("an int that has overflowed")
     {
@@ -210,15 +210,15 @@ TEST_CASE_FIXTURE(Mistakes, "sizes")
         n = static_cast<int>(static_cast<unsigned>(n) * static_cast<unsigned>(n));
         CHECK_MISTAKE(
             "tessera: invalid_argument in DeviceBuffer\n"
-            "  there cannot be -1794967296 elements\n"
-            "  try: a number that is not negative. A product of two ints may have overflowed: multiply as std::int64_t",
+            "  a buffer cannot have -1794967296 elements\n"
+            "  try: 0 or more. A product of two ints may have overflowed: multiply as std::int64_t",
             DeviceBuffer<float>(stream, n));
     }
     // Bytes beyond 63 bits.
     CHECK_MISTAKE(
         "tessera: size_overflow in DeviceBuffer\n"
-        "  2305843009213693952 elements of 8 bytes are more bytes than 63 bits can count\n"
-        "  try: a count that was computed in std::size_t or std::int64_t from the start",
+        "  the size of 2305843009213693952 elements of 8 bytes does not fit into 63 bits\n"
+        "  try: compute the count in std::size_t or std::int64_t from the start",
         DeviceBuffer<double>(stream, std::size_t{1} << 61U));
     // More memory than there is.
     CHECK_MISTAKE(
@@ -232,7 +232,7 @@ TEST_CASE_FIXTURE(Mistakes, "sizes")
         const std::vector<float> host(20'000);
         CHECK_MISTAKE(
             "tessera: out_of_range in DeviceBuffer::copy_from\n"
-            "  20000 elements from element 0 on leave the buffer of 10000 elements\n"
+            "  20000 elements from element 0 on do not fit into the buffer, which has 10000 elements\n"
             "  try: at most 10000 elements from element 0 on",
             a.copy_from(host));
     }
@@ -241,7 +241,7 @@ TEST_CASE_FIXTURE(Mistakes, "sizes")
         std::vector<float> host(10);
         CHECK_MISTAKE(
             "tessera: out_of_range in DeviceBuffer::copy_to\n"
-            "  10 elements from element 9995 on leave the buffer of 10000 elements\n"
+            "  10 elements from element 9995 on do not fit into the buffer, which has 10000 elements\n"
             "  try: at most 5 elements from element 9995 on",
             a.copy_to(host, 9'995));
     }
@@ -258,13 +258,13 @@ TEST_CASE_FIXTURE(KernelMistakes, "devices")
     // Memory of another device.
     CHECK_MISTAKE(
         "tessera: device_mismatch in Gemm::launch\n"
-        "  the stream is of device 1 and A of device 0\n"
+        "  the stream belongs to device 1, but A belongs to device 0\n"
         "  try: use a stream and memory of one device, or copy the data to device 1 first",
         Gemm::launch(stream_t4, a.matrix(4, 4), b.matrix(4, 4), d.matrix(4, 4)));
     // A kernel with memory of another device.
     CHECK_MISTAKE(
         "tessera: device_mismatch in launch\n"
-        "  the stream is of device 1 and an argument of device 0\n"
+        "  the stream belongs to device 1, but an argument belongs to device 0\n"
         "  try: use a stream and memory of one device, or copy the data to device 1 first",
         launch(scale, LaunchConfig(stream_t4, {1}, {32}), DisjointSpan(d), a.span(), 2.0F));
 }
@@ -280,7 +280,7 @@ TEST_CASE_FIXTURE(KernelMistakes, "kernel launches")
     // Too much shared memory.
     CHECK_MISTAKE(
         "tessera: launch_refused in launch\n"
-        "  kernel scale(float*): 300000 bytes of dynamic and 0 bytes of static shared memory were asked for\n"
+        "  kernel scale(float*): 300000 bytes of dynamic and 0 bytes of static shared memory were requested\n"
         "  try: at most 232448 bytes together per CTA on H200",
         launch(scale, LaunchConfig(stream, {1}, {32}).shared_memory_bytes(300'000), DisjointSpan(d), a.span(), 2.0F));
     // An empty grid.
@@ -307,7 +307,7 @@ TEST_CASE_FIXTURE(KernelMistakes, "kernel launches")
         DeviceBuffer<float> y(stream_t4, 4);
         CHECK_MISTAKE(
             "tessera: unsupported_device in launch\n"
-            "  kernel scale(float*): a cluster of (2, 1, 1) was asked for and T4 (compute capability 7.5) has no "
+            "  kernel scale(float*): a cluster of (2, 1, 1) was requested, and T4 (compute capability 7.5) has no "
             "clusters\n"
             "  try: a device of compute capability 9.0 or later",
             launch(scale, LaunchConfig(stream_t4, {2}, {32}).cluster({2}), DisjointSpan(y), x.span(), 2.0F));
@@ -355,8 +355,8 @@ TEST_CASE_FIXTURE(Mistakes, "events")
         stream.synchronize();
         CHECK_MISTAKE(
             "tessera: invalid_argument in Event::seconds_since\n"
-            "  an ordering event has no clock\n"
-            "  try: make both events with EventKind::timing",
+            "  an event of EventKind::ordering has no timestamp\n"
+            "  try: create both events with EventKind::timing",
             second.seconds_since(first));
     }
     SUBCASE("times of events that were not recorded")
@@ -374,7 +374,7 @@ TEST_CASE_FIXTURE(Mistakes, "events")
         const Event there{Device(fake::t4)};
         CHECK_MISTAKE(
             "tessera: device_mismatch in Event::record\n"
-            "  the event is of device 1 and the stream of device 0\n"
+            "  the event belongs to device 1, but the stream belongs to device 0\n"
             "  try: use a stream and memory of one device, or copy the data to device 1 first",
             there.record(stream));
     }
@@ -405,14 +405,14 @@ TEST_CASE_FIXTURE(Mistakes, "what a capture cannot take")
         // Another home stream.
         CHECK_MISTAKE(
             "tessera: capture_violation in DeviceBuffer::set_home\n"
-            "  the stream is being captured into a graph, and a change of a buffer's home stream cannot be captured\n"
+            "  the stream is being captured into a graph, and changing a buffer's home stream cannot be captured\n"
             "  try: do it before the capture begins",
             a.set_home(captured));
         // A second capture of the stream.
         CHECK_MISTAKE(
             "tessera: capture_violation in Graph::capture\n"
             "  the stream is already being captured\n"
-            "  try: enqueue into the capture that goes on, or capture another stream",
+            "  try: enqueue into the running capture, or capture another stream",
             Graph::capture(captured, [](StreamRef) {}));
         DeviceBuffer<float>(captured, 4).fill(captured, 1.0F);  // the capture goes on
     }));
@@ -442,7 +442,7 @@ TEST_CASE_FIXTURE(Mistakes, "no device: the error is of what was called")
     const auto error = test::error_of([] { const Stream nowhere; });
     REQUIRE(error.has_value());
     CHECK(without_addresses(error->what()).starts_with("tessera: no_device in Stream, called at "));
-    CHECK(error->cure() == "check with nvidia-smi that a GPU and a driver for CUDA 13 or later are there");
+    CHECK(error->cure() == "check with nvidia-smi that a GPU and a driver for CUDA 13 or later are installed");
     fake::set_device_count(3);
 }
 
@@ -454,12 +454,12 @@ TEST_CASE_FIXTURE(Mistakes, "pinned memory: a read waits for the copy, and an in
     CHECK(host[0] == 2.0F);
     CHECK_MISTAKE(
         "tessera: out_of_range in PinnedBuffer::operator[]\n"
-        "  element 64 of 64\n"
+        "  index 64 is out of range for 64 elements\n"
         "  try: an index from 0 to 63",
         host[64]);
     CHECK_MISTAKE(
         "tessera: out_of_range in HostSpan::operator[]\n"
-        "  element 64 of 64\n"
+        "  index 64 is out of range for 64 elements\n"
         "  try: an index from 0 to 63",
         host.span()[64]);
 }

@@ -141,8 +141,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "an index outside of a pinned buffer is an error
 {
     PinnedBuffer<int> buffer(64);
     const auto refusal = [](const std::string& operation, const std::string& index) {
-        return "tessera: out_of_range in " + operation + "\n  element " + index +
-               " of 64\n  try: an index from 0 to 63";
+        return "tessera: out_of_range in " + operation + "\n  index " + index +
+               " is out of range for 64 elements\n  try: an index from 0 to 63";
     };
     buffer[63] = 5;
     CHECK(std::as_const(buffer)[63] == 5);
@@ -155,8 +155,10 @@ TEST_CASE_FIXTURE(CleanRuntime, "an index outside of a pinned buffer is an error
     CHECK_ERROR(refusal("PinnedBuffer::at", "18446744073709551615"), std::as_const(buffer).at(SIZE_MAX));
     CHECK_ERROR(refusal("HostSpan::operator[]", "64"), buffer.span()[64]);
     CHECK_ERROR(refusal("HostSpan::operator[]", "-3"), std::as_const(buffer).span()[-3]);
-    CHECK_ERROR("tessera: out_of_range in PinnedBuffer::operator[]\n  element 0 of 0\n  try: there are no elements",
-                PinnedBuffer<int>(0)[0]);
+    CHECK_ERROR(
+        "tessera: out_of_range in PinnedBuffer::operator[]\n  index 0 is out of range for 0 elements\n  try: check "
+        "first that there are elements",
+        PinnedBuffer<int>(0)[0]);
 }
 
 TEST_CASE_FIXTURE(CleanRuntime, "a HostSpan narrows inside of its range and is what the ecosystem's spans are made of")
@@ -171,8 +173,10 @@ TEST_CASE_FIXTURE(CleanRuntime, "a HostSpan narrows inside of its range and is w
     CHECK(part[0] == 1);
     CHECK(all.subspan(4, 0).empty());
     CHECK(HostSpan<int>().data() == nullptr);
-    CHECK_ERROR("tessera: out_of_range in HostSpan::subspan\n  2 elements from element 3 on leave memory of 4 elements",
-                all.subspan(3, 2));
+    CHECK_ERROR(
+        "tessera: out_of_range in HostSpan::subspan\n  2 elements from element 3 on do not fit into memory of 4 "
+        "elements",
+        all.subspan(3, 2));
     const gsl::span<int> gsl_span = all;
     const gsl::span<const int> gsl_const = buffer.span();
     const std::span<int> std_span = all;
@@ -311,14 +315,14 @@ TEST_CASE_FIXTURE(CleanRuntime, "memory that is not page-locked cannot be adopte
 TEST_CASE_FIXTURE(CleanRuntime, "a pinned buffer that cannot be says why")
 {
     CHECK_ERROR(
-        "tessera: size_overflow in PinnedBuffer\n  4611686018427387904 elements of 4 bytes are more bytes than 63 "
-        "bits can count\n  try: a count that was computed in std::size_t or std::int64_t from the start",
+        "tessera: size_overflow in PinnedBuffer\n  the size of 4611686018427387904 elements of 4 bytes does not fit "
+        "into 63 bits\n  try: compute the count in std::size_t or std::int64_t from the start",
         PinnedBuffer<float>(std::size_t{1} << 62U));
     fake::fail_call("cudaHostAlloc", 1, cudaErrorMemoryAllocation);
     CHECK_ERROR(
         "tessera: out_of_memory in PinnedBuffer\n  cudaHostAlloc returned cudaErrorMemoryAllocation (2): out of "
-        "memory\n  while allocating 400 pinned bytes\n  try: free pinned memory or use less: the host can "
-        "page-lock no more",
+        "memory\n  while allocating 400 pinned bytes\n  try: free pinned memory or use less: the host cannot page-lock "
+        "any more",
         PinnedBuffer<float>(100));
     const Stream stream;
     CHECK_ERROR(

@@ -245,7 +245,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "an event is recorded on streams of its own devi
     const Event event{Device(fake::t4)};
     CHECK(event.device() == fake::t4);
     CHECK_ERROR(
-        "tessera: device_mismatch in Event::record\n  the event is of device 1 and the stream of device 0\n"
+        "tessera: device_mismatch in Event::record\n  the event belongs to device 1, but the stream belongs to device "
+        "0\n"
         "  try: use a stream and memory of one device, or copy the data to device 1 first",
         event.record(here));
     event.record(there);
@@ -271,12 +272,13 @@ TEST_CASE_FIXTURE(CleanRuntime, "the time between two events is in seconds, and 
     CHECK(cudaPeekAtLastError() == cudaSuccess);
     end.synchronize();
     CHECK(end.seconds_since(start) == 1e-3);  // the fake's clock: a millisecond from each recording to the next
-    CHECK_ERROR(head + "an ordering event has no clock\n  try: make both events with EventKind::timing",
-                end.seconds_since(clockless));
+    CHECK_ERROR(
+        head + "an event of EventKind::ordering has no timestamp\n  try: create both events with EventKind::timing",
+        end.seconds_since(clockless));
     const Event elsewhere(Device(fake::t4), EventKind::timing);
     CHECK_ERROR(
-        "tessera: device_mismatch in Event::seconds_since\n  the start event is of device 1 and the end event of "
-        "device 0\n  try: use a stream and memory of one device, or copy the data to device 1 first",
+        "tessera: device_mismatch in Event::seconds_since\n  the start event belongs to device 1, but the end event "
+        "belongs to device 0\n  try: use a stream and memory of one device, or copy the data to device 1 first",
         end.seconds_since(elsewhere));
     fake::fail_call("cudaEventElapsedTime", 1, cudaErrorUnknown);
     CHECK_ERROR(
@@ -333,7 +335,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "a graph is destroyed once, however it is moved,
         first.node_count());
     const Stream there{Device(fake::t4)};
     CHECK_ERROR(
-        "tessera: device_mismatch in Graph::launch\n  the graph is of device 0 and the stream of device 1\n"
+        "tessera: device_mismatch in Graph::launch\n  the graph belongs to device 0, but the stream belongs to device "
+        "1\n"
         "  try: use a stream and memory of one device, or copy the data to device 0 first",
         third.launch(there));
     fake::fail_call("cudaGraphLaunch", 1, cudaErrorUnknown);
@@ -358,7 +361,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "what cannot be captured is refused")
     const Graph outer = Graph::capture(stream, [&](StreamRef captured) {
         CHECK_ERROR(
             "tessera: capture_violation in Graph::capture\n  the stream is already being captured\n  try: enqueue into "
-            "the capture that goes on, or capture another stream",
+            "the running capture, or capture another stream",
             Graph::capture(captured, nothing));
     });
     CHECK(outer.node_count() == 0);

@@ -58,7 +58,7 @@ TEST_CASE("each rule of the encoder has a sentence of its own")
           "the extent of dimension 1 is 4294967297; a tensor map takes at most 2^32");
     CHECK(refusal_after([](auto& r) { r.box = {64, 256, 7}; }).empty());
     CHECK(refusal_after([](auto& r) { r.box = {64, 256, 8}; }) ==
-          "the box has 262144 bytes; it may have at most 233472, the shared memory of a multiprocessor");
+          "the box has 262144 bytes; it may have at most 233472, the shared memory of an SM");
     CHECK(refusal_after([](auto& r) { r.box[1] = 0; }) ==
           "the box has 0 elements in dimension 1; it may have 1 to 256");
     CHECK(refusal_after([](auto& r) { r.box[2] = 257; }) ==
@@ -79,7 +79,7 @@ TEST_CASE("each rule of the encoder has a sentence of its own")
     CHECK(refusal_after([](auto& r) {
               r.type = detail::tensor_map_type<std::uint16_t>;
               r.out_of_bounds = OutOfBounds::nan;
-          }) == "out-of-bounds elements can be NaN only for floating-point elements");
+          }) == "OutOfBounds::nan needs elements of a floating-point type, not of integers");
 }
 
 TEST_CASE("several broken rules give several sentences")
@@ -146,7 +146,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a broken rule is refused with the whole request
     fake::set_encoder_status(1);
     CHECK_ERROR(
         "tessera: tensor_map_refused in TensorMap::encode\n  cuTensorMapEncodeTiled returned 1 for a request that "
-        "keeps every documented rule\n  the request: elements of f32, rank 2, address " +
+        "breaks no documented rule\n  the request: elements of f32, rank 2, address " +
             address +
             "; dimension 0: extent 8, box 8; dimension 1: extent 4, box 8, stride 32 bytes; swizzle 0 "
             "bytes",

@@ -102,7 +102,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "the fastest candidate wins, and launches and pl
     const GemmPlan plan = GemmPlan::prepare(device, problem);
     CHECK(plan.variant() == Variant::simt_tiled);
     CHECK(plan.explain().find(
-              "why: measured 0 hours ago as the fastest: 1500.00 us, the untuned choice took 2000.00 us") !=
+              "why: measured 0 hours ago as the fastest: 1500.00 us; the untuned choice took 2000.00 us") !=
           std::string::npos);
     CHECK(GemmPlan::prepare(device, problem, Variant::simt_naive).variant() == Variant::simt_naive);
     GemmProblem other = problem;
@@ -201,8 +201,8 @@ TEST_CASE_FIXTURE(TunerRuntime, "options that mean nothing are refused with thei
         "limit, or more than 0 seconds",
         Gemm::tune(device, problem, {.time_limit_seconds = -1}));
     CHECK_ERROR(
-        "tessera: invalid_argument in Gemm::tune\n  TuningOptions::prune_ratio is 0.5\n  try: a factor of 1 or "
-        "more: candidates that are slower than the fastest by more than it leave",
+        "tessera: invalid_argument in Gemm::tune\n  TuningOptions::prune_ratio is 0.5\n  try: 1 or more: candidates "
+        "slower than this factor times the fastest are dropped",
         Gemm::tune(device, problem, {.prune_ratio = 0.5}));
     for (const TuningOptions& options :
          {TuningOptions{.sample_seconds = -1e-9}, TuningOptions{.prune_ratio = nan}, TuningOptions{.prune_ratio = -1},
@@ -227,16 +227,17 @@ TEST_CASE_FIXTURE(TunerRuntime, "sizes that do not fit into 63 bits are refused,
 {
     problem = {.m = 1, .n = 1, .k = INT64_MAX / 4};
     CHECK_ERROR(
-        "tessera: size_overflow in Gemm::tune\n  the operands of 1x1x2305843009213693951 (MxNxK) f32 -> f32, A "
-        "row-major, B row-major, D row-major have more bytes together than 63 bits can count\n  try: a smaller "
+        "tessera: size_overflow in Gemm::tune\n  the total size of the operands of 1x1x2305843009213693951 (MxNxK) f32 "
+        "-> f32, A "
+        "row-major, B row-major, D row-major does not fit into 63 bits\n  try: a smaller "
         "problem",
         Gemm::tune(device, problem, {.rounds = 1}));
     problem = {.m = 3, .n = 8, .k = 8};
     problem.d.leading_dimension = (std::int64_t{1} << 61U) + 64;
     CHECK_ERROR(
         "tessera: size_overflow in Gemm::tune\n  D is 1 of 3x8 elements of 4 bytes, row-major with leading "
-        "dimension 2305843009213694016 and batch stride 0: more bytes than 63 bits can count\n  try: extents, "
-        "leading dimensions and strides in elements, and computed in std::int64_t from the start",
+        "dimension 2305843009213694016 and batch stride 0: its size does not fit into 63 bits\n  try: compute extents, "
+        "leading dimensions and strides in elements, and in std::int64_t from the start",
         Gemm::tune(device, problem, {.rounds = 1}));
     const auto refused = [&](GemmProblem changed) {
         const auto error = test::error_of([&] { static_cast<void>(Gemm::tune(device, changed, {.rounds = 1})); });
@@ -258,8 +259,8 @@ TEST_CASE_FIXTURE(TunerRuntime, "sizes that do not fit into 63 bits are refused,
     problem.m = INT64_MAX;
     CHECK_ERROR(
         "tessera: size_overflow in GemmPlan::prepare\n  A is 1 of 9223372036854775807x8 elements of 4 bytes, "
-        "row-major with leading dimension 8 and batch stride 0: more bytes than 63 bits can count\n  try: "
-        "extents, leading dimensions and strides in elements, and computed in std::int64_t from the start",
+        "row-major with leading dimension 8 and batch stride 0: its size does not fit into 63 bits\n  try: "
+        "compute extents, leading dimensions and strides in elements, and in std::int64_t from the start",
         GemmPlan::prepare(device, problem));
 }
 

@@ -46,8 +46,8 @@ struct Links : CacheFiles {
         REQUIRE(error.has_value());
         CHECK(error->code() == ErrorCode::invalid_argument);
         CHECK(error->cure() ==
-              "the path of a tuning cache, or of no file, in a writable folder; what was measured stays known to this "
-              "process and can be saved elsewhere");
+              "the path of a tuning cache, or a new path, in a writable folder; this process keeps its measurements, "
+              "so they can be saved elsewhere");
         const std::string message(error->message());
         REQUIRE(message.starts_with(file.string() + " "));
         return message.substr(file.string().size() + 1);
@@ -136,7 +136,7 @@ TEST_CASE_FIXTURE(Links, "a symbolic link to a cache stays one, its target is sa
           std::set<std::string>{"far", "far/link.tuning", "far/real.tuning", "far/real.tuning.lock", "gemm.tuning"});
 
     fs::create_symlink("round", folder / "round");
-    CHECK(refusal(folder / "round") == "leads from one symbolic link to another without end");
+    CHECK(refusal(folder / "round") == "is a loop of symbolic links");
 }
 
 TEST_CASE_FIXTURE(Links, "a file keeps its mode, and a new one has that of the umask")
@@ -183,8 +183,8 @@ TEST_CASE_FIXTURE(Links, "a lock that is held ends in a sentence, not in waiting
     const auto begin = std::chrono::steady_clock::now();
     CHECK_ERROR(
         fmt::format("tessera: invalid_argument in GemmTuningCache::save\n  {} cannot be locked: another process has "
-                    "held {} for 0.1 s\n  try: the path of a tuning cache, or of no file, in a writable folder; what "
-                    "was measured stays known to this process and can be saved elsewhere",
+                    "held {} for 0.1 s\n  try: the path of a tuning cache, or a new path, in a writable folder; this "
+                    "process keeps its measurements, so they can be saved elsewhere",
                     path.string(), lock),
         detail::save_tuning_cache(path, std::chrono::milliseconds(100), std::source_location::current()));
     CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(100));
@@ -217,7 +217,7 @@ TEST_CASE_FIXTURE(Links, "a lock file that somebody else made does not bar savin
     CHECK(GemmTuningCache::load(path).used == 2);
     CHECK(warnings ==
           std::vector<std::string>{fmt::format(
-              "the tuning cache {} is saved without its usual lock, and what another process saves now may be lost: "
+              "the tuning cache {} is saved without its usual lock, so what another process saves now may be lost: "
               "its lock file {} cannot be opened: Permission denied",
               path.string(), lock)});
 
@@ -319,8 +319,8 @@ TEST_CASE_FIXTURE(EnvironmentFile,
     CHECK(GemmTuningCache::size() == 1);
     CHECK(launches_before_warning == 0);
     CHECK(warnings == std::vector<std::string>{fmt::format(
-                          "{}, of the variable TESSERA_TUNING_CACHE, is in a folder that cannot be opened: No such "
-                          "file or directory: what is measured now stays in this process",
+                          "{}, named by TESSERA_TUNING_CACHE, is in a folder that cannot be opened: No such "
+                          "file or directory: new measurements stay in this process",
                           file.string())});
     warnings.clear();
     GemmTuningCache::clear();
@@ -338,7 +338,7 @@ TEST_CASE_FIXTURE(EnvironmentFile, "nor does one that becomes so while it is mea
     fake::on_launch([&](const fake::Launch&) { fs::create_directories(path); });
     static_cast<void>(Gemm::tune(device, problem, {.rounds = 1}));
     CHECK(GemmTuningCache::size() == 1);
-    CHECK(warnings == std::vector<std::string>{fmt::format("{}, of the variable TESSERA_TUNING_CACHE, is a folder, not "
-                                                           "a regular file: what was measured stays in this process",
+    CHECK(warnings == std::vector<std::string>{fmt::format("{}, named by TESSERA_TUNING_CACHE, is a folder, not "
+                                                           "a regular file: the measurements stay in this process",
                                                            path.string())});
 }

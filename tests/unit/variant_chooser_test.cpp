@@ -132,7 +132,7 @@ TEST_CASE("alignment is a matter of eligibility on both sides of the kernel's ow
                 GemmProblem changed = problem;
                 (changed.*operand).address_alignment = required / 2;
                 CHECK(GemmPlan::refusal(changed, device, variant) ==
-                      fmt::format("{}'s address is a multiple of {} bytes, the kernel needs a multiple of {}", name,
+                      fmt::format("{}'s address is {}-byte aligned; the kernel needs {}-byte alignment", name,
                                   required / 2, required));
                 changed = problem;
                 (changed.*operand).leading_dimension += 1;
@@ -163,21 +163,21 @@ TEST_CASE("a grid has at most 2^31 - 1 CTAs")
     CHECK(GemmPlan::refusal(problem, device, Variant::simt_naive).empty());
     problem.m += 1;
     CHECK(GemmPlan::refusal(problem, device, Variant::simt_naive) ==
-          "the problem takes 2147483648 CTAs, a grid has at most 2147483647");
+          "the problem needs 2147483648 CTAs; a grid has at most 2147483647");
     problem = problem_of(1, 1, 1);
     problem.batches = max_ctas + 1;
     CHECK(GemmPlan::refusal(problem, device, Variant::simt_naive) ==
-          "the problem takes 2147483648 CTAs, a grid has at most 2147483647");
+          "the problem needs 2147483648 CTAs; a grid has at most 2147483647");
     constexpr std::int64_t huge = std::int64_t{1} << 40;
     problem = problem_of(huge, huge, 1);
     problem.batches = huge;
     CHECK(GemmPlan::refusal(problem, device, Variant::simt_naive) ==
-          "the problem takes 9223372036854775807 CTAs, a grid has at most 2147483647");
+          "the problem needs 9223372036854775807 CTAs; a grid has at most 2147483647");
     CHECK_ERROR(
         "tessera: variant_refused in test\n  simt_naive cannot run 2147483648x1x1 (MxNxK) f32 -> f32, A row-major, "
-        "B row-major, D row-major, 2147483648 batches: the problem takes " +
+        "B row-major, D row-major, 2147483648 batches: the problem needs " +
             fmt::format("{}", (std::int64_t{1} << 31) / naive.block_m * (std::int64_t{1} << 31)) +
-            " CTAs, a grid has at most 2147483647\n  try: Variant::automatic, which takes a variant that can",
+            " CTAs; a grid has at most 2147483647\n  try: Variant::automatic, which chooses a variant that can",
         [&](std::source_location caller) {
             problem = detail::resolved(problem_of(std::int64_t{1} << 31, 1, 1));
             problem.batches = std::int64_t{1} << 31;
@@ -227,19 +227,19 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
 {
     const DeviceProperties b200 = device_of(10, 0);
     GemmProblem problem = problem_of(1000, 500, 250);
-    CHECK(GemmPlan::explain(problem, b200) ==
-          "1000x500x250 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
-          "  on B200 (compute capability 10.0, 148 SMs)\n" +
-              runs(Variant::simt_register_blocked, problem, b200) +
-              "  why: the fastest SIMT rung at every measured size, and takes any alignment\n"
-              "  tensor cores: not used; they would round f32 to tf32, which has to be asked for: pass views of tf32\n"
-              "  passed over: hopper: not eligible: B200 has compute capability 10.0; the kernel is for 9.0 only\n" +
-              blackwell_passed_over(
-                  "tensor cores would round f32 operands to tf32, which has to be asked for: pass views of tf32") +
-              "  passed over: simt_coarsened, simt_vectorized: not eligible: A's leading dimension is 1000 bytes, not "
-              "a multiple of 16\n"
-              "  passed over: simt_tiled: eligible, but reads shared memory element by element\n"
-              "  passed over: simt_naive: eligible, but reads global memory for every product\n");
+    CHECK(
+        GemmPlan::explain(problem, b200) ==
+        "1000x500x250 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
+        "  on B200 (compute capability 10.0, 148 SMs)\n" +
+            runs(Variant::simt_register_blocked, problem, b200) +
+            "  why: the fastest SIMT variant at every measured size, and takes any alignment\n"
+            "  tensor cores: not used; they would round f32 to tf32; to allow that, pass views of tf32\n"
+            "  passed over: hopper: not eligible: B200 has compute capability 10.0; the kernel is for 9.0 only\n" +
+            blackwell_passed_over("tensor cores would round f32 operands to tf32; to allow that, pass views of tf32") +
+            "  passed over: simt_coarsened, simt_vectorized: not eligible: A's leading dimension is 1000 bytes, not "
+            "a multiple of 16\n"
+            "  passed over: simt_tiled: eligible, but reads shared memory element by element\n"
+            "  passed over: simt_naive: eligible, but reads global memory for every product\n");
 
     const DeviceProperties t4 = device_of(7, 5);
     problem = problem_of(64, 64, 64);
@@ -247,26 +247,25 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
           "64x64x64 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
           "  on T4 (compute capability 7.5, 40 SMs)\n" +
               runs(Variant::simt_vectorized, problem, t4) +
-              "  why: it was asked for\n"
-              "  tensor cores: not used; this library has kernels for those of compute capability 9.0, 10.0 and 10.3 "
-              "only, and on T4 every product runs on CUDA cores\n"
+              "  why: it was requested\n"
+              "  tensor cores: not used; this library uses those of compute capability 9.0, 10.0 and 10.3 only; on T4 "
+              "every product runs on CUDA cores\n"
               "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n" +
               blackwell_passed_over("T4 has compute capability 7.5; the kernel is for 10.0 and 10.3 only") +
-              "  passed over: simt_register_blocked, simt_coarsened, simt_tiled, simt_naive: eligible, but not asked "
-              "for\n");
+              "  passed over: simt_register_blocked, simt_coarsened, simt_tiled, simt_naive: eligible, but not "
+              "requested\n");
 
     problem.a.address_alignment = 4;
-    const std::string misaligned =
-        "not eligible: A's address is a multiple of 4 bytes, the kernel needs a multiple of 16\n";
+    const std::string misaligned = "not eligible: A's address is 4-byte aligned; the kernel needs 16-byte alignment\n";
     CHECK(GemmPlan::explain(problem, t4, Variant::simt_vectorized) ==
           "64x64x64 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
           "  on T4 (compute capability 7.5, 40 SMs)\n"
           "  runs: nothing; simt_vectorized cannot run it\n"
           "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n" +
               blackwell_passed_over("T4 has compute capability 7.5; the kernel is for 10.0 and 10.3 only") +
-              "  passed over: simt_register_blocked: eligible, but not asked for\n"
+              "  passed over: simt_register_blocked: eligible, but not requested\n"
               "  passed over: simt_coarsened, simt_vectorized: " +
-              misaligned + "  passed over: simt_tiled, simt_naive: eligible, but not asked for\n");
+              misaligned + "  passed over: simt_tiled, simt_naive: eligible, but not requested\n");
 
     const std::string empty = GemmPlan::explain(problem_of(0, 64, 64), t4);
     CHECK(empty.find("  runs: nothing, because D is empty\n") != std::string::npos);
@@ -279,13 +278,13 @@ TEST_CASE("explain says plainly where tensor cores have no part in a product")
     for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {8, 9}, {11, 0}, {12, 0}}) {
         const DeviceProperties device = device_of(major, minor);
         CHECK(GemmPlan::explain(problem, device)
-                  .find("  tensor cores: not used; this library has kernels for those of compute capability 9.0, 10.0 "
-                        "and 10.3 only, and on " +
+                  .find("  tensor cores: not used; this library uses those of compute capability 9.0, 10.0 and 10.3 "
+                        "only; on " +
                         device.name + " every product runs on CUDA cores\n") != std::string::npos);
     }
     const DeviceProperties b200 = device_of(10, 0);
     CHECK(GemmPlan::explain(problem, b200, Variant::simt_tiled)
-              .find("  tensor cores: not used; simt_tiled, which runs on CUDA cores, was asked for\n") !=
+              .find("  tensor cores: not used; simt_tiled, which runs on CUDA cores, was requested\n") !=
           std::string::npos);
     if (GemmPlan::refusal(problem, b200, Variant::blackwell_clc).empty()) {
         CHECK(GemmPlan::explain(problem, b200).find("tensor cores: not used") == std::string::npos);
@@ -306,9 +305,9 @@ TEST_CASE_FIXTURE(test::CleanRuntime, "explain tells the workspace that a plan a
     for (const std::int64_t k : {64, 8192}) {
         problem.k = k;
         const GemmPlan plan = GemmPlan::prepare(device, problem);
-        const bool told = plan.explain().find(fmt::format("  workspace: {} bytes, which a stream's first such launch "
-                                                          "allocates unless it is given one\n",
-                                                          plan.workspace_bytes())) != std::string::npos;
+        const bool told = plan.explain().find(fmt::format(
+                              "  workspace: {} bytes; a stream's first such launch allocates it unless you pass one\n",
+                              plan.workspace_bytes())) != std::string::npos;
         CHECK(told == (plan.workspace_bytes() > 0));
         CHECK((plan.explain().find("workspace") != std::string::npos) == told);
         (told ? some : none) = true;
@@ -457,7 +456,7 @@ TEST_CASE("on compute capability 9.0 what is repacked, and what that takes, foll
     // Lines of the copies are whole 128 bytes.
     GemmProblem large = odd(4096, ElementType::bf16);
     CHECK(detail::repacked_bytes(large) == 2 * 4096 * 8192);
-    CHECK(described(large).find("A and B repacked before") != std::string::npos);
+    CHECK(described(large).find("A and B repacked first") != std::string::npos);
     CHECK(detail::hopper_workspace(large, detail::choose_hopper(large, device)).copy_bytes == 2 * 4096 * 8192);
     large.k = 4000;
     CHECK(detail::repacked_bytes(large) == 2 * 4096 * 8064);
@@ -469,7 +468,7 @@ TEST_CASE("on compute capability 9.0 what is repacked, and what that takes, foll
         GemmProblem one = odd(4096, ElementType::bf16);
         one.d.row_major = d_row_major;
         one.a.leading_dimension = 4096;
-        CHECK(described(one).find(", B repacked before") != std::string::npos);
+        CHECK(described(one).find(", B repacked first") != std::string::npos);
         one.batches = 5;
         one.a.batch_stride = one.b.batch_stride = 4096 * 4097;
         CHECK(detail::repacked_bytes(one) == 5 * 4096 * 8192);
@@ -482,7 +481,7 @@ TEST_CASE("on compute capability 9.0 what is repacked, and what that takes, foll
     transposed.m = 1000;
     transposed.a.row_major = false;
     CHECK(detail::repacked_bytes(transposed) == 1000 * 4096);
-    CHECK(described(transposed).find(", A repacked before") != std::string::npos);
+    CHECK(described(transposed).find(", A repacked first") != std::string::npos);
 
     // No more than a share of the device's memory.
     GemmProblem huge = odd(4096, ElementType::bf16);

@@ -428,32 +428,31 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "a caller's memory that cannot serve is refu
     check(memory.subspan(256, 1280));
     check(Workspace());
     check(Workspace::at_most(1280));
-    const std::string cure =
-        "\n  try: GemmPlan::workspace_bytes() of a plan says how much it needs; GemmPlan::prepare takes a limit";
+    const std::string cure = "\n  try: ask the plan's workspace_bytes() for the size, or prepare a plan with a limit";
     CHECK_ERROR(
-        "tessera: out_of_range in Gemm::launch\n  the launch needs a workspace of 1280 bytes and the given one "
+        "tessera: out_of_range in Gemm::launch\n  the launch needs a workspace of 1280 bytes, but the given one "
         "has 1279" +
             cure,
         check(memory.subspan(0, 1279)));
     CHECK_ERROR(
-        "tessera: out_of_range in Gemm::launch\n  the launch needs a workspace of 1280 bytes and may have at "
-        "most 1000" +
+        "tessera: out_of_range in Gemm::launch\n  the launch needs a workspace of 1280 bytes, but the limit is 1000" +
             cure,
         check(Workspace::at_most(1000)));
     CHECK_ERROR(
-        "tessera: out_of_range in Gemm::launch\n  the launch needs a workspace of 1280 bytes and the given one "
+        "tessera: out_of_range in Gemm::launch\n  the launch needs a workspace of 1280 bytes, but the given one "
         "has 0" +
             cure,
         check(DeviceSpan<std::byte>()));
     CHECK_ERROR(
-        "tessera: device_mismatch in Gemm::launch\n  the stream is of device 0 and the workspace of device 2\n  try: "
+        "tessera: device_mismatch in Gemm::launch\n  the stream belongs to device 0, but the workspace belongs to "
+        "device 2\n  try: "
         "use "
         "a stream and memory of one device, or copy the data to device 0 first",
         check(foreign.span()));
     const auto error = test::error_of([&] { check(memory.subspan(128, 1280)); });
     REQUIRE(error.has_value());
     CHECK(error->code() == ErrorCode::misaligned);
-    CHECK(error->message().find("does not begin at a multiple of 256 bytes") != std::string_view::npos);
+    CHECK(error->message().find("is not 256-byte aligned") != std::string_view::npos);
 }
 
 TEST_CASE_FIXTURE(WorkspaceRuntime, "the streams' memory comes from a resource where one is set, and goes back to it")

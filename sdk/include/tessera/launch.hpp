@@ -173,7 +173,7 @@ struct ArgumentOfLaunch {
                   "tessera: the eighth argument of launch does not have the type of the kernel's parameter and does "
                   "not convert to it without loss");
     static_assert(fits || Position < 8,
-                  "tessera: an argument of launch behind the eighth does not have the type of the kernel's parameter "
+                  "tessera: an argument of launch after the eighth does not have the type of the kernel's parameter "
                   "and does not convert to it without loss");
 };
 
@@ -250,7 +250,7 @@ template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Arguments&&... arguments)
 {
     static_assert(sizeof...(Parameters) == sizeof...(Arguments),
-                  "tessera: launch was given another number of arguments than the kernel has parameters");
+                  "tessera: launch needs as many arguments as the kernel has parameters");
     if constexpr (sizeof...(Parameters) == sizeof...(Arguments)) {
         if constexpr (detail::ArgumentsOfLaunch<std::index_sequence_for<Parameters...>, detail::TypeList<Arguments...>,
                                                 detail::TypeList<Parameters...>>::fit) {

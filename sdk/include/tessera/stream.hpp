@@ -92,7 +92,7 @@ public:
     {
         static_assert(detail::always_false<Zero>,
                       "tessera: 0 or nullptr would be the legacy default stream, which all blocking streams wait for. "
-                      "If that is what you want, say device.default_stream()");
+                      "If that is what you want, write device.default_stream()");
     }
 
     /// For the SDK: refers to a stream whose device is known.

@@ -214,7 +214,7 @@ class TensorMap {
     static_assert(detail::box_extents_are_valid<BoxShape>(),
                   "tessera: each extent of a tensor map's box is 1 to 256 elements");
     static_assert(BoxShape::elements * sizeof(T) <= detail::max_box_bytes,
-                  "tessera: a tensor map's box has at most 228 KiB, the shared memory of a multiprocessor");
+                  "tessera: a tensor map's box has at most 228 KiB, the shared memory of an SM");
     static_assert(BoxShape::extents[0] * sizeof(T) % 16 == 0,
                   "tessera: the innermost extent of a tensor map's box must be a multiple of 16 bytes");
     static_assert(Pattern == Swizzle::none || BoxShape::extents[0] * sizeof(T) <= swizzle_span_bytes(Pattern),

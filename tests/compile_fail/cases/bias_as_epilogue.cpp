@@ -1,5 +1,5 @@
 // A bias is a member of the epilogue, also of a plan's launch.
-// expect: "tessera: a bias is a part of the epilogue: pass {.bias = bias}"
+// expect: "tessera: a bias is part of the epilogue: pass {.bias = bias}"
 #include "tessera/gemm.hpp"
 
 using namespace tessera;

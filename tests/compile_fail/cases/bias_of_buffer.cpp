@@ -1,5 +1,5 @@
 // A buffer converts to a span, but not while a template looks for one.
-// expect: "tessera: a bias says what it runs along: pass Bias::per_column(buffer.span()) for one element per column of D, or Bias::per_row(...)"
+// expect: "tessera: a bias runs along rows or columns: pass Bias::per_column(buffer.span()) for one element per column of D, or Bias::per_row(...)"
 #include "tessera/device_buffer.hpp"
 #include "tessera/gemm.hpp"
 

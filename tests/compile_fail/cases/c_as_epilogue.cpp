@@ -1,5 +1,5 @@
 // C is a member of the epilogue.
-// expect: "tessera: C is a part of the epilogue: pass {.c = c}"
+// expect: "tessera: C is part of the epilogue: pass {.c = c}"
 #include "tessera/gemm.hpp"
 
 using namespace tessera;

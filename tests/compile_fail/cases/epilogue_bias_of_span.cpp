@@ -1,5 +1,5 @@
 // A span does not say whether it runs along rows or columns.
-// expect: "tessera: a bias says what it runs along: pass Bias::per_column(buffer.span()) for one element per column of D, or Bias::per_row(...)"
+// expect: "tessera: a bias runs along rows or columns: pass Bias::per_column(buffer.span()) for one element per column of D, or Bias::per_row(...)"
 #include "tessera/gemm.hpp"
 
 using namespace tessera;

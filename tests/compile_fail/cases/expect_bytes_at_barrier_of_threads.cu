@@ -1,5 +1,5 @@
 // Nobody would ever deliver the bytes.
-// expect: "only a barrier that is filled by TMA or by cluster launch control expects bytes"
+// expect: "only a barrier filled by TMA or by cluster launch control expects bytes"
 #include "tessera/device/barrier.cuh"
 
 using namespace tessera;

@@ -1,5 +1,5 @@
 // Tensor cores multiply the two 8-bit types with each other, and with nothing else.
-// expect: "convert one of them, no kernel multiplies mixed types but f8e4m3 and f8e5m2"
+// expect: "convert one of them; only f8e4m3 and f8e5m2 can be mixed"
 #include "tessera/gemm.hpp"
 
 using namespace tessera;

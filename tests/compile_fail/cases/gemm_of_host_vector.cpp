@@ -1,5 +1,5 @@
 // A kernel does not reach a vector's memory.
-// expect: "tessera: a product takes views of matrices on the device, and this is memory of the host: copy it with DeviceBuffer<T>::from_host(stream, values) and pass buffer.matrix(rows, columns)"
+// expect: "tessera: a product takes views of matrices on the device, and this is host memory: copy it with DeviceBuffer<T>::from_host(stream, values) and pass buffer.matrix(rows, columns)"
 #include <vector>
 
 #include "tessera/device_buffer.hpp"

@@ -1,5 +1,5 @@
 // At 2X, a word has the scale factors of two steps along K: those of the third are in other columns.
-// expect: "a word of scale factors is for four steps along K at 1X, for two at 2X, for one at 4X"
+// expect: "one word holds scale factors for four steps along K at 1X, two at 2X, one at 4X"
 #include "tessera/device/instruction_descriptor.hpp"
 
 using namespace tessera;

@@ -1,5 +1,5 @@
 // CUDA's own launch cannot count: it would read past the end of the array of arguments.
-// expect: "launch was given another number of arguments than the kernel has parameters"
+// expect: "launch needs as many arguments as the kernel has parameters"
 #include "tessera/device_span.hpp"
 #include "tessera/launch.hpp"
 

@@ -1,5 +1,5 @@
 // A warp arrives as a whole: such a barrier would never be complete, or too early.
-// expect: "whole warps meet at a barrier: 32 to 1024 threads"
+// expect: "a named barrier takes whole warps: 32 to 1024 threads"
 #include "tessera/device/warp.cuh"
 
 using namespace tessera;

@@ -1,5 +1,5 @@
 // What is beyond the tile is another cluster's.
-// expect: "an output tile is cut into parts of equal size that lie inside of it"
+// expect: "the parts of an output tile must have equal sizes and be inside the tile"
 #include "tessera/device/output_partition.cuh"
 
 using namespace tessera;

@@ -1,5 +1,5 @@
 // The store would write beyond the tile, into another cluster's.
-// expect: "the output tile is not of the tensor map's box"
+// expect: "the output tile does not have the size of the tensor map's box"
 #include "tessera/device/output_partition.cuh"
 
 using namespace tessera;

@@ -1,5 +1,5 @@
 // Which of the two is which?
-// expect: "tessera: the arrivals of a ring are named: initialize({.producers = 1, .consumers = 128})"
+// expect: "tessera: name the arrivals of a ring: initialize({.producers = 1, .consumers = 128})"
 #include "tessera/device/pipeline.cuh"
 
 using namespace tessera;

@@ -1,5 +1,5 @@
 // A row that is narrower than the pattern has no such pattern.
-// expect: "a shared tile must be a multiple of its swizzle's span wide in its contiguous direction"
+// expect: "the contiguous extent of a shared tile must be a multiple of its swizzle's span"
 #include "tessera/device/smem_descriptor.hpp"
 
 using namespace tessera;

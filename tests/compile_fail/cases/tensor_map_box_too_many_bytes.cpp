@@ -1,5 +1,5 @@
 // A box has to fit into shared memory; the driver refuses a larger one with an error code only.
-// expect: "a tensor map's box has at most 228 KiB, the shared memory of a multiprocessor"
+// expect: "a tensor map's box has at most 228 KiB, the shared memory of an SM"
 #include "tessera/tensor_map.hpp"
 
 using namespace tessera;

@@ -1,5 +1,5 @@
 // 64 elements of f16 are 32 columns.
-// expect: "an operand in tensor memory lies inside of the allocation"
+// expect: "an operand in tensor memory must be inside the allocation"
 #include "tessera/device/tmem.cuh"
 
 using namespace tessera;

@@ -1,5 +1,5 @@
 // 256 columns of B have scale factors in 8 columns of tensor memory.
-// expect: "scale factors begin at a multiple of 4 columns and lie inside of the allocation"
+// expect: "scale factors begin at a multiple of 4 columns and are inside the allocation"
 #include "tessera/device/tmem.cuh"
 
 using namespace tessera;

@@ -80,7 +80,7 @@ constexpr void refuse_as_operand()
                       "buffer.matrix(rows, columns)");
     } else if constexpr (is_pinned_memory<T> || HostContainer<T>) {
         static_assert(always_false<T>,
-                      "tessera: a product takes views of matrices on the device, and this is memory of the host: copy "
+                      "tessera: a product takes views of matrices on the device, and this is host memory: copy "
                       "it with DeviceBuffer<T>::from_host(stream, values) and pass buffer.matrix(rows, columns)");
     } else if constexpr (std::is_pointer_v<T> || std::is_array_v<T>) {
         static_assert(always_false<T>,
@@ -112,8 +112,7 @@ constexpr void require_element_types()
     if constexpr (!std::is_void_v<A> && !std::is_void_v<B>) {
         static_assert(
             can_multiply({element_traits<std::remove_const_t<A>>::type, element_traits<std::remove_const_t<B>>::type}),
-            "tessera: A and B have different element types: convert one of them, no kernel multiplies mixed types but "
-            "f8e4m3 and f8e5m2");
+            "tessera: A and B have different element types: convert one of them; only f8e4m3 and f8e5m2 can be mixed");
     }
     if constexpr (!std::is_void_v<D>) {
         static_assert(OutputElement<D>,
@@ -162,12 +161,12 @@ constexpr void refuse_as_epilogue()
                       "tessera: the variant comes after the epilogue: pass {} for none, launch(stream, a, b, d, {}, "
                       "variant); a plan has its variant already");
     } else if constexpr (std::is_same_v<Other, Bias>) {
-        static_assert(always_false<Other>, "tessera: a bias is a part of the epilogue: pass {.bias = bias}");
+        static_assert(always_false<Other>, "tessera: a bias is part of the epilogue: pass {.bias = bias}");
     } else if constexpr (std::is_same_v<Other, Activation>) {
         static_assert(always_false<Other>,
-                      "tessera: an activation is a part of the epilogue: pass {.activation = activation}");
+                      "tessera: an activation is part of the epilogue: pass {.activation = activation}");
     } else if constexpr (Operand<Other>) {
-        static_assert(always_false<Other>, "tessera: C is a part of the epilogue: pass {.c = c}");
+        static_assert(always_false<Other>, "tessera: C is part of the epilogue: pass {.c = c}");
     } else {
         static_assert(always_false<Other>,
                       "tessera: after A, B and D a launch takes an Epilogue: {.alpha = ..., .beta = ..., .c = ..., "
@@ -180,9 +179,10 @@ template <class Other>
 constexpr void refuse_as_bias()
 {
     if constexpr (is_device_memory<Other>) {
-        static_assert(always_false<Other>,
-                      "tessera: a bias says what it runs along: pass Bias::per_column(buffer.span()) for one element "
-                      "per column of D, or Bias::per_row(...)");
+        static_assert(
+            always_false<Other>,
+            "tessera: a bias runs along rows or columns: pass Bias::per_column(buffer.span()) for one element "
+            "per column of D, or Bias::per_row(...)");
     } else {
         static_assert(always_false<Other>,
                       "tessera: a bias is a vector on the device: pass Bias::per_column(buffer.span()) for one element "

@@ -63,7 +63,7 @@ private:
 };
 
 /// The calling thread has told the cluster that its CTA's barriers are initialized. Those of the other CTAs may not be.
-class [[nodiscard("tessera: barriers that were announced are awaited before they are used")]] BarriersAnnounced {
+class [[nodiscard("tessera: wait for announced barriers before you use them")]] BarriersAnnounced {
 public:
     /// Waits until all threads of the cluster have announced. Executed by whole warps.
     __device__ BarriersPublished await() &&
@@ -163,8 +163,7 @@ public:
     /// Arrives once and announces `bytes` that will be written to shared memory asynchronously.
     __device__ void arrive_and_expect(std::uint32_t bytes) const
     {
-        static_assert(takes_bytes,
-                      "tessera: only a barrier that is filled by TMA or by cluster launch control expects bytes");
+        static_assert(takes_bytes, "tessera: only a barrier filled by TMA or by cluster launch control expects bytes");
         cuda::ptx::mbarrier_arrive_expect_tx(cuda::ptx::sem_release, cuda::ptx::scope_cta, cuda::ptx::space_shared,
                                              word_, bytes);
     }

@@ -43,7 +43,7 @@ public:
     {
         static_assert(is_block_scaled(Kind), "tessera: this kind has no scale factors");
         static_assert((Step + 1) * static_cast<std::uint32_t>(Vector) <= 4,
-                      "tessera: a word of scale factors is for four steps along K at 1X, for two at 2X, for one at 4X");
+                      "tessera: one word holds scale factors for four steps along K at 1X, two at 2X, one at 4X");
         constexpr std::uint32_t id = Step * static_cast<std::uint32_t>(Vector);
         return MmaInstruction(bits_ | id << 4 | id << 29);
     }

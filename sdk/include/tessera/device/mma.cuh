@@ -207,7 +207,7 @@ __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, Tc
     static_assert(Form == MmaForm::shared, "tessera: mma has no form for scale factors with A in tensor memory");
     static_assert(AOperand == ScaledOperand::a && BOperand == ScaledOperand::b,
                   "tessera: the scale factors of A come before those of B");
-    static_assert(ARows == detail::scale_rows, "tessera: a CTA has scale factors of its 128 rows of A");
+    static_assert(ARows == detail::scale_rows, "tessera: a CTA needs scale factors for its 128 rows of A");
     static_assert(BRows >= Columns, "tessera: there are fewer scale factors of B than columns of the accumulator");
     detail::tcgen05_mma_scaled<Kind, Group, Vector>(d.address(), a.bits(), b.bits(), instruction.bits(),
                                                     a_scales.address(), b_scales.address(),

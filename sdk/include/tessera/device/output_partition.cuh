@@ -34,7 +34,7 @@ public:
     __device__ OutputTile<PartRows, PartColumns> part(std::uint32_t row, std::uint32_t column) const
     {
         static_assert(PartRows <= Rows && PartColumns <= Columns && Rows % PartRows == 0 && Columns % PartColumns == 0,
-                      "tessera: an output tile is cut into parts of equal size that lie inside of it");
+                      "tessera: the parts of an output tile must have equal sizes and be inside the tile");
         return OutputTile<PartRows, PartColumns>(first_row_ + row * PartRows, first_column_ + column * PartColumns,
                                                  batch_);
     }
@@ -107,7 +107,7 @@ __device__ void tma_store(const TensorMap<T, BoxShape, Pattern>& map, const Outp
                           const Tile& shared)
 {
     static_assert(std::is_same_v<BoxShape, Box<Columns, Rows>> || std::is_same_v<BoxShape, Box<Columns, Rows, 1>>,
-                  "tessera: the output tile is not of the tensor map's box");
+                  "tessera: the output tile does not have the size of the tensor map's box");
     if constexpr (BoxShape::rank == 2) {
         tma_store(map, {static_cast<std::int32_t>(part.first_column()), static_cast<std::int32_t>(part.first_row())},
                   shared);

@@ -61,7 +61,7 @@ struct RingBarriers {
     __device__ void initialize(Producers, Consumers)
     {
         static_assert(!std::is_same_v<Producers, Producers>,
-                      "tessera: the arrivals of a ring are named: initialize({.producers = 1, .consumers = 128})");
+                      "tessera: name the arrivals of a ring: initialize({.producers = 1, .consumers = 128})");
     }
 };
 
@@ -102,8 +102,9 @@ private:
 /// the way of the code that calls it; where no slot can be dropped, there is no call.
 __device__ __noinline__ inline void slot_was_dropped_without_publish_or_release()
 {
-    __assert_fail("tessera: a slot of a ring was dropped: publish() what acquire() gives, release() what wait() gives",
-                  "tessera/device/pipeline.cuh", __LINE__, "slot_was_dropped_without_publish_or_release");
+    __assert_fail(
+        "tessera: a slot of a ring was dropped: publish() each slot from acquire(), release() each slot from wait()",
+        "tessera/device/pipeline.cuh", __LINE__, "slot_was_dropped_without_publish_or_release");
     __trap();
 }
 
@@ -157,7 +158,7 @@ public:
     __device__ void publish() &&
     {
         static_assert(!std::is_same_v<typename Ring::Full, FilledByThreads>,
-                      "tessera: a slot that threads fill is published by publish_written()");
+                      "tessera: publish a slot that threads filled with publish_written()");
         fulfil();
     }
 

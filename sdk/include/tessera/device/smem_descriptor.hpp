@@ -95,11 +95,11 @@ struct SharedLayout {
     static_assert(ElementBytes == 1 || ElementBytes == 2 || ElementBytes == 4,
                   "tessera: an element in shared memory has 1, 2 or 4 bytes");
     static_assert(Rows >= 8 && Rows % 8 == 0,
-                  "tessera: a shared tile has a multiple of 8 rows: the tensor core reads them in eights");
+                  "tessera: a shared tile has a multiple of 8 rows: the tensor core reads eight at a time");
     static_assert(K > 0 && K * ElementBytes % 32 == 0,
                   "tessera: a shared tile's K must be a multiple of 32 bytes, which one instruction reads");
     static_assert((MajorAxis == Major::k ? K : Rows) * ElementBytes % layout.span() == 0,
-                  "tessera: a shared tile must be a multiple of its swizzle's span wide in its contiguous direction");
+                  "tessera: the contiguous extent of a shared tile must be a multiple of its swizzle's span");
     static_assert(MajorAxis == Major::k || K % 8 == 0,
                   "tessera: an M- or N-major shared tile has a multiple of 8 elements along K");
     static_assert(MajorAxis == Major::mn || Pattern != Swizzle::b128_atom_32b,

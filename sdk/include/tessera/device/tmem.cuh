@@ -214,7 +214,7 @@ public:
     {
         static_assert(
             First % detail::scale_block_columns == 0 && First + TmemScales<Operand, Rows, Group>::columns <= Columns,
-            "tessera: scale factors begin at a multiple of 4 columns and lie inside of the allocation");
+            "tessera: scale factors begin at a multiple of 4 columns and are inside the allocation");
         return TmemScales<Operand, Rows, Group>(address_ + First);
     }
 
@@ -224,14 +224,15 @@ public:
     __device__ TmemOperand<Steps, Group> operand() const
     {
         static_assert(First + TmemOperand<Steps, Group>::columns <= Columns,
-                      "tessera: an operand in tensor memory lies inside of the allocation");
+                      "tessera: an operand in tensor memory must be inside the allocation");
         return TmemOperand<Steps, Group>(address_ + First);
     }
 
     /// Waits until all threads of the cluster have called this, having finished with tensor memory.
     __device__ PairFinished finish_pair() const
     {
-        static_assert(Group == CtaGroup::pair, "tessera: one CTA alone releases without a proof");
+        static_assert(Group == CtaGroup::pair,
+                      "tessera: a single CTA releases its tensor memory without a PairFinished");
         tcgen05_fence_before_sync();
         ClusterGrid::synchronize();
         tcgen05_fence_after_sync();

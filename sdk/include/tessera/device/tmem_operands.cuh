@@ -36,7 +36,7 @@ inline constexpr std::uint32_t operand_step_columns = 8;  // of A in tensor memo
 /// columns of B. One instruction takes one, two or four of the four.
 template <std::uint32_t Rows>
 struct alignas(128) SharedScales {
-    static_assert(Rows > 0, "tessera: scale factors of no rows");
+    static_assert(Rows > 0, "tessera: scale factors need at least one row");
     /// Rows in blocks of 128.
     static constexpr std::uint32_t blocks = (Rows + detail::scale_rows - 1) / detail::scale_rows;
 

@@ -50,7 +50,7 @@ __device__ __forceinline__ T of_first_lane(T value)
 template <std::uint32_t Threads>
 class NamedBarrier {
     static_assert(Threads > 0 && Threads <= 1024 && Threads % 32 == 0,
-                  "tessera: whole warps meet at a barrier: 32 to 1024 threads");
+                  "tessera: a named barrier takes whole warps: 32 to 1024 threads, a multiple of 32");
 
 public:
     /// @param number  1 to 15

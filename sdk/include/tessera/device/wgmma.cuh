@@ -191,7 +191,7 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], WgmmaDescriptor a
 {
     static_assert(Columns == 8 || Columns == 16 || Columns == 32 || Columns == 64 || Columns == 72 || Columns == 112 ||
                       Columns == 128 || Columns == 168 || Columns == 192 || Columns == 256,
-                  "tessera: wgmma is offered for N = 8, 16, 32, 64, 72, 112, 128, 168, 192, 256");
+                  "tessera: this wgmma supports N = 8, 16, 32, 64, 72, 112, 128, 168, 192, 256");
     static_assert((MajorA == Major::k && MajorB == Major::k) || Types == WgmmaTypes::f16 || Types == WgmmaTypes::bf16,
                   "tessera: wgmma takes an M- or N-major operand of f16 or bf16 only: other types must be K-major");
     [[maybe_unused]] constexpr int major_a = static_cast<int>(MajorA);
