@@ -286,10 +286,9 @@ std::string variant_section()
         }
     }
     text +=
-        "\nStorage orders: *any* is all eight combinations of row-major and column-major; the order of D is that of C. "
-        "Addresses\nand strides: *16-byte* means that addresses, leading dimensions and batch strides are multiples of "
-        "16 "
-        "bytes.\n";
+        "\nStorage orders: *any* is all eight combinations of row-major and column-major. Addresses and strides: "
+        "*16-byte* means "
+        "that\naddresses, leading dimensions and batch strides are multiples of 16 bytes.\n";
     return text;
 }
 
@@ -304,7 +303,7 @@ std::string page()
            "one "
            "that is for\none problem, on any GPU.\n" +
            gpu_section() + variant_section() +
-           fmt::format("\n## Older GPUs\n\nA GPU older than 7.5 is refused with these words: \"{}\"\n",
+           fmt::format("\n## Older GPUs\n\nA GPU older than 7.5 is refused with these words: \"{}\".\n",
                        GemmPlan::refusal(problem_of(ElementType::f32, ElementType::f32, 0, largest_alignment), too_old,
                                          Variant::automatic)) +
            "\n## Where this page comes from\n\n"

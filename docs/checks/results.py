@@ -8,7 +8,9 @@ A page marks each by a line `<!-- results: NAME -->` before and a line `<!-- end
 """
 
 import re
+import statistics
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,9 +18,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "docs" / "pictures"))
 
-from charts.stored import Stored  # noqa: E402
+from charts.simt import ORDERS, RUNGS  # noqa: E402
+from charts.speed_cublaslt import by_shape  # noqa: E402
+from charts.stored import Row, Stored, geometric_mean, shape  # noqa: E402
 
-PAGES = ["README.md", "docs/performance.md", "docs/simt-ladder.md", "docs/notes/blackwell-kernel.md"]
+PAGES = ["README.md", "docs/performance.md", "docs/simt-ladder.md",
+         "docs/notes/blackwell-kernel.md", "docs/notes/simt-kernels.md"]
+LARGE = 1500  # a product is large if all of its extents are above this
 MARKED = re.compile(r"(<!-- results: ([a-z-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 _makers: dict[str, Callable[[], str]] = {}
@@ -36,10 +42,158 @@ def table(titles: list[str], rows: list[list[str]]) -> str:
         "--- |\n", "---|\n") + "\n"
 
 
+def paragraph(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def teraflops(row: Row) -> str:
+    value = float(row["gflops"]) / 1e3
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else \
+        f"{value:.2g}"
+
+
+def ratio(ours: Row, theirs: Row) -> float:
+    """How much faster ours is."""
+    return float(theirs["median_us"]) / float(ours["median_us"])
+
+
+# bf16 against cuBLASLt
+
+
+class Ratios:
+    """Speed ratios of the products of a list, by shape."""
+
+    def __init__(self, ours: str, theirs: str):
+        products = by_shape(Stored("h200/gemm.csv"))
+        self.by_shape = {name: ratio(rows[ours], rows[theirs]) for name, rows in products.items()}
+        self.all = sorted(self.by_shape.values())
+        self.large = sorted(value for name, value in self.by_shape.items()
+                            if all(int(extent) > LARGE for extent in name.split("x")))
+        self.mean = geometric_mean(self.all)
+        self.median = statistics.median(self.all)
+        self.slower = sum(value < 1 for value in self.all)
+        self.worst = min(self.by_shape, key=self.by_shape.__getitem__)
+
+
+def automatic() -> Ratios:
+    return Ratios("tessera_automatic", "cublaslt_heuristic")
+
+
+def tuned() -> Ratios:
+    return Ratios("tessera_tuned", "cublaslt_best_of_16")
+
+
+@maker
+def speed() -> str:
+    """What the front page says."""
+    first, best = automatic(), tuned()
+    return paragraph(
+        f"On an H200, {len(first.all)} bf16 products run at {first.all[0]:.2f} to {first.all[-1]:.2f} times the speed of "
+        f"cuBLASLt's own choice (median {first.median:.2f}); {first.slower} of them are slower. Tuned, against the fastest "
+        f"of cuBLASLt's first sixteen, they run at {best.all[0]:.2f} to {best.all[-1]:.2f} (median {best.median:.2f}); "
+        f"{best.slower} are slower, all of them among the {len(best.large)} whose extents are all above {LARGE}."
+        if best.slower == sum(value < 1 for value in best.large) else
+        "(the sentence about large products no longer holds: change it in docs/checks/results.py)")
+
+
+@maker
+def cublaslt() -> str:
+    first, best = automatic(), tuned()
+    rows = []
+    for name, contenders in by_shape(Stored("h200/gemm.csv")).items():
+        columns = ("tessera_automatic", "tessera_tuned", "cublaslt_heuristic", "cublaslt_best_of_16")
+        rows.append([name, *(teraflops(contenders[column]) for column in columns),
+                     f"{first.by_shape[name]:.3f}", f"{best.by_shape[name]:.3f}"])
+    titles = ["MxNxK", "automatic", "tuned", "heuristic", "best of 16", "automatic / heuristic", "tuned / best of 16"]
+    rows.append(["geometric mean", "", "", "", "", f"**{first.mean:.3f}**", f"**{best.mean:.3f}**"])
+    rows.append(["worst", "", "", "", "", f"**{first.all[0]:.3f}**", f"**{best.all[0]:.3f}**"])
+    return table(titles, rows) + paragraph(
+        f"Automatic is slower in {first.slower} of the {len(first.all)} products, tuned in {best.slower}. The "
+        f"{len(first.large)} products whose extents are all above {LARGE} run at {first.large[0]:.3f} to "
+        f"{first.large[-1]:.3f} and {best.large[0]:.3f} to {best.large[-1]:.3f}.")
+
+
+# Other types, storage orders and alignments
+
+OTHER = {  # by input, orders, padding
+    ("f8e4m3", "rc", "0"): "e4m3 to bf16, fast accumulation",
+    ("bf16", "rc", "0"): "bf16, row, column",
+    ("bf16", "rr", "0"): "bf16, row, row",
+    ("bf16", "cc", "0"): "bf16, column, column",
+    ("bf16", "cr", "0"): "bf16, column, row",
+    ("bf16", "rc", "1"): "bf16, leading dimensions of 4097",
+}
+
+
+@maker
+def other_types() -> str:
+    found: list[tuple[str, str, dict[str, Row]]] = []
+    for row in Stored("h200/gemm-other.csv").rows:
+        if row["contender"] == "tessera_automatic":
+            name = OTHER[row["input"], row["orders"], row["padding"]]
+            found.append((name, shape(row), {}))
+        found[-1][2][row["contender"]] = row
+    lines = []
+    for name, extents, rows in found:
+        ours, best = rows["tessera_automatic"], rows["cublaslt_best_of_16"]
+        title = name if extents == "4096x4096x4096" else f"{name}, {extents.split('x')[0]} cubed"
+        title += " (again)" if any(line[0] == title for line in lines) else ""
+        lines.append([title, teraflops(ours), teraflops(best), f"{ratio(ours, best):.3f}"])
+    return table(["", "automatic", "best of 16", "ratio"], lines)
+
+
+# The SIMT ladder
+
+
+def against_cublas(row: Row) -> str:
+    return f"{teraflops(row)} ({float(row['ratio']):.3f})"
+
+
+@maker
+def simt() -> str:
+    columns = ["cpu_plain_loop", "cpu_openblas", *RUNGS]
+    lines = []
+    for name, rows in by_shape(Stored("h200/simt.csv")).items():
+        cells = [teraflops(rows[column]) if rows[column]["gflops"] else "-" for column in columns[:2]]
+        cells += [against_cublas(rows[column]) for column in RUNGS]
+        lines.append([name, *cells, teraflops(rows["cublas_fp32_pedantic"])])
+    return table(["MxNxK", *(f"`{column}`" for column in columns), "cuBLAS"], lines)
+
+
+@maker
+def simt_summary() -> str:
+    """Of the ladder's last configuration."""
+    ratios = {name: ratio(rows["simt_register_blocked"], rows["cublas_fp32_pedantic"])
+              for name, rows in by_shape(Stored("h200/simt.csv")).items()}
+    worst = min(ratios, key=ratios.__getitem__)
+    others = sorted(value for name, value in ratios.items() if name != worst)
+    return paragraph(f"`simt_register_blocked` runs at {others[0]:.2f} to {others[-1]:.2f} of cuBLAS in true fp32, except at "
+                     f"**{worst}: {ratios[worst]:.2f}**. There are too few tiles to fill the chip, and no SIMT kernel "
+                     "splits K.")
+
+
+@maker
+def simt_orders() -> str:
+    rows = {(row["contender"], row["orders"]): row for row in Stored("h200/simt-orders.csv").rows}
+    lines = [[f"`{rung}`", *(against_cublas(rows[rung, order]) for order in ORDERS)] for rung in RUNGS]
+    lines.append(["cuBLAS", *(teraflops(rows["cublas_fp32_pedantic", order]) for order in ORDERS)])
+    return table(["", *ORDERS.values()], lines)
+
+
+@maker
+def launch() -> str:
+    rows = {row["launch"]: row for row in Stored("h200/launch.csv").rows}
+    named = {name: float(row["ratio"]) for name, row in rows.items() if name != "cudaLaunchKernelExC"}
+    worst = max(named, key=named.__getitem__)
+    allocations = sum(float(row["heap_allocations"]) for row in rows.values())
+    return paragraph(f"The dearest, `{worst}`, costs {named[worst]:.2f} times a raw launch. "
+                     f"{'No launch allocates' if allocations == 0 else 'Launches allocate'} heap memory.")
+
+
 # The Blackwell ladder's counts
 
 
-def with_least(row: dict[str, str], name: str, unit: int = 1) -> str:
+def with_least(row: Row, name: str, unit: int = 1) -> str:
     return f"{int(row[name]) / unit:g} ({int(row[name + '_least']) / unit:g})"
 
 
@@ -62,19 +216,16 @@ def main(arguments: list[str]) -> int:
     if arguments not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)
         return 2
-    findings, used = [], set()
+    findings: list[str] = []
+    used: set[str] = set()
     for name in PAGES:
         page = ROOT / name
         text = page.read_text(encoding="utf-8")
 
-        def made(match: re.Match[str]) -> str:
-            used.add(match[2])
-            if match[2] not in _makers:
-                findings.append(f"{name}: nothing makes \"{match[2]}\"")
-                return match[0]
-            return match[1] + _makers[match[2]]() + match[4]
-
-        new = MARKED.sub(made, text)
+        marked = {match[2] for match in MARKED.finditer(text)}
+        findings += [f"{name}: nothing makes \"{maker_name}\"" for maker_name in sorted(marked - _makers.keys())]
+        used |= marked
+        new = MARKED.sub(lambda match: match[1] + _makers[match[2]]() + match[4] if match[2] in _makers else match[0], text)
         if new != text and arguments:
             wrong = [line for line in new.splitlines() if line not in text.splitlines()]
             findings.append(f"{name} does not say what bench/results does; run docs/checks/results.py. It would say:\n" +
