@@ -9,6 +9,7 @@ install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc FILES_M
     PATTERN "*.md" PATTERN "*.png" PATTERN "*.svg" PATTERN "checks" EXCLUDE PATTERN "site" EXCLUDE)
 install(DIRECTORY packaging DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 install(FILES bench/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/bench COMPONENT doc)
+install(DIRECTORY bench/results DESTINATION ${CMAKE_INSTALL_DOCDIR}/bench COMPONENT doc)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 
 # A copy of the licence with each part: they can be installed apart.

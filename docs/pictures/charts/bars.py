@@ -1,5 +1,7 @@
 """What the charts share: horizontal bars, and bars of speed ratios around 1."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

@@ -13,7 +13,7 @@ TICKS = (0.9, 1.0, 1.1, 1.2, 1.3)
 
 def ratio_of(ours: Row, theirs: Row) -> Ratio:
     """How much faster ours is. Samples of one round are neighbours in time, so their ratios are compared round by round."""
-    pairs = list(zip(seconds(ours), seconds(theirs), strict=True))
+    pairs = list(zip(seconds(ours), seconds(theirs)))
     rounds = [their / our for our, their in pairs]
     return Ratio(float(theirs["median_us"]) / float(ours["median_us"]), percentile(rounds, 0.1), percentile(rounds, 0.9))
 
@@ -41,7 +41,7 @@ def speed_cublaslt() -> Picture:
     p.text(16, 26, "Speed of Gemm::launch relative to cuBLASLt: bf16, one H200", size=13, bold=True)
     titles = ("automatic / cuBLASLt's first proposal", "tuned / best of cuBLASLt's first 16")
     contenders = (("tessera_automatic", "cublaslt_heuristic"), ("tessera_tuned", "cublaslt_best_of_16"))
-    for (left, right), title, (ours, theirs) in zip(PANELS, titles, contenders, strict=True):
+    for (left, right), title, (ours, theirs) in zip(PANELS, titles, contenders):
         scale = linear(LOWEST, HIGHEST, left, right)
         p.text((left + right) / 2, 52, title, size=11.5, anchor="middle", bold=True)
         axis(p, scale, TICKS, TOP - 6, bottom, "{:.1f}", marked=1.0)
