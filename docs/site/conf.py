@@ -30,8 +30,30 @@ maximum_signature_line_length = 80
 toc_object_entries_show_parents = "hide"
 cpp_index_common_prefix = ["tessera::"]
 
-html_theme = os.environ.get("TESSERA_SITE_THEME", "furo")
+html_theme = "furo"
 html_title = "Tessera"
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#1c6b45",
+        "color-brand-content": "#1c6b45",
+        "color-brand-visited": "#1c6b45",
+        "color-api-name": "#7a3e00",
+        "color-api-pre-name": "#555555",
+        "color-link-underline": "#a9cdb9",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#7fd0a5",
+        "color-brand-content": "#7fd0a5",
+        "color-brand-visited": "#7fd0a5",
+        "color-api-name": "#f0b35e",
+        "color-api-pre-name": "#b0b0b0",
+        "color-link-underline": "#3f6b55",
+    },
+    "navigation_with_keys": True,
+    "top_of_page_buttons": [],
+}
+pygments_style = "tango"
+pygments_dark_style = "github-dark"
 html_static_path = [os.path.join(here, "static")]
 html_css_files = ["tessera.css"]
 html_logo = os.path.join(here, "static/logo.svg")

@@ -13,6 +13,7 @@ A public declaration without a group is an error.
 
 import argparse
 import copy
+import hashlib
 import re
 import sys
 import xml.etree.ElementTree as ET
@@ -56,7 +57,8 @@ class Reference:
         for entry in ET.parse(xml / "index.xml").getroot():
             compound = ET.parse(xml / f"{entry.get('refid')}.xml").getroot().find("compounddef")
             self.compounds[entry.get("refid")] = compound
-        self.errors: list[str] = []
+        self.errors: dict[str, list[str]] = {}  # header: names without a group
+        self.xml: dict[str, str] = {}  # what Breathe reads of a compound, by its name
         self.groups: dict[str, Group] = {}
         self.group_of: dict[str, str] = {}  # id of a file, class or concept: name of its group
         self.names: dict[str, tuple[str, str]] = {}  # name as a comment writes it: id, kind of reference
@@ -95,7 +97,7 @@ class Reference:
         path = element.find("location").get("file")
         name = explicit or self.group_of.get(self.files[path].get("id"))
         if name is None:
-            self.errors.append(f"{path}: {what} is in no group: write @ingroup in the comment of the file or of the declaration")
+            self.errors.setdefault(path, []).append(what.removeprefix("tessera::"))
             return None
         return self.groups[name]
 
@@ -155,6 +157,8 @@ class Reference:
                     "programlisting", "listofallmembers"):
             for element in compound.findall(tag):
                 compound.remove(element)
+        for member in compound.iter("memberdef"):
+            member.set("inline", "no")
         for parent in list(compound.iter()):
             for child in list(parent):
                 if child.tag == "verbatim":
@@ -220,7 +224,9 @@ class Reference:
                 ET.SubElement(listed, "name").text = member.findtext("name")
             root = ET.Element("doxygen", {"version": "1.9.4"})
             root.append(compound)
-            write(out / f"{compound.get('id')}.xml", ET.tostring(root, encoding="unicode"))
+            text = ET.tostring(root, encoding="unicode")
+            self.xml[compound.findtext("compoundname")] = text
+            write(out / f"{compound.get('id')}.xml", text)
         write(out / "index.xml", ET.tostring(index, encoding="unicode"))
 
     # Pages for Sphinx
@@ -228,7 +234,9 @@ class Reference:
     def write_pages(self, out: Path) -> None:
         written = set()
         for name, text in self.pages():
-            written.add(write(out / f"{name}.rst", ".. highlight:: cpp\n\n" + text))
+            used = "".join(self.xml[match] for match in re.findall(r"doxygen\w+:: (\S.*)", text))
+            mark = hashlib.sha256(used.encode()).hexdigest()[:16]  # Sphinx reads a page again if what it shows has changed
+            written.add(write(out / f"{name}.rst", f".. {mark}\n\n.. highlight:: cpp\n\n{text}"))
         for page in out.glob("*.rst"):
             if page not in written:
                 page.unlink()
@@ -244,7 +252,7 @@ class Reference:
 
     def side_page(self, side: Group) -> str:
         groups = [group for group in self.groups.values() if group.parent == side.name]
-        text = heading(f"{side.title} API", "=") + f".. doxygengroup:: {side.name}\n   :desc-only:\n   :no-title:\n\n"
+        text = heading(f"{side.title} API", "=") + description(side.name)
         for group in groups:
             text += heading(f":doc:`{group.title} <{group.name}>`", "-") + sentence(group.description) + "\n\n"
             if group.classes:
@@ -252,7 +260,7 @@ class Reference:
         return text + toctree([group.name for group in groups])
 
     def group_page(self, group: Group) -> str:
-        text = heading(group.title, "=") + f".. doxygengroup:: {group.name}\n   :desc-only:\n   :no-title:\n\n"
+        text = heading(group.title, "=") + description(group.name)
         if group.classes:
             text += ".. list-table::\n   :class: summary\n   :widths: auto\n\n"
             for name, compounds in group.classes.items():
@@ -263,7 +271,7 @@ class Reference:
                 continue
             text += heading(header.path, "-") + include_line(header.path)
             if any(map(text_of, header.description)):
-                text += f".. doxygengroup:: {header.name}\n   :desc-only:\n   :no-title:\n\n"
+                text += description(header.name)
             for concept in header.concepts:
                 text += f".. doxygenconcept:: {concept.findtext('compoundname')}\n\n"
                 text += code_block(concept_definition(concept))
@@ -307,6 +315,10 @@ def sentence(description: list[ET.Element]) -> str:
 
 def heading(title: str, underline: str) -> str:
     return f"{title}\n{underline * len(title)}\n\n"
+
+
+def description(group: str) -> str:
+    return f".. container:: description\n\n   .. doxygengroup:: {group}\n      :desc-only:\n      :no-title:\n\n"
 
 
 def code_block(code: str) -> str:
@@ -364,8 +376,8 @@ def main() -> int:
     parser.add_argument("pages", type=Path, help="where the pages go")
     arguments = parser.parse_args()
     reference = Reference(arguments.xml)
-    for error in reference.errors:
-        print(f"reference.py: {error}", file=sys.stderr)
+    for path, names in reference.errors.items():
+        print(f"reference.py: {path}: in no group: {', '.join(names)}. Write @ingroup in the comment of the file", file=sys.stderr)
     if reference.errors and not arguments.draft:
         return 1
     if arguments.comments:
