@@ -13,11 +13,11 @@ constexpr std::size_t block = 16;
 
 constexpr std::size_t rounded_up(std::size_t size) { return (size + block - 1) / block * block; }
 
-// A number is used again only when this many others are free: most agents have then seen the end of its last operation,
-// so that two operations with one number are rarely taken for each other.
+// A number is reused only when this many others are free. By then most agents have seen the end of its last operation,
+// so two operations with one number are rarely confused.
 constexpr std::size_t spare_agents = 64;
 
-// When a warp has executed this many fences, the older half is forgotten; writes from before them then count as fenced.
+// When a warp has executed this many fences, the older half is forgotten. Writes from before them then count as fenced.
 constexpr std::size_t remembered_fences = 1024;
 
 void join_seen(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from)

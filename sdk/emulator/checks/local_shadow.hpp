@@ -22,7 +22,7 @@ public:
             bytes[address + i] = true;
         }
     }
-    /// What is there now has no value.
+    /// The bytes have no value any more.
     void erase(unsigned lane, std::uint64_t address, std::uint64_t size)
     {
         std::vector<bool>& bytes = written_[lane];
@@ -30,7 +30,8 @@ public:
             bytes[i] = false;
         }
     }
-    /// Was one of the bytes written? Not all need be: compilers copy the padding of structures along.
+    /// Returns true if at least one of the bytes was written. Not all need be: compilers copy the padding of
+    /// structures.
     [[nodiscard]] bool any_written(unsigned lane, std::uint64_t address, std::uint64_t size) const
     {
         const std::vector<bool>& bytes = written_[lane];
@@ -41,7 +42,7 @@ public:
         }
         return false;
     }
-    /// A function starts: its variables from `begin` on have no value yet.
+    /// A function starts: its variables, from `begin` on, have no value yet.
     void forget(LaneMask lanes, std::uint64_t begin)
     {
         for_each_lane(lanes, [&](unsigned lane) {

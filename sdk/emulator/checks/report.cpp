@@ -54,13 +54,13 @@ std::string key_of(const Finding& finding)
     if (!finding.cause.empty()) {
         return key + finding.cause;
     }
-    if (finding.ptx_line == 0) {  // leaks, host calls: they differ by what they say
+    if (finding.ptx_line == 0) {  // leaks and host calls: told apart by their messages
         return key + finding.message;
     }
     if (finding.frames.empty()) {
         return key + std::to_string(finding.ptx_line);
     }
-    // Loops are unrolled: one access of the source may be many instructions.
+    // Compilers unroll loops: one access of the source may be many instructions.
     key += finding.ptx_text.substr(0, finding.ptx_text.find(' '));
     for (const SourceFrame& frame : finding.frames) {
         key += fmt::format("|{}:{}", frame.file, frame.line);

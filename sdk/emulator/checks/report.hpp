@@ -1,6 +1,6 @@
 #pragma once
 
-// What the emulated device has to say about a program: findings, where they were found, and how often.
+// Findings of the emulated device: what is wrong, where, and how often.
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace tessera::emulator {
 
-/// Kinds of findings. name_of() gives the name that reports print and tests ask for ("shared-race").
+/// Kinds of findings. name_of() gives the name that reports print and tests expect ("shared-race").
 enum class FindingKind : std::uint8_t {
     out_of_bounds,  ///< memory access outside of every allocation or of the CTA's shared memory
     row_overrun,    ///< a tensor store or reduction that writes beyond the tensor's rows, to the end of a 16-byte chunk
@@ -27,7 +27,7 @@ enum class FindingKind : std::uint8_t {
     uninitialized_local,
     uninitialized_tmem,
     shared_race,          ///< two warps, or a warp and asynchronous work, without order between them
-    same_value_race,      ///< the same between stores of equal values; only if asked for
+    same_value_race,      ///< the same between stores of equal values; optional
     missing_proxy_fence,  ///< generic writes read by the async proxy without fence.proxy.async
     stage_overwritten,  ///< shared memory written while asynchronous work still reads it, or read before it is complete
     async_read_pending,         ///< registers or memory used before the asynchronous work that writes them is complete
@@ -35,15 +35,15 @@ enum class FindingKind : std::uint8_t {
     tmem_leak,
     tmem_after_release,  ///< use of columns that are not allocated
     tmem_allocation,     ///< allocation rules: relinquish, order, size, pair
-    tmem_lanes,          ///< a warp touches lanes that are not its own
+    tmem_lanes,          ///< a warp accesses lanes of another warp
     invalid_descriptor,  ///< instruction, matrix or tensor-map descriptor
-    invalid_operand,     ///< anything else that PTX calls undefined
+    invalid_operand,     ///< anything else that PTX leaves undefined
     cta_mask,            ///< multicast or commit mask names CTAs that do not exist or do not wait
     barrier_misuse,      ///< mbarrier not initialized, reused without inval, count out of range
     transaction_count,   ///< expect_tx and complete_tx do not match
     cta_group,           ///< commit or mma of different CTA groups mixed
-    cluster_protocol,    ///< peer's memory used before it has started or after it has left
-    exit_before_read,    ///< a CTA leaves while its own bulk stores read its shared memory; only if asked for
+    cluster_protocol,    ///< peer's memory used before it has started or after it has exited
+    exit_before_read,    ///< a CTA exits while its own bulk stores read its shared memory; optional
     divergent_aligned,   ///< .aligned instruction executed by a part of a warp
     deadlock,
     trap,
@@ -70,40 +70,40 @@ struct Finding {
     FindingKind kind = FindingKind::invalid_operand;
     bool error = false;   ///< hardware would stop the kernel here
     std::string message;  ///< what, with the values, and the cure
-    std::string kernel;   ///< mangled; empty: not a matter of a kernel
+    std::string kernel;   ///< mangled; empty: no kernel is concerned
     Dim3 cta;             ///< %ctaid of the first occurrence
     std::uint32_t warp = 0;
-    LaneMask lanes = 0;  ///< lanes concerned; 0: not a matter of lanes
+    LaneMask lanes = 0;  ///< lanes concerned; 0: no lanes are concerned
     std::uint32_t ptx_line = 0;
     std::string ptx_text;
     std::vector<SourceFrame> frames;  ///< of the instruction, innermost first; empty if the PTX has no .loc
-    /// What makes later findings of the same kind and kernel the same one: an allocation, say. Empty: the instruction's
-    /// opcode and its place in the source; without one, its line of PTX.
+    /// Later findings of the same kind, kernel and cause are counted with this one. An allocation, for example. If
+    /// empty: the instruction's opcode and source line or, without one, its PTX line.
     std::string cause;
 
     // Report::add fills in what follows.
-    /// "file.cu:12", or "file.cuh:9 (in f(int)), inlined at file.cu:12"; empty if the PTX has no .loc.
+    // "file.cu:12", or "file.cuh:9 (in f(int)), inlined at file.cu:12"; empty if the PTX has no .loc.
     std::string source;
     std::vector<SourceFrame> host;  ///< where the host launched the kernel, or made the call; innermost first
 
     std::uint64_t count = 1;         ///< occurrences
     std::uint64_t accesses = 0;      ///< the same, counting each lane
-    std::uint64_t ctas = 0;          ///< how many CTAs it was found in; at most Report::counted_ctas are told apart
-    std::uint64_t instructions = 0;  ///< how many instructions of the PTX
+    std::uint64_t ctas = 0;          ///< number of CTAs with this finding; at most Report::counted_ctas are told apart
+    std::uint64_t instructions = 0;  ///< number of PTX instructions with this finding
 };
 
-/// Collects findings of a process. May be called from several threads.
+/// Collects the findings of a process. Thread-safe.
 class Report {
 public:
     static constexpr std::size_t counted_ctas = 1 << 16;
 
-    /// Adds `finding`, or counts it if one of the same kind, kernel and cause is known. True if it is new. `complete` is
-    /// called for a new one, to add what takes time to find out.
+    /// Adds `finding`, or counts it if one of the same kind, kernel and cause is known. Returns true if it is new.
+    /// `complete` is called for a new finding, to add what is slow to find out.
     bool add(Finding finding, const std::function<void(Finding&)>& complete = {});
     [[nodiscard]] std::vector<Finding> findings() const;
     [[nodiscard]] std::uint64_t total() const;
     void clear();
-    /// Called for each new finding, outside of the lock; set before the first launch.
+    /// Called for each new finding, outside of the lock. Set it before the first launch.
     std::function<void(const Finding&)> on_new;
 
     [[nodiscard]] std::string text() const;

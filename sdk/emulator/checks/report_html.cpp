@@ -61,7 +61,7 @@ std::string plural(std::uint64_t count, std::string_view one)
     return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
-/// "1,234,567": long numbers are compared by eye here.
+/// "1,234,567": readers compare long numbers by eye here.
 std::string grouped(std::uint64_t number)
 {
     std::string text = std::to_string(number);

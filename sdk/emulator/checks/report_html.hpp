@@ -1,6 +1,6 @@
 #pragma once
 
-// Findings as one HTML page that needs nothing else: for a browser, an e-mail, or the artifacts of a CI job.
+// Findings as one self-contained HTML page: for a browser, an e-mail, or the artifacts of a CI job.
 
 #include <cstdint>
 #include <span>
@@ -12,17 +12,17 @@
 
 namespace tessera::emulator {
 
-/// What all launches of a kernel did together.
+/// Totals of all launches of a kernel.
 struct KernelTotals {
     std::string kernel;  ///< mangled
     std::uint64_t launches = 0;
     Statistics statistics;
 };
 
-/// `text` as HTML shows it, also in attributes. Control characters and what is no UTF-8 become U+FFFD.
+/// `text` escaped for HTML, also in attributes. Control characters and invalid UTF-8 become U+FFFD.
 [[nodiscard]] std::string html_text(std::string_view text);
 
-/// The page. Lines of source are read from the files, where they are readable.
+/// The page. Reads source lines from the files where possible.
 [[nodiscard]] std::string report_html(std::span<const Finding> findings, const RunFacts& run,
                                       std::span<const KernelTotals> totals);
 

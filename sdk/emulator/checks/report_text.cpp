@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t detail_indent = 2;
 constexpr std::size_t continued_indent = 6;
-constexpr std::size_t narrowest = 60;    ///< below, lines are left as they are
+constexpr std::size_t narrowest = 60;    ///< below this width, lines are not wrapped
 constexpr std::size_t shown_frames = 4;  ///< of headers below or callers above the leading frame
 
 // SGR parameters of ECMA-48.
@@ -84,7 +84,7 @@ void write_source(const Finding& finding, const TextStyle& style, std::string& t
         const bool is_too_wide = style.width >= narrowest && excerpt.size() + detail_indent > style.width;
         writer.line(is_too_wide ? excerpt.substr(0, style.width - detail_indent - 3) + "..." : excerpt);
     }
-    // Downwards into the headers that it calls, then upwards to the kernel.
+    // First down into the called headers, then up to the kernel.
     for (std::size_t i = leading, shown = 0; i-- > 0; ++shown) {
         if (shown == shown_frames && i > 0) {
             writer.line(fmt::format("... and {} more", i + 1), faint, 2 * detail_indent);
@@ -123,7 +123,7 @@ std::string plural(std::uint64_t count, std::string_view one)
     return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
-/// Where a line of the summary says that a finding is.
+/// The place of a finding in a line of the summary.
 std::string short_place(const Finding& finding)
 {
     if (finding.frames.empty() && finding.ptx_line != 0) {
@@ -218,7 +218,7 @@ std::string to_text(const Finding& finding, const TextStyle& style, std::string_
     writer.line(fmt::format("{}{}: {}", heading, name, finding.message), {}, 0);
     body.erase(0, heading.size() + name.size());
     text += coloured(style, finding.error ? red : yellow, name) + body;
-    // Of a kernel that is a library's, the program's own line is that of the launch.
+    // If the kernel is a library's, the program's own line is that of the launch.
     const bool host_first =
         !finding.frames.empty() && !finding.host.empty() && leading_place(finding) == &finding.host.front();
     if (host_first) {

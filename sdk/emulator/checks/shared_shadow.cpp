@@ -24,12 +24,12 @@ constexpr std::uint64_t atomic_bit = std::uint64_t{1} << site_bits, proxy_bit = 
 constexpr std::size_t site_of(std::uint64_t mark) noexcept { return mark & (atomic_bit - 1); }
 constexpr bool is_atomic(std::uint64_t mark) noexcept { return (mark & atomic_bit) != 0; }
 constexpr bool is_async_proxy(std::uint64_t mark) noexcept { return (mark & proxy_bit) != 0; }
-/// The same agent at the same time in the same way, perhaps another instruction.
+/// True for the same agent at the same time in the same way, perhaps by another instruction.
 constexpr bool alike(std::uint64_t a, std::uint64_t b) noexcept { return (a ^ b) >> site_bits == 0; }
 
 constexpr bool is_set(std::uint64_t mark) noexcept { return mark != 0 && (mark >> 32) == 0; }
 
-// Bits of the bytes of word `word` that lie in [begin, end).
+// Bits of the bytes of word `word` that are in [begin, end).
 constexpr std::uint8_t bytes_of_word(std::uint32_t word, std::uint32_t begin, std::uint32_t end) noexcept
 {
     const std::uint32_t first = std::max(word * 4, begin) - word * 4;
@@ -46,7 +46,7 @@ struct SharedShadow::Access {
     const char* what;
     std::uint32_t line;
     Mark self;
-    // What was already found to be in order: this writer (if it wrote with one of these lanes), these readers.
+    // Already checked and in order: this writer (if it wrote with one of these lanes), and these readers.
     Mark good_writer = 0;
     std::uint64_t good_lanes = 0;
     Mark good_readers = 0;
@@ -63,7 +63,7 @@ SharedShadow::SharedShadow(std::uint32_t bytes, const Clocks& clocks, bool same_
       cells_((std::size_t{bytes} + 3) / 4),
       pending_in_((bytes >> granule_bits) + std::size_t{1}, 0)
 {
-    sites_.push_back({"an earlier access", 0});  // where there are more than a mark can tell
+    sites_.push_back({"an earlier access", 0});  // for accesses beyond what a mark can number
 }
 
 std::uint16_t SharedShadow::site(const char* what, std::uint32_t line)
@@ -148,7 +148,7 @@ void SharedShadow::check_writer(Access& access, const Cell& cell, std::uint32_t 
         return;
     }
     // A completed asynchronous operation needs no fence; nor does a generic write over a generic one. An async write
-    // over a generic one is only ordered, as every pipeline that reuses its stages does it.
+    // over a generic one only needs order: every pipeline that reuses its stages does this.
     if (!writes && access.proxy == Proxy::async && !is_async_proxy(cell.writer) &&
         !clocks_.ordered_for_async(written, access.agent, cell.lane)) {
         find(access, FindingKind::missing_proxy_fence,
@@ -162,7 +162,7 @@ void SharedShadow::check_writer(Access& access, const Cell& cell, std::uint32_t 
         access.good_writer = cell.writer;
         access.good_lanes = 0;
     }
-    // Lanes matter to the async proxy only.
+    // Only the async proxy distinguishes lanes.
     access.good_lanes |= access.proxy == Proxy::async ? std::uint64_t{1} << cell.lane : ~std::uint64_t{0};
 }
 
@@ -204,8 +204,8 @@ void SharedShadow::check_pending(Access& access, std::uint32_t offset, std::uint
                 own = std::min(own, mine.order);
             }
         }
-        // A read of what is still being written: too early, if it was issued after the write; else the write came too
-        // early.
+        // A read of data that is still being written. If the read was issued after the write, the read is too early;
+        // else the write is.
         const bool too_early = !writes && p.order < own;
         find(access, too_early ? FindingKind::async_read_pending : FindingKind::stage_overwritten,
              fmt::format("{} while {} (PTX line {}) still {} 0x{:x} to 0x{:x}: wait until it is complete",
@@ -218,15 +218,15 @@ void SharedShadow::check_pending(Access& access, std::uint32_t offset, std::uint
 SharedShadow::Mark SharedShadow::add_reader(Mark readers, const Access& access)
 {
     Extension& known = extensions_[((readers ^ (access.self >> 16)) * 0x9E37'79B9'7F4A'7C15ull) >> 58];
-    // What an agent knows changes with its acquires, not with its clock only: what is remembered may keep a reader that
-    // could go. That is harmless.
+    // What an agent knows changes with its acquires, not only with its clock. So this cache may keep a reader that
+    // could be dropped, which is harmless.
     if (known.before == readers && known.by == access.self) {
         return known.after;
     }
     std::vector<Mark> kept;
     const auto keep = [&](Mark mark) {
-        // A reader that this one has seen needs no place: whoever is ordered after this one is ordered after that one.
-        // Plain reads are kept beside atomic ones, which count for less.
+        // A reader that this one has seen need not be kept: whoever is ordered after this one is ordered after that
+        // one. Plain reads are kept beside atomic ones, which conflict with less.
         const bool covered = clocks_.ordered(epoch_of(mark), access.agent) && (!access.atomic || is_atomic(mark));
         if (!covered) {
             kept.push_back(mark);
@@ -246,8 +246,7 @@ SharedShadow::Mark SharedShadow::add_reader(Mark readers, const Access& access)
             hash ^= hash >> 29;
         }
         const auto [place, fresh] = set_numbers_.try_emplace(hash, reader_sets_.size() + 1);
-        if (fresh ||
-            reader_sets_[place->second - 1] != kept) {  // with the same hash but not the same members: not shared
+        if (fresh || reader_sets_[place->second - 1] != kept) {  // same hash, different members: not shared
             reader_sets_.push_back(std::move(kept));
             after = reader_sets_.size();
         } else {
@@ -273,7 +272,7 @@ void SharedShadow::drop_unused_sets()
         }
     }
     reader_sets_ = std::move(used);
-    set_numbers_.clear();  // sets that come again get a number of their own
+    set_numbers_.clear();  // sets that occur again get a new number
     set_limit_ = std::max<std::size_t>(4096, 2 * reader_sets_.size());
     extensions_ = {};
 }
@@ -352,7 +351,7 @@ void SharedShadow::touch(Access& access, std::uint32_t offset, std::uint32_t siz
         }
         return;
     }
-    // Whole words: mostly they are all in the same state, and the checks of the first one hold for the others.
+    // Whole words: usually all are in the same state, and the checks of the first hold for the others.
     std::uint32_t in_lane = 0;
     for (std::uint32_t word = offset / 4; word < end / 4; ++word) {
         Cell& cell = cells_[word];
@@ -401,7 +400,7 @@ std::optional<ShadowFinding> SharedShadow::touch_lanes(Access access, const std:
             unlike_broadcast |= offsets[i] ^ base;
         }
         if (unlike_row == 0) {
-            // Lanes that share a word are not told apart.
+            // Lanes that share a word are not distinguished.
             const bool words = size >= 4 && base % 4 == 0;
             touch<writes>(access, base, size * warp_size, words ? 0 : Clocks::any_lane, words ? size : 0);
             return std::move(access.found);

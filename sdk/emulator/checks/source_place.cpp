@@ -52,7 +52,7 @@ bool contains_any(std::string_view text, const std::array<std::string_view, coun
     return std::ranges::any_of(parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
 }
 
-/// "void f<int>(T)" without what comes before the name.
+/// "void f<int>(T)" without the return type.
 std::string_view without_result(std::string_view name)
 {
     int depth = 0;
@@ -102,7 +102,7 @@ std::string without_casts(std::string text)
     return text;
 }
 
-/// With template and function arguments deeper than `levels` left out.
+/// With template and function arguments nested deeper than `levels` left out.
 std::string folded(std::string_view name, int levels)
 {
     std::string result;

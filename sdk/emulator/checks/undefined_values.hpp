@@ -1,7 +1,7 @@
 #pragma once
 
-// Registers whose value was read from memory that nobody wrote. Compilers load ahead and drop the value again, so such
-// a load is no fault: it becomes one where the value is used, and is then reported with its place.
+// Registers whose value was read from memory that was never written. Compilers load ahead and then drop the value, so
+// the load is no fault. It becomes one when the value is used, and is then reported with the place of the load.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,19 +16,19 @@ namespace tessera::emulator {
 
 struct Frame;
 
-/// Of one warp. Mostly empty, and then costs nothing.
+/// The undefined registers of one warp. Usually there are none, and then this costs nothing.
 class UndefinedValues {
 public:
     using OriginId = std::uint32_t;
 
-    /// The instruction that read what nobody wrote.
+    /// The instruction that read memory that was never written.
     struct Origin {
         const Operation* operation;
         FindingKind kind;
         FindingText text;  ///< of its first such read
     };
 
-    /// A register's lanes without a value, and the read that the first of them comes from.
+    /// The undefined lanes of a register, and the read that the first of them comes from.
     struct Lanes {
         LaneMask mask = 0;
         OriginId origin = 0;
@@ -36,12 +36,12 @@ public:
 
     [[nodiscard]] bool empty() const noexcept { return rows_.empty(); }
     [[nodiscard]] Lanes of(const Frame* frame, Ref row) const noexcept;
-    /// Of the register's lanes in `written`, those of `undefined` have no value from now on, the others have one.
+    /// Of the register's lanes in `written`, those in `undefined` have no value from now on, and the others have one.
     void write(const Frame* frame, Ref row, LaneMask written, Lanes undefined);
-    /// The frame's registers are no more.
+    /// The registers of the frame no longer exist.
     void forget(const Frame* frame);
 
-    /// The origin for an instruction; `message()` is called if it is new.
+    /// The origin for an instruction. `message()` is called if it is new.
     template <typename Message>
     [[nodiscard]] OriginId origin(const Operation& operation, FindingKind kind, Message&& message)
     {

@@ -1,5 +1,5 @@
-// Instructions on addresses, not on what is there: cvta, isspacep, mapa, getctarank, and the hints to the caches (PTX
-// ISA 9.7.9).
+// Instructions on addresses that do not access memory: cvta, isspacep, mapa, getctarank, and the cache hints (PTX ISA
+// 9.7.9).
 
 #include <fmt/format.h>
 
@@ -20,7 +20,8 @@ namespace {
 constexpr std::uint64_t window_bytes = std::uint64_t{1} << 32;
 constexpr std::uint32_t in_cta = (1U << shared_rank_shift) - 1;
 
-// Generic addresses of these spaces start here; of global and constant memory they are the addresses themselves.
+// Start of the generic addresses of a space. Generic addresses of global and constant memory are the addresses
+// themselves.
 std::uint64_t window_of(std::string_view space)
 {
     return space.starts_with("shared")  ? shared_window
@@ -121,7 +122,7 @@ void decode_isspacep(Decoder& decoder, Operation& operation)
 
 // ---- mapa, getctarank ----
 
-/// The rank in a shared address; reports addresses that are not in the cluster's shared memory.
+/// The rank in a shared address. Reports addresses outside of the cluster's shared memory.
 template <typename Address>
 std::uint32_t rank_of(Warp& warp, const Operation& operation, unsigned lane, Address address, std::uint64_t window)
 {
@@ -170,7 +171,7 @@ void need_clusters(const Decoder& decoder)
     }
 }
 
-/// Takes {.shared::cluster}.type. `generic`: without the space.
+/// Takes {.shared::cluster}.type. `generic` is set if the space is missing.
 Type take_cluster_address(Decoder& decoder, bool& generic)
 {
     need_clusters(decoder);
@@ -248,7 +249,7 @@ void decode_applypriority(Decoder& decoder, Operation& operation)
     operation.kind = InstructionClass::memory;
 }
 
-/// discard: the bytes have no defined value from here on, so that reading them is a finding.
+/// discard: the bytes have no defined value from now on, so reading them is a finding.
 Step execute_discard(Warp& warp, const Operation& operation, LaneMask active)
 {
     const auto& payload = operation.as<MemoryPayload>();
@@ -281,8 +282,8 @@ void decode_discard(Decoder& decoder, Operation& operation)
     operation.kind = InstructionClass::memory;
 }
 
-/// The policies are opaque; these are the values that the hardware's compiler makes for a fraction of 1, which some
-/// programs pass as constants.
+/// The policies are opaque. These are the values that ptxas uses for a fraction of 1; some programs pass them as
+/// constants.
 std::uint64_t policy_bits(std::string_view priority)
 {
     return priority == "L2::evict_first"  ? 0x12F0'0000'0000'0000
@@ -332,7 +333,7 @@ void decode_createpolicy(Decoder& decoder, Operation& operation)
     operation.operand[1] = decoder.constant_row(policy_bits(primary), Type::b64);
 }
 
-// ---- what is not there ----
+// ---- not emulated ----
 
 void decode_multimem(Decoder& decoder, Operation&)
 {

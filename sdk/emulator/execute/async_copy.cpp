@@ -25,7 +25,7 @@ constexpr const char* name = "cp.async";
 
 constexpr LaneMask bit(unsigned lane) { return LaneMask{1} << lane; }
 
-/// The copies of a warp's lanes that one instruction started.
+/// The copies that one instruction started for the lanes of a warp.
 class AsyncCopy : public AsyncOperation {
 public:
     AsyncCopy(Warp& warp, LaneMask lanes, std::uint32_t bytes) : warp_(warp), left_(lanes), bytes_(bytes)
@@ -62,7 +62,7 @@ public:
     {
         LaneMask now = left_;
         if (cluster.options().schedule != Schedule::in_order && std::popcount(left_) > 1 && cluster.choose(2) == 0) {
-            // some of the lanes' copies arrive first
+            // Some of the lanes' copies complete first.
             const auto chosen =
                 static_cast<LaneMask>(cluster.choose(0xFFFF)) | static_cast<LaneMask>(cluster.choose(0xFFFF)) << 16U;
             now = (left_ & chosen) != 0 ? left_ & chosen : left_;
@@ -214,7 +214,7 @@ Step execute_wait_all(Warp& warp, const Operation&, LaneMask active)
     return Step::next;
 }
 
-/// cp.async.mbarrier.arrive: arrives for each lane when its copies issued so far are over.
+/// cp.async.mbarrier.arrive: arrives for each lane when the copies that it has issued so far are complete.
 class CopyArrival : public AsyncOperation {
 public:
     CopyArrival(Warp& warp, LaneMask lanes)
@@ -269,7 +269,7 @@ private:
 
 struct ArrivalPayload : Payload {
     AddressRef address;
-    bool generic = false, counted = false;  ///< counted: .noinc, the arrival is one of those that the barrier expects
+    bool generic = false, counted = false;  ///< counted: .noinc, the barrier's count includes this arrival
 };
 
 Step execute_arrival(Warp& warp, const Operation& operation, LaneMask active)

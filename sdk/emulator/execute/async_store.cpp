@@ -30,7 +30,7 @@ struct AsyncStorePayload : Payload {
     AtomicUpdate update = nullptr;  ///< red.async
 };
 
-/// What one lane stores or reduces, on its way.
+/// What one lane stores or reduces, in flight.
 class AsyncStore final : public AsyncOperation {
 public:
     AsyncStore(const AsyncStorePayload& payload, std::uint64_t address, std::uint64_t barrier)
@@ -122,7 +122,7 @@ private:
     std::uint64_t address_, barrier_;
 };
 
-/// The 32 bits of a shared address that may be given as a generic one, checked for a place of `bytes` bytes.
+/// The 32 bits of a shared address, which may be generic. Checks that `bytes` bytes there are accessible.
 std::uint32_t shared_place(Warp& warp, const Operation& operation, const AsyncStorePayload& payload,
                            std::uint64_t address, unsigned bytes, unsigned lane)
 {
@@ -195,7 +195,7 @@ Step execute_async_store(Warp& warp, const Operation& operation, LaneMask active
     return Step::next;
 }
 
-/// What st.async and red.async have in common. `type` and the number of elements are known.
+/// The common part of st.async and red.async. `type` and the number of elements are known.
 void decode_async_store(Decoder& decoder, Operation& operation, AsyncStorePayload& payload, Type type)
 {
     payload.what = short_name(decoder.instruction());

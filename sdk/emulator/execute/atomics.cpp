@@ -21,7 +21,7 @@ using ptx::Type;
 
 namespace {
 
-// What an element type does, on its bits.
+// The operations of an element type, on its bits.
 
 template <typename T>
 struct Integer {
@@ -166,7 +166,7 @@ struct AtomicPayload : MemoryPayload {
     Ref operand_c = no_row;
 };
 
-/// The lanes whose address is in shared memory.
+/// The lanes with an address in shared memory.
 LaneMask in_shared(const AtomicPayload& payload, const Warp& warp, LaneMask active)
 {
     if (payload.access.space != Space::generic) {
@@ -186,10 +186,11 @@ Step execute_atomic(Warp& warp, const Operation& operation, LaneMask active)
     const auto& payload = operation.as<AtomicPayload>();
     LanePointers pointers;
     resolve(warp, operation, payload, active, pointers);
-    const LaneMask shared = in_shared(payload, warp, active);  // now: the result may go to the register of the address
+    // Before the loop: the result may overwrite the register of the address.
+    const LaneMask shared = in_shared(payload, warp, active);
     bool changed = false;
     for_each_lane(active, [&](unsigned lane) {
-        // A lane does all its elements before the next lane starts: the sum is that of the lanes in their order.
+        // A lane does all its elements before the next lane starts, so a sum adds the lanes in their order.
         for (unsigned k = 0; k < payload.elements; ++k) {
             const Bits b = warp.row<Bits>(payload.operand_b[k])[lane];
             const Bits c = payload.operand_c == no_row ? Bits{0} : warp.row<Bits>(payload.operand_c)[lane];
@@ -203,7 +204,7 @@ Step execute_atomic(Warp& warp, const Operation& operation, LaneMask active)
             changed = changed || after != before;
         }
     });
-    if (changed) {  // a failed compare-and-swap in a spin loop is no progress
+    if (changed) {  // a failed compare-and-swap in a spin loop is not progress
         warp.cluster.progress();
     }
     return Step::next;
@@ -244,7 +245,7 @@ Execute handler(Type type)
     }
 }
 
-/// What both have behind their opcode: semantics, scope, space, operation, vector, type.
+/// The common part after the opcode: semantics, scope, space, operation, vector, type.
 void decode_atomic(Decoder& decoder, Operation& operation, bool returns)
 {
     auto& payload = decoder.emplace_payload<AtomicPayload>();
@@ -314,13 +315,13 @@ void decode_atomic(Decoder& decoder, Operation& operation, bool returns)
     } else if (returns) {
         std::ranges::copy(rows(write_data(decoder, 0, type)), payload.rows.begin());
     }
-    if (*kind == AtomicKind::exchange) {  // the others compute something of what they find
+    if (*kind == AtomicKind::exchange) {  // the other operations use the old value
         payload.access.ignores_value = decoder.is_sink(0);
         payload.access.registers = {payload.rows.data(), payload.elements};
     }
-    const bool order_matters = ptx::name_of(type).find('f') != std::string_view::npos;  // sums of rounded values
+    const bool order_matters = ptx::name_of(type).find('f') != std::string_view::npos;  // sums are rounded
     if ((returns || order_matters) && space != Space::shared) {
-        decoder.mark_cross_cta();  // may wait for another cluster's
+        decoder.mark_cross_cta();  // a loop may wait for another cluster's atomic
     }
     payload.update = type == Type::b128 ? nullptr : atomic_update(*kind, type);
     operation.execute = handler(type);

@@ -1,6 +1,6 @@
 #pragma once
 
-// One atomic read-modify-write of one lane, as atom, red, red.async and reducing bulk copies do it.
+// One atomic read-modify-write of one lane: used by atom, red, red.async and reducing bulk copies.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,12 +26,12 @@ enum class AtomicKind : std::uint8_t {
 
 /// "add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas".
 [[nodiscard]] std::optional<AtomicKind> atomic_named(std::string_view name) noexcept;
-/// Does atom or red have the operation for the scalar `type`? `vector`: as an element of a vector.
+/// Returns true if atom or red supports the operation for the scalar `type`. `vector`: as an element of a vector.
 [[nodiscard]] bool has_atomic(AtomicKind kind, ptx::Type type, bool vector) noexcept;
 
-/// Replaces the value of the type at `at` (aligned) by f(value, b[, c]); operands and result are its bits. In global
-/// memory it is atomic towards other CPU threads, and f32 additions flush subnormals (PTX ISA "atom"); shared memory
-/// belongs to one CPU thread, and keeps subnormals. Not for 128-bit types. @return the value before
+/// Replaces the value at the aligned address `at` by f(value, b[, c]); operands and result are bits of the type. In
+/// global memory it is atomic with respect to other CPU threads, and f32 additions flush subnormals (PTX ISA "atom").
+/// Shared memory belongs to one CPU thread, and additions keep subnormals. Not for 128-bit types. @return the old value
 using AtomicUpdate = std::uint64_t (*)(std::byte* at, std::uint64_t b, std::uint64_t c, bool in_shared);
 [[nodiscard]] AtomicUpdate atomic_update(AtomicKind kind, ptx::Type type);
 

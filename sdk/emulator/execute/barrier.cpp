@@ -59,7 +59,7 @@ void complete(Cta& cta, unsigned number)
     cta.cluster.notify();
 }
 
-/// Threads may also leave after the others have arrived, so that those who wait ask again.
+/// Also called when threads exit, so that the waiting threads check again.
 void complete_if_due(Cta& cta, unsigned number)
 {
     const NamedBarrier& barrier = cta.barriers[number];
@@ -79,7 +79,7 @@ void complete_if_due(Cta& cta, unsigned number)
     }
 }
 
-/// `lanes` arrive, all at the same barrier with the same count (0: all threads of the CTA).
+/// `lanes` arrive at one barrier with one count (0: all threads of the CTA).
 void arrive(Warp& warp, const Operation& operation, LaneMask lanes, std::uint32_t number, std::uint32_t count)
 {
     Cta& cta = warp.cta;
@@ -121,7 +121,8 @@ void arrive(Warp& warp, const Operation& operation, LaneMask lanes, std::uint32_
     }
     const LaneMask live = warp.live();
     std::uint32_t arrived = static_cast<std::uint32_t>(std::popcount(lanes));
-    if ((lanes & live & (~live + 1)) != 0) {  // with the lowest lane come those that do not exist (any more)
+    // The lowest live lane also arrives for lanes that do not exist or have exited.
+    if ((lanes & live & (~live + 1)) != 0) {
         arrived += static_cast<std::uint32_t>(std::popcount(~live));
     }
     barrier.arrived += arrived;
@@ -224,7 +225,7 @@ Step execute_named(Warp& warp, const Operation& operation, LaneMask active)
     return Step::next;
 }
 
-/// Each lane waits for those that its own mask names: tiles of a warp may synchronize side by side in one instruction.
+/// Each lane waits for the lanes in its own mask: several groups of a warp may synchronize in one instruction.
 Step execute_warp_sync(Warp& warp, const Operation& operation, LaneMask active)
 {
     const std::uint32_t* masks = warp.row<std::uint32_t>(operation.operand[0]);
@@ -266,7 +267,7 @@ void complete_cluster_if_due(Cluster& cluster)
     for (const auto& cta : cluster.ctas) {
         for (const auto& warp : cta->warps) {
             warp->barriers.cluster_current = 0;
-            if (warp->finished() && warp->checks()) {  // whoever waits knows that it will do nothing any more
+            if (warp->finished() && warp->checks()) {  // waiting threads see that this warp has finished
                 cluster.clocks.release(warp->agent, barrier.arriving);
             }
         }
@@ -317,7 +318,7 @@ Step execute_cluster_wait(Warp& warp, const Operation& operation, LaneMask activ
         warp.report(operation, FindingKind::cluster_protocol, early,
                     "barrier.cluster.wait without barrier.cluster.arrive: execute the arrive first");
     }
-    complete_cluster_if_due(warp.cluster);  // threads may have left
+    complete_cluster_if_due(warp.cluster);  // threads may have exited
     LaneMask waiting = 0;
     for_each_lane(active & state.cluster_open, [&](unsigned lane) {
         waiting |= state.cluster_phase[lane] == barrier.phase ? LaneMask{1} << lane : 0;

@@ -120,7 +120,7 @@ void decode_cnot(Decoder& decoder, Operation& operation)
 
 // --- lop3 ---
 
-/// Bit i of the table is the result for (a, b, c) = the bits of i, a the highest.
+/// Bit i of the table is the result for the bits of i as (a, b, c); a is the highest bit.
 struct Lookup : Payload {
     std::array<U32, 8> minterm{};  ///< all ones where the table has a one
     bool use_or = false;           ///< .or, else .and
@@ -212,7 +212,7 @@ void decode_shr(Decoder& decoder, Operation& operation)
     const bool known = visit_integer(type, [&]<typename T>() {
         operation.execute = lanewise<T, T, U32>([](T a, U32 n) {
             if constexpr (std::is_signed_v<T>) {
-                return static_cast<T>(a >> std::min<U32>(n, 8 * sizeof(T) - 1));  // beyond: the sign fills
+                return static_cast<T>(a >> std::min<U32>(n, 8 * sizeof(T) - 1));  // larger shifts fill with the sign
             } else {
                 return n < 8 * sizeof(T) ? static_cast<T>(a >> n) : T{0};
             }
@@ -357,7 +357,7 @@ void decode_brev(Decoder& decoder, Operation& operation)
 
 // --- bit fields ---
 
-/// Ones in the lowest `length` bits; all for lengths from the width on.
+/// Ones in the lowest `length` bits; all ones if `length` is the width or more.
 template <typename T>
 constexpr T low_ones(U32 length)
 {
@@ -417,7 +417,7 @@ void decode_bfi(Decoder& decoder, Operation& operation)
     });
 }
 
-/// Ones from bit `position` on, `width` of them.
+/// `width` ones, from bit `position` on.
 template <bool clamp>
 constexpr U32 bit_mask(U32 position, U32 width)
 {
@@ -467,7 +467,7 @@ void decode_szext(Decoder& decoder, Operation& operation)
 
 // --- prmt ---
 
-/// Bytes 0-3 are a's, 4-7 b's. Four selectors of 4 bits; bit 3 asks for the sign of the byte instead.
+/// Bytes 0-3 are a's, 4-7 are b's. Four selectors of 4 bits; bit 3 selects the sign of the byte instead.
 constexpr U32 permute(U32 a, U32 b, U32 selectors)
 {
     const U64 bytes = U64{b} << 32 | a;
@@ -483,7 +483,7 @@ constexpr U32 permute(U32 a, U32 b, U32 selectors)
     return result;
 }
 
-/// The selectors that a mode of prmt makes of the lowest two bits of its control (PTX ISA 9.7.9.7 "prmt", table of
+/// The selectors of a prmt mode for each value of the lowest two bits of its control (PTX ISA 9.7.9.7 "prmt", table of
 /// modes).
 struct PermuteMode : Payload {
     std::array<U32, 4> selectors{};

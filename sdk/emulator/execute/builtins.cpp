@@ -66,8 +66,8 @@ template <typename T>
     return text;
 }
 
-/// One lane's printf. Arguments are in memory in order, each aligned to its size (CUDA C++ programming guide "Formatted
-/// Output").
+/// Formats one lane's printf. The arguments are in memory in order, each aligned to its size (CUDA C++ programming
+/// guide "Formatted Output").
 [[nodiscard]] std::string format(Warp& warp, const Operation& operation, const std::string& text,
                                  std::uint64_t arguments, unsigned lane)
 {

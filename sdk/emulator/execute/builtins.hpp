@@ -1,6 +1,6 @@
 #pragma once
 
-// Functions that device code calls and the machine supplies: printf, assert, the device heap.
+// Functions that device code calls and the machine provides: printf, assert, the device heap.
 
 #include <string_view>
 

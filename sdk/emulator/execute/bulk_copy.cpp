@@ -53,7 +53,7 @@ std::uint32_t shared_address(const Warp& warp, const AddressRef& reference, unsi
     return static_cast<std::uint32_t>(warp.address(reference, lane));
 }
 
-/// One piece of memory, in blocks of at most 4 KiB so that they can arrive one by one.
+/// One piece of memory, in blocks of at most 4 KiB so that they can arrive separately.
 SharedBox plain_box(std::uint32_t bytes, std::uint64_t global)
 {
     constexpr std::uint32_t block = 4096;
@@ -154,7 +154,7 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
     return Step::next;
 }
 
-/// Which way the data go: takes the state spaces and the completion mechanism.
+/// The direction of the copy: takes the state spaces and the completion mechanism.
 Route take_direction(Decoder& decoder)
 {
     // In the order of the text: the first space is the destination's.

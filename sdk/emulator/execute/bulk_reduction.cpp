@@ -14,7 +14,7 @@ namespace {
 
 using ptx::Type;
 
-/// Applies Function::apply(old, value) to each element; another cluster may do the same at the same time.
+/// Applies Function::apply(old, value) to each element, atomically: another cluster may do the same at the same time.
 template <typename Word, typename Function>
 void reduce(std::byte* target, const std::byte* source, std::size_t bytes)
 {
@@ -80,7 +80,7 @@ struct Increment {
 struct Decrement {
     static u32 apply(u32 old, u32 limit) { return old == 0 || old > limit ? limit : old - 1; }
 };
-// An H200 flushes subnormal numbers only where a tensor map's type says so.
+// An H200 flushes subnormal numbers only if the tensor map's type requests it.
 template <bool ftz>
 struct AddF32 {
     static u32 apply(u32 old, u32 value)

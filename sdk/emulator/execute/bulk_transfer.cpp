@@ -16,17 +16,17 @@ namespace {
 std::uint32_t offset_in_cta(std::uint32_t address) { return address & ((1U << shared_rank_shift) - 1); }
 std::uint32_t rank_of(std::uint32_t address) { return address >> shared_rank_shift; }
 
-/// Where the bytes that a swizzle keeps together begin and end.
+/// Start of the bytes that a swizzle keeps together.
 std::uint32_t round_down(std::uint32_t value, std::uint32_t multiple) { return value / multiple * multiple; }
 std::uint32_t round_up(std::uint32_t value, std::uint32_t multiple)
 {
     return round_down(value + multiple - 1, multiple);
 }
 
-/// No swizzle moves anything out of its line of so many bytes.
+/// A swizzle moves bytes only within a line of this size.
 constexpr std::uint32_t swizzle_line = 128;
 
-/// Calls body(mode) with the mode as a constant, so that the loops over pieces have no switch in them.
+/// Calls body(mode) with the mode as a constant, so that the loops over pieces contain no switch.
 template <typename Body>
 void with_swizzle(TensorSwizzle mode, Body&& body)
 {
@@ -46,7 +46,7 @@ void with_swizzle(TensorSwizzle mode, Body&& body)
 
 }  // namespace
 
-// ---- what all have in common ----
+// ---- common parts ----
 
 std::uint32_t BulkTransfer::line() const noexcept
 {
@@ -91,7 +91,7 @@ void BulkTransfer::for_each_piece(Cta& cta, std::uint32_t address, const BoxRun&
             }
         });
     } else {
-        // The first or last line is not all there: what a swizzle moves out of shared memory is left out.
+        // The first or last line may be incomplete: skip what a swizzle moves out of shared memory.
         const std::uint32_t atom = swizzle_atom(box_.swizzle);
         for (std::uint32_t done = 0; done < run.shared_bytes;) {
             const std::uint32_t linear = start + done;
@@ -118,7 +118,7 @@ void BulkTransfer::check(Cluster& cluster, Cta& cta, std::uint32_t address, std:
             cluster.report(*this, found->kind, std::move(found->message));
         }
     };
-    // A swizzle exchanges atoms within a line of `span` bytes: whole lines stay where they are.
+    // A swizzle exchanges atoms within a line of `span` bytes, so whole lines stay in place.
     const std::uint32_t span = std::max<std::uint32_t>(swizzle_span(box_.swizzle), 1);
     for (std::size_t i = first; i < last;) {
         const std::uint32_t start = offset_in_cta(address) + box_.runs[i].linear;
@@ -221,7 +221,7 @@ void LoadTransfer::watch()
 bool LoadTransfer::step(Cluster& cluster)
 {
     const bool in_order = cluster.options().schedule == Schedule::in_order;
-    // Each receiver has its own pace.
+    // Each receiver progresses on its own.
     std::size_t chosen = 0;
     std::size_t open = 0;
     for (std::size_t i = 0; i < targets_.size(); ++i) {
@@ -252,7 +252,7 @@ void LoadTransfer::move(Cluster& cluster, const LoadTarget& target, std::size_t 
         report_exited(cluster, *target.cta, true);
     }
     check(cluster, *target.cta, target.address, first, last, true);
-    std::vector<std::byte> staged;  // rows that are not simply copied
+    std::vector<std::byte> staged;  // rows that are not plain copies
     for (std::size_t i = first; i < last; ++i) {
         const BoxRun& run = box_.runs[i];
         const std::byte* source = run.inside ? global(cluster, run.global, run.global_bytes, Direction::read) : nullptr;
@@ -268,7 +268,7 @@ void LoadTransfer::move(Cluster& cluster, const LoadTarget& target, std::size_t 
     cluster.progress();
 }
 
-/// A run as it is to lie in shared memory: padded, converted, or filled if `source` is null.
+/// Makes the bytes of a run as they are in shared memory: padded, converted, or filled if `source` is null.
 void LoadTransfer::stage(const BoxRun& run, const std::byte* source, std::vector<std::byte>& staged) const
 {
     staged.assign(run.shared_bytes, std::byte{0});
@@ -295,8 +295,8 @@ void LoadTransfer::signal(Cluster& cluster, const LoadTarget& target)
             --found->second.copies;
         }
     }
-    // Padding is not counted: elements that take less room in global than in shared memory complete their packed bytes.
-    // (That is what CUTLASS expects of them in its mixed-precision kernels.)
+    // Padding is not counted: elements that need less space in global than in shared memory complete their packed
+    // bytes. CUTLASS expects this in its mixed-precision kernels.
     std::uint32_t bytes = 0;
     for (const BoxRun& run : box_.runs) {
         bytes += run.shared_bytes;
@@ -381,7 +381,7 @@ void StoreTransfer::put(std::byte* target, std::uint32_t linear, std::uint32_t b
     }
 }
 
-/// Reported when the store was issued. Behind the end of an allocation there is nothing to spoil.
+/// Already reported when the store was issued. After the end of an allocation nothing is overwritten.
 void StoreTransfer::write_overrun(Cluster& cluster, const BoxRun& run)
 {
     if (run.overrun_bytes == 0) {
@@ -521,8 +521,8 @@ Cta& check_shared_range(Warp& warp, const Operation& operation, unsigned lane, c
 
 namespace {
 
-/// A mask must name CTAs of the cluster. One that names others too is a fault, as on an H200; one that names nobody is
-/// reported, as the copy is just lost there.
+/// A mask must name CTAs of the cluster. A mask that names others is a fault, as on an H200. An empty mask is reported:
+/// an H200 silently drops the copy.
 void check_ranks(Warp& warp, const Operation& operation, unsigned lane, const char* what, std::uint16_t mask)
 {
     const auto size = static_cast<unsigned>(warp.cluster.ctas.size());
@@ -560,7 +560,8 @@ std::vector<LoadTarget> load_targets(Warp& warp, const Operation& operation, uns
         check_ranks(warp, operation, lane, what, *mask);
         for (std::uint32_t rest = *mask; rest != 0; rest &= rest - 1) {
             const auto rank = static_cast<std::uint32_t>(std::countr_zero(rest));
-            // In a pair the barrier may be the peer's: the one whose place in the pair is that of the barrier given.
+            // In a pair the barrier may be in the peer: the CTA with the same position in the pair as the given
+            // barrier.
             add(rank, cta_group == 2 ? (rank & ~1U) | (barrier_rank & 1U) : rank);
         }
         return targets;

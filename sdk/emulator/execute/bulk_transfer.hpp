@@ -1,7 +1,7 @@
 #pragma once
 
-// Bulk copies under way: what cp.async.bulk, its tensor forms and the reductions have in common. The data move when the
-// scheduler says so, in several steps where the schedule is not in_order, so that a reader who does not wait sees a
+// Bulk copies in flight: the common part of cp.async.bulk, its tensor forms and the reductions. The scheduler decides
+// when the data move, in several steps unless the schedule is in_order. A reader that does not wait therefore sees a
 // part of them.
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace tessera::emulator {
 
-/// A place in shared memory and the runs that it is made of.
+/// A place in shared memory and the runs of its box.
 struct SharedBox {
     std::uint32_t bytes = 0;
     TensorSwizzle swizzle = TensorSwizzle::none;
@@ -32,38 +32,38 @@ struct SharedBox {
 /// One CTA that receives a load.
 struct LoadTarget {
     Cta* cta = nullptr;
-    std::uint32_t address = 0;  ///< of the box in the shared::cluster window
+    std::uint32_t address = 0;  ///< of the box, in the shared::cluster window
     std::uint32_t barrier = 0;  ///< in the shared::cluster window
 };
 
-/// Adds `bytes` of `source` to `target`, element by element, each of them atomically.
+/// Combines `bytes` of `source` into `target`, element by element, each atomically.
 using Reduce = void (*)(std::byte* target, const std::byte* source, std::size_t bytes);
 
-/// Base: how findings of a transfer are told, and which shared memory is in use until it is over.
+/// Base class: names the transfer in findings and keeps track of the shared memory in use.
 class BulkTransfer : public AsyncOperation {
 public:
     BulkTransfer(const char* what, Warp& warp, SharedBox box) : what_(what), warp_(warp), box_(std::move(box)) {}
 
-    /// To be called once, after Cluster::submit: the shared memory concerned is in use from now on.
+    /// Call once, after Cluster::submit: marks the shared memory as in use.
     virtual void watch() = 0;
 
 protected:
     /// Registers `box_` at `address` with its CTA's shadow.
     void begin(Cta& cta, std::uint32_t address, bool writes);
     void end(Cta& cta);
-    /// Calls body(physical bytes, their number, bytes of the run before them) for the pieces of `run` that stay
-    /// together in a box at `address`.
+    /// Calls body(physical bytes, their number, bytes of the run before them) for the contiguous pieces of `run` in a
+    /// box at `address`.
     template <typename Body>
     void for_each_piece(Cta& cta, std::uint32_t address, const BoxRun& run, Body&& body);
     /// Checks the access of the runs [first, last) of the box at `address`.
     void check(Cluster& cluster, Cta& cta, std::uint32_t address, std::size_t first, std::size_t last, bool writes);
-    /// Global bytes, or a fault.
+    /// Pointer to global bytes; faults if they are not accessible.
     [[nodiscard]] std::byte* global(Cluster& cluster, std::uint64_t address, std::uint64_t size, Direction direction);
     void report_exited(Cluster& cluster, const Cta& cta, bool writes);
-    /// The source of a store to global memory is read after its CTA has left: no fault, as the memory is kept until
-    /// then (see docs/notes/emulator-reports.md), and reported only if asked for.
+    /// The source of a store to global memory is read after its CTA has exited. This is no fault, because the memory is
+    /// kept until then, and is reported only with --also (see docs/notes/emulator-reports.md).
     void report_exit_before_read(Cluster& cluster, const Cta& cta);
-    /// How many of `left` runs to move in this step.
+    /// Number of the `left` runs to move in this step.
     [[nodiscard]] static std::size_t portion(Cluster& cluster, std::size_t left);
     [[nodiscard]] std::uint32_t line() const noexcept;
 
@@ -72,7 +72,7 @@ protected:
     SharedBox box_;
 };
 
-/// From global memory to shared memory of one or more CTAs; completes bytes on their mbarriers.
+/// From global memory to shared memory of one or more CTAs. Completes bytes on their mbarriers.
 class LoadTransfer : public BulkTransfer {
 public:
     LoadTransfer(const char* what, Warp& warp, SharedBox box, std::vector<LoadTarget> targets,
@@ -96,10 +96,10 @@ private:
     bool converts_ = false;
 };
 
-/// From shared memory to global memory, as a copy or a reduction; completes by bulk groups.
+/// From shared memory to global memory, as a copy or a reduction. Completes by bulk groups.
 class StoreTransfer : public BulkTransfer {
 public:
-    /// `byte_mask`: of each 16 bytes, which are written.
+    /// `byte_mask`: which bytes of each 16 are written.
     StoreTransfer(const char* what, Warp& warp, SharedBox box, std::uint32_t source, CopyGroups::Sequence sequence,
                   Reduce reduce, std::uint16_t byte_mask = 0xFFFF);
     void watch() override;
@@ -122,7 +122,7 @@ private:
     std::size_t written_ = 0;
 };
 
-/// From shared memory to shared memory of the cluster, as a copy or a reduction; completes bytes on an mbarrier next to
+/// From shared memory to shared memory of the cluster, as a copy or a reduction. Completes bytes on an mbarrier next to
 /// the destination.
 class SharedTransfer : public BulkTransfer {
 public:
@@ -143,7 +143,8 @@ private:
 Cta& check_shared_range(Warp& warp, const Operation& operation, unsigned lane, const char* what, std::uint32_t address,
                         std::uint32_t bytes, std::uint32_t alignment);
 
-/// Who receives a load: one CTA, or those of `mask`. Checks ranges, barriers, mask; counts the copy on the barriers.
+/// The receivers of a load: one CTA, or those of `mask`. Checks ranges, barriers and mask; counts the copy on the
+/// barriers.
 [[nodiscard]] std::vector<LoadTarget> load_targets(Warp& warp, const Operation& operation, unsigned lane,
                                                    const char* what, std::uint32_t destination, std::uint32_t barrier,
                                                    std::uint32_t bytes, std::uint32_t alignment,
@@ -151,7 +152,7 @@ Cta& check_shared_range(Warp& warp, const Operation& operation, unsigned lane, c
 
 /// The reduction that ".op.type" names; null if there is none.
 [[nodiscard]] Reduce find_reduction(std::string_view name, ptx::Type type);
-/// Of a tensor's elements.
+/// The same for a tensor's elements.
 [[nodiscard]] Reduce find_reduction(std::string_view name, TensorElement element);
 
 /// Submits `transfer`, issued by `lane`.

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a call instruction was told: shared by control flow and the warp's frames.
+// The arguments of a call instruction, shared by control flow and the warp's frames.
 
 #include <cstdint>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace tessera::emulator {
 
-/// A .param variable of the caller passed as an argument or taking a result.
+/// A .param variable of the caller, passed as an argument or receiving a result.
 struct CallArgument {
     std::uint32_t offset = 0, size = 0;  ///< in the caller's .param area
 };

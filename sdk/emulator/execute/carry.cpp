@@ -68,7 +68,7 @@ constexpr Carried<T> subtract_with_borrow(bool in, T a, T b)
     return {total, a < b || (in && difference == 0)};
 }
 
-/// .u32 .s32 .u64 .s64, which the CC forms have. Signedness matters for the high half of products only.
+/// .u32 .s32 .u64 .s64: the types of the CC forms. Signedness matters only for the high half of products.
 [[nodiscard]] Type require_carry_type(Decoder& decoder)
 {
     const Type type = decoder.require_type();

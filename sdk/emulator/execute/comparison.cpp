@@ -16,7 +16,8 @@ using ptx::Type;
 
 namespace {
 
-/// Ordered comparisons are false if an operand is NaN, those with a trailing u are true. Integers have the first six.
+/// Ordered comparisons are false if an operand is NaN; those with a trailing u are true. Integers have only the first
+/// six.
 enum class Relation : std::uint8_t { eq, ne, lt, le, gt, ge, equ, neu, ltu, leu, gtu, geu, num, nan };
 
 template <Relation relation, typename T>
@@ -41,7 +42,7 @@ constexpr bool holds(T a, T b)
     return a != a || b != b;
 }
 
-// How the value to compare is made of a row's element.
+// How the compared value is computed from a row's element.
 template <typename T>
 struct Plain {
     using Row = T;
@@ -68,7 +69,7 @@ struct Half {
     }
 };
 
-/// The lanes, of all 32, in which a relation holds between two rows.
+/// The lanes, of all 32, for which a relation holds between two rows.
 using Compare = LaneMask (*)(const Warp& warp, Ref a, Ref b);
 
 template <typename Source, Relation relation>
@@ -79,7 +80,7 @@ LaneMask compare_rows(const Warp& warp, Ref a, Ref b)
                       warp.row<Row>(a), warp.row<Row>(b));
 }
 
-/// setp without second destination and Boolean operation: the usual one.
+/// setp without second destination and Boolean operation: the most common form.
 template <typename Source, Relation relation>
 Step set_plain_predicate(Warp& warp, const Operation& operation, LaneMask active)
 {
@@ -181,7 +182,7 @@ struct ComparePayload : Payload {
     }
 };
 
-/// What set and setp need to know of the source type.
+/// What set and setp need to know about the source type.
 struct SourceComparison {
     Comparison low, high;  ///< high: of packed types
 };
@@ -242,7 +243,7 @@ struct SourceComparison {
 
 // --- setp ---
 
-/// p|q: q is of the opposite comparison, or of the upper halves.
+/// p|q: q has the opposite comparison, or that of the upper halves.
 Step set_predicates(Warp& warp, const Operation& operation, LaneMask active)
 {
     const auto& payload = operation.as<ComparePayload>();
@@ -250,7 +251,7 @@ Step set_predicates(Warp& warp, const Operation& operation, LaneMask active)
     const LaneMask second = payload.compare_high != nullptr
                                 ? payload.compare_high(warp, operation.operand[2], operation.operand[3])
                                 : ~result;
-    const LaneMask p = payload.combine(warp, result);  // both before either is written: q may be the operand
+    const LaneMask p = payload.combine(warp, result);  // both before either is written: q may be an operand
     const LaneMask q = payload.combine(warp, second);
     warp.set_predicate(operation.operand[0], active, p);
     if (operation.operand[1] != no_row) {
@@ -454,7 +455,7 @@ void decode_slct(Decoder& decoder, Operation& operation)
         } else if (ftz) {
             operation.execute =
                 lanewise<T, T, T, float>([](T a, T b, float c) { return numerics::flush(c) >= 0.0F ? a : b; });
-        } else {  // NaN and all below zero choose b; -0 is zero
+        } else {  // NaN and all values below zero select b; -0 counts as zero
             operation.execute = lanewise<T, T, T, float>([](T a, T b, float c) { return c >= 0.0F ? a : b; });
         }
     });

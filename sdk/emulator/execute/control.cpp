@@ -73,7 +73,7 @@ Step execute_call(Warp& warp, const Operation& operation, LaneMask active)
     if (payload.pointer == no_row) {
         return warp.call(operation, active, program.functions[payload.callee], return_pc);
     }
-    // Indirect: lanes with the same callee go together, the others when those have returned.
+    // Indirect: lanes with the same callee go first together; the other lanes follow when they have returned.
     const auto* pointers = warp.row<std::uint64_t>(payload.pointer);
     const auto first = static_cast<unsigned>(std::countr_zero(active));
     const std::uint64_t handle = pointers[first];
@@ -160,7 +160,7 @@ void decode_call(Decoder& decoder, Operation& operation)
     if (decoder.is_register(callee_index)) {
         payload.pointer = decoder.read(callee_index, ptx::Type::u64);
         operation.execute = execute_call;
-        // Whatever has its address taken may be called.
+        // Every function whose address is taken may be called.
         for (std::uint32_t i = 0; i < program.program().functions.size(); ++i) {
             if (!program.program().module.functions[i].kernel) {
                 program.uses[decoder.function().index].calls.insert(i);

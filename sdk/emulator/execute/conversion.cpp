@@ -24,7 +24,7 @@ namespace {
 
 struct ConvertPayload;
 
-/// Converts 32 values, one after the other, of the types' own sizes.
+/// Converts 32 consecutive values, each of the type's own size.
 using Convert = void (*)(const ConvertPayload& payload, void* destination, const void* source);
 
 struct ConvertPayload : Payload {
@@ -63,7 +63,7 @@ void narrow_row(unsigned wide_bytes, unsigned narrow_bytes, const std::byte* wid
     }
 }
 
-/// The lane's value with its sign or zeros in front, as the register takes it.
+/// The lane's value sign- or zero-extended to the register.
 [[nodiscard]] std::uint64_t widened(const std::byte* values, unsigned bytes, bool sign_extend, unsigned lane)
 {
     std::uint64_t value = 0;
@@ -114,7 +114,7 @@ template <typename D, typename S, typename F>
     };
 }
 
-// --- elements as they lie in registers ---
+// --- elements in registers ---
 
 enum class Element : std::uint8_t { u8, u16, u32, u64, s8, s16, s32, s64, f16, bf16, f32, f64 };
 
@@ -135,8 +135,8 @@ TESSERA_INTEGER_ELEMENT(s16, std::int16_t)
 TESSERA_INTEGER_ELEMENT(s32, std::int32_t)
 TESSERA_INTEGER_ELEMENT(s64, std::int64_t)
 #undef TESSERA_INTEGER_ELEMENT
-/// Floating-point values are read as exact doubles and written from them with one rounding. What becomes of a NaN
-/// depends on both types, so read() is told whether the result is f64, and write() whether the source was.
+/// Floating-point values are read as exact doubles and written with one rounding. What becomes of a NaN depends on both
+/// types: read() is told whether the result is f64, and write() whether the source was.
 template <>
 struct Traits<Element::f16> {
     using Value = std::uint16_t;
@@ -270,7 +270,7 @@ template <Element destination, typename S>
             const V value = std::bit_cast<V>(static_cast<Bits>(code));
             return p.how.sat ? numerics::saturate(value) : value;
         } else {
-            // In [0, 1] there are only 0 and 1.
+            // In [0, 1] the only integers are 0 and 1.
             return static_cast<V>(!p.how.sat ? code
                                   : a <= 0   ? 0
                                              : numerics::encode_integer(D::layout(), std::uint64_t{1}, p.how.rounding));
@@ -305,7 +305,7 @@ template <Element destination, Element source>
     const bool plain = !modifiers.sat && !modifiers.satfinite && !modifiers.relu && !modifiers.ftz &&
                        !modifiers.integral &&
                        modifiers.rounding.value_or(Rounding::nearest_even) == Rounding::nearest_even;
-    if (plain) {  // the usual ones, as the compiler can vectorise them
+    if (plain) {  // the common ones, in a form that the compiler vectorizes
         if constexpr (source == destination) {
             return convert_with<V, A>([](const ConvertPayload&, A a) { return a; });
         } else if constexpr (source == Element::f32 && destination == Element::f16) {
@@ -346,7 +346,7 @@ template <Element destination, Element source>
     });
 }
 
-/// Are there values of the one integer type that the other has not?
+/// Returns true if one integer type has values that the other does not have.
 [[nodiscard]] bool can_saturate(Type destination, Type source)
 {
     const std::size_t d = ptx::size_of(destination);
@@ -354,7 +354,7 @@ template <Element destination, Element source>
     return is_signed(destination) ? d < s || (d == s && !is_signed(source)) : is_signed(source) || d < s;
 }
 
-/// Which modifiers a conversion between two kinds of types takes and needs.
+/// Checks which modifiers a conversion between two kinds of types allows and needs.
 void check(const Decoder& decoder, const Modifiers& modifiers, Type destination, Type source)
 {
     const bool to_float = is_floating(destination);
@@ -395,7 +395,7 @@ void check(const Decoder& decoder, const Modifiers& modifiers, Type destination,
     if (modifiers.sat && !to_float && !from_float && !can_saturate(destination, source)) {
         decoder.fail(".sat is not defined where every " + dotted(source) + " is a " + dotted(destination));
     }
-    // Registers of bf16 must have its size.
+    // Registers of bf16 must have exactly its size.
     if (destination == Type::bf16 || source == Type::bf16) {
         for (const auto& [index, type] : {std::pair{std::size_t{0}, destination}, std::pair{std::size_t{1}, source}}) {
             if (const Type declared = decoder.declared_type(index);
@@ -443,7 +443,7 @@ void decode_single(Decoder& decoder, Operation& operation, const Modifiers& modi
     auto& payload = decoder.emplace_payload<ConvertPayload>();
     payload.how = modifiers.conversion();
     payload.flush_input =
-        modifiers.ftz && source == Type::f32 && destination != Type::f16;  // the hardware does not, there
+        modifiers.ftz && source == Type::f32 && destination != Type::f16;  // hardware does not flush here
     payload.flush_result = modifiers.ftz && destination == Type::f32;
     payload.destination_bytes = static_cast<unsigned>(ptx::size_of(destination));
     payload.source_bytes = static_cast<unsigned>(ptx::size_of(source));
@@ -513,7 +513,7 @@ void decode_cvt(Decoder& decoder, Operation& operation)
         return conversion::decode_pack(decoder, operation);
     }
     const Modifiers modifiers = take_modifiers(decoder);
-    // Some packed types are no types of registers, so the names decide.
+    // Some packed types are not register types, so compare names.
     const std::vector<std::string> types = decoder.remaining();
     if (types.size() < 2) {
         decoder.fail("needs two types: .to.from");

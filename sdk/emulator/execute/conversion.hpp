@@ -1,6 +1,6 @@
 #pragma once
 
-// What the parts of cvt share: its modifiers, and how an element is converted.
+// What the parts of cvt share: modifiers, and the conversion of one element.
 
 #include <optional>
 
@@ -9,7 +9,7 @@
 
 namespace tessera::emulator::conversion {
 
-/// Modifiers of one cvt, before its types say which of them there may be.
+/// Modifiers of one cvt, before its types say which are allowed.
 struct Modifiers {
     std::optional<numerics::Rounding> rounding;  ///< .rn .rz .rm .rp .rna
     bool integral = false;                       ///< the rounding was .rni .rzi .rmi .rpi
@@ -28,7 +28,7 @@ void refuse(const Decoder& decoder, bool present, std::string_view modifier);
 /// cvt with packed operands: .f16x2, .e4m3x2, ... `destination` and `source` name the types as in the text.
 void decode_packed(Decoder& decoder, Operation& operation, const Modifiers& modifiers, std::string_view destination,
                    std::string_view source);
-/// Is `name` a type that only packed conversions know?
+/// Returns true if only packed conversions have the type `name`.
 [[nodiscard]] bool is_packed_type(std::string_view name);
 /// cvt.pack.
 void decode_pack(Decoder& decoder, Operation& operation);

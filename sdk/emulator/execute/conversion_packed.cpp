@@ -25,7 +25,7 @@ struct Packed {
     std::string_view name;
     Format format;
     unsigned count;
-    unsigned cell_bits;  ///< from one element to the next: 8 for 6-bit formats
+    unsigned cell_bits;  ///< distance between elements: 8 for 6-bit formats
 };
 
 constexpr std::array packed_types{
@@ -48,11 +48,11 @@ constexpr std::array packed_types{
 struct PackedPayload : Payload {
     numerics::Conversion how;
     Format to{}, from{};
-    unsigned to_bits = 0, from_bits = 0;  ///< from one element to the next
+    unsigned to_bits = 0, from_bits = 0;  ///< distance between elements
 
     [[nodiscard]] U32 element(float value) const { return numerics::encode(to, double{value}, how); }
     [[nodiscard]] U32 pack(float high, float low) const { return element(high) << to_bits | element(low); }
-    /// Elements of a packed source: 0 the low one.
+    /// Elements of a packed source; 0 is the low one.
     [[nodiscard]] float source(U32 word, unsigned index) const
     {
         return numerics::decode(from, (word >> (index * from_bits)) & ((1u << from_bits) - 1));
@@ -72,7 +72,7 @@ void expect_narrow_capability(const Decoder& decoder, Format format)
 
 // --- two f32 ---
 
-/// The two usual ones, with no modifiers.
+/// The two common conversions, without modifiers.
 [[nodiscard]] Execute fast_pair(Format to)
 {
     return to == Format::f16 ? lanewise<U32, float, float>([](float a, float b) {

@@ -1,4 +1,4 @@
-// The table of asynchronous copies: tells the forms of cp apart; prefetches, which are hints, are done here.
+// The table of asynchronous copies: distinguishes the forms of cp, and executes prefetches, which are only hints.
 
 #include "execute/copy_families.hpp"
 
@@ -26,7 +26,7 @@ void decode_cp(Decoder& decoder, Operation& operation)
     operation.kind = InstructionClass::copy;
     const bool reduces = decoder.take("reduce");
     if (reduces) {
-        decoder.mark_cross_cta();  // sums of several clusters: in an order that does not depend on timing
+        decoder.mark_cross_cta();  // several clusters may add: keep the order independent of timing
     }
     if (!decoder.take("async")) {
         decoder.fail("the forms are cp.async and cp.reduce.async");
@@ -62,7 +62,7 @@ void decode_cp(Decoder& decoder, Operation& operation)
     }
 }
 
-/// prefetch and prefetchu: hints, even for addresses that are not valid.
+/// prefetch and prefetchu: hints, even for invalid addresses.
 void decode_prefetch(Decoder& decoder, Operation& operation)
 {
     operation.kind = InstructionClass::copy;

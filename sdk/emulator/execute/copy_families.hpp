@@ -1,6 +1,6 @@
 #pragma once
 
-// Decoders of the forms of cp, each with a file of its own. The modifiers that name the form have been taken.
+// Decoders of the forms of cp, each in its own file. The modifiers that name the form are already taken.
 
 #include "program/decoder.hpp"
 
@@ -16,7 +16,7 @@ void decode_tensor_prefetch(Decoder& decoder,
                             Operation& operation);  // execute/tensor_copy.cpp: cp.async.bulk.prefetch.tensor
 void decode_tensormap(Decoder& decoder, Operation& operation);  // execute/tensormap.cpp
 
-/// Does nothing: for hints.
+/// For hints: does nothing.
 [[nodiscard]] Step execute_nothing(Warp& warp, const Operation& operation, LaneMask active);
 
 }  // namespace tessera::emulator

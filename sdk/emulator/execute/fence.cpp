@@ -1,5 +1,5 @@
-// fence and membar (PTX ISA 9.7.13.4). Memory is sequentially consistent here, so that fences matter to the checks
-// only: they make relaxed operations on barriers synchronize, and proxy fences make writes visible to the async proxy.
+// fence and membar (PTX ISA 9.7.13.4). Memory is sequentially consistent here, so fences matter only to the checks:
+// they make relaxed operations on barriers synchronize, and proxy fences make writes visible to the async proxy.
 
 #include <fmt/format.h>
 
@@ -41,7 +41,7 @@ struct TensormapFencePayload : FencePayload {
     AddressRef address;
 };
 
-/// fence.proxy.tensormap::generic.acquire [address], 128: the map there is about to be used.
+/// fence.proxy.tensormap::generic.acquire [address], 128: the map at this address will be used.
 Step execute_tensormap_acquire(Warp& warp, const Operation& operation, LaneMask active)
 {
     const auto& payload = operation.as<TensormapFencePayload>();
@@ -88,7 +88,7 @@ void decode_proxy_fence(Decoder& decoder, Operation& operation)
         return;
     }
     if (decoder.take("async")) {
-        // Only shared memory is watched for missing fences, so that one for global memory alone changes nothing.
+        // Only shared memory is checked for missing fences, so a fence for global memory alone changes nothing.
         payload.proxy_async = decoder.take_one_of({"global", "shared::cta", "shared::cluster"}) != "global";
         return;
     }

@@ -66,8 +66,8 @@ struct Mul {
     static U16 bf16(U16 a, U16 b) { return numerics::mul_bf16(a, b); }
 };
 
-/// Rounding to f32 first and to f16 then gives the same as rounding once, for sums and products of two f16 values: f32
-/// has more than twice as many bits plus two.
+/// For sums and products of two f16 values, rounding to f32 and then to f16 equals rounding once: f32 has more than
+/// twice as many bits plus two.
 template <typename Op>
 U16 f16_by_f32(U16 a, U16 b)
 {
@@ -95,7 +95,7 @@ void decode_f32(Decoder& decoder, Operation& operation, const Taken& taken)
         [](const FloatPayload& p, float a, float b) { return Op::rounded(a, b, p.how); });
 }
 
-/// add.f32.bf16 d, a, c: a is converted, which is exact, and the rest is done in f32.
+/// add.f32.bf16 d, a, c: converts a, which is exact, and computes in f32.
 template <typename Op>
 void decode_mixed(Decoder& decoder, Operation& operation, const Taken& taken, Type narrow)
 {
@@ -122,7 +122,7 @@ void decode_f32x2(Decoder& decoder, Operation& operation, const Taken& taken)
     refuse(decoder, taken.sat, "sat", Type::f32x2);
     decode_rows(decoder, operation, Type::b64, {Type::b64, Type::b64});
     if (taken.nearest() && !taken.ftz) {
-        // The row is 64 floats one after the other: the pairs need no unpacking.
+        // The row is 64 consecutive floats, so the pairs need no unpacking.
         operation.execute = lanewise<U64, U64, U64>(
             [](U64 a, U64 b) { return each_float([](float x, float y) { return Op::nearest(x, y); }, a, b); });
         return;
@@ -195,7 +195,7 @@ float fma_flushed(float a, float b, float c)
     return numerics::flush(numerics::fma_rn(numerics::flush(a), numerics::flush(b), numerics::flush(c)));
 }
 
-/// The NaN that tensor copies with the NaN fill write where a box leaves the tensor; .oob takes it as zero.
+/// The NaN that tensor copies with NaN fill write outside of the tensor; .oob treats it as zero.
 constexpr U16 out_of_bounds_nan = 0x7FFF;
 
 template <typename F>
@@ -372,7 +372,7 @@ void decode_sign(Decoder& decoder, Operation& operation)
 
 // --- min, max ---
 
-/// Without modifiers: a NaN loses to a number, -0 is less than +0.
+/// Without modifiers: the result is a number if one operand is, and -0 is less than +0.
 template <bool maximum>
 float plain_extreme(float a, float b)
 {
@@ -491,7 +491,7 @@ namespace floating {
 void decode_add(Decoder& decoder, Operation& operation) { decode_binary<Add>(decoder, operation); }
 void decode_sub(Decoder& decoder, Operation& operation) { decode_binary<Sub>(decoder, operation); }
 void decode_mul(Decoder& decoder, Operation& operation) { decode_binary<Mul>(decoder, operation); }
-/// mad on floating-point numbers is fma on every device that is emulated.
+/// mad on floating-point numbers is fma on every emulated device.
 void decode_mad(Decoder& decoder, Operation& operation)
 {
     for (const std::string_view narrow : {"f16", "f16x2", "bf16", "bf16x2", "f32x2"}) {

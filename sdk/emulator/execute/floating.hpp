@@ -41,7 +41,7 @@ struct SelectionPayload : Payload {
                           : Rounding::up;
 }
 
-/// Modifiers of one instruction, before the type says which of them there may be.
+/// Modifiers of one instruction, before the type says which are allowed.
 struct Taken {
     std::optional<Rounding> rounding;
     bool ftz = false, sat = false, relu = false, oob = false;

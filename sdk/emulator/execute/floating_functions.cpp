@@ -1,5 +1,5 @@
-// Division, roots and the elementary functions (PTX ISA 9.7.3 "Floating Point Instructions"). The .approx ones are
-// inside the documented errors, not the bits of one chip: numerics/approximations.hpp.
+// Division, roots and elementary functions (PTX ISA 9.7.3 "Floating Point Instructions"). The .approx forms are within
+// the documented errors, but do not match the bits of one chip: numerics/approximations.hpp.
 
 #include <optional>
 #include <span>
@@ -15,7 +15,7 @@ namespace {
 
 // --- div, rcp, sqrt ---
 
-/// Rounding of an instruction that has .approx as well; f32 and f64.
+/// Rounding of an instruction that also has .approx; f32 and f64.
 struct Precision {
     std::optional<Rounding> rounding;
     bool approximate = false, full = false, ftz = false;
@@ -159,7 +159,7 @@ void require_approx(Decoder& decoder)
     }
 }
 
-/// Functions that exist for f32 alone.
+/// Functions that exist only for f32.
 template <float (*function)(float, bool)>
 void decode_f32_function(Decoder& decoder, Operation& operation)
 {

@@ -1,9 +1,9 @@
 #pragma once
 
-// How the warp-level matrix instructions spread a matrix over the registers of a warp (PTX ISA "Matrix Fragments" of
-// mma). All of them, but m8n8k4 with f16, follow one scheme: operands consist of tiles of 8 rows x 16 bytes (32 bytes
-// of f64); lane t holds bytes 4*(t%4).. of row t/4 of a tile in one register, so four neighbouring lanes hold 16
-// consecutive bytes of a row. Accumulators consist of tiles of 8 x 8; lane t holds columns 2*(t%4) and 2*(t%4)+1 of row
+// How the warp-level matrix instructions distribute a matrix over the registers of a warp (PTX ISA "Matrix Fragments"
+// of mma). All except m8n8k4 with f16 follow one scheme. Operands consist of tiles of 8 rows x 16 bytes (32 bytes of
+// f64). Lane t holds bytes 4*(t%4).. of row t/4 of a tile in one register, so four neighbouring lanes hold 16
+// consecutive bytes of a row. Accumulators consist of tiles of 8 x 8. Lane t holds columns 2*(t%4) and 2*(t%4)+1 of row
 // t/4.
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct OperandFragment {
     unsigned rows = 0;        ///< multiple of 8
     unsigned chunks = 1;      ///< tiles along K
     unsigned lane_bytes = 4;  ///< 8 for f64
-    unsigned pair = 1;        ///< row tiles that alternate before K advances: 2 for an A of 16 rows or more
+    unsigned pair = 1;        ///< row tiles that alternate before K advances: 2 for A with 16 rows or more
 
     [[nodiscard]] unsigned registers() const noexcept { return rows / 8 * chunks; }
     [[nodiscard]] std::size_t line_bytes() const noexcept { return std::size_t{chunks} * 4 * lane_bytes; }
@@ -62,11 +62,11 @@ struct OperandFragment {
 /// Accumulator C or D of `rows` x `columns`.
 struct AccumulatorFragment {
     unsigned rows = 0, columns = 0;  ///< multiples of 8
-    unsigned pair = 1;               ///< as of A
+    unsigned pair = 1;               ///< as for A
     bool packed = false;             ///< f16: two neighbours in one register
 
     [[nodiscard]] unsigned registers() const noexcept { return rows * columns / 64 * (packed ? 1 : 2); }
-    /// Calls body(index of the tile, its first row, its first column) for each 8 x 8 tile, in the order of registers.
+    /// Calls body(tile index, first row, first column) for each 8 x 8 tile, in register order.
     template <typename Body>
     void for_each_tile(Body&& body) const
     {
@@ -79,7 +79,7 @@ struct AccumulatorFragment {
             }
         }
     }
-    /// 32-bit or, `Value` double, 64-bit elements. `row_of(index)` gives a register's 32 values.
+    /// 32-bit elements or, if `Value` is double, 64-bit elements. `row_of(index)` gives a register's 32 values.
     template <typename Value, typename RowOf>
     void gather(RowOf&& row_of, Value* matrix) const
     {
@@ -144,8 +144,8 @@ struct AccumulatorFragment {
     }
 };
 
-/// For .aligned instructions: false, and the handler returns Step::wait, until the warp is together. Reports lanes that
-/// a guard keeps away.
+/// For .aligned instructions: returns false until the whole warp has arrived; the handler then returns Step::wait.
+/// Reports lanes that a guard predicate excludes.
 [[nodiscard]] inline bool whole_warp(Warp& warp, const Operation& operation, LaneMask active)
 {
     if (!warp.gather_aligned(operation)) {

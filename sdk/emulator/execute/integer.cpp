@@ -231,7 +231,7 @@ void decode_mul24(Decoder& decoder, Operation& operation)
 
 // --- div, rem ---
 
-/// PTX leaves division by zero open; the hardware's sequence ends with all bits set, for quotient and remainder.
+/// PTX leaves division by zero undefined. Hardware returns all ones, for quotient and remainder.
 template <typename T, bool remainder>
 Step divide(Warp& warp, const Operation& operation, LaneMask active)
 {
@@ -244,7 +244,7 @@ Step divide(Warp& warp, const Operation& operation, LaneMask active)
         if (divisor == 0) {
             zero |= LaneMask{1} << lane;
             d[lane] = static_cast<T>(~T{0});
-        } else if (std::is_signed_v<T> && divisor == static_cast<T>(-1)) {  // the smallest number has no negative
+        } else if (std::is_signed_v<T> && divisor == static_cast<T>(-1)) {  // -smallest overflows
             d[lane] = remainder ? T{0} : wrapping_sub(T{0}, a[lane]);
         } else {
             d[lane] = static_cast<T>(remainder ? a[lane] % divisor : a[lane] / divisor);
@@ -387,7 +387,7 @@ constexpr std::uint32_t dot4(std::uint32_t a, std::uint32_t b, std::uint32_t c)
     return c;
 }
 
-/// `a` holds 16-bit values, `b` bytes, of which the upper or lower two count.
+/// `a` holds 16-bit values, `b` bytes; the upper or lower two bytes are used.
 template <bool high, typename A, typename B>
 constexpr std::uint32_t dot2(std::uint32_t a, std::uint32_t b, std::uint32_t c)
 {

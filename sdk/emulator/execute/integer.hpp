@@ -65,7 +65,7 @@ constexpr T high_product(T a, T b)
 
 enum class CarryUse : std::uint8_t { out, in, in_out };
 
-// Extended precision: execute/carry.cpp. The forms with .cc of add, sub and mad come here from their own decoders.
+// Extended precision: execute/carry.cpp. The decoders of add, sub and mad call this for their forms with .cc.
 void decode_carry(Decoder& decoder, Operation& operation, CarryUse use, bool subtract);
 void decode_mad_carry(Decoder& decoder, Operation& operation, CarryUse use);
 /// addc, subc, madc.

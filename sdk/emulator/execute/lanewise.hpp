@@ -1,7 +1,7 @@
 #pragma once
 
-// Instructions that do the same with each lane: d = f(a, b, ...). A decode function picks the types once, so that the
-// handler is one loop over 32 lanes which the compiler turns into vector instructions.
+// Instructions that compute d = f(a, b, ...) in each lane. The decoder selects the types once, so that the handler is
+// one loop over 32 lanes that the compiler vectorizes.
 
 #include <concepts>
 #include <cstddef>
@@ -27,7 +27,8 @@ struct alignas(16) Bits128 {
     friend bool operator==(const Bits128&, const Bits128&) = default;
 };
 
-/// d[lane] = f(s[lane]...) for the lanes in `active`. Rows may be the same: each lane is read before it is written.
+/// d[lane] = f(s[lane]...) for the lanes in `active`. Rows may overlap completely: each lane is read before it is
+/// written.
 template <typename D, typename F, typename... S>
 inline void map_lanes(LaneMask active, F f, D* d, const S*... s)
 {
@@ -41,7 +42,7 @@ inline void map_lanes(LaneMask active, F f, D* d, const S*... s)
     }
 }
 
-/// Handler of d = f(a, b, ...): operand 0 is d, the others follow. `f` has no state.
+/// Handler of d = f(a, b, ...): operand 0 is d, the others follow. `f` is stateless.
 template <typename D, typename... S, typename F>
 [[nodiscard]] Execute lanewise(F)
 {
@@ -61,7 +62,7 @@ template <typename P, typename D, typename... S, typename F>
 {
     static_assert(std::is_empty_v<F>);
     return [](Warp& warp, const Operation& operation, LaneMask active) -> Step {
-        const P payload = operation.as<P>();  // a copy, so that no store to a row can be thought to change it
+        const P payload = operation.as<P>();  // a copy: the compiler then knows that no store to a row changes it
         [&]<std::size_t... I>(std::index_sequence<I...>) {
             map_lanes(
                 active, [&payload](S... s) { return F{}(payload, s...); }, warp.row<D>(operation.operand[0]),
@@ -71,7 +72,7 @@ template <typename P, typename D, typename... S, typename F>
     };
 }
 
-/// The lanes in which `f` is true, of all 32.
+/// The lanes, of all 32, for which `f` is true.
 template <typename F, typename... S>
 [[nodiscard]] inline LaneMask test_lanes(F f, const S*... s)
 {
@@ -109,7 +110,7 @@ template <typename F, typename... S>
     }
 }
 
-/// Calls f<T>() with the C++ type of a .u16 to .s64; false for other types.
+/// Calls f<T>() with the C++ type of a .u16 to .s64; returns false for other types.
 template <typename F>
 bool visit_integer(ptx::Type type, F f)
 {
@@ -124,7 +125,7 @@ bool visit_integer(ptx::Type type, F f)
     }
 }
 
-/// Calls f<T>() with the unsigned type of `bytes` (2, 4 or 8); false for other sizes.
+/// Calls f<T>() with the unsigned type of `bytes` (2, 4 or 8); returns false for other sizes.
 template <typename F>
 bool visit_bits(std::size_t bytes, F f)
 {
@@ -136,7 +137,7 @@ bool visit_bits(std::size_t bytes, F f)
     }
 }
 
-/// Unsigned type in which sums and products of T wrap as PTX wants: no promotion to a signed int on the way.
+/// Unsigned type in which sums and products of T wrap as in PTX, without promotion to a signed int.
 template <std::integral T>
 using Wrapping = std::conditional_t<(sizeof(T) <= 4), std::uint32_t, std::uint64_t>;
 
@@ -158,7 +159,7 @@ inline void expect_capability(const Decoder& decoder, unsigned capability, std::
     decoder.fail("is not defined for type " + dotted(type));
 }
 
-/// Is there a floating-point type among the modifiers that are left?
+/// Returns true if a floating-point type is among the remaining modifiers.
 [[nodiscard]] inline bool names_floating_type(const Decoder& decoder)
 {
     for (const std::string& modifier : decoder.remaining()) {
@@ -169,7 +170,7 @@ inline void expect_capability(const Decoder& decoder, unsigned capability, std::
     return false;
 }
 
-/// Decoder::read for instructions whose registers must have the size of the type.
+/// Decoder::read for instructions whose registers must have exactly the size of the type.
 /// @throws DecodeError if the register is wider
 [[nodiscard]] inline Ref read_exact(Decoder& decoder, std::size_t index, ptx::Type type)
 {
@@ -205,7 +206,7 @@ inline void decode_rows(Decoder& decoder, Operation& operation, ptx::Type destin
     }
 }
 
-/// Several tables as one.
+/// Joins several tables.
 [[nodiscard]] inline std::vector<InstructionEntry> join_tables(
     std::initializer_list<std::span<const InstructionEntry>> tables)
 {
@@ -216,8 +217,8 @@ inline void decode_rows(Decoder& decoder, Operation& operation, ptx::Type destin
     return all;
 }
 
-// Decoders of opcodes that exist for integers and for floating-point numbers: the integer table holds them and hands
-// over.
+// Decoders of opcodes that exist for integers and for floating-point numbers. The integer table has the opcode and
+// calls these.
 namespace floating {
 void decode_add(Decoder& decoder, Operation& operation);
 void decode_sub(Decoder& decoder, Operation& operation);
@@ -230,7 +231,7 @@ void decode_min(Decoder& decoder, Operation& operation);
 void decode_max(Decoder& decoder, Operation& operation);
 }  // namespace floating
 
-// Parts of integer_instructions() and conversion_instructions() that have files of their own.
+// Parts of integer_instructions() and conversion_instructions() with their own files.
 [[nodiscard]] std::span<const InstructionEntry> bit_instructions();         // execute/bits.cpp
 [[nodiscard]] std::span<const InstructionEntry> comparison_instructions();  // execute/comparison.cpp
 [[nodiscard]] std::span<const InstructionEntry> video_instructions();       // execute/video.cpp

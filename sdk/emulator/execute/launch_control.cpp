@@ -20,8 +20,8 @@ using ptx::Type;
 
 constexpr std::uint32_t response_bytes = 16;
 
-/// The 16 bytes that a request writes. Opaque to programs, but 16 zero bytes (which some write themselves) must mean
-/// "not canceled".
+/// The 16 bytes that a request writes. Opaque to programs, except that 16 zero bytes, which some programs write
+/// themselves, must mean "not canceled".
 struct Response {
     std::uint32_t x = 0, y = 0, z = 0;
     std::uint32_t flags = 0;
@@ -264,7 +264,7 @@ void decode_cluster_launch_control(Decoder& decoder, Operation& operation)
     }
 }
 
-/// A grid starts when those before it are over and their writes are visible, so there is nothing to wait for.
+/// A grid starts when all earlier grids are complete and their writes visible, so this need not wait.
 void decode_grid_dependency(Decoder& decoder, Operation& operation)
 {
     operation.kind = InstructionClass::control;

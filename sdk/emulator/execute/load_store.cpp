@@ -18,7 +18,7 @@ using ptx::Type;
 
 namespace {
 
-/// Reads an M and writes it to a register of type R: signed ones are sign-extended, others zero-extended.
+/// Reads an M and writes it to a register of type R, sign-extended if M is signed, else zero-extended.
 template <typename M, typename R, bool strong>
 Step load(Warp& warp, const Operation& operation, LaneMask active)
 {
@@ -107,7 +107,7 @@ Execute choose(bool loads, bool strong)
     return strong ? store<M, R, true> : store<M, R, false>;
 }
 
-/// Rows of 1, 2, 4 or 8 bytes; only as wide as the memory's type or wider.
+/// Selects rows of 1, 2, 4 or 8 bytes, at least as wide as the type in memory.
 template <typename M, typename R1, typename R2, typename R4, typename R8>
 Execute choose_row(unsigned row_bytes, bool loads, bool strong)
 {

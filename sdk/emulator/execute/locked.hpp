@@ -1,6 +1,6 @@
 #pragma once
 
-// Memory operations that are atomic with respect to the other CPU threads: clusters on different threads share global
+// Memory operations that are atomic with respect to other CPU threads: clusters on different threads share global
 // memory.
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace tessera::emulator {
 
-/// Processors rarely have atomic operations of 128 bits; locks that addresses share do the same for those.
+/// Few processors have 128-bit atomic operations. Locks, shared by several addresses, replace them.
 class WideLock {
 public:
     explicit WideLock(const void* address) noexcept
@@ -53,7 +53,7 @@ void store_strong(std::byte* at, const T& value) noexcept
     }
 }
 
-/// Replaces the value at `at` by f(value), atomically. The value before.
+/// Atomically replaces the value at `at` by f(value). Returns the old value.
 template <typename T, typename F>
 T update_strong(std::byte* at, F&& f) noexcept
 {

@@ -18,19 +18,19 @@ namespace {
 constexpr unsigned row_bytes = 16;
 using Row = std::array<std::uint8_t, row_bytes>;
 
-/// How a matrix row lies in memory, and in registers.
+/// Layout of a matrix row in memory and in registers.
 enum class RowFormat : std::uint8_t { plain, six_bit, four_bit };
 
 struct MatrixTransfer final : Payload {
     AddressRef address;
     Space space = Space::generic;
-    unsigned rows = 0;  ///< all matrices together: lanes 0.. give their addresses
+    unsigned rows = 0;  ///< of all matrices; lanes 0.. give their addresses
     RowFormat format = RowFormat::plain;
     std::vector<Ref> registers;
 };
 
-/// The 16 elements of a row of 6- or 4-bit elements (PTX ISA "optional decompression"), each in a byte's low bits;
-/// padding follows the packed bits.
+/// Expands a row of 16 elements of 6 or 4 bits (PTX ISA "optional decompression"), each to the low bits of a byte. In
+/// memory, padding follows the packed bits.
 Row expand(const Row& packed, unsigned bits)
 {
     Row row{};
@@ -77,9 +77,9 @@ void store_rows(Warp& warp, const Operation& operation, LaneMask active, const M
     warp.cluster.progress();
 }
 
-// Where in the rows the bytes of a lane's register lie. Each calls body(byte of the register, row, byte in the row).
+// Where the bytes of a lane's register are in the rows. Each calls body(byte of the register, row, byte in the row).
 
-/// Rows as they are: four neighbouring lanes hold a row.
+/// Not transposed: four neighbouring lanes hold a row.
 struct Straight {
     static constexpr unsigned registers_per_matrix = 1, rows_per_matrix = 8;
     template <typename Body>
@@ -101,8 +101,8 @@ struct Transposed16 {
         }
     }
 };
-/// ldmatrix.m16n16.trans: 16 x 16 of 8 bits. The PTX ISA shows which bytes a lane gets, not clearly in which order; the
-/// order is that of CuTe's traits of this instruction, which CUTLASS' epilogues rely on.
+/// ldmatrix.m16n16.trans: 16 x 16 of 8 bits. The PTX ISA shows which bytes a lane gets, but not clearly in which order.
+/// This order is that of CuTe's traits of the instruction, which CUTLASS's epilogues rely on.
 struct Transposed8Load {
     static constexpr unsigned registers_per_matrix = 2, rows_per_matrix = 16;
     template <typename Body>

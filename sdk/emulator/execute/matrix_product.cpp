@@ -47,7 +47,7 @@ CodeView view_of(Element element, const OperandBlock& block, bool negate)
 
 numerics::SumModel model_of(const Product& product)
 {
-    // Structured sparsity halves what is summed: k/2 products are one instruction's worth.
+    // Structured sparsity halves the sum: one instruction adds k/2 products.
     const std::size_t summed = product.instruction_k != 0     ? product.instruction_k
                                : product.positions == nullptr ? product.k
                                                               : product.k / 2;
@@ -56,8 +56,8 @@ numerics::SumModel model_of(const Product& product)
                                summed);
 }
 
-/// The codes that a decoded operand was made from. The four warps of a wgmma read the same B one after the other, and
-/// so do neighbouring CTAs: comparing codes is much cheaper than decoding them again.
+/// The codes of a decoded operand. The four warps of a wgmma read the same B one after the other, and so do
+/// neighbouring CTAs: comparing codes is much cheaper than decoding again.
 struct Decoded {
     Element element = Element::f16;
     bool negate = false, mn_major = false;
@@ -81,7 +81,7 @@ struct Decoded {
     }
 };
 
-/// Decoded operands of the last product of this thread, kept for their memory and, B, for being the same again.
+/// Decoded operands of this thread's last product: their memory is reused, and B if it is the same again.
 struct Workspace {
     numerics::ExactA exact_a;
     numerics::ExactB exact_b;
@@ -126,7 +126,7 @@ void multiply_fast(const Product& product, const OperandBlock& a, const OperandB
     }
 }
 
-/// Integer elements as 16-bit ones.
+/// Widens integer elements to 16 bits.
 void widen(Element element, const OperandBlock& block, unsigned outer, unsigned k, std::int16_t* values,
            std::size_t outer_stride, std::size_t k_stride)
 {
@@ -186,7 +186,8 @@ void multiply_bits(const Product& product, const OperandBlock& a, const OperandB
                             product.n, accumulate);
 }
 
-/// Calls `dense(product, a, b, row)` for each row of A with the columns' elements that meet the row's stored ones.
+/// Calls `dense(product, a, b, row)` for each row of A, with the columns' elements that match the row's stored
+/// elements.
 template <typename Dense>
 void for_each_sparse_row(const Product& product, const OperandBlock& a, const OperandBlock& b, Dense&& dense)
 {
@@ -198,7 +199,7 @@ void for_each_sparse_row(const Product& product, const OperandBlock& a, const Op
     one.k = stored;
     one.positions = nullptr;
     if (product.b == Element::s4 || product.b == Element::u4) {
-        one.b = product.b == Element::s4 ? Element::s8 : Element::u8;  // selected elements take a byte each
+        one.b = product.b == Element::s4 ? Element::s8 : Element::u8;  // a selected element needs a byte
     }
     std::vector<std::byte>& selected = workspace().selected_b;
     selected.resize(product.n * stored * cell);
@@ -219,7 +220,7 @@ void for_each_sparse_row(const Product& product, const OperandBlock& a, const Op
                 }
             }
         }
-        // In an MN-major A the row's elements lie one in each line.
+        // In an MN-major A, each line has one element of the row.
         const std::size_t offset = a.mn_major ? row * (bits_of(product.a) / 8U) : row * a.line_bytes;
         dense(one, OperandBlock{a.bytes + offset, a.line_bytes, a.mn_major},
               OperandBlock{selected.data(), stored * cell, false}, row);
@@ -291,7 +292,7 @@ void multiply(const Product& product, const OperandBlock& a, const OperandBlock&
 
 void multiply(const Product& product, const OperandBlock& a, const OperandBlock& b, double* d, bool accumulate)
 {
-    // f64 MMAs are chains of fused multiply-adds; they have rounding modes, and are small.
+    // f64 MMAs are chains of fused multiply-adds; they have rounding modes and are small.
     for (std::size_t row = 0; row < product.m; ++row) {
         for (std::size_t column = 0; column < product.n; ++column) {
             double sum = accumulate ? d[row * product.n + column] : 0.0;

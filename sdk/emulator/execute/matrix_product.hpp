@@ -1,7 +1,7 @@
 #pragma once
 
-// D = A * B + D as mma, wmma and wgmma need it: operands as they lie in registers or shared memory, any element type,
-// dense or with a structured sparse A. The sums themselves are numerics/tensor_sum.
+// D = A * B + D for mma, wmma and wgmma: operands in the layout of registers or shared memory, any element type, dense
+// or with a structured sparse A. The sums themselves are in numerics/tensor_sum.
 
 #include <cstddef>
 #include <cstdint>
@@ -44,8 +44,8 @@ enum class SumType : std::uint8_t { f32, f16, s32, f64 };
 }
 [[nodiscard]] constexpr bool is_floating(Element element) noexcept { return element <= Element::e5m2; }
 
-/// An operand's elements, packed as in memory (4-bit and 1-bit ones low bits first). A line holds all K of one row of A
-/// or column of B; with `mn_major` (16-bit types only) it holds all M or N of one K.
+/// An operand's elements, packed as in memory (4-bit and 1-bit elements with low bits first). A line holds all K of one
+/// row of A or column of B. With `mn_major` (16-bit types only) it holds all M or N of one K.
 struct OperandBlock {
     const std::byte* bytes = nullptr;
     std::size_t line_bytes = 0;
@@ -62,19 +62,18 @@ struct Product {
     numerics::Rounding rounding = numerics::Rounding::nearest_even;  ///< of f64
     numerics::TensorUnit unit = numerics::TensorUnit::hopper_mma;
     Numerics numerics = Numerics::exact;
-    unsigned instruction_k = 0;  ///< K of the machine's instructions, if this product is a chain of several; 0: one
-    /// Sparse A: it holds k/2 elements per row, and stored element (row, i) stands at K position positions[row * k/2 +
-    /// i].
+    unsigned instruction_k = 0;  ///< K of one hardware instruction if the product is a chain of several; else 0
+    /// Sparse A: it holds k/2 elements per row. Stored element (row, i) is at K position positions[row * k/2 + i].
     const std::uint16_t* positions = nullptr;
 };
 
-/// `d` is m x n, row after row: floats for f32 and f16 sums (f16 values held as floats). If not `accumulate`, it may
-/// hold anything before.
+/// `d` is m x n in row order: floats for f32 and f16 sums (f16 values as floats). Unless `accumulate`, its old contents
+/// are ignored.
 void multiply(const Product& product, const OperandBlock& a, const OperandBlock& b, float* d, bool accumulate);
 void multiply(const Product& product, const OperandBlock& a, const OperandBlock& b, std::int32_t* d, bool accumulate);
 void multiply(const Product& product, const OperandBlock& a, const OperandBlock& b, double* d, bool accumulate);
 
-/// The unit that executes mma.sync and wmma on `device`.
+/// The tensor core that executes mma.sync and wmma on `device`.
 [[nodiscard]] numerics::TensorUnit warp_tensor_unit(const DeviceModel& device) noexcept;
 
 }  // namespace tessera::emulator

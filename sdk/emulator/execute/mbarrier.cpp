@@ -32,7 +32,7 @@ struct MbarrierPayload : Payload {
 // Operands.
 constexpr std::size_t result_row = 0, value_row = 1;
 
-// A state token: the phase, and the arrivals that were pending.
+// A state token: the phase, and the number of pending arrivals.
 constexpr unsigned token_shift = 20;
 std::uint64_t token_of(const Mbarrier& barrier)
 {
@@ -52,7 +52,7 @@ std::uint32_t line_of(const Operation& operation)
 
 std::uint32_t offset_in_cta(std::uint32_t address) { return address & ((1U << shared_rank_shift) - 1); }
 
-/// The CTA and its own address; faults if the 8 bytes are not there.
+/// The CTA, for its own barriers; faults if the 8 bytes are not accessible.
 Cta& own_memory(Warp& warp, const Operation& operation, std::uint32_t address, unsigned lane)
 {
     if (address % 8 != 0) {
@@ -92,7 +92,7 @@ Step execute_init(Warp& warp, const Operation& operation, LaneMask active)
                             address, barrier.describe(),
                             barrier.copies == 0 ? "" : ", after the copies that complete on it"));
         }
-        const std::uint32_t copies = barrier.copies;  // they will still complete on it
+        const std::uint32_t copies = barrier.copies;  // they still complete on it
         const std::string problem = barrier.initialize(counts[lane]);
         barrier.copies = copies;
         if (!problem.empty()) {
@@ -195,8 +195,9 @@ Step execute_arrive(Warp& warp, const Operation& operation, LaneMask active)
     return Step::next;
 }
 
-/// May a try_wait whose phase is not complete return false now? PTX allows it at any time. When nothing else can run, a
-/// program that counts its tries gets some, and one that only loops is then seen to be deadlocked.
+/// Returns true if a try_wait whose phase is not complete may return false now; PTX allows it at any time. When nothing
+/// else can run, a program that counts its tries gets some failed ones, and one that only loops is then found to be
+/// deadlocked.
 bool gives_up(Warp& warp)
 {
     constexpr unsigned tries = 16;
@@ -217,7 +218,7 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
         const std::uint64_t address = address_of(warp, payload, lane);
         const BarrierSite site = barrier_at(warp, operation, address, lane);
         if (!site) {
-            complete |= bit(lane);  // there is nothing to wait for: the report tells
+            complete |= bit(lane);  // nothing to wait for; the finding says why
             return;
         }
         if (site.cta != &warp.cta) {
@@ -282,7 +283,7 @@ void take_space(Decoder& decoder, MbarrierPayload& payload)
     payload.remote = space == "shared::cluster";
 }
 
-/// .sem.scope; all of them are as strong as their default unless relaxed.
+/// .sem.scope. Weaker semantics count as the default, except relaxed.
 bool take_relaxed(Decoder& decoder)
 {
     const bool relaxed = decoder.take_one_of({"release", "acquire", "relaxed"}) == "relaxed";
@@ -316,7 +317,7 @@ void decode_wait(Decoder& decoder, Operation& operation, MbarrierPayload& payloa
     payload.address = decoder.address(1);
     operation.operand[value_row] = decoder.read(2, payload.by_parity ? Type::u32 : Type::b64);
     if (decoder.operands() == 4) {
-        decoder.read(3, Type::u32);  // how long to suspend: a hint
+        decoder.read(3, Type::u32);  // suspend-time hint
     }
     operation.execute = execute_wait;
 }
@@ -339,7 +340,7 @@ void decode_arrive(Decoder& decoder, Operation& operation, MbarrierPayload& payl
     payload.relaxed = take_relaxed(decoder);
     take_space(decoder, payload);
     const bool value_needed = payload.expects || payload.no_complete;
-    // An arrival on a peer's barrier gives no state; some compilers leave the sink out.
+    // An arrival on a peer's barrier returns no state; some compilers leave out the sink.
     const bool has_result = decoder.operand(0).kind != ptx::Operand::Kind::address;
     const std::size_t address = has_result ? 1 : 0;
     require_operands(decoder, address + (value_needed ? 2 : 1), address + 2);
@@ -382,7 +383,7 @@ BarrierSite barrier_at(Warp& warp, const Operation& operation, std::uint64_t add
                 site.address, site.cta->rank,
                 site.cta == &warp.cta ? "execute bar.sync in between"
                                       : "execute fence.mbarrier_init and barrier.cluster in between"));
-        site.barrier->initialized = {};  // once is enough
+        site.barrier->initialized = {};  // report it once
     }
     return site;
 }

@@ -17,7 +17,7 @@ namespace {
 
 using Addresses = std::array<std::uint64_t, warp_size>;
 
-/// The largest and smallest address, all their bits, and how they lie.
+/// The largest and smallest address, all their bits, and the access pattern.
 struct Extent {
     std::uint64_t low = ~std::uint64_t{0}, high = 0, bits = 0;
     LanePointers::Shape shape = LanePointers::Shape::scattered;
@@ -44,7 +44,7 @@ Extent extent_of(const Addresses& a, LaneMask active, unsigned bytes)
         extent.shape = row ? LanePointers::Shape::row : LanePointers::Shape::broadcast;
         extent.low = a[0];
         extent.high = row ? a[0] + std::uint64_t{bytes} * (warp_size - 1) : a[0];
-        extent.bits = row ? a[0] | bytes : a[0];  // `bytes` is a power of two: the other lanes add only higher bits
+        extent.bits = row ? a[0] | bytes : a[0];  // `bytes` is a power of two: the other lanes only add higher bits
         return extent;
     }
     for (unsigned lane = 0; lane < warp_size; ++lane) {
@@ -77,7 +77,7 @@ void set_pointers(LanePointers& pointers, const Addresses& a, std::uintptr_t bas
     }
 }
 
-/// The lanes' values, as a store of plain registers writes them.
+/// The values that a store of plain registers writes, by lane.
 class LaneStores final : public StoredBytes {
 public:
     LaneStores(const Warp& warp, const MemoryPayload& payload, LaneMask active, const std::uint32_t* offsets,
@@ -93,7 +93,7 @@ public:
                 continue;
             }
             for_each_lane(active_, [&](unsigned lane) {
-                const std::uint32_t place = at - offsets_[lane];  // wraps: too large
+                const std::uint32_t place = at - offsets_[lane];  // wraps around to a large value
                 if (place < payload_.bytes) {
                     const std::byte* const row = warp_.row<std::byte>(payload_.rows[place / element_bytes]);
                     same = same && row[lane * payload_.row_bytes + place % element_bytes] == cta_.shared[at];
@@ -111,7 +111,7 @@ private:
     const Cta& cta_;
 };
 
-/// Lanes have read shared memory that nobody wrote.
+/// Lanes have read shared memory that was never written.
 void follow_unwritten(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
                       const std::uint32_t* offsets, const Cta& cta)
 {
@@ -132,7 +132,7 @@ void follow_unwritten(Warp& warp, const Operation& operation, const MemoryPayloa
     }
 }
 
-/// All lanes in the shared memory of one CTA, aligned and inside: true. Anything else is left to locate(), which says
+/// Returns true if all lanes access the shared memory of one CTA, aligned and in bounds. Otherwise locate() finds out
 /// what is wrong.
 bool resolve_shared(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
                     const Addresses& a, const Extent& extent, LanePointers& pointers)
@@ -189,7 +189,7 @@ bool resolve_shared(Warp& warp, const Operation& operation, const MemoryPayload&
     return true;
 }
 
-/// Calls `word(bits, mask)` for what each lane accesses of an allocation's initialized-bits, until it gives false. A
+/// Calls `word(bits, mask)` for what each lane accesses of an allocation's initialized bits, until it returns false. A
 /// lane's bytes are aligned and at most 32, so they are in one word of bits.
 template <typename Word>
 bool for_each_lanes_bits(Allocation& allocation, unsigned bytes, LaneMask active, const Addresses& a, Word&& word)
@@ -229,7 +229,7 @@ void mark_initialized(Allocation& allocation, unsigned bytes, LaneMask active, c
     }
 }
 
-/// All lanes in one allocation, aligned and inside: true.
+/// Returns true if all lanes access one allocation, aligned and in bounds.
 bool resolve_global(Warp& warp, const MemoryPayload& payload, LaneMask active, const Addresses& a, const Extent& extent,
                     LanePointers& pointers)
 {
@@ -250,7 +250,7 @@ bool resolve_global(Warp& warp, const MemoryPayload& payload, LaneMask active, c
     const MemoryAccess& access = payload.access;
     if (access.direction != Direction::write && warp.checks() &&
         !all_initialized(allocation, payload.bytes, active, a, extent)) {
-        return false;  // locate() tells which lane
+        return false;  // locate() finds the lane
     }
     if (access.direction != Direction::read) {
         mark_initialized(allocation, payload.bytes, active, a, extent);
@@ -296,7 +296,7 @@ void resolve(Warp& warp, const Operation& operation, const MemoryPayload& payloa
     } else {
         const std::uint32_t* const base = warp.row<std::uint32_t>(ref.base);
         for (unsigned lane = 0; lane < warp_size; ++lane) {
-            a[lane] = static_cast<std::uint32_t>(base[lane] + offset);  // addresses of 32 bits wrap
+            a[lane] = static_cast<std::uint32_t>(base[lane] + offset);  // 32-bit addresses wrap
         }
     }
     pointers.shape = LanePointers::Shape::scattered;
@@ -324,7 +324,7 @@ void resolve(Warp& warp, const Operation& operation, const MemoryPayload& payloa
     const bool writes = payload.access.direction != Direction::read;
     std::uint64_t window = 0;
     if (space == Space::generic) {
-        // Lanes that address different spaces are resolved one by one below.
+        // Lanes that access different spaces are resolved one by one below.
         if (extent.low >= shared_window && extent.high < shared_window + (std::uint64_t{1} << 32)) {
             space = Space::shared;
             window = shared_window;
@@ -417,7 +417,7 @@ void take_address(Decoder& decoder, std::size_t index, MemoryPayload& payload)
         decoder.fail("the address is a .local variable: the instruction needs .local");
     }
     if (space == Space::parameter && address.anchor == Anchor::absolute) {
-        // A register with an address of the parameter space: of the kernel's parameters or of the function's own.
+        // A register that holds an address of the parameter space: the kernel's parameters or the function's own.
         address.anchor = decoder.function().source.kernel ? Anchor::kernel_parameter : Anchor::frame_parameter;
     }
 }
@@ -447,7 +447,7 @@ std::size_t take_hints_and_policy(Decoder& decoder, std::size_t index)
     if (!policy) {
         return index;
     }
-    (void)decoder.read(index, ptx::Type::b64);  // must exist; which lines stay cached changes no result
+    (void)decoder.read(index, ptx::Type::b64);  // must exist; which lines stay cached does not change results
     return index + 1;
 }
 
@@ -502,7 +502,7 @@ DataRows data_rows(Decoder& decoder, std::size_t index, ptx::Type type, Row&& ro
     const ptx::Type row_type = wider ? bits_of(result.row_bytes) : type;
     for (std::size_t i = 0; i < count; ++i) {
         const ptx::Operand& operand = element(i);
-        // A constant has the type of the instruction, whatever the width of its row.
+        // A constant has the instruction's type, whatever the width of its row.
         result.rows.push_back(row(operand, row_type));
     }
     result.row_bytes = static_cast<unsigned>(ptx::size_of(row_type));

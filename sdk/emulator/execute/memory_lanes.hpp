@@ -1,7 +1,7 @@
 #pragma once
 
-// What ld, st, atom, red and their relatives share: how their operands are read from the PTX, and how the addresses of
-// a warp's lanes become pointers, checked all at once where possible.
+// What ld, st, atom, red and similar instructions share: reading their operands from the PTX, and turning the addresses
+// of a warp's lanes into pointers, all at once where possible.
 
 #include <array>
 #include <cstdint>
@@ -23,18 +23,18 @@ struct MemoryPayload : Payload {
     MemoryAccess access;
     std::string what;      ///< "ld.shared.v4.f32": `access.what` points here
     bool own_cta = false;  ///< .shared or .shared::cta: the address must be in the executing CTA's memory
-    unsigned bytes = 0;    ///< per lane: of all elements
+    unsigned bytes = 0;    ///< per lane: all elements
     unsigned elements = 1;
     std::array<Ref, max_vector> rows{};  ///< data, by element
-    unsigned row_bytes = 0;              ///< of one lane's value in a row of a store
+    unsigned row_bytes = 0;              ///< per lane, in a row of a store
 };
 
-/// Where the lanes' bytes are. Only entries of active lanes are meaningful.
+/// Pointers to the lanes' bytes. Only entries of active lanes are meaningful.
 struct LanePointers {
     enum class Shape : std::uint8_t {
         scattered,
-        row,        ///< all 32 lanes, one after the other without gaps
-        broadcast,  ///< all 32 lanes at the same place
+        row,        ///< all 32 lanes, consecutive without gaps
+        broadcast,  ///< all 32 lanes at one place
     };
     std::array<std::uintptr_t, warp_size> at;
     Shape shape = Shape::scattered;
@@ -42,30 +42,29 @@ struct LanePointers {
     [[nodiscard]] std::byte* operator[](unsigned lane) const noexcept { return reinterpret_cast<std::byte*>(at[lane]); }
 };
 
-/// Resolves the addresses of the active lanes with all checks, marks what is written as initialized, and counts the
+/// Resolves the addresses of the active lanes with all checks, marks written bytes as initialized, and counts the
 /// bytes.
 void resolve(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
              LanePointers& pointers);
 
-/// For a store, after resolve(), of registers that may have undefined values: local memory gets them, elsewhere they
-/// are reported.
+/// For a store, after resolve(): undefined registers make local memory undefined, and are reported for other memory.
 void store_undefined(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active);
 
-/// Takes the state space of a load, store or atomic and sets `own_cta`. Nothing there: generic.
+/// Takes the state space of a load, store or atomic and sets `own_cta`. No state space means generic.
 [[nodiscard]] Space take_space(Decoder& decoder, bool& own_cta);
 /// Reads the address operand `index` into the payload and checks that its anchor agrees with the space.
 void take_address(Decoder& decoder, std::size_t index, MemoryPayload& payload);
-/// Takes .weak, .volatile, .relaxed, `strongest` ("acquire" or "release"), .mmio and the scope. True for what is not
-/// weak.
+/// Takes .weak, .volatile, .relaxed, `strongest` ("acquire" or "release"), .mmio and the scope. Returns true unless the
+/// access is weak.
 [[nodiscard]] bool take_strength(Decoder& decoder, std::string_view strongest);
-/// Takes the cache and eviction hints and, for .L2::cache_hint, the policy that is operand `index`.
+/// Takes the cache and eviction hints and, for .L2::cache_hint, the policy in operand `index`.
 /// @return the number of operands that the instruction must have: `index`, or one more
 [[nodiscard]] std::size_t take_hints_and_policy(Decoder& decoder, std::size_t index);
 /// "ld.shared.v4.f32": opcode and modifiers, without hints.
 [[nodiscard]] std::string short_name(const ptx::Instruction& instruction);
 
 /// The rows of a data operand, which may be a vector, and the size of their values: at least that of `type`, more if
-/// the registers are wider. Constants have rows of the same width as the registers beside them.
+/// the registers are wider. Constants have rows of the same width as the other registers.
 struct DataRows {
     std::vector<Ref> rows;
     unsigned row_bytes = 0;
@@ -73,7 +72,7 @@ struct DataRows {
 [[nodiscard]] DataRows read_data(Decoder& decoder, std::size_t index, ptx::Type type);
 [[nodiscard]] DataRows write_data(Decoder& decoder, std::size_t index, ptx::Type type);
 
-// Decoders that have files of their own.
+// Decoders with their own files.
 void decode_ld(Decoder& decoder, Operation& operation);                  // execute/load_store.cpp
 void decode_st(Decoder& decoder, Operation& operation);                  // execute/load_store.cpp
 void decode_st_async(Decoder& decoder, Operation& operation);            // execute/async_store.cpp

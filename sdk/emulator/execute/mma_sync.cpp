@@ -14,9 +14,9 @@
 namespace tessera::emulator {
 namespace {
 
-/// Which shapes there are for which operand types, and since when.
+/// The shapes for each operand type, and the first compute capability that has them.
 struct MmaForm {
-    std::string_view types;  ///< types of A and B: one of these words
+    std::string_view types;  ///< types of A and B, as words
     MmaShape shape;
     unsigned capability;
     bool sparse = false;
@@ -79,7 +79,7 @@ struct QuadProduct final : Payload {
 
 constexpr unsigned quad_extent = 8;  // M and N; K is 4
 
-/// Row (of A or D) or column (of B) that belongs to `lane` in its quad pair's product.
+/// Row (of A or D) or column (of B) of `lane` in the product of its group of eight lanes.
 constexpr unsigned quad_place(unsigned lane) { return lane % 4 + (lane < 16 ? 0 : 4); }
 
 struct Place {
@@ -124,8 +124,8 @@ void scatter_quad_sums(Warp& warp, const QuadProduct& payload, unsigned lane,
     }
 }
 
-/// Only Volta has tensor cores of this shape. Later chips compute it with f32 instructions: the products are added to
-/// each other in the order of K, and the accumulator at last (an H200's results, bit by bit).
+/// Only Volta has tensor cores of this shape. Later chips use f32 instructions: they add the products in the order of
+/// K, and the accumulator last (bit by bit as on an H200).
 void multiply_quad(const std::array<std::uint16_t, quad_extent * 4>& a,
                    const std::array<std::uint16_t, quad_extent * 4>& b,
                    std::array<float, quad_extent * quad_extent>& sums)
@@ -191,7 +191,7 @@ void decode_quad_product(Decoder& decoder, Operation& operation, bool a_columns,
     operation.execute = execute_quad_product;
 }
 
-/// The sums' type for operands of `element`, if `name` is one that they can have.
+/// The type of sums for operands of `element`, if `name` is one that they can have.
 std::optional<SumType> sum_for(Element element, std::string_view name)
 {
     const std::optional<SumType> type = sum_type_named(name);
@@ -230,7 +230,7 @@ void take_rounding(Decoder& decoder, Product& product)
                                       : numerics::Rounding::nearest_even;
 }
 
-/// .sp: what operands 4 and 5 say.
+/// .sp: reads operands 4 and 5.
 void read_sparsity(Decoder& decoder, FragmentProduct& payload)
 {
     payload.metadata = decoder.read(4, ptx::Type::b32);

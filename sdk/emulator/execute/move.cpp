@@ -51,10 +51,10 @@ struct PredicatePayload : Payload {
     Decoder::Predicate source;
 };
 
-// --- registers that change while a program runs ---
+// --- registers that change during a run ---
 
-/// The emulated clock: steps of the scheduler, and some more for each reading so that a loop that waits for it ends.
-/// Nothing of the host's time is in it, so that a run can be repeated.
+/// The emulated clock: scheduler steps, plus a few for each read, so that a loop that waits for the clock ends. It does
+/// not use the host's time, so that a run is reproducible.
 [[nodiscard]] U64 read_clock(Warp& warp)
 {
     constexpr U64 cycles_per_read = 32;
@@ -63,7 +63,7 @@ struct PredicatePayload : Payload {
     return cluster.steps() * cycles_per_read + cluster.clock_reads * cycles_per_read;
 }
 
-/// Nanoseconds. Launches come one after the other, a second apart.
+/// Nanoseconds. Successive launches are a second apart.
 [[nodiscard]] U64 read_global_timer(Warp& warp)
 {
     constexpr U64 second = 1'000'000'000;
@@ -72,7 +72,7 @@ struct PredicatePayload : Payload {
     return grid.launch_id * second + read_clock(warp) * 1'000'000 / kilohertz;
 }
 
-/// Where cooperative groups look for the barrier of a cooperative launch; null tells them that it is none.
+/// Where cooperative groups find the barrier of a cooperative launch. Null: the launch is not cooperative.
 [[nodiscard]] U64 read_grid_workspace(Warp& warp) { return warp.cluster.grid.workspace; }
 
 template <typename T, U64 (*read)(Warp&), unsigned shift>
@@ -100,8 +100,8 @@ constexpr std::array counters{
     Counter{"%envreg2", read_counter<U32, read_grid_workspace, 0>, read_counter<U32, read_grid_workspace, 0>},
 };
 
-/// Special registers with one value on this machine: performance counters and the driver's registers read as zero. The
-/// first 1 KiB of the shared window is the system's (shared_base), which %reserved_smem_offset_* describe.
+/// Special registers with one value on this machine. Performance counters and the driver's registers read as zero. The
+/// first 1 KiB of the shared window is reserved (shared_base); %reserved_smem_offset_* describe it.
 [[nodiscard]] std::optional<U64> fixed_value(std::string_view name)
 {
     const auto numbered = [&name](std::string_view prefix, unsigned count, std::string_view suffix) {
@@ -156,7 +156,8 @@ constexpr std::array counters{
 
 // --- vectors ---
 
-/// d = {first, ...}: the first element is the least significant. Operand 0 is d, 1 to `count` the elements.
+/// d = {first, ...}: the first element is the least significant. Operand 0 is d, operands 1 to `count` are the
+/// elements.
 template <typename Whole, typename Part, unsigned count>
 Step pack(Warp& warp, const Operation& operation, LaneMask active)
 {
@@ -183,8 +184,7 @@ Step pack(Warp& warp, const Operation& operation, LaneMask active)
     return Step::next;
 }
 
-/// {first, ...} = a. Operands 0 to `count` - 1 are the elements, `count` is a. An element that is not wanted has no
-/// row.
+/// {first, ...} = a. Operands 0 to `count` - 1 are the elements, operand `count` is a. An unused element has no row.
 template <typename Whole, typename Part, unsigned count>
 Step unpack(Warp& warp, const Operation& operation, LaneMask active)
 {
@@ -258,7 +258,7 @@ struct RowList : Payload {
     std::vector<Ref> destinations, sources;
 };
 
-/// mov.v4.u32 {a, b, c, d}, %tid: a special register with all of its components; the fourth is zero.
+/// mov.v4.u32 {a, b, c, d}, %tid: a special register with all its components; the fourth is zero.
 void decode_special_vector(Decoder& decoder, Operation& operation, std::size_t count)
 {
     const Type type = decoder.require_type();

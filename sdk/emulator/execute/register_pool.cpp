@@ -1,5 +1,5 @@
-// setmaxnreg (PTX ISA 9.7.19.5): warps give registers back to the CTA's pool, or take them from it. Values are not
-// touched.
+// setmaxnreg (PTX ISA 9.7.19.5): warps return registers to the CTA's pool, or take registers from it. Register values
+// do not change.
 
 #include <fmt/format.h>
 
@@ -19,8 +19,8 @@ struct RegisterPayload final : Payload {
     std::uint32_t count = 0;  ///< per thread
 };
 
-/// Registers per thread with which the kernel starts: what .maxnreg says, or all that its launch bounds leave to each
-/// thread. 0 if the kernel has neither: then ptxas ignores setmaxnreg.
+/// Registers per thread at kernel start: from .maxnreg, or the most that its launch bounds allow. 0 if the kernel has
+/// neither: ptxas then ignores setmaxnreg.
 std::uint32_t registers_at_entry(const Warp& warp)
 {
     constexpr std::uint32_t step = 8, largest = 255;
@@ -47,7 +47,7 @@ std::uint32_t limit_of(const Warp& warp, std::uint32_t at_entry)
     return warp.warpgroup == nullptr || warp.warpgroup->register_limit == 0 ? at_entry : warp.warpgroup->register_limit;
 }
 
-/// Registers, counted per thread of a warp, that no warp of the CTA holds. Warps that have exited hold none.
+/// Free registers of the CTA, counted per thread of a warp. Warps that have exited hold none.
 std::int64_t free_registers(const Cta& cta, std::uint32_t at_entry)
 {
     std::int64_t free = 0;

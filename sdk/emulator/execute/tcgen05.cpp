@@ -16,7 +16,7 @@ namespace {
 
 /// fence::before_thread_sync and fence::after_thread_sync order the issuing thread's operations around a
 /// synchronization. Commits, wait::ld, wait::st and the synchronization itself already give all the order that is
-/// modelled here, so they have nothing to do.
+/// modelled here, so the fences do nothing.
 Step execute_fence(Warp&, const Operation&, LaneMask) { return Step::next; }
 
 void decode(Decoder& decoder, Operation& operation)

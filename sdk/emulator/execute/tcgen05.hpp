@@ -1,6 +1,6 @@
 #pragma once
 
-// What the files of the tcgen05 family share (PTX ISA "TensorCore 5th Generation Family Instructions").
+// What the tcgen05 files share (PTX ISA "TensorCore 5th Generation Family Instructions").
 
 #include <cstdint>
 #include <optional>
@@ -31,35 +31,35 @@ void decode_commit(Decoder& decoder, Operation& operation);      // tcgen05_comm
 void take_sync_aligned(Decoder& decoder);
 
 [[nodiscard]] std::uint32_t line_of(const Operation* operation) noexcept;
-/// Reports the finding, if there is one.
+/// Reports the finding, if any.
 void report(Warp& warp, const Operation& operation, LaneMask lanes, const std::optional<ShadowFinding>& finding);
 void report(Cluster& cluster, const AsyncOperation& work, const std::optional<ShadowFinding>& finding);
 
 /// The other CTA of the pair; null if the cluster has none.
 [[nodiscard]] Cta* peer_of(Cta& cta) noexcept;
-/// The same for an instruction that needs one: faults if there is none, reports if it has not started or has exited.
+/// The same for an instruction that needs a peer: faults if there is none, reports if it has not started or has exited.
 [[nodiscard]] Cta& require_peer(Warp& warp, const Operation& operation, LaneMask lanes);
-/// Notes which CTA group the kernel's tcgen05 instructions use, and reports a mix.
+/// Notes the CTA group of the kernel's tcgen05 instructions, and reports a mix.
 void note_cta_group(Warp& warp, const Operation& operation, LaneMask lanes, unsigned cta_group);
-/// More than one lane issues what each issues for itself.
+/// Reports if more than one lane issues an operation of its own.
 void check_single_lane(Warp& warp, const Operation& operation, LaneMask active, const char* what);
 
-/// Faults if the region ends beyond the last column; reports columns that are not allocated and loads or stores that
-/// are under way.
+/// Faults if the region ends after the last column. Reports columns that are not allocated, and loads or stores in
+/// flight.
 void check_region(Warp& warp, const Operation& operation, LaneMask lanes, Cta& cta, const TensorRegion& region,
                   bool writes, const char* what);
-/// Faults if a tile lies outside of the CTA's shared memory.
+/// Faults if a tile is outside of the CTA's shared memory.
 void check_tile_bounds(Warp& warp, const Operation& operation, LaneMask lanes, const Cta& cta, const OperandTile& tile,
                        const char* what);
-/// From now until the work is done, writes to the tile are findings.
+/// Until the work is complete, writes to the tile are findings.
 void begin_reading(TensorWork& work, Cta& cta, const OperandTile& tile, const char* what);
-/// The work reads the tile now, through the async proxy: checks it.
+/// The work reads the tile now, through the async proxy: checks the access.
 void check_reading(Cluster& cluster, TensorWork& work, Cta& cta, const OperandTile& tile, const char* what);
-/// Copies the tile's lines to `out`, one after the other; a line takes `pitch` bytes there.
+/// Copies the tile's lines to `out`, one after the other, `pitch` bytes apart.
 void gather(const Cta& cta, const OperandTile& tile, std::byte* out, std::size_t pitch);
 
-/// What codes of 4 and 6 bits become where 16 of them lie in 16 bytes with padding at the end (kind::f8f6f4, tcgen05.cp
-/// with decompression): one code per byte, right aligned. `bytes` is a multiple of 16, in place.
+/// Unpacks codes of 4 or 6 bits, 16 of them in 16 bytes with padding at the end (kind::f8f6f4, tcgen05.cp with
+/// decompression): one right-aligned code per byte, in place. `bytes` is a multiple of 16.
 void unpack_padded(std::byte* data, std::size_t bytes, unsigned bits);
 
 }  // namespace tessera::emulator::tcgen05

@@ -17,7 +17,7 @@ namespace {
 using Request = TensorMemory::PairRequest;
 
 struct Management : Payload {
-    AddressRef result;  ///< alloc: where the address goes
+    AddressRef result;  ///< alloc: where the address is written
     Ref columns = no_row;
     Ref address = no_row;  ///< dealloc
     unsigned cta_group = 1;
@@ -29,7 +29,7 @@ Step wait_here(Warp& warp, unsigned columns)
     return Step::wait;
 }
 
-/// The value that all lanes of an aligned instruction have to agree on.
+/// The value of an operand that must be the same in all lanes.
 std::uint32_t uniform(Warp& warp, const Operation& operation, Ref ref, LaneMask active, const char* what)
 {
     const auto* values = warp.row<std::uint32_t>(ref);
@@ -58,7 +58,7 @@ void check_size(Warp& warp, const Operation& operation, LaneMask active, std::ui
     }
 }
 
-/// Address in the CTA's shared window of what alloc writes.
+/// Address in the CTA's shared window that alloc writes to.
 std::uint32_t result_address(Warp& warp, const Operation& operation, LaneMask active)
 {
     const auto lane = static_cast<unsigned>(std::countr_zero(active));
@@ -71,7 +71,7 @@ std::uint32_t result_address(Warp& warp, const Operation& operation, LaneMask ac
     return shared;
 }
 
-/// The first warp of the pair has got its columns through the second: both write where they lie.
+/// The first warp of the pair gets its columns when the second arrives. Both write their address.
 void write_result(Warp& warp, const Operation& operation, std::uint32_t address, unsigned column, LaneMask active)
 {
     const auto lane = static_cast<unsigned>(std::countr_zero(active));
@@ -82,7 +82,7 @@ void write_result(Warp& warp, const Operation& operation, std::uint32_t address,
     warp.cluster.notify();
 }
 
-/// What is wrong with an allocation as such; it is made all the same.
+/// Checks the allocation itself. It is made even if a rule is broken.
 void check_rules(Warp& warp, const Operation& operation, LaneMask active, unsigned columns)
 {
     const TensorMemory& memory = *warp.cta.tensor_memory;
@@ -141,7 +141,7 @@ Step allocate_alone(Warp& warp, const Operation& operation, LaneMask active, uns
     return Step::next;
 }
 
-/// The request of a kind that the other CTA of the pair has open; null if there is none.
+/// The open request of this kind of the other CTA of the pair; null if there is none.
 Request* open_request(Cta& peer, Request::Kind kind)
 {
     for (auto& [warp, request] : peer.tensor_memory->requests) {
@@ -152,7 +152,7 @@ Request* open_request(Cta& peer, Request::Kind kind)
     return nullptr;
 }
 
-/// Makes this warp's request, if it has not yet been made.
+/// Makes this warp's request, if not made yet.
 Request& own_request(Warp& warp, const Operation& operation, Request wanted)
 {
     auto& requests = warp.cta.tensor_memory->requests;
@@ -168,7 +168,7 @@ Request& own_request(Warp& warp, const Operation& operation, Request wanted)
     return place->second;
 }
 
-/// Both warps are there: each learns what the other knew. The other's request is done.
+/// Both warps have arrived: each learns what the other knew. The other's request is complete.
 void meet(Warp& warp, Request& own, Request& other)
 {
     if (warp.cluster.options().check) {
@@ -255,7 +255,7 @@ Step execute_alloc(Warp& warp, const Operation& operation, LaneMask active)
                                   : allocate_pair(warp, operation, active, columns);
 }
 
-/// What is wrong with freeing `columns` at `address`. True if there is something to free.
+/// Checks freeing `columns` at `address`. Returns true if there is something to free.
 bool check_release(Warp& warp, const Operation& operation, LaneMask active, TensorAddress address, unsigned columns)
 {
     TensorMemory& memory = *warp.cta.tensor_memory;
@@ -344,7 +344,7 @@ Step execute_dealloc(Warp& warp, const Operation& operation, LaneMask active)
     }
     memory.release(address.column);
     if (other == nullptr) {
-        // Hardware may block here or not: go on, so that what comes later is seen too.
+        // Hardware may or may not block here. Continue, so that later faults are found, too.
         warp.report(operation, FindingKind::tmem_allocation, active,
                     fmt::format("tcgen05.dealloc with cta_group::2, but the other CTA of the pair (rank {}) {}: both "
                                 "must execute it, and hardware may block until they do",
@@ -391,7 +391,7 @@ Step execute_relinquish(Warp& warp, const Operation& operation, LaneMask active)
     return Step::next;
 }
 
-/// Columns as an immediate are checked when the program is loaded, as ptxas does.
+/// Immediate columns are checked when the program is loaded, as ptxas does.
 Ref read_columns(Decoder& decoder, std::size_t index)
 {
     if (const auto columns = decoder.constant(index); columns && !valid_size(static_cast<std::uint32_t>(*columns))) {

@@ -1,4 +1,4 @@
-// tcgen05.commit: an mbarrier arrival when all earlier asynchronous tcgen05 work of the thread is done (PTX ISA
+// tcgen05.commit: an mbarrier arrival when all earlier asynchronous tcgen05 work of the thread is complete (PTX ISA
 // "tcgen05.commit").
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ public:
     std::vector<std::uint32_t> barriers;
 };
 
-/// A commit whose CTA group is not that of the work that it is to follow completes at once.
+/// A commit whose CTA group differs from that of the work before it completes at once.
 void check_group(Warp& warp, const Operation& operation, LaneMask lane, unsigned cta_group)
 {
     const TensorMemory& memory = *warp.cta.tensor_memory;

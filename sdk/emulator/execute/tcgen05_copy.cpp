@@ -12,7 +12,7 @@
 namespace tessera::emulator::tcgen05 {
 namespace {
 
-/// Rows of the source go to lanes, to several places with multicast.
+/// Which lanes the rows of the source go to; with multicast to several.
 struct CopyShape {
     std::string_view name, multicast;
     unsigned rows, row_bytes;
@@ -32,7 +32,7 @@ constexpr std::array<CopyShape, 6> copy_shapes{{
 struct Copy : Payload {
     const CopyShape* shape = nullptr;
     unsigned cta_group = 1;
-    unsigned source_bits = 8;  ///< 6 or 4: to be decompressed
+    unsigned source_bits = 8;  ///< 6 or 4: decompress
     AddressRef address;
     Ref descriptor = no_row;
 };
@@ -52,7 +52,7 @@ public:
             gather(cta, tile, rows.data(), shape.row_bytes);
             if (copy->source_bits != 8) {
                 unpack_padded(rows.data(), rows.size(), copy->source_bits);
-                if (copy->source_bits == 4) {  // E2M1 stands in bits 2-5 of its byte, as E2M3 with the same value
+                if (copy->source_bits == 4) {  // E2M1 is in bits 2-5 of its byte, like E2M3 with the same value
                     std::ranges::transform(rows, rows.begin(), [](std::byte code) { return code << 2; });
                 }
             }
@@ -144,8 +144,8 @@ struct Shift : Payload {
     AddressRef address;
 };
 
-/// Lanes of one warp's quarter, 32 bytes of each: lane i takes what lane i + 1 holds, the last keeps what it has (a
-/// tcgen05.cp.4x256b fills it).
+/// Shifts the lanes of one warp's quarter, 32 bytes of each: lane i gets the contents of lane i + 1; the last lane
+/// keeps its own (tcgen05.cp.4x256b fills it).
 class ShiftWork : public TensorWork {
 public:
     bool step(Cluster& cluster) override

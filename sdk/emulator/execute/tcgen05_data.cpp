@@ -19,7 +19,7 @@ struct ShapeInfo {
     Shape shape;
     unsigned registers;  ///< for .x1
     unsigned columns;    ///< for .x1
-    unsigned largest;    ///< number
+    unsigned largest;    ///< largest multiplier
 };
 constexpr std::array<ShapeInfo, 5> shapes{{{"32x32b", Shape::l32x32b, 1, 1, 128},
                                            {"16x64b", Shape::l16x64b, 1, 2, 128},
@@ -32,7 +32,7 @@ struct LoadStore : Payload {
     unsigned number = 1;
     bool is_store = false;
     bool packed = false;      ///< two 16-bit elements of neighbouring columns in one register
-    std::uint32_t split = 0;  ///< 16x32bx2: columns from the first half's to the second half's
+    std::uint32_t split = 0;  ///< 16x32bx2: distance in columns between the two halves
     AddressRef address;
     std::vector<Ref> registers;
     const char* what = "tcgen05.ld";
@@ -42,7 +42,7 @@ struct Place {
     unsigned lane, column;
 };
 
-/// Where register `r` of thread `t` lies, relative to the address (PTX ISA "Data Movement Shape"); in columns of the
+/// The place of register `r` of thread `t`, relative to the address (PTX ISA "Data Movement Shape"), in columns of the
 /// packed form.
 template <Shape shape>
 constexpr Place place_of(unsigned t, unsigned r) noexcept
@@ -57,7 +57,8 @@ constexpr Place place_of(unsigned t, unsigned r) noexcept
     return {0, 0};
 }
 
-/// Calls body(register index, thread, word of tensor memory) for all words; with `packed` the word is the first of two.
+/// Calls body(register index, thread, word of tensor memory) for all words. With `packed`, the word is the first of
+/// two.
 template <Shape shape, typename Body>
 void for_each_word(TensorMemory& memory, const LoadStore& access, TensorAddress base, LaneMask lanes, Body&& body)
 {
@@ -96,8 +97,8 @@ std::vector<TensorRegion> regions_of(const LoadStore& access, TensorAddress base
     return regions;
 }
 
-/// The address with the lane that the warp really accesses: it reaches the quarter of the lanes that its index modulo 4
-/// gives.
+/// The address with the lane that the warp really accesses. A warp accesses the quarter of the lanes given by its index
+/// modulo 4.
 TensorAddress own_address(Warp& warp, const Operation& operation, LaneMask active)
 {
     const auto& access = operation.as<LoadStore>();
@@ -241,7 +242,7 @@ void write_stored(TensorMemory& memory, const TensorMemory::OutstandingAccess& a
 {
     const auto& store = access.operation->as<LoadStore>();
     if (store.packed) {
-        // What the upper halves of the words become is not documented: zero here.
+        // The upper halves of the words are undocumented: zero here.
         for_each_word(memory, store, access.address, access.lanes, [&](unsigned r, unsigned t, std::uint32_t* word) {
             const std::uint32_t value = access.values[r * warp_size + t];
             word[0] = value & 0xFFFF;

@@ -99,7 +99,7 @@ private:
 
 // ---- issue ----
 
-/// Faults if the lane of an address in tensor memory is not one that the layout has.
+/// Faults if the layout does not have the lane of an address in tensor memory.
 void check_lane(Warp& warp, const Operation& operation, LaneMask lane, const MmaOperands& operands,
                 TensorAddress address, const char* what)
 {
@@ -187,7 +187,7 @@ MmaOperands read_operands(Warp& warp, const Operation& operation, unsigned lane)
         check_lane(warp, operation, bit, operands, operands.metadata, "the sparsity metadata");
     }
     if (mma.form.scales != 0) {
-        // Bits 30 and 31 are where CUTLASS keeps the scale factor id of the descriptor; the lane is 0.
+        // CUTLASS keeps the scale factor id of the descriptor in bits 30 and 31; the lane is 0.
         operands.scales_a = tensor_address(mma.scales_a);
         operands.scales_b = tensor_address(mma.scales_b);
         operands.scales_a.lane &= 0x3FFF;
@@ -238,7 +238,7 @@ void issue(Warp& warp, const Operation& operation, unsigned lane)
     if (mma.form.cta_group == 2) {
         work->ctas[1] = &require_peer(warp, operation, bit);
         if (work->ctas[1]->rank < work->ctas[0]->rank) {
-            std::swap(work->ctas[0], work->ctas[1]);  // the even CTA has the first rows, whoever issues
+            std::swap(work->ctas[0], work->ctas[1]);  // the even CTA has the first rows, whichever CTA issues
         }
     }
     work->operands = read_operands(warp, operation, lane);
@@ -290,7 +290,7 @@ MmaKind take_kind(Decoder& decoder)
     decoder.fail("tcgen05.mma needs .kind::f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4 or mxf4nvf4");
 }
 
-/// Scale factors per row that .block_scale and its size ask for.
+/// Scale factors per row, from .block_scale and its size.
 unsigned take_scales(Decoder& decoder, MmaKind kind)
 {
     const bool scaled = decoder.take("block_scale");
@@ -329,7 +329,7 @@ void take_collector(Decoder& decoder, const MmaForm& form)
     if (!usage) {
         return;
     }
-    // The collector is a cache of the operand: a hint, with no effect on the results of correct programs.
+    // The collector caches the operand. It is a hint and does not change the results of correct programs.
     const std::size_t colons = usage->find("::");
     const std::string buffer = usage->substr(0, colons),
                       use = colons == std::string::npos ? "" : usage->substr(colons + 2);

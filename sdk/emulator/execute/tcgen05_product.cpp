@@ -44,7 +44,7 @@ struct Codes {
     }
 };
 
-/// Two 4-bit codes per byte, the low one first, become one per byte.
+/// Unpacks two 4-bit codes per byte, low code first, to one per byte.
 void unpack_nibbles(std::vector<std::byte>& bytes)
 {
     std::vector<std::byte> codes(2 * bytes.size());
@@ -55,7 +55,7 @@ void unpack_nibbles(std::vector<std::byte>& bytes)
     bytes = std::move(codes);
 }
 
-/// An operand in shared memory: of one CTA, or the halves of B of both.
+/// Reads an operand from shared memory: of one CTA, or the halves of B of both CTAs.
 void read_shared(Codes& codes, const MmaOperands& operands, const OperandTile& tile, MmaElement element,
                  std::initializer_list<const Cta*> ctas, unsigned row_bytes, unsigned rows_per_cta)
 {
@@ -77,7 +77,7 @@ void read_shared(Codes& codes, const MmaOperands& operands, const OperandTile& t
     }
 }
 
-/// A in tensor memory: rows in the lanes from `lane` on, 32 bytes of each.
+/// Reads A from tensor memory: rows in the lanes from `lane` on, 32 bytes of each.
 void read_tensor(Codes& codes, const MmaOperands& operands, TensorMemory& memory, unsigned lane, unsigned rows)
 {
     const MmaElement element = operands.descriptor.a;
@@ -95,7 +95,7 @@ void read_tensor(Codes& codes, const MmaOperands& operands, TensorMemory& memory
     if (four_bit_packed(operands)) {
         unpack_nibbles(codes.bytes);
     } else if (bits_of(element) < 8) {
-        // 8-bit containers: 6-bit codes stand in bits 0-5, E2M1 in bits 2-5.
+        // 8-bit containers: 6-bit codes are in bits 0-5, E2M1 in bits 2-5.
         const int shift = element == MmaElement::e2m1 ? 2 : 0;
         const std::byte mask{element == MmaElement::e2m1 ? std::uint8_t{0xF} : std::uint8_t{0x3F}};
         std::ranges::transform(codes.bytes, codes.bytes.begin(),
@@ -105,9 +105,9 @@ void read_tensor(Codes& codes, const MmaOperands& operands, TensorMemory& memory
 
 // ---- structured sparsity ----
 
-/// Elements of a chunk of K, and how many of them are in memory.
+/// Elements of a chunk of K, and how many of them are stored.
 struct Sparsity {
-    unsigned chunk, stored, run;  ///< run: elements that one index places
+    unsigned chunk, stored, run;  ///< run: elements placed by one index
 };
 Sparsity sparsity_of(MmaKind kind) noexcept
 {
@@ -119,9 +119,9 @@ Sparsity sparsity_of(MmaKind kind) noexcept
     }
 }
 
-/// The 4 bits of metadata for chunk `chunk` of a row that is row `row` of a block from lane `lane` on. For 16- and
-/// 32-bit elements 16 rows share 16 lanes of one column: lane i < 8 has the first halves of rows i and i + 8, lane i +
-/// 8 their second halves. Else each row has two columns of its lane.
+/// The 4 bits of metadata for chunk `chunk` of row `row` of a block that starts at lane `lane`. For 16- and 32-bit
+/// elements, 16 rows share 16 lanes of one column: lane i < 8 has the first halves of rows i and i + 8, lane i + 8
+/// their second halves. Otherwise each row has two columns of its lane.
 unsigned metadata_of(TensorMemory& memory, const MmaOperands& operands, unsigned lane, unsigned row, unsigned chunk)
 {
     const TensorAddress base = operands.metadata;
@@ -133,7 +133,7 @@ unsigned metadata_of(TensorMemory& memory, const MmaOperands& operands, unsigned
     return *memory.at({lane + row, base.column + chunk / 8}) >> (4 * (chunk % 8)) & 0xF;
 }
 
-/// Where all of a chunk is zero its metadata does not matter: CUTLASS's compressor writes 0b0000 there.
+/// If all elements of a chunk are zero, its metadata does not matter: CUTLASS's compressor writes 0b0000 there.
 bool is_zero(const Codes& codes, unsigned row, unsigned first, unsigned count)
 {
     for (unsigned k = first; k < first + count; ++k) {
@@ -145,7 +145,7 @@ bool is_zero(const Codes& codes, unsigned row, unsigned first, unsigned count)
     return true;
 }
 
-/// Puts the stored elements of a sparse A where the metadata says, and zeros elsewhere.
+/// Moves the stored elements of a sparse A to the places given by the metadata, with zeros elsewhere.
 std::string expand(Codes& codes, const MmaOperands& operands, TensorMemory& memory, unsigned lane, unsigned first_row,
                    unsigned rows)
 {
@@ -196,7 +196,7 @@ void read_scales(std::vector<std::uint8_t>& scales, TensorMemory& memory, Tensor
     }
 }
 
-/// The image must be the same in all partitions that the hardware may read.
+/// The scale factors must be equal in all partitions that hardware may read.
 std::string check_replicas(TensorMemory& memory, TensorAddress base, unsigned count, unsigned first_partition,
                            unsigned partitions, unsigned id, unsigned per_row, char which)
 {
@@ -217,7 +217,7 @@ std::string check_replicas(TensorMemory& memory, TensorAddress base, unsigned co
 
 // ---- the product ----
 
-/// Buffers that are used again by the next instruction of this CPU thread.
+/// Buffers that the next instruction of this CPU thread reuses.
 struct Scratch {
     std::array<Codes, 2> a;
     Codes b, block_a;
@@ -288,7 +288,7 @@ private:
         }
     }
 
-    /// Columns of B for a block, in B's own rows.
+    /// Columns of B for a block, as rows in B's storage.
     [[nodiscard]] unsigned b_row(const DBlock& block) const noexcept { return block.column + operands_.columns.shift; }
 
     void multiply_block(const DBlock& block)
@@ -342,10 +342,10 @@ private:
         std::vector<std::uint8_t>& a = scratch_.scales_a[0];
         a.clear();
         scratch_.scales_b.clear();
-        // Rows of A that do not start at 0 do not occur: block-scaled kinds have whole CTAs.
+        // Rows of A always start at 0: block-scaled kinds use whole CTAs.
         read_scales(a, memory, operands_.scales_a, 0, block.rows, d.sfa_id, per_row);
         note(check_replicas(memory, operands_.scales_a, block.rows, 0, 4, d.sfa_id, per_row, 'A'));
-        // In the 2 x 2 data path the columns of each half of the lanes have their scale factors there.
+        // In the 2 x 2 data path, each half of the lanes has the scale factors of its own columns.
         const bool halves = d.data_path == DataPath::b;
         const unsigned partition = halves ? block.lane / 32 : 0;
         read_scales(scratch_.scales_b, memory, operands_.scales_b, partition, block.columns, d.sfb_id, per_row);

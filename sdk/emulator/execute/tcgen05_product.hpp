@@ -1,6 +1,6 @@
 #pragma once
 
-// What one tcgen05.mma computes: operands from shared and tensor memory, and where the rows of D lie.
+// The computation of one tcgen05.mma: operands from shared and tensor memory, and the places of the rows of D.
 
 #include <array>
 #include <cstdint>
@@ -15,15 +15,15 @@
 
 namespace tessera::emulator::tcgen05 {
 
-/// Columns of B that count as zero, and from which B column on (zero-column mask descriptor of .ws).
+/// Columns of B that count as zero, and the B column they start at (zero-column mask descriptor of .ws).
 struct ColumnMask {
-    std::vector<bool> zero;  ///< N of them; empty: none
+    std::vector<bool> zero;  ///< N entries; empty: none
     unsigned shift = 0;
 };
 /// Reads the 64-bit descriptor. `problem` says which field is wrong.
 [[nodiscard]] ColumnMask decode_column_mask(std::uint64_t bits, unsigned m, unsigned n, std::string& problem);
 
-/// All that an MMA works with, in the numbers of one CTA of the pair.
+/// The operands of an MMA, with the numbers of one CTA of the pair.
 struct MmaOperands {
     MmaForm form;
     InstructionDescriptor descriptor;
@@ -36,27 +36,27 @@ struct MmaOperands {
 
     [[nodiscard]] unsigned ctas() const noexcept { return form.cta_group; }
     [[nodiscard]] unsigned rows_per_cta() const noexcept { return descriptor.m / form.cta_group; }
-    /// Bytes of K that one row of A or B has in memory. A sparse A has half of its elements there.
+    /// Bytes in memory of K of one row of A or B. A sparse A stores half of its elements.
     [[nodiscard]] unsigned a_row_bytes() const noexcept { return 32; }
     [[nodiscard]] unsigned b_row_bytes() const noexcept { return form.sparse ? 64 : 32; }
 };
 
-/// A part of D whose rows lie in consecutive lanes: rows row .. row + rows - 1 of CTA `cta`'s share, columns column ..
-/// of D.
+/// A part of D whose rows are in consecutive lanes: rows row .. row + rows - 1 of CTA `cta`'s share, from column
+/// `column` of D on.
 struct DBlock {
     unsigned cta = 0, row = 0, rows = 0, column = 0, columns = 0;
     unsigned lane = 0, tensor_column = 0;
 };
 [[nodiscard]] std::vector<DBlock> blocks_of(const MmaOperands& operands);
 
-/// Parts of tensor memory that the instruction uses, the same in each CTA.
+/// Parts of tensor memory that the instruction uses; the same in each CTA.
 [[nodiscard]] TensorRegion d_region(const MmaOperands& operands);
 [[nodiscard]] TensorRegion a_region(const MmaOperands& operands);
 [[nodiscard]] TensorRegion metadata_region(const MmaOperands& operands);
-/// Full columns, and the last one if it is used in part.
+/// Full columns, and the last one if it is partly used.
 [[nodiscard]] std::vector<TensorRegion> scale_regions(const MmaOperands& operands, bool of_b);
 
-/// Does it. `ctas[1]` for pairs. @return a sentence if the operands' contents are not what the instruction needs, else
+/// Computes the product. `ctas[1]` for pairs. @return a sentence if the contents of the operands are invalid, else
 /// empty
 std::string multiply(const MmaOperands& operands, const std::array<Cta*, 2>& ctas, Numerics numerics);
 

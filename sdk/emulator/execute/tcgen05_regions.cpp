@@ -1,4 +1,4 @@
-// Which parts of tensor memory one tcgen05.mma uses, and which columns of B it takes as zero.
+// Which parts of tensor memory one tcgen05.mma uses, and which columns of B count as zero.
 
 #include <fmt/format.h>
 
@@ -41,8 +41,8 @@ ColumnMask decode_column_mask(std::uint64_t bits, unsigned m, unsigned n, std::s
     if (field(39, 1) == 0) {
         return mask;
     }
-    // Runs of zero columns (skip span + 1) and of used columns (use span + 1) alternate; each sub-mask starts somewhere
-    // in that.
+    // Runs of zero columns (skip span + 1) and of used columns (use span + 1) alternate. Each sub-mask starts somewhere
+    // in this pattern.
     const unsigned skipped = field(40, 8) + 1, used = field(48, 8) + 1;
     const unsigned parts = m == 32 ? 4 : m == 64 ? 2 : 1;
     mask.zero.resize(n);

@@ -42,7 +42,7 @@ BoxRequest request_of(const Warp& warp, const TensorPayload& payload, unsigned l
     return request;
 }
 
-/// The map that an instruction names, checked together with its coordinates; faults if they are not valid.
+/// The tensor map that an instruction names, checked together with its coordinates. Faults if they are not valid.
 TensorMap checked_map(Warp& warp, const Operation& operation, const TensorPayload& payload, const BoxRequest& request,
                       unsigned lane, bool is_store)
 {
@@ -84,7 +84,7 @@ Step execute_load(Warp& warp, const Operation& operation, LaneMask active)
     return Step::next;
 }
 
-/// An H200 stores to, or reduces into, the last 16-byte chunk of a row as a whole, silently (docs/notes/emulator-h200.md).
+/// An H200 silently writes, or reduces into, the whole last 16-byte chunk of a row (docs/notes/emulator-h200.md).
 void report_row_overrun(Warp& warp, const Operation& operation, const TensorPayload& payload, const TensorMap& map,
                         const BoxRequest& request, const SharedBox& box, unsigned lane)
 {
@@ -262,7 +262,7 @@ void decode_store(Decoder& decoder, Operation& operation, TensorPayload& payload
 void decode_tensor_copy(Decoder& decoder, Operation& operation)
 {
     auto& payload = decoder.emplace_payload<TensorPayload>();
-    // The destination stands first: a store has "global" before the space of its source.
+    // The destination is first: a store has "global" before the space of its source.
     bool is_store = false;
     for (const std::string& modifier : decoder.remaining()) {
         if (modifier == "global" || modifier == "shared::cluster" || modifier == "shared::cta") {

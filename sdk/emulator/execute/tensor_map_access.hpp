@@ -1,6 +1,6 @@
 #pragma once
 
-// Tensor maps in memory, as instructions name them.
+// Tensor maps in memory, as instructions find them.
 
 #include "machine/cluster.hpp"
 #include "machine/tensor_map.hpp"

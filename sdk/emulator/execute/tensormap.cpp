@@ -1,5 +1,5 @@
-// Tensor maps in memory: how copies find them, tensormap.replace and tensormap.cp_fenceproxy (PTX
-// ISA 9.7.9.28, 9.7.13.5).
+// Tensor maps in memory: how copies find them; tensormap.replace and tensormap.cp_fenceproxy (PTX ISA 9.7.9.28,
+// 9.7.13.5).
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ constexpr LaneMask bit(unsigned lane) { return LaneMask{1} << lane; }
 
 using MapBytes = std::span<const std::byte, tensor_map_bytes>;
 
-// PTX numbers element types in another order than the driver does.
+// PTX and the driver number element types differently.
 constexpr std::array elements_of_ptx{
     TensorElement::u8,       TensorElement::u16,       TensorElement::u32,        TensorElement::s32,
     TensorElement::u64,      TensorElement::s64,       TensorElement::f16,        TensorElement::f32,
@@ -32,8 +32,7 @@ constexpr std::array elements_of_ptx{
     TensorElement::tf32_ftz, TensorElement::u4_align8, TensorElement::u4_align16, TensorElement::u6_align16,
 };
 
-/// Of a swizzle of 128 bytes, by what tensormap.replace calls the atomicity: 16 bytes, 32, 32 with halves
-/// exchanged, 64.
+/// Variants of the 128-byte swizzle by tensormap.replace's atomicity: 16 bytes, 32, 32 with exchanged halves, 64.
 constexpr std::array atoms_of_ptx{TensorSwizzle::span_128, TensorSwizzle::span_128_atom_32,
                                   TensorSwizzle::span_128_atom_32_flip_8, TensorSwizzle::span_128_atom_64};
 
@@ -72,7 +71,7 @@ constexpr std::array field_names{
     FieldName{"fill_mode", Field::fill_mode, false, Type::b32},
 };
 
-/// Sets one field. False if the value or the index is not one that the field has.
+/// Sets one field. Returns false if the field has no such value or index.
 bool replace(TensorMap& map, Field field, std::size_t index, std::uint64_t value)
 {
     switch (field) {
@@ -136,7 +135,7 @@ Step execute_replace(Warp& warp, const Operation& operation, LaneMask active)
         const MemoryAccess access{
             .space = payload.space, .direction = Direction::read_write, .what = "tensormap.replace"};
         std::byte* const bytes = locate(warp, operation, access, address, tensor_map_bytes, tensor_map_bytes, lane);
-        // 128 zero bytes are a map with nothing set yet: compilers (Triton's) make maps in a kernel from that.
+        // 128 zero bytes are an empty map: compilers (Triton's) start from it to make maps in a kernel.
         const bool blank = std::all_of(bytes, bytes + tensor_map_bytes, [](std::byte b) { return b == std::byte{0}; });
         std::optional<TensorMap> map = blank ? TensorMap{} : decode_tensor_map(MapBytes(bytes, tensor_map_bytes));
         if (!map) {
@@ -164,7 +163,7 @@ struct CopyFencePayload : Payload {
     AddressRef destination, source;
 };
 
-/// Copies the map to global memory and releases it to the tensormap proxy: once for the warp.
+/// Copies the map to global memory and releases it to the tensormap proxy, once for the warp.
 Step execute_copy_fence(Warp& warp, const Operation& operation, LaneMask active)
 {
     if (!warp.gather_aligned(operation)) {

@@ -1,5 +1,5 @@
-// Video instructions: arithmetic on bytes and half-words picked out of 32-bit registers (PTX ISA 9.7.17 "Video
-// Instructions"). Rare in new code, so they are written for clarity, not for speed.
+// Video instructions: arithmetic on bytes and half-words of 32-bit registers (PTX ISA 9.7.17 "Video Instructions").
+// Rare in new code, so they are written for clarity, not speed.
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@ using ptx::Type;
 
 namespace {
 
-__extension__ using Wide = __int128;  // products, sums and shifts before they are cut to size
+__extension__ using Wide = __int128;  // products, sums and shifts before truncation
 using U32 = std::uint32_t;
 
 enum class VideoOp : std::uint8_t { add, sub, absdiff, min, max, shl, shr, average, set };
@@ -61,10 +61,10 @@ struct VideoPayload : Payload {
     Comparison comparison{};
     bool saturate = false, wrap = false;
     bool d_signed = false, a_signed = false, b_signed = false;
-    // scalar forms
+    // Scalar forms.
     Part a, b, d;
     bool merge = false;
-    // SIMD forms
+    // SIMD forms.
     unsigned elements = 1;
     std::array<std::uint8_t, 4> a_select{}, b_select{};  ///< of each element, lowest first: index into {b, a}
     unsigned mask = 0;                                   ///< elements of d that are written
@@ -145,7 +145,7 @@ struct VideoPayload : Payload {
     decoder.fail("needs .eq .ne .lt .le .gt or .ge");
 }
 
-/// Types, in the order of the text: d (not for vset), a, b.
+/// Types in the order of the text: d (not for vset), a, b.
 void take_types(Decoder& decoder, VideoPayload& payload)
 {
     if (payload.op == VideoOp::set) {
@@ -188,7 +188,7 @@ void decode_scalar(Decoder& decoder, Operation& operation)
         decoder.fail("a destination selector and a second operation exclude each other");
     }
     const bool needs_c = payload.merge || payload.second != Second::none;
-    if (needs_c || decoder.operands() == 4) {  // without use for it, c may be there all the same
+    if (needs_c || decoder.operands() == 4) {  // c may be given although it is unused
         decode_rows(decoder, operation, Type::b32, {Type::b32, Type::b32, Type::b32});
     } else {
         decode_rows(decoder, operation, Type::b32, {Type::b32, Type::b32});
@@ -225,7 +225,7 @@ template <unsigned elements>
     return result;
 }
 
-/// ".h10", ".b7654": the highest element first. `fallback` is used if there is none.
+/// ".h10", ".b7654": the highest element first. `fallback` is used if there is no selector.
 template <unsigned elements>
 [[nodiscard]] std::array<std::uint8_t, 4> selection(const Decoder& decoder, const ptx::Operand& operand,
                                                     std::uint8_t fallback)

@@ -30,7 +30,7 @@ using U64 = std::uint64_t;
     return text;
 }
 
-/// What the member masks got wrong; the lanes that do take part go on.
+/// Reports wrong member masks. The participating lanes continue.
 void check_members(Warp& warp, const Operation& operation, LaneMask active, LaneMask named, const U32* members)
 {
     LaneMask outsiders = 0;
@@ -49,8 +49,8 @@ void check_members(Warp& warp, const Operation& operation, LaneMask active, Lane
     }
 }
 
-/// Waits until the lanes that the member masks name are here, then calls `body(group)` for each set of lanes with the
-/// same mask.
+/// Waits until all lanes in the member masks have arrived, then calls `body(group)` for each set of lanes with the same
+/// mask.
 template <typename Body>
 Step for_each_group(Warp& warp, const Operation& operation, LaneMask active, Ref members_row, Body body)
 {
@@ -83,7 +83,7 @@ struct Source {
     bool inside;
 };
 
-/// Where `lane` reads; operands b and c as the instruction defines them.
+/// The lane that `lane` reads; operands b and c as the instruction defines them.
 template <Shuffle mode>
 constexpr Source source_of(unsigned lane, U32 b, U32 c)
 {
@@ -237,7 +237,7 @@ Step match_any(Warp& warp, const Operation& operation, LaneMask active)
     });
 }
 
-/// d: the lanes of the group if all have the same value, else 0; p says which.
+/// d: the lanes of the group if all have the same value, else 0. p: whether all have the same value.
 template <typename T>
 Step match_all(Warp& warp, const Operation& operation, LaneMask active)
 {
@@ -379,7 +379,7 @@ void decode_redux(Decoder& decoder, Operation& operation)
 
 // --- elect, activemask ---
 
-/// d|p: the lowest lane of the members is the leader; p is true there.
+/// d|p: the lowest member lane is elected; p is true in that lane.
 Step elect(Warp& warp, const Operation& operation, LaneMask active)
 {
     return for_each_group(warp, operation, active, operation.operand[2], [&](LaneMask group) {

@@ -18,11 +18,11 @@ namespace {
 constexpr std::size_t operand_bytes = 4096;
 constexpr std::size_t sum_elements = 512;
 
-/// Metadata bits of one chunk: which two of the four places (elements, or pairs of 4-bit ones) of the chunk are stored;
-/// for tf32 one of two.
+/// Metadata bits of one chunk: which two of the four elements (or pairs of 4-bit elements) of the chunk are stored; for
+/// tf32 one of two.
 struct SparseChunk {
     unsigned stored = 2;     ///< elements of A
-    unsigned per_place = 1;  ///< elements that one index of the metadata stands for
+    unsigned per_place = 1;  ///< elements per index of the metadata
 };
 
 SparseChunk sparse_chunk(Element element)
@@ -186,8 +186,8 @@ bool names_a_place_twice(const Product& product, const OperandBlock& a)
 
 unsigned sparse_selectors(Element element, unsigned k) noexcept
 {
-    // Each chunk has four bits of metadata, each lane 32, for two rows: chunks of a row and lanes of a quad multiply
-    // to 16.
+    // Each chunk has four bits of metadata, and each lane has 32 bits for two rows: the chunks of a row times the lanes
+    // in a group of four is 16.
     return 16 / (k / (2 * sparse_chunk(element).stored));
 }
 

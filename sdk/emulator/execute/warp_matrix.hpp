@@ -1,6 +1,6 @@
 #pragma once
 
-// What mma.sync and wmma share: how their text is read, and the multiplication of fragments.
+// What mma.sync and wmma share: reading their text, and multiplying fragments.
 
 #include <cstdint>
 #include <optional>
@@ -25,7 +25,7 @@ struct MmaShape {
 };
 /// Takes .m<M>n<N>k<K>. @throws DecodeError if there is none
 [[nodiscard]] MmaShape take_mma_shape(Decoder& decoder);
-/// Takes the types, in the order of the text. s4, u4 and b1 are no types of registers, so they are not ptx::Type.
+/// Takes the types, in the order of the text. s4, u4 and b1 are not register types, so they are not ptx::Type.
 [[nodiscard]] std::vector<std::string> take_matrix_types(Decoder& decoder);
 
 /// D = A * B + C on fragments.
@@ -35,7 +35,7 @@ struct FragmentProduct final : Payload {
     AccumulatorFragment c, d;
     SumType c_type = SumType::f32;
     std::vector<Ref> a_registers, b_registers, c_registers, d_registers;
-    /// Sparse A: the row of metadata, the selector, and how it is to be read.
+    /// Sparse A: the row of metadata, the selector, and the layout of the metadata.
     Ref metadata = no_row;
     unsigned selector = 0;
 };
@@ -44,16 +44,16 @@ struct FragmentProduct final : Payload {
 /// @throws DecodeError if a vector has the wrong number of registers
 void read_fragments(Decoder& decoder, FragmentProduct& payload);
 /// K positions of the stored elements of a sparse A of 16 rows, [row][k/2], from the metadata registers of a warp (PTX
-/// ISA "Sparse matrix storage"). False if the metadata has a value that means nothing.
+/// ISA "Sparse matrix storage"). Returns false if the metadata has an undefined value.
 bool sparse_positions(const Product& product, const std::uint32_t* metadata, unsigned selector,
                       std::uint16_t* positions);
-/// Do the positions of a sparse `product` have elements of one chunk at the same place? Where the chunk's elements are
-/// all zero it does not matter: CUTLASS's compressor writes 0b0000 there.
+/// Returns true if two elements of a chunk of a sparse `product` have the same position. Chunks of zeros are exempt:
+/// CUTLASS's compressor writes 0b0000 there.
 [[nodiscard]] bool names_a_place_twice(const Product& product, const OperandBlock& a);
 inline constexpr const char* sparse_problem =
     "the sparsity metadata selects the same element of a chunk twice (or, for tf32, is neither 0b1110 nor 0b0100); "
     "every four bits must select two different elements";
-/// Values that the sparsity selector may have: 0 to one less.
+/// Number of values that the sparsity selector may have.
 [[nodiscard]] unsigned sparse_selectors(Element element, unsigned k) noexcept;
 
 /// Executes a FragmentProduct.

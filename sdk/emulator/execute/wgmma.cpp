@@ -1,5 +1,5 @@
 // wgmma.mma_async, wgmma.fence, commit_group and wait_group (PTX ISA 9.7.15). Each warp of the warpgroup multiplies its
-// own 16 rows, as an asynchronous operation that starts when all four have issued the instruction.
+// own 16 rows, as an asynchronous operation that starts when all four warps have issued the instruction.
 
 #include <fmt/format.h>
 
@@ -19,14 +19,14 @@ namespace {
 
 constexpr unsigned max_columns = 256;
 
-/// Operations of one warp, in order; other families' queues have other upper bits.
+/// The queue of one warp's operations, in order. Queues of other families have other upper bits.
 AsyncQueue queue_of(const Warp& warp)
 {
     constexpr AsyncQueue family = AsyncQueue{0x57} << 56;
     return family | AsyncQueue{warp.cta.rank} << 32 | warp.index;
 }
 
-/// The descriptor in `row`, after checks.
+/// Reads and checks the descriptor in `row`.
 MatrixDescriptor read_descriptor(Warp& warp, const Operation& operation, LaneMask active, const WgmmaPayload& payload,
                                  bool is_a)
 {
@@ -56,7 +56,7 @@ MatrixDescriptor read_descriptor(Warp& warp, const Operation& operation, LaneMas
     return decoded.descriptor;
 }
 
-/// Compares this wgmma with what the other warps of the warpgroup issued as their wgmma of the same number.
+/// Compares this wgmma with the wgmma of the same number of the other warps of the warpgroup.
 void check_warpgroup(Warp& warp, const Operation& operation, LaneMask active, const WarpgroupState& state)
 {
     const WarpgroupState::Issue& own = state.issues[state.issued % WarpgroupState::remembered];
@@ -86,7 +86,7 @@ void check_warpgroup(Warp& warp, const Operation& operation, LaneMask active, co
     }
 }
 
-/// True if scale-d is true, after a check that it is the same in all lanes.
+/// Returns scale-d, after checking that it is the same in all lanes.
 bool read_scale_d(Warp& warp, const Operation& operation, LaneMask active, const WgmmaPayload& payload)
 {
     const LaneMask value = warp.predicate(payload.scale_d) & active;
@@ -97,7 +97,7 @@ bool read_scale_d(Warp& warp, const Operation& operation, LaneMask active, const
     return value != 0;
 }
 
-/// A CTA whose last warpgroup is not whole cannot execute wgmma in it.
+/// wgmma needs a whole warpgroup. The last warpgroup of a CTA may be incomplete.
 bool has_whole_warpgroup(Warp& warp, const Operation& operation, LaneMask active)
 {
     const std::size_t end = (warp.index / warps_per_warpgroup + 1) * std::size_t{warps_per_warpgroup};
@@ -143,7 +143,7 @@ Step execute_wgmma(Warp& warp, const Operation& operation, LaneMask active)
         warp.report(operation, FindingKind::async_read_pending, active,
                     "the accumulator overlaps that of another wgmma in flight without being the same registers in the "
                     "same order; wait for that wgmma first (wgmma.wait_group)");
-        if (state.completed < state.issued) {  // what ptxas would do: wait
+        if (state.completed < state.issued) {  // ptxas would insert a wait
             warp.split().wait = {.kind = Wait::Kind::async_group, .phase = state.issued};
             return Step::wait;
         }
@@ -305,7 +305,7 @@ void check_shape(Decoder& decoder, const MmaShape& shape, const Product& product
     }
 }
 
-/// A constant that must be one of two.
+/// A constant that must have one of two values.
 std::int64_t one_of(Decoder& decoder, std::size_t operand, std::int64_t first, std::int64_t second, const char* name)
 {
     const std::optional<std::int64_t> value = operand < decoder.operands() ? decoder.constant(operand) : std::nullopt;
@@ -339,7 +339,7 @@ void read_a(Decoder& decoder, WgmmaPayload& payload)
         payload.a_descriptor = decoder.read(1, ptx::Type::b64);
         return;
     }
-    const unsigned stored = k_of(payload.product.a);  // of a sparse A half of K is stored
+    const unsigned stored = k_of(payload.product.a);  // a sparse A stores half of K
     payload.a_fragment = {.rows = rows_per_warp, .chunks = stored * bits_of(payload.product.a) / 128, .pair = 2};
     payload.a = decoder.read_vector(1, ptx::Type::b32);
     if (payload.a.size() != payload.a_fragment.registers()) {

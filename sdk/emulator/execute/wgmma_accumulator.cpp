@@ -9,10 +9,10 @@
 namespace tessera::emulator {
 namespace {
 
-// Poison is a quiet NaN as f32, and NaN in the upper half as f16x2.
+// Poison is a quiet NaN as f32, and has a NaN in the upper half as f16x2.
 constexpr std::uint32_t poison_base = 0x7FE0'0000;
-constexpr std::uint32_t tokens = 128;                  // accumulators with different poison
-constexpr std::uint32_t token_size = 128 * warp_size;  // registers x lanes of the largest one
+constexpr std::uint32_t tokens = 128;                  // number of accumulators with different poison
+constexpr std::uint32_t token_size = 128 * warp_size;  // registers x lanes of the largest accumulator
 
 bool is_poison(const std::uint32_t* row, std::uint32_t token)
 {
@@ -44,7 +44,7 @@ void read_registers(WgmmaAccumulator& accumulator)
     }
 }
 
-/// Calls `row_of(index)` for each register's place and writes the value there.
+/// Calls `row_of(index)` for the place of each register and writes the value there.
 template <typename RowOf>
 void write_registers(const WgmmaAccumulator& accumulator, RowOf&& row_of)
 {
@@ -55,7 +55,7 @@ void write_registers(const WgmmaAccumulator& accumulator, RowOf&& row_of)
     }
 }
 
-/// Is the frame one of a function that the current split is in?
+/// Returns true if the frame belongs to a function that the current split is in.
 bool is_live(Warp& warp, const Frame* frame)
 {
     for (const Frame* live = warp.split().frame; live != nullptr; live = live->caller) {
@@ -73,7 +73,7 @@ bool overlap(const FrameRegisters& a, const FrameRegisters& b)
            });
 }
 
-/// The values as the registers would hold them.
+/// The values as registers hold them.
 std::vector<std::array<std::uint32_t, warp_size>> register_values(const WgmmaAccumulator& accumulator)
 {
     std::vector<std::array<std::uint32_t, warp_size>> rows(accumulator.registers.refs.size());
@@ -81,7 +81,7 @@ std::vector<std::array<std::uint32_t, warp_size>> register_values(const WgmmaAcc
     return rows;
 }
 
-/// Replaces copies of the poison in the registers of the functions that the warp is in.
+/// Replaces copies of the poison in the registers of all functions that the warp is in.
 void resolve_copies(Warp& warp, const WgmmaAccumulator& accumulator)
 {
     constexpr std::uint32_t row_alignment = 64;  // of registers in a frame
@@ -141,7 +141,8 @@ void check_operands(Warp& warp, const WgmmaOperandRegisters& operand)
     }
 }
 
-/// Registers written by others since the last wgmma's result was put there, with no wgmma.fence since.
+/// Reports accumulator registers that other instructions wrote since the last wgmma's result, with no wgmma.fence
+/// since.
 void check_fence(Warp& warp, const Operation& operation, const FrameRegisters& registers)
 {
     for (const auto& written : warpgroup_state(warp).written_back) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// One wgmma of one warp, on its way: what the instruction says, and the asynchronous operation that reads the operands
-// and multiplies.
+// One wgmma of one warp in flight: the decoded instruction, and the asynchronous operation that reads the operands and
+// multiplies.
 
 #include <fmt/format.h>
 
@@ -35,7 +35,7 @@ struct WgmmaPayload final : Payload {
     Ref metadata = no_row;
     unsigned selector = 0;
 
-    /// The tile that a descriptor names: 64 rows of A, or B.
+    /// The tile of a descriptor: 64 rows of A, or B.
     [[nodiscard]] OperandTile tile(const MatrixDescriptor& descriptor, bool is_a) const
     {
         const unsigned rows = is_a ? warps_per_warpgroup * rows_per_warp : product.n;
@@ -59,11 +59,11 @@ public:
 
     [[nodiscard]] bool trusts_issuers_fence() const override { return true; }
 
-    std::uint64_t number = 0;  ///< among the warp's wgmmas
+    std::uint64_t number = 0;  ///< index among the warp's wgmmas
     bool accumulate = false, whole_warpgroup = true;
     MatrixDescriptor a_descriptor, b_descriptor;
-    std::vector<std::byte> a_registers;    ///< A's rows, if it comes from registers
-    std::vector<std::uint16_t> positions;  ///< of a sparse A
+    std::vector<std::byte> a_registers;    ///< A's rows, if A is in registers
+    std::vector<std::uint16_t> positions;  ///< for a sparse A
 
     bool step(Cluster& cluster) override
     {
@@ -82,8 +82,8 @@ public:
         if (product.positions != nullptr && warp_.checks() && names_a_place_twice(product, a)) {
             cluster.report(*this, FindingKind::invalid_operand, sparse_problem);
         }
-        // All four warps read B. Each checks the races of a quarter of it: together they are all of it, at a quarter of
-        // the cost. Not the quarter that its own threads are likely to write next.
+        // All four warps read B. Each checks the races of a quarter of it, so that all of B is checked at a quarter of
+        // the cost. It is not the quarter that the warp's own threads are likely to write next.
         const unsigned quarter = (rank + 1) % warps_per_warpgroup;
         const OperandBlock b = read_tile(cluster, payload_.tile(b_descriptor, false), 0, product.n, quarter,
                                          warps_per_warpgroup, b_bytes, "B");
@@ -95,7 +95,7 @@ public:
         Statistics& statistics = cluster.statistics;
         statistics.mma_flops += std::uint64_t{2} * product.m * product.n * product.k;
         statistics.mma_operand_bytes += payload_.a_in_registers ? 0 : a_bytes.size();
-        if (rank == 0) {  // one instruction of the four warps
+        if (rank == 0) {  // the four warps execute one instruction
             ++statistics.mma_issued;
             statistics.mma_operand_bytes += b_bytes.size();
         }
@@ -127,7 +127,7 @@ public:
     }
 
 private:
-    /// Bit i: warp i of the warpgroup has not issued this wgmma.
+    /// Bit i is set if warp i of the warpgroup has not issued this wgmma.
     [[nodiscard]] LaneMask missing() const
     {
         LaneMask absent = 0;
@@ -141,7 +141,7 @@ private:
         return absent;
     }
 
-    /// Part of an operand tile, and of that the part whose races are checked.
+    /// A part of an operand tile, and the part of it whose races are checked.
     struct Slice {
         unsigned first_line = 0, lines = 0, first_chunk = 0, chunks = 0;
         unsigned check_begin = 0, check_end = 0;  ///< lines
@@ -175,7 +175,7 @@ private:
         return {into.data(), std::size_t{slice.chunks} * OperandTile::chunk_bytes, mn_major};
     }
 
-    /// With the swizzle known at compile time, the address of a chunk is a few instructions.
+    /// With the swizzle known at compile time, a chunk's address needs few instructions.
     template <TensorSwizzle mode, Major major>
     void copy_chunks(Cluster& cluster, OperandTile tile, const Slice& slice, std::byte* to)
     {
@@ -191,7 +191,7 @@ private:
             for (unsigned chunk = slice.first_chunk; chunk < slice.first_chunk + slice.chunks;
                  ++chunk, to += chunk_bytes) {
                 const std::uint32_t address = tile.chunk_address(line, chunk);
-                const std::uint64_t offset = std::uint64_t{address} - shared_base;  // huge below shared_base
+                const std::uint64_t offset = std::uint64_t{address} - shared_base;  // below shared_base: huge
                 if (offset >= size || size - offset < chunk_bytes) {
                     std::memset(to, 0, chunk_bytes);
                     if (in_bounds) {
@@ -212,7 +212,7 @@ private:
     /// Neighbouring chunks, checked together.
     struct Run {
         std::uint32_t begin = 0, end = 0;  ///< offsets in shared memory
-        bool clean = true;                 ///< no finding yet: one is enough
+        bool clean = true;                 ///< no finding yet; one is enough
     };
     void check(Cluster& cluster, std::uint32_t offset, Run& run)
     {

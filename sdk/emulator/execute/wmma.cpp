@@ -1,6 +1,6 @@
-// wmma.load, wmma.mma, wmma.store (PTX ISA 9.7.14.4). How a fragment lies in registers is the machine's own business;
-// here it is the layout of mma.sync, tile by tile, whatever the layout in memory. f16 operands have more registers than
-// that takes: they repeat it.
+// wmma.load, wmma.mma, wmma.store (PTX ISA 9.7.14.4). The layout of a fragment in registers is up to the machine. Here
+// it is the layout of mma.sync, tile by tile, whatever the layout in memory. Vectors of f16 operands have more
+// registers than this needs; the rest repeats it.
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ enum class Part : std::uint8_t { a, b, accumulator };
 
 constexpr std::array<MmaShape, 3> common_shapes{{{16, 16, 16}, {8, 32, 16}, {32, 8, 16}}};
 
-/// Is there a wmma of this shape for elements of this type?
+/// Returns true if wmma has this shape for elements of this type.
 bool has_shape(Element element, const MmaShape& shape)
 {
     switch (element) {
@@ -38,7 +38,7 @@ bool has_shape(Element element, const MmaShape& shape)
     }
 }
 
-/// Lowest compute capability with these operands.
+/// Lowest compute capability that supports these operands.
 unsigned needed_capability(Element element)
 {
     switch (element) {
@@ -58,7 +58,7 @@ OperandFragment operand_fragment(Element element, unsigned rows, unsigned k, boo
             .pair = is_a && rows >= 16 ? 2U : 1U};
 }
 
-/// Registers that the instruction's vector has: f16 operands always have 8.
+/// Number of registers in the instruction's vector: always 8 for f16 operands.
 unsigned operand_registers(Element element, const OperandFragment& fragment)
 {
     return element == Element::f16 ? 8 : fragment.registers();
@@ -72,7 +72,7 @@ struct FragmentTransfer final : Payload {
     Part part = Part::a;
     bool transposed = false;  ///< lines run across the fragment's own lines
     unsigned element_bits = 16;
-    unsigned rows = 0, columns = 0;  ///< of the fragment's own form: columns are contiguous there
+    unsigned rows = 0, columns = 0;  ///< in the fragment's own form, whose columns are contiguous
     OperandFragment operand;
     AccumulatorFragment accumulator;
     std::vector<Ref> registers;
@@ -117,8 +117,8 @@ void for_each_piece(Warp& warp, const Operation& operation, LaneMask active, con
     }
 }
 
-/// Between the lines as in memory and the fragment's own form, when these are transposed to each other. Whole bytes
-/// only: sub-byte fragments have one layout.
+/// Transposes between the lines in memory and the fragment's own form. Whole bytes only: sub-byte fragments have one
+/// layout.
 void transpose(const FragmentTransfer& transfer, const std::byte* from, std::byte* to, bool to_memory)
 {
     const std::size_t size = transfer.element_bits / 8;
@@ -140,7 +140,7 @@ void registers_from_matrix(Warp& warp, const FragmentTransfer& transfer, const s
             transfer.operand.scatter(warp, std::span(transfer.registers).subspan(first, own), matrix, active);
         }
     } else if (transfer.accumulator.packed) {
-        // The pairs of a register are neighbours in a row, so 16-bit codes can be moved as they are.
+        // The pairs of a register are neighbours in a row, so 16-bit codes are moved unchanged.
         transfer.accumulator.for_each_tile([&](unsigned tile, unsigned row, unsigned column) {
             std::uint32_t* pairs = row_of(tile);
             for_each_lane(active, [&](unsigned lane) {
@@ -231,7 +231,7 @@ void take_space(Decoder& decoder, FragmentTransfer& transfer)
     transfer.space = space.empty() ? Space::generic : space == "global" ? Space::global : Space::shared;
 }
 
-/// Shape, layout and type of a load or store of `part`; the fragment's form follows.
+/// Reads shape, layout and type of a load or store of `part`, and sets the fragment's form.
 void read_transfer(Decoder& decoder, FragmentTransfer& transfer, Part part)
 {
     const std::string_view layout = decoder.take_one_of({"row", "col"});
@@ -337,7 +337,7 @@ void decode_store(Decoder& decoder, Operation& operation)
     operation.kind = InstructionClass::memory;
 }
 
-/// Types of a, b, c and d as the text gives them: all four, or for f16 operands those of d and c only.
+/// Types of a, b, c and d in the order of the text: all four, or for f16 operands only those of d and c.
 void take_types(Decoder& decoder, FragmentProduct& payload)
 {
     std::vector<std::string> types = take_matrix_types(decoder);
@@ -402,7 +402,7 @@ void decode_product(Decoder& decoder, Operation& operation)
     product.n = shape.n;
     product.k = shape.k;
     product.unit = warp_tensor_unit(decoder.device());
-    product.instruction_k = product.a == Element::tf32 ? 4 : 0;  // two steps, as an H200's results show
+    product.instruction_k = product.a == Element::tf32 ? 4 : 0;  // two steps, like an H200
     if (product.a == Element::f64) {
         const std::string_view mode = decoder.take_one_of({"rn", "rz", "rm", "rp"});
         product.rounding = mode == "rz"   ? numerics::Rounding::toward_zero
