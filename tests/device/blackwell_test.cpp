@@ -178,7 +178,7 @@ TEST_CASE("every rung is right for every combination of types and majors")
     }
 }
 
-TEST_CASE("every rung is right where no operand can be addressed by TMA, over many rounds of the ring")
+TEST_CASE("every rung is right with operands that TMA cannot address, over many rounds of the ring")
 {
     if (!is_blackwell_here()) {
         return;
@@ -199,7 +199,7 @@ TEST_CASE("every rung is right where no operand can be addressed by TMA, over ma
     }
 }
 
-TEST_CASE("rungs that go from tile to tile are right when there are many")
+TEST_CASE("rungs that compute several tiles per CTA are right for many tiles")
 {
     if (!is_blackwell_here()) {
         return;

@@ -94,7 +94,7 @@ TEST_CASE("captured launches that share tiles are right at each replay")
     }
 }
 
-TEST_CASE("a raw stream that somebody else captures takes launches that share tiles")
+TEST_CASE("launches that share tiles can be captured on a raw stream")
 {
     if (!is_hopper_here()) {
         return;
@@ -121,7 +121,7 @@ TEST_CASE("a raw stream that somebody else captures takes launches that share ti
     GemmPlan::release_workspaces();
 }
 
-TEST_CASE("branches of a capture that run at the same time do not disturb each other's tiles")
+TEST_CASE("concurrent branches of a capture do not disturb each other's shared tiles")
 {
     if (!is_hopper_here()) {
         return;

@@ -69,7 +69,7 @@ void check_conversions(Kernel<DisjointSpan<std::uint32_t>> widen,
 
 }  // namespace
 
-TEST_CASE("8-bit types convert on the device to the bits that they have on the host")
+TEST_CASE("8-bit conversions give the same bits on the device and on the host")
 {
     check_conversions<f8e4m3>(widen_e4m3_kernel(), narrow_e4m3_kernel());
     check_conversions<f8e5m2>(widen_e5m2_kernel(), narrow_e5m2_kernel());

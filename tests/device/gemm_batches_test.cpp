@@ -235,7 +235,7 @@ bool is_hopper() { return Device::current().properties().compute_capability() ==
 
 }  // namespace
 
-TEST_CASE("two levels of batches in every combination of layouts are the products of their matrices")
+TEST_CASE("products with two levels of batches are right in every combination of layouts")
 {
     const Stream stream;
     int count = 0;
@@ -267,7 +267,7 @@ TEST_CASE("two levels of batches in every combination of layouts are the product
     }
 }
 
-TEST_CASE("levels of other lengths and orders, each of which may be 1")
+TEST_CASE("levels of batches may have any length, 1 included, in either order")
 {
     const Stream stream;
     for (const Levels levels : {Levels{1, 1}, {1, 4}, {4, 1}, {5, 2}, {2, 5}}) {
@@ -279,7 +279,7 @@ TEST_CASE("levels of other lengths and orders, each of which may be 1")
     }
 }
 
-TEST_CASE("a plan for two levels gives what a launch gives")
+TEST_CASE("a plan for two levels gives the same result as a launch")
 {
     const Stream stream;
     for (const Layout d : {Layout::dense, Layout::heads}) {
@@ -294,7 +294,7 @@ TEST_CASE("a plan for two levels gives what a launch gives")
     }
 }
 
-TEST_CASE("launches of one batch that share tiles share the stream's workspace in turn, also in a graph")
+TEST_CASE("the launches of one batch share the stream's workspace in turn, also in a graph")
 {
     if (!is_hopper()) {
         MESSAGE("left out: only the kernels for compute capability 9.0 share tiles");

@@ -75,7 +75,7 @@ struct Operands {
 
 }  // namespace
 
-TEST_CASE("the count counts")
+TEST_CASE("the heap counter counts an allocation")
 {
     CHECK(allocations_of([] { delete new int; }) == 1);
     CHECK(allocations_of([] { const std::vector<int> numbers(100); }) == 1);
@@ -133,7 +133,7 @@ TEST_CASE("Gemm::launch is one kernel node with every variant and epilogue, batc
     }
 }
 
-TEST_CASE("variants for tensor cores are one kernel node, and two where operands are repacked")
+TEST_CASE("tensor-core variants are one kernel node, or two if operands are repacked")
 {
     const Stream stream;
     const Device device(stream.device());

@@ -302,7 +302,7 @@ void check_tall(std::int64_t rows, std::int64_t depth, Kernel<DisjointSpan<T>, s
 
 }  // namespace
 
-TEST_CASE("a dense A beyond 2^31 bytes, and one beyond 2^31 elements")
+TEST_CASE("a dense A may exceed 2^31 bytes and 2^31 elements")
 {
     if (has_room("a dense A beyond 2^31 bytes")) {
         check_tall<float>(70000, 8192, fill_f32_kernel());
@@ -310,7 +310,7 @@ TEST_CASE("a dense A beyond 2^31 bytes, and one beyond 2^31 elements")
     }
 }
 
-TEST_CASE("every operand, spread over more than 2^32 bytes by its leading dimension or its batch stride")
+TEST_CASE("every operand may span more than 2^32 bytes, by its leading dimension or its batch stride")
 {
     if (!has_room("operands spread over more than 2^32 bytes")) {
         return;

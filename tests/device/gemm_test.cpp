@@ -258,7 +258,7 @@ TEST_CASE("every variant is right for every combination of types, orders and epi
     }
 }
 
-TEST_CASE("long sums stay within the bound that follows from K")
+TEST_CASE("the error of long sums stays within the bound for K")
 {
     for (const InputTypes input : input_types) {
         for (const std::int64_t k : quick() ? std::vector<std::int64_t>{300} : std::vector<std::int64_t>{257, 5000}) {
@@ -274,7 +274,7 @@ TEST_CASE("long sums stay within the bound that follows from K")
     }
 }
 
-TEST_CASE("NaN and infinities of A, B, C and bias come out where the formula says, and nowhere else")
+TEST_CASE("NaN and infinities of A, B, C and bias appear exactly where the formula says")
 {
     std::size_t turn = 0;
     for (const InputTypes input : input_types) {

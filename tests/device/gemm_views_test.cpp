@@ -37,7 +37,7 @@ double exact_product(std::int64_t row, std::int64_t column, std::int64_t k)
 
 }  // namespace
 
-TEST_CASE("a product between blocks of one parent matrix writes its block and nothing else")
+TEST_CASE("a product of blocks of one parent matrix writes only its own block")
 {
     // Rows of the parent: | A (m x k) | B (k x n) | D (m x n) |, each in its own columns, odd offsets.
     constexpr std::int64_t m = 33;
@@ -78,7 +78,7 @@ TEST_CASE("a product between blocks of one parent matrix writes its block and no
     }
 }
 
-TEST_CASE("D put together from tiles is D in one launch")
+TEST_CASE("D computed tile by tile equals D computed in one launch")
 {
     constexpr std::int64_t m = 50;
     constexpr std::int64_t n = 47;
@@ -122,7 +122,7 @@ TEST_CASE("transposed views give the transposed product")
     CHECK(d.to_vector() == d_transposed.to_vector());
 }
 
-TEST_CASE("a product reads what the product before it wrote, though kernels begin while the one before them ends")
+TEST_CASE("a product reads the result of the previous one, although their kernels overlap")
 {
     // W = S R, then X W^T and W X^T, which read W once and so ask for it early; then the next S. Only on a real device:
     // on the emulated one a kernel begins when the one before it has ended.
@@ -223,7 +223,7 @@ TEST_CASE("empty products launch nothing, and k = 0 gives act(beta * C + bias)")
     }
 }
 
-TEST_CASE("unaligned operands: rungs with vectors refuse with the reason, automatic is right")
+TEST_CASE("with unaligned operands, vectorized rungs refuse with the reason, and automatic is right")
 {
     GemmCase gemm;
     gemm.m = 20;

@@ -188,7 +188,7 @@ GemmCase odd_case(InputTypes input)
 
 }  // namespace
 
-TEST_CASE("a copy is the operand, element by element, at any alignment, order and extent")
+TEST_CASE("a repacked copy equals the operand at any alignment, order and extent")
 {
     if (!is_hopper_here()) {
         return;
@@ -219,7 +219,7 @@ TEST_CASE("a copy is the operand, element by element, at any alignment, order an
     }
 }
 
-TEST_CASE("a large product with odd leading dimensions is repacked, and right")
+TEST_CASE("a large product with odd leading dimensions is repacked and right")
 {
     if (!is_hopper_here()) {
         return;
@@ -245,7 +245,7 @@ TEST_CASE("a large product with odd leading dimensions is repacked, and right")
     }
 }
 
-TEST_CASE("nothing is repacked where alpha is 0")
+TEST_CASE("nothing is repacked if alpha is 0")
 {
     if (!is_hopper_here()) {
         return;
@@ -273,7 +273,7 @@ TEST_CASE("nothing is repacked where alpha is 0")
     }
 }
 
-TEST_CASE("products that follow each other on repacked operands wait for each other, captured and not")
+TEST_CASE("successive products on repacked operands wait for each other, captured or not")
 {
     if (!is_hopper_here()) {
         return;

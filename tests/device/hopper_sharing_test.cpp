@@ -133,7 +133,7 @@ Stayed check(const HopperKernel& kernel, std::size_t config, unsigned sharers, s
 
 }  // namespace
 
-TEST_CASE("a shared tile is the same to the bit, whoever of its sharers stays to add it up")
+TEST_CASE("a shared tile has the same bits, whichever of its sharers sum it up")
 {
     if (!is_hopper_here()) {
         return;
@@ -170,7 +170,7 @@ TEST_CASE("a shared tile is the same to the bit, whoever of its sharers stays to
     }
 }
 
-TEST_CASE("a workspace of the caller's may hold anything, and a launch without one is right, too")
+TEST_CASE("a caller's workspace may hold anything, and a launch without one is right, too")
 {
     if (!is_hopper_here()) {
         return;

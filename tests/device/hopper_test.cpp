@@ -486,7 +486,7 @@ TEST_CASE("every configuration is right for every pair of types and every order"
     }
 }
 
-TEST_CASE("two levels keep what the tensor core's 14 bits lose")
+TEST_CASE("two-level accumulation keeps the bits that the tensor core's accumulator loses")
 {
     if (!is_hopper_here()) {
         return;
@@ -510,7 +510,7 @@ TEST_CASE("two levels keep what the tensor core's 14 bits lose")
     }
 }
 
-TEST_CASE("a sample of what a tuner may try is right")
+TEST_CASE("random samples of the tuner's candidates are right")
 {
     if (!is_hopper_here()) {
         return;
@@ -547,7 +547,7 @@ TEST_CASE("a sample of what a tuner may try is right")
     }
 }
 
-TEST_CASE("Gemm::launch and plans take the Hopper kernels")
+TEST_CASE("Gemm::launch and plans use the Hopper kernels")
 {
     if (!is_hopper_here()) {
         return;
@@ -583,7 +583,7 @@ TEST_CASE("Gemm::launch and plans take the Hopper kernels")
     }
 }
 
-TEST_CASE("f32 inputs are refused, and D stays as it is")
+TEST_CASE("f32 inputs are refused, and D is not written")
 {
     if (!is_hopper_here()) {
         return;

@@ -36,7 +36,7 @@ void check_fill(const Stream& stream, const T& value)
 
 }  // namespace
 
-TEST_CASE("what is copied to a buffer comes back, whole and in part")
+TEST_CASE("data copied to a buffer can be copied back, whole and in part")
 {
     const Stream stream;
     const std::vector<int> numbers = counted(1000);
@@ -52,7 +52,7 @@ TEST_CASE("what is copied to a buffer comes back, whole and in part")
     }
 }
 
-TEST_CASE("asynchronous copies between pinned and device memory, and between devices' buffers")
+TEST_CASE("asynchronous copies work between pinned and device memory, and between devices")
 {
     const Stream stream;
     PinnedBuffer<int> source(500);
@@ -67,7 +67,7 @@ TEST_CASE("asynchronous copies between pinned and device memory, and between dev
     CHECK(std::equal(source.begin(), source.end(), target.begin()));
 }
 
-TEST_CASE("a pinned buffer that dies while its copy is pending keeps its memory until then")
+TEST_CASE("the memory of a destroyed pinned buffer stays until its pending copy is done")
 {
     if (!Gate::can_be_used()) {
         return;
@@ -94,7 +94,7 @@ TEST_CASE("a pinned buffer that dies while its copy is pending keeps its memory 
     CHECK_FALSE(gate.timed_out());
 }
 
-TEST_CASE("fill repeats values of 1, 2, 4, 8 and 12 bytes, of equal and of different bytes")
+TEST_CASE("fill repeats values of 1, 2, 4, 8 and 12 bytes, with equal and different bytes")
 {
     const Stream stream;
     check_fill<std::uint8_t>(stream, 0xA7);
@@ -107,7 +107,7 @@ TEST_CASE("fill repeats values of 1, 2, 4, 8 and 12 bytes, of equal and of diffe
     check_fill<std::array<std::uint16_t, 5>>(stream, {1, 2, 3, 4, 5});
 }
 
-TEST_CASE("a buffer that dies while a kernel of its home stream uses it is freed after the kernel")
+TEST_CASE("a buffer destroyed while a kernel on its home stream uses it is freed after the kernel")
 {
     if (!Gate::can_be_used()) {
         return;
@@ -154,7 +154,7 @@ TEST_CASE("used_on keeps memory until the other stream is done with it")
     CHECK_FALSE(gate.timed_out());
 }
 
-TEST_CASE("released memory is adopted again, of either kind")
+TEST_CASE("released memory of either kind can be adopted again")
 {
     const Stream stream;
     for (const Allocation allocation : {Allocation::pool, Allocation::plain}) {
@@ -170,7 +170,7 @@ TEST_CASE("released memory is adopted again, of either kind")
           ErrorCode::wrong_memory);
 }
 
-TEST_CASE("memory of the other kind is not adopted: the driver tells a pool's memory from cudaMalloc's")
+TEST_CASE("memory of the wrong kind cannot be adopted: the driver distinguishes pools from cudaMalloc")
 {
     const Stream stream;
     const auto refused = [&](Allocation made, Allocation said) {
@@ -182,7 +182,7 @@ TEST_CASE("memory of the other kind is not adopted: the driver tells a pool's me
     CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
-TEST_CASE("elements of pinned memory are what a copy brought, and what a copy read, without a wait in sight")
+TEST_CASE("pinned elements are correct after and during copies, without an explicit wait")
 {
     const Stream stream;
     constexpr std::size_t size = std::size_t{1} << 23U;  // long enough for the host to come first
@@ -201,7 +201,7 @@ TEST_CASE("elements of pinned memory are what a copy brought, and what a copy re
     }
 }
 
-TEST_CASE("a buffer of a memory resource works, changes its home stream, and frees where it lives")
+TEST_CASE("a buffer from a memory resource works, can change its home stream, and is freed on it")
 {
     struct Resource {
         int living = 0;
@@ -235,7 +235,7 @@ TEST_CASE("a buffer of a memory resource works, changes its home stream, and fre
     CHECK(dropped_errors().empty());
 }
 
-TEST_CASE("more memory than there is: out_of_memory with the figures, and the device works on")
+TEST_CASE("allocating too much gives out_of_memory with the figures, and the device still works")
 {
     const Stream stream;
     const std::size_t too_much = 2 * Device::current().properties().memory_bytes;
@@ -262,7 +262,7 @@ TEST_CASE("a buffer outlives its Stream object")
     CHECK(dropped_errors().empty());
 }
 
-TEST_CASE("conversions on the device give the bits that the host gives, for all 65536 values")
+TEST_CASE("conversions on the device and on the host give the same bits, for all 65536 values")
 {
     const Stream stream;
     constexpr std::size_t count = 65536;
@@ -285,7 +285,7 @@ TEST_CASE("conversions on the device give the bits that the host gives, for all 
     check(widened_on_device(widen_bf16_kernel()), detail::widen_from_bf16);
 }
 
-TEST_CASE("narrowing on the device rounds as the host does: every value, its neighbours, and every midpoint")
+TEST_CASE("narrowing rounds the same on the device and on the host: values, neighbours, midpoints")
 {
     const Stream stream;
     const auto check = [&](auto widen, auto narrow, auto kernel, std::uint16_t infinity) {

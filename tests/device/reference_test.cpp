@@ -135,7 +135,7 @@ TEST_CASE("fp32 arithmetic stays within the bound, for all epilogues and output 
     }
 }
 
-TEST_CASE("the bound for the activations holds on a fine grid, also where exp overflows, and is narrow")
+TEST_CASE("the bound for the activations is tight and holds on a fine grid, also if exp overflows")
 {
     for (const Activation activation : {Activation::gelu, Activation::silu}) {
         for (double x = -200; x < 200; x += 0.0078125) {
@@ -149,7 +149,7 @@ TEST_CASE("the bound for the activations holds on a fine grid, also where exp ov
     }
 }
 
-TEST_CASE("the bound is narrow enough to notice a product that is missing")
+TEST_CASE("the bound is tight enough to detect a missing product")
 {
     std::mt19937_64 engine = random_engine(2);
     for (const std::int64_t k : {2, 33, 100, 1000}) {
@@ -161,7 +161,7 @@ TEST_CASE("the bound is narrow enough to notice a product that is missing")
     }
 }
 
-TEST_CASE("a correct result is found right: every layout, type and exact epilogue")
+TEST_CASE("a correct result passes: every layout, type and exact epilogue")
 {
     std::mt19937_64 engine = random_engine(3);
     const std::vector<int> levels{4, 4, 3, static_cast<int>(input_types.size()), 3, 2, 2, 2, 2, 3, 3, 3, 3, 2, 3};
@@ -194,7 +194,7 @@ TEST_CASE("a correct result is found right: every layout, type and exact epilogu
     }
 }
 
-TEST_CASE("operands that must not be read do not spread")
+TEST_CASE("operands that must not be read do not affect the result")
 {
     GemmCase gemm = signature_case(5, 7, 3);
     gemm.alpha = 0;
@@ -206,7 +206,7 @@ TEST_CASE("operands that must not be read do not spread")
     CHECK(find_wrong_element(gemm, data, launch_on_host(gemm, data, nothing_spoiled)) == std::nullopt);
 }
 
-TEST_CASE("each wrong element, unwritten element and touched guard is found")
+TEST_CASE("every wrong element, unwritten element and overwritten guard is found")
 {
     GemmCase gemm = signature_case(9, 6, 4);
     gemm.d.padding = 2;
@@ -226,7 +226,7 @@ TEST_CASE("each wrong element, unwritten element and touched guard is found")
     CHECK(reference.find_wrong_element(right) == std::nullopt);
 }
 
-TEST_CASE("the signature data expose every permuted, repeated or forgotten index")
+TEST_CASE("signature data expose every permuted, repeated or omitted index")
 {
     for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{16, 16, 8}, {33, 65, 9}, {65, 33, 33}, {17, 257, 8}}) {
         const GemmCase gemm = signature_case(m, n, k);
@@ -277,7 +277,7 @@ TEST_CASE("signature sums are exact in fp32 up to the longest K, and rows and co
     CHECK(HostArray::widened(ElementType::bf16, HostArray::narrowed(ElementType::bf16, 964)) == 964);
 }
 
-TEST_CASE("an epilogue is exact only as long as fp32 need not round")
+TEST_CASE("an epilogue counts as exact only if fp32 need not round")
 {
     ElementEpilogue epilogue{.alpha = 4, .beta = -0.5F, .c = 3, .has_bias = true, .bias = 2};
     CHECK(exact_epilogue_of(1000, epilogue) == 4000.5);
@@ -289,7 +289,7 @@ TEST_CASE("an epilogue is exact only as long as fp32 need not round")
     CHECK(exact_epilogue_of(-2245574, epilogue) == std::nullopt);
 }
 
-TEST_CASE("a covering design has every pair, in far fewer combinations than the product")
+TEST_CASE("a covering design has every pair, in far fewer combinations than the full product")
 {
     std::mt19937_64 engine = random_engine(4);
     const std::vector<int> levels{7, 5, 3, 4, 2, 2};

@@ -42,7 +42,7 @@ SimpleProduct exact_product(const std::vector<float>& a, const std::vector<float
 
 }  // namespace
 
-TEST_CASE("a stream that waits for another one runs after it, and done() says so")
+TEST_CASE("a stream that waits for another runs after it, and done() reports it")
 {
     if (!Gate::can_be_used()) {
         return;
@@ -86,7 +86,7 @@ TEST_CASE("streams that do not wait for each other overlap")
     CHECK_FALSE(gate.timed_out());
 }
 
-TEST_CASE("an event happens when the work before it is done, and timing events measure it")
+TEST_CASE("an event completes after the work before it, and timing events measure that work")
 {
     if (!Gate::can_be_used()) {
         return;
@@ -170,7 +170,7 @@ TEST_CASE("fills, asynchronous copies and forked streams can be captured")
     CHECK(std::all_of(target.begin(), target.end(), [](float x) { return x == 2.5F; }));
 }
 
-TEST_CASE("what cannot be captured is refused, and the stream is usable afterwards")
+TEST_CASE("operations that cannot be captured are refused, and the stream stays usable")
 {
     const Stream stream;
     DeviceBuffer<int> buffer(stream, 100);
@@ -191,7 +191,7 @@ TEST_CASE("what cannot be captured is refused, and the stream is usable afterwar
     CHECK(buffer.to_vector() == numbers);
 }
 
-TEST_CASE("own kernels: one element per thread, grid loops, empty launches")
+TEST_CASE("launch runs users' kernels: one element per thread, grid loops, empty launches")
 {
     const Stream stream;
     for (const std::size_t size : {std::size_t{1}, std::size_t{255}, std::size_t{257}, std::size_t{100003}}) {
@@ -210,7 +210,7 @@ TEST_CASE("own kernels: one element per thread, grid loops, empty launches")
     stream.synchronize();
 }
 
-TEST_CASE("dynamic shared memory up to the device's limit")
+TEST_CASE("a kernel may use dynamic shared memory up to the device's limit")
 {
     const Stream stream;
     const std::size_t limit = Device::current().properties().shared_memory_per_block_bytes;
@@ -226,7 +226,7 @@ TEST_CASE("dynamic shared memory up to the device's limit")
           }) == ErrorCode::launch_refused);
 }
 
-TEST_CASE("clusters run together where the device has them, and are refused where not")
+TEST_CASE("clusters run together if the device supports them, and are refused otherwise")
 {
     const Stream stream;
     DeviceBuffer<std::uint32_t> out(stream, 8);
@@ -243,7 +243,7 @@ TEST_CASE("clusters run together where the device has them, and are refused wher
           ErrorCode::launch_refused);
 }
 
-TEST_CASE("all CTAs of a cooperative launch meet at a barrier, and a grid that cannot be held at once is refused")
+TEST_CASE("all CTAs of a cooperative launch meet at a barrier, and a grid too large for that is refused")
 {
     const Stream stream;
     DeviceBuffer<std::uint32_t> out(stream, 64);
@@ -258,7 +258,7 @@ TEST_CASE("all CTAs of a cooperative launch meet at a barrier, and a grid that c
           }) == ErrorCode::launch_refused);
 }
 
-TEST_CASE("a kernel that may begin early waits for the one in front of it where it says so")
+TEST_CASE("a kernel that may start early waits for the previous one where it asks to")
 {
     if (Device::current().properties().compute_capability() < 90) {
         return;
@@ -276,7 +276,7 @@ TEST_CASE("a kernel that may begin early waits for the one in front of it where 
     CHECK(data.to_vector() == std::vector<std::uint32_t>(32, expected));
 }
 
-TEST_CASE("a launch that cannot be is refused with the kernel's name, and leaves no error behind")
+TEST_CASE("an impossible launch is refused with the kernel's name and leaves no pending error")
 {
     const Stream stream;
     DeviceBuffer<std::uint32_t> out(stream, 64);
@@ -307,7 +307,7 @@ TEST_CASE("a launch that cannot be is refused with the kernel's name, and leaves
     CHECK(out.to_vector() == std::vector<std::uint32_t>(64, 1));
 }
 
-TEST_CASE("several threads launch products on streams of their own")
+TEST_CASE("several threads can launch products, each on its own stream")
 {
     constexpr std::int64_t extent = 96;
     constexpr int threads = 8;
@@ -333,7 +333,7 @@ TEST_CASE("several threads launch products on streams of their own")
     CHECK(right == threads * 20);
 }
 
-TEST_CASE("several threads launch on one stream")
+TEST_CASE("several threads can launch on one stream")
 {
     constexpr std::int64_t extent = 40;
     const Stream stream;
@@ -359,7 +359,7 @@ TEST_CASE("several threads launch on one stream")
     }
 }
 
-TEST_CASE("a stream is adopted and released, and a default stream works")
+TEST_CASE("a stream can be adopted and released, and a default stream works")
 {
     cudaStream_t raw = nullptr;
     REQUIRE(cudaStreamCreate(&raw) == cudaSuccess);
@@ -373,7 +373,7 @@ TEST_CASE("a stream is adopted and released, and a default stream works")
     CHECK(buffer.to_vector() == counted(10));
 }
 
-TEST_CASE("the device's facts are the runtime's")
+TEST_CASE("device properties are those that the runtime reports")
 {
     const Device device = Device::current();
     cudaDeviceProp native{};
@@ -386,7 +386,7 @@ TEST_CASE("the device's facts are the runtime's")
     CHECK(code_of([] { static_cast<void>(Device(Device::count())); }) == ErrorCode::out_of_range);
 }
 
-TEST_CASE("memory, streams and events of two devices are told apart")
+TEST_CASE("memory, streams and events of two devices are distinguished")
 {
     if (Device::count() < 2) {
         MESSAGE("left out: there is only one device");

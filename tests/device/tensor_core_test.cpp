@@ -191,7 +191,7 @@ TEST_CASE("block-scaled products of every kind are exact, for one CTA and for a 
     }
 }
 
-TEST_CASE("A comes from tensor memory, for one CTA and for a pair")
+TEST_CASE("A may be in tensor memory, for one CTA and for a pair")
 {
     if (!is_blackwell_here()) {
         return;

@@ -197,7 +197,7 @@ std::string describe(const detail::TensorMapRequest& request)
 
 }  // namespace
 
-TEST_CASE("TMA puts each element where the swizzle says, and zeros for what is outside")
+TEST_CASE("TMA puts each element where the swizzle says, and zeros for elements outside")
 {
     if (has_tensor_maps()) {
         check_all_swizzles<f32>();
@@ -209,7 +209,7 @@ TEST_CASE("TMA puts each element where the swizzle says, and zeros for what is o
     }
 }
 
-TEST_CASE("our checks of a tensor map agree with the driver")
+TEST_CASE("the SDK's checks of a tensor map agree with the driver's")
 {
     if (!has_tensor_maps()) {
         return;
@@ -237,7 +237,7 @@ TEST_CASE("our checks of a tensor map agree with the driver")
     CHECK(accepted < count - count / 10);
 }
 
-TEST_CASE("a request that breaks a rule is refused with the rule, before the driver sees it")
+TEST_CASE("a request that breaks a rule is refused with that rule, before the driver is called")
 {
     if (!has_tensor_maps()) {
         return;

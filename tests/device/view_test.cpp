@@ -100,7 +100,7 @@ TEST_CASE("a kernel indexes batches of two levels, in both orders")
     }
 }
 
-TEST_CASE("tiles, blocks and transposed views are the same in a kernel")
+TEST_CASE("tiles, blocks and transposed views work the same in a kernel")
 {
     const Stream stream;
     constexpr std::size_t rows = 19;
@@ -128,7 +128,7 @@ TEST_CASE("tiles, blocks and transposed views are the same in a kernel")
     }
 }
 
-TEST_CASE("a block of a matrix is copied from and to the host")
+TEST_CASE("a block of a matrix can be copied from and to the host")
 {
     const Stream stream;
     const auto memory = DeviceBuffer<float>::from_host(stream, numbers(19 * 24));
@@ -147,7 +147,7 @@ TEST_CASE("a block of a matrix is copied from and to the host")
     CHECK(right);
 }
 
-TEST_CASE("a grid of any shape covers a matrix, each element once")
+TEST_CASE("a grid of any shape covers each element of a matrix once")
 {
     const Stream stream;
     DeviceBuffer<float> out(stream, 50 * 30);
@@ -167,7 +167,7 @@ TEST_CASE("a grid of any shape covers a matrix, each element once")
     }
 }
 
-TEST_CASE("a shared tile has each element where TMA puts it, and stores what was written to it")
+TEST_CASE("a shared tile finds each element where TMA puts it, and TMA stores what was written to it")
 {
     if (!Device::current().properties().has_tensor_maps) {
         MESSAGE("left out: the device has no tensor memory accelerator");

@@ -50,7 +50,7 @@ TEST_CASE("big-endian elements are swapped")
     CHECK(npy_test::read<std::uint8_t>(header(dictionary("'>u1'", "(1,)")) + "\x07"s).elements.front() == 7);
 }
 
-TEST_CASE("keys may come in any order, with either quote, with or without a last comma")
+TEST_CASE("keys may have any order and either quote, with or without a trailing comma")
 {
     const auto elements = std::vector<float>{1.0F, -2.0F};
     for (const auto* text : {R"({"shape":(2,1),"fortran_order":False,"descr":"<f4"})",
@@ -84,7 +84,7 @@ TEST_CASE("every number type is converted to float")
     CHECK(std::isnan(convert("'<f2'", "\x01\x7e"s)));
 }
 
-TEST_CASE("files that NumPy wrote are read, and written again byte for byte")
+TEST_CASE("files from NumPy are read and written back byte for byte")
 {
     const auto images = npy::read<float>(data / "images.npy");
     CHECK(images.shape == std::vector<std::int64_t>{1797, 64});

@@ -43,7 +43,7 @@ bool says(const std::string& message, std::string_view part)
 
 }  // namespace
 
-TEST_CASE("a file that is not .npy")
+TEST_CASE("a file that is not .npy is refused")
 {
     CHECK(refusal("hello, world") ==
           "test.npy: not an .npy file: it begins with \"hello,\", not with \"\\x93NUMPY\"\n"
@@ -54,7 +54,7 @@ TEST_CASE("a file that is not .npy")
     says(refusal("\x93NUM"), "it begins with \"\\x93NUM\"");
 }
 
-TEST_CASE("a format version that nobody has defined")
+TEST_CASE("an unknown format version is refused")
 {
     std::string bytes = good_file();
     bytes[6] = 4;
@@ -83,7 +83,7 @@ TEST_CASE("every prefix of a file is refused")
     says(refusal(good_file().substr(0, 20)), "the file ends inside of its header: ");
 }
 
-TEST_CASE("truncated data and trailing bytes")
+TEST_CASE("truncated data and trailing bytes are refused")
 {
     const std::string bytes = header(dictionary("'<f4'", "(2, 3)")) + std::string(23, 'x');
     CHECK(refusal(bytes) ==
@@ -93,7 +93,7 @@ TEST_CASE("truncated data and trailing bytes")
     says(refusal(bytes + "xy"), "takes 24 bytes, and 25 follow the header: the file has trailing bytes");
 }
 
-TEST_CASE("sizes that lie are refused before memory is allocated for them")
+TEST_CASE("impossible sizes are refused before memory is allocated")
 {
     says(refusal(header(dictionary("'<f8'", "(1152921504606846975,)")) + four_bytes),
          "takes 9223372036854775800 bytes, and 4 follow the header");
@@ -145,7 +145,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("more elements than there is memory for are refused with a sentence")
+TEST_CASE("more elements than memory can hold are refused with a sentence")
 {
     constexpr std::int64_t elements = std::int64_t{1} << 60U;  // beyond every address space
     for (const auto& [type, bytes] : {std::pair("'<f4'", 4), std::pair("'|u1'", 1)}) {
@@ -164,7 +164,7 @@ TEST_CASE("more elements than there is memory for are refused with a sentence")
     }
 }
 
-TEST_CASE("shapes without elements, and of other than one or two dimensions")
+TEST_CASE("shapes without elements, or not of one or two dimensions, are refused")
 {
     CHECK(refusal(header(dictionary("'<f4'", "(0, 64)"))) ==
           "test.npy: the array has shape (0, 64) and so no elements\n"
@@ -175,7 +175,7 @@ TEST_CASE("shapes without elements, and of other than one or two dimensions")
          "shape (1, 1, 1), that is 3 dimensions\n  try: store a vector (1 dimension) or a matrix (2)");
 }
 
-TEST_CASE("types other than numbers of one field")
+TEST_CASE("types other than plain numbers are refused")
 {
     CHECK(refusal(header(dictionary("'|O'", "(1,)"))) ==
           "test.npy: the array holds Python objects (type \"|O\"), not numbers\n"
@@ -192,7 +192,7 @@ TEST_CASE("types other than numbers of one field")
     }
 }
 
-TEST_CASE("a type other than the one that is needed")
+TEST_CASE("a type other than the required one is refused")
 {
     CHECK_THROWS_WITH_AS(npy_test::read<double>(good_file()),
                          "test.npy: the elements are '<f4' (float32), and '<f8' (float64) is needed here\n"
@@ -204,7 +204,7 @@ TEST_CASE("a type other than the one that is needed")
                          doctest::Contains("are '|u1' (uint8), and '|i1' (int8) is needed"), npy::Error);
 }
 
-TEST_CASE("headers that are not the dictionary they should be")
+TEST_CASE("headers that are not the expected dictionary are refused")
 {
     const auto message = [](std::string_view text) { return refusal(header(text) + four_bytes); };
     CHECK(message("{'descr': '<f4', 'fortran_order': False}") ==
@@ -236,7 +236,7 @@ TEST_CASE("headers that are not the dictionary they should be")
     says(message(std::string(200, '\x1b')), std::string("\\x1b\\x1b..."));
 }
 
-TEST_CASE("paths that are no readable file")
+TEST_CASE("paths that are not readable files are refused")
 {
     CHECK_THROWS_WITH_AS(npy::read<float>(data / "absent.npy"), doctest::Contains("absent.npy: there is no such file"),
                          npy::Error);

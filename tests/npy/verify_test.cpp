@@ -108,7 +108,7 @@ TEST_CASE("float32 results pass for every activation, output type and order of s
     }
 }
 
-TEST_CASE("one wrong element is found, also one that is wrong by a few bits only")
+TEST_CASE("one wrong element is found, even if it is wrong by a few bits only")
 {
     ReferenceProblem problem = random_problem(9, 11, 64, 1);
     const std::vector<float> right = compute_in_float(problem, false);
@@ -171,7 +171,7 @@ TEST_CASE("a missing term is found")
     CHECK(fails_without([](ReferenceProblem& p) { std::swap(p.a[0], p.a[1]); }));
 }
 
-TEST_CASE("overflow: infinity is right where D's type ends, and nothing can be said where float32 does")
+TEST_CASE("infinity is right if D's type overflows, and unknown if float32 does")
 {
     ReferenceProblem problem;
     problem.m = problem.n = problem.k = 1;
@@ -193,7 +193,7 @@ TEST_CASE("overflow: infinity is right where D's type ends, and nothing can be s
     CHECK(!verdict.passed());  // nothing was verified
 }
 
-TEST_CASE("with alpha 0, A and B play no part")
+TEST_CASE("with alpha 0, A and B do not affect the result")
 {
     ReferenceProblem problem = random_problem(3, 3, 4, 5);
     problem.alpha = 0.0;
@@ -207,7 +207,7 @@ TEST_CASE("with alpha 0, A and B play no part")
     CHECK(verdict.checked == 9);
 }
 
-TEST_CASE("of many rows some are sampled, the first and the last among them")
+TEST_CASE("many rows are sampled, the first and the last always")
 {
     const ReferenceProblem problem = random_problem(100, 10, 10, 6);
     std::vector<float> d = compute_in_float(problem, false);

@@ -59,7 +59,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("the digits' files are written as NumPy wrote them, byte for byte")
+TEST_CASE("the files of the digits example are written byte for byte as NumPy writes them")
 {
     int files = 0;
     for (const auto& entry : std::filesystem::directory_iterator(data)) {
@@ -104,7 +104,7 @@ TEST_CASE_TEMPLATE("all bit patterns survive writing and reading", T, std::uint8
     }
 }
 
-TEST_CASE("the header is the one of numpy.save")
+TEST_CASE("the header equals that of numpy.save")
 {
     const std::string file = written(npy::matrix<float>(3, 1, {1.0F, 2.0F, 3.0F}, true));
     const std::string text = "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 1), }";
@@ -116,7 +116,7 @@ TEST_CASE("the header is the one of numpy.save")
     CHECK(written(npy::Array<std::uint8_t>{{2}, false, {1, 2}}).find("'descr': '|u1'") != std::string::npos);
 }
 
-TEST_CASE("a file is replaced whole")
+TEST_CASE("a file is replaced atomically")
 {
     const ScratchFolder folder;
     npy::write(folder / "a.npy", npy::matrix<double>(50, 2, std::vector<double>(100, 1.5)));
@@ -124,7 +124,7 @@ TEST_CASE("a file is replaced whole")
     CHECK(npy::read<float>(folder / "a.npy").elements == std::vector<float>{4.0F});
 }
 
-TEST_CASE("what cannot be stored is refused, and an existing file stays")
+TEST_CASE("data that cannot be stored is refused, and an existing file stays")
 {
     const ScratchFolder folder;
     npy::write(folder / "a.npy", npy::Array<float>{{1}, false, {4.0F}});

@@ -215,7 +215,7 @@ std::size_t settled_free_memory()
 
 }  // namespace
 
-TEST_CASE("after random sequences that throw and drop, all memory is back and no destructor has failed")
+TEST_CASE("after random sequences with exceptions, all memory is freed and no destructor has failed")
 {
     std::mt19937_64 engine = random_engine(1);
     for (int i = 0; i < 30; ++i) {

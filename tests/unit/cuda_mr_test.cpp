@@ -70,8 +70,7 @@ using Reference = cuda::mr::async_resource_ref<cuda::mr::device_accessible>;
 
 }  // namespace
 
-TEST_CASE_FIXTURE(CleanRuntime,
-                  "a resource of CCCL's concepts gives a buffer's memory, as itself and by CCCL's reference")
+TEST_CASE_FIXTURE(CleanRuntime, "a buffer accepts a CCCL resource, directly and through CCCL's reference")
 {
     const Stream stream;
     Pool pool;

@@ -22,7 +22,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "blocking copies move elements to and from any o
     CHECK(part == std::vector<int>{3, 70});
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "asynchronous copies take pinned and device memory, also of another device")
+TEST_CASE_FIXTURE(CleanRuntime, "asynchronous copies accept pinned and device memory, also of another device")
 {
     const Stream stream;
     const Stream there{Device(fake::t4)};
@@ -44,7 +44,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "asynchronous copies take pinned and device memo
     first.used_on(there);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a copy that leaves a buffer is refused and enqueues nothing")
+TEST_CASE_FIXTURE(CleanRuntime, "a copy outside of a buffer's bounds is refused and enqueues nothing")
 {
     const Stream stream;
     DeviceBuffer<int> buffer(stream, 10);
@@ -125,7 +125,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "copies that CUDA refuses name the call")
         buffer.copy_from_async(stream, pinned));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "spans are narrowed inside of their range only")
+TEST_CASE_FIXTURE(CleanRuntime, "a subspan must be inside of its span")
 {
     const Stream stream;
     DeviceBuffer<float> buffer(stream, 10);
@@ -167,7 +167,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "spans are narrowed inside of their range only")
         part.subspan(SIZE_MAX - 1, 1));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a raw pointer becomes a span only if CUDA knows it as memory that kernels reach")
+TEST_CASE_FIXTURE(CleanRuntime, "a raw pointer becomes a span only if CUDA says that kernels can access it")
 {
     const Stream stream{Device(fake::t4)};
     DeviceBuffer<float> buffer(stream, 10);

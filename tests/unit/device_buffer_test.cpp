@@ -31,7 +31,7 @@ int index_of(const std::string& name, int from = 0)
 
 }  // namespace
 
-TEST_CASE_FIXTURE(CleanRuntime, "memory comes from the pool where there is one, and is freed on the home stream")
+TEST_CASE_FIXTURE(CleanRuntime, "memory comes from the pool if the device has one, and is freed on the home stream")
 {
     const Stream stream;
     {
@@ -56,7 +56,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "plain memory waits for its stream before it is 
     CHECK(index_of("cudaStreamSynchronize") >= 0);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a device without pools gets plain memory, made and freed with that device current")
+TEST_CASE_FIXTURE(CleanRuntime, "on a device without pools, memory is allocated and freed with that device current")
 {
     const Stream stream{Device(fake::t4)};
     fake::clear_calls();
@@ -96,7 +96,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "pool memory of another device is freed with tha
     CHECK(Device::current().ordinal() == fake::h200);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a buffer outlives its Stream, whose native stream goes only after the memory")
+TEST_CASE_FIXTURE(CleanRuntime, "a buffer outlives its Stream: the native stream is destroyed after the memory")
 {
     {
         DeviceBuffer<int> buffer;
@@ -127,7 +127,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a buffer of size 0 allocates nothing and copies
     CHECK(fake::launches().empty());
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a moved buffer has one owner, also when it is moved onto itself or another")
+TEST_CASE_FIXTURE(CleanRuntime, "a moved buffer has one owner, even if it is moved onto itself or another buffer")
 {
     const Stream stream;
     DeviceBuffer<int> first = DeviceBuffer<int>::from_host(stream, ascending(8));
@@ -146,7 +146,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a moved buffer has one owner, also when it is m
     CHECK(fake::live().device_allocations == 1);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a buffer without memory says so wherever memory is needed")
+TEST_CASE_FIXTURE(CleanRuntime, "a moved-from buffer refuses every use that needs memory")
 {
     const Stream stream;
     DeviceBuffer<int> moved(stream, 4);
@@ -197,7 +197,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a buffer without memory says so wherever memory
     CHECK(fake::calls().empty());
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a pinned buffer without memory is no end of a copy")
+TEST_CASE_FIXTURE(CleanRuntime, "a moved-from pinned buffer refuses to copy")
 {
     const Stream stream;
     DeviceBuffer<int> buffer(stream, 4);
@@ -214,7 +214,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a pinned buffer without memory is no end of a c
     CHECK(fake::count("cudaMemcpyAsync") == 0);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a buffer of size 0 has a stream and is not one that was moved from")
+TEST_CASE_FIXTURE(CleanRuntime, "a buffer of size 0 has a stream and does not count as moved-from")
 {
     const Stream stream;
     DeviceBuffer<float> none(stream, 0);
@@ -227,7 +227,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a buffer of size 0 has a stream and is not one 
     none.used_on(stream);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "sizes are of any integer type, and a negative one is refused with its value")
+TEST_CASE_FIXTURE(CleanRuntime, "sizes may have any integer type, and a negative one is refused with its value")
 {
     const Stream stream;
     CHECK(DeviceBuffer<int>(stream, 3).size() == 3);
@@ -254,7 +254,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "sizes are of any integer type, and a negative o
     CHECK(fake::calls().empty());
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "release gives the memory away and adopt takes it back, of either kind")
+TEST_CASE_FIXTURE(CleanRuntime, "release gives up the memory and adopt takes it back, for either kind")
 {
     const Stream stream;
     for (const Allocation kind : {Allocation::pool, Allocation::plain}) {
@@ -270,7 +270,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "release gives the memory away and adopt takes i
     }
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "only device memory of the stream's device can be adopted, and its kind must be said")
+TEST_CASE_FIXTURE(CleanRuntime, "only memory of the stream's device can be adopted, and its kind must be given")
 {
     const Stream stream;
     const Stream there{Device(fake::t4)};
@@ -306,7 +306,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "only device memory of the stream's device can b
         DeviceBuffer<int>::adopt(stream, {buffer.data(), 5, Allocation::plain}));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "memory of the other kind is not adopted, where CUDA can tell")
+TEST_CASE_FIXTURE(CleanRuntime, "memory of the wrong kind cannot be adopted if CUDA can tell")
 {
     const Stream stream;
     DeviceBuffer<int> pool(stream, 5, Allocation::pool);
@@ -329,7 +329,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "memory of the other kind is not adopted, where 
     CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a buffer gets another home stream, which waits for the old one and keeps itself alive")
+TEST_CASE_FIXTURE(CleanRuntime, "a new home stream waits for the old one and is kept alive by the buffer")
 {
     DeviceBuffer<int> buffer;
     {
@@ -351,7 +351,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a buffer gets another home stream, which waits 
     CHECK(fake::live().streams == 0);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a home stream of another device or in a capture is refused, and the old one stays")
+TEST_CASE_FIXTURE(CleanRuntime, "a home stream on another device or in a capture is refused, and the old one stays")
 {
     const Stream home;
     const Stream there{Device(fake::t4)};
@@ -372,7 +372,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a home stream of another device or in a capture
     CHECK(buffer.stream() == StreamRef(home));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a size that no memory can have is refused before CUDA is asked")
+TEST_CASE_FIXTURE(CleanRuntime, "an impossible size is refused before any CUDA call")
 {
     const Stream stream;
     fake::clear_calls();
@@ -383,7 +383,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a size that no memory can have is refused befor
     CHECK(fake::calls().empty());
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "running out of memory says how much was asked for and how much is free")
+TEST_CASE_FIXTURE(CleanRuntime, "out of memory: the error names the requested and the free bytes")
 {
     const Stream stream;
     const DeviceBuffer<std::byte> half(stream, std::size_t{1} << 29U);
@@ -396,7 +396,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "running out of memory says how much was asked f
                 DeviceBuffer<float>(stream, std::size_t{1} << 29U, Allocation::plain));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a buffer that dies during a capture of its stream is freed after it, pool or not")
+TEST_CASE_FIXTURE(CleanRuntime, "a buffer destroyed during a capture of its stream is freed after it, pool or not")
 {
     for (const int ordinal : {fake::h200, fake::t4}) {
         CAPTURE(ordinal);
@@ -408,7 +408,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a buffer that dies during a capture of its stre
     }
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "blocking copies and plain allocations are refused during a capture, which goes on")
+TEST_CASE_FIXTURE(CleanRuntime, "blocking copies and plain allocations are refused during a capture, which continues")
 {
     const Stream stream;
     DeviceBuffer<int> buffer(stream, 4);
@@ -430,7 +430,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "blocking copies and plain allocations are refus
 }
 
 TEST_CASE_FIXTURE(CleanRuntime,
-                  "a buffer that dies during a capture is freed after it, and one made in it inside of it")
+                  "a buffer destroyed in a capture is freed after it, or inside of it if it was created there")
 {
     const Stream stream;
     auto* outside = new DeviceBuffer<int>(stream, 4);
@@ -447,7 +447,7 @@ TEST_CASE_FIXTURE(CleanRuntime,
     CHECK(fake::live().device_allocations == 0);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "used_on orders the free behind another stream's work without blocking")
+TEST_CASE_FIXTURE(CleanRuntime, "used_on orders the free after another stream's work, without blocking")
 {
     const Stream home;
     const Stream other;
@@ -462,8 +462,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "used_on orders the free behind another stream's
     CHECK(fake::count("cudaStreamSynchronize") == 0);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime,
-                  "the fake sees a buffer that dies while another stream uses it: the check above can fail")
+TEST_CASE_FIXTURE(CleanRuntime, "the fake runtime detects a buffer freed while another stream uses it")
 {
     {
         const Stream home;
@@ -476,7 +475,7 @@ TEST_CASE_FIXTURE(CleanRuntime,
     fake::reset();
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a free that fails goes to dropped_errors and nowhere else")
+TEST_CASE_FIXTURE(CleanRuntime, "an error in a free goes to dropped_errors only")
 {
     const Stream stream;
     const std::string unknown = " returned cudaErrorUnknown (999): unknown error";
@@ -496,7 +495,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a free that fails goes to dropped_errors and no
     }
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "failures inside of a buffer's functions name the function that was called")
+TEST_CASE_FIXTURE(CleanRuntime, "errors in a buffer's functions name the function that was called")
 {
     const Stream stream;
     const Stream other;

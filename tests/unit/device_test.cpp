@@ -5,7 +5,7 @@
 using namespace tessera;
 using tessera::test::CleanRuntime;
 
-TEST_CASE_FIXTURE(CleanRuntime, "a device's properties are what the runtime reports, and what follows from them")
+TEST_CASE_FIXTURE(CleanRuntime, "a device's properties are those that the runtime reports, and what follows from them")
 {
     const DeviceProperties h200 = Device(fake::h200).properties();
     CHECK(h200.name == "H200");
@@ -28,7 +28,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a device's properties are what the runtime repo
     CHECK(Device(fake::b200).properties().has_tensor_memory);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "properties are read once per process and stay at their place")
+TEST_CASE_FIXTURE(CleanRuntime, "properties are read once per process, and references to them stay valid")
 {
     const DeviceProperties* const first = &Device(fake::h200).properties();
     fake::clear_calls();
@@ -36,8 +36,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "properties are read once per process and stay a
     CHECK(fake::calls().empty());
 }
 
-TEST_CASE_FIXTURE(CleanRuntime,
-                  "the current device is the calling thread's, and making one current is all that changes it")
+TEST_CASE_FIXTURE(CleanRuntime, "the current device is per thread, and only make_current changes it")
 {
     CHECK(Device::current().ordinal() == fake::h200);
     Device(fake::t4).make_current();
@@ -50,7 +49,7 @@ TEST_CASE_FIXTURE(CleanRuntime,
     CHECK(Device::count() == 3);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "free memory is counted on the device itself")
+TEST_CASE_FIXTURE(CleanRuntime, "free memory is that of the device itself")
 {
     const Device t4(fake::t4);
     const std::size_t before = t4.free_memory_bytes();
@@ -60,7 +59,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "free memory is counted on the device itself")
     CHECK(Device::current().ordinal() == fake::h200);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "an ordinal that does not exist is refused with those that do")
+TEST_CASE_FIXTURE(CleanRuntime, "an invalid ordinal is refused with the valid range")
 {
     CHECK_ERROR(
         "tessera: out_of_range in Device\n  device 3 does not exist: there are 3 devices\n  try: an ordinal from 0 to "
@@ -76,7 +75,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "an ordinal that does not exist is refused with 
         Device(7));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "without a device every way to one says so, and counting is no error")
+TEST_CASE_FIXTURE(CleanRuntime, "without a device, every constructor says so, and counting is not an error")
 {
     fake::set_device_count(0, cudaErrorNoDevice);
     const std::string cure =
@@ -109,7 +108,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "without a device every way to one says so, and 
     CHECK_ERROR("tessera: no_device in Device\n  this machine has no CUDA device" + cure, Device(9));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "device calls that fail name themselves")
+TEST_CASE_FIXTURE(CleanRuntime, "errors of device calls name the call")
 {
     const Device device(fake::h200);
     fake::fail_call("cudaMemGetInfo", 1, cudaErrorUnknown);
@@ -127,7 +126,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "device calls that fail name themselves")
                 Stream(Device(fake::t4)));
 }
 
-TEST_CASE("the facts of a typical device need no runtime")
+TEST_CASE("properties of a typical device need no runtime")
 {
     const DeviceProperties b200 = DeviceProperties::of_compute_capability(10, 0);
     CHECK(b200.name == "B200");

@@ -104,8 +104,7 @@ std::uint16_t nearest_even(double value)
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("every one of the 65,536 patterns widens to the value that the format's definition gives", Element,
-                   f16, bf16)
+TEST_CASE_TEMPLATE("each of the 65,536 patterns widens to the value that the format defines", Element, f16, bf16)
 {
     unsigned wrong = 0;
     for (unsigned pattern = 0; pattern < pattern_count; ++pattern) {
@@ -193,7 +192,7 @@ TEST_CASE_TEMPLATE("CUDA's host code widens every pattern to the same value", El
     CHECK(wrong == 0);
 }
 
-TEST_CASE_TEMPLATE("CUDA's 16-bit types convert from and to ours without a change of bits", Element, f16, bf16)
+TEST_CASE_TEMPLATE("CUDA's 16-bit types convert from and to the SDK's without a change of bits", Element, f16, bf16)
 {
     using Cuda = typename Format<Element>::Cuda;
     unsigned wrong = 0;
@@ -209,7 +208,7 @@ TEST_CASE_TEMPLATE("CUDA's 16-bit types convert from and to ours without a chang
     static_assert(sizeof(Cuda) == sizeof(Element) && alignof(Cuda) == alignof(Element));
 }
 
-TEST_CASE("the ends of the ranges round as IEEE 754 says")
+TEST_CASE("the ends of the ranges round according to IEEE 754")
 {
     constexpr float infinity = std::numeric_limits<float>::infinity();
     CHECK(f16(65504.0F).bits == 0x7BFF);

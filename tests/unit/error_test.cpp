@@ -103,7 +103,7 @@ const std::vector<cudaError_t> sticky_statuses{
 
 }  // namespace
 
-TEST_CASE_FIXTURE(CleanRuntime, "a failed CUDA call becomes an error with a fitting code, CUDA's name and CUDA's text")
+TEST_CASE_FIXTURE(CleanRuntime, "a failed CUDA call becomes an error with a matching code, CUDA's name and CUDA's text")
 {
     const Device device(fake::h200);
     for (const Translation& translation : translations) {
@@ -125,7 +125,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a failed CUDA call becomes an error with a fitt
     }
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a sticky status is context_lost in the call that finds it and in all later ones")
+TEST_CASE_FIXTURE(CleanRuntime, "a sticky status is context_lost in the call that finds it and in all later calls")
 {
     for (const cudaError_t status : sticky_statuses) {
         CAPTURE(cudaGetErrorName(status));
@@ -147,7 +147,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a sticky status is context_lost in the call tha
     CHECK_FALSE(is_sticky(cudaErrorMemoryAllocation));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "an error that others left pending is neither blamed on us nor lost")
+TEST_CASE_FIXTURE(CleanRuntime, "a pending error of other code is neither blamed on the SDK nor lost")
 {
     CHECK(cudaSetDevice(99) == cudaErrorInvalidDevice);  // foreign code that does not look
     REQUIRE(cudaPeekAtLastError() == cudaErrorInvalidDevice);
@@ -168,7 +168,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "an error that others left pending is neither bl
     CHECK(cudaGetLastError() == cudaErrorInvalidDevice);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a failure of ours is taken out of the last-error slot, also when its diagnosis fails")
+TEST_CASE_FIXTURE(CleanRuntime,
+                  "the SDK clears its own failures from the last-error slot, even if their diagnosis fails")
 {
     const Stream stream;
     fake::fail_call("cudaMemGetInfo", 1, cudaErrorUnknown);
@@ -179,7 +180,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a failure of ours is taken out of the last-erro
     CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "what fails in a destructor is kept, at most the latest 64, and reading forgets it")
+TEST_CASE_FIXTURE(CleanRuntime, "errors in destructors are kept, up to the latest 64, until they are read")
 {
     for (int i = 0; i < 70; ++i) {
         const Event event;
@@ -193,7 +194,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "what fails in a destructor is kept, at most the
     CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a runtime that is being unloaded is no failure to a destructor")
+TEST_CASE_FIXTURE(CleanRuntime, "a destructor does not count the runtime's unloading as a failure")
 {
     {
         const Stream stream;

@@ -24,7 +24,7 @@ cudaStream_t new_stream()
 
 }  // namespace
 
-TEST_CASE_FIXTURE(CleanRuntime, "a double free and a free with the wrong function are seen")
+TEST_CASE_FIXTURE(CleanRuntime, "a double free and a free with the wrong function are detected")
 {
     cudaStream_t const stream = new_stream();
     void* pooled = nullptr;
@@ -53,7 +53,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a double free and a free with the wrong functio
                     "cudaStreamDestroy on a stream that was destroyed"});
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "copies outside of live memory are seen")
+TEST_CASE_FIXTURE(CleanRuntime, "copies outside of live memory are detected")
 {
     cudaStream_t const stream = new_stream();
     void* memory = nullptr;
@@ -67,7 +67,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "copies outside of live memory are seen")
                     "cudaMemsetAsync of device memory that was never allocated"});
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "handles that are used after their end or on another device are seen")
+TEST_CASE_FIXTURE(CleanRuntime, "handles used after their end or on another device are detected")
 {
     cudaStream_t const stream = new_stream();
     REQUIRE(cudaSetDevice(fake::t4) == cudaSuccess);
@@ -81,7 +81,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "handles that are used after their end or on ano
                     "cudaEventDestroy of an event that was destroyed", "cudaGraphDestroy of a graph that never was"});
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "host memory that a copy still uses is not given back unnoticed, and waiting is enough")
+TEST_CASE_FIXTURE(CleanRuntime, "freeing host memory that a copy still uses is detected, and waiting prevents it")
 {
     for (const bool waits : {false, true}) {
         fake::reset();
@@ -100,7 +100,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "host memory that a copy still uses is not given
     fake::reset();
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "faults hit the call that they were meant for, once, and sticky ones all later calls")
+TEST_CASE_FIXTURE(CleanRuntime, "a fault hits its call once, and a sticky fault all later calls")
 {
     fake::fail_call(2, cudaErrorUnknown);
     fake::fail_call("cudaSetDevice", 2, cudaErrorInvalidValue);

@@ -85,7 +85,7 @@ constexpr std::array injections{
 
 }  // namespace
 
-TEST_CASE_FIXTURE(CleanRuntime, "without a fault the scenario succeeds and leaves nothing")
+TEST_CASE_FIXTURE(CleanRuntime, "without a fault, the scenario succeeds and leaks nothing")
 {
     use_everything();
     CHECK(fake::calls().size() > 100);

@@ -64,8 +64,7 @@ double value_of(unsigned pattern)
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("every one of the 256 patterns widens to the value that the format's definition gives", Element,
-                   f8e4m3, f8e5m2)
+TEST_CASE_TEMPLATE("each of the 256 patterns widens to the value that the format defines", Element, f8e4m3, f8e5m2)
 {
     using F = Format<Element>;
     for (unsigned pattern = 0; pattern < pattern_count; ++pattern) {
@@ -135,8 +134,8 @@ TEST_CASE_TEMPLATE("narrowing to 8 bits agrees with CUDA's host conversions, for
     CHECK(wrong == 0);
 }
 
-TEST_CASE_TEMPLATE("CUDA's 8-bit types convert from and to ours without a change of bits, and mean the same", Element,
-                   f8e4m3, f8e5m2)
+TEST_CASE_TEMPLATE("CUDA's 8-bit types convert from and to the SDK's with the same bits and values", Element, f8e4m3,
+                   f8e5m2)
 {
     using Cuda = typename Format<Element>::Cuda;
     for (unsigned pattern = 0; pattern < pattern_count; ++pattern) {
@@ -191,7 +190,7 @@ TEST_CASE("tf32 rounds to nearest, and ties away from zero, at every exponent")
     CHECK(wrong == 0);
 }
 
-TEST_CASE("tf32 at the ends of its range, and the value of any 32 bits")
+TEST_CASE("tf32 rounds correctly at the ends of its range, and any 32 bits have a value")
 {
     CHECK(tf32(1.0F).bits == 0x3F800000U);
     CHECK(tf32(1.0F + 0x1p-11F).bits == 0x3F802000U);
@@ -230,7 +229,7 @@ TEST_CASE("the numbers, sizes and names of the operand types")
     CHECK(to_string(ElementType::f8e5m2) == "f8e5m2");
 }
 
-TEST_CASE("A and B have equal types, or 8-bit ones")
+TEST_CASE("A and B must have the same type, or 8-bit types")
 {
     using tessera::ElementType;
     using tessera::InputTypes;

@@ -118,7 +118,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "grid, block and function are those of the chosen
     }
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "a row-major D is computed as it stands")
+TEST_CASE_FIXTURE(GemmRuntime, "a row-major D is computed without transposing the product")
 {
     Gemm::launch(stream, a.matrix(5, 7, 9), b.matrix(7, 6, 8, ColumnMajor{}), d.matrix(5, 6, 10),
                  {.alpha = 3.0F,
@@ -169,7 +169,7 @@ TEST_CASE_FIXTURE(GemmRuntime,
     CHECK(argument().bias_axis == BiasAxis::none);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "a batch is one kernel, and an input may be shared by all of it")
+TEST_CASE_FIXTURE(GemmRuntime, "a batch is one kernel, and all its products may share an input")
 {
     const auto shared = std::as_const(a).span().matrices(3, 0, 5, 7, 7);
     const auto each_b = b.span().matrices(3, 50, 7, 6, 6);
@@ -186,8 +186,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a batch is one kernel, and an input may be share
     CHECK(fake::launches()[0].grid.x == 3 * arguments.tiles_m * arguments.tiles_n);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime,
-                  "16-bit inputs take a kernel of their own, and the output's type is the epilogue's affair")
+TEST_CASE_FIXTURE(GemmRuntime, "16-bit inputs have their own kernel, and the epilogue converts to the output type")
 {
     const DeviceBuffer<f16> half(stream, 100);
     const DeviceBuffer<bf16> brain(stream, 100);
@@ -206,8 +205,7 @@ TEST_CASE_FIXTURE(GemmRuntime,
     CHECK(launches[0].function != launches[2].function);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime,
-                  "alpha = 0 does not look at the product, k = 0 still writes D, an empty D launches nothing")
+TEST_CASE_FIXTURE(GemmRuntime, "alpha = 0 skips the product, k = 0 still writes D, an empty D launches nothing")
 {
     Gemm::launch(stream, a.matrix(5, 7), b.matrix(7, 6), d.matrix(5, 6), {.alpha = 0.0F});
     CHECK(argument().k == 0);
@@ -232,7 +230,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a launch is captured into a graph as one node")
     CHECK(graph.node_count() == 1);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "a launch runs with its stream's device current and brings the caller's back")
+TEST_CASE_FIXTURE(GemmRuntime, "a launch makes its stream's device current and restores the caller's")
 {
     const Stream there{Device(fake::t4)};
     DeviceBuffer<float> matrix(there, 64);
@@ -242,7 +240,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a launch runs with its stream's device current a
     CHECK(Device::current().ordinal() == fake::h200);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "a failed launch says which variant and problem, and leaves no error pending")
+TEST_CASE_FIXTURE(GemmRuntime, "a failed launch names variant and problem, and leaves no pending error")
 {
     fake::fail_call("cudaLaunchKernelExC", 1, cudaErrorLaunchOutOfResources);
     CHECK_ERROR(
@@ -253,7 +251,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a failed launch says which variant and problem, 
     CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "of a launch's CUDA calls, the one that failed is named")
+TEST_CASE_FIXTURE(GemmRuntime, "the error of a launch names the CUDA call that failed")
 {
     const auto refusal_on = [](int device, Variant variant, const char* call) {
         const Stream there{Device(device)};
@@ -299,7 +297,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "of a launch's CUDA calls, the one that failed is
     }
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "several threads launch at once, each on its own stream and device")
+TEST_CASE_FIXTURE(GemmRuntime, "several threads can launch at once, each on its own stream and device")
 {
     constexpr int threads = 4;
     constexpr int launches_each = 200;

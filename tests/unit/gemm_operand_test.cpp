@@ -52,7 +52,7 @@ struct Tensor {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(GemmRuntime, "C without beta is added as it is, and an explicit 0 leaves it out")
+TEST_CASE_FIXTURE(GemmRuntime, "C without beta is added unscaled, and an explicit 0 leaves it out")
 {
     const auto launch = [&](const Epilogue& epilogue) {
         Gemm::launch(stream, a.matrix(5, 7), b.matrix(7, 6), d.matrix(5, 6), epilogue);
@@ -74,7 +74,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "C without beta is added as it is, and an explici
         plan.launch(stream, a.matrix(5, 7), b.matrix(7, 6), d.matrix(5, 6), {.beta = 0.0F, .c = c.matrix(5, 6)}));
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "a single matrix beside batches is used for all of them")
+TEST_CASE_FIXTURE(GemmRuntime, "a single matrix among batches is used for all products")
 {
     const auto batch_a = a.span().matrices(3, 35, 5, 7, 7);
     const auto batch_d = d.span().matrices(3, 30, 5, 6, 6);
@@ -109,7 +109,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a single matrix beside batches is used for all o
     CHECK(arguments().back().b.batch_stride == 0);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "types and orders that only run time knows give the launch that views give")
+TEST_CASE_FIXTURE(GemmRuntime, "run-time types and orders give the same launch as views")
 {
     Gemm::launch(stream, a.matrix(5, 7, 9), b.matrix(7, 6, 8, ColumnMajor{}), d.matrix(5, 6, 10),
                  {.c = c.matrix(5, 6)});
@@ -125,7 +125,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "types and orders that only run time knows give t
     CHECK(all[2].argument == all[0].argument);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "what views are held to by types, run-time operands are held to by errors")
+TEST_CASE_FIXTURE(GemmRuntime, "rules that views enforce by types are errors for run-time operands")
 {
     const auto raw = [&](void* data, ElementType type) {
         return MatrixOperand::from_raw_device_pointer(data, type, {.rows = 4, .columns = 4});
@@ -171,7 +171,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "what views are held to by types, run-time operan
     CHECK(fake::launches().empty());
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "what a layout leaves out is the same for an operand and for a view")
+TEST_CASE_FIXTURE(GemmRuntime, "omitted fields of a layout mean the same for an operand and for a view")
 {
     const DeviceBuffer<float> memory(stream, 1 << 13);
     const auto require = [&](const BatchLayout& layout, std::int64_t stride, std::int64_t outer_stride) {
@@ -197,7 +197,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "what a layout leaves out is the same for an oper
             2048);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "memory of others is checked when an operand is made of it")
+TEST_CASE_FIXTURE(GemmRuntime, "foreign memory is checked when an operand is made from it")
 {
     const std::string head = " in MatrixOperand::from_raw_device_pointer\n  ";
     const auto make = [&](const void* data, const OperandLayout& shape,
@@ -233,7 +233,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "memory of others is checked when an operand is m
     CHECK(column.transposed().row_major);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "an output whose matrices overlap is refused, an input may be anything")
+TEST_CASE_FIXTURE(GemmRuntime, "an output whose matrices overlap is refused; inputs may overlap")
 {
     const MatrixOperand shared = operand(a, {.rows = 4, .columns = 4, .count = 3, .stride = 0});
     const MatrixOperand apart = operand(d, {.rows = 4, .columns = 4, .count = 3, .stride = 16});
@@ -262,7 +262,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "an output whose matrices overlap is refused, an 
     CHECK(fake::launches().size() == 3);  // the last one's levels do not fold
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "queries and outputs that interleave in one buffer are apart")
+TEST_CASE_FIXTURE(GemmRuntime, "queries and outputs that interleave in one buffer do not count as overlapping")
 {
     // [sequence, 2 kinds, 3 heads, 4 elements]: A is kind 0, D is kind 1, and no row of one is in the other.
     const OperandLayout kind{.rows = 5, .columns = 4, .leading_dimension = 24, .count = 3, .stride = 4};
@@ -294,7 +294,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "two levels of batches that fold into one are one
     CHECK(arguments()[1].d_batch_stride == 16);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "two levels that do not fold are a kernel for each of the fewer")
+TEST_CASE_FIXTURE(GemmRuntime, "two levels that do not fold need one kernel per index of the smaller level")
 {
     const OperandLayout per_head{.rows = 4,
                                  .columns = 4,
@@ -348,7 +348,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "two levels that do not fold are a kernel for eac
     CHECK(graph.node_count() == 2);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "views of two levels are launched as run-time operands of two levels are")
+TEST_CASE_FIXTURE(GemmRuntime, "views with two levels are launched like run-time operands with two levels")
 {
     // [batch][token][head][feature] for A and D, and a matrix for each head as B.
     const BatchLayout heads{.rows = 4,
@@ -386,7 +386,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "views of two levels are launched as run-time ope
         Gemm::launch(stream, apart, each_head, repeated));
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "a plan serves two levels, and tells how many launches they are")
+TEST_CASE_FIXTURE(GemmRuntime, "a plan serves two levels and reports the number of launches")
 {
     const OperandLayout per_head{.rows = 4,
                                  .columns = 4,
@@ -436,7 +436,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a plan serves two levels, and tells how many lau
     CHECK(arguments().back().c.data == c.data() + 48);
 }
 
-TEST_CASE("levels: what folds, what loops, and how addresses are aligned then")
+TEST_CASE("levels of batches fold or loop as specified, with the resulting alignment")
 {
     using Form = detail::BatchLevels::Form;
     GemmProblem problem{.m = 8, .n = 8, .k = 8, .batches = 3, .outer_batches = 2, .input = ElementType::f16};

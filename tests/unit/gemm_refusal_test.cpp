@@ -37,7 +37,7 @@ const std::string own_memory = "give D memory of its own";
 
 }  // namespace
 
-TEST_CASE_FIXTURE(GemmRuntime, "operands whose extents do not fit are shown as the user wrote them")
+TEST_CASE_FIXTURE(GemmRuntime, "errors show mismatched operands as the user wrote them")
 {
     const auto launch = [&](auto view_a, auto view_b, auto view_d,
                             std::source_location caller = std::source_location::current()) {
@@ -67,7 +67,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "operands whose extents do not fit are shown as t
     CHECK(fake::launches().empty());
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "C and bias that do not fit are refused")
+TEST_CASE_FIXTURE(GemmRuntime, "C and bias with mismatched extents are refused")
 {
     CHECK_ERROR(
         "tessera: invalid_argument in Gemm::launch\n  beta is 0.5, but there is no C\n  try: "
@@ -88,7 +88,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "C and bias that do not fit are refused")
                 launch_with({.bias = Bias::per_column(c.subspan(0, 4))}));
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "every operand must be of the stream's device")
+TEST_CASE_FIXTURE(GemmRuntime, "every operand must be on the stream's device")
 {
     const Stream there{Device(fake::t4)};
     DeviceBuffer<float> far(there, 100);
@@ -141,7 +141,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "an output that overlaps an input is refused")
     CHECK(fake::launches().empty());
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "an output beside its inputs, or equal to C, is no alias")
+TEST_CASE_FIXTURE(GemmRuntime, "an output adjacent to its inputs, or equal to C, is allowed")
 {
     const auto parent = d.matrix(10, 20);
     Gemm::launch(stream, parent.block(0, 0, 4, 5), b.matrix(5, 6), parent.block(0, 5, 4, 6));
@@ -185,7 +185,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a variant that cannot compute a problem refuses 
     CHECK(fake::launches().size() == 2);
 }
 
-TEST_CASE("a plan is refused for a problem that cannot be")
+TEST_CASE("an impossible problem gets no plan")
 {
     const auto prepare = [](GemmProblem problem, std::source_location caller = std::source_location::current()) {
         fake::reset();
@@ -227,7 +227,7 @@ TEST_CASE("a plan is refused for a problem that cannot be")
     CHECK_ERROR(head + "A has an address alignment of 0 bytes\n  try: a power of two", prepare(bad));
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "a plan runs its own problem with its own variant, on better memory, too")
+TEST_CASE_FIXTURE(GemmRuntime, "a plan runs its problem with its variant, also on better aligned memory")
 {
     GemmProblem problem{.m = 4, .n = 6, .k = 5};
     problem.a.address_alignment = 4;
@@ -251,7 +251,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a plan runs its own problem with its own variant
     CHECK(fake::launches()[0].function == tiled.function);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "a plan says what differs from the operands that it was prepared for")
+TEST_CASE_FIXTURE(GemmRuntime, "a plan's error names what differs from the planned operands")
 {
     const GemmPlan plan = GemmPlan::prepare(Device(fake::h200), {.m = 4, .n = 6, .k = 5});
     const auto differs = [](const std::string& what) {
@@ -315,7 +315,8 @@ TEST_CASE_FIXTURE(GemmRuntime, "a plan says what differs from the operands that 
     CHECK(fake::launches().empty());
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "a plan runs on any address that its kernel takes, and says what that needs")
+TEST_CASE_FIXTURE(GemmRuntime,
+                  "a plan runs on any address that its kernel supports, and reports the required alignment")
 {
     const auto misaligned = [&](DeviceBuffer<float>& buffer, std::size_t offset) {
         return buffer.span().subspan(offset, buffer.size() - offset);

@@ -55,7 +55,7 @@ constexpr InputTypes mixed{ElementType::f8e4m3, ElementType::f8e5m2};
 
 }  // namespace
 
-TEST_CASE_FIXTURE(TypesRuntime, "the kernel is told both 8-bit types, exchanged with the operands for a column-major D")
+TEST_CASE_FIXTURE(TypesRuntime, "the kernel gets both 8-bit types, exchanged with the operands for a column-major D")
 {
     launch_with({});
     CHECK(argument().a_type == ElementType::f8e4m3);
@@ -67,7 +67,7 @@ TEST_CASE_FIXTURE(TypesRuntime, "the kernel is told both 8-bit types, exchanged 
     CHECK(argument().a.data == e5m2.data());
 }
 
-TEST_CASE_FIXTURE(TypesRuntime, "scales reach the kernel as A's and B's, whatever the order of D")
+TEST_CASE_FIXTURE(TypesRuntime, "the kernel gets A's and B's own scales, whatever the order of D")
 {
     const Epilogue epilogue{.alpha = 3.0F, .scale_a = scales.subspan(2, 1), .scale_b = scales.subspan(5, 1)};
     launch_with(epilogue);
@@ -93,7 +93,7 @@ TEST_CASE_FIXTURE(TypesRuntime, "with alpha = 0 neither the product nor a scale 
     CHECK(argument().scale_b == nullptr);
 }
 
-TEST_CASE_FIXTURE(TypesRuntime, "a scale must be one float, of the stream's device, beside D")
+TEST_CASE_FIXTURE(TypesRuntime, "a scale must be one float on the stream's device, outside of D")
 {
     CHECK_ERROR(
         "tessera: shape_mismatch in Gemm::launch\n  scale_a has 10 elements: a tensor has one scale\n  "
@@ -124,7 +124,7 @@ TEST_CASE_FIXTURE(TypesRuntime, "a scale must be one float, of the stream's devi
     CHECK(fake::launches().size() == 1);
 }
 
-TEST_CASE_FIXTURE(TypesRuntime, "f32 memory is taken as tf32 under a name, and runs on the f32 SIMT kernels")
+TEST_CASE_FIXTURE(TypesRuntime, "f32 memory can be viewed as tf32 by name, and then runs on the f32 SIMT kernels")
 {
     const auto view = as_tf32(a.matrix(4, 5, 8));
     static_assert(std::is_same_v<decltype(view), const MatrixView<tf32, RowMajor>>);
@@ -144,7 +144,7 @@ TEST_CASE_FIXTURE(TypesRuntime, "f32 memory is taken as tf32 under a name, and r
     CHECK(fake::launches().back().function == function);
 }
 
-TEST_CASE("SIMT rungs without a kernel for 8-bit inputs refuse with that reason, the others run")
+TEST_CASE("SIMT rungs without an 8-bit kernel refuse with that reason; the others run")
 {
     const DeviceProperties t4 = DeviceProperties::of_compute_capability(7, 5);
     for (const InputTypes input : {InputTypes(ElementType::f8e4m3), InputTypes(ElementType::f8e5m2), mixed}) {
@@ -174,7 +174,7 @@ TEST_CASE("SIMT rungs without a kernel for 8-bit inputs refuse with that reason,
     CHECK(GemmPlan::refusal(problem, t4, Variant::simt_naive) == "a kernel writes f32, f16 or bf16, not f8e4m3");
 }
 
-TEST_CASE("a plan is refused for types that cannot be")
+TEST_CASE("impossible types get no plan")
 {
     fake::reset();
     const auto prepare = [](const GemmProblem& problem, std::source_location caller = std::source_location::current()) {
@@ -192,7 +192,7 @@ TEST_CASE("a plan is refused for types that cannot be")
         prepare(problem));
 }
 
-TEST_CASE_FIXTURE(TypesRuntime, "a plan serves the accumulation that it was made for, where there is a choice")
+TEST_CASE_FIXTURE(TypesRuntime, "a plan serves only the accumulation it was made for, if there is a choice")
 {
     const Device device(fake::h200);
     const auto plan = GemmPlan::prepare(device, problem_of(mixed), Variant::simt_naive);

@@ -43,8 +43,7 @@ int allocations() { return fake::count("cudaMallocAsync") + fake::count("cudaMal
 
 }  // namespace
 
-TEST_CASE_FIXTURE(WorkspaceRuntime,
-                  "a launch with a workspace of the caller's allocates nothing, from the first time on")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a launch with a caller's workspace allocates nothing, not even the first time")
 {
     const GemmPlan plan = GemmPlan::prepare(device, shared);
     REQUIRE(plan.workspace_bytes() > 0);
@@ -64,8 +63,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime,
     CHECK(fake::count("cudaMemsetAsync") == 4);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime,
-                  "a plan refuses a workspace that cannot serve, with the values, and enqueues nothing")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a plan refuses an unsuitable workspace with the values, and enqueues nothing")
 {
     const GemmPlan plan = GemmPlan::prepare(device, shared);
     const std::size_t bytes = plan.workspace_bytes();
@@ -104,7 +102,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime,
     launch(plan, Workspace::at_most(bytes));
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "a launch without a plan chooses what can do with the workspace that it is given")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a launch without a plan chooses a kernel that fits the given workspace")
 {
     const std::size_t wanted = GemmPlan::prepare(device, shared).workspace_bytes();
     DeviceBuffer<std::byte> scratch(stream, wanted - 1);
@@ -118,8 +116,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "a launch without a plan chooses what can do
     CHECK(allocations() == 1);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime,
-                  "a plan is prepared for a limit, which keeps it from sharing tiles and from repacking")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a workspace limit keeps a plan from sharing tiles and from repacking")
 {
     for (const GemmProblem& problem : {shared, repacked}) {
         const GemmPlan free = GemmPlan::prepare(device, problem);
@@ -141,8 +138,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime,
     CHECK(allocations() == 0);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime,
-                  "a captured launch keeps to its workspace: a memset and a kernel, and no memory of the graph")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a captured launch with a workspace is a memset and a kernel, without graph memory")
 {
     const GemmPlan plan = GemmPlan::prepare(device, shared);
     DeviceBuffer<std::byte> scratch(stream, plan.workspace_bytes());
@@ -153,7 +149,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime,
     CHECK(fake::live().user_objects == 0);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "the library's workspaces come out of a resource that is set for the device")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "the library's workspaces come from the resource that is set for the device")
 {
     struct Resource {
         int allocations = 0;

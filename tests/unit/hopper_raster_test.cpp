@@ -13,7 +13,7 @@
 namespace tessera::kernels {
 namespace {
 
-TEST_CASE("Divisor divides as / does")
+TEST_CASE("Divisor gives the same quotients as operator /")
 {
     constexpr std::uint32_t largest = 0x7FFFFFFF;
     std::vector<std::uint32_t> values{1, 2, 3, 5, 7, 8, 127, 128, 129, 0x3FFFFFFF, 0x40000000, 0x40000001, largest};
@@ -39,7 +39,7 @@ TEST_CASE("Divisor divides as / does")
     }
 }
 
-TEST_CASE("HopperRaster takes each tile once, in bands, column by column")
+TEST_CASE("HopperRaster visits each tile once, by raster groups, column by column")
 {
     for (const std::uint32_t tiles_m : {1U, 2U, 3U, 8U, 13U}) {
         for (const std::uint32_t tiles_n : {1U, 2U, 7U}) {

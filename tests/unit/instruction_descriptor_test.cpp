@@ -105,7 +105,7 @@ MmaFault fault_after(MmaSpec spec, Change change)
 
 }  // namespace
 
-TEST_CASE("shapes: every M and N of every kind, for one CTA and for a pair")
+TEST_CASE("exactly the allowed M and N of each kind are accepted, for one CTA and for a pair")
 {
     struct Row {
         MmaKind kind;
@@ -135,7 +135,7 @@ TEST_CASE("shapes: every M and N of every kind, for one CTA and for a pair")
     }
 }
 
-TEST_CASE("each rule is found when it alone is broken")
+TEST_CASE("each rule is reported when only it is broken")
 {
     const MmaSpec plain_f16 = valid_f16();
     const MmaSpec fp8 = valid_of(MmaKind::f8f6f4, OperandType::e4m3);

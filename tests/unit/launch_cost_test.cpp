@@ -119,8 +119,7 @@ TEST_CASE_FIXTURE(CostRuntime, "Blackwell variants are one kernel, without an al
     }
 }
 
-TEST_CASE_FIXTURE(CostRuntime,
-                  "Hopper's plans are one kernel, two where operands are repacked, and allocate a workspace once")
+TEST_CASE_FIXTURE(CostRuntime, "Hopper plans are one kernel, or two with repacking, and allocate a workspace once")
 {
     const Device device(fake::h200);
     std::size_t kinds[2][2] = {};  // by sharing of tiles and repacking

@@ -37,7 +37,7 @@ std::string refused(const std::string& text)
 
 }  // namespace
 
-TEST_CASE_FIXTURE(KernelRuntime, "a launch is one call with the grid, block, stream and arguments that were asked for")
+TEST_CASE_FIXTURE(KernelRuntime, "a launch is one call with the requested grid, block, stream and arguments")
 {
     fake::keep_argument_bytes(sizeof(DisjointSpan<float>));
     fake::clear_calls();
@@ -56,7 +56,7 @@ TEST_CASE_FIXTURE(KernelRuntime, "a launch is one call with the grid, block, str
     CHECK(fake::count("cudaStreamSynchronize") + fake::count("cudaDeviceSynchronize") == 0);
 }
 
-TEST_CASE_FIXTURE(KernelRuntime, "clusters and shared memory reach CUDA, whose limit is raised where it must be")
+TEST_CASE_FIXTURE(KernelRuntime, "clusters and shared memory reach CUDA, and the limit is raised if necessary")
 {
     LaunchConfig config(stream, {4, 2}, {32});
     config.cluster({2, 2}).shared_memory_bytes(48 * 1024);
@@ -77,7 +77,7 @@ TEST_CASE_FIXTURE(KernelRuntime, "clusters and shared memory reach CUDA, whose l
     CHECK(fake::count("cudaFuncSetAttribute") == 1);
 }
 
-TEST_CASE_FIXTURE(KernelRuntime, "a launch may be cooperative, and may begin before the kernel in front of it ends")
+TEST_CASE_FIXTURE(KernelRuntime, "a launch may be cooperative, and may start before the previous kernel ends")
 {
     launch_with(LaunchConfig(stream, {100}, {32}));
     launch_with(LaunchConfig(stream, {100}, {32}).cooperative());
@@ -106,7 +106,7 @@ TEST_CASE_FIXTURE(KernelRuntime, "a launch may be cooperative, and may begin bef
         launch(nothing, LaunchConfig(t4, {1}, {32}).programmatic_dependent_launch()));
 }
 
-TEST_CASE_FIXTURE(KernelRuntime, "static shared memory counts towards what a kernel may have without asking")
+TEST_CASE_FIXTURE(KernelRuntime, "static shared memory counts towards the limit that needs no opt-in")
 {
     cudaFuncAttributes attributes = fake::default_attributes();
     attributes.sharedSizeBytes = 1024;
@@ -137,7 +137,7 @@ TEST_CASE_FIXTURE(KernelRuntime, "a launch runs with the stream's device current
     CHECK(graph.node_count() == 1);
 }
 
-TEST_CASE_FIXTURE(KernelRuntime, "covering a matrix goes on in z where a grid has no more rows of CTAs")
+TEST_CASE_FIXTURE(KernelRuntime, "covering a matrix continues in z if a grid would have too many rows of CTAs")
 {
     struct Extents {
         std::int64_t height;
@@ -165,7 +165,7 @@ TEST_CASE_FIXTURE(KernelRuntime, "covering a matrix goes on in z where a grid ha
         LaunchConfig::covering(stream, Extents{1, 1}, {0}));
 }
 
-TEST_CASE_FIXTURE(KernelRuntime, "covering takes as many CTAs as are needed, and refuses what a grid cannot have")
+TEST_CASE_FIXTURE(KernelRuntime, "covering uses as many CTAs as needed, and refuses more than a grid can have")
 {
     CHECK(LaunchConfig::covering(stream, 1).grid() == Dim3{1});
     CHECK(LaunchConfig::covering(stream, 256).grid() == Dim3{1});
@@ -181,7 +181,7 @@ TEST_CASE_FIXTURE(KernelRuntime, "covering takes as many CTAs as are needed, and
         LaunchConfig::covering(stream, 5, 0));
 }
 
-TEST_CASE_FIXTURE(KernelRuntime, "each limit of a launch is refused by name, and the error names the config's line")
+TEST_CASE_FIXTURE(KernelRuntime, "each exceeded limit of a launch is named, with the line of the config")
 {
     const std::string not_empty =
         "must not be empty\n  try: LaunchConfig::covering(stream, count) for a count that may "
@@ -217,7 +217,7 @@ TEST_CASE_FIXTURE(KernelRuntime, "each limit of a launch is refused by name, and
     CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
-TEST_CASE_FIXTURE(KernelRuntime, "a kernel's own limits are found after CUDA has refused")
+TEST_CASE_FIXTURE(KernelRuntime, "a kernel's own limits are reported after CUDA has refused")
 {
     cudaFuncAttributes attributes = fake::default_attributes();
     attributes.maxThreadsPerBlock = 256;
@@ -235,7 +235,7 @@ TEST_CASE_FIXTURE(KernelRuntime, "a kernel's own limits are found after CUDA has
     CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
-TEST_CASE_FIXTURE(KernelRuntime, "what the SDK cannot explain keeps CUDA's words")
+TEST_CASE_FIXTURE(KernelRuntime, "a failure that the SDK cannot explain keeps CUDA's text")
 {
     const std::string while_launching =
         "\n  while launching " + scale_name +
@@ -256,7 +256,7 @@ TEST_CASE_FIXTURE(KernelRuntime, "what the SDK cannot explain keeps CUDA's words
     CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
-TEST_CASE_FIXTURE(KernelRuntime, "a function that is no kernel, and a null pointer, are refused")
+TEST_CASE_FIXTURE(KernelRuntime, "a null pointer and a function that is not a kernel are refused")
 {
     void (*no_kernel)(int) = [](int) {};
     CHECK_ERROR(
@@ -271,7 +271,7 @@ TEST_CASE_FIXTURE(KernelRuntime, "a function that is no kernel, and a null point
     CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
-TEST_CASE_FIXTURE(KernelRuntime, "memory and stream must be of one device, and clusters need a device that has them")
+TEST_CASE_FIXTURE(KernelRuntime, "memory and stream must be on one device, and clusters need a device with clusters")
 {
     const Stream there{Device(fake::t4)};
     CHECK_ERROR(

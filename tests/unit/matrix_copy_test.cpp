@@ -25,7 +25,7 @@ struct CopyRuntime : CleanRuntime {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(CopyRuntime, "a matrix with gaps is copied by one call, and the gaps are left alone")
+TEST_CASE_FIXTURE(CopyRuntime, "a matrix with gaps is copied by one call, and the gaps are not touched")
 {
     const auto block = memory.matrix(6, 10).block(1, 2, 2, 3);
     CHECK(to_vector(stream, block) == std::vector<float>{13, 14, 15, 23, 24, 25});
@@ -46,7 +46,7 @@ TEST_CASE_FIXTURE(CopyRuntime, "a matrix with gaps is copied by one call, and th
     CHECK(to_vector(stream, MatrixView<float>()).empty());
 }
 
-TEST_CASE_FIXTURE(CopyRuntime, "a copy that cannot be is refused before anything is enqueued")
+TEST_CASE_FIXTURE(CopyRuntime, "an impossible copy is refused before anything is enqueued")
 {
     fake::clear_calls();
     CHECK_ERROR(

@@ -54,7 +54,7 @@ TEST_CASE("a view without elements needs no memory, and its leading dimension is
     CHECK(span_of(4).matrix(2, 2).block(2, 2, 0, 0).empty());
 }
 
-TEST_CASE("a matrix that does not fit is refused with what it needs")
+TEST_CASE("a matrix that does not fit is refused with the size it needs")
 {
     CHECK(span_of(3 * 8 + 5).matrix(4, 5, 8).rows() == 4);  // the last row needs no gap behind it
     CHECK_ERROR(
@@ -99,7 +99,7 @@ TEST_CASE("impossible extents and leading dimensions are refused")
         memory.matrix(3, 0, 0));
 }
 
-TEST_CASE("extents whose bytes pass 63 bits are refused, and the largest that do not are only too long")
+TEST_CASE("extents beyond 2^63 bytes are refused as such, and smaller ones as too long")
 {
     const auto memory = span_of(100);
     CHECK_ERROR(
@@ -125,7 +125,7 @@ TEST_CASE("extents whose bytes pass 63 bits are refused, and the largest that do
         memory.matrix(largest, 1, largest));
 }
 
-TEST_CASE("blocks stay inside of their matrix")
+TEST_CASE("blocks outside of their matrix are refused")
 {
     const auto matrix = span_of(100).matrix(4, 6, 8);
     const auto block = matrix.block(1, 2, 3, 4);
@@ -178,7 +178,7 @@ TEST_CASE("tiles cover a matrix, smaller at the lower and right edges")
         span_of(100).matrix(0, 7).tile(0, 0, 2, 4));
 }
 
-TEST_CASE("a batch is equally spaced, and an input may be repeated")
+TEST_CASE("a batch is equally spaced, and an input may repeat a matrix")
 {
     const auto memory = span_of(100);
     const auto batch = memory.matrices(3, 20, 4, 5, 5);
@@ -219,7 +219,7 @@ TEST_CASE("a batch is equally spaced, and an input may be repeated")
         memory.matrices(1, 0, 4, 5, 4));
 }
 
-TEST_CASE("what a batch's layout leaves out means that there are no gaps")
+TEST_CASE("omitted fields of a batch layout mean no gaps")
 {
     const auto memory = span_of(1000);
     const auto packed = memory.matrices({.rows = 4, .columns = 5, .count = 3});
@@ -240,7 +240,7 @@ TEST_CASE("what a batch's layout leaves out means that there are no gaps")
     CHECK(nothing.device() == -1);
 }
 
-TEST_CASE("two levels of a batch are heads of a fused projection")
+TEST_CASE("two levels of a batch describe the heads of a fused projection")
 {
     // [batch 2][token 3][head 4][feature 5]
     const auto memory = span_of(2 * 3 * 4 * 5);
@@ -306,7 +306,7 @@ TEST_CASE("a view without memory is a value like any other")
     static_assert(std::is_trivially_copyable_v<MatrixView<float>> && std::is_trivially_copyable_v<BatchView<float>>);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a buffer's views carry its device and its bounds")
+TEST_CASE_FIXTURE(CleanRuntime, "a buffer's views have its device and its bounds")
 {
     const Stream stream{Device(fake::t4)};
     DeviceBuffer<float> buffer(stream, 12);
@@ -327,7 +327,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a buffer's views carry its device and its bound
         std::as_const(buffer).matrix(2, 4, 9));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a raw pointer becomes a view only if CUDA knows it as memory that kernels reach")
+TEST_CASE_FIXTURE(CleanRuntime, "a raw pointer becomes a view only if CUDA says that kernels can access it")
 {
     const Stream stream{Device(fake::t4)};
     DeviceBuffer<float> buffer(stream, 12);
@@ -359,7 +359,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a raw pointer becomes a view only if CUDA knows
         View::from_raw_device_pointer(buffer.data(), largest, 1, largest));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a raw pointer becomes a batch, if CUDA knows it")
+TEST_CASE_FIXTURE(CleanRuntime, "a raw pointer becomes a batch only if CUDA knows it")
 {
     const Stream stream{Device(fake::t4)};
     DeviceBuffer<float> buffer(stream, 24);
@@ -395,7 +395,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a buffer becomes a batch")
         std::as_const(buffer).matrices({.rows = 3, .columns = 4, .count = 3}));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "memory of CUDA's own types is viewed as ours")
+TEST_CASE_FIXTURE(CleanRuntime, "memory of CUDA's own element types can be viewed as the SDK's")
 {
     const Stream stream{Device(fake::t4)};
     DeviceBuffer<__half> halves(stream, 24);

@@ -53,7 +53,7 @@ TEST_CASE_FIXTURE(MdspanRuntime, "a view becomes an mdspan of the same addresses
     CHECK(again.device() == memory.device());
 }
 
-TEST_CASE_FIXTURE(MdspanRuntime, "an mdspan's layout says a view's order")
+TEST_CASE_FIXTURE(MdspanRuntime, "an mdspan's layout determines the view's order")
 {
     const auto rows = from_raw_device_mdspan(Right<float>(memory.data(), 5, 7));
     static_assert(std::is_same_v<decltype(rows), const MatrixView<float, RowMajor>>);
@@ -71,7 +71,7 @@ TEST_CASE_FIXTURE(MdspanRuntime, "an mdspan's layout says a view's order")
     CHECK(from_raw_device_mdspan(Right<float>(nullptr, 0, 7)).empty());
 }
 
-TEST_CASE_FIXTURE(MdspanRuntime, "what no view can be is refused with a sentence")
+TEST_CASE_FIXTURE(MdspanRuntime, "an mdspan that no view can represent is refused with a sentence")
 {
     CHECK_ERROR(
         "tessera: invalid_argument in from_raw_device_mdspan\n  the 5x7 mdspan has strides of 20 and 2: a row-major "

@@ -169,7 +169,7 @@ void use(Resource& resource)
 
 }  // namespace
 
-TEST_CASE_FIXTURE(CleanRuntime, "a resource of any of the ecosystem's shapes gives and takes back a buffer's memory")
+TEST_CASE_FIXTURE(CleanRuntime, "a buffer allocates and frees through a resource of any supported shape")
 {
     CudaAsync cuda_async;
     use(cuda_async);
@@ -187,7 +187,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a resource of any of the ecosystem's shapes giv
     static_assert(!std::is_constructible_v<MemoryResourceRef, int&>);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a pair of functions is a resource, and a reference is a value")
+TEST_CASE_FIXTURE(CleanRuntime, "a pair of functions is a resource, and a reference to a resource is a value")
 {
     Ledger ledger;
     const MemoryResourceRef resource(
@@ -216,7 +216,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a pair of functions is a resource, and a refere
         DeviceBuffer<int>(stream, 7, MemoryResourceRef()));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a resource that has no memory says so in its own way, and nothing is left")
+TEST_CASE_FIXTURE(CleanRuntime, "an exception of a resource without memory passes through, and nothing leaks")
 {
     const Stream stream;
     CudaAsync resource;
@@ -242,7 +242,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a resource that has no memory says so in its ow
         DeviceBuffer<int>(stream, std::size_t{1} << 61U, resource));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "what a resource throws while it frees goes to dropped_errors")
+TEST_CASE_FIXTURE(CleanRuntime, "exceptions of a resource's deallocate go to dropped_errors")
 {
     const Stream stream;
     CudaAsync resource;
@@ -254,7 +254,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "what a resource throws while it frees goes to d
           std::vector<std::string>{"a memory resource, while it freed memory, threw the arena is on fire"});
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "release gives a resource's memory away with the resource, and adopt takes it back")
+TEST_CASE_FIXTURE(CleanRuntime, "release gives up a resource's memory with the resource, and adopt takes it back")
 {
     const Stream stream;
     CudaAsync resource;
@@ -277,7 +277,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "release gives a resource's memory away with the
     CHECK(resource.ledger->frees == 2);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a deleter is called once, with the home stream, and keeps what it holds until then")
+TEST_CASE_FIXTURE(CleanRuntime, "a deleter is called once, with the home stream, and keeps its state until then")
 {
     const Stream stream;
     const Stream next;
@@ -310,7 +310,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a deleter is called once, with the home stream,
     CHECK(alive.use_count() == 2);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "an adoption that is refused does not call the deleter and keeps nothing of it")
+TEST_CASE_FIXTURE(CleanRuntime, "a refused adoption neither calls nor keeps the deleter")
 {
     const Stream stream;
     const auto alive = std::make_shared<int>(0);
@@ -325,7 +325,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "an adoption that is refused does not call the d
     CHECK(alive.use_count() == 1);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "memory that is freed in the order of its first stream keeps its home")
+TEST_CASE_FIXTURE(CleanRuntime, "memory whose resource frees in the order of its first stream keeps its home stream")
 {
     const Stream stream;
     const Stream next;
@@ -344,7 +344,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "memory that is freed in the order of its first 
     CHECK(resource.ledger->last_free_stream == next.get());
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a resource's memory that dies during a capture of its stream is freed after it")
+TEST_CASE_FIXTURE(CleanRuntime, "a resource's memory released during a capture of its stream is freed after it")
 {
     const Stream stream{Device(fake::b200)};
     CudaAsync resource;

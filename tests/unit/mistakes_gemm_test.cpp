@@ -191,7 +191,7 @@ TEST_CASE_FIXTURE(Mistakes, "plans")
     }
 }
 
-TEST_CASE_FIXTURE(Mistakes, "a C without beta is added, as it is")
+TEST_CASE_FIXTURE(Mistakes, "a C without beta is added unscaled")
 {
     fake::keep_argument_bytes(sizeof(kernels::GemmArguments));
     Gemm::launch(stream, a.matrix(4, 4), b.matrix(4, 4), d.matrix(4, 4), {.c = c.matrix(4, 4)});

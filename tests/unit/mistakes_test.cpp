@@ -418,7 +418,7 @@ TEST_CASE_FIXTURE(Mistakes, "what a capture cannot take")
     }));
 }
 
-TEST_CASE_FIXTURE(Mistakes, "waiting inside of a capture ends it, and says so twice")
+TEST_CASE_FIXTURE(Mistakes, "waiting inside of a capture ends it, and two errors say so")
 {
     const auto capture = [&] {
         static_cast<void>(Graph::capture(stream, [&](StreamRef captured) {
@@ -436,7 +436,7 @@ TEST_CASE_FIXTURE(Mistakes, "waiting inside of a capture ends it, and says so tw
           "error during capture");
 }
 
-TEST_CASE_FIXTURE(Mistakes, "no device: the error is of what was called")
+TEST_CASE_FIXTURE(Mistakes, "without a device, the error names the called function")
 {
     fake::set_device_count(0, cudaErrorNoDevice);
     const auto error = test::error_of([] { const Stream nowhere; });
@@ -446,7 +446,7 @@ TEST_CASE_FIXTURE(Mistakes, "no device: the error is of what was called")
     fake::set_device_count(3);
 }
 
-TEST_CASE_FIXTURE(Mistakes, "pinned memory: a read waits for the copy, and an index beyond the end is an Error")
+TEST_CASE_FIXTURE(Mistakes, "reading pinned memory waits for the copy, and an index beyond the end is an Error")
 {
     PinnedBuffer<float> host(64);
     const auto twos = DeviceBuffer<float>::from_host(stream, std::vector<float>(64, 2.0F));

@@ -28,7 +28,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "pinned memory is zero, indexed with bounds, and
     CHECK(fake::count("cudaFreeHost") == 1);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a moved pinned buffer has one owner, and its uses move with it")
+TEST_CASE_FIXTURE(CleanRuntime, "a moved pinned buffer has one owner, and its pending uses move with it")
 {
     const Stream stream;
     DeviceBuffer<int> device(stream, 3);
@@ -48,7 +48,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a moved pinned buffer has one owner, and its us
     CHECK(fake::live().events == 1);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "the memory is given back only after the last copy on every stream is done")
+TEST_CASE_FIXTURE(CleanRuntime, "the memory is freed only after the last copy on every stream is done")
 {
     const Stream first;
     const Stream second;
@@ -77,7 +77,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "the memory is given back only after the last co
     CHECK(position("cudaFreeHost") < position("cudaEventSynchronize"));  // from the end: the free came later
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "uses that are over are forgotten when a further stream comes")
+TEST_CASE_FIXTURE(CleanRuntime, "finished uses are forgotten when another stream is added")
 {
     PinnedBuffer<int> pinned(3);
     for (int i = 0; i < 10; ++i) {
@@ -88,7 +88,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "uses that are over are forgotten when a further
     CHECK(fake::live().events == 1);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "copies inside of a capture are not remembered: their events would never happen")
+TEST_CASE_FIXTURE(CleanRuntime,
+                  "copies inside of a capture are not recorded, because their events would never complete")
 {
     const Stream stream;
     PinnedBuffer<int> pinned(3);
@@ -99,7 +100,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "copies inside of a capture are not remembered: 
     pinned.synchronize();
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a copy whose use cannot be remembered is waited for, on its own device, and reported")
+TEST_CASE_FIXTURE(CleanRuntime, "a copy whose use cannot be recorded is waited for, on its own device, and reported")
 {
     const Device t4(fake::t4);
     DeviceBuffer<int> buffer(t4.default_stream(), 3);
@@ -127,7 +128,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a copy whose use cannot be remembered is waited
           std::vector<std::string>{"cudaStreamSynchronize returned cudaErrorInvalidValue (1): invalid argument"});
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a raw use is remembered when it is told")
+TEST_CASE_FIXTURE(CleanRuntime, "a raw use is recorded by used_on")
 {
     const Stream stream;
     PinnedBuffer<int> pinned(3);
@@ -161,7 +162,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "an index outside of a pinned buffer is an error
         PinnedBuffer<int>(0)[0]);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a HostSpan narrows inside of its range and is what the ecosystem's spans are made of")
+TEST_CASE_FIXTURE(CleanRuntime, "a HostSpan can be narrowed within its range and converts to other libraries' spans")
 {
     PinnedBuffer<int> buffer(4);
     const HostSpan<int> all = buffer.span();
@@ -187,7 +188,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a HostSpan narrows inside of its range and is w
     CHECK(DeviceBuffer<int>::from_host(stream, all).to_vector() == std::vector<int>{0, 1, 2, 3});
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a pinned buffer without memory says so wherever memory is needed")
+TEST_CASE_FIXTURE(CleanRuntime, "a moved-from pinned buffer refuses every use that needs memory")
 {
     const Stream stream;
     PinnedBuffer<int> moved(3);
@@ -212,7 +213,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a pinned buffer without memory says so wherever
     PinnedBuffer<int>(0).synchronize();
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "elements that a copy still brings are waited for, once, whatever they are read by")
+TEST_CASE_FIXTURE(CleanRuntime, "reading elements waits once for the copy that writes them, whatever the accessor")
 {
     const Stream stream;
     const DeviceBuffer<int> device = DeviceBuffer<int>::from_host(stream, std::vector<int>{7, 8, 9});
@@ -243,7 +244,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "elements that a copy still brings are waited fo
     }
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "elements that a copy still reads can be read and are not overwritten")
+TEST_CASE_FIXTURE(CleanRuntime, "elements that a copy still reads can be read, and writing them waits")
 {
     const Stream stream;
     DeviceBuffer<int> device(stream, 3);
@@ -261,7 +262,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "elements that a copy still reads can be read an
 }
 
 TEST_CASE_FIXTURE(CleanRuntime,
-                  "a copy that is pending moves with its buffer, and one that failed is an error at the element")
+                  "a pending copy moves with its buffer, and a failed one is an error when an element is read")
 {
     const Stream stream;
     const DeviceBuffer<int> device(stream, 3);
@@ -278,7 +279,7 @@ TEST_CASE_FIXTURE(CleanRuntime,
     CHECK(fake::count("cudaEventSynchronize") == 2);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "release waits and gives the memory away, adopt takes it back")
+TEST_CASE_FIXTURE(CleanRuntime, "release waits and gives up the memory, and adopt takes it back")
 {
     const Stream stream;
     PinnedBuffer<int> pinned(3);
@@ -312,7 +313,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "memory that is not page-locked cannot be adopte
         PinnedBuffer<int>::adopt(&host, 1));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a pinned buffer that cannot be says why")
+TEST_CASE_FIXTURE(CleanRuntime, "an impossible pinned buffer is refused with the reason")
 {
     CHECK_ERROR(
         "tessera: size_overflow in PinnedBuffer\n  the size of 4611686018427387904 elements of 4 bytes does not fit "
@@ -333,7 +334,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a pinned buffer that cannot be says why")
         Graph::capture(stream, [](StreamRef) { PinnedBuffer<float>(100); }));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "waiting for copies that failed is an error, and in the destructor a dropped one")
+TEST_CASE_FIXTURE(CleanRuntime, "waiting for a failed copy is an error, which the destructor drops")
 {
     const Stream stream;
     DeviceBuffer<int> buffer(stream, 3);

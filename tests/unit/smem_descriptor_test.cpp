@@ -71,7 +71,7 @@ std::uint32_t hardware_address(const TileLayout& tile, std::uint64_t descriptor,
 
 }  // namespace
 
-TEST_CASE("every element of every layout is where the descriptor's fields say, also after an advance along K")
+TEST_CASE("every element of every layout is where the descriptor says, also after an advance along K")
 {
     for (const Major major : {Major::k, Major::mn}) {
         for (const Swizzle swizzle :
@@ -105,7 +105,7 @@ TEST_CASE("every element of every layout is where the descriptor's fields say, a
     }
 }
 
-TEST_CASE("wgmma and tcgen05 name the same tile with other codes")
+TEST_CASE("wgmma and tcgen05 describe the same tile with different codes")
 {
     CHECK(wgmma_can_read(Mn128::layout));
     CHECK_FALSE(wgmma_can_read({Major::mn, Swizzle::b128, 128, 128, 1}));

@@ -21,7 +21,7 @@ std::string moved_event(const std::string& operation)
 
 }  // namespace
 
-TEST_CASE_FIXTURE(CleanRuntime, "a stream is made on the device that was asked for and destroyed once")
+TEST_CASE_FIXTURE(CleanRuntime, "a stream is created on the requested device and destroyed once")
 {
     {
         const Stream here;
@@ -34,7 +34,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a stream is made on the device that was asked f
     CHECK(fake::count("cudaStreamDestroy") == 2);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a moved stream has one owner, also when it is moved onto itself or another")
+TEST_CASE_FIXTURE(CleanRuntime, "a moved stream has one owner, even if it is moved onto itself or another stream")
 {
     Stream first;
     cudaStream_t const native = first.get();
@@ -73,7 +73,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a moved-from stream refuses every use, and the 
     CHECK_ERROR(moved_stream("Stream::release"), std::move(stream).release());
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "release gives the stream away and adopt takes it back")
+TEST_CASE_FIXTURE(CleanRuntime, "release gives up the stream and adopt takes it back")
 {
     Stream stream;
     cudaStream_t const native = std::move(stream).release();
@@ -102,7 +102,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "default streams and unknown streams cannot be a
     CHECK(cudaStreamDestroy(native) == cudaSuccess);  // it stayed ours
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a StreamRef is made from whatever the ecosystem has, and knows the device")
+TEST_CASE_FIXTURE(CleanRuntime, "a StreamRef is made from other libraries' streams, too, and knows the device")
 {
     struct ForeignRef {  // like cuda::stream_ref
         cudaStream_t stream;
@@ -126,7 +126,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a StreamRef is made from whatever the ecosystem
         Stream());
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a StreamRef's failures name it, not the Stream")
+TEST_CASE_FIXTURE(CleanRuntime, "errors of a StreamRef name StreamRef, not Stream")
 {
     const Stream stream;
     const StreamRef ref = stream;
@@ -140,7 +140,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a StreamRef's failures name it, not the Stream"
     CHECK_ERROR("tessera: cuda_failure in StreamRef::wait\n  cudaEventRecord" + unknown, ref.wait(stream));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a stream has a priority if it is asked for, of those that its device has")
+TEST_CASE_FIXTURE(CleanRuntime, "a stream has the requested priority, which must be in its device's range")
 {
     const Device device(fake::h200);
     const Stream plain(device);
@@ -161,7 +161,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "a stream has a priority if it is asked for, of 
         Stream(device, StreamPriority{1}));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "unfinished work is no error, leaves none pending, and synchronizing finishes it")
+TEST_CASE_FIXTURE(CleanRuntime,
+                  "querying unfinished work is not an error and leaves none pending; synchronizing finishes it")
 {
     const Stream stream;
     DeviceBuffer<float> buffer(stream, 16);
@@ -178,7 +179,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "unfinished work is no error, leaves none pendin
     CHECK(stream.done());
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "failures of waiting name the call")
+TEST_CASE_FIXTURE(CleanRuntime, "errors while waiting name the call")
 {
     const Stream stream;
     const Event event;
@@ -200,7 +201,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "failures of waiting name the call")
     CHECK_ERROR("tessera: cuda_failure in Event::done\n  cudaEventQuery" + unknown, event.done());
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "waiting for another stream makes a temporary event on that stream's device")
+TEST_CASE_FIXTURE(CleanRuntime, "waiting for another stream uses a temporary event on that stream's device")
 {
     const Stream here;
     const Stream there{Device(fake::t4)};
@@ -216,7 +217,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "waiting for another stream makes a temporary ev
     }
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "an event is destroyed once, however it is moved, and refuses use afterwards")
+TEST_CASE_FIXTURE(CleanRuntime, "an event is destroyed once, however it is moved, and refuses use after a move")
 {
     const Stream stream;
     Event first(EventKind::timing);
@@ -238,7 +239,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "an event is destroyed once, however it is moved
     CHECK_ERROR(moved_event("StreamRef::wait"), StreamRef(stream).wait(first));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "an event is recorded on streams of its own device only, and may be waited for on any")
+TEST_CASE_FIXTURE(CleanRuntime,
+                  "an event is recorded on streams of its own device only; streams of any device may wait for it")
 {
     const Stream here;
     const Stream there{Device(fake::t4)};
@@ -254,7 +256,8 @@ TEST_CASE_FIXTURE(CleanRuntime, "an event is recorded on streams of its own devi
     event.record(Device(fake::t4).default_stream());
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "the time between two events is in seconds, and what cannot be timed is refused")
+TEST_CASE_FIXTURE(CleanRuntime,
+                  "the time between two events is in seconds, and events that cannot be timed are refused")
 {
     const Stream stream;
     const Event start(EventKind::timing);
@@ -311,7 +314,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a graph records without running and replays wit
     CHECK(fake::live().graph_executables == 1);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a graph is destroyed once, however it is moved, and refuses use afterwards")
+TEST_CASE_FIXTURE(CleanRuntime, "a graph is destroyed once, however it is moved, and refuses use after a move")
 {
     const Stream stream;
     Graph first = Graph::capture(stream, [](StreamRef) {});
@@ -386,7 +389,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "what cannot be captured is refused")
         Graph::capture(stream, [&](StreamRef captured) { captured.synchronize(); }));
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "work that throws abandons the capture, and the exception passes through")
+TEST_CASE_FIXTURE(CleanRuntime, "an exception in the captured work abandons the capture and passes through")
 {
     const Stream stream;
     DeviceBuffer<float> buffer(stream, 4);

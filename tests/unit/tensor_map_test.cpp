@@ -36,7 +36,7 @@ std::string refusal_after(Change change)
 
 }  // namespace
 
-TEST_CASE("a request that keeps every rule is not refused, at the very limits neither")
+TEST_CASE("a valid request is accepted, even at the limits")
 {
     CHECK(tensor_map_refusals(valid_request()).empty());
     CHECK(refusal_after([](auto& r) { r.extents[2] = std::uint64_t{1} << 32U; }).empty());
@@ -45,7 +45,7 @@ TEST_CASE("a request that keeps every rule is not refused, at the very limits ne
     CHECK(refusal_after([](auto& r) { r.out_of_bounds = OutOfBounds::nan; }).empty());
 }
 
-TEST_CASE("each rule of the encoder has a sentence of its own")
+TEST_CASE("each rule of the encoder has its own sentence")
 {
     CHECK(refusal_after([](auto& r) { r.rank = 0; }) == "the tensor has 0 dimensions; a tensor map has 1 to 5");
     CHECK(refusal_after([](auto& r) { r.rank = 6; }) == "the tensor has 6 dimensions; a tensor map has 1 to 5");
@@ -97,7 +97,7 @@ TEST_CASE("several broken rules give several sentences")
           "elements");
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a map encodes type, extents, strides, box and options as the driver wants them")
+TEST_CASE_FIXTURE(CleanRuntime, "a map encodes type, extents, strides, box and options for the driver")
 {
     const Stream stream;
     DeviceBuffer<bf16> buffer(stream, 128 * 64);
@@ -122,7 +122,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a map encodes type, extents, strides, box and o
     CHECK(columns.bits().words[4] == 100);
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "a broken rule is refused with the whole request, and the driver is not asked")
+TEST_CASE_FIXTURE(CleanRuntime, "a broken rule is refused with the whole request, without a call to the driver")
 {
     const Stream stream;
     DeviceBuffer<float> buffer(stream, 1000);
@@ -175,7 +175,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "devices without tensor maps and drivers without
     fake::set_device_count(3);
 }
 
-TEST_CASE("a span that passes 64 bits is no small tensor")
+TEST_CASE("a tensor whose size overflows 64 bits does not count as small")
 {
     TensorMapRequest request = valid_request();
     request.strides = {std::uint64_t{1} << 39U, std::uint64_t{1} << 39U};
@@ -186,7 +186,7 @@ TEST_CASE("a span that passes 64 bits is no small tensor")
     CHECK(bits.words[1] == ~std::uint64_t{0});
 }
 
-TEST_CASE_FIXTURE(CleanRuntime, "bit 85 is cleared for small tensors on Blackwell, and nowhere else")
+TEST_CASE_FIXTURE(CleanRuntime, "bit 85 is cleared for small tensors on Blackwell only")
 {
     const Stream hopper;
     const Stream blackwell{Device(fake::b200)};

@@ -119,7 +119,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "the fastest candidate wins, and launches and pl
           detail::simt_kernel_of(Variant::simt_tiled, detail::resolved(problem), device.properties()).function);
 }
 
-TEST_CASE_FIXTURE(TunerRuntime, "two levels of batches are measured as one of their launches")
+TEST_CASE_FIXTURE(TunerRuntime, "a problem with two levels of batches is measured as one of its launches")
 {
     GemmProblem levels = problem;
     levels.batches = 3;
@@ -137,7 +137,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "two levels of batches are measured as one of th
     CHECK(GemmPlan::prepare(device, result.problem).explain().find("why: measured") != std::string::npos);
 }
 
-TEST_CASE_FIXTURE(TunerRuntime, "what computes something else is never used, however fast")
+TEST_CASE_FIXTURE(TunerRuntime, "a kernel with a wrong result is never used, however fast")
 {
     behave(Variant::simt_register_blocked, {2.0});
     behave(Variant::simt_tiled, {0.5, 1.01F});
@@ -151,7 +151,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "what computes something else is never used, how
     CHECK(GemmPlan::prepare(device, problem).variant() == Variant::simt_vectorized);
 }
 
-TEST_CASE_FIXTURE(TunerRuntime, "what may be faster by chance does not take the untuned choice's place")
+TEST_CASE_FIXTURE(TunerRuntime, "a gain that may be chance does not replace the untuned choice")
 {
     for (const Variant slow : {Variant::simt_naive, Variant::simt_vectorized, Variant::simt_coarsened}) {
         behave(slow, {90.0});
@@ -163,8 +163,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "what may be faster by chance does not take the 
     CHECK(Gemm::tune(device, problem, {.rounds = 3}).best.variant == Variant::simt_tiled);
 }
 
-TEST_CASE_FIXTURE(TunerRuntime,
-                  "finalists are timed for as long as wanted, and come before those that were only looked at")
+TEST_CASE_FIXTURE(TunerRuntime, "finalists are timed as long as requested, and are listed before the other candidates")
 {
     behave(Variant::simt_register_blocked, {2.0});
     behave(Variant::simt_tiled, {1.5});
@@ -189,7 +188,7 @@ TEST_CASE_FIXTURE(TunerRuntime,
     CHECK(longer > shortly + 700);
 }
 
-TEST_CASE_FIXTURE(TunerRuntime, "options that mean nothing are refused with their value, before anything is measured")
+TEST_CASE_FIXTURE(TunerRuntime, "meaningless options are refused with their value, before anything is measured")
 {
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     CHECK_ERROR(
@@ -213,7 +212,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "options that mean nothing are refused with thei
     CHECK(fake::launches().empty());
 }
 
-TEST_CASE_FIXTURE(TunerRuntime, "a time limit that no clock can count to is none")
+TEST_CASE_FIXTURE(TunerRuntime, "a time limit beyond the clock's range means no limit")
 {
     behave(Variant::simt_register_blocked, {2.0});
     for (const double limit : {0.0, 3600.0, 1e10, 1e300, std::numeric_limits<double>::infinity()}) {
@@ -223,7 +222,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "a time limit that no clock can count to is none
     CHECK(Gemm::tune(device, problem, {.rounds = 4, .time_limit_seconds = 1e-9}).best.samples == 1);
 }
 
-TEST_CASE_FIXTURE(TunerRuntime, "sizes that do not fit into 63 bits are refused, and nothing is allocated")
+TEST_CASE_FIXTURE(TunerRuntime, "sizes beyond 63 bits are refused, and nothing is allocated")
 {
     problem = {.m = 1, .n = 1, .k = INT64_MAX / 4};
     CHECK_ERROR(
@@ -271,7 +270,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "a kernel that writes nothing does not win")
     CHECK(result.best.variant == Variant::simt_register_blocked);
 }
 
-TEST_CASE_FIXTURE(TunerRuntime, "Hopper configurations are tried, and those with shared tiles have their workspace")
+TEST_CASE_FIXTURE(TunerRuntime, "Hopper configurations are tried, those with shared tiles with a workspace")
 {
     problem = {.m = 256, .n = 256, .k = 4096, .input = ElementType::bf16, .output = ElementType::bf16};
     const std::vector<KernelChoice> candidates = detail::all_candidates(detail::resolved(problem), device.properties());
@@ -319,7 +318,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "Hopper configurations are tried, and those with
     }
 }
 
-TEST_CASE_FIXTURE(TunerRuntime, "a stored choice that cannot run the problem at hand is passed over")
+TEST_CASE_FIXTURE(TunerRuntime, "a stored choice that cannot run the problem is ignored")
 {
     GemmProblem aligned{.m = 64, .n = 64, .k = 64, .input = ElementType::bf16};
     const detail::TuningKey key = detail::tuning_key(detail::resolved(aligned), device.properties());
@@ -338,7 +337,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "a stored choice that cannot run the problem at 
     }
 }
 
-TEST_CASE_FIXTURE(TunerRuntime, "problems that differ in what speed depends on have keys of their own")
+TEST_CASE_FIXTURE(TunerRuntime, "problems that differ in a property that affects speed have different keys")
 {
     const DeviceProperties& h200 = device.properties();
     problem.batches = 2;
@@ -380,7 +379,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "problems that differ in what speed depends on h
     CHECK_FALSE(detail::tuning_key(detail::resolved(problem), fewer) == key(problem));
 }
 
-TEST_CASE_FIXTURE(TunerRuntime, "looking up allocates nothing")
+TEST_CASE_FIXTURE(TunerRuntime, "a lookup allocates nothing")
 {
     for (std::int64_t m = 1; m < 3000; ++m) {  // more than there are buckets
         problem.m = m;

@@ -20,7 +20,7 @@ using test::CacheFiles;
 using test::key_of;
 using test::tuned_of;
 
-TEST_CASE_FIXTURE(CacheFiles, "what was saved is loaded, bit for bit")
+TEST_CASE_FIXTURE(CacheFiles, "entries are saved and loaded bit for bit")
 {
     for (std::int64_t m = 1; m <= 20; ++m) {
         detail::store_tuned(key_of(m), tuned_of(m));
@@ -38,7 +38,7 @@ TEST_CASE_FIXTURE(CacheFiles, "what was saved is loaded, bit for bit")
     CHECK(warnings.empty());
 }
 
-TEST_CASE_FIXTURE(CacheFiles, "each field of an entry survives, of Hopper's choices too")
+TEST_CASE_FIXTURE(CacheFiles, "each field of an entry survives, also for Hopper choices")
 {
     TuningKey key{.device = 0xFEDCBA9876543210U, .m = INT64_MAX, .n = 1, .k = 0, .batches = 65536, .facts = {}};
     const auto set = [&](std::size_t fact, int value) { key.facts[fact] = static_cast<std::uint8_t>(value); };
@@ -73,7 +73,7 @@ TEST_CASE_FIXTURE(CacheFiles, "each field of an entry survives, of Hopper's choi
     }
 }
 
-TEST_CASE_FIXTURE(CacheFiles, "any byte that changes makes the entry damaged")
+TEST_CASE_FIXTURE(CacheFiles, "an entry with any changed byte counts as damaged")
 {
     const std::string line = detail::format_entry(key_of(7), tuned_of(7), detail::tuning_build());
     REQUIRE(detail::parse_entry(line).has_value());
@@ -115,7 +115,7 @@ TEST_CASE_FIXTURE(CacheFiles, "garbage with a valid checksum is refused field by
     CHECK(refused < 5000);  // a changed extent is an extent
 }
 
-TEST_CASE_FIXTURE(CacheFiles, "damaged lines are left out with one warning, the others count")
+TEST_CASE_FIXTURE(CacheFiles, "damaged lines are skipped with one warning, the others are used")
 {
     for (std::int64_t m = 1; m <= 3; ++m) {
         detail::store_tuned(key_of(m), tuned_of(m));
@@ -135,7 +135,7 @@ TEST_CASE_FIXTURE(CacheFiles, "damaged lines are left out with one warning, the 
     CHECK(GemmTuningCache::load(path).damaged == 0);
 }
 
-TEST_CASE_FIXTURE(CacheFiles, "a file that is no tuning cache is ignored with a warning, and not overwritten")
+TEST_CASE_FIXTURE(CacheFiles, "a file that is not a tuning cache is ignored with a warning, and not overwritten")
 {
     for (const std::string& foreign :
          {std::string("#!/bin/sh\n"), std::string("tessera-tuning 2\n"), std::string(100'000, '\0')}) {
@@ -157,7 +157,7 @@ TEST_CASE_FIXTURE(CacheFiles, "a file that is no tuning cache is ignored with a 
     CHECK_THROWS_AS(GemmTuningCache::save(path), Error);
 }
 
-TEST_CASE_FIXTURE(CacheFiles, "a missing or empty file is an empty cache, and a folder that is missing an error")
+TEST_CASE_FIXTURE(CacheFiles, "a missing or empty file is an empty cache, and a missing folder is an error")
 {
     CHECK(GemmTuningCache::load(path).used == 0);
     write("");
@@ -166,7 +166,7 @@ TEST_CASE_FIXTURE(CacheFiles, "a missing or empty file is an empty cache, and a 
     CHECK_THROWS_AS(GemmTuningCache::save(folder / "missing" / "file"), Error);
 }
 
-TEST_CASE_FIXTURE(CacheFiles, "entries of another driver or build are kept, and not used")
+TEST_CASE_FIXTURE(CacheFiles, "entries of another driver or build are kept but not used")
 {
     const std::string other =
         detail::format_entry(key_of(5), tuned_of(5), "driver=1 library=9.9.9 kernels=0000000000000001");
@@ -182,7 +182,7 @@ TEST_CASE_FIXTURE(CacheFiles, "entries of another driver or build are kept, and 
     CHECK(GemmTuningCache::load(path).used == 1);
 }
 
-TEST_CASE_FIXTURE(CacheFiles, "of two measurements of a problem the newer one counts, wherever it is")
+TEST_CASE_FIXTURE(CacheFiles, "the newer of two measurements of a problem counts, wherever it is")
 {
     detail::store_tuned(key_of(1), tuned_of(100));
     GemmTuningCache::save(path);

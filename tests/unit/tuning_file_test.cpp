@@ -94,7 +94,7 @@ struct EnvironmentFile : Links {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Links, "what lies where a temporary file would go is not written through")
+TEST_CASE_FIXTURE(Links, "a file in the place of the temporary file is not written through")
 {
     const fs::path victim = folder / "victim";
     std::ofstream(victim) << "precious";
@@ -116,7 +116,7 @@ TEST_CASE_FIXTURE(Links, "what lies where a temporary file would go is not writt
     CHECK(GemmTuningCache::load(path).used == 2);
 }
 
-TEST_CASE_FIXTURE(Links, "a symbolic link to a cache stays one, its target is saved, and both names take one lock")
+TEST_CASE_FIXTURE(Links, "a symbolic link to a cache stays a link, its target is saved, and both names share a lock")
 {
     fs::create_directory(folder / "far");
     const fs::path target = folder / "far" / "real.tuning";
@@ -153,7 +153,7 @@ TEST_CASE_FIXTURE(Links, "a file keeps its mode, and a new one has that of the u
     CHECK(mode_of(path.string() + ".lock") == 0644U);
 }
 
-TEST_CASE_FIXTURE(Links, "a pipe, a folder, a device and a socket are refused in words, and nothing waits for them")
+TEST_CASE_FIXTURE(Links, "pipes, folders, devices and sockets are refused with a reason, and nothing blocks on them")
 {
     const auto check = [&](const fs::path& file, const std::string& kind) {
         warnings.clear();
@@ -175,7 +175,7 @@ TEST_CASE_FIXTURE(Links, "a pipe, a folder, a device and a socket are refused in
     CHECK(refusal(folder / "missing" / "file") == "is in a folder that cannot be opened: No such file or directory");
 }
 
-TEST_CASE_FIXTURE(Links, "a lock that is held ends in a sentence, not in waiting for ever")
+TEST_CASE_FIXTURE(Links, "waiting for a held lock ends with an error, not never")
 {
     const std::string lock = path.string() + ".lock";
     const int held = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -195,7 +195,7 @@ TEST_CASE_FIXTURE(Links, "a lock that is held ends in a sentence, not in waiting
     CHECK(warnings.empty());
 }
 
-TEST_CASE_FIXTURE(Links, "a lock file that somebody else made does not bar saving")
+TEST_CASE_FIXTURE(Links, "another user's lock file does not prevent saving")
 {
     const std::string lock = path.string() + ".lock";
     REQUIRE(::chmod(folder.c_str(), 0777) == 0);
@@ -236,7 +236,7 @@ TEST_CASE_FIXTURE(Links, "a lock file that somebody else made does not bar savin
     CHECK(warnings.size() == 2);
 }
 
-TEST_CASE_FIXTURE(Links, "what a killed process left is removed by the next save, and nothing else")
+TEST_CASE_FIXTURE(Links, "the next save removes what a killed process left, and nothing else")
 {
     const auto touch = [&](const std::string& name) { std::ofstream(folder / name) << "x"; };
     for (const char* left : {"gemm.tuning.1-0.tessera-tmp", "gemm.tuning.99999-17.tessera-tmp"}) {
@@ -252,7 +252,7 @@ TEST_CASE_FIXTURE(Links, "what a killed process left is removed by the next save
     CHECK(files() == kept);
 }
 
-TEST_CASE_FIXTURE(Links, "processes that are killed while they save leave a whole cache and, at the end, no other file")
+TEST_CASE_FIXTURE(Links, "processes killed while saving leave a whole cache and finally no other file")
 {
     for (int kill = 0; kill < 20; ++kill) {
         const pid_t child = ::fork();
@@ -294,7 +294,7 @@ TEST_CASE_FIXTURE(EnvironmentFile, "an entry from the future is replaced, in the
     CHECK(warnings.empty());
 }
 
-TEST_CASE_FIXTURE(EnvironmentFile, "what is measured now is newer than what a clock that is a little ahead has dated")
+TEST_CASE_FIXTURE(EnvironmentFile, "a new measurement replaces one dated by a clock that is slightly ahead")
 {
     const detail::TuningKey key = detail::tuning_key(detail::resolved(problem), device.properties());
     const std::int64_t ahead = detail::tuning_clock() + 600;
@@ -305,7 +305,7 @@ TEST_CASE_FIXTURE(EnvironmentFile, "what is measured now is newer than what a cl
 }
 
 TEST_CASE_FIXTURE(EnvironmentFile,
-                  "a cache that cannot be written costs a warning before the measurement, not its result")
+                  "a cache that cannot be written gives a warning before the measurement, and the result is kept")
 {
     static std::size_t launches_before_warning = 0;
     GemmTuningCache::set_warning_handler([](std::string_view sentence) {
@@ -332,7 +332,8 @@ TEST_CASE_FIXTURE(EnvironmentFile,
     CHECK(content() == "#!/bin/sh\n");
 }
 
-TEST_CASE_FIXTURE(EnvironmentFile, "nor does one that becomes so while it is measured")
+TEST_CASE_FIXTURE(EnvironmentFile,
+                  "a cache that becomes unwritable during the measurement gives a warning, and the result is kept")
 {
     name(path);
     fake::on_launch([&](const fake::Launch&) { fs::create_directories(path); });

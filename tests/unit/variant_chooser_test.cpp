@@ -56,7 +56,7 @@ Variant choice(const GemmProblem& problem, const DeviceProperties& device)
 
 }  // namespace
 
-TEST_CASE("each variant has a name and a number of its own, and its name leads back to it")
+TEST_CASE("each variant has a unique name and number, and its name converts back to it")
 {
     std::set<std::string_view> names{"automatic"};
     int number = 0;
@@ -81,7 +81,7 @@ TEST_CASE("each variant has a name and a number of its own, and its name leads b
         variant_from_string("fast"));
 }
 
-TEST_CASE("a device below compute capability 7.5 is not eligible for anything, 7.5 and above are")
+TEST_CASE("no variant is eligible below compute capability 7.5, and some are from 7.5 on")
 {
     const GemmProblem problem = problem_of(64, 64, 64);
     DeviceProperties old = device_of(7, 5);
@@ -108,7 +108,7 @@ TEST_CASE("a device below compute capability 7.5 is not eligible for anything, 7
                               std::source_location::current()));
 }
 
-TEST_CASE("alignment is a matter of eligibility on both sides of the kernel's own limit")
+TEST_CASE("alignment decides about eligibility on both sides of the kernel's limit")
 {
     const DeviceProperties device = device_of(9, 0);
     for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
@@ -185,7 +185,7 @@ TEST_CASE("a grid has at most 2^31 - 1 CTAs")
         }(std::source_location::current()));
 }
 
-TEST_CASE("automatic takes the fastest eligible variant, whatever the alignment")
+TEST_CASE("automatic chooses the fastest eligible variant, whatever the alignment")
 {
     for (const auto& [major, minor] : {std::pair{7, 5}, {8, 6}, {9, 0}, {10, 0}}) {
         GemmProblem problem = problem_of(100, 100, 100);
@@ -197,7 +197,7 @@ TEST_CASE("automatic takes the fastest eligible variant, whatever the alignment"
     CHECK(GemmPlan::refusal(problem_of(100, 100, 100), device_of(9, 0), Variant::automatic).empty());
 }
 
-TEST_CASE("a column-major D takes the kernel of the transposed product")
+TEST_CASE("a column-major D uses the kernel of the transposed product")
 {
     const DeviceProperties device = device_of(9, 0);
     GemmProblem columns = problem_of(100'000, 10, 5);
@@ -271,7 +271,7 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
     CHECK(empty.find("  runs: nothing, because D is empty\n") != std::string::npos);
 }
 
-TEST_CASE("explain says plainly where tensor cores have no part in a product")
+TEST_CASE("explain says so if tensor cores are not used")
 {
     GemmProblem problem = problem_of(4096, 4096, 4096);
     problem.input = ElementType::bf16;
@@ -291,7 +291,7 @@ TEST_CASE("explain says plainly where tensor cores have no part in a product")
     }
 }
 
-TEST_CASE_FIXTURE(test::CleanRuntime, "explain tells the workspace that a plan asks for, and of no other")
+TEST_CASE_FIXTURE(test::CleanRuntime, "explain states a plan's workspace, and none if there is none")
 {
     const Device device(fake::h200);
     GemmProblem problem = problem_of(64, 64, 8192);
@@ -316,7 +316,7 @@ TEST_CASE_FIXTURE(test::CleanRuntime, "explain tells the workspace that a plan a
     CHECK(none);
 }
 
-TEST_CASE("explain gives reasons against what was passed over, and never what speaks for it")
+TEST_CASE("explain gives only reasons against variants that were passed over")
 {
     const DeviceProperties b200 = device_of(10, 0);
     GemmProblem problem = problem_of(512, 4096, 1024);
@@ -347,7 +347,7 @@ TEST_CASE("explain gives reasons against what was passed over, and never what sp
     CHECK(others);  // where the largest reuse is not the choice
 }
 
-TEST_CASE("a variant's name with a slip is answered with the name that was meant")
+TEST_CASE("a misspelt variant name gets the intended name as a hint")
 {
     const auto text = [](std::string_view name) {
         return std::string(test::error_of([&] { variant_from_string(name); })->what());
@@ -363,7 +363,7 @@ TEST_CASE("a variant's name with a slip is answered with the name that was meant
     CHECK(variant_from_string("hopper") == Variant::hopper);
 }
 
-TEST_CASE_FIXTURE(test::CleanRuntime, "a plan explains itself as its problem on its device, and as what was asked for")
+TEST_CASE_FIXTURE(test::CleanRuntime, "a plan's explanation names its problem, its device and the requested variant")
 {
     const GemmProblem problem = problem_of(64, 64, 64);
     const Device device(fake::b200);
@@ -374,7 +374,7 @@ TEST_CASE_FIXTURE(test::CleanRuntime, "a plan explains itself as its problem on 
     CHECK(asked.explain() == GemmPlan::explain(problem, device.properties(), Variant::simt_tiled));
 }
 
-TEST_CASE("on compute capability 9.0 what TMA or wgmma cannot take is copied or repacked, and nothing else")
+TEST_CASE("on 9.0, exactly the operands that TMA or wgmma cannot use are copied or repacked")
 {
     const DeviceProperties device = device_of(9, 0);
     for (const ElementType type : {ElementType::bf16, ElementType::tf32, ElementType::f8e4m3}) {
@@ -427,7 +427,7 @@ TEST_CASE("on compute capability 9.0 what TMA or wgmma cannot take is copied or 
     }
 }
 
-TEST_CASE("on compute capability 9.0 what is repacked, and what that takes, follows from the product's size")
+TEST_CASE("on 9.0, repacking and its workspace follow from the product's size")
 {
     const DeviceProperties device = device_of(9, 0);
     const auto table = kernels::hopper_kernels(2);
@@ -497,7 +497,7 @@ TEST_CASE("on compute capability 9.0 what is repacked, and what that takes, foll
     CHECK_FALSE(detail::may_repack(huge, device));
 }
 
-TEST_CASE("on compute capability 10 the rung follows from waves, bytes and the epilogue")
+TEST_CASE("on 10.0, the rung follows from waves, bytes and the epilogue")
 {
     const DeviceProperties b200 = device_of(10, 0);
     if (GemmPlan::refusal({.m = 1, .n = 1, .k = 1, .input = ElementType::bf16}, b200, Variant::blackwell_clc).size() >

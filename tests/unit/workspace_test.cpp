@@ -64,7 +64,7 @@ bool operator==(const HopperWorkspace& a, const HopperWorkspace& b)
 
 }  // namespace
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "a launch that needs nothing gets nothing, and no call is made for it")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a launch without need gets no workspace and makes no CUDA call for it")
 {
     const Stream stream;
     const StreamRef ref = stream;
@@ -74,7 +74,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "a launch that needs nothing gets nothing, a
     CHECK(fake::calls().empty());
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "the first launch allocates in the stream's order, the next ones find the memory")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "the first launch allocates in the stream's order, and later ones reuse the memory")
 {
     const Stream stream;
     const HopperWorkspace first = workspace_of(stream, small);
@@ -94,7 +94,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "the first launch allocates in the stream's 
 }
 
 TEST_CASE_FIXTURE(WorkspaceRuntime,
-                  "memory grows with its counters at zero, and the old one goes in the stream's order")
+                  "growing memory has zeroed counters, and the old memory is freed in the stream's order")
 {
     const Stream stream;
     dirty_sums(stream, workspace_of(stream, small), small.partial_bytes);
@@ -113,7 +113,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime,
     CHECK(counters_of(stream, more, 1000) == std::vector<std::uint32_t>(1000, 0));
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "copies of operands lie behind the sums, and share what other launches have left")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "copies of operands come after the sums and reuse the memory of earlier launches")
 {
     const Stream stream;
     const HopperWorkspaceNeed copies{.copy_bytes = 6000};
@@ -136,7 +136,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "copies of operands lie behind the sums, and
     CHECK(fake::misuses() == std::vector<std::string>{});
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "running out of memory says how much was asked for")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "out of memory: the error names the requested bytes")
 {
     const Stream stream;
     fake::fail_call("cudaMallocAsync", 1, cudaErrorMemoryAllocation);
@@ -148,7 +148,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "running out of memory says how much was ask
     static_cast<void>(cudaGetLastError());
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "each stream and each device has its own")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "each stream and each device has its own workspace")
 {
     const Stream one;
     const Stream two;
@@ -162,7 +162,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "each stream and each device has its own")
     CHECK(fake::live().device_allocations == 4);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "a stream that is destroyed gives its memory back")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a destroyed stream frees its memory")
 {
     {
         const Stream stream;
@@ -183,7 +183,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "a device without pools frees only after a w
 }
 
 TEST_CASE_FIXTURE(WorkspaceRuntime,
-                  "release_workspaces() gives back what dead raw streams left, and later launches work")
+                  "release_workspaces() frees what destroyed raw streams left, and later launches work")
 {
     cudaStream_t raw = nullptr;
     REQUIRE(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking) == cudaSuccess);
@@ -197,7 +197,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime,
     CHECK(fake::live().device_allocations == 1);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "the memory of raw streams is bounded, and the least recently used goes")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "the memory of raw streams is bounded, and the least recently used is freed")
 {
     std::vector<cudaStream_t> streams(max_streams + 3);
     HopperWorkspace first{};
@@ -214,7 +214,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "the memory of raw streams is bounded, and t
     }
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "a captured launch has memory of its graph, and adds no node of its own")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a captured launch uses memory of its graph and adds no node of its own")
 {
     const Stream stream;
     const HopperWorkspace outside = workspace_of(stream, small);
@@ -240,7 +240,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "a captured launch has memory of its graph, 
     CHECK(fake::live().device_allocations == 1);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "branches of one capture do not share memory, and what joins them does")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "branches of one capture do not share memory, and a launch that joins them does")
 {
     const Stream stream;
     const Stream side;
@@ -257,7 +257,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "branches of one capture do not share memory
     CHECK(fake::live().device_allocations == 2);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "side streams that come and go while a capture goes on do not share memory")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "side streams created and destroyed during a capture do not share memory")
 {
     const Stream stream;
     HopperWorkspace used[2]{};
@@ -274,7 +274,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "side streams that come and go while a captu
     CHECK_FALSE((used[0] == used[1]));
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "a lease that nothing follows may be used by nobody else")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "no other launch uses the memory of a lease without a launch")
 {
     const Stream stream;
     const Graph graph = Graph::capture(stream, [&](StreamRef captured) {
@@ -297,7 +297,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "a raw stream that is being captured is not 
     REQUIRE(cudaStreamDestroy(raw) == cudaSuccess);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "a stream that is destroyed while it is captured leaves its memory and the capture")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "destroying a stream during its capture leaves its memory and the capture intact")
 {
     const Stream stream;
     std::optional<Stream> side{std::in_place};
@@ -316,7 +316,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "a stream that is destroyed while it is capt
     CHECK(fake::live().device_allocations == 1);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "the memory of an abandoned or broken capture is given back")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "the memory of an abandoned or broken capture is freed")
 {
     const Stream stream;
     CHECK_THROWS_AS(static_cast<void>(Graph::capture(stream,
@@ -338,7 +338,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "the memory of an abandoned or broken captur
     CHECK(fake::live().device_allocations == 0);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "a raw graph's memory stays while an executable of it lives")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a raw graph's memory stays while one of its executables exists")
 {
     const Stream stream;
     REQUIRE(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
@@ -356,7 +356,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "a raw graph's memory stays while an executa
     CHECK(fake::live().device_allocations == 0);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "threads on streams of their own get memory of their own, on one stream the same")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "threads on different streams get different memory, on one stream the same")
 {
     constexpr int threads = 4;
     const Stream shared;
@@ -384,7 +384,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "threads on streams of their own get memory 
     CHECK(fake::live().device_allocations == threads + 1);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "a caller's memory is used as it is, with its counters cleared before each launch")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "a caller's memory is used directly, with its counters cleared before each launch")
 {
     const Stream stream;
     const HopperWorkspaceNeed need{.partial_bytes = 1000, .counters = 10, .copy_bytes = 3000};
@@ -413,7 +413,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "a caller's memory is used as it is, with it
     CHECK_THROWS_AS(static_cast<void>(detail::lease_workspace(stream, need, memory.span(), "test", caller)), Error);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "a caller's memory that cannot serve is refused with the values and the cure")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "unsuitable memory of a caller is refused with the values and the cure")
 {
     const Stream stream;
     const Stream there{Device(fake::b200)};
@@ -455,7 +455,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "a caller's memory that cannot serve is refu
     CHECK(error->message().find("is not 256-byte aligned") != std::string_view::npos);
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "the streams' memory comes from a resource where one is set, and goes back to it")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "the streams' memory comes from the set resource, if any, and goes back to it")
 {
     struct Resource {
         std::map<void*, std::size_t> living;
@@ -513,7 +513,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "the streams' memory comes from a resource w
     CHECK(resource.living.empty());
 }
 
-TEST_CASE("every problem has a Hopper kernel that needs no workspace, and a limit chooses it")
+TEST_CASE("every problem has a Hopper kernel without a workspace, and a limit selects it")
 {
     const DeviceProperties h200 = DeviceProperties::of_compute_capability(9, 0);
     int limited = 0;
