@@ -17,5 +17,5 @@ struct Arena {
     void deallocate_async(void* memory, std::size_t bytes, std::size_t alignment, cudaStream_t on);
 };
 extern Arena arena;
-extern float* const elements;
+extern float* const raw;
 void scale(DeviceSpan<float> values, float factor);
