@@ -62,10 +62,10 @@ class Reference:
         self.groups: dict[str, Group] = {}
         self.group_of: dict[str, str] = {}  # id of a file, class or concept: name of its group
         self.names: dict[str, tuple[str, str]] = {}  # name as a comment writes it: id, kind of reference
+        self.known: set[str] = set()  # ids of all that is on a page
         self.read_groups()
         self.read_files()
         self.read_compounds()
-        self.known = {identifier for identifier, _ in self.names.values()}
 
     def of_kind(self, *kinds: str) -> list[ET.Element]:
         return [compound for compound in self.compounds.values() if compound.get("kind") in kinds]
@@ -103,6 +103,7 @@ class Reference:
 
     def add_name(self, name: str, identifier: str, kind: str) -> None:
         self.names.setdefault(name.removeprefix("tessera::"), (identifier, kind))
+        self.known.add(identifier)
 
     def read_compounds(self) -> None:
         nested = {inner.get("refid") for compound in self.of_kind(*CLASS_KINDS) for inner in compound.iter("innerclass")}

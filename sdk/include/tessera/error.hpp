@@ -71,11 +71,11 @@ std::vector<ErrorCode> all_error_codes();
 /// The exception that every failing call of the SDK throws. Its text has the values that broke the rule, and often a
 /// cure:
 ///
-/// @verbatim
+/// @code{.unparsed}
 /// tessera: shape_mismatch in Gemm::launch, called at solver.cpp:42
 ///   A is 512x640 and B is 1024x640: A*B needs A's columns (640) equal to B's rows (1024)
 ///   try: B looks transposed: pass b.transposed()
-/// @endverbatim
+/// @endcode
 ///
 /// @code{.cpp}
 /// try {
