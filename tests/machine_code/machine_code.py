@@ -5,9 +5,9 @@
 
 Settings are a JSON file that CMake writes: where the tools, the object files and the page are.
 
-Rules that hold for every compiler: no kernel for Blackwell touches local memory, no main loop for Hopper does beyond the
-known ones, no thread waits beside its warp, the matrix instructions are those of the operands, and a pair's are executed
-by a pair. That no figure is worse than the page's is asked of the compiler that the page is for.
+Rules for every compiler: no Blackwell kernel touches local memory; no main loop for Hopper does, except the known ones; no
+thread waits apart from its warp; the matrix instructions match the operands; a pair's are executed by a pair. Figures are
+compared with the page's only for the compiler of the page.
 """
 
 import json
@@ -35,22 +35,22 @@ MATRIX_NAMES = {  # of one CTA
 KNOWN_LOCAL_IN_LOOPS = {("hopper", "Copying128x192", "tf32"): 1}
 
 COLUMNS = {
-    "blackwell": "| Rung | Operands | Registers | Stack, bytes | Shared memory, bytes | Columns of tensor memory "
-    "| Matrix instruction | Main loop | of them MMAs |",
+    "blackwell": "| Configuration | Operands | Registers | Stack, bytes | Shared memory, bytes | Columns of tensor memory "
+    "| Matrix instruction | Main loop, instructions | MMAs in it |",
     "hopper": "| Configuration | Operands | Registers | Stack, bytes | Shared memory, bytes "
-    "| Loads and stores of local memory | of them in main loops | Matrix instruction | Main loop | of them MMAs |",
+    "| Local loads and stores | in main loops | Matrix instruction | Main loop, instructions | MMAs in it |",
 }
 
 PAGE = """\
 # What the kernels are compiled into
 
 Printed by `cmake --build build --target machine_code_report`, compiled by {compiler}. The tests `machine_code.blackwell` and
-`machine_code.hopper` fail if a figure gets worse. They and this page need NVIDIA's disassembler, which toolkits have as
-`cuda-nvdisasm` and `cuda-cuobjdump`, and Python's package index as `nvidia-cuda-nvdisasm` and `nvidia-cuda-cuobjdump`.
+`machine_code.hopper` fail if a figure gets worse. Page and tests need NVIDIA's disassembler: `cuda-nvdisasm` and
+`cuda-cuobjdump` in the toolkit, or `nvidia-cuda-nvdisasm` and `nvidia-cuda-cuobjdump` in Python's package index.
 
-Registers and stack are per thread; the stack holds what was spilled. Shared memory is per CTA, dynamic and static
-together. A main loop is an innermost loop around matrix instructions, everything in it counted; where a kernel has several,
-the one with the most instructions for each MMA.
+Registers and stack are per thread; the stack holds spilled registers. Shared memory is per CTA, dynamic and static together. A
+main loop is an innermost loop around matrix instructions, with everything in it counted. Where a kernel has several, it is the
+one with the most instructions per MMA.
 
 ## Blackwell
 
@@ -136,16 +136,16 @@ def broken_rules(key, kernel, facts):
         if kernel.local or kernel.stack_bytes:
             yield f"uses local memory: {kernel.local} instructions, {kernel.stack_bytes} bytes of stack"
         if [loop.matrix for loop in kernel.loops] != [mmas_of_stage]:
-            yield f"should have one main loop, with {mmas_of_stage} MMAs, and has {kernel.loops}"
+            yield f"should have one main loop with {mmas_of_stage} MMAs, but has {kernel.loops}"
     elif sum(loop.local for loop in kernel.loops) > KNOWN_LOCAL_IN_LOOPS.get(key, 0):
         yield "uses local memory in a main loop"
     if kernel.lone_waits:
-        yield f"has {kernel.lone_waits} waits of an elected thread beside its warp: see exit_thread in warp.cuh"
+        yield f"has {kernel.lone_waits} waits of an elected thread apart from its warp: see exit_thread in warp.cuh"
     if not kernel.loops:
         yield "has no main loop"
     names = operations(family, kernel)
     if names != {expected}:
-        yield f"should multiply with {expected}, and does with {' '.join(sorted(names))}"
+        yield f"should use {expected}, but uses {' '.join(sorted(names))}"
 
 
 def read_page(path):
@@ -160,12 +160,12 @@ def read_page(path):
 
 
 def changed_figures(key, cells, expected):
-    """(worse, better) sentences. Every figure of the page is better the smaller it is, but for the number of MMAs."""
+    """Pairs of whether the figure improved, and a sentence. Smaller is better, except for the number of MMAs."""
     titles = [title.strip() for title in COLUMNS[key[0]].strip("| ").split("|")][2:]
     for title, now, before in zip(titles, cells, expected):
         if now == before:
             continue
-        sentence = f"{title}: {now}, and {before} on the page"
+        sentence = f"{title}: {now}, but {before} on the page"
         improved = now.isdigit() and before.isdigit() and int(now) < int(before) and "MMA" not in title
         yield (improved, sentence)
 
