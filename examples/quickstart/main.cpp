@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <vector>
 
+using namespace tessera;
+
 int main()
 try {
-    if (tessera::Device::count() == 0) {
+    if (Device::count() == 0) {
         std::fputs("quickstart: skipped, because this machine has no CUDA device\n", stderr);
         return 77;
     }
@@ -21,11 +23,11 @@ try {
     }
 
     // README.md shows the lines from here
-    tessera::Stream stream;
-    const auto device_a = tessera::DeviceBuffer<float>::from_host(stream, a);
-    const auto device_b = tessera::DeviceBuffer<float>::from_host(stream, b);
-    tessera::DeviceBuffer<float> device_d(stream, m * n);
-    tessera::Gemm::launch(stream, device_a.matrix(m, k), device_b.matrix(k, n), device_d.matrix(m, n));
+    Stream stream;
+    const auto device_a = DeviceBuffer<float>::from_host(stream, a);
+    const auto device_b = DeviceBuffer<float>::from_host(stream, b);
+    DeviceBuffer<float> device_d(stream, m * n);
+    Gemm::launch(stream, device_a.matrix(m, k), device_b.matrix(k, n), device_d.matrix(m, n));
     const std::vector<float> d = device_d.to_vector();
     // to here.
 
@@ -36,7 +38,7 @@ try {
     std::printf("D(0,0) = %g, D(1,2) = %g, D(299,199) = %g; %zu of %zu elements wrong\n", d[0], d[n + 2], d[m * n - 1],
                 wrong, m * n);
     return wrong == 0 ? 0 : 1;
-} catch (const tessera::Error& error) {
+} catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
 }
