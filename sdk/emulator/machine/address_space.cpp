@@ -13,10 +13,10 @@ namespace tessera::emulator {
 
 namespace {
 
-constexpr std::uint64_t largest_arena = std::uint64_t{8} << 40U;   // of virtual addresses; no page is touched
-constexpr std::uint64_t smallest_arena = std::uint64_t{1} << 30U;  // else the process may not have enough of them
+constexpr std::uint64_t largest_arena = std::uint64_t{8} << 40U;   // of virtual addresses; unused pages cost nothing
+constexpr std::uint64_t smallest_arena = std::uint64_t{1} << 30U;  // for processes with few virtual addresses
 constexpr std::uint64_t page = 4096;
-constexpr std::uint64_t guard = page;           // between allocations, so that an overrun hits none
+constexpr std::uint64_t guard = page;           // between allocations, so that an overrun is out of bounds
 constexpr std::uint64_t small_size = 1 << 20;   // below it, addresses are aligned to exactly small_alignment
 constexpr std::uint64_t small_alignment = 512;  // as cudaMalloc's
 constexpr std::uint64_t large_alignment = 2 << 20;
@@ -56,7 +56,7 @@ std::string describe(const Allocation& allocation)
     return text;
 }
 
-/// Calls `body(word, mask)` for the words whose bits stand for `count` bytes from `offset`; ends early if it gives
+/// Calls `body(word, mask)` for the words whose bits represent `count` bytes from `offset`. Ends early if it returns
 /// false.
 template <typename Body>
 bool for_each_word(std::uint64_t offset, std::uint64_t count, Body&& body)
@@ -82,7 +82,7 @@ void Allocation::mark_initialized(std::uint64_t offset, std::uint64_t count) noe
         return;
     }
     for_each_word(offset, count, [this](std::uint64_t word, std::uint64_t mask) {
-        // Most writes hit what was written before: spare them the locked instruction.
+        // Most writes hit bytes that were written before: skip the locked instruction for them.
         if ((initialized[word].load(std::memory_order_relaxed) & mask) != mask) {
             initialized[word].fetch_or(mask, std::memory_order_relaxed);
         }
@@ -103,22 +103,22 @@ void Allocation::mark_uninitialized(std::uint64_t offset, std::uint64_t count) n
         return;
     }
     for_each_word(offset, count, [this](std::uint64_t word, std::uint64_t mask) {
-        if ((initialized[word].load(std::memory_order_relaxed) & mask) != 0) {  // touches no page that nobody wrote
+        if ((initialized[word].load(std::memory_order_relaxed) & mask) != 0) {  // spares untouched pages
             initialized[word].fetch_and(~mask, std::memory_order_relaxed);
         }
         return true;
     });
 }
 
-/// Device memory comes from three ranges of virtual addresses of the same shape: the one that programs see, which
-/// nobody can access, its bytes, and its initialized-bits. Pages are committed by the first touch.
+/// Device memory uses three ranges of virtual addresses of equal size: the addresses that programs see, which nobody
+/// can access; the bytes; and the bits for initialized bytes. Pages are committed at the first access.
 struct AddressSpace::Arena {
     std::uint64_t size = 0;
     std::byte* visible = nullptr;
     std::byte* bytes = nullptr;
     std::byte* shadow = nullptr;
-    std::map<std::uint64_t, std::uint64_t> blocks;  // offset to length with guard, of what is in use
-    std::uint64_t cursor = 0;                       // reuse of addresses comes late, so that stale pointers are found
+    std::map<std::uint64_t, std::uint64_t> blocks;  // in use: offset to length with guard
+    std::uint64_t cursor = 0;                       // addresses are reused late, so that stale pointers are found
 
     Arena()
     {
@@ -151,7 +151,8 @@ struct AddressSpace::Arena {
 
     [[nodiscard]] std::uint64_t base() const noexcept { return reinterpret_cast<std::uint64_t>(visible); }
 
-    /// Offset of `length` free bytes, or `size` if there are none. Looks behind the cursor first, then from the start.
+    /// Offset of `length` free bytes, or `size` if there are none. Searches after the cursor first, then from the
+    /// start.
     std::uint64_t take(std::uint64_t length, std::uint64_t alignment)
     {
         for (const std::uint64_t start : {cursor, std::uint64_t{0}}) {
@@ -182,7 +183,7 @@ struct AddressSpace::Arena {
         return size;
     }
 
-    /// Gives the pages of a block back; the next owner finds none of its bytes marked as written.
+    /// Returns the pages of a block to the system. For its next owner no byte is marked as written.
     void give_back(std::uint64_t offset)
     {
         const auto block = blocks.find(offset);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Global memory: every address that a kernel may touch, with its bounds and with which of its bytes were ever written.
+// Global memory: every address that a kernel may access, its bounds, and which of its bytes were ever written.
 
 #include <atomic>
 #include <cstddef>
@@ -25,26 +25,26 @@ enum class MemoryKind : std::uint8_t {
 /// One allocation. Objects live until freed; kernels see them through AddressSpace::find.
 struct Allocation {
     std::uint64_t address = 0;  ///< as programs see it
-    std::uint64_t size = 0;     ///< as asked for; an access beyond it is out of bounds
+    std::uint64_t size = 0;     ///< as requested; an access beyond it is out of bounds
     MemoryKind kind = MemoryKind::device;
     int device = 0;
-    /// The bytes. For device memory another mapping of the same pages: the address that programs hold is not
-    /// accessible to the host, so that a host program that dereferences it stops, as with a GPU.
+    /// The bytes. For device memory this is another mapping of the same pages: the host cannot access the addresses
+    /// that programs hold, so a host program that dereferences one is stopped, as with a GPU.
     std::byte* bytes = nullptr;
-    /// One bit per byte, set once written; null where everything counts as initialized.
+    /// One bit per byte, set when the byte is first written; null if everything counts as initialized.
     std::atomic<std::uint64_t>* initialized = nullptr;
     std::string label;               ///< name of a module's variable, else empty
-    std::uint64_t mapped_bytes = 0;  ///< of a mapping of its own, which free() removes; 0: none
+    std::uint64_t mapped_bytes = 0;  ///< size of its own mapping, which free() removes; 0: none
     std::uint64_t id = 0;
 
-    /// Offsets are relative to `address`; the range must lie inside.
+    /// Offsets are relative to `address`; the range must be in bounds.
     void mark_initialized(std::uint64_t offset, std::uint64_t count) noexcept;
     [[nodiscard]] bool is_initialized(std::uint64_t offset, std::uint64_t count) const noexcept;
-    /// As before the first write: the memory has a new owner, or got bytes that nobody wrote.
+    /// Makes the bytes undefined again: the memory has a new owner, or was overwritten with undefined bytes.
     void mark_uninitialized(std::uint64_t offset, std::uint64_t count) noexcept;
 };
 
-/// The devices' and the pinned host memory of one process. All functions may be called from several threads.
+/// The devices' memory and the pinned host memory of one process. All functions are thread-safe.
 class AddressSpace {
 public:
     AddressSpace();
@@ -52,26 +52,26 @@ public:
     AddressSpace(const AddressSpace&) = delete;
     AddressSpace& operator=(const AddressSpace&) = delete;
 
-    /// New memory, address aligned to at least 256 bytes; its bytes have no defined value (a pattern). Zero addresses
-    /// mean that the limit or the host's memory is used up. `size` > 0.
+    /// Allocates memory, aligned to at least 256 bytes, with undefined contents (a pattern). Returns 0 if the limit or
+    /// the host's memory is exhausted. `size` > 0.
     [[nodiscard]] std::uint64_t allocate(std::uint64_t size, MemoryKind kind, int device, std::string label = {});
-    /// Makes host memory that exists already accessible to kernels.
+    /// Makes existing host memory accessible to kernels.
     void add_host(void* bytes, std::uint64_t size);
-    /// False if `address` is not the start of a living allocation.
+    /// Returns false if `address` is not the start of a living allocation.
     bool free(std::uint64_t address);
 
-    /// The allocation that contains `address`; null if there is none. The pointer stays valid until it is freed (and a
-    /// while longer, for kernels that still run then).
+    /// The allocation that contains `address`; null if there is none. The pointer stays valid until the allocation is
+    /// freed, and a while longer for kernels that are still running.
     [[nodiscard]] Allocation* find(std::uint64_t address) const;
 
-    /// Is `address` in the range that device memory comes from? If find() is null then, it was never allocated or was
-    /// freed; otherwise it is the host's own.
+    /// Returns true if `address` is in the range of device memory. If find() is then null, it was never allocated or
+    /// was freed; otherwise the address is the host's own.
     [[nodiscard]] bool is_device_address(std::uint64_t address) const noexcept;
 
     /// "0x7f.. is 16 bytes after a device allocation of 1024 bytes at 0x7f..", for messages.
     [[nodiscard]] std::string describe(std::uint64_t address) const;
 
-    /// Changes with each allocate and free: lets a reader keep what find() gave.
+    /// Changes with each allocate and free, so that a reader may keep the result of find().
     [[nodiscard]] std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
 
     /// Bytes in use by `device`.
@@ -84,8 +84,8 @@ private:
     std::unique_ptr<Arena> arena_;
     mutable std::shared_mutex mutex_;
     std::map<std::uint64_t, std::unique_ptr<Allocation>> allocations_;
-    std::map<std::uint64_t, std::uint64_t> freed_;    ///< address to size of recently freed ones, for messages
-    std::deque<std::unique_ptr<Allocation>> graves_;  ///< recently freed: a kernel may still hold a pointer to one
+    std::map<std::uint64_t, std::uint64_t> freed_;    ///< recently freed: address to size, for messages
+    std::deque<std::unique_ptr<Allocation>> graves_;  ///< recently freed: a kernel may still hold a pointer
     std::map<int, std::uint64_t> used_;
     std::atomic<std::uint64_t> generation_{1};
     std::uint64_t next_id_ = 1;

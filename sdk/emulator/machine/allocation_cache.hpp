@@ -1,6 +1,6 @@
 #pragma once
 
-// The allocations that a cluster used last, so that an access needs no search in the address space, and no lock.
+// The allocations that a cluster used last. Avoids a search in the address space, and its lock, for most accesses.
 
 #include <array>
 #include <cstdint>

@@ -7,9 +7,9 @@ namespace tessera::emulator {
 
 namespace {
 
-// A program that never waits for its groups (it may wait on an mbarrier instead), or only for their sources to be read,
-// must not make them pile up. Of each lane so many groups are told apart, and of the warp so many copies; older ones
-// only as far as they are not over.
+// A program may never wait for its groups (it may wait on an mbarrier instead), or only for their sources to be read.
+// They must not pile up. So many groups of each lane, and so many copies of the warp, are distinguished; older ones
+// only while they are not complete.
 constexpr std::size_t remembered_groups = 64;
 constexpr std::size_t remembered_records = 256;
 
@@ -39,8 +39,8 @@ bool CopyGroups::told_apart(const Record& earlier, const Record& later) const no
 
 void CopyGroups::forget()
 {
-    // Neighbours that are over become one: whoever waits for one of them then sees what both did. So only where no wait
-    // can be for the earlier one alone.
+    // Completed neighbours are merged: a wait for one of them then sees what both did. Merge only where no wait can be
+    // for the earlier one alone.
     std::deque<Record> kept;
     for (Record& record : records_) {
         const bool old = record.sequence + remembered_records < next_;
@@ -73,8 +73,8 @@ void CopyGroups::commit(LaneMask lanes)
 {
     for_each_lane(lanes, [&](unsigned lane) {
         std::vector<Sequence>& groups = groups_[lane];
-        // The oldest group needs no boundary of its own when its copies are over. A younger one does, even then: a wait
-        // for all but the latest N looks for it, to see what the copies before it did.
+        // The oldest group needs no boundary once its copies are complete. A younger one does: a wait for all but the
+        // latest N needs it to see what the copies before it did.
         while (groups.size() >= remembered_groups &&
                reached_before(LaneMask{1} << lane, groups.front(), Stage::complete)) {
             groups.erase(groups.begin());
@@ -105,7 +105,7 @@ bool CopyGroups::reached_before(LaneMask lanes, Sequence end, Stage stage) const
 bool CopyGroups::have_reached(LaneMask lanes, std::uint64_t keep, Stage stage) const noexcept
 {
     for (LaneMask rest = lanes; rest != 0;) {
-        // lanes that go in step have the same boundary: look at the copies once for all of them
+        // Lanes in lockstep have the same boundary: check the copies once for all of them.
         const Sequence end = boundary(static_cast<unsigned>(std::countr_zero(rest)), keep);
         LaneMask same = 0;
         for_each_lane(rest, [&](unsigned lane) { same |= boundary(lane, keep) == end ? LaneMask{1} << lane : 0; });

@@ -1,7 +1,7 @@
 #pragma once
 
-// Work that goes on beside the instruction stream: bulk copies, MMAs, commits, responses. The cluster's scheduler
-// decides when each of them makes its next step.
+// Work beside the instruction stream: bulk copies, MMAs, commits, responses. The cluster's scheduler decides when each
+// of them makes its next step.
 
 #include <cstdint>
 #include <memory>
@@ -16,7 +16,7 @@ class Cluster;
 class Warp;
 struct Operation;
 
-/// Operations of one queue are executed in the order of issue; those of different queues in any order.
+/// Operations of one queue execute in the order of issue; those of different queues in any order.
 using AsyncQueue = std::uint64_t;
 inline constexpr AsyncQueue unordered = 0;  ///< a queue of its own
 
@@ -24,13 +24,13 @@ class AsyncOperation {
 public:
     virtual ~AsyncOperation() = default;
 
-    /// One step of the work (for a load: write the data; then complete_tx). True when nothing is left to do. Called by
-    /// the scheduler, never from within an instruction.
+    /// Performs one step (for a load: write the data, then complete_tx). Returns true when nothing is left to do.
+    /// Called by the scheduler, never from within an instruction.
     virtual bool step(Cluster& cluster) = 0;
-    /// False while it waits for something else than its turn (a peer's allocation).
+    /// Returns false while it waits for something other than its turn (a peer's allocation).
     [[nodiscard]] virtual bool ready(const Cluster&) const { return true; }
-    /// Does a fence.proxy.async by the issuing warp make visible what other threads wrote? See
-    /// Clocks::trust_issuers_fence.
+    /// Returns true if a fence.proxy.async of the issuing warp makes other threads' writes visible to this operation.
+    /// See Clocks::trust_issuers_fence.
     [[nodiscard]] virtual bool trusts_issuers_fence() const { return false; }
     /// "cp.async.bulk.tensor to shared 0x1400 of CTA 1", for reports of hangs.
     [[nodiscard]] virtual std::string describe() const = 0;
@@ -41,9 +41,9 @@ public:
     AsyncQueue queue = unordered;
     std::uint64_t issued_at = 0;           ///< scheduler step
     const Operation* operation = nullptr;  ///< the instruction, for reports
-    std::uint32_t cta_rank = 0, warp = 0;  ///< who issued it
+    std::uint32_t cta_rank = 0, warp = 0;  ///< of the issuer
     LaneMask lanes = 0;
-    Agent agent = 0;  ///< its own agent (Clocks::begin_async), ended by the scheduler when step() says it is done
+    Agent agent = 0;  ///< its own agent (Clocks::begin_async); the scheduler ends it when step() returns true
 };
 
 }  // namespace tessera::emulator

@@ -121,7 +121,7 @@ void Cluster::collect_eligible()
         if (operation.ready(*this)) {
             eligible_.push_back(i);
             if (grid.options.schedule == Schedule::in_order) {
-                return;  // only the oldest is asked for
+                return;  // only the oldest may proceed
             }
         }
     }
@@ -207,7 +207,7 @@ unsigned Cluster::run_random()
 
 unsigned Cluster::run_adversarial()
 {
-    if (steps_ >= next_mood_) {  // another order of the warps, other manners of the asynchronous work
+    if (steps_ >= next_mood_) {  // change the order of the warps and the behaviour of asynchronous work
         for (std::size_t i = order_.size(); i > 1; --i) {
             std::swap(order_[i - 1], order_[choose(static_cast<std::uint32_t>(i))]);
         }
@@ -221,7 +221,7 @@ unsigned Cluster::run_adversarial()
             return 1;
         }
     }
-    for (const std::size_t position : order_) {  // the first runs until it cannot
+    for (const std::size_t position : order_) {  // the first one runs until it waits
         if (!warps_[position]->finished()) {
             if (const unsigned done = run_warp(*warps_[position], 1 + choose(400)); done > 0) {
                 return done;
@@ -229,7 +229,7 @@ unsigned Cluster::run_adversarial()
         }
     }
     collect_eligible();
-    if (!eligible_.empty()) {  // one at a time, any of them, as late as can be
+    if (!eligible_.empty()) {  // one at a time, any of them, as late as possible
         step_async(eligible_[choose(static_cast<std::uint32_t>(eligible_.size()))]);
         return 1;
     }
@@ -332,7 +332,7 @@ void Cluster::check_hang()
 
 namespace {
 
-/// A phase that has all its arrivals and yet will never be complete.
+/// Describes a phase that has all its arrivals but can never complete.
 std::string unmatched_bytes(const Wait& wait, const Mbarrier& barrier)
 {
     return fmt::format(
@@ -390,7 +390,7 @@ void Cluster::report_hang(bool deadlock)
                                 barrier.phase, barrier.pending, barrier.expected, barrier.transactions,
                                 barrier.arrivals_total,
                                 barrier.last_arrival.empty() ? "" : ", the last by " + barrier.last_arrival);
-                            // Nothing is on its way any more: these bytes will never match.
+                            // Nothing is in flight any more: the byte counts will never match.
                             if (deadlock && barrier.pending == 0 && barrier.transactions != 0) {
                                 report_at(&at, warp->cta.rank, warp->index, split->mask, FindingKind::transaction_count,
                                           unmatched_bytes(wait, barrier), false);

@@ -1,7 +1,7 @@
 #pragma once
 
-// One cluster of a grid, and the scheduler that interleaves its warps and its asynchronous work. A cluster is simulated
-// by one CPU thread at a time; different clusters may run on different threads.
+// One cluster of a grid, and the scheduler that interleaves its warps and its asynchronous work. One CPU thread at a
+// time simulates a cluster; different clusters may run on different threads.
 
 #include <chrono>
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace tessera::emulator {
 
 struct Grid;
 
-/// State of the cluster's barrier (barrier.cluster).
+/// State of the cluster barrier (barrier.cluster).
 struct ClusterBarrier {
     std::uint64_t phase = 0;
     std::uint32_t arrived = 0;  ///< threads
@@ -42,23 +42,23 @@ public:
     std::vector<std::unique_ptr<Cta>> ctas;
     ClusterBarrier barrier;
     Statistics statistics;
-    AllocationCache allocations;    ///< that this cluster used last
-    std::uint64_t clock_reads = 0;  ///< %clock and %globaltimer read so far: each advances them
+    AllocationCache allocations;    ///< used last by this cluster
+    std::uint64_t clock_reads = 0;  ///< reads of %clock and %globaltimer so far: each advances them
 
-    /// Runs up to `budget` scheduler steps (0: to the end). True when the cluster has finished.
+    /// Runs up to `budget` scheduler steps (0: to the end). Returns true when the cluster has finished.
     bool run(std::uint64_t budget);
     [[nodiscard]] bool finished() const noexcept { return finished_; }
 
-    /// Hands over asynchronous work, issued by `lanes` of `warp`. Gives it an agent if checks are on.
+    /// Submits asynchronous work issued by `lanes` of `warp`. Gives it an agent if checks are on.
     void submit(std::unique_ptr<AsyncOperation> operation, Warp& warp, const Operation& source, LaneMask lanes,
                 AsyncQueue queue = unordered);
-    /// Something changed that a waiting split may wait for (a barrier's phase, an allocation, lanes that left).
+    /// Call when something changed that a split may wait for (a barrier's phase, an allocation, exited lanes).
     void notify() noexcept { ++changes_; }
     [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
-    /// Something visible happened (a value was written): the program is not hung.
+    /// Call when something visible happened (a value was written): the program does not hang.
     void progress() noexcept { last_progress_ = steps_; }
     [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
-    /// Is asynchronous work pending for which `test` is true?
+    /// Returns true if `test` is true for some pending asynchronous work.
     template <typename Test>
     [[nodiscard]] bool any_pending(Test&& test) const
     {
@@ -72,16 +72,16 @@ public:
     /// Seeded choice in [0, bound).
     std::uint32_t choose(std::uint32_t bound);
     [[nodiscard]] const Options& options() const noexcept;
-    /// The CTA that a shared address belongs to; null if there is none with that rank.
+    /// The CTA of a shared address; null if there is no CTA with that rank.
     [[nodiscard]] Cta* cta_of(std::uint32_t shared_address) noexcept;
 
-    /// For asynchronous operations: like Warp::report and fault, with the place where the operation was issued.
+    /// For asynchronous operations: like Warp::report and fault, at the place where the operation was issued.
     void report(const AsyncOperation& operation, FindingKind kind, FindingText text, bool error = false);
     [[noreturn]] void fault(const AsyncOperation& operation, FindingKind kind, int code, std::string message);
     void report_at(const Operation* operation, std::uint32_t rank, std::uint32_t warp, LaneMask lanes, FindingKind kind,
                    FindingText text, bool error);
 
-    /// Nothing in the cluster can go on by itself: each waiting split is asked a last time.
+    /// Nothing in the cluster can continue by itself: each waiting split is tried a last time.
     [[nodiscard]] bool idle() const noexcept { return idle_; }
 
 private:
@@ -98,17 +98,17 @@ private:
     void check_exited(Cta& cta);
 
     std::deque<std::unique_ptr<AsyncOperation>> pending_;
-    std::vector<std::size_t> eligible_;  // positions in pending_ of those that may make a step now
+    std::vector<std::size_t> eligible_;  // positions in pending_ of operations that may make a step now
     std::mt19937_64 random_;
     std::uint64_t changes_ = 1, steps_ = 0, last_progress_ = 0;
     std::size_t next_warp_ = 0;
     std::vector<Warp*> warps_;
-    std::vector<std::size_t> order_;  // adversarial: which warp goes first
-    bool async_late_ = false;         // adversarial: asynchronous work only when nothing else can go on
-    std::uint64_t next_mood_ = 0;     // step at which the adversary changes its mind
+    std::vector<std::size_t> order_;  // adversarial: order in which warps are tried
+    bool async_late_ = false;         // adversarial: asynchronous work runs only when nothing else can
+    std::uint64_t next_mood_ = 0;     // adversarial: step at which order and behaviour change
     std::uint64_t hang_check_ = 0;
     std::chrono::steady_clock::time_point progress_time_;
-    std::vector<bool> exited_;  // CTAs whose exit has been looked at
+    std::vector<bool> exited_;  // CTAs whose exit has been handled
     bool finished_ = false, idle_ = false;
 };
 

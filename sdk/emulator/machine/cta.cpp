@@ -11,7 +11,7 @@ Cta::Cta(Cluster& cluster_, std::uint32_t rank_, Dim3 id_) : cluster(cluster_), 
 {
     const Grid& grid = cluster.grid;
     threads = static_cast<std::uint32_t>(grid.request.block.count());
-    // Never zero at first: what is read without having been written must not look right by luck.
+    // Not zero at first: reads of unwritten memory must not look right by luck.
     shared.assign(grid.shared_bytes, std::byte{0xA5});
     if (grid.options.check) {
         shadow = std::make_unique<SharedShadow>(grid.shared_bytes, cluster.clocks, grid.options.same_value_races);
@@ -39,7 +39,7 @@ std::uint32_t Cta::multiprocessor() const noexcept
 std::byte* Cta::shared_bytes(std::uint32_t address, std::uint64_t size) noexcept
 {
     const std::uint32_t offset =
-        (address & ((1u << shared_rank_shift) - 1)) - shared_base;  // wraps below the base: too large
+        (address & ((1u << shared_rank_shift) - 1)) - shared_base;  // wraps to a large value below the base
     if (size > shared.size() || offset > shared.size() - size) {
         return nullptr;
     }

@@ -90,7 +90,7 @@ bool runs_target(const DeviceModel& device, std::string_view target)
     if (suffix == "a") {
         return number == device.capability();
     }
-    if (suffix == "f") {  // the same generation, not newer
+    if (suffix == "f") {  // same generation, not newer
         return number / 10 == device.major && number <= device.capability();
     }
     return suffix.empty() && number <= device.capability();

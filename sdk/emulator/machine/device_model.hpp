@@ -9,7 +9,7 @@
 
 namespace tessera::emulator {
 
-/// What a program can ask of a device. Sizes in bytes, clocks in kHz.
+/// The properties of a device that a program can query. Sizes in bytes, clocks in kHz.
 struct DeviceModel {
     std::string key;   ///< "b200"
     std::string name;  ///< "NVIDIA B200 (emulated)"
@@ -39,8 +39,8 @@ struct DeviceModel {
 /// The model with this key; null if there is none.
 [[nodiscard]] const DeviceModel* find_device_model(std::string_view key);
 
-/// Can PTX for `target` ("sm_90a") be compiled for this device? Plain targets are forward compatible, "a" is exactly
-/// one chip, "f" is one family (PTX ISA ".target").
+/// Returns true if PTX for `target` ("sm_90a") can be compiled for this device. Plain targets are forward compatible,
+/// "a" targets are for exactly one chip, "f" targets for one family (PTX ISA ".target").
 [[nodiscard]] bool runs_target(const DeviceModel& device, std::string_view target);
 
 }  // namespace tessera::emulator

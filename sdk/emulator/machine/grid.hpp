@@ -1,6 +1,6 @@
 #pragma once
 
-// A launch in progress: what all its clusters share.
+// A launch in progress: the state that its clusters share.
 
 #include <atomic>
 #include <cstdint>
@@ -27,23 +27,22 @@ struct Grid {
     Report& report;
     const DeviceModel& device;
     Dim3 clusters;                     ///< grid / cluster
-    std::uint32_t shared_bytes = 0;    ///< static and dynamic of one CTA
+    std::uint32_t shared_bytes = 0;    ///< static and dynamic, of one CTA
     std::uint32_t dynamic_offset = 0;  ///< of dynamic shared memory, after the static part, before alignment
     std::uint64_t launch_id = 0;
 
-    /// How many clusters start at first; number i of them runs clusters i, i + resident, i + 2*resident, ... of the
-    /// grid.
+    /// Number of clusters that start at first. Number i of them runs clusters i, i + resident, i + 2*resident, ... of
+    /// the grid.
     std::uint64_t resident = 1;
     /// The next cluster of each of these sequences that has not started.
     std::vector<std::uint64_t> next;
-    /// Where the grid barrier of a cooperative launch lies; 0 in other launches.
+    /// Address of the grid barrier of a cooperative launch; 0 for other launches.
     std::uint64_t workspace = 0;
-    /// Set when a cluster has faulted: the others end as well.
+    /// Set when a cluster has faulted: the others stop as well.
     std::atomic<bool> stop{false};
 
-    /// Takes a cluster that has not started away from the grid, for the cluster `asking` (cluster launch control);
-    /// nothing if there is none left or, as the hardware may, if the seed says so. Which one does not depend on the
-    /// number of CPU threads.
+    /// Cluster launch control: gives a cluster that has not started to the cluster `asking`. Returns nothing if none is
+    /// left or, as hardware may do, if the seed says so. The choice does not depend on the number of CPU threads.
     [[nodiscard]] std::optional<std::uint64_t> cancel_cluster(std::uint64_t asking);
 
     void print(std::string_view text);

@@ -50,7 +50,7 @@ std::string_view codes_of(MmaKind kind) noexcept
     }
 }
 
-/// Collects the first problem only.
+/// Keeps only the first problem.
 class Problems {
 public:
     Problems(std::uint32_t bits, MmaKind kind) : bits_(bits), kind_(kind) {}
@@ -168,7 +168,7 @@ DecodedInstructionDescriptor decode_instruction_descriptor(std::uint32_t bits, c
     const bool scaled = is_block_scaled(form.kind);
     const bool four_bit = form.kind == MmaKind::mxf4 || form.kind == MmaKind::mxf4nvf4;
 
-    // Fields in the same place in all forms.
+    // These fields are in the same place in all forms.
     const bool sparse = field(bits, 2, 1) != 0;
     problems.require(sparse == form.sparse, "bit 2 says {}, but the instruction {} .sp", sparse ? "sparse" : "dense",
                      form.sparse ? "has" : "has no");

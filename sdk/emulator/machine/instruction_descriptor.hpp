@@ -22,7 +22,7 @@ enum class MmaElement : std::uint8_t { f16, bf16, tf32, e4m3, e5m2, e2m3, e3m2, 
 /// Element types of D.
 enum class MmaSum : std::uint8_t { f16, f32, s32 };
 
-/// Bits of an element as a type: 6 for e2m3.
+/// Bits of an element's type: 6 for e2m3.
 [[nodiscard]] constexpr unsigned bits_of(MmaElement element) noexcept
 {
     switch (element) {
@@ -35,10 +35,10 @@ enum class MmaSum : std::uint8_t { f16, f32, s32 };
         default: return 8;
     }
 }
-/// The format for numerics; not for u8 and s8.
+/// The format in numerics; not for u8 and s8.
 [[nodiscard]] numerics::Format format_of(MmaElement element) noexcept;
 
-/// What the instruction's modifiers say.
+/// The instruction's modifiers.
 struct MmaForm {
     MmaKind kind = MmaKind::f16;
     unsigned cta_group = 1;
@@ -49,7 +49,7 @@ struct MmaForm {
     unsigned scales = 0;   ///< scale factors per row: 1, 2 or 4; 0 without block scaling
 };
 
-/// How the rows of D lie in the lanes (PTX ISA "Data Path Layout Organization").
+/// How the rows of D are distributed over the lanes (PTX ISA "Data Path Layout Organization").
 enum class DataPath : std::uint8_t { a, b, c, d, e, f, g };
 
 struct InstructionDescriptor {
@@ -61,12 +61,12 @@ struct InstructionDescriptor {
     bool saturate = false;  ///< kind::i8
     unsigned sparsity_selector = 0;
     unsigned max_shift = 0;           ///< columns, of .ws
-    bool scale_ue8m0 = true;          ///< else UE4M3
+    bool scale_ue8m0 = true;          ///< false: UE4M3
     unsigned sfa_id = 0, sfb_id = 0;  ///< byte of the word with the first scale factor
     DataPath data_path = DataPath::d;
 };
 
-/// A descriptor, or the sentence that says which field is wrong.
+/// A descriptor, or a sentence that names the wrong field.
 struct DecodedInstructionDescriptor {
     InstructionDescriptor descriptor;
     std::string problem;

@@ -9,7 +9,7 @@ namespace tessera::emulator {
 
 inline constexpr unsigned warp_size = 32;
 
-/// Bit i: lane i takes part.
+/// Bit i: lane i is included.
 using LaneMask = std::uint32_t;
 inline constexpr LaneMask all_lanes = 0xFFFFFFFF;
 

@@ -20,7 +20,7 @@ namespace tessera::emulator {
 
 namespace {
 
-/// Scheduler steps of one cluster before the next one's turn, where clusters may wait for each other.
+/// Scheduler steps of one cluster before the next cluster's turn, if clusters may wait for each other.
 constexpr std::uint64_t turn = 4096;
 
 [[nodiscard]] std::uint64_t hash(std::uint64_t x) noexcept
@@ -30,7 +30,7 @@ constexpr std::uint64_t turn = 4096;
     return x ^ (x >> 31);
 }
 
-/// The first fault by number of cluster, and the sum of the statistics.
+/// The fault of the cluster with the lowest number, and the sum of the statistics.
 class Outcome {
 public:
     void add(const Statistics& statistics)
@@ -57,7 +57,7 @@ private:
     std::string message_;
 };
 
-/// Runs `body(cluster)`; faults end up in the outcome and stop the grid.
+/// Runs `body(cluster)`. A fault is stored in the outcome and stops the grid.
 template <typename Body>
 void guarded(Grid& grid, Outcome& outcome, std::uint64_t cluster, Body&& body)
 {
@@ -72,7 +72,7 @@ void guarded(Grid& grid, Outcome& outcome, std::uint64_t cluster, Body&& body)
     }
 }
 
-/// Clusters of different sequences never wait for each other: each sequence is a task.
+/// Clusters of different sequences never wait for each other here: each sequence is a task.
 void run_apart(Grid& grid, Outcome& outcome, unsigned threads)
 {
     std::atomic<std::uint64_t> next_sequence{0};
@@ -96,8 +96,8 @@ void run_apart(Grid& grid, Outcome& outcome, unsigned threads)
     work();
 }
 
-/// Clusters may wait for each other: those that are resident take turns, on one thread, so that the result does not
-/// depend on timing.
+/// Clusters may wait for each other: the resident ones take turns on one thread, so that the result does not depend on
+/// timing.
 void run_together(Grid& grid, Outcome& outcome)
 {
     struct Resident {
@@ -132,8 +132,8 @@ void run_together(Grid& grid, Outcome& outcome)
     }
 }
 
-/// What a driver gives every cooperative launch, and cooperative_groups::grid_group::sync expects: its own size and the
-/// word of the grid barrier, zero at first.
+/// What a driver provides to a cooperative launch, as cooperative_groups::grid_group::sync expects it: its own size and
+/// the word of the grid barrier, initially zero.
 class GridWorkspace {
 public:
     GridWorkspace(AddressSpace& memory, bool wanted) : memory_(memory)
@@ -213,7 +213,7 @@ std::optional<std::uint64_t> Grid::cancel_cluster(std::uint64_t asking)
         return std::nullopt;
     }
     if (options.schedule != Schedule::in_order && hash(options.seed + 0x9E3779B97F4A7C15 * (index + 1)) % 8 == 0) {
-        return std::nullopt;  // the hardware may refuse for its own reasons; the cluster then starts normally
+        return std::nullopt;  // hardware may refuse for its own reasons; the cluster then starts normally
     }
     next[sequence] += resident;
     return index;
@@ -268,7 +268,7 @@ LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const 
     grid.clusters = {request.grid.x / request.cluster.x, request.grid.y / request.cluster.y,
                      request.grid.z / request.cluster.z};
     grid.dynamic_offset = kernel.static_shared;
-    // The dynamic part starts at its alignment: there is room for that.
+    // The dynamic part starts at its alignment; the size includes the gap.
     grid.shared_bytes = kernel.static_shared + request.dynamic_shared;
     for (const WarpConstantRow& row : program.warp_constants) {
         if (row.what == WarpConstant::dynamic_shared_address && row.offset > 0) {
@@ -285,7 +285,7 @@ LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const 
     grid.resident =
         std::clamp<std::uint64_t>(module.device().multiprocessors * per_multiprocessor / cluster_size, 1, count);
     if (program.launch_control && options.schedule != Schedule::in_order) {
-        grid.resident = 1 + hash(options.seed) % grid.resident;  // so that small grids have clusters to hand out, too
+        grid.resident = 1 + hash(options.seed) % grid.resident;  // so that small grids, too, have clusters to hand out
     }
     grid.next.resize(grid.resident);
     for (std::uint64_t i = 0; i < grid.resident; ++i) {

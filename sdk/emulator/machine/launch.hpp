@@ -1,6 +1,6 @@
 #pragma once
 
-// The seam between the runtime (or a test) and the machine: load a module, launch a kernel of it.
+// The interface between the runtime (or a test) and the machine: load a module, launch one of its kernels.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,12 +22,12 @@ namespace tessera::emulator {
 
 struct Program;  // program/program.hpp
 
-/// One parameter of a kernel: where it lies in the parameter block.
+/// One parameter of a kernel: its place in the parameter block.
 struct ParameterLayout {
     std::uint32_t offset = 0, size = 0;
 };
 
-/// What a host may ask about a kernel.
+/// What a host may query about a kernel.
 struct KernelInfo {
     std::string name;  ///< mangled, as in the PTX
     std::vector<ParameterLayout> parameters;
@@ -38,7 +38,7 @@ struct KernelInfo {
     std::uint32_t max_threads = 1024;  ///< from .maxntid/.reqntid
     Dim3 required_cluster{0, 0, 0};    ///< .reqnctapercluster; x = 0: not given
     bool explicit_cluster = false;
-    std::string load_error;  ///< not empty: cannot be launched, and why (unknown instruction ...)
+    std::string load_error;  ///< if not empty: why the kernel cannot be launched (unknown instruction ...)
 };
 
 /// A module-scope variable, placed in global memory.
@@ -47,10 +47,10 @@ struct VariableInfo {
     bool constant = false;
 };
 
-/// A module loaded on one device: code, and its variables in memory. Immutable; destroying it frees the variables.
+/// A module loaded on one device: code, and its variables in memory. Immutable. Its destructor frees the variables.
 class LoadedModule {
 public:
-    /// @throws ptx::ParseError, or std::runtime_error with a sentence (unresolved symbol, no memory).
+    /// @throws ptx::ParseError, or std::runtime_error with a sentence (unresolved symbol, out of memory).
     LoadedModule(std::string_view ptx_text, const DeviceModel& device, int device_index, AddressSpace& memory);
     ~LoadedModule();
     LoadedModule(const LoadedModule&) = delete;
@@ -69,32 +69,31 @@ private:
 };
 
 struct LaunchRequest {
-    Dim3 grid, block, cluster;      ///< cluster: {1,1,1} if there is none
-    bool explicit_cluster = false;  ///< a cluster was asked for, also 1x1x1
+    Dim3 grid, block, cluster;      ///< cluster: {1,1,1} without clusters
+    bool explicit_cluster = false;  ///< the launch requests a cluster, perhaps 1x1x1
     std::uint32_t dynamic_shared = 0;
     std::vector<std::byte> parameters;  ///< KernelInfo::parameter_bytes of them
     bool programmatic_serialization = false;
     bool cooperative = false;
-    /// Where device printf goes; called at the end of the launch, and when the buffer is full.
+    /// Receives the output of device printf at the end of the launch and when the buffer is full.
     std::function<void(std::string_view)> print;
-    /// Where the host made the launch, innermost first, for findings; asked once for each new one. May be empty.
+    /// The host's calls of the launch, innermost first, for findings. Called once for each new finding. May be empty.
     std::function<std::vector<SourceFrame>()> launched_by;
 };
 
-/// How a launch ended. `code` has the numbers of cudaError_t: 0, 700 illegal address, 715, 716, 719, 710 assert, 702
-/// hang...
+/// How a launch ended. `code` is a cudaError_t: 0, 700 illegal address, 702 hang, 710 assert, 715, 716, 719 ...
 struct LaunchResult {
     int code = 0;
     std::string message;  ///< empty if code is 0
     Statistics statistics;
 };
 
-/// Runs a kernel to its end, on the calling thread and on others of the machine's pool. Nothing is checked about the
-/// configuration: the runtime does that, as it gives the error codes. Several launches may run at the same time.
+/// Runs a kernel to its end, on the calling thread and on the machine's thread pool. Does not check the configuration:
+/// the runtime does, because it returns the error codes. Several launches may run at the same time.
 [[nodiscard]] LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const LaunchRequest& request,
                                   const Options& options, AddressSpace& memory, Report& report);
 
-/// CTAs of this kernel that one multiprocessor can hold.
+/// Number of CTAs of this kernel that one SM can hold.
 [[nodiscard]] unsigned resident_ctas(const DeviceModel& device, const KernelInfo& kernel, unsigned threads,
                                      std::uint32_t dynamic_shared);
 

@@ -12,7 +12,7 @@ constexpr std::uint64_t field(std::uint64_t bits, unsigned low, unsigned width) 
     return (bits >> low) & ((std::uint64_t{1} << width) - 1);
 }
 
-/// Start, strides and base offset lie in the same place in both forms.
+/// Start, strides and base offset are in the same place in both forms.
 MatrixDescriptor common_fields(std::uint64_t bits) noexcept
 {
     MatrixDescriptor descriptor;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Shared-memory matrix descriptors: the 64 bits with which wgmma and tcgen05 instructions name an operand tile (PTX ISA
-// "Matrix descriptor" of wgmma and "Shared memory descriptor" of tcgen05), and where each element of the tile lies.
+// Shared-memory matrix descriptors: the 64 bits that name an operand tile of wgmma and tcgen05 instructions (PTX ISA
+// "Matrix descriptor" of wgmma and "Shared memory descriptor" of tcgen05), and the place of each element of the tile.
 
 #include <cstdint>
 #include <string>
@@ -14,13 +14,13 @@ namespace tessera::emulator {
 /// Which dimension of an operand is contiguous. A is M x K, B is N x K here: "MN" is M for A and N for B.
 enum class Major : std::uint8_t { k, mn };
 
-/// Bytes of a row of the pattern in an operand tile: one 16-byte chunk without swizzle.
+/// Bytes of a row of the swizzle pattern in an operand tile; one 16-byte chunk without swizzle.
 [[nodiscard]] constexpr std::uint32_t row_span(TensorSwizzle mode) noexcept
 {
     return mode == TensorSwizzle::none ? 16 : swizzle_span(mode);
 }
 
-/// Bytes after which a swizzle's pattern repeats: operand tiles start at multiples of it. 16 without swizzle.
+/// Bytes after which a swizzle's pattern repeats. Operand tiles start at multiples of it. 16 without swizzle.
 [[nodiscard]] constexpr std::uint32_t swizzle_repeat(TensorSwizzle mode) noexcept
 {
     switch (mode) {
@@ -44,7 +44,7 @@ struct MatrixDescriptor {
     TensorSwizzle swizzle = TensorSwizzle::none;
 };
 
-/// A descriptor, or the sentence that says which field is wrong (then the descriptor is what could be read).
+/// A descriptor, or a sentence that names the wrong field (the descriptor then has what could be read).
 struct DecodedMatrixDescriptor {
     MatrixDescriptor descriptor;
     std::string problem;
@@ -55,9 +55,9 @@ struct DecodedMatrixDescriptor {
 /// wgmma form: no constant, swizzle in bits 62-63.
 [[nodiscard]] DecodedMatrixDescriptor decode_wgmma_descriptor(std::uint64_t bits);
 
-/// A tile that a descriptor names. It consists of lines along the contiguous dimension: K-major, line i is row i of the
-/// operand, and its bytes are along K; MN-major, line i is k = i, and its bytes are along M or N. All 16-byte chunks of
-/// a line are contiguous in memory each, whatever the swizzle.
+/// The tile that a descriptor names. It consists of lines along the contiguous dimension. K-major: line i is row i of
+/// the operand, with bytes along K. MN-major: line i is k = i, with bytes along M or N. Each 16-byte chunk of a line is
+/// contiguous in memory, whatever the swizzle.
 struct OperandTile {
     MatrixDescriptor descriptor;
     Major major = Major::k;
@@ -81,21 +81,21 @@ struct OperandTile {
     struct Range {
         std::uint32_t begin = 0, end = 0;  ///< addresses, end excluded
     };
-    /// Exactly the bytes that the tile covers, as ranges: sorted, merged where they touch.
+    /// Exactly the bytes that the tile covers, as sorted ranges; adjacent ranges are merged.
     [[nodiscard]] std::vector<Range> ranges() const;
-    /// A cheap cover of the tile by few ranges: ranges(), but with whole rows of the swizzle's width in a swizzled
+    /// A cheap cover of the tile by few ranges: like ranges(), but with whole rows of the swizzle's width in a swizzled
     /// K-major tile.
     [[nodiscard]] std::vector<Range> cover() const;
-    /// Calls body(address, bytes) for pieces that make up exactly the tile: neighbouring chunks of one line are one
+    /// Calls body(address, bytes) for pieces that make up exactly the tile. Neighbouring chunks of one line are one
     /// piece.
     template <typename Body>
     void for_each_piece(Body&& body) const;
 
-    /// What is wrong with the tile as a whole: majorness and swizzle that do not go together, lines beyond the
-    /// swizzle's width, a start that the pattern does not allow. Empty if nothing is. `element_bits` is that of the
-    /// memory's elements (8 for padded 4- and 6-bit ones). `anywhere`: a tile may start at any row of the pattern,
-    /// which lies where the addresses put it (wgmma: production kernels' stages are aligned to 128 bytes only, as what
-    /// TMA writes follows the addresses, too).
+    /// What is wrong with the tile as a whole: a majorness and swizzle that cannot be combined, lines wider than the
+    /// swizzle, a start that the pattern does not allow. Empty if nothing is. `element_bits` is the size in memory (8
+    /// for padded 4- and 6-bit elements). `anywhere`: a tile may start at any row of the pattern, which is at the place
+    /// given by its addresses. This is for wgmma: stages of production kernels are only 128-byte aligned, and TMA's
+    /// writes follow the addresses, too.
     [[nodiscard]] std::string problem(unsigned element_bits, bool anywhere = false) const;
 };
 
@@ -105,7 +105,7 @@ inline std::uint32_t OperandTile::chunk_address(std::uint32_t line, std::uint32_
     const std::uint32_t span = row_span(d.swizzle);
     std::uint32_t linear = 0;
     if (d.swizzle == TensorSwizzle::none) {
-        // The strides change places between the two majors.
+        // The strides swap roles between the two majors.
         linear = d.start + (line / 8) * (major == Major::k ? d.stride : d.leading) + (line % 8) * chunk_bytes +
                  chunk * (major == Major::k ? d.leading : d.stride);
     } else {

@@ -17,7 +17,7 @@ namespace {
     return operation == nullptr || operation->source == nullptr ? 0 : operation->source->location.line;
 }
 
-/// One access, with what its checks need to name.
+/// One access, with what its checks print.
 struct Request {
     Warp& warp;
     const Operation& operation;
@@ -38,7 +38,7 @@ struct Request {
     {
         warp.report(operation, kind, bit(lane), std::move(text), error);
     }
-    /// Something was read that nobody wrote; `written(offset, size)`: was that part of the access?
+    /// Bytes were read that were never written. `written(offset, size)`: whether that part of the access was.
     template <typename Written, typename Message>
     void undefined(FindingKind kind, Written&& written, Message&& message) const
     {
@@ -68,7 +68,7 @@ std::byte* locate_parameter(const Request& r)
     if (offset > parameters.size() || r.size > parameters.size() - offset) {
         r.outside(fmt::format("the kernel's parameters are {} bytes", parameters.size()));
     }
-    // Nobody writes through it: see above.
+    // Nobody writes through this pointer: see above.
     return const_cast<std::byte*>(parameters.data()) + offset;
 }
 
@@ -344,7 +344,7 @@ void async_arrive(Cluster& cluster, const AsyncOperation& by, std::uint32_t shar
                         cta == nullptr ? fmt::format("it names CTA {} of a cluster of {}", rank, cluster.ctas.size())
                                        : "not a multiple of 8, or beyond the CTA's shared memory"));
     }
-    // A CTA's own work may outlive its warps: the hardware keeps the CTA's place until it is done.
+    // A CTA's own work may outlive its warps: hardware keeps the CTA's memory until it is complete.
     if (cta->started && cta->exited() && rank != by.cta_rank) {
         cluster.report(by, FindingKind::cluster_protocol,
                        fmt::format("arrival on the mbarrier at shared 0x{:x} of CTA {}, which has exited: synchronize "

@@ -1,6 +1,6 @@
 #pragma once
 
-// Memory of every state space, as instructions reach it: address to bytes, with all checks.
+// Memory of every state space for instructions: from address to bytes, with all checks.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,38 +22,37 @@ struct MemoryAccess {
     Space space = Space::generic;
     Direction direction = Direction::read;
     bool atomic = false;
-    bool volatile_access = false;  ///< .volatile, .relaxed and stronger: not a data race
-    const char* what = "ld";       ///< must live as long as the program, as the texts of literals and payloads do
-    bool ignores_value = false;    ///< what is read goes nowhere
-    /// What is read goes to these registers, one for each of the equal parts of the access, and nowhere else: a value
-    /// that nobody wrote is reported when it is used. If there are none, it is reported at once.
+    bool volatile_access = false;  ///< .volatile, .relaxed and stronger: no data race
+    const char* what = "ld";       ///< must live as long as the program
+    bool ignores_value = false;    ///< the value is not used
+    /// The registers that receive the value, one for each of the equal parts of the access, if nothing else does. An
+    /// undefined value is then reported when it is used. If empty, it is reported at once.
     std::span<const Ref> registers{};
 };
 
-/// The `size` bytes at `address`; checks alignment to `alignment`, bounds, initialization, races; reports or faults.
-/// The pointer may be used for this access only. Atomic and volatile accesses synchronize as synchronize() says.
-/// Addresses of Space::parameter are those of the kernel's parameter block, with or without `parameter_window`.
+/// The `size` bytes at `address`. Checks alignment, bounds, initialization and races; reports or faults. Use the
+/// pointer for this access only. Atomic and volatile accesses synchronize, see synchronize(). Addresses of
+/// Space::parameter are in the kernel's parameter block, with or without `parameter_window`.
 [[nodiscard]] std::byte* locate(Warp& warp, const Operation& operation, const MemoryAccess& access,
                                 std::uint64_t address, unsigned size, unsigned alignment, unsigned lane);
 
-/// The rules by which accesses to memory give order between agents: what is volatile, relaxed or stronger, or atomic
-/// acquires from and releases to the point of its (generic) address. PTX asks for more (an acquire pattern on the one
-/// side, a release pattern on the other); this gives no false alarm on spin flags of any style. Nothing if checks are
-/// off.
+/// Order between agents from accesses to memory: volatile, relaxed or stronger, and atomic accesses acquire from and
+/// release to the point of their (generic) address. PTX requires more (an acquire pattern on one side, a release
+/// pattern on the other). This rule gives no false alarm for spin flags of any style. Does nothing if checks are off.
 void synchronize(Warp& warp, std::uint64_t generic_address, Direction direction);
 
-/// The same as locate() for asynchronous operations and others that are not an access of a lane: bytes in global
-/// memory, or of the kernel's parameters when reading. Null if it is outside of every allocation, or constant when
-/// writing; the caller decides if that is a fault. `problem` says what is wrong; it is also set, with a pointer
-/// returned, if bytes were read that nobody wrote.
+/// Like locate(), for asynchronous operations and others that are not an access of a lane: bytes in global memory or,
+/// when reading, of the kernel's parameters. Returns null outside of every allocation, or when writing constant memory;
+/// the caller decides if that is a fault. `problem` says what is wrong. It is also set, with a pointer returned, if
+/// bytes were read that were never written.
 [[nodiscard]] std::byte* locate_global(Cluster& cluster, std::uint64_t address, std::uint64_t size, Direction direction,
                                        std::string& problem);
 
-/// Finding::cause of what concerns an allocation as a whole, or the one that contains `address`.
+/// Finding::cause of a finding about a whole allocation, or about the one that contains `address`.
 [[nodiscard]] std::string cause_of(const Allocation& allocation);
 [[nodiscard]] std::string cause_in(const Cluster& cluster, std::uint64_t address);
 
-/// A generic address as the shared window's 32 bits; false if it is not in the window.
+/// Converts a generic address to the shared window's 32 bits; returns false if it is not in the window.
 [[nodiscard]] inline bool generic_to_shared(std::uint64_t address, std::uint32_t& shared) noexcept
 {
     if (address >= shared_window && address < shared_window + (1ull << 32)) {
@@ -63,12 +62,12 @@ void synchronize(Warp& warp, std::uint64_t generic_address, Direction direction)
     return false;
 }
 
-/// The mbarrier at a shared::cta or shared::cluster address (or a generic one, if it is above 32 bits), for an
-/// operation of `warp`. Faults or reports if nothing is there: not initialized, misaligned, CTA not in the cluster or
-/// gone. Null if reported without fault.
+/// The mbarrier at a shared::cta or shared::cluster address (or a generic one, if above 32 bits), for an operation of
+/// `warp`. Faults or reports if it is not initialized or misaligned, or if its CTA is not in the cluster or has exited.
+/// Returns null if reported without fault.
 [[nodiscard]] Mbarrier* find_mbarrier(Warp& warp, const Operation& operation, std::uint64_t address, unsigned lane);
 
-/// arrive / complete_tx by asynchronous work at cluster scope, with clocks, wake-up and reports.
+/// arrive or complete_tx by asynchronous work, at cluster scope, with clocks, wake-up and reports.
 void async_arrive(Cluster& cluster, const AsyncOperation& by, std::uint32_t shared_address, std::int64_t count,
                   std::int64_t completed_bytes);
 

@@ -9,7 +9,7 @@ namespace tessera::emulator {
 
 enum class Schedule : std::uint8_t {
     in_order,     ///< warps in turn, asynchronous work soon and in the order of issue
-    random,       ///< seeded choices everywhere
+    random,       ///< seeded choices for everything
     adversarial,  ///< asynchronous work as late or as early as PTX allows, warps at very different speeds; seeded
 };
 
@@ -26,12 +26,12 @@ struct Options {
     Schedule schedule = Schedule::in_order;
     Numerics numerics = Numerics::exact;
     bool check = true;  ///< races, uninitialized reads, protocol faults; out of bounds is always checked
-    /// Reported only if asked for: what is usual, and does no harm on the parts that are known.
+    /// Optional findings: common in practice, and harmless on known hardware.
     bool same_value_races = false, exits_before_read = false;
     bool strict = false;   ///< a finding ends the launch with an error
-    unsigned threads = 0;  ///< CPU threads for clusters; 0: as many as there are cores
-    /// A cluster counts as hung when it has run this many instructions, for at least this many seconds, and nothing
-    /// visible has happened.
+    unsigned threads = 0;  ///< CPU threads for clusters; 0: all cores
+    /// A cluster counts as hung when it has run this many instructions, for at least this many seconds, without a
+    /// visible effect.
     std::uint64_t hang_limit = 5'000'000;
     double hang_seconds = 10;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a launch did, counted. This is what a timing model would start from: keep it free of judgement.
+// Counts of what a launch did. A timing model could start from them: keep them free of judgement.
 
 #include <array>
 #include <cstdint>
@@ -32,8 +32,8 @@ struct Statistics {
     std::uint64_t mma_issued = 0;                           ///< mma.sync, wgmma, tcgen05.mma
     std::uint64_t mma_operand_bytes = 0;                    ///< read from shared and tensor memory
     std::uint64_t mma_flops = 0;
-    std::uint64_t barrier_waits = 0;   ///< waits of a warp at an mbarrier, whether it had to stop or not
-    std::uint64_t barrier_stalls = 0;  ///< those of them that had to, and likewise at other barriers
+    std::uint64_t barrier_waits = 0;   ///< waits of a warp at an mbarrier, stalled or not
+    std::uint64_t barrier_stalls = 0;  ///< waits that stalled, at mbarriers and at other barriers
     std::uint64_t barrier_polls = 0;   ///< instructions that tested an mbarrier
     std::uint64_t clusters = 0, ctas = 0;
     std::uint64_t scheduler_steps = 0;
@@ -43,7 +43,7 @@ struct Statistics {
     Statistics& operator+=(const Statistics& other) noexcept;
 };
 
-/// One line per figure.
+/// One line per count.
 [[nodiscard]] std::string to_text(const Statistics& statistics);
 [[nodiscard]] std::string to_json(const Statistics& statistics);
 

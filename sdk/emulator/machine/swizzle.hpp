@@ -1,8 +1,8 @@
 #pragma once
 
 // Shared-memory swizzles (PTX ISA "Swizzling modes" of tensors, and the matrix descriptors of wgmma and tcgen05): which
-// bits of an address are exchanged. They act on bits of the *absolute* shared address, so a tile that does not start at
-// a multiple of its pattern is swizzled as if it were a part of one that does.
+// bits of an address are exchanged. They use bits of the *absolute* shared address. A tile that does not start at a
+// multiple of its pattern is swizzled like a part of a tile that does.
 
 #include <cstdint>
 
@@ -10,7 +10,7 @@
 
 namespace tessera::emulator {
 
-/// Where the byte with linear address `address` lies. Bits from 10 on (the rank in the cluster among them) never
+/// Place of the byte with linear address `address`. Bits from 10 on, which include the rank in the cluster, never
 /// change.
 [[nodiscard]] constexpr std::uint32_t swizzle(TensorSwizzle mode, std::uint32_t address) noexcept
 {
@@ -21,14 +21,14 @@ namespace tessera::emulator {
         case TensorSwizzle::span_128: return address ^ ((address >> 7U & 7U) << 4U);
         case TensorSwizzle::span_128_atom_32: return address ^ ((address >> 7U & 3U) << 5U);
         case TensorSwizzle::span_128_atom_32_flip_8:
-            // in every second line of 128 bytes also the halves of each 16 bytes change places
+            // In every second line of 128 bytes, the halves of each 16 bytes are exchanged, too.
             return address ^ ((address >> 7U & 3U) << 5U) ^ ((address >> 7U & 1U) << 3U);
         case TensorSwizzle::span_128_atom_64: return address ^ ((address >> 7U & 1U) << 6U);
     }
     return address;
 }
 
-/// Bytes that stay together: a run of that many bytes, aligned to that many, is moved as one.
+/// Bytes that stay together: aligned runs of this size move as one.
 [[nodiscard]] constexpr std::uint32_t swizzle_atom(TensorSwizzle mode) noexcept
 {
     switch (mode) {
@@ -40,7 +40,7 @@ namespace tessera::emulator {
     }
 }
 
-/// Bytes of a line within which atoms are moved; 0 for none.
+/// Bytes of a line within which atoms move; 0 for no swizzle.
 [[nodiscard]] constexpr std::uint32_t swizzle_span(TensorSwizzle mode) noexcept
 {
     switch (mode) {

@@ -26,8 +26,8 @@ std::uint64_t global_bytes_of(const TensorMap& map, std::uint64_t elements)
     return elements * global_bits(map.element) / 8;
 }
 
-/// With a swizzle, a row of the box begins where the swizzle's span does, even if the box is narrower: an H200 leaves
-/// the rest of the span as it was, and does not count it in what it signals.
+/// With a swizzle, a row of the box begins at a multiple of the swizzle's span, even if the box is narrower. An H200
+/// leaves the rest of the span unchanged and does not count it in the completed bytes.
 std::uint32_t padded_row(const TensorMap& map, std::uint32_t bytes)
 {
     const std::uint32_t span = map.interleave == TensorInterleave::none ? swizzle_span(map.swizzle) : 0;
@@ -38,8 +38,8 @@ class Runs {
 public:
     explicit Runs(const TensorMap& map) : map_(map) {}
 
-    /// `count` elements of dimension 0 from coordinate `first` on; `row` is the address of coordinate 0, `inside` says
-    /// if the other coordinates are within the tensor.
+    /// Adds `count` elements of dimension 0 from coordinate `first` on. `row` is the address of coordinate 0; `inside`
+    /// is true if the other coordinates are within the tensor.
     void add_row(std::uint64_t row, bool inside, std::int64_t first, std::uint32_t count)
     {
         const auto extent = static_cast<std::int64_t>(map_.extents[0]);
@@ -60,7 +60,7 @@ public:
 private:
     void add(std::uint64_t row, std::int64_t first, std::int64_t end, bool inside)
     {
-        // padded elements come in groups of 16, each with its padding
+        // Padded elements come in groups of 16, each with its padding.
         const std::int64_t step = is_padded(map_.element) ? 16 : std::max<std::int64_t>(end - first, 1);
         for (std::int64_t at = first; at < end; at += step) {
             const auto elements = static_cast<std::uint32_t>(std::min(step, end - at));
@@ -77,7 +77,8 @@ private:
         }
     }
 
-    /// From the end of a row to the end of its last chunk, if the box, which ends at element `end`, goes so far.
+    /// Bytes from the end of a row to the end of its last chunk, as far as the box, which ends at element `end`, covers
+    /// them.
     [[nodiscard]] std::uint32_t overrun(std::int64_t end) const
     {
         constexpr std::uint64_t chunk = 16;
@@ -92,7 +93,7 @@ private:
     std::vector<BoxRun> runs_;
 };
 
-/// Is `coordinate` within dimension i? Then its part of the address is added.
+/// Returns true if `coordinate` is within dimension i, and adds its part of the address.
 bool locate(const TensorMap& map, unsigned i, std::int64_t coordinate, std::uint64_t& address)
 {
     if (coordinate < 0 || coordinate >= static_cast<std::int64_t>(map.extents[i])) {
@@ -134,7 +135,7 @@ std::vector<BoxRun> four_rows_runs(const TensorMap& map, const BoxRequest& reque
     return runs.take();
 }
 
-/// The pixels of the bounding box from the given one on, W fastest, then H, D and the image; the filter's offsets are
+/// The pixels of the bounding box from the given one on, W fastest, then H, D and the image. The filter's offsets are
 /// added to each.
 std::vector<BoxRun> im2col_runs(const TensorMap& map, const BoxRequest& request)
 {
@@ -221,7 +222,7 @@ std::vector<BoxRun> box_runs(const TensorMap& map, const BoxRequest& request)
 
 std::array<std::byte, 8> fill_pattern(const TensorMap& map) noexcept
 {
-    // An H200 writes this halfword, whatever the element: a NaN of every floating-point type.
+    // An H200 writes this halfword for every element type: a NaN of every floating-point type.
     const std::uint64_t bits = map.fill == TensorFill::nan ? 0x7FF7'7FF7'7FF7'7FF7 : 0;
     std::array<std::byte, 8> pattern{};
     std::memcpy(pattern.data(), &bits, sizeof bits);
@@ -238,7 +239,7 @@ void convert_loaded(const TensorMap& map, std::byte* bytes, std::size_t size) no
     if (!converts_elements(map.element)) {
         return;
     }
-    // To nearest, ties to even, whatever the exponent; one NaN for all. So an H200 does, with both types.
+    // Rounds to nearest even for every exponent, with one NaN, like an H200 for both types.
     constexpr std::uint32_t infinity = 0x7F80'0000, sign = 0x8000'0000, nan = 0x7FFF'E000;
     constexpr unsigned dropped_bits = 13;
     constexpr std::uint32_t dropped = (1U << dropped_bits) - 1;

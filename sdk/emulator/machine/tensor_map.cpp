@@ -13,7 +13,7 @@ constexpr std::uint32_t magic = 0x54454D54;
 constexpr std::uint64_t extent_limit = std::uint64_t{1} << 32U;  // elements, inclusive
 constexpr std::uint64_t stride_limit = std::uint64_t{1} << 40U;  // bytes, exclusive
 constexpr std::uint32_t box_limit = 256;
-constexpr std::uint64_t box_bytes_limit = 228 << 10;  // what the driver takes at most
+constexpr std::uint64_t box_bytes_limit = 228 << 10;  // the driver's limit
 
 struct Bits {
     std::uint32_t magic;

@@ -1,9 +1,9 @@
 #pragma once
 
-// Tensor maps (CUtensorMap): what describes a tensor in global memory to the tensor copies (TMA).
+// Tensor maps (CUtensorMap), which describe a tensor in global memory to the tensor copies (TMA).
 //
-// NVIDIA's layout of the 128 bytes is not public and nobody may rely on it, so the emulated device has its own, little
-// endian. It is private: only encode() and decode() know it.
+// NVIDIA's layout of the 128 bytes is not public, and programs must not rely on it. The emulated device has its own
+// layout, little endian. It is private: only encode() and decode() know it.
 //
 //   offset  bytes  field
 //        0      4  magic 0x54454D54 ("TMET")
@@ -95,26 +95,26 @@ struct TensorMap {
 
     friend bool operator==(const TensorMap&, const TensorMap&) = default;
 
-    /// Elements along dimension i that one copy moves: every element_strides[i]-th of the box. Dimension 0 has no
-    /// element stride without interleave.
+    /// Number of elements along dimension i that one copy moves: every element_strides[i]-th of the box. Without
+    /// interleave, dimension 0 has no element stride.
     [[nodiscard]] std::uint32_t copied(unsigned i) const noexcept;
-    /// What a whole box fills in shared memory, with the padding of packed elements.
+    /// Bytes of a whole box in shared memory, including the padding of packed elements.
     [[nodiscard]] std::uint64_t box_bytes() const noexcept;
 };
 
-/// Bits that one element takes in global and in shared memory.
+/// Bits of one element in global and in shared memory.
 [[nodiscard]] unsigned global_bits(TensorElement element) noexcept;
 [[nodiscard]] unsigned shared_bits(TensorElement element) noexcept;
 [[nodiscard]] bool is_floating(TensorElement element) noexcept;
 
-/// What the driver's encoders would not accept, as sentences with the values, one per line; empty if all is well. The
-/// rules are those of "Tensor Map Object Management" in the CUDA driver API, and that a box has at most 233472 bytes.
+/// What the driver's encoders would refuse, as sentences with the values, one per line; empty if valid. The rules are
+/// those of "Tensor Map Object Management" in the CUDA driver API, plus the limit of 233472 bytes for a box.
 [[nodiscard]] std::string refusals(const TensorMap& map);
 
-/// The bytes that a program holds. Checks nothing; extents, boxes and strides keep the bits that their fields have.
+/// The bytes that a program holds. Checks nothing; extents, boxes and strides are truncated to their fields.
 [[nodiscard]] std::array<std::byte, tensor_map_bytes> encode(const TensorMap& map) noexcept;
 
-/// What encode() made. Empty if the bytes are not a tensor map.
+/// Decodes the result of encode(). Empty if the bytes are not a tensor map.
 [[nodiscard]] std::optional<TensorMap> decode_tensor_map(std::span<const std::byte, tensor_map_bytes> bytes) noexcept;
 
 }  // namespace tessera::emulator

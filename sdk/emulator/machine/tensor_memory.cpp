@@ -14,9 +14,9 @@ namespace tessera::emulator {
 
 namespace {
 
-/// What columns hold before anybody writes them: a NaN in f32, and easy to recognize.
+/// Contents of columns before the first write: a NaN in f32, and easy to recognize.
 constexpr std::uint32_t unwritten = 0xFFFFBAAD;
-/// Marks are collected anew when there are this many.
+/// Unused marks are collected at this many.
 constexpr std::size_t mark_limit = 8192;
 
 std::uint64_t thread_of(const Warp& warp, unsigned lane, unsigned cta_group) noexcept
@@ -225,7 +225,7 @@ std::optional<ShadowFinding> TensorMemory::check_mark(std::uint32_t mark, bool w
         fmt::format("{} {} column {} of tensor memory", access.what, writes ? "writes" : "reads", column);
     const std::string then = fmt::format("{} at PTX line {}", before.access.what, before.access.line);
     if (!before.access.pipelined()) {
-        // A load and an MMA on the same accumulator without order between them have one name, whichever came first.
+        // An unordered load and MMA on the same accumulator get the same kind of finding, whichever came first.
         const bool accumulator = before.access.kind == Kind::load && access.kind == Kind::accumulate;
         return ShadowFinding{accumulator ? FindingKind::accumulator_before_commit : FindingKind::async_read_pending,
                              fmt::format("{}, but the {} of another warp that {} it is not known to be complete: after "
@@ -246,9 +246,8 @@ std::optional<ShadowFinding> TensorMemory::check_mark(std::uint32_t mark, bool w
                 "{}, but the {} that {} it was issued by another thread, with no synchronization between the two", now,
                 then, wrote ? "writes" : "reads")};
     }
-    // In the order of issue, which the tensor core keeps for these: mma after mma on one accumulator, mma after cp or
-    // shift, shift after mma. It is known to keep it also where work overwrites operands of earlier work, and programs
-    // rely on that.
+    // The tensor core keeps the order of issue here: mma after mma on one accumulator, mma after cp or shift, shift
+    // after mma. It also keeps it where work overwrites operands of earlier work, and programs rely on that.
     if (wrote && before.access.kind == Kind::accumulate && access.kind != Kind::shift &&
         !(access.kind == Kind::accumulate && access.accumulator == before.access.accumulator)) {
         return ShadowFinding{
@@ -272,7 +271,7 @@ std::optional<ShadowFinding> TensorMemory::touch(const TensorRegion& region, con
     }
     std::optional<ShadowFinding> found;
     const std::uint32_t own = add_mark(access);
-    // Neighbouring columns mostly have the same past: what was found to be in order need not be checked again.
+    // Neighbouring columns usually have the same history: do not check again what was in order.
     std::uint32_t good_writer = 0, good_load = 0, good_operand = 0;
     const unsigned groups = region.lanes.groups();
     for (unsigned group = 0; group < tensor_lanes / 16; ++group) {
@@ -374,7 +373,7 @@ const TensorWork* TensorMemory::pending_on(const TensorRegion& region, bool uses
     return nullptr;
 }
 
-// ---- work in the tensor core's pipeline ----
+// ---- work of the tensor core ----
 
 void submit(Cluster& cluster, std::unique_ptr<TensorWork> owned, Warp& warp, const Operation& operation, unsigned lane)
 {

@@ -61,7 +61,7 @@ void Warp::initialize_constants()
         for (unsigned lane = 0; lane < warp_size; ++lane) {
             const Dim3 thread = position(std::uint64_t{index} * warp_size + lane, block);
             const std::uint32_t bit = 1u << lane;
-            // Dynamic shared memory follows the static part, at its alignment within the window.
+            // Dynamic shared memory follows the static part, aligned within the window.
             const std::uint32_t alignment = std::max(constant.offset, 1u);
             const std::uint32_t dynamic = (own + grid.dynamic_offset + alignment - 1) / alignment * alignment;
             std::uint64_t value = 0;
@@ -141,7 +141,7 @@ Frame* Warp::new_frame(const FunctionCode& function, Frame* caller)
     frame->local_base = caller == nullptr ? 0 : caller->local_base + caller->function->local_bytes;
     frame->local_base = (frame->local_base + 15) / 16 * 16;
     const std::uint32_t top = frame->local_base + function.local_bytes;
-    if (top > local_stride_) {  // deeper than ever: each lane's local memory grows
+    if (top > local_stride_) {  // deeper than before: each lane's local memory grows
         const std::uint32_t stride = std::max(top, 2 * local_stride_);
         std::vector<std::byte> grown(std::size_t{stride} * warp_size);
         for (unsigned lane = 0; lane < warp_size; ++lane) {
@@ -242,10 +242,10 @@ unsigned Warp::run(unsigned budget)
             if (step == Step::wait) {
                 --done;
                 if (split->wait.kind == Wait::Kind::none) {
-                    continue;  // lanes have joined: at once again
+                    continue;  // lanes have joined: try again at once
                 }
-                --executed_;  // nothing was executed: else two splits that wait for lanes would wake each other for
-                              // ever
+                // Nothing was executed. If this counted, two splits that wait for lanes would wake each other forever.
+                --executed_;
                 split->seen = split->wait.kind == Wait::Kind::lanes ? executed_ + cluster.changes() : cluster.changes();
                 break;
             }
@@ -257,20 +257,20 @@ unsigned Warp::run(unsigned budget)
                 return done;
             }
             if (step == Step::ended) {
-                if (current_ == nullptr) {  // all its lanes have left
+                if (current_ == nullptr) {  // all its lanes have exited
                     split = nullptr;
                     break;
                 }
                 continue;
             }
-            // jump: the split goes on elsewhere, or other lanes have their turn
+            // Step::jump: the split continues elsewhere, or other lanes have their turn.
             split->wait.kind = Wait::Kind::none;
             if (splits_.size() > 1) {
                 break;
             }
         }
         if (split != nullptr && split->wait.kind != Wait::Kind::lanes) {
-            split->last_run = executed_;  // one that waits for lanes loses patience after a while, see gather_aligned()
+            split->last_run = executed_;  // a split that waits for lanes gives up after a while, see gather_aligned()
         }
     }
     return done;

@@ -1,6 +1,6 @@
 #pragma once
 
-// One warp: its splits (lanes that run together), their frames, and everything an instruction may ask for.
+// One warp: its splits (lanes that run together), their frames, and everything that instructions may use.
 
 #include <array>
 #include <cstddef>
@@ -25,20 +25,20 @@ namespace tessera::emulator {
 
 struct WarpgroupState;  // execute/wgmma_state.hpp
 
-/// Registers, .param and .local variables of one call of a function, for all lanes.
+/// Registers, .param and .local variables of one function call, for all lanes.
 struct Frame {
     const FunctionCode* function = nullptr;
     Frame* caller = nullptr;
     std::uint32_t return_pc = 0;
-    const Operation* call = nullptr;    ///< the call that made it; null for the kernel
+    const Operation* call = nullptr;    ///< the call instruction; null for the kernel
     std::vector<std::byte> storage;     ///< registers
     std::byte* registers = nullptr;     ///< 64-byte aligned, in `storage`
     std::vector<std::byte> parameters;  ///< lane-major: lane * function->parameter_bytes
     std::uint32_t local_base = 0;       ///< of its .local variables, in each lane's local memory
-    std::uint32_t references = 0;       ///< splits and frames that hold it
+    std::uint32_t references = 0;       ///< number of splits and frames that hold it
 };
 
-/// Why a split does not go on. Filled by the handler that returns Step::wait; `kind` is none while it runs.
+/// Why a split does not continue. Set by the handler that returns Step::wait; `kind` is none while the split runs.
 struct Wait {
     enum class Kind : std::uint8_t {
         none,
@@ -53,9 +53,9 @@ struct Wait {
     };
     Kind kind = Kind::none;
     std::uint32_t object = 0;  ///< barrier number or address
-    std::uint32_t cta = 0;     ///< rank of the CTA that has the object
-    std::uint64_t phase = 0;   ///< phase or number that it waits for
-    LaneMask lanes = 0;        ///< lanes: who is missing
+    std::uint32_t cta = 0;     ///< rank of the object's CTA
+    std::uint64_t phase = 0;   ///< the awaited phase or number
+    LaneMask lanes = 0;        ///< lanes: the missing ones
 };
 
 /// Lanes of a warp that are at the same place of the program and run together.
@@ -63,13 +63,12 @@ struct Split {
     LaneMask mask = 0;
     std::uint32_t pc = 0;
     Frame* frame = nullptr;
-    std::vector<std::uint32_t>
-        joins;  ///< places of Warp::joins_, innermost last, where lanes of a divergence meet again
+    std::vector<std::uint32_t> joins;  ///< indices into Warp::joins_, innermost last, where diverged lanes join again
     Wait wait;
     bool parked = false;         ///< at its innermost join
-    bool granted = false;        ///< bar.warp.sync: the others have come
-    std::uint64_t seen = 0;      ///< Cluster::changes() when it last tried, or what the warp had executed then
-    std::uint64_t last_run = 0;  ///< what the warp had executed when it last ran
+    bool granted = false;        ///< bar.warp.sync: the other lanes have arrived
+    std::uint64_t seen = 0;      ///< Cluster::changes(), or the warp's executed count, at the last try
+    std::uint64_t last_run = 0;  ///< the warp's executed count when it last ran
 };
 
 class Warp {
@@ -81,10 +80,10 @@ public:
     Cluster& cluster;
     const std::uint32_t index;  ///< in the CTA
     const Agent agent;          ///< in the cluster's Clocks
-    const LaneMask lanes;       ///< threads that exist
+    const LaneMask lanes;       ///< existing threads
     LaneMask exited = 0;
     LaneMask carry = 0;        ///< the condition code CC.CF of each lane (add.cc, subc, madc)
-    LocalShadow local_shadow;  ///< what was written of local memory, if checks are on
+    LocalShadow local_shadow;  ///< written bytes of local memory, if checks are on
     CopyGroups copies;         ///< cp.async
     CopyGroups bulk_copies;    ///< bulk copies that complete by groups
     WarpBarriers barriers;
@@ -126,23 +125,23 @@ public:
     // --- control ---
     [[nodiscard]] Split& split() noexcept { return *current_; }
     [[nodiscard]] LaneMask live() const noexcept { return lanes & ~exited; }
-    /// Branches for the lanes of `taken`; those of the split that are not in it go on. `join`: where they meet again
+    /// Branches for the lanes of `taken`; the other lanes of the split continue. `join`: where they meet again
     /// (no_join: nowhere).
     Step branch(LaneMask taken, std::uint32_t target, std::uint32_t join);
-    /// Splits lanes by target: targets[lane] for the lanes of `active` (brx.idx, indirect calls).
+    /// Divides lanes by target: targets[lane] for the lanes of `active` (brx.idx, indirect calls).
     Step branch_indexed(LaneMask active, const std::uint32_t* targets, std::uint32_t join);
-    /// Enters `callee` with the lanes of `active`; those of `again` execute the call once more afterwards.
+    /// Enters `callee` with the lanes of `active`. Those of `again` execute the call once more afterwards.
     Step call(const Operation& operation, LaneMask active, const FunctionCode& callee, std::uint32_t return_pc,
               LaneMask again = 0);
     Step leave(LaneMask active);  ///< ret
     Step exit(LaneMask active);
-    /// For instructions that need all lanes of `members` at this operation (shfl.sync, bar.warp.sync): true if the
-    /// current split has them all (exited lanes of members do not count); else the handler returns Step::wait with
-    /// Wait::lanes filled, and the splits are merged when the others arrive.
+    /// For instructions that need all lanes of `members` at this operation (shfl.sync, bar.warp.sync). Returns true if
+    /// the current split has all of them; exited lanes do not count. Otherwise Wait::lanes is set, the handler returns
+    /// Step::wait, and the splits are merged when the others arrive.
     bool gather(LaneMask members);
-    /// Reports `divergent_aligned` if the split is not the whole (live) warp, once it is clear that the others do not
-    /// come. True if converged, or checks are off; false: the handler must return Step::wait (the others may still
-    /// come).
+    /// Returns true if the split is the whole live warp, or if checks are off. Returns false while the other lanes may
+    /// still arrive; the handler must then return Step::wait. Reports `divergent_aligned` once it is clear that they
+    /// will not.
     bool gather_aligned(const Operation& operation);
 
     // --- reports ---
@@ -152,9 +151,9 @@ public:
                             std::string message);
     [[nodiscard]] bool checks() const noexcept;
 
-    // --- values that nobody wrote (machine/warp_undefined.cpp) ---
-    /// `operation` read such a value into the lanes `undefined` of the register `row`: reported, with `message()`, when
-    /// the value is used.
+    // --- undefined values (machine/warp_undefined.cpp) ---
+    // `operation` read an undefined value into the lanes `undefined` of the register `row`. It is reported, with
+    // `message()`, when the value is used.
     template <typename Message>
     void follow(const Operation& operation, Ref row, LaneMask undefined, FindingKind kind, Message&& message)
     {
@@ -162,23 +161,24 @@ public:
         undefined_.write(current_->frame, row, undefined, {undefined, origin});
         follows_ = true;
     }
-    /// Are there any now? Else the other functions need not be called.
+    /// Returns true if there are undefined values now. If not, the other functions need not be called.
     [[nodiscard]] bool follows_undefined() const noexcept { return follows_; }
-    /// The lanes of a register of the current frame that have no value.
+    /// The undefined lanes of a register of the current frame.
     [[nodiscard]] LaneMask undefined_lanes(Ref row) const noexcept { return undefined_.of(current_->frame, row).mask; }
-    /// Reports that `operation` uses the undefined value that lanes of `lanes` have in `row`.
+    /// Reports that `operation` uses the undefined value in the lanes `lanes` of `row`.
     void report_undefined(const Operation& operation, Ref row, LaneMask lanes);
 
     // --- execution, for the cluster's scheduler ---
     /// Runs up to `budget` operations. Returns how many were executed; 0 if every split waits.
     unsigned run(unsigned budget);
     [[nodiscard]] bool finished() const noexcept { return exited == lanes; }
-    /// Could a call of run() do something?
+    /// Returns true if run() could execute something.
     [[nodiscard]] bool runnable() const;
-    /// Lets lanes that wait for others at a join go on alone, since the others cannot come. True if there were any.
+    /// Lets lanes at a join continue without the others, because the others cannot arrive. Returns true if there were
+    /// any.
     bool release_parked();
     [[nodiscard]] const std::vector<std::unique_ptr<Split>>& splits() const noexcept { return splits_; }
-    /// Bytes of a lane's local memory at its local address.
+    /// Pointer to a lane's local memory at its local address.
     [[nodiscard]] std::byte* local_bytes(unsigned lane, std::uint64_t address, std::uint64_t size);
     [[nodiscard]] Operation const& operation_at(std::uint32_t pc) const noexcept;
 
@@ -188,7 +188,7 @@ private:
     struct Join {
         std::uint32_t pc = 0;
         Frame* frame = nullptr;
-        LaneMask mask = 0;  // who is to come
+        LaneMask mask = 0;  // lanes that are expected
         bool in_use = false;
         std::uint64_t since = 0;  // operations executed by the warp when the first split parked
     };
@@ -200,9 +200,9 @@ private:
     void release(Frame* frame);
     [[nodiscard]] bool waits(const Split& split) const;
     bool arrive_at_join(Split& split);
-    void check_joins();  // after lanes have left: parked splits may be complete
-    void leave_joins(Split& split,
-                     std::size_t keep);  // all but the outermost `keep`: others no longer wait for its lanes there
+    void check_joins();  // after lanes have exited: parked splits may be complete
+    // All but the outermost `keep`: other splits no longer wait there for its lanes.
+    void leave_joins(Split& split, std::size_t keep);
     std::uint32_t add_join(std::uint32_t pc, Frame* frame, LaneMask mask);
     void free_unused_join(std::uint32_t join);
     void absorb(Split& into, Split& from);  // both are at the same place

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a warp's threads have to do with barriers: kept per lane, because each lane arrives and waits for itself.
+// The barrier state of a warp's threads, per lane, because each lane arrives and waits for itself.
 
 #include <array>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tessera::emulator {
 
-/// One wait at an mbarrier, for statistics: however often a program polls, it is the same.
+/// One wait at an mbarrier, for statistics: it counts once, however often the program polls.
 struct MbarrierWait {
     std::uint32_t address = 0;
     std::uint32_t cta = 0;
@@ -22,25 +22,25 @@ struct MbarrierWait {
 struct WarpBarriers {
     // bar, barrier
     LaneMask at_named = 0;                               ///< lanes that have arrived at a named barrier and wait there
-    std::array<std::uint8_t, warp_size> named{};         ///< which one
+    std::array<std::uint8_t, warp_size> named{};         ///< barrier number
     std::array<std::uint64_t, warp_size> named_phase{};  ///< and the phase that they wait for
-    std::array<std::uint32_t, warp_size> reduced_count{};  ///< results of bar.red, when the phase is over
+    std::array<std::uint32_t, warp_size> reduced_count{};  ///< results of bar.red, when the phase is complete
     LaneMask reduced_and = 0, reduced_or = 0;
 
     // barrier.cluster
     LaneMask cluster_current = 0;                          ///< lanes that have arrived in the current phase
     LaneMask cluster_open = 0;                             ///< lanes that have arrived and have not waited since
-    std::array<std::uint64_t, warp_size> cluster_phase{};  ///< the phase that they arrived in
-    bool cluster_has_started = false;  ///< it has waited there: all CTAs run, also if the arrivals were relaxed
+    std::array<std::uint64_t, warp_size> cluster_phase{};  ///< the phase in which they arrived
+    bool cluster_has_started = false;  ///< it has waited there: all CTAs run, even if the arrivals were relaxed
 
     unsigned given_up =
         0;  ///< mbarrier.try_wait that returned false since the last success because nothing else could run
 
-    MbarrierWait counted;  ///< the last one that statistics have counted
+    MbarrierWait counted;  ///< the last wait counted by statistics
 
     // Relaxed operations on barriers synchronize only together with fences (PTX ISA "Release and acquire patterns").
-    SyncPoint fenced;    ///< what the warp had done or seen at its last fence: what a relaxed arrival passes on
-    SyncPoint observed;  ///< what relaxed waits have been passed: seen from the next fence on
+    SyncPoint fenced;    ///< what the warp had done or seen at its last fence: a relaxed arrival passes this on
+    SyncPoint observed;  ///< what relaxed waits have received: seen from the next fence on
 };
 
 }  // namespace tessera::emulator

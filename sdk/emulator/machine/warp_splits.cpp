@@ -1,4 +1,4 @@
-// Which lanes of a warp run together: how they part at branches and calls, and where they meet again.
+// Which lanes of a warp run together: how they separate at branches and calls, and where they join again.
 
 #include <fmt/format.h>
 
@@ -13,8 +13,8 @@ namespace tessera::emulator {
 
 namespace {
 
-/// Lanes that wait at a join for others that keep running go on alone after this many operations of the warp: the
-/// others may spin until these have done something (independent thread scheduling).
+/// Lanes that wait at a join for running lanes continue alone after this many operations of the warp: the others may be
+/// spinning until these have done something (independent thread scheduling).
 constexpr std::uint64_t join_patience = 20'000;
 
 }  // namespace
@@ -80,7 +80,7 @@ void Warp::free_unused_join(std::uint32_t join)
 
 void Warp::absorb(Split& into, Split& from)
 {
-    // Joins that they do not share no longer wait for the lanes of either.
+    // Joins that the two do not share no longer wait for the lanes of either.
     std::size_t common = 0;
     while (common < into.joins.size() && common < from.joins.size() && into.joins[common] == from.joins[common]) {
         ++common;
@@ -152,7 +152,7 @@ void Warp::check_joins()
         again = false;
         for (const auto& split : splits_) {
             if (split->parked && arrive_at_join(*split)) {
-                again = true;  // others may have been merged into it: start over
+                again = true;  // other splits may have been merged: start over
                 break;
             }
         }
@@ -213,7 +213,7 @@ Step Warp::branch_indexed(LaneMask active, const std::uint32_t* targets, std::ui
         new_split(split, group, targets[lane]);
         rest &= ~group;
     }
-    if (split.mask != active) {  // lanes whose guard is false go on
+    if (split.mask != active) {  // lanes whose guard is false continue
         new_split(split, split.mask & ~active, next);
     }
     split.mask = same;
@@ -286,7 +286,7 @@ Step Warp::leave(LaneMask active)
                 std::min(callee.results[i].size, payload.results[i].size));
         }
     });
-    // Joins of the frame that is left are no longer theirs.
+    // The lanes no longer take part in joins of the frame that they leave.
     std::size_t keep = split->joins.size();
     while (keep > 0 && joins_[split->joins[keep - 1]].frame == frame) {
         --keep;
@@ -322,7 +322,7 @@ Step Warp::exit(LaneMask active)
     return Step::ended;
 }
 
-// ---- lanes that must come together ----
+// ---- lanes that must arrive together ----
 
 bool Warp::gather(LaneMask members)
 {
@@ -374,7 +374,7 @@ bool Warp::gather(LaneMask members)
     if (any_place) {
         return true;  // bar.warp.sync has no lane-wise work
     }
-    split.wait = {};  // with more lanes than the handler was given: executed again at once
+    split.wait = {};  // more lanes than the handler was given: execute again at once
     return false;
 }
 
@@ -384,7 +384,7 @@ bool Warp::gather_aligned(const Operation& operation)
     if (split.mask == live()) {
         return true;
     }
-    // Others at the same place have to join first, whatever split them.
+    // Splits at the same place must join first, whatever divided them.
     for (std::size_t i = 0; i < splits_.size(); ++i) {
         Split& other = *splits_[i];
         if (&other != &split && other.pc == split.pc && other.frame == split.frame && !other.parked) {
@@ -418,7 +418,7 @@ bool Warp::gather_aligned(const Operation& operation)
     return true;
 }
 
-// ---- whose turn it is ----
+// ---- scheduling ----
 
 bool Warp::waits(const Split& split) const
 {
@@ -444,7 +444,7 @@ Split* Warp::pick()
     if (splits_.size() == 1) [[likely]] {
         return waits(*splits_.front()) ? nullptr : splits_.front().get();
     }
-    // Splits at the same place go on together.
+    // Splits at the same place continue together.
     for (std::size_t i = 0; i < splits_.size(); ++i) {
         for (std::size_t j = i + 1; j < splits_.size();) {
             Split& a = *splits_[i];
@@ -465,7 +465,7 @@ Split* Warp::pick()
         }
         ++candidates;
         if (cluster.options().schedule == Schedule::in_order) {
-            // The one that has waited longest, so that none starves.
+            // The split that has waited longest, so that none starves.
             if (best == nullptr || split->last_run < best->last_run) {
                 best = split.get();
             }

@@ -1,4 +1,4 @@
-// Follows values that nobody wrote through a warp's registers, and reports those that are used.
+// Follows undefined values through a warp's registers, and reports those that are used.
 
 #include <fmt/format.h>
 
@@ -46,7 +46,7 @@ void Warp::report_undefined(const Operation& operation, Ref row, LaneMask lanes_
     if (used == 0) {
         return;
     }
-    undefined_.write(current_->frame, row, used, {});  // once is enough
+    undefined_.write(current_->frame, row, used, {});  // report it once
     follows_ = !undefined_.empty();
     const UndefinedValues::Origin& origin = undefined_.origin(found.origin);
     const ptx::Instruction& use = *operation.source;
@@ -79,7 +79,7 @@ void Warp::pass_on_undefined(const Operation& operation)
         if (leaves_registers) {
             report_undefined(operation, operation.guard, guard.mask);
         } else {
-            add(guard);  // whether the registers are written is not defined
+            add(guard);  // it is undefined whether the registers are written
             active |= guard.mask;
         }
     }
@@ -118,7 +118,7 @@ void Warp::pass_on_undefined(const Operation& operation)
             }
             break;
         case ValueFlow::shuffled: {
-            // The handler waits until all are here; then this is called again.
+            // The handler waits until all lanes have arrived; then this is called again.
             const std::uint32_t* const members = row<std::uint32_t>(rows.reads[3]);
             LaneMask named = 0;
             for_each_lane(active, [&](unsigned lane) { named |= members[lane]; });

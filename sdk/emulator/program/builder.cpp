@@ -152,7 +152,7 @@ void ProgramBuilder::place_variables()
             case StateSpace::global:
             case StateSpace::constant: {
                 if (variable.external) {
-                    continue;  // defined in another module, or never used
+                    continue;  // defined in another module, or unused
                 }
                 symbol.kind = Symbol::Kind::memory_variable;
                 const std::uint64_t size = std::max<std::uint64_t>(symbol.size, 1);
@@ -191,7 +191,7 @@ void ProgramBuilder::place_variables()
         symbol.offset = function_base + i;
         symbols_[function.name] = symbol;
     }
-    for (const ptx::Variable& variable : program_->module.variables) {  // after all addresses are known
+    for (const ptx::Variable& variable : program_->module.variables) {  // when all addresses are known
         const auto placed = program_->variables.find(variable.name);
         if (placed != program_->variables.end()) {
             initialize(variable, placed->second.address);
@@ -276,7 +276,7 @@ void ProgramBuilder::describe_kernels()
             offset += parameter.size();
         }
         kernel.parameter_bytes = static_cast<std::uint32_t>(offset);
-        // What it reaches: its shared memory, its depth of local memory, and whether all of it could be lowered.
+        // What the kernel reaches: shared memory, depth of local memory, and whether all of it could be lowered.
         std::set<std::uint32_t> reached{i};
         std::vector<std::uint32_t> open{i};
         bool module_shared = false;
@@ -309,7 +309,7 @@ void ProgramBuilder::describe_kernels()
             kernel.required_cluster = {extent(0), extent(1), extent(2)};
         }
         kernel.explicit_cluster = function.explicit_cluster;
-        // An estimate that never refuses what the real compiler would fit into its launch bounds.
+        // An estimate that never exceeds launch bounds that the real compiler would meet.
         const std::uint32_t limit =
             std::min(255U, device.registers_per_multiprocessor / std::max(kernel.max_threads, 32U) / 8 * 8);
         kernel.registers =
@@ -345,7 +345,7 @@ const Symbol* FunctionBuilder::find(std::string_view name) const
         if (found != scope->names.end()) {
             return &found->second;
         }
-        // A parameterized name: the longest prefix without trailing digits.
+        // A parameterized name: the longest prefix without digits at the end.
         std::size_t digits = name.size();
         while (digits > 0 && std::isdigit(static_cast<unsigned char>(name[digits - 1])) != 0) {
             --digits;
@@ -458,8 +458,8 @@ void FunctionBuilder::declare(const ptx::Variable& variable)
                 break;
             }
             symbol.kind = Symbol::Kind::shared_variable;
-            // A kernel's own variables come after the module's, since it may call functions that use those. A
-            // function's are the module's.
+            // A kernel's own variables come after the module's, because it may call functions that use those. A
+            // function's variables are the module's.
             std::uint32_t& end = source.kernel ? shared_bytes : program.module_shared_bytes;
             if (source.kernel && shared_bytes == 0) {
                 shared_bytes = program.module_shared_bytes;
@@ -571,7 +571,7 @@ void FunctionBuilder::build()
         declare_parameters();
         collect_targets(source.body);
         lower(source.body);
-        Operation end;  // falling off the end returns
+        Operation end;  // the end of the body returns
         end.execute = end_of_function_operation();
         end.kind = InstructionClass::control;
         operations.push_back(end);

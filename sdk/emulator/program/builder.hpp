@@ -1,7 +1,7 @@
 #pragma once
 
-// From a parsed module to a Program: places variables, gives registers their rows, lowers instructions, finds where
-// diverged lanes meet again.
+// From a parsed module to a Program: places variables, assigns registers to rows, lowers instructions, and finds where
+// diverged lanes join again.
 
 #include <functional>
 #include <map>
@@ -21,7 +21,7 @@
 
 namespace tessera::emulator {
 
-/// What a name in a function means.
+/// The meaning of a name in a function.
 struct Symbol {
     enum class Kind : std::uint8_t {
         reg,
@@ -44,7 +44,7 @@ class ProgramBuilder {
 public:
     ProgramBuilder(ptx::Module module, const DeviceModel& device, int device_index, AddressSpace& memory);
 
-    /// @throws std::runtime_error with a sentence: no memory for the variables, an unresolved symbol
+    /// @throws std::runtime_error with a sentence: out of memory for the variables, an unresolved symbol
     [[nodiscard]] std::unique_ptr<Program> build();
 
     [[nodiscard]] Ref constant_row(std::uint64_t bits, unsigned bytes);
@@ -55,7 +55,7 @@ public:
     const DeviceModel& device;
     Program& program() noexcept { return *program_; }
 
-    /// Which functions each function calls, and which module-scope shared variables it names: for a kernel's footprint.
+    /// The functions that each function calls, and the module-scope shared variables it uses: for a kernel's footprint.
     struct Uses {
         std::set<std::uint32_t> calls;
         bool module_shared = false;
@@ -85,18 +85,19 @@ public:
 
     [[nodiscard]] const Symbol* find(std::string_view name) const;
     [[nodiscard]] Ref new_row(unsigned bytes);
-    /// The operation of a label, known when the function is complete: `use` is called then.
+    /// Calls `use` with the operation of a label when the function is complete.
     void when_placed(const std::string& label, std::function<void(std::uint32_t)> use);
     /// Names listed by a .branchtargets, .calltargets or .callprototype.
     [[nodiscard]] const ptx::TargetList* target_list(std::string_view label) const;
-    /// An operation to execute before the one that is being decoded.
+    /// Inserts an operation before the one that is being decoded.
     void insert_before(Operation operation);
 
     ProgramBuilder& program;
     const ptx::Function& source;
     const std::uint32_t index;
 
-    /// Static shared variables of this function's own body, in bytes (kernels only: others' count as the module's).
+    /// Bytes of static shared variables in this function's own body (kernels only: those of other functions are the
+    /// module's).
     std::uint32_t shared_bytes = 0;
 
 private:
@@ -130,24 +131,24 @@ private:
     const ptx::Instruction* current_ = nullptr;
 };
 
-/// A branch's payload: read by the pass that finds joins.
+/// A branch's payload, used by the pass that finds joins.
 struct BranchPayload : Payload {
     std::vector<std::uint32_t> targets;  ///< operations; one, or those of a brx.idx
-    std::uint32_t join = 0xFFFFFFFF;     ///< operation where lanes that part here meet again
+    std::uint32_t join = 0xFFFFFFFF;     ///< operation where the diverged lanes join again
 };
 
-/// Operation that writes the generic-free local address of a .local variable: operand 0 = frame's base + operand 1.
+/// Operation that computes the local address of a .local variable: operand 0 = frame's base + operand 1.
 [[nodiscard]] Execute local_address_operation() noexcept;
 
 /// Operation after the last one of a function: returns.
 [[nodiscard]] Execute end_of_function_operation() noexcept;
 
-/// Does the operation end the flow of its lanes (ret, exit, trap)?
+/// Returns true if the operation ends the flow of its lanes (ret, exit, trap).
 [[nodiscard]] bool ends_flow(const Operation& operation) noexcept;
-/// A branch that all lanes of the guard take; its payload is a BranchPayload.
+/// Returns true for a branch of all lanes of the guard; its payload is a BranchPayload.
 [[nodiscard]] bool is_branch(const Operation& operation) noexcept;
 
-/// A call of a function of the program: its lanes meet at the operation after it.
+/// Returns true for a call of a function of the program: its lanes join at the operation after it.
 [[nodiscard]] bool is_call(const Operation& operation) noexcept;
 
 /// Sets `join` of the branches in [first, last) to their immediate post-dominators and marks the operations there.

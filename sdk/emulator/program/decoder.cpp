@@ -87,7 +87,7 @@ constexpr std::array special_registers{
             }
             return std::bit_cast<std::uint64_t>(operand.negated ? -value : value);
         }
-        if (operand.real_type == Type::f32) {  // keep the bits of NaNs
+        if (operand.real_type == Type::f32) {  // keeps the bits of NaNs
             return operand.negated ? operand.bits ^ (1u << 31) : operand.bits;
         }
         if (ptx::size_of(type) == 8) {

@@ -1,8 +1,8 @@
 #pragma once
 
 // Lowers one ptx::Instruction to an Operation. Each family of instructions (execute/*.cpp) has a table of opcodes with
-// a function that reads modifiers and operands through Decoder; what it does not ask for is an error, so nothing is
-// ever ignored silently.
+// a function that reads modifiers and operands through Decoder. Anything that the function does not read is an error,
+// so nothing is silently ignored.
 
 #include <initializer_list>
 #include <memory>
@@ -21,13 +21,13 @@ namespace tessera::emulator {
 
 class FunctionBuilder;
 
-/// The instruction is not known or not valid; the message names the part at fault.
+/// The instruction is unknown or invalid; the message names the wrong part.
 class DecodeError : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
 };
 
-/// [base + offset] as an operand: the address is base's value in the lane (if there is one) plus `offset`, from an
+/// [base + offset] as an operand: the address is base's value in the lane (if any) plus `offset`, relative to an
 /// anchor.
 struct AddressRef {
     enum class Anchor : std::uint8_t {
@@ -46,19 +46,19 @@ class Decoder {
 public:
     Decoder(FunctionBuilder& function, const ptx::Instruction& instruction, Operation& operation);
 
-    // --- modifiers: each may be taken once; at the end all must have been taken ---
-    /// True, and taken, if ".name" is there.
+    // --- modifiers: each is taken once; at the end all must have been taken ---
+    // Returns true and takes ".name" if it is present.
     bool take(std::string_view name);
-    /// The one of `names` that is there, taken; empty if none is.
+    /// Takes one of `names`, if present; else returns an empty text.
     std::string_view take_one_of(std::initializer_list<std::string_view> names);
-    /// The first type among what is left, taken. The second call gives the second type (cvt, mma: up to four).
+    /// Takes the first remaining type. A second call takes the second type (cvt, mma: up to four).
     std::optional<ptx::Type> take_type();
     /// @throws DecodeError if there is none
     ptx::Type require_type();
-    /// The first modifier left that starts with `prefix`, taken, without the prefix. Empty if there is none.
+    /// Takes the first remaining modifier that starts with `prefix`; returns it without the prefix. Empty if there is
+    /// none.
     std::optional<std::string> take_prefixed(std::string_view prefix);
-    /// Takes what only hints at caching or scheduling: .L1::*, .L2::*, .level::*, .ca .cg .cs .cv .cop .lu .wb .wt,
-    /// .nc, .uni.
+    /// Takes hints on caching or scheduling: .L1::*, .L2::*, .level::*, .ca .cg .cs .cv .cop .lu .wb .wt, .nc, .uni.
     void take_cache_hints();
     [[nodiscard]] std::vector<std::string> remaining() const;
 
@@ -66,7 +66,7 @@ public:
     [[nodiscard]] std::size_t operands() const noexcept { return instruction_.operands.size(); }
     [[nodiscard]] const ptx::Operand& operand(std::size_t index) const;
     /// Row to read a value of `type` from: register, special register, immediate (converted to the type), address of a
-    /// variable or function. -r and !p of the operand are resolved for immediates and refused for registers, but for
+    /// variable or function. Negation (-r, !p) is resolved for immediates and refused for registers, except for
     /// predicates: see read_predicate.
     Ref read(std::size_t index, ptx::Type type);
     Ref read(const ptx::Operand& operand, ptx::Type type);
@@ -88,11 +88,11 @@ public:
     [[nodiscard]] bool is_sink(std::size_t index) const;
     AddressRef address(std::size_t index);
     AddressRef address(const ptx::Operand& operand);
-    /// An integer that must be known now.
+    /// An integer that must be constant.
     [[nodiscard]] std::optional<std::int64_t> constant(std::size_t index) const;
-    /// Type that the register was declared with.
+    /// The declared type of the register.
     [[nodiscard]] ptx::Type declared_type(std::size_t index) const;
-    /// Rows for values known now: the same in every lane.
+    /// Row for a constant value, the same in every lane.
     Ref constant_row(std::uint64_t bits, ptx::Type type);
     /// Row for temporary values of this function.
     Ref scratch_row(unsigned bytes);
@@ -111,17 +111,16 @@ public:
     [[nodiscard]] Operation& operation() noexcept { return operation_; }
     [[nodiscard]] const DeviceModel& device() const noexcept;
     [[nodiscard]] FunctionBuilder& function() noexcept { return function_; }
-    /// Says that this program's clusters may talk to each other through global memory, so that they must run side by
-    /// side.
+    /// Declares that this program's clusters may communicate through global memory, so that they must run side by side.
     void mark_cross_cta();
     /// @throws DecodeError(message)
     [[noreturn]] void fail(const std::string& message) const;
-    /// Rows that were asked for so far, in this order: bases of addresses; operands to read, constants included; to
+    /// Rows requested so far, in this order: bases of addresses; operands to read, constants included; operands to
     /// write, sinks included.
     [[nodiscard]] std::span<const Ref> addresses() const noexcept { return addresses_; }
     [[nodiscard]] std::span<const Ref> reads() const noexcept { return reads_; }
     [[nodiscard]] std::span<const Ref> writes() const noexcept { return writes_; }
-    /// @throws DecodeError naming the first modifier that nobody took
+    /// @throws DecodeError naming the first modifier that was not taken
     void finish() const;
 
 private:
@@ -144,8 +143,8 @@ struct InstructionEntry {
     Decode decode;
 };
 
-// The families. An opcode is in one table only; "cp", "fence", "red" ... whose forms belong to several families are
-// decoded by a function that tells them apart.
+// The families. An opcode is in one table only. Opcodes whose forms belong to several families ("cp", "fence", "red"
+// ...) are decoded by a function that distinguishes them.
 [[nodiscard]] std::span<const InstructionEntry> integer_instructions();   // execute/integer.cpp
 [[nodiscard]] std::span<const InstructionEntry> floating_instructions();  // execute/floating.cpp
 [[nodiscard]] std::span<const InstructionEntry>

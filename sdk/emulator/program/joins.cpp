@@ -1,4 +1,4 @@
-// Where diverged lanes meet again: immediate post-dominators of branches, after Cooper, Harvey and Kennedy, "A Simple,
+// Where diverged lanes join again: immediate post-dominators of branches, after Cooper, Harvey and Kennedy, "A Simple,
 // Fast Dominance Algorithm".
 
 #include <algorithm>
@@ -153,7 +153,7 @@ void find_joins(std::vector<Operation>& operations, std::uint32_t first, std::ui
             continue;
         }
         const std::uint32_t join = first + blocks.starts[block];
-        // The payload belongs to the builder that runs now; Operation only sees it as constant.
+        // The payload belongs to the current builder; Operation only has const access.
         const_cast<BranchPayload&>(operations[i].as<BranchPayload>()).join = join;
         operations[join].join = true;
     }

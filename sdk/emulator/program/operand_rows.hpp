@@ -1,7 +1,7 @@
 #pragma once
 
-// Which registers an operation reads and writes, and what it makes of a value that is not defined: for the check that
-// follows such values until they are used.
+// Which registers an operation reads and writes, and what it does with an undefined value: for the check that follows
+// such values until they are used.
 
 #include <cstdint>
 #include <span>
@@ -17,21 +17,21 @@ namespace tessera::emulator {
 enum class ValueFlow : std::uint8_t {
     used,         ///< it decides something, or leaves the registers
     passed_on,    ///< the results are undefined, too
-    selected,     ///< selp: only if it is the one that is chosen
+    selected,     ///< selp: only if it is selected
     conjunction,  ///< and: not if the other operand is 0
     disjunction,  ///< or: not if the other operand has all bits set
     shuffled,     ///< shfl: in the lanes that read it
-    stored,       ///< st: the handler looks where to
+    stored,       ///< st: depends on the destination, see the handler
 };
 
 class OperandRows {
 public:
     struct Of {
-        std::span<const Ref> addresses, reads, writes;  ///< `reads` also has constants, so that it is the text's order
+        std::span<const Ref> addresses, reads, writes;  ///< `reads` includes constants and keeps the order of the text
         ValueFlow flow = ValueFlow::used;
     };
 
-    /// For the operation with this number; those that were left out have no rows.
+    /// Adds the operation with this number; skipped operations have no rows.
     void add(std::uint32_t operation, std::span<const Ref> addresses, std::span<const Ref> reads,
              std::span<const Ref> writes, ValueFlow flow);
     [[nodiscard]] Of of(std::uint32_t operation) const noexcept;
@@ -46,7 +46,7 @@ private:
     std::vector<Ref> rows_;
 };
 
-/// `computes`: the instruction makes its results of its operands lane by lane and does nothing else.
+/// `computes`: the instruction only computes its results from its operands, lane by lane.
 [[nodiscard]] ValueFlow value_flow(const ptx::Instruction& instruction, bool computes);
 
 }  // namespace tessera::emulator

@@ -1,6 +1,6 @@
 #pragma once
 
-// One PTX instruction, ready to execute: a function, where its operands' rows lie, and what else it was told.
+// One PTX instruction, ready to execute: a function, the rows of its operands, and its other settings.
 
 #include <array>
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace tessera::emulator {
 class Warp;
 struct Operation;
 
-/// What became of an execution.
+/// The result of an execution.
 enum class Step : std::uint8_t {
-    next,   ///< done; on to the next operation
+    next,   ///< done; continue with the next operation
     jump,   ///< done; the function has set the pc of the current split
-    wait,   ///< not done: Split::wait says for what. Executed again, with the same lanes, after something has changed
+    wait,   ///< not done: Split::wait has the reason. Executed again, with the same lanes, after a change
     yield,  ///< done, but let others run before the next operation
     ended,  ///< lanes of the current split have exited; it may be empty
 };
@@ -26,15 +26,15 @@ enum class Step : std::uint8_t {
 /// Executes `operation` for the lanes in `active` (never empty): the lanes of the current split whose guard is true.
 using Execute = Step (*)(Warp& warp, const Operation& operation, LaneMask active);
 
-/// Where the row of an operand lies: a row holds one value for each lane. Bits 30-31 say in which block
-/// (0 the frame's registers, 1 the program's constants, 2 the warp's own constants such as %tid), the others
-/// how many bytes from its start. A row of a type of n bytes has 32*n bytes; a predicate's is one LaneMask.
+/// The place of an operand's row. A row holds one value for each lane. Bits 30-31 select the block (0 the frame's
+/// registers, 1 the program's constants, 2 the warp's own constants such as %tid), the other bits are the offset in
+/// bytes. A row of a type of n bytes has 32*n bytes; a predicate's row is one LaneMask.
 using Ref = std::uint32_t;
 inline constexpr Ref no_row = 0xFFFFFFFF;
 inline constexpr Ref in_constants = 1u << 30;
 inline constexpr Ref in_warp = 2u << 30;
 
-/// Base of what one kind of instruction was told beyond its operands.
+/// Base class for settings of an instruction beyond its operands.
 struct Payload {
     virtual ~Payload() = default;
 };
@@ -42,7 +42,7 @@ struct Payload {
 struct Operation {
     Execute execute = nullptr;
     const Payload* payload = nullptr;          ///< owned by the Program
-    const ptx::Instruction* source = nullptr;  ///< for messages; null for what the builder added
+    const ptx::Instruction* source = nullptr;  ///< for messages; null for operations that the builder added
     std::array<Ref, 6> operand{no_row, no_row, no_row, no_row, no_row, no_row};
     Ref guard = no_row;
     bool guard_negated = false;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view marker = "PTX line ";
 
-/// Takes the next "PTX line 12" off the beginning of `text`, with what comes before it; the line, if there is one.
+/// Removes the next "PTX line 12", and the text before it, from the beginning of `text`; returns the line, if any.
 std::optional<std::uint32_t> take_line(std::string_view& text, std::string& taken)
 {
     const std::size_t at = text.find(marker);
@@ -28,7 +28,7 @@ std::optional<std::uint32_t> take_line(std::string_view& text, std::string& take
     return line;
 }
 
-/// A place in the source that is the same for the copies of an unrolled loop; the PTX line where there is none.
+/// A place in the source that is the same for all copies of an unrolled loop; the PTX line if there is none.
 std::string place_of(const Program& program, std::uint32_t line)
 {
     const Operation* const operation = operation_of_line(program, line);
@@ -49,7 +49,7 @@ std::string place_of(const Program& program, std::uint32_t line)
 
 const Operation* operation_of_line(const Program& program, std::uint32_t line)
 {
-    // Many findings name the same few lines. The program may be another one at the same address.
+    // Many findings name the same few lines. A different program may be at the same address.
     thread_local const Program* last = nullptr;
     thread_local std::unordered_map<std::uint32_t, std::size_t> known;
     if (last != &program) {
@@ -89,7 +89,7 @@ std::string race_cause(const Program& program, const Finding& finding)
 
 std::string trap_reason(const Finding& finding)
 {
-    std::string dropped;  // the outermost class: that of a base says less
+    std::string dropped;  // the outermost class: the name of a base class says less
     for (const SourceFrame& frame : finding.frames) {
         const std::string function = shown_kernel(frame.function);
         const std::size_t at = function.rfind("::~");

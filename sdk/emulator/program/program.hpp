@@ -18,7 +18,7 @@
 
 namespace tessera::emulator {
 
-/// What a row of the warp's own constants holds.
+/// The contents of a row of the warp's own constants.
 enum class WarpConstant : std::uint8_t {
     tid_x,
     tid_y,
@@ -61,7 +61,7 @@ enum class WarpConstant : std::uint8_t {
     total_smem_size,
     dynamic_smem_size,
     aggr_smem_size,
-    shared_address,          ///< of a static shared variable: `offset` bytes into the CTA's, as this CTA sees it
+    shared_address,  ///< of a static shared variable: `offset` bytes into the CTA's shared memory, as this CTA sees it
     dynamic_shared_address,  ///< of an `extern .shared` array
 };
 
@@ -72,7 +72,7 @@ struct WarpConstantRow {
     Ref row = 0;
 };
 
-/// A variable in `.param` or `.local` space of a function's frame.
+/// A variable in the `.param` or `.local` space of a function's frame.
 struct FrameVariable {
     std::uint32_t offset = 0, size = 0;
 };
@@ -102,16 +102,15 @@ struct Program {
     std::map<std::string, std::uint32_t, std::less<>> kernel_functions;  ///< index in `functions`
     std::map<std::string, VariableInfo, std::less<>> variables;
     bool launch_control = false;  ///< uses cluster launch control
-    bool cross_cta =
-        false;  ///< has atomics, volatile or acquiring accesses to global memory: clusters may talk to each other
+    bool cross_cta = false;  ///< has atomics, volatile or acquiring accesses to global memory: clusters may communicate
 
-    /// The place of an instruction in the source, innermost first; function names are mangled. Empty without .loc.
+    /// The source lines of an instruction, innermost first; function names are mangled. Empty without .loc.
     [[nodiscard]] std::vector<SourceFrame> frames_of(const ptx::Location& location) const;
-    /// `text` with the place in the source behind each "PTX line 12" in it.
+    /// `text` with the source line added after each "PTX line 12".
     [[nodiscard]] std::string with_places(std::string_view text) const;
 };
 
-/// Function pointers are these plus the index of the function.
+/// Function pointers are this value plus the index of the function.
 inline constexpr std::uint64_t function_base = 0x00F0'0000'0000'0000;
 
 }  // namespace tessera::emulator

@@ -12,7 +12,7 @@ namespace tessera::emulator {
 
 namespace {
 
-/// Bytes of a register's row: a multiple of a cache line, but for predicates.
+/// Bytes of a register's row: a multiple of a cache line, except for predicates.
 [[nodiscard]] std::uint32_t row_size(ptx::Type type)
 {
     return type == ptx::Type::pred
@@ -28,12 +28,12 @@ namespace {
     return std::ranges::find(names, opcode) != names.end();
 }
 
-/// Asynchronous instructions read and write registers later than where they stand.
+/// Asynchronous instructions read and write registers later than at their own place.
 [[nodiscard]] bool uses_registers_later(std::string_view opcode) { return opcode == "wgmma" || opcode == "tcgen05"; }
 
 }  // namespace
 
-/// Walks a body and notes where each register is named.
+/// Walks a body and records where each register is named.
 class RegisterRows::Collector {
 public:
     explicit Collector(RegisterRows& rows) : rows_(rows) {}
@@ -62,7 +62,7 @@ public:
         blocks_.pop_back();
     }
 
-    /// Every jump backwards, as the stretch of instructions that it may repeat.
+    /// Every backward jump, as the range of instructions that it may repeat.
     [[nodiscard]] std::vector<Loop> loops() const
     {
         std::vector<Loop> result;
@@ -104,7 +104,7 @@ private:
         if (!instruction.guard.empty()) {
             name(instruction.guard, false);
         }
-        // Sources before destinations: a register that is both is not defined first.
+        // Sources before destinations: a register that is both was defined before.
         for (std::size_t i = instruction.operands.size(); i-- > 0;) {
             const bool destination = i == 0 && instruction.guard.empty() && !reads_first_operand(instruction.opcode);
             operand(instruction.operands[i], destination);
@@ -214,8 +214,8 @@ RegisterRows::RegisterRows(const ptx::Function& function)
 
 void RegisterRows::extend_over_loops(const std::vector<Loop>& loops)
 {
-    // For each instruction the widest stretch that jumps can lead through again, so that one look-up replaces a search
-    // through all loops.
+    // For each instruction, the widest range that jumps can repeat, so that one look-up replaces a search through all
+    // loops.
     std::vector<Loop> sorted = loops;
     std::ranges::sort(sorted, [](const Loop& a, const Loop& b) { return a.first < b.first; });
     for (Life& life : lives_) {
@@ -225,7 +225,7 @@ void RegisterRows::extend_over_loops(const std::vector<Loop>& loops)
             continue;
         }
         if (life.one_block && life.defined_first) {
-            continue;  // a temporary: never carried around a loop
+            continue;  // a temporary: not live across iterations
         }
         for (bool changed = true; changed;) {
             changed = false;
@@ -234,7 +234,7 @@ void RegisterRows::extend_over_loops(const std::vector<Loop>& loops)
                     break;
                 }
                 if (loop.last >= life.first && (loop.first < life.first || loop.last > life.last)) {
-                    // Alive somewhere in the loop and not only in one straight piece of it: alive in all of it.
+                    // Live in the loop and not only in one straight piece of it: treat it as live in the whole loop.
                     life.first = std::min(life.first, loop.first);
                     life.last = std::max(life.last, loop.last);
                     changed = true;
@@ -273,7 +273,7 @@ void RegisterRows::assign()
             rows_[lives_[i].key] = spare.back();
             spare.pop_back();
         }
-        if (size != 4) {  // predicates have registers of their own
+        if (size != 4) {  // predicates have their own registers
             words += (size + 127) / 128;
             peak_ = std::max(peak_, words);
         }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Gives a function's registers their rows. PTX names thousands of registers that live only for a few instructions;
-// registers that are never alive together share a row, so that a warp's frame stays in the cache.
+// Assigns a function's registers to rows. PTX names thousands of registers that live only for a few instructions.
+// Registers that are never live together share a row, so that a warp's frame stays in the cache.
 
 #include <cstdint>
 #include <unordered_map>
@@ -20,7 +20,7 @@ public:
     [[nodiscard]] Ref row(const ptx::Variable& declaration, std::uint32_t number) const;
     /// Bytes of all rows.
     [[nodiscard]] std::uint32_t bytes() const noexcept { return bytes_; }
-    /// Largest number of 32-bit registers alive at the same time, by the same conservative measure.
+    /// Largest number of 32-bit registers live at the same time, by the same conservative measure.
     [[nodiscard]] std::uint32_t peak() const noexcept { return peak_; }
 
 private:
@@ -35,7 +35,7 @@ private:
     struct Life {
         Key key;
         std::uint32_t first = 0, last = 0;  // instructions that name it
-        std::uint32_t block = 0;            // straight piece of code of the first one
+        std::uint32_t block = 0;            // straight piece of code of the first instruction
         bool one_block = true, defined_first = false, pinned = false;
     };
     struct Loop {
