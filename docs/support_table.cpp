@@ -132,8 +132,8 @@ std::string orders_text(const std::vector<unsigned>& orders)
     return text;
 }
 
-/// What a variant needs of operands of one type on one device, as columns of the page: outputs, orders, alignment. Empty
-/// if it does not take them.
+/// What a variant needs of operands of one type on one device, as columns of the page: outputs, orders, alignment.
+/// Empty if it does not take them.
 std::vector<std::string> needs_of(Variant variant, const DeviceProperties& device, InputTypes input)
 {
     // Outputs that need the same share a line.
@@ -204,13 +204,15 @@ std::string tensor_core_variants(InputTypes input, const DeviceProperties& devic
 /// What runs on which GPU: what a reader wants to know first.
 std::string gpu_section()
 {
-    std::string text =
-        "\n## By GPU\n\n"
-        "Any product runs on every GPU below. The question is whether it runs on tensor cores. Where it does not, it "
-        "runs on\nCUDA cores by the `simt_*` variants: the results are right, but the speed is far below the data "
-        "sheet's "
-        "tensor-core figures.\n\n"
-        "| GPU | compute capability | on tensor cores | on CUDA cores |\n|---|---|---|---|\n";
+    std::string text = R"(
+## By GPU
+
+Any product runs on every GPU below. The question is whether it runs on tensor cores. Where it does not, it runs on
+CUDA cores by the `simt_*` variants: the results are right, but the speed is far below the data sheet's tensor-core figures.
+
+| GPU | compute capability | on tensor cores | on CUDA cores |
+|---|---|---|---|
+)";
     for (const auto& [major, minor, names] : gpus) {
         const DeviceProperties device = DeviceProperties::of_compute_capability(major, minor);
         const auto variants = [&](InputTypes input) { return tensor_core_variants(input, device); };
@@ -231,10 +233,10 @@ std::string gpu_section()
                             families.empty() ? "nothing" : on_tensor_cores,
                             families.empty() ? "everything" : inputs_with(variants, std::string()));
     }
-    text +=
-        "\n`f8` stands for `f8e4m3`, `f8e5m2` and their mixtures. The `blackwell_*` variants have run on the emulated "
-        "B200 only:\nnobody here has run them on a Blackwell GPU.\n";
-    return text;
+    return text + R"(
+`f8` stands for `f8e4m3`, `f8e5m2` and their mixtures. The `blackwell_*` variants have run on the emulated B200 only:
+nobody here has run them on a Blackwell GPU.
+)";
 }
 
 /// What each variant takes. Variants that take the same share a row.
@@ -274,22 +276,22 @@ std::string variant_section()
             }
         }
     }
-    std::string text =
-        "\n## By variant\n\n"
-        "| variant | compute capability | A and B | D | storage orders of A, B, D | addresses and strides of A and B "
-        "|\n"
-        "|---|---|---|---|---|---|\n";
+    std::string text = R"(
+## By variant
+
+| variant | compute capability | A and B | D | storage orders of A, B, D | addresses and strides of A and B |
+|---|---|---|---|---|---|
+)";
     for (const Entry& entry : entries) {
         for (std::size_t i = 0; i < entry.rows.size(); ++i) {
             text += fmt::format("| {} | {} | {} |\n", i == 0 ? entry.variants : "", i == 0 ? entry.devices : "",
                                 entry.rows[i]);
         }
     }
-    text +=
-        "\nStorage orders: *any* is all eight combinations of row-major and column-major. Addresses and strides: "
-        "*16-byte* means "
-        "that\naddresses, leading dimensions and batch strides are multiples of 16 bytes.\n";
-    return text;
+    return text + R"(
+Storage orders: *any* is all eight combinations of row-major and column-major. Addresses and strides: *16-byte* means that
+addresses, leading dimensions and batch strides are multiples of 16 bytes.
+)";
 }
 
 std::string page()
@@ -297,21 +299,26 @@ std::string page()
     DeviceProperties too_old;
     too_old.name = "This device";
     too_old.compute_capability_major = 7;
-    return "# What runs where\n\n"
-           "Every variant takes any M, N and K from 0 on, any batch and every epilogue, and accumulates in f32.\n"
-           "`Variant::automatic` runs the eligible variant that should be the fastest; `GemmPlan::explain` says which "
-           "one "
-           "that is for\none problem, on any GPU.\n" +
-           gpu_section() + variant_section() +
-           fmt::format("\n## Older GPUs\n\nA GPU older than 7.5 is refused with these words: \"{}\".\n",
-                       GemmPlan::refusal(problem_of(ElementType::f32, ElementType::f32, 0, largest_alignment), too_old,
-                                         Variant::automatic)) +
-           "\n## Where this page comes from\n\n"
-           "`tessera-support-table` prints it. The program asks `GemmPlan::refusal` about every combination of "
-           "variant, "
-           "compute\ncapability, element types, storage orders and alignment. A test fails when the page and the "
-           "library "
-           "disagree.\n";
+    const std::string refused = GemmPlan::refusal(problem_of(ElementType::f32, ElementType::f32, 0, largest_alignment),
+                                                  too_old, Variant::automatic);
+    return R"(# What runs where
+
+Every variant takes any M, N and K from 0 on, any batch and every epilogue, and accumulates in f32.
+`Variant::automatic` runs the eligible variant that should be the fastest; `GemmPlan::explain` says which one that is for
+one problem, on any GPU.
+)" + gpu_section() +
+           variant_section() +
+           fmt::format(R"(
+## Older GPUs
+
+A GPU older than 7.5 is refused with these words: "{}".
+
+## Where this page comes from
+
+`tessera-support-table` prints it. The program asks `GemmPlan::refusal` about every combination of variant, compute
+capability, element types, storage orders and alignment. A test fails when the page and the library disagree.
+)",
+                       refused);
 }
 
 }  // namespace
