@@ -37,8 +37,8 @@ endforeach()
 
 # The documentation is whole, as its links say, and the library's messages name pages that are there.
 set(documentation "${prefix}/share/doc/tessera")
-foreach(file IN ITEMS LICENSE README.md CHANGELOG.md docs/index.md docs/errors/README.md docs/blackwell-ladder.md
-        examples/quickstart/main.cpp)
+foreach(file IN ITEMS LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/index.md
+        docs/errors/README.md docs/blackwell-ladder.md examples/quickstart/main.cpp)
     if(NOT EXISTS "${documentation}/${file}")
         message(FATAL_ERROR "${file} was not installed")
     endif()
