@@ -25,7 +25,6 @@ def batches() -> Picture:
                 for feature in range(features):
                     p.rect(x + (head * features + feature) * cell, top + token * high, cell, high,
                            hue.mid if hot else hue.tint, hue.dark, width=0.7)
-        p.text(x - 6, top + 16, "token 0", size=11, anchor="end", color=MUTED) if False else None
     x0, x1 = lefts
     bottom = top + tokens * high
     p.line((x1 + 8 * cell, top), (x1 + 12 * cell, top), (x1 + 12 * cell, bottom), (x1 + 8 * cell, bottom),
@@ -43,8 +42,8 @@ def batches() -> Picture:
     p.text(x1, bottom + 51, "5 tokens × 4 features", size=12)
     y = 316
     p.rect(24, y - 4, 652, 84, "#f3f6f9", GREY.mid, radius=6)
-    for line, text in enumerate(("buffer.matrices({.rows = 5, .columns = 4, .leading_dimension = 16,",
-                                 "                 .count = 4, .stride = 4,",
-                                 "                 .outer_count = 2, .outer_stride = 80})")):
-        p.text(36, y + 20 + 22 * line, text, size=12, mono=True)
+    for line, (indent, text) in enumerate(((0, "buffer.matrices({.rows = 5, .columns = 4, .leading_dimension = 16,"),
+                                           (17, ".count = 4, .stride = 4,"),
+                                           (17, ".outer_count = 2, .outer_stride = 80})"))):
+        p.text(36 + indent * 12 * 0.602, y + 20 + 22 * line, text, size=12, mono=True)
     return p

@@ -33,7 +33,7 @@ def blackwell_pipeline() -> Picture:
     for index, fill in enumerate((GREEN.mid, PURPLE.mid)):
         p.rect(348 + index * 48, memory + 26, 48, 42, fill, BLUE.dark)
         p.text(372 + index * 48, memory + 52, str(index), size=12, anchor="middle")
-    p.text(tmem.center.x, memory + 17, "2 accumulators", size=11.5, bold=True, anchor="middle", color=BLUE.dark)
+    p.text(tmem.center.x, memory + 17, "2 accumulators", size=11, bold=True, anchor="middle", color=BLUE.dark)
     p.rect(500, memory, 76, 72, BLUE.tint, BLUE.dark, radius=5, width=1.3)
     for index in range(2):
         p.rect(504 + index * 34, memory + 26, 34, 42, GREEN.mid if index == 0 else BLUE.tint, BLUE.dark)

@@ -1,6 +1,6 @@
 """Cluster launch control against a fixed distribution of work tiles, while another kernel keeps an SM busy."""
 
-from svg import BLUE, GREEN, GREY, INK, MUTED, ORANGE, RED, Picture, drawing
+from svg import BLUE, GREEN, GREY, RED, Picture, drawing
 
 TILES, SMS, LENGTH, BUSY = 12, 4, 3, 5  # SM 3 is busy until BUSY
 
@@ -34,7 +34,7 @@ def cluster_launch_control() -> Picture:
                 "tiles that have not started, and all end earlier.", height=420)
     left, unit = 84, 40
 
-    def timeline(top: float, rows: list[list[tuple[float, int, bool]]]) -> float:
+    def timeline(top: float, rows: list[list[tuple[float, int, bool]]], later: str) -> None:
         end = max(row[-1][0] + LENGTH for row in rows)
         for sm, row in enumerate(rows):
             y = top + sm * 30
@@ -44,18 +44,16 @@ def cluster_launch_control() -> Picture:
                 area = p.rect(left, y, unit * BUSY, 26, GREY.mid, GREY.dark)
                 p.text(area.center.x, y + 18, "another kernel", size=11.5, anchor="middle")
             for start, tile, launched in row:
-                hue = BLUE if launched else GREEN
-                p.rect(left + unit * start, y, unit * LENGTH, 26, hue.mid, hue.dark)
+                p.rect(left + unit * start, y, unit * LENGTH, 26, BLUE.mid if launched else later, GREY.dark)
                 p.text(left + unit * (start + LENGTH / 2), y + 18, f"tile {tile}", size=12, anchor="middle")
         p.line((left + unit * end, top - 4), (left + unit * end, top + 4 * 30), color=RED.dark, width=2)
-        return end
 
     p.text(24, 32, "Fixed: SM i does tiles i, i + 4, i + 8", size=13.5, bold=True)
-    timeline(48, fixed())
+    timeline(48, fixed(), BLUE.tint)
     p.text(24, 204, "Cluster launch control: a running cluster takes the next tile", size=13.5, bold=True)
-    timeline(220, taken())
+    timeline(220, taken(), GREEN.mid)
     p.arrow((left + unit * 12 + 4, 360), (left + unit * 14.6, 360), label="time")
-    p.legend(24, 360, [(BLUE.mid, "started by the launch"), (GREEN.mid, "taken over from a cluster that waits")])
+    p.legend(24, 360, [(BLUE.mid, "first tile"), (BLUE.tint, "next by the fixed order"), (GREEN.mid, "taken over")])
     p.note(24, 389, 652, "The grid has a cluster for each tile. clusterlaunchcontrol.try_cancel, issued while a tile runs, "
            "answers with the number of a cluster that will not start any more, or with none. (Schematic, not measured.)",
            size=11.5)

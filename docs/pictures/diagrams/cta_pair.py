@@ -17,7 +17,7 @@ def cta_pair() -> Picture:
         p.rect(x, y, width, 306, "#f3f6f9", GREY.mid, radius=8)
         p.text(x + 14, y + 24, name, size=14, bold=True)
         p.text(x + 14, y + 48, "shared memory of one stage", size=11.5, color=MUTED)
-    a = [p.box(x + 14, y + 58, 130, 66, ORANGE, f"A rows {128 * i}–{128 * i + 127}", "128 × 64, own TMA", size=11.5)
+    a = [p.box(x + 14, y + 58, 130, 66, ORANGE, f"A rows {128 * i}–{128 * i + 127}", "128 × 64", size=11.5)
          for i, x in enumerate(lefts)]
     b = [p.box(lefts[0] + 158, y + 58, 142, 66, GREEN, "B columns 0–127", "64 × 128", size=11.5),
          p.box(lefts[1] + 158, y + 58, 142, 66, GREEN, "B columns 128–255", "64 × 128", size=11.5)]

@@ -1,6 +1,6 @@
 """The bits of the element types."""
 
-from svg import BLUE, GREEN, GREY, INK, MUTED, ORANGE, Picture, WHITE, drawing
+from svg import BLUE, GREY, MUTED, ORANGE, Picture, WHITE, drawing
 
 # name, exponent bits, mantissa bits, bits that are not read, largest finite value, what follows from it
 FORMATS = (
@@ -21,8 +21,7 @@ def element_formats() -> Picture:
                 "2.", height=364)
     left, cell, high = 96, 15.2, 30
     p.text(24, 34, "type", size=11.5, color=MUTED)
-    p.legend(left, 30, [(GREY.mid, "sign"), (ORANGE.mid, "exponent: the range"), (BLUE.mid, "mantissa: the precision"),
-                        (WHITE, "not read")])
+    p.legend(left, 30, [(GREY.mid, "sign"), (ORANGE.mid, "exponent: the range"), (BLUE.mid, "mantissa: the precision")])
     p.text(676, 34, "largest", size=11.5, color=MUTED, anchor="end")
     for row, (name, exponent, mantissa, rest, largest) in enumerate(FORMATS):
         y = 58 + row * 49
@@ -33,10 +32,10 @@ def element_formats() -> Picture:
                 p.rect(x + bit * cell, y, cell, high, hue.mid, WHITE, loose=True)
             p.rect(x, y, count * cell, high, "none", hue.dark, width=1.3)
             if count > 1:
-                p.text(x + count * cell / 2, y + 20, str(count), size=12.5, bold=True, anchor="middle", on=hue.mid)
+                p.text(x + count * cell / 2, y + 20, str(count), size=12.5, bold=True, anchor="middle", halo=True, on=hue.mid)
             x += count * cell
         if rest:
             p.rect(x, y, rest * cell, high, WHITE, GREY.mid, dash="3 3")
-            p.text(x + rest * cell / 2, y + 20, f"{rest} bits of the f32 word", size=11.5, anchor="middle", color=MUTED)
+            p.text(x + rest * cell / 2, y + 20, f"{rest} bits that are not read", size=11.5, anchor="middle", color=MUTED)
         p.text(676, y + 20, largest, size=12.5, anchor="end")
     return p

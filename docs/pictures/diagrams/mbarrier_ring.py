@@ -47,6 +47,8 @@ def mbarrier_ring() -> Picture:
                     p.text(area.center.x, area.center.y + 4, text, size=12, anchor="middle")
             if start > loaded:
                 p.rect(at(loaded), y, unit * (min(start, end) - loaded), high, ORANGE.tint, ORANGE.dark)
+                if min(start, end) - loaded >= 2:
+                    p.text((at(loaded) + at(min(start, end))) / 2, y + 21, "loaded", size=11, anchor="middle")
     # The parities of slot 0.
     y = top + 3 * (high + 8) + 22
     p.text(24, y - 2, "barriers of slot 0:", size=12, color=MUTED)
@@ -80,5 +82,5 @@ def mbarrier_ring() -> Picture:
             p.text(x + width - 8, y + 54 + 17 * line, value, size=11.5, bold=True, anchor="end")
         if index:
             p.arrow((x - 34, y + 60), (x - 2, y + 60), width=2)
-    p.text(676, y + 124, "both are 0: the phase is over, the next one begins", size=11.5, color=MUTED, anchor="end")
+    p.text(676, y + 124, "both reached 0: the phase is over, and the next one begins", size=11.5, color=MUTED, anchor="end")
     return p

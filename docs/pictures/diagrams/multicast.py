@@ -1,6 +1,6 @@
 """TMA multicast: each CTA of a cluster loads a part of B, for both."""
 
-from svg import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, Picture, drawing
+from svg import GREEN, GREY, ORANGE, PURPLE, Picture, drawing
 
 
 @drawing
@@ -26,13 +26,13 @@ def multicast() -> Picture:
     p.arrow(sources[0].bottom, (sources[0].center.x, 244), color=ORANGE.dark, width=2)
     p.arrow(sources[3].bottom, (sources[3].center.x, 190), (stages[1][0].center.x + 20, 190),
             (stages[1][0].center.x + 20, 244), color=ORANGE.dark, width=2)
-    for source, hue, part, lane, who, mask_x in ((1, GREEN, 1, 150, "issued by CTA 0", 0), (2, PURPLE, 2, 170, "issued by CTA 1", 0)):
+    for source, hue, part, lane in ((1, GREEN, 1, 150), (2, PURPLE, 2, 170)):
         x = sources[source].center.x
         p.line((x, 106), (x, lane), color=hue.dark, width=3)
         for stage in stages:
             p.arrow((x, lane), (stage[part].center.x, lane), (stage[part].center.x, 244), color=hue.dark, width=3, head=9)
-    p.label(261, 128, "CTA 0, mask 11", size=11.5, color=GREEN.dark, bold=True)
-    p.label(439, 128, "CTA 1, mask 11", size=11.5, color=PURPLE.dark, bold=True)
+    p.label(261, 128, "CTA 0, mask 0b11", size=11.5, color=GREEN.dark, bold=True)
+    p.label(439, 128, "CTA 1, mask 0b11", size=11.5, color=PURPLE.dark, bold=True)
     p.note(24, 366, 652, "Each CTA's full barrier expects 32 KiB: what both CTAs send to it. A stage is free when the MMAs of "
            "both CTAs have read it, so the empty barrier counts two commits.", size=12)
     return p

@@ -37,8 +37,8 @@ def raster() -> Picture:
             p.rect(x - 2, y + row * cell, 20, cell, ORANGE.mid if hot else GREY.tint, ORANGE.dark if hot else GREY.mid)
         p.grid(x + 24, y, COLUMNS, ROWS, cell, cell,
                lambda c, r: (BLUE.mid if (r, c) in running else BLUE.tint, ""), stroke="#ffffff")
-        at = [(x + 24 + (c + 0.5) * cell, y + (r + 0.5) * cell) for r, c in (place(i) for i in range(72))]
-        points = at[:RUNNING * 3 + 8] if place is by_groups else at[:RUNNING * 3]
+        at = [(x + 24 + (c + 0.5) * cell, y + (r + 0.5) * cell) for r, c in (place(i) for i in range(GROUP * COLUMNS))]
+        points = at if place is by_groups else at[:RUNNING * 3]
         p.line(*points, color=INK, width=1.1, bend=2)
         p.circle(points[0], 3, INK)
         last, before = points[-1], points[-2]

@@ -1,6 +1,6 @@
 """Which calls exist in which state of tensor memory and for which kind of barrier."""
 
-from svg import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, RED, Picture, drawing
+from svg import BLUE, GREEN, GREY, INK, MUTED, Picture, drawing
 
 # kind, who completes a phase, arrive_and_expect, arrive, commit
 KINDS = (
@@ -19,7 +19,7 @@ def typestate() -> Picture:
     p = Picture("States and kinds in the types of tensor memory and barriers",
                 "Tensor memory goes from Unallocated by allocate to Allocated and by release to Released; an address "
                 "exists in the Allocated state only. A barrier goes from Uninitialized to Ready by publishing. A table "
-                "says which calls each of the seven barrier kinds has.", height=552)
+                "says which calls each of the seven barrier kinds has.", height=560)
     p.text(24, 32, "Tensor memory: Tmem<State, Columns, Group>", size=13.5, bold=True)
     states = [p.box(24, 50, 130, 76, GREY, "Unallocated", "no address"),
               p.box(270, 50, 160, 76, GREEN, "Allocated", "accumulator<N>(i)\nscales, operand", sub_mono=False),
@@ -56,6 +56,6 @@ def typestate() -> Picture:
             p.rect(x - 56, top + 2, 112, row_height - 5, hue.tint, hue.mid, radius=4)
             p.text(x, top + 19, "yes" if allowed else "–", size=12, anchor="middle", bold=allowed,
                    color=GREEN.dark if allowed else MUTED)
-    p.text(24, y + 240, "What is not in the table does not compile, and the compiler prints a sentence that says why.",
+    p.text(24, y + 250, "What is not in the table does not compile, and the compiler prints a sentence that says why.",
            size=12, color=MUTED)
     return p
