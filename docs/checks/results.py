@@ -22,7 +22,7 @@ from charts.simt import ORDERS, RUNGS  # noqa: E402
 from charts.speed_cublaslt import by_shape  # noqa: E402
 from charts.stored import Row, Stored, geometric_mean, shape  # noqa: E402
 
-PAGES = ["README.md", "docs/performance.md", "docs/simt-ladder.md",
+PAGES = ["README.md", "docs/performance.md", "docs/simt-ladder.md", "docs/limitations.md",
          "docs/notes/blackwell-kernel.md", "docs/notes/simt-kernels.md"]
 LARGE = 1500  # a product is large if all of its extents are above this
 MARKED = re.compile(r"(<!-- results: ([a-z-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -114,6 +114,25 @@ def cublaslt() -> str:
         f"{first.large[-1]:.3f} and {best.large[0]:.3f} to {best.large[-1]:.3f}.")
 
 
+@maker
+def limits() -> str:
+    """The measured limits, as a list."""
+    first = automatic()
+    cube = "4096x4096x4096"
+    on_cuda_cores = by_shape(Stored("h200/simt.csv"))[cube]["simt_register_blocked"]
+    on_tensor_cores = by_shape(Stored("h200/gemm.csv"))[cube]["tessera_automatic"]
+    skinny = simt_ratios()["64x4096x4096"]
+    items = [
+        f"Tensor cores only on compute capability 9.0, 10.0 and 10.3. All other GPUs use CUDA cores: at 4096 cubed an H200's "
+        f"CUDA cores do {float(on_cuda_cores['gflops']) / 1e3:.0f} TFLOP/s in `f32`, its tensor cores "
+        f"{float(on_tensor_cores['gflops']) / 1e3:.0f} in `bf16`.",
+        f"{first.slower} of the {len(first.all)} products that are compared are slower than cuBLASLt's own choice, down to "
+        f"{first.all[0]:.2f}.",
+        f"SIMT kernels do not split K: {skinny:.2f} of cuBLAS at 64x4096x4096."]
+    return "\n" + "".join(textwrap.fill(item, 120, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False,
+                                        break_long_words=False) + "\n" for item in items)
+
+
 # Other types, storage orders and alignments
 
 OTHER = {  # by input, orders, padding
@@ -161,11 +180,15 @@ def simt() -> str:
     return table(["MxNxK", *(f"`{column}`" for column in columns), "cuBLAS"], lines)
 
 
+def simt_ratios() -> dict[str, float]:
+    """Speed of the ladder's last configuration relative to cuBLAS, by shape."""
+    return {name: ratio(rows["simt_register_blocked"], rows["cublas_fp32_pedantic"])
+            for name, rows in by_shape(Stored("h200/simt.csv")).items()}
+
+
 @maker
 def simt_summary() -> str:
-    """Of the ladder's last configuration."""
-    ratios = {name: ratio(rows["simt_register_blocked"], rows["cublas_fp32_pedantic"])
-              for name, rows in by_shape(Stored("h200/simt.csv")).items()}
+    ratios = simt_ratios()
     worst = min(ratios, key=ratios.__getitem__)
     others = sorted(value for name, value in ratios.items() if name != worst)
     return paragraph(f"`simt_register_blocked` runs at {others[0]:.2f} to {others[-1]:.2f} of cuBLAS in true fp32, except at "
