@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Draws the pictures of the documentation: docs/pictures/*.svg.
 
-    make.py [NAME ...]       draws all pictures, or those named
-    make.py --check          fails if a committed picture is not what is drawn, or nothing draws it
-    make.py --check --pages  also fails if a picture is on no page, or a page shows a picture that does not exist
+make.py [NAME ...]       draws all pictures, or those named
+make.py --check          fails if a committed picture is not what is drawn, or nothing draws it
+make.py --check --pages  also fails if a picture is on no page, or a page shows a picture that does not exist
 """
 
 import argparse

@@ -101,12 +101,20 @@ class Rect(NamedTuple):
         return Rect(self.x + by, self.y + by, self.w - 2 * by, self.h - 2 * by)
 
     def meets(self, other: "Rect", slack: float = 0.5) -> bool:
-        return (self.x < other.x2 - slack and other.x < self.x2 - slack and
-                self.y < other.y2 - slack and other.y < self.y2 - slack)
+        return (
+            self.x < other.x2 - slack
+            and other.x < self.x2 - slack
+            and self.y < other.y2 - slack
+            and other.y < self.y2 - slack
+        )
 
     def holds(self, other: "Rect", slack: float = 0.5) -> bool:
-        return (other.x >= self.x - slack and other.x2 <= self.x2 + slack and
-                other.y >= self.y - slack and other.y2 <= self.y2 + slack)
+        return (
+            other.x >= self.x - slack
+            and other.x2 <= self.x2 + slack
+            and other.y >= self.y - slack
+            and other.y2 <= self.y2 + slack
+        )
 
 
 class LayoutError(Exception):
@@ -133,7 +141,7 @@ def number(value: float) -> str:
 
 
 def _luminance(color: str) -> float:
-    channels = [int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
@@ -179,8 +187,21 @@ class Picture:
         """Adds an SVG element that the checks do not see."""
         self._parts.append(element)
 
-    def rect(self, x: float, y: float, w: float, h: float, fill: str = "none", stroke: str = "none", *,
-             radius: float = 0, width: float = 1, dash: str = "", opacity: float = 1, loose: bool = False) -> Rect:
+    def rect(
+        self,
+        x: float,
+        y: float,
+        w: float,
+        h: float,
+        fill: str = "none",
+        stroke: str = "none",
+        *,
+        radius: float = 0,
+        width: float = 1,
+        dash: str = "",
+        opacity: float = 1,
+        loose: bool = False,
+    ) -> Rect:
         """A rectangle. Text may not cross its edge, nor lie under its fill, unless it is `loose`."""
         area = Rect(x, y, w, h)
         attributes = f'x="{number(x)}" y="{number(y)}" width="{number(w)}" height="{number(h)}" fill="{fill}"'
@@ -201,39 +222,64 @@ class Picture:
                 self._fills.append((area, fill))
         return area
 
-    def circle(self, center: Sequence[float], radius: float, fill: str, stroke: str = "none",
-               width: float = 1) -> None:
+    def circle(self, center: Sequence[float], radius: float, fill: str, stroke: str = "none", width: float = 1) -> None:
         line = f' stroke="{stroke}" stroke-width="{number(width)}"' if stroke != "none" else ""
-        self._parts.append(f'<circle cx="{number(center[0])}" cy="{number(center[1])}" r="{number(radius)}" '
-                           f'fill="{fill}"{line}/>')
+        self._parts.append(
+            f'<circle cx="{number(center[0])}" cy="{number(center[1])}" r="{number(radius)}" fill="{fill}"{line}/>'
+        )
 
-    def polygon(self, points: Iterable[Sequence[float]], fill: str, stroke: str = "none", width: float = 1,
-                opacity: float = 1) -> None:
+    def polygon(
+        self, points: Iterable[Sequence[float]], fill: str, stroke: str = "none", width: float = 1, opacity: float = 1
+    ) -> None:
         line = f' stroke="{stroke}" stroke-width="{number(width)}" stroke-linejoin="round"' if stroke != "none" else ""
         clear = f' fill-opacity="{number(opacity)}"' if opacity != 1 else ""
         at = " ".join(f"{number(x)},{number(y)}" for x, y in points)
         self._parts.append(f'<polygon points="{at}" fill="{fill}"{clear}{line}/>')
 
-    def line(self, *points: Sequence[float], color: str = LINE, width: float = 1.5, dash: str = "",
-             bend: float = 6, loose: bool = False) -> None:
+    def line(
+        self,
+        *points: Sequence[float],
+        color: str = LINE,
+        width: float = 1.5,
+        dash: str = "",
+        bend: float = 6,
+        loose: bool = False,
+    ) -> None:
         """A line through these points with rounded bends. It may not cross text unless it is `loose`."""
         at = [Point(*point) for point in points]
         path = f"M{number(at[0].x)} {number(at[0].y)}"
         for before, here, after in zip(at, at[1:], at[2:]):
             radius = min(bend, math.dist(before, here) / 2, math.dist(here, after) / 2)
             enter, leave = _towards(here, before, radius), _towards(here, after, radius)
-            path += (f"L{number(enter.x)} {number(enter.y)}Q{number(here.x)} {number(here.y)} "
-                     f"{number(leave.x)} {number(leave.y)}")
+            path += (
+                f"L{number(enter.x)} {number(enter.y)}Q{number(here.x)} {number(here.y)} "
+                f"{number(leave.x)} {number(leave.y)}"
+            )
         path += f"L{number(at[-1].x)} {number(at[-1].y)}"
         dashes = f' stroke-dasharray="{dash}"' if dash else ""
-        self._parts.append(f'<path d="{path}" fill="none" stroke="{color}" stroke-width="{number(width)}"{dashes} '
-                           f'stroke-linecap="round"/>')
+        self._parts.append(
+            f'<path d="{path}" fill="none" stroke="{color}" stroke-width="{number(width)}"{dashes} '
+            'stroke-linecap="round"/>'
+        )
         if not loose:
             self._segments.extend(zip(at, at[1:]))
 
-    def arrow(self, *points: Sequence[float], color: str = MUTED, width: float = 1.6, dash: str = "", bend: float = 6,
-              both: bool = False, label: str = "", at: float = 0.5, offset: tuple[float, float] = (0, 0),
-              size: float = 11, bold: bool = False, loose: bool = False, head: float = 7) -> None:
+    def arrow(
+        self,
+        *points: Sequence[float],
+        color: str = MUTED,
+        width: float = 1.6,
+        dash: str = "",
+        bend: float = 6,
+        both: bool = False,
+        label: str = "",
+        at: float = 0.5,
+        offset: tuple[float, float] = (0, 0),
+        size: float = 11,
+        bold: bool = False,
+        loose: bool = False,
+        head: float = 7,
+    ) -> None:
         """A line with a head at its end, or at both. A label sits on the middle of its longest part, or at `at`."""
         track = [Point(*point) for point in points]
         shaft = list(track)
@@ -246,8 +292,14 @@ class Picture:
             self._head(track[1], track[0], color, head)
         if label:
             start, end = max(zip(track, track[1:]), key=lambda part: math.dist(*part))
-            self.label(start.x + at * (end.x - start.x) + offset[0], start.y + at * (end.y - start.y) + offset[1],
-                       label, size=size, color=color, bold=bold)
+            self.label(
+                start.x + at * (end.x - start.x) + offset[0],
+                start.y + at * (end.y - start.y) + offset[1],
+                label,
+                size=size,
+                color=color,
+                bold=bold,
+            )
 
     def _head(self, start: Point, end: Point, color: str, size: float) -> None:
         length = math.dist(start, end) or 1
@@ -256,8 +308,19 @@ class Picture:
         half = size * 0.55
         self.polygon([end, (base.x - half * dy, base.y + half * dx), (base.x + half * dy, base.y - half * dx)], color)
 
-    def bracket(self, start: float, end: float, at: float, label: str = "", *, side: str = "top", depth: float = 7,
-                color: str = MUTED, size: float = 11, bold: bool = False) -> None:
+    def bracket(
+        self,
+        start: float,
+        end: float,
+        at: float,
+        label: str = "",
+        *,
+        side: str = "top",
+        depth: float = 7,
+        color: str = MUTED,
+        size: float = 11,
+        bold: bool = False,
+    ) -> None:
         """A square bracket from `start` to `end` along one side of something, with a label outside of it.
 
         `side` is "top" or "bottom" (`start`, `end` are x, `at` is y) or "left" or "right" (y, y and x)."""
@@ -274,14 +337,34 @@ class Picture:
                 lines = label.split("\n")
                 top = middle - (len(lines) - 1) * 0.62 * size + 0.36 * size
                 for index, text in enumerate(lines):
-                    self.text(edge + sign * 5, top + index * 1.25 * size, text, size=size, color=color, bold=bold,
-                              anchor="end" if side == "left" else "start")
+                    self.text(
+                        edge + sign * 5,
+                        top + index * 1.25 * size,
+                        text,
+                        size=size,
+                        color=color,
+                        bold=bold,
+                        anchor="end" if side == "left" else "start",
+                    )
 
     # Text
 
-    def text(self, x: float, y: float, text: str, *, size: float = 12, color: str = INK, anchor: str = "start",
-             bold: bool = False, italic: bool = False, mono: bool = False, rotate: int = 0, halo: bool = False,
-             on: str = "") -> Rect:
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        size: float = 12,
+        color: str = INK,
+        anchor: str = "start",
+        bold: bool = False,
+        italic: bool = False,
+        mono: bool = False,
+        rotate: int = 0,
+        halo: bool = False,
+        on: str = "",
+    ) -> Rect:
         """One line of text with its baseline at `y`. `rotate` is 0 or -90, then it reads upwards from (x, y).
 
         A `halo` hides the lines below the text. `on` names the colour below it where the kit cannot know."""
@@ -296,8 +379,10 @@ class Picture:
         fill = on
         if halo:
             fill = on or self._fill_at(area)
-            self._parts.append(f'<rect x="{number(area.x - 3)}" y="{number(area.y - 1)}" '
-                               f'width="{number(area.w + 6)}" height="{number(area.h + 2)}" fill="{fill}"/>')
+            self._parts.append(
+                f'<rect x="{number(area.x - 3)}" y="{number(area.y - 1)}" '
+                f'width="{number(area.w + 6)}" height="{number(area.h + 2)}" fill="{fill}"/>'
+            )
         attributes = f'x="{number(x)}" y="{number(y)}" font-size="{number(size)}" fill="{color}"'
         if anchor != "start":
             attributes += f' text-anchor="{anchor}"'
@@ -306,7 +391,7 @@ class Picture:
         if italic:
             attributes += ' font-style="italic"'
         if mono:
-            attributes += f' font-family={quoteattr(MONO_FONTS)}'
+            attributes += f" font-family={quoteattr(MONO_FONTS)}"
         if rotate:
             attributes += f' transform="rotate({rotate} {number(x)} {number(y)})"'
         self._parts.append(f"<text {attributes}>{escape(text)}</text>")
@@ -316,14 +401,35 @@ class Picture:
             self._findings.append(f"{text!r} has a contrast of {ratio:.1f} to what is below it; it needs 4.5")
         return area
 
-    def label(self, x: float, y: float, text: str, *, size: float = 11, color: str = MUTED, bold: bool = False,
-              mono: bool = False) -> Rect:
+    def label(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        size: float = 11,
+        color: str = MUTED,
+        bold: bool = False,
+        mono: bool = False,
+    ) -> Rect:
         """A line of text whose middle is at (x, y) and which hides the lines below it."""
-        return self.text(x, y + 0.36 * size, text, size=size, color=color, anchor="middle", bold=bold, mono=mono,
-                         halo=True)
+        return self.text(
+            x, y + 0.36 * size, text, size=size, color=color, anchor="middle", bold=bold, mono=mono, halo=True
+        )
 
-    def note(self, x: float, y: float, width: float, text: str, *, size: float = 12, color: str = MUTED,
-             anchor: str = "start", bold: bool = False, leading: float = 1.35) -> float:
+    def note(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        text: str,
+        *,
+        size: float = 12,
+        color: str = MUTED,
+        anchor: str = "start",
+        bold: bool = False,
+        leading: float = 1.35,
+    ) -> float:
         """Text broken into lines of at most `width`; the first baseline is at `y`. Returns the next baseline."""
         line = ""
         for word in text.split():
@@ -339,10 +445,29 @@ class Picture:
         self.text(x, y, line, size=size, color=color, anchor=anchor, bold=bold)
         return y + leading * size
 
-    def box(self, x: float, y: float, w: float, h: float, hue: Hue = GREY, title: str = "", sub: str = "", *,
-            size: float = 12.5, sub_size: float = 11, mono: bool = False, sub_mono: bool = False, radius: float = 5,
-            valign: str = "middle", align: str = "middle", dash: str = "", strong: bool = False,
-            bold: bool = True, fill: str = "", width: float = 1.3) -> Rect:
+    def box(
+        self,
+        x: float,
+        y: float,
+        w: float,
+        h: float,
+        hue: Hue = GREY,
+        title: str = "",
+        sub: str = "",
+        *,
+        size: float = 12.5,
+        sub_size: float = 11,
+        mono: bool = False,
+        sub_mono: bool = False,
+        radius: float = 5,
+        valign: str = "middle",
+        align: str = "middle",
+        dash: str = "",
+        strong: bool = False,
+        bold: bool = True,
+        fill: str = "",
+        width: float = 1.3,
+    ) -> Rect:
         """A rounded box with a title and smaller lines below it. Text that does not fit is an error.
 
         `strong` fills it with the hue's middle strength. `valign` is "top" or "middle", `align` "start" or "middle"."""
@@ -359,27 +484,57 @@ class Picture:
             if need > room:
                 self._findings.append(f"{text!r} is {need:.0f} wide, its box has room for {room:.0f}")
             baseline += 1.28 * text_size
-            self.text(x + w / 2 if align == "middle" else x + 8, baseline - 0.3 * text_size, text, size=text_size,
-                      color=ink, anchor="middle" if align == "middle" else "start", bold=is_bold, mono=is_mono)
+            self.text(
+                x + w / 2 if align == "middle" else x + 8,
+                baseline - 0.3 * text_size,
+                text,
+                size=text_size,
+                color=ink,
+                anchor="middle" if align == "middle" else "start",
+                bold=is_bold,
+                mono=is_mono,
+            )
         if height > h - 2:
             self._findings.append(f"the text of {title!r} is {height:.0f} high, its box {h:.0f}")
         return area
 
-    def grid(self, x: float, y: float, columns: int, rows: int, w: float, h: float,
-             cell: Callable[[int, int], tuple[str, str]], *, size: float = 11, stroke: str = WHITE, width: float = 1,
-             bold: bool = False, mono: bool = False) -> Rect:
+    def grid(
+        self,
+        x: float,
+        y: float,
+        columns: int,
+        rows: int,
+        w: float,
+        h: float,
+        cell: Callable[[int, int], tuple[str, str]],
+        *,
+        size: float = 11,
+        stroke: str = WHITE,
+        width: float = 1,
+        bold: bool = False,
+        mono: bool = False,
+    ) -> Rect:
         """A grid of cells. `cell(column, row)` returns a cell's fill and its text, which may be empty."""
         for row in range(rows):
             for column in range(columns):
                 fill, text = cell(column, row)
                 area = self.rect(x + column * w, y + row * h, w, h, fill, stroke, width=width)
                 if text:
-                    self.text(area.center.x, area.center.y + 0.36 * size, text, size=size, anchor="middle",
-                              color=ink_on(fill), bold=bold, mono=mono)
+                    self.text(
+                        area.center.x,
+                        area.center.y + 0.36 * size,
+                        text,
+                        size=size,
+                        anchor="middle",
+                        color=ink_on(fill),
+                        bold=bold,
+                        mono=mono,
+                    )
         return Rect(x, y, columns * w, rows * h)
 
-    def legend(self, x: float, y: float, entries: Iterable[tuple[str, str]], *, size: float = 11,
-               gap: float = 18) -> float:
+    def legend(
+        self, x: float, y: float, entries: Iterable[tuple[str, str]], *, size: float = 11, gap: float = 18
+    ) -> float:
         """Swatches with names in a row from `x`, their middle at `y`. Returns the x after the last."""
         for fill, text in entries:
             self.rect(x, y - 6, 12, 12, fill, LINE, radius=2, width=0.8)
@@ -420,12 +575,14 @@ class Picture:
         if found:
             raise LayoutError("\n".join(found))
         width, height = number(self.area.w), number(self.area.h)
-        head = (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-                f'viewBox="0 0 {width} {height}" role="img" aria-labelledby="title description">\n'
-                f'<title id="title">{escape(self.title)}</title>\n'
-                f'<desc id="description">{escape(self.description)}</desc>\n'
-                f'<rect x="0.5" y="0.5" width="{number(self.area.w - 1)}" height="{number(self.area.h - 1)}" rx="10" '
-                f'fill="{PANEL}" stroke="{FAINT}"/>\n<g font-family={quoteattr(FONTS)}>\n')
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+            f'viewBox="0 0 {width} {height}" role="img" aria-labelledby="title description">\n'
+            f'<title id="title">{escape(self.title)}</title>\n'
+            f'<desc id="description">{escape(self.description)}</desc>\n'
+            f'<rect x="0.5" y="0.5" width="{number(self.area.w - 1)}" height="{number(self.area.h - 1)}" rx="10" '
+            f'fill="{PANEL}" stroke="{FAINT}"/>\n<g font-family={quoteattr(FONTS)}>\n'
+        )
         return head + "\n".join(self._parts) + "\n</g>\n</svg>\n"
 
 
@@ -437,8 +594,10 @@ def _towards(start: Point, end: Point, by: float) -> Point:
 def _crosses(start: Point, end: Point, area: Rect) -> bool:
     """Returns true if the segment meets the rectangle (Liang and Barsky's clipping)."""
     low, high = 0.0, 1.0
-    for position, step, first, last in ((start.x, end.x - start.x, area.x, area.x2),
-                                        (start.y, end.y - start.y, area.y, area.y2)):
+    for position, step, first, last in (
+        (start.x, end.x - start.x, area.x, area.x2),
+        (start.y, end.y - start.y, area.y, area.y2),
+    ):
         if step == 0:
             if not first < position < last:
                 return False

@@ -5,22 +5,28 @@ from svg import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, YELLOW, Picture, 
 
 @drawing
 def blackwell_pipeline() -> Picture:
-    p = Picture("The pipeline of a Blackwell kernel from TMA load to TMA store",
-                "A load warp fills a ring of six shared-memory stages by TMA. An MMA warp multiplies them into one of two "
-                "accumulators in tensor memory. Four epilogue warps read the other accumulator, and store it through "
-                "staging buffers by TMA. Full and empty barriers join each two neighbours.", height=446)
+    p = Picture(
+        "The pipeline of a Blackwell kernel from TMA load to TMA store",
+        "A load warp fills a ring of six shared-memory stages by TMA. An MMA warp multiplies them into one of two "
+        "accumulators in tensor memory. Four epilogue warps read the other accumulator, and store it through "
+        "staging buffers by TMA. Full and empty barriers join each two neighbours.",
+        height=446,
+    )
     load, mma, epilogue, store = 103, 318, 474, 600
     top, memory = 78, 162
 
     p.box(24, 18, 652, 28, YELLOW, "scheduler warp 6: asks the hardware for the next work tile", size=12)
-    roles = [p.box(load - 62, top, 124, 46, ORANGE, "load warp 4", "one thread issues"),
-             p.box(mma - 62, top, 124, 46, PURPLE, "MMA warp 5", "one thread issues"),
-             p.box(epilogue - 62, top, 264, 46, GREEN, "epilogue warps 0 to 3", "32 rows of the tile each")]
+    roles = [
+        p.box(load - 62, top, 124, 46, ORANGE, "load warp 4", "one thread issues"),
+        p.box(mma - 62, top, 124, 46, PURPLE, "MMA warp 5", "one thread issues"),
+        p.box(epilogue - 62, top, 264, 46, GREEN, "epilogue warps 0 to 3", "32 rows of the tile each"),
+    ]
     for role in roles:
         p.arrow((role.center.x, 46), (role.center.x, top), color=YELLOW.dark)
     for at, hue in ((load, ORANGE), (mma, PURPLE), (epilogue, GREEN), (store, GREEN)):
-        p.line((at, top + 46), (at, memory + 36 if at == store else 412), color=hue.dark, width=1.2, dash="4 4",
-               loose=True)
+        p.line(
+            (at, top + 46), (at, memory + 36 if at == store else 412), color=hue.dark, width=1.2, dash="4 4", loose=True
+        )
 
     p.box(14, memory, 62, 72, GREY, "A, B", "global\nmemory")
     ring = p.rect(130, memory, 162, 72, BLUE.tint, BLUE.dark, radius=5, width=1.3)
@@ -63,7 +69,16 @@ def blackwell_pipeline() -> Picture:
     p.text(500, 288, "barriers: a solid arrow goes", size=11.5, color=MUTED)
     p.text(500, 303, "from who completes a phase", size=11.5, color=MUTED)
     p.text(500, 318, "to who waits for it", size=11.5, color=MUTED)
-    p.legend(24, 428, [(ORANGE.mid, "loading"), (BLUE.mid, "loaded"), (PURPLE.mid, "being multiplied"),
-                       (GREEN.mid, "being stored"), (BLUE.tint, "free")])
+    p.legend(
+        24,
+        428,
+        [
+            (ORANGE.mid, "loading"),
+            (BLUE.mid, "loaded"),
+            (PURPLE.mid, "being multiplied"),
+            (GREEN.mid, "being stored"),
+            (BLUE.tint, "free"),
+        ],
+    )
     p.text(684, 432, "configuration clc", size=11.5, anchor="end", color=MUTED)
     return p

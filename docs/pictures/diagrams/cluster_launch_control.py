@@ -28,10 +28,13 @@ def taken() -> list[list[tuple[float, int, bool]]]:
 
 @drawing
 def cluster_launch_control() -> Picture:
-    p = Picture("Work tiles dealt out beforehand, and taken with cluster launch control",
-                "Four SMs and twelve work tiles; another kernel keeps SM 3 busy at first. With a fixed distribution SM 3 "
-                "still has to do its three tiles and ends last. With cluster launch control running clusters take over "
-                "tiles that have not started, and all end earlier.", height=420)
+    p = Picture(
+        "Work tiles dealt out beforehand, and taken with cluster launch control",
+        "Four SMs and twelve work tiles; another kernel keeps SM 3 busy at first. With a fixed distribution SM 3 "
+        "still has to do its three tiles and ends last. With cluster launch control running clusters take over "
+        "tiles that have not started, and all end earlier.",
+        height=420,
+    )
     left, unit = 84, 40
 
     def timeline(top: float, rows: list[list[tuple[float, int, bool]]], later: str) -> None:
@@ -54,7 +57,12 @@ def cluster_launch_control() -> Picture:
     timeline(220, taken(), GREEN.mid)
     p.arrow((left + unit * 12 + 4, 360), (left + unit * 14.6, 360), label="time")
     p.legend(24, 360, [(BLUE.mid, "first tile"), (BLUE.tint, "next by the fixed order"), (GREEN.mid, "taken over")])
-    p.note(24, 389, 652, "The grid has a cluster for each tile. clusterlaunchcontrol.try_cancel, issued while a tile runs, "
-           "answers with the number of a cluster that will not start any more, or with none. (Schematic, not measured.)",
-           size=11.5)
+    p.note(
+        24,
+        389,
+        652,
+        "The grid has a cluster for each tile. clusterlaunchcontrol.try_cancel, issued while a tile runs, "
+        "answers with the number of a cluster that will not start any more, or with none. (Schematic, not measured.)",
+        size=11.5,
+    )
     return p

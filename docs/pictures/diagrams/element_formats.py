@@ -15,10 +15,13 @@ FORMATS = (
 
 @drawing
 def element_formats() -> Picture:
-    p = Picture("The bits of f32, tf32, f16, bf16, f8e4m3 and f8e5m2",
-                "One row of bits for each element type: a sign bit, exponent bits, and mantissa bits. f32 has 1, 8 and 23; "
-                "tf32 1, 8 and 10 of a 32-bit word; f16 1, 5 and 10; bf16 1, 8 and 7; f8e4m3 1, 4 and 3; f8e5m2 1, 5 and "
-                "2.", height=364)
+    p = Picture(
+        "The bits of f32, tf32, f16, bf16, f8e4m3 and f8e5m2",
+        "One row of bits for each element type: a sign bit, exponent bits, and mantissa bits. f32 has 1, 8 and 23; "
+        "tf32 1, 8 and 10 of a 32-bit word; f16 1, 5 and 10; bf16 1, 8 and 7; f8e4m3 1, 4 and 3; f8e5m2 1, 5 and "
+        "2.",
+        height=364,
+    )
     left, cell, high = 96, 15.2, 30
     p.text(24, 34, "type", size=11.5, color=MUTED)
     p.legend(left, 30, [(GREY.mid, "sign"), (ORANGE.mid, "exponent: the range"), (BLUE.mid, "mantissa: the precision")])
@@ -32,10 +35,21 @@ def element_formats() -> Picture:
                 p.rect(x + bit * cell, y, cell, high, hue.mid, WHITE, loose=True)
             p.rect(x, y, count * cell, high, "none", hue.dark, width=1.3)
             if count > 1:
-                p.text(x + count * cell / 2, y + 20, str(count), size=12.5, bold=True, anchor="middle", halo=True, on=hue.mid)
+                p.text(
+                    x + count * cell / 2,
+                    y + 20,
+                    str(count),
+                    size=12.5,
+                    bold=True,
+                    anchor="middle",
+                    halo=True,
+                    on=hue.mid,
+                )
             x += count * cell
         if rest:
             p.rect(x, y, rest * cell, high, WHITE, GREY.mid, dash="3 3")
-            p.text(x + rest * cell / 2, y + 20, f"{rest} bits that are not read", size=11.5, anchor="middle", color=MUTED)
+            p.text(
+                x + rest * cell / 2, y + 20, f"{rest} bits that are not read", size=11.5, anchor="middle", color=MUTED
+            )
         p.text(676, y + 20, largest, size=12.5, anchor="end")
     return p

@@ -5,18 +5,23 @@ from svg import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, RED, YELLOW, Pict
 
 @drawing
 def launch_path() -> Picture:
-    p = Picture("The way of one Gemm::launch from the call to the kernel",
-                "Seven steps from top to bottom: types are checked at compile time, operands at run time, a problem is made "
-                "of plain values, a kernel is chosen, an empty result ends, the arguments are filled in, one kernel is "
-                "enqueued. Refusals leave to the right before anything is enqueued.", height=548)
+    p = Picture(
+        "The way of one Gemm::launch from the call to the kernel",
+        "Seven steps from top to bottom: types are checked at compile time, operands at run time, a problem is made "
+        "of plain values, a kernel is chosen, an empty result ends, the arguments are filled in, one kernel is "
+        "enqueued. Refusals leave to the right before anything is enqueued.",
+        height=548,
+    )
     p.box(24, 20, 430, 40, GREY, "Gemm::launch(stream, a, b, d, options)", size=12.5, mono=True)
-    steps = (("1", "Compile time", "element types, orders, D is not const", GREEN),
-             ("2", "Operands", "extents agree, one device, D overlaps no input", GREEN),
-             ("3", "GemmProblem", "extents, types, orders, alignment as plain values", BLUE),
-             ("4", "Choice", "eligible variants; measured or modelled to be fastest", PURPLE),
-             ("5", "Nothing to do?", "an empty D ends here", GREY),
-             ("6", "Arguments", "one struct; column-major D: A and B change places", BLUE),
-             ("7", "Launch", "one kernel on your stream; the host does not wait", ORANGE))
+    steps = (
+        ("1", "Compile time", "element types, orders, D is not const", GREEN),
+        ("2", "Operands", "extents agree, one device, D overlaps no input", GREEN),
+        ("3", "GemmProblem", "extents, types, orders, alignment as plain values", BLUE),
+        ("4", "Choice", "eligible variants; measured or modelled to be fastest", PURPLE),
+        ("5", "Nothing to do?", "an empty D ends here", GREY),
+        ("6", "Arguments", "one struct; column-major D: A and B change places", BLUE),
+        ("7", "Launch", "one kernel on your stream; the host does not wait", ORANGE),
+    )
     areas = []
     for index, (number, title, text, hue) in enumerate(steps):
         y = 82 + index * 66
@@ -28,10 +33,12 @@ def launch_path() -> Picture:
     p.arrow((239, 60), (239, 82), color=INK, width=2)
     for first, second in zip(areas, areas[1:]):
         p.arrow(first.bottom, second.top, color=INK, width=2)
-    refusals = ((0, "does not compile", "one sentence says why"),
-                (1, "Error", "names values and the cure"),
-                (3, "Error", "the named variant cannot run"),
-                (4, "return", "nothing was enqueued"))
+    refusals = (
+        (0, "does not compile", "one sentence says why"),
+        (1, "Error", "names values and the cure"),
+        (3, "Error", "the named variant cannot run"),
+        (4, "return", "nothing was enqueued"),
+    )
     for index, title, text in refusals:
         area = areas[index]
         hue = GREY if title == "return" else RED

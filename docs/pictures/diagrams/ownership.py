@@ -5,16 +5,25 @@ from svg import BLUE, GREEN, GREY, INK, MUTED, Picture, drawing
 
 @drawing
 def ownership() -> Picture:
-    p = Picture("Owners and the views that borrow from them",
-                "Three columns: what borrows, what owns, and the resource. MatrixView, BatchView and DeviceSpan borrow from "
-                "a DeviceBuffer, which owns device memory and keeps its home stream alive. A StreamRef borrows from a "
-                "Stream. Owners can be moved, not copied; views can be copied.", height=484)
-    for x, title, text in ((24, "Borrow", "can be copied"), (262, "Own", "can be moved, not copied"),
-                           (520, "Resource", "given back once")):
+    p = Picture(
+        "Owners and the views that borrow from them",
+        "Three columns: what borrows, what owns, and the resource. MatrixView, BatchView and DeviceSpan borrow from "
+        "a DeviceBuffer, which owns device memory and keeps its home stream alive. A StreamRef borrows from a "
+        "Stream. Owners can be moved, not copied; views can be copied.",
+        height=484,
+    )
+    for x, title, text in (
+        (24, "Borrow", "can be copied"),
+        (262, "Own", "can be moved, not copied"),
+        (520, "Resource", "given back once"),
+    ):
         p.text(x, 32, title, size=14, bold=True)
         p.text(x, 50, text, size=12, color=MUTED)
-    views = [p.box(24, 74, 140, 30, GREEN, "MatrixView", size=12.5), p.box(24, 110, 140, 30, GREEN, "BatchView", size=12.5),
-             p.box(24, 146, 140, 30, GREEN, "DeviceSpan", size=12.5)]
+    views = [
+        p.box(24, 74, 140, 30, GREEN, "MatrixView", size=12.5),
+        p.box(24, 110, 140, 30, GREEN, "BatchView", size=12.5),
+        p.box(24, 146, 140, 30, GREEN, "DeviceSpan", size=12.5),
+    ]
     buffer = p.box(262, 96, 160, 58, BLUE, "DeviceBuffer<T>")
     memory = p.box(520, 96, 156, 58, GREY, "device memory", "freed in stream order")
     reference = p.box(24, 222, 140, 36, GREEN, "StreamRef", size=12.5)
@@ -37,7 +46,9 @@ def ownership() -> Picture:
     second = p.box(520, y, 156, 46, BLUE, "b", "owns the memory")
     p.arrow(first.right, second.left, width=2.2, color=INK)
     p.text(450, y + 15, "b = std::move(a)", size=11, mono=True, anchor="middle")
-    p.text(24, 466, "Event and Graph are owners, too. A view of a temporary buffer does not compile.", size=12, color=MUTED)
+    p.text(
+        24, 466, "Event and Graph are owners, too. A view of a temporary buffer does not compile.", size=12, color=MUTED
+    )
     p.arrow((26, 404), (66, 404), color=GREEN.dark, dash="5 4")
     p.text(74, 408, "must not outlive", size=11.5)
     p.arrow((26, 428), (66, 428), color=BLUE.dark, width=2.2)

@@ -5,10 +5,13 @@ from svg import BLUE, GREEN, GREY, MUTED, ORANGE, RED, Picture, drawing
 
 @drawing
 def race_proxy() -> Picture:
-    p = Picture("A race between ordinary stores and TMA",
-                "Threads write shared memory through the generic proxy, TMA reads it through the async proxy. Without a "
-                "proxy fence the order is open: TMA may read new or old values. With a fence in each writing thread, then a "
-                "barrier, TMA reads the new values.", height=458)
+    p = Picture(
+        "A race between ordinary stores and TMA",
+        "Threads write shared memory through the generic proxy, TMA reads it through the async proxy. Without a "
+        "proxy fence the order is open: TMA may read new or old values. With a fence in each writing thread, then a "
+        "barrier, TMA reads the new values.",
+        height=458,
+    )
     left = 150
 
     def lanes(top: float, title: str, hue) -> tuple[float, float]:
@@ -35,8 +38,15 @@ def race_proxy() -> Picture:
     work(threads, 220, 76, ORANGE, "issue")
     work(tma, 310, 130, RED, "reads old values")
     ghost = p.box(left + 444, threads, 78, 34, BLUE, "visible", size=12, bold=False, radius=4, dash="4 3")
-    p.line((left + 73, threads), (left + 73, threads - 7), (ghost.center.x, threads - 7), ghost.top, color=BLUE.dark,
-           width=1.3, dash="4 3")
+    p.line(
+        (left + 73, threads),
+        (left + 73, threads - 7),
+        (ghost.center.x, threads - 7),
+        ghost.top,
+        color=BLUE.dark,
+        width=1.3,
+        dash="4 3",
+    )
 
     threads, tma = lanes(314, "With a fence: one order only", GREEN)
     work(threads, 10, 126, BLUE, "store to shared")

@@ -2,24 +2,36 @@
 
 from svg import BLUE, GREEN, MUTED, ORANGE, Picture, drawing
 
-# What happens, in order. a to d are instructions of warp 0, of which b and c issue a load each; e, f and h are of warp 1,
-# and "wait" passes when both loads are complete. 1 and 2 are loads that complete; 1' and 1'' are pieces.
+# What happens, in order. a to d are instructions of warp 0, of which b and c issue a load each. e, f and h are of warp 1;
+# "wait" passes when both loads are complete. 1 and 2 are loads that complete; "1 ½" is a half of load 1.
 ORDERS = (
-    ("in-order", "Warps take turns. Loads complete soon, in the order of issue.",
-     ("a", "e", "b", "f", "1", "c", "2", "wait", "d", "h")),
-    ("random", "Any warp next, any load next, in pieces.",
-     ("e", "a", "b", "f", "c", "2", "d", "1 ½", "1 ½", "wait", "h")),
-    ("adversarial", "One warp runs as far as it can. Loads complete late, or the newest first.",
-     ("a", "b", "c", "d", "e", "f", "2", "1", "wait", "h")),
+    (
+        "in-order",
+        "Warps take turns. Loads complete soon, in the order of issue.",
+        ("a", "e", "b", "f", "1", "c", "2", "wait", "d", "h"),
+    ),
+    (
+        "random",
+        "Any warp next, any load next, in pieces.",
+        ("e", "a", "b", "f", "c", "2", "d", "1 ½", "1 ½", "wait", "h"),
+    ),
+    (
+        "adversarial",
+        "One warp runs as far as it can. Loads complete late, or the newest first.",
+        ("a", "b", "c", "d", "e", "f", "2", "1", "wait", "h"),
+    ),
 )
 
 
 @drawing
 def schedules() -> Picture:
-    p = Picture("One program in three orders",
-                "Two warps and two asynchronous loads. Under in-order the warps take turns and loads complete soon. Under "
-                "random anything that is allowed may come next. Under adversarial one warp runs ahead and loads complete "
-                "late and in the wrong order. The wait holds in all three.", height=410)
+    p = Picture(
+        "One program in three orders",
+        "Two warps and two asynchronous loads. Under in-order the warps take turns and loads complete soon. Under "
+        "random anything that is allowed may come next. Under adversarial one warp runs ahead and loads complete "
+        "late and in the wrong order. The wait holds in all three.",
+        height=410,
+    )
     p.text(24, 32, "The program", size=13.5, bold=True)
     cell, high, left = 47, 32, 128
 
@@ -41,6 +53,12 @@ def schedules() -> Picture:
         p.text(24, y + 42, name, size=12.5, bold=True)
         for index, step in enumerate(steps):
             draw(left + index * cell, y + 22, step)
-    p.note(24, 378, 652, "PTX allows all three. A right kernel gives the same result in each. One that forgets the wait may "
-           "pass under one schedule and fail under another. The seed repeats an order.", size=12)
+    p.note(
+        24,
+        378,
+        652,
+        "PTX allows all three. A right kernel gives the same result in each. One that forgets the wait may "
+        "pass under one schedule and fail under another. The seed repeats an order.",
+        size=12,
+    )
     return p

@@ -7,10 +7,13 @@ CHUNKS = ("#cfe3f5", "#f9d9a6", "#bfe6d6", "#e3cdec", "#f6c6b0", "#f1e99a", "#d5
 
 @drawing
 def swizzle_128b() -> Picture:
-    p = Picture("The 128-byte swizzle of shared memory",
-                "Eight rows of eight chunks of 16 bytes, as the matrix has them and as they are in shared memory. In "
-                "memory, chunk c of row r is at place c xor r, so the eight chunks of one column are in eight different "
-                "groups of banks.", height=452)
+    p = Picture(
+        "The 128-byte swizzle of shared memory",
+        "Eight rows of eight chunks of 16 bytes, as the matrix has them and as they are in shared memory. In "
+        "memory, chunk c of row r is at place c xor r, so the eight chunks of one column are in eight different "
+        "groups of banks.",
+        height=452,
+    )
     cell, left, right, y = 34, 66, 402, 104
     read = 2
     p.text(left, 34, "Logical: row, chunk of 16 bytes", size=13.5, bold=True)
@@ -20,8 +23,14 @@ def swizzle_128b() -> Picture:
 
     def name(x: float, title: str, bank: bool) -> None:
         for index in range(8):
-            p.text(x + index * cell + cell / 2, y - 8, f"{4 * index}–" if bank else str(index), size=11,
-                   anchor="middle", color=MUTED)
+            p.text(
+                x + index * cell + cell / 2,
+                y - 8,
+                f"{4 * index}–" if bank else str(index),
+                size=11,
+                anchor="middle",
+                color=MUTED,
+            )
         for row in range(8):
             p.text(x - 8, y + row * cell + cell / 2 + 4, str(row), size=11, anchor="end", color=MUTED)
         p.text(x - 8, y - 8, title, size=11, anchor="end", color=MUTED)

@@ -5,11 +5,14 @@ from svg import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, RED, YELLOW, Pict
 
 @drawing
 def tensor_memory() -> Picture:
-    p = Picture("Tensor memory: 128 lanes of 512 columns",
-                "Tensor memory of an SM as a grid of 128 lanes and 512 columns of 32 bits. Two accumulators of 256 "
-                "columns fill it. Each of the four epilogue warps reads its own 32 lanes, 16 columns at a time. Below, an "
-                "allocation for a block-scaled product, with scale factors after the accumulator.", height=458)
-    x, y, w, h = 128, 74, 512, 176
+    p = Picture(
+        "Tensor memory: 128 lanes of 512 columns",
+        "Tensor memory of an SM as a grid of 128 lanes and 512 columns of 32 bits. Two accumulators of 256 "
+        "columns fill it. Each of the four epilogue warps reads its own 32 lanes, 16 columns at a time. Below, an "
+        "allocation for a block-scaled product, with scale factors after the accumulator.",
+        height=458,
+    )
+    x, y = 128, 74
     hues = (BLUE, ORANGE, GREEN, PURPLE)
     for half in range(2):
         for warp, hue in enumerate(hues):

@@ -5,10 +5,13 @@ from svg import BLUE, GREEN, GREY, INK, LINE, MUTED, ORANGE, PURPLE, Picture, dr
 
 @drawing
 def tile_hierarchy() -> Picture:
-    p = Picture("The tile hierarchy of a matrix product, from the grid to one instruction",
-                "Six steps for D of 2048 by 2048 elements in bf16: the grid of 64 work tiles, a work tile of 256 by 256 "
-                "for a cluster of two CTAs, one CTA with 128 rows and four epilogue warps, the loop over K in slices "
-                "of 64, one stage of 64 KiB, and one instruction of 256 by 256 by 16.", height=560)
+    p = Picture(
+        "The tile hierarchy of a matrix product, from the grid to one instruction",
+        "Six steps for D of 2048 by 2048 elements in bf16: the grid of 64 work tiles, a work tile of 256 by 256 "
+        "for a cluster of two CTAs, one CTA with 128 rows and four epilogue warps, the loop over K in slices "
+        "of 64, one stage of 64 KiB, and one instruction of 256 by 256 by 16.",
+        height=560,
+    )
     side = 128
     lefts, tops = (24, 260, 496), (80, 340)
 

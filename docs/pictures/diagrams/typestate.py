@@ -16,22 +16,32 @@ KINDS = (
 
 @drawing
 def typestate() -> Picture:
-    p = Picture("States and kinds in the types of tensor memory and barriers",
-                "Tensor memory goes from Unallocated by allocate to Allocated and by release to Released; an address "
-                "exists in the Allocated state only. A barrier goes from Uninitialized to Ready by publishing. A table "
-                "says which calls each of the seven barrier kinds has.", height=560)
+    p = Picture(
+        "States and kinds in the types of tensor memory and barriers",
+        "Tensor memory goes from Unallocated by allocate to Allocated and by release to Released; an address "
+        "exists in the Allocated state only. A barrier goes from Uninitialized to Ready by publishing. A table "
+        "says which calls each of the seven barrier kinds has.",
+        height=560,
+    )
     p.text(24, 32, "Tensor memory: Tmem<State, Columns, Group>", size=13.5, bold=True)
-    states = [p.box(24, 50, 130, 76, GREY, "Unallocated", "no address"),
-              p.box(270, 50, 160, 76, GREEN, "Allocated", "accumulator<N>(i)\nscales, operand", sub_mono=False),
-              p.box(546, 50, 130, 76, GREY, "Released", "no address")]
+    states = [
+        p.box(24, 50, 130, 76, GREY, "Unallocated", "no address"),
+        p.box(270, 50, 160, 76, GREEN, "Allocated", "accumulator<N>(i)\nscales, operand", sub_mono=False),
+        p.box(546, 50, 130, 76, GREY, "Released", "no address"),
+    ]
     p.arrow(states[0].right, states[1].left, width=2, color=INK)
     p.arrow(states[1].right, states[2].left, width=2, color=INK)
     p.text(212, 80, "allocate()", size=11.5, mono=True, anchor="middle")
     p.text(488, 80, "release()", size=11.5, mono=True, anchor="middle")
     p.text(212, 108, "once", size=11, anchor="middle", color=MUTED)
     p.text(488, 108, "once", size=11, anchor="middle", color=MUTED)
-    p.text(24, 148, "A pair needs a proof for both: ClusterArrived to allocate, PairFinished to release.", size=12,
-           color=MUTED)
+    p.text(
+        24,
+        148,
+        "A pair needs a proof for both: ClusterArrived to allocate, PairFinished to release.",
+        size=12,
+        color=MUTED,
+    )
 
     y = 190
     p.text(24, y, "Barriers: Barrier<Kind, State>", size=13.5, bold=True)
@@ -54,8 +64,20 @@ def typestate() -> Picture:
         for x, allowed in zip(columns, calls):
             hue = GREEN if allowed else GREY
             p.rect(x - 56, top + 2, 112, row_height - 5, hue.tint, hue.mid, radius=4)
-            p.text(x, top + 19, "yes" if allowed else "–", size=12, anchor="middle", bold=allowed,
-                   color=GREEN.dark if allowed else MUTED)
-    p.text(24, y + 250, "What is not in the table does not compile, and the compiler prints a sentence that says why.",
-           size=12, color=MUTED)
+            p.text(
+                x,
+                top + 19,
+                "yes" if allowed else "–",
+                size=12,
+                anchor="middle",
+                bold=allowed,
+                color=GREEN.dark if allowed else MUTED,
+            )
+    p.text(
+        24,
+        y + 250,
+        "What is not in the table does not compile, and the compiler prints a sentence that says why.",
+        size=12,
+        color=MUTED,
+    )
     return p
