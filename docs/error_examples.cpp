@@ -48,7 +48,7 @@ void misaligned(const Stream& stream)
 {
 #line 1 "example.cpp"
     DeviceBuffer<std::byte> bytes(stream, 4096);
-    auto* pixels = reinterpret_cast<float*>(bytes.data() + 54);  // behind the header of a file
+    auto* pixels = reinterpret_cast<float*>(bytes.data() + 54);  // after a file's header
     auto span = DeviceSpan<float>::from_raw_device_pointer(pixels, 1000);
 }
 
@@ -116,7 +116,7 @@ void capture_violation(const Stream& stream)
     DeviceBuffer<float> buffer(stream, 64);
     auto graph = Graph::capture(stream, [&](StreamRef captured) {
         buffer.fill(captured, 1.0F);
-        std::vector<float> result = buffer.to_vector();  // blocks: there is nothing to wait for yet
+        std::vector<float> result = buffer.to_vector();  // blocks
     });
 }
 
@@ -146,7 +146,7 @@ void context_lost(const Stream& stream)
     fake::fail_call("cudaStreamSynchronize", 1, cudaErrorIllegalAddress);
 #line 1 "example.cpp"
     DeviceBuffer<float> buffer(stream, 4096);
-    launch(scale, LaunchConfig(stream, {16}, {256}), buffer.span(), 2.0F);  // writes outside of the buffer
+    launch(scale, LaunchConfig(stream, {16}, {256}), buffer.span(), 2.0F);  // writes past the buffer
     stream.synchronize();
 }
 
