@@ -5,9 +5,9 @@
 # marked `cpp`. Any other block is the body of a function that sees the names of kernel_names.cuh (`cuda`) or
 # snippet_names.hpp (`cpp`).
 #
-# In a header, code stands between @code{.cpp} and @endcode. All blocks for one compiler are one source file, so that the
+# In a header, code is between @code{.cpp} and @endcode. All blocks for one compiler are one source file, so that the
 # check is quick: nvcc takes those of tessera/device/ and those with a __global__ function (a whole piece of a source
-# file; any other is the body of a function that sees the names of kernel_names.cuh), the C++ compiler takes the others,
+# file; any other is the body of a function that sees the names of header_names.cuh), the C++ compiler takes the others,
 # as bodies of functions that see the names of header_names.hpp.
 cmake_minimum_required(VERSION 3.25)
 include(${ROOT}/tests/compile_fail/compiler_commands.cmake)
@@ -90,8 +90,7 @@ foreach(page IN LISTS pages)
 endforeach()
 
 set(host_text "#include \"${CMAKE_CURRENT_LIST_DIR}/header_names.hpp\"\n")
-set(device_text "${kernel_preamble}#include <tessera/device/disjoint_span.cuh>
-#include <tessera/device/wgmma.cuh>\n#include <tessera/tessera.hpp>\n")
+set(device_text "#include \"${CMAKE_CURRENT_LIST_DIR}/header_names.cuh\"\n")
 file(GLOB_RECURSE headers RELATIVE ${ROOT} ${ROOT}/sdk/include/*.hpp ${ROOT}/sdk/include/*.cuh)
 foreach(header IN LISTS headers)
     file(READ ${ROOT}/${header} rest)
@@ -106,8 +105,10 @@ foreach(header IN LISTS headers)
         string(FIND "${rest}" "@endcode" length)
         string(SUBSTRING "${rest}" 0 ${length} block)
         string(SUBSTRING "${rest}" ${length} -1 rest)
-        if(NOT block MATCHES "^@code{[.]cpp}\n")
-            message(SEND_ERROR "${header}: a block of code begins with @code{.cpp} and ends with @endcode")
+        if(block MATCHES "^@code{[.]unparsed}\n")
+            continue()
+        elseif(NOT block MATCHES "^@code{[.]cpp}\n")
+            message(SEND_ERROR "${header}: write @code{.cpp} (or @code{.unparsed} for text that is no code) and @endcode")
         endif()
         string(REPLACE "@code{.cpp}" "" block "${block}")
         string(REGEX REPLACE "\n */// ?" "\n" block "${block}")
@@ -117,7 +118,7 @@ foreach(header IN LISTS headers)
         if(block MATCHES "__global__")
             string(APPEND device_text "namespace ${name} {\n${block}\n}\n")
         elseif(header MATCHES "tessera/device/")
-            string(APPEND device_text "__device__ void ${name}(TESSERA_KERNEL_NAMES)\n{\n{\n${block}\n}\n}\n")
+            string(APPEND device_text "__device__ void ${name}(TESSERA_HEADER_NAMES)\n{\n{\n${block}\n}\n}\n")
         else()
             string(APPEND host_text "void ${name}()\n{\n${block}\n}\n")
         endif()

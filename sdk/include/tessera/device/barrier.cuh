@@ -1,16 +1,21 @@
 #pragma once
 
-/// Barriers in shared memory (mbarriers) whose type says who completes them and whether they may be used yet.
+/// @file
+/// @ingroup device_barriers
+/// @brief Barriers in shared memory (mbarriers) whose type says who completes them and whether they may be used yet.
 ///
-///     __shared__ BarrierWord word;
-///     if (threadIdx.x == 0) {
-///         Barrier<FilledByTma, Uninitialized>(word).initialize(1);  // one arrival completes a phase
-///     }
-///     const BarriersPublished published = publish_barriers();       // executed by all threads of the CTA
-///     const Barrier<FilledByTma, Ready> loaded(word, published);    // may be waited for
+/// @code{.cpp}
+/// __shared__ BarrierWord word;
+/// if (threadIdx.x == 0) {
+///     Barrier<FilledByTma, Uninitialized>(word).initialize(1);  // one arrival completes a phase
+/// }
+/// const BarriersPublished published = publish_barriers();       // all threads of the CTA
+/// const Barrier<FilledByTma, Ready> loaded(word, published);
+/// loaded.wait(PhaseParity::even);                               // a whole warp
+/// @endcode
 ///
-/// A barrier cannot be waited for before it was published: only `publish_barriers` makes the token. Phases are not here
-/// at all: they are values that the rings of pipeline.cuh keep.
+/// A barrier cannot be waited for before it was published: only `publish_barriers` and its cluster forms make the
+/// token. Kernels need not keep phases: the rings of pipeline.cuh do.
 ///
 /// Source: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier".
 
@@ -23,38 +28,36 @@
 
 namespace tessera {
 
-/// @name Kinds: who completes a barrier's phase.
+/// @addtogroup device_barriers
 /// @{
-/// TMA, when all announced bytes have landed, and one thread that announces them; perhaps threads that write, too.
-struct FilledByTma {};
-/// Threads that have written shared memory for the tensor core to read.
-struct FilledByThreads {};
-/// Threads that have read, or whose tensor core instructions have.
-struct FreedByThreads {};
-/// The tensor core, when it has finished all instructions committed to the barrier (tcgen05.commit).
-struct FreedByTensorCore {};
-/// The tensor core, when an accumulator in tensor memory is complete.
-struct AccumulatorFull {};
-/// Threads that have read an accumulator from tensor memory.
-struct AccumulatorEmpty {};
-/// Cluster launch control, when its answer has been written.
-struct WorkAnswered {};
-/// @}
 
-/// @name States.
-/// @{
+/// Completed by TMA when all announced bytes have landed, and by one thread that announces them. Other threads that
+/// write may arrive, too.
+struct FilledByTma {};
+/// Completed by threads that have written shared memory for the tensor core to read.
+struct FilledByThreads {};
+/// Completed by threads that have read, or whose tensor core instructions have.
+struct FreedByThreads {};
+/// Completed by the tensor core when it has finished all instructions committed to the barrier (tcgen05.commit).
+struct FreedByTensorCore {};
+/// Completed by the tensor core when an accumulator in tensor memory is complete.
+struct AccumulatorFull {};
+/// Completed by threads that have read an accumulator from tensor memory.
+struct AccumulatorEmpty {};
+/// Completed by cluster launch control when its answer has been written.
+struct WorkAnswered {};
+
 /// Memory that is not a barrier yet.
 struct Uninitialized {};
-/// Initialized and visible to whoever uses it.
+/// Initialized, and visible to all who may use it.
 struct Ready {};
-/// @}
 
-/// The 8 bytes of shared memory that a barrier lives in.
+/// The 8 bytes of shared memory of a barrier.
 struct alignas(8) BarrierWord {
-    std::uint64_t bits;  ///< the hardware's
+    std::uint64_t bits;  ///< opaque: the hardware's state
 };
 
-/// Proof that the barriers that were initialized before it are visible to all who may use them.
+/// Proof that the barriers that were initialized before are visible to all who may use them.
 class BarriersPublished {
 private:
     friend __device__ BarriersPublished publish_barriers();
@@ -62,10 +65,12 @@ private:
     __device__ BarriersPublished() {}
 };
 
-/// The calling thread has told the cluster that its CTA's barriers are initialized. Those of the other CTAs may not be.
+/// Proof that the calling thread has announced its CTA's barriers to the cluster. Those of other CTAs may not be
+/// initialized yet.
 class [[nodiscard("tessera: wait for announced barriers before you use them")]] BarriersAnnounced {
 public:
-    /// Waits until all threads of the cluster have announced. Executed by whole warps.
+    /// Waits until all threads of the cluster have announced. Called by all threads of the cluster, in whole, converged
+    /// warps.
     __device__ BarriersPublished await() &&
     {
         cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
@@ -77,8 +82,8 @@ private:
     __device__ BarriersAnnounced() {}
 };
 
-/// Makes the barriers that this CTA's threads have initialized visible to all of the CTA, and to TMA. Synchronizes: all
-/// threads of the CTA call it.
+/// Makes the barriers that this CTA's threads have initialized visible to the CTA and to TMA. Synchronizes: all threads
+/// of the CTA call it.
 __device__ inline BarriersPublished publish_barriers()
 {
     cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
@@ -86,11 +91,12 @@ __device__ inline BarriersPublished publish_barriers()
     return {};
 }
 
-/// Begins to publish to all CTAs of the cluster, as is needed before a peer arrives at, or multicasts into, a barrier:
-/// what a thread does between this and `await()` hides the wait. All threads of the cluster call both, in whole warps.
+/// Begins to publish barriers to all CTAs of the cluster. This is needed before a peer arrives at a barrier or
+/// multicasts into the slot that it guards. What a thread does between this call and `await()` hides the wait. All
+/// threads of the cluster call both, in whole, converged warps.
 ///
-/// Nothing but the barriers is published: the arrival is relaxed, since a release at cluster scope waits for all that
-/// the thread has written anywhere, some 500 cycles on an H200.
+/// Only the barriers are published: the arrival is relaxed. A release at cluster scope would wait for all that the
+/// thread has written anywhere, which takes some 500 cycles on an H200.
 __device__ inline BarriersAnnounced announce_barriers_to_cluster()
 {
     cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
@@ -98,25 +104,32 @@ __device__ inline BarriersAnnounced announce_barriers_to_cluster()
     return {};
 }
 
-/// Makes the barriers visible to all CTAs of the cluster. All threads of the cluster call it, in whole warps.
+/// Makes the barriers visible to all CTAs of the cluster. Synchronizes: all threads of the cluster call it, in whole,
+/// converged warps.
 __device__ inline BarriersPublished publish_barriers_to_cluster() { return announce_barriers_to_cluster().await(); }
 
+/// A barrier in shared memory.
+/// @tparam Kind   who completes a phase: FilledByTma, FilledByThreads, FreedByThreads, FreedByTensorCore,
+///                AccumulatorFull, AccumulatorEmpty or WorkAnswered
+/// @tparam State  Uninitialized or Ready
 template <class Kind, class State>
 class Barrier {
     static_assert(!std::is_same_v<State, State>, "tessera: a barrier's state is Uninitialized or Ready");
 };
 
-/// Memory for a barrier.
+/// Memory for a barrier: it can be initialized, and nothing else.
+/// @tparam Kind  who will complete a phase
 template <class Kind>
 class Barrier<Kind, Uninitialized> {
 public:
-    /// The barrier that will be in `word`, which is shared memory.
+    /// Names the barrier that will be in `word`, which is shared memory.
     __device__ explicit Barrier(BarrierWord& word) : word_(&word.bits) {}
 
-    /// Executed by one thread. @param arrivals  how many complete a phase, from 1 to 2^20 - 1
+    /// Initializes the barrier. Called by one thread; `publish_barriers` makes it visible to the others.
+    /// @param arrivals  the number that completes a phase, 1 to 2^20 - 1
     __device__ void initialize(std::uint32_t arrivals) && { cuda::ptx::mbarrier_init(word_, arrivals); }
 
-    /// Does not compile.
+    /// Refuses to compile: the barrier is not initialized.
     template <class Phase>
     __device__ void wait(Phase) const
     {
@@ -129,10 +142,14 @@ private:
     std::uint64_t* word_;
 };
 
-/// A parity of a barrier's phase: which completion is waited for. Kept and advanced by the rings of pipeline.cuh.
-enum class PhaseParity : std::uint32_t { even = 0, odd = 1 };
+/// The parity of a barrier's phase: which completion a wait is for. The rings of pipeline.cuh keep and advance it.
+enum class PhaseParity : std::uint32_t {
+    even = 0,  ///< the first phase, the third, ...
+    odd = 1    ///< the second phase, the fourth, ...
+};
 
-/// A barrier that all who may use it can see.
+/// A barrier that is visible to all who may use it.
+/// @tparam Kind  who completes a phase
 template <class Kind>
 class Barrier<Kind, Ready> {
     static constexpr bool filled_by_tma = std::is_same_v<Kind, FilledByTma>;
@@ -142,25 +159,28 @@ class Barrier<Kind, Ready> {
                                           std::is_same_v<Kind, AccumulatorEmpty>;
 
 public:
-    /// The barrier in `word`.
+    /// Names the barrier in `word`.
     __device__ Barrier(BarrierWord& word, BarriersPublished) : word_(&word.bits) {}
 
-    /// Waits until the phase of this parity is complete; what its completers did before is visible then. No thread does
-    /// so alone while others of its warp go on: either the whole warp waits, and `elect_one` says who acts on it, or
-    /// the others have exited. `exit_thread` in warp.cuh says why.
+    /// Waits until the phase of this parity is complete. What its completers did before is visible then (acquire at CTA
+    /// scope).
+    ///
+    /// No thread waits alone while others of its warp continue. Either the whole warp waits and `elect_one` chooses who
+    /// acts, or the others have exited: `exit_thread` in warp.cuh says why.
     __device__ void wait(PhaseParity parity) const
     {
         while (!cuda::ptx::mbarrier_try_wait_parity(word_, static_cast<std::uint32_t>(parity))) {
         }
     }
 
-    /// Whether the phase is complete now. May say false although it is.
+    /// Returns true if the phase is complete now. May return false although it is.
     __device__ bool try_wait(PhaseParity parity) const
     {
         return cuda::ptx::mbarrier_try_wait_parity(word_, static_cast<std::uint32_t>(parity));
     }
 
-    /// Arrives once and announces `bytes` that will be written to shared memory asynchronously.
+    /// Arrives once and announces `bytes` that will be written to shared memory asynchronously (release at CTA scope).
+    /// Called by one thread. For FilledByTma and WorkAnswered.
     __device__ void arrive_and_expect(std::uint32_t bytes) const
     {
         static_assert(takes_bytes, "tessera: only a barrier filled by TMA or by cluster launch control expects bytes");
@@ -168,7 +188,8 @@ public:
                                              word_, bytes);
     }
 
-    /// Arrives once. What the thread did before is visible to those who wait.
+    /// Arrives once. What the thread did before is visible to those who wait (release at CTA scope). For kinds that
+    /// threads complete.
     __device__ void arrive() const
     {
         static_assert(takes_threads,
@@ -176,9 +197,11 @@ public:
         cuda::ptx::mbarrier_arrive(word_);
     }
 
-    /// Arrives once at the same barrier of a peer CTA, which must not have exited: the calling thread's part of reading
-    /// is done. Orders earlier reads, not earlier writes, before what the peer does next: a release at cluster scope,
-    /// which would order those too, costs a fence of the whole GPU (MEMBAR.ALL.GPU on sm_90).
+    /// Arrives once at the same barrier of a peer CTA: the calling thread's part of reading is done. The peer must not
+    /// have exited.
+    ///
+    /// Orders earlier reads, not earlier writes, before what the peer does next. A release at cluster scope would order
+    /// writes, too, but costs a fence of the whole GPU (MEMBAR.ALL.GPU on sm_90).
     __device__ void arrive_at(CtaRank peer) const
     {
         static_assert(takes_threads,
@@ -195,11 +218,13 @@ public:
             : "memory");
     }
 
-    /// The hardware's word, for instructions that complete it.
+    /// Returns the hardware's word, for instructions that complete it.
     __device__ std::uint64_t* word() const { return word_; }
 
 private:
     std::uint64_t* word_;
 };
+
+/// @}
 
 }  // namespace tessera

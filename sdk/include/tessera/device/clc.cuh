@@ -1,13 +1,26 @@
 #pragma once
 
-/// Work queues of persistent kernels: a cluster takes one unit of work after the other until there is none.
+/// @file
+/// @ingroup device_clusters
+/// @brief Work queues of persistent kernels: a cluster takes one work tile after the other until none is left.
 ///
-/// The units are the clusters of a one-dimensional grid, numbered from 0. Three queues have one interface:
-///   `SingleWorkQueue`  each cluster does its own unit;
-///   `StaticWorkQueue`  a grid smaller than the work; each cluster goes on in strides;
-///   `ClcWorkQueue`     a grid as large as the work; running clusters take over those that have not started, asking the
-///                      hardware (cluster launch control, compute capability 10.0).
-/// A `WorkItem` names a unit that the calling cluster, and no other, has; only queues make one.
+/// The work tiles are the clusters of a one-dimensional grid, numbered from 0. Three queues have one interface:
+///
+/// | queue | grid | who gets which work tile |
+/// |---|---|---|
+/// | `SingleWorkQueue` | as large as the work | each cluster computes its own |
+/// | `StaticWorkQueue` | smaller than the work | cluster i computes i, i + clusters, i + 2 clusters, ... |
+/// | `ClcWorkQueue` | as large as the work | running clusters take over those that have not started |
+///
+/// `ClcWorkQueue` uses cluster launch control (compute capability 10.0). A `WorkItem` is a work tile that only the
+/// calling cluster has; only queues make one.
+///
+/// @code{.cpp}
+/// ClcWorkQueue<1, 2> queue(clc, published, first_cta);
+/// for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {  // whole warps
+///     store(partition.tile(work));
+/// }
+/// @endcode
 ///
 /// Source: PTX ISA 9.0, "clusterlaunchcontrol.try_cancel", "clusterlaunchcontrol.query_cancel".
 
@@ -21,14 +34,17 @@
 
 namespace tessera {
 
-/// A unit of work, or none. Not copyable: whoever has one is the cluster that does it.
+/// @addtogroup device_clusters
+/// @{
+
+/// A work tile, or none. Not copyable: the cluster that has one computes it.
 class WorkItem {
 public:
     WorkItem(const WorkItem&) = delete;
     WorkItem& operator=(const WorkItem&) = delete;
-    /// Takes the obligation over.
+    /// Moves the work tile.
     __device__ WorkItem(WorkItem&& other) noexcept : index_(other.index_), exists_(other.exists_) {}
-    /// Takes the obligation over.
+    /// Moves the work tile.
     __device__ WorkItem& operator=(WorkItem&& other) noexcept
     {
         index_ = other.index_;
@@ -36,9 +52,9 @@ public:
         return *this;
     }
 
-    /// Whether there is work.
+    /// Returns true if there is work.
     __device__ explicit operator bool() const { return exists_; }
-    /// Which, from 0.
+    /// Returns the number of the work tile, from 0.
     __device__ std::uint32_t index() const { return index_; }
 
 private:
@@ -53,25 +69,25 @@ private:
     bool exists_;
 };
 
-/// One unit for each cluster of the grid.
+/// One work tile for each cluster of the grid.
 class SingleWorkQueue {
 public:
-    /// The cluster's own unit.
+    /// Returns the cluster's own work tile.
     __device__ WorkItem first() const { return WorkItem(cuda::ptx::get_sreg_clusterid_x()); }
-    /// None.
+    /// Returns no work.
     __device__ WorkItem next_of_warp() { return {}; }
 };
 
-/// Unit i is done by cluster i % clusters.
+/// Work tile i is computed by cluster i % clusters.
 class StaticWorkQueue {
 public:
-    /// @param units  how many there are
+    /// @param units  the number of work tiles
     __device__ explicit StaticWorkQueue(std::uint32_t units) : units_(units), index_(cuda::ptx::get_sreg_clusterid_x())
     {}
 
-    /// The cluster's own unit. The grid is not larger than the work.
+    /// Returns the cluster's own work tile. The grid must not be larger than the work.
     __device__ WorkItem first() const { return WorkItem(index_); }
-    /// The next one.
+    /// Returns the cluster's next work tile, or none.
     __device__ WorkItem next_of_warp()
     {
         index_ += cuda::ptx::get_sreg_nclusterid_x();
@@ -83,9 +99,9 @@ private:
     std::uint32_t index_;
 };
 
-/// An answer of cluster launch control. Its bits are the hardware's.
+/// An answer of cluster launch control, in shared memory.
 struct alignas(16) ClcAnswer {
-    /// As the hardware writes it: opaque.
+    /// Opaque: the hardware writes it.
     std::uint64_t bits[2];
 };
 
@@ -93,7 +109,7 @@ namespace detail {
 
 inline constexpr std::uint32_t clc_answer_bytes = sizeof(ClcAnswer);
 
-/// Asks for a cluster; the answer comes to `answer` in this CTA, 16 bytes counted at `barrier`.
+/// Requests a cluster. The answer is written to `answer` in this CTA, and its 16 bytes are counted at `barrier`.
 __device__ __forceinline__ void clc_try_cancel(ClcAnswer& answer, const std::uint64_t* barrier)
 {
     asm volatile(
@@ -103,7 +119,7 @@ __device__ __forceinline__ void clc_try_cancel(ClcAnswer& answer, const std::uin
         : "memory");
 }
 
-/// The same for every CTA of the cluster.
+/// Does the same, with the answer in every CTA of the cluster.
 __device__ __forceinline__ void clc_try_cancel_for_cluster(ClcAnswer& answer, const std::uint64_t* barrier)
 {
     asm volatile(
@@ -113,7 +129,7 @@ __device__ __forceinline__ void clc_try_cancel_for_cluster(ClcAnswer& answer, co
         : "memory");
 }
 
-/// Whether a cluster was taken over, and the first CTA of it.
+/// Returns true if a cluster was taken over, and gives its first CTA.
 __device__ __forceinline__ bool clc_read(const ClcAnswer& answer, std::uint32_t& first_cta)
 {
     std::uint32_t taken = 0;
@@ -135,7 +151,7 @@ __device__ __forceinline__ bool clc_read(const ClcAnswer& answer, std::uint32_t&
     return taken != 0;
 }
 
-/// Arrives at, and announces bytes for, the barrier with this offset in a CTA of the cluster.
+/// Arrives at the barrier with this offset in a CTA of the cluster, and announces bytes there.
 __device__ __forceinline__ void arrive_and_expect_at(const std::uint64_t* barrier, std::uint32_t rank,
                                                      std::uint32_t bytes)
 {
@@ -151,31 +167,34 @@ __device__ __forceinline__ void arrive_and_expect_at(const std::uint64_t* barrie
 
 }  // namespace detail
 
-/// Shared memory of a ClcWorkQueue, at the same offset in every CTA of the cluster.
+/// The shared memory of a ClcWorkQueue, at the same offset in every CTA of the cluster.
+/// @tparam Slots  the number of answers that can be on their way
 template <std::uint32_t Slots>
 struct ClcStorage {
-    /// The answers' barriers.
+    /// The barriers of the answers.
     using Ring = RingBarriers<WorkAnswered, FreedByThreads, Slots>;
 
     ClcAnswer answers[Slots];  ///< one for each slot
-    Ring ring;                 ///< `full`: answered; `empty`: read by all readers of the cluster
+    Ring ring;                 ///< `full`: the answer is written; `empty`: all readers of the cluster have read it
 
-    /// Executed by one thread of each CTA, before the barriers are published.
-    /// @param readers  warps that call next_of_warp(), of all CTAs of the cluster
+    /// Initializes the barriers. Called by one thread of each CTA, before the barriers are published.
+    /// @param readers  number of warps that call next_of_warp(), of all CTAs of the cluster
     __device__ void initialize(std::uint32_t readers) { ring.initialize({.producers = 1, .consumers = readers}); }
 };
 
-/// The asking side: one warp of the cluster's first CTA.
+/// The requesting side of a ClcWorkQueue: one warp of the cluster's first CTA.
+/// @tparam ClusterSize  CTAs of the cluster
+/// @tparam Slots        slots of the storage
 template <std::uint32_t ClusterSize, std::uint32_t Slots>
 class ClcRequester {
 public:
-    /// For the one warp that asks, once the barriers are published.
+    /// For the one warp that requests, after the barriers are published.
     __device__ ClcRequester(ClcStorage<Slots>& storage, BarriersPublished published)
         : storage_(storage), producer_(storage.ring, published)
     {}
 
-    /// Asks for one more unit, as soon as there is a free slot. Executed by the whole warp: all of it waits for the
-    /// slot, one of its threads asks.
+    /// Requests one more work tile, as soon as a slot is free. Called by the whole, converged warp: all of it waits for
+    /// the slot, and one thread requests.
     __device__ void request()
     {
         auto slot = producer_.acquire();
@@ -198,20 +217,25 @@ private:
     RingProducer<typename ClcStorage<Slots>::Ring> producer_;
 };
 
-/// The reading side: each warp that needs to know has one, in every CTA of the cluster, and reads every answer.
+/// The reading side of a ClcWorkQueue. Each warp that needs the work tiles has one, in every CTA of the cluster, and
+/// reads every answer.
+/// @tparam ClusterSize  CTAs of the cluster
+/// @tparam Slots        slots of the storage
 template <std::uint32_t ClusterSize, std::uint32_t Slots>
 class ClcWorkQueue {
 public:
-    /// @param first_cta  the cluster's CTA whose warp asks
+    /// @param storage    the shared memory of the answers
+    /// @param published  proof that its barriers are published
+    /// @param first_cta  the CTA of the cluster whose warp requests
     __device__ ClcWorkQueue(ClcStorage<Slots>& storage, BarriersPublished published, CtaRank first_cta)
         : storage_(storage), consumer_(storage.ring, published), first_cta_(first_cta)
     {}
 
-    /// The cluster's own unit.
+    /// Returns the cluster's own work tile.
     __device__ WorkItem first() const { return WorkItem(cuda::ptx::get_sreg_clusterid_x()); }
 
-    /// The next unit; none ends the work, also if others are left (they run as clusters of their own). Executed by the
-    /// whole warp.
+    /// Returns the next work tile. None ends the work of this cluster; work tiles that are left then run as clusters of
+    /// their own. Called by the whole, converged warp; waits for the answer.
     __device__ WorkItem next_of_warp()
     {
         auto slot = consumer_.wait();
@@ -249,5 +273,7 @@ private:
     RingConsumer<typename ClcStorage<Slots>::Ring> consumer_;
     CtaRank first_cta_;
 };
+
+/// @}
 
 }  // namespace tessera

@@ -1,11 +1,15 @@
 #pragma once
 
-/// Thread-block clusters by role: who am I, who are my peers, and whom does a multicast reach. Ranks and masks are
-/// types made from roles; nothing here is made from a naked integer.
+/// @file
+/// @ingroup device_clusters
+/// @brief Thread-block clusters by role: who am I, who are my peers, and whom does a multicast reach.
 ///
-/// A cluster of this library is an array of (`Rows`, `Columns`) CTAs in one grid dimension; its CTAs in one column
-/// share a tile of B, those in one row a tile of A. Rank r is at row r % rows, column r / rows. Both counts are powers
-/// of two: positions are bits of the rank, and cost no division.
+/// Ranks and masks are types made from roles; none is made from a bare integer.
+///
+/// A cluster of this library is an array of (`Rows`, `Columns`) CTAs in one grid dimension, possibly in several layers
+/// for cluster split-K. The CTAs in one column share a tile of B, those in one row share a tile of A. Rank r is at row
+/// r % rows, column r / rows. Both counts are powers of two, so that positions are bits of the rank and cost no
+/// division.
 ///
 /// Source: PTX ISA, "Cluster of Cooperative Thread Arrays", "barrier.cluster", "mapa".
 
@@ -17,13 +21,16 @@
 
 namespace tessera {
 
+/// @addtogroup device_clusters
+/// @{
+
 /// A CTA of the calling thread's cluster.
 class CtaRank {
 public:
-    /// The calling thread's own CTA.
+    /// Returns the calling thread's own CTA.
     __device__ static CtaRank self() { return CtaRank(cuda::ptx::get_sreg_cluster_ctarank()); }
 
-    /// As a number from 0 to the cluster's size - 1.
+    /// Returns the rank as a number from 0 to the cluster's size - 1.
     __device__ std::uint32_t value() const { return value_; }
 
 private:
@@ -33,10 +40,10 @@ private:
     std::uint32_t value_;
 };
 
-/// A set of CTAs of the cluster: whom a multicast reaches. Made by `ClusterGrid` only.
+/// A set of CTAs of the cluster, for a multicast. Only `ClusterGrid` makes one.
 class CtaMask {
 public:
-    /// Bit i is the CTA with rank i: the form that instructions take.
+    /// Returns the set as bits: bit i is the CTA with rank i, as instructions take it.
     __device__ std::uint16_t bits() const { return bits_; }
 
 private:
@@ -47,7 +54,7 @@ private:
 };
 
 /// Proof that every thread of the cluster has arrived at a point of the program after the shared memory of each CTA
-/// came into use: what touches a peer's memory takes one.
+/// became usable. What touches a peer's memory takes one.
 class ClusterArrived {
 private:
     friend class ClusterGrid;
@@ -55,61 +62,69 @@ private:
 };
 
 /// The calling thread's cluster as an array of CTAs.
+///
+/// @code{.cpp}
+/// const ClusterGrid cluster(2, 1);     // two CTAs in a column: they share B
+/// auto slot = producer.acquire(bytes);
+/// tma_load_multicast(b_map, b[slot.index()], slot, {depth, column}, cluster.my_column());
+/// std::move(slot).publish();
+/// std::move(producer).drain();         // the peer has read our shared memory: exit
+/// @endcode
 class ClusterGrid {
 public:
     /// @param rows, columns  CTAs of one layer: powers of two, as is the cluster's size, which their product divides
     __device__ ClusterGrid(std::uint32_t rows, std::uint32_t columns) : rows_(rows), columns_(columns) {}
 
-    // Derived values are computed where they are asked for: special registers are cheaper to read than to keep.
+    // Derived values are computed on use: special registers are cheaper to read than to keep.
 
-    /// CTAs of one column.
+    /// Returns the CTAs of one column.
     __device__ std::uint32_t rows() const { return rows_; }
-    /// CTAs of one row.
+    /// Returns the CTAs of one row.
     __device__ std::uint32_t columns() const { return columns_; }
-    /// CTAs at one position of the other two dimensions.
+    /// Returns the number of layers: the CTAs at one row and column, which divide K among them.
     __device__ std::uint32_t layers() const { return size() >> log2(rows_ * columns_); }
-    /// The calling CTA's row.
+    /// Returns the calling CTA's row.
     __device__ std::uint32_t row() const { return rank() & (rows_ - 1); }
-    /// The calling CTA's column.
+    /// Returns the calling CTA's column.
     __device__ std::uint32_t column() const { return (rank() >> log2(rows_)) & (columns_ - 1); }
-    /// The calling CTA's layer.
+    /// Returns the calling CTA's layer.
     __device__ std::uint32_t layer() const { return rank() >> log2(rows_ * columns_); }
-    /// The first that `layer` gets of `count` things which are dealt to the layers one behind the other, evenly.
+    /// Returns the first of `count` items that `layer` gets. The items are divided into consecutive, equal parts.
     __device__ std::uint32_t first_of_layer(std::uint32_t count, std::uint32_t layer) const
     {
         return layer * count >> log2(layers());
     }
-    /// The calling CTA's rank.
+    /// Returns the calling CTA's rank.
     __device__ static std::uint32_t rank() { return cuda::ptx::get_sreg_cluster_ctarank(); }
-    /// How many CTAs.
+    /// Returns the number of CTAs.
     __device__ static std::uint32_t size() { return cuda::ptx::get_sreg_cluster_nctarank(); }
 
-    /// The CTA at a position of the calling CTA's layer.
+    /// Returns the CTA at a position of the calling CTA's layer.
     __device__ CtaRank at(std::uint32_t row, std::uint32_t column) const
     {
         return CtaRank(row + rows_ * (column + columns_ * layer()));
     }
-    /// The CTA at the calling CTA's row and column in another layer.
+    /// Returns the CTA at the calling CTA's row and column in another layer.
     __device__ CtaRank in_layer(std::uint32_t layer) const
     {
         return CtaRank(row() + rows_ * (column() + columns_ * layer));
     }
 
-    /// All CTAs of the calling CTA's row in its layer, itself included.
+    /// Returns all CTAs of the calling CTA's row in its layer, itself included.
     __device__ CtaMask my_row() const
     {
         std::uint32_t bits = 0;
-#pragma unroll 1  // code that is cold where a kernel starts costs more than the loop
+#pragma unroll 1  // at a kernel's start the code is cold: unrolled, it costs more than the loop
         for (std::uint32_t column = 0; column < columns_; ++column) {
             bits |= 1U << at(row(), column).value();
         }
         return CtaMask(bits);
     }
-    /// All CTAs of the calling CTA's column in its layer, itself included.
+    /// Returns all CTAs of the calling CTA's column in its layer, itself included.
     __device__ CtaMask my_column() const { return CtaMask(((1U << rows_) - 1U) << at(0, column()).value()); }
 
-    /// Waits until all threads of the cluster have called this. What they did before is visible after it. Executed by
-    /// whole warps.
+    /// Waits until all threads of the cluster have called this. What they did before is visible afterwards (release and
+    /// acquire at cluster scope). Called by all threads of the cluster, in whole, converged warps.
     __device__ static ClusterArrived synchronize()
     {
         cuda::ptx::barrier_cluster_arrive();
@@ -117,16 +132,16 @@ public:
         return {};
     }
 
-    /// Waits until all threads of the cluster have called this, and makes nothing visible: for a CTA that exits when
-    /// its peers have read its shared memory. `synchronize` would wait for all that was written anywhere, too. Executed
-    /// by whole warps.
+    /// Waits until all threads of the cluster have called this, and makes nothing visible. For a CTA that exits when
+    /// its peers have read its shared memory; `synchronize` would also wait for everything that was written anywhere.
+    /// Called by all threads of the cluster, in whole, converged warps.
     __device__ static void await_peers()
     {
         cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
         cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
     }
 
-    /// Of a power of two.
+    /// Returns the logarithm of a power of two.
     __device__ static std::uint32_t log2(std::uint32_t power)
     {
         return static_cast<std::uint32_t>(31 - __clz(static_cast<int>(power)));
@@ -137,8 +152,11 @@ private:
     std::uint32_t columns_;
 };
 
-/// Reads 16 bytes, aligned to 16, at the address that `local` has in the calling CTA, from a peer's shared memory.
-/// Whoever wrote them has been synchronized with, and does not exit before a further synchronization.
+/// Reads 16 bytes from a peer's shared memory, at the address that `local` has in the calling CTA.
+/// @param local  a multiple of 16 bytes, in shared memory
+/// @param peer   the CTA to read from
+/// @pre The calling thread has synchronized with the writer since the write, and the peer does not exit before a
+///      further synchronization.
 __device__ inline float4 load_from_peer(const float4* local, CtaRank peer)
 {
     // cuda::ptx has neither mapa nor loads from the cluster's shared memory.
@@ -158,15 +176,17 @@ __device__ inline float4 load_from_peer(const float4* local, CtaRank peer)
 
 namespace detail {
 
-/// A 32-bit shared address of the calling CTA as an address in the first CTA of its pair.
+/// Returns a 32-bit shared address of the calling CTA as an address in the first CTA of its pair.
 ///
-/// In the shared::cluster window, bit 24 of an address is the lowest bit of the CTA's rank (PTX ISA does not promise
-/// it; CUTLASS relies on it, too): cleared, it is the same place in the pair's CTA with the even rank.
+/// In the shared::cluster window, bit 24 of an address is the lowest bit of the CTA's rank. Cleared, it is the same
+/// place in the pair's CTA with the even rank. PTX ISA does not promise this; CUTLASS relies on it, too.
 __device__ __forceinline__ std::uint32_t in_first_of_pair(std::uint32_t shared_address)
 {
     return shared_address & 0xFEFFFFFFU;
 }
 
 }  // namespace detail
+
+/// @}
 
 }  // namespace tessera

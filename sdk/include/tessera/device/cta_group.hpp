@@ -1,6 +1,8 @@
 #pragma once
 
-/// Who takes part in a tcgen05 operation. Usable on host and device.
+/// @file
+/// @ingroup device_clusters
+/// @brief Who takes part in a tcgen05 operation: one CTA or a pair. Usable on host and device.
 
 #include "tessera/detail/language.hpp"
 
@@ -9,7 +11,11 @@
 namespace tessera {
 
 /// `.cta_group` of tcgen05: one CTA with its own tensor memory, or the pair of CTAs whose ranks in the cluster differ
-/// in the lowest bit only. A kernel uses one of the two throughout.
-enum class CtaGroup : std::uint8_t { one = 1, pair = 2 };
+/// only in the lowest bit. A kernel uses one of the two throughout.
+/// @ingroup device_clusters
+enum class CtaGroup : std::uint8_t {
+    one = 1,  ///< `cta_group::1`
+    pair = 2  ///< `cta_group::2`
+};
 
 }  // namespace tessera

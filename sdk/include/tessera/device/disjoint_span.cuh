@@ -1,25 +1,34 @@
 #pragma once
 
-/// Race-free output from a kernel: `ThreadIndex` and `ThreadIndex2D` prove which element is the calling thread's own;
-/// `DisjointSpan` and `DisjointMatrix` can be written with such a proof only. Two threads of a grid never have the same
-/// index, so no two of them can write the same element.
+/// @file
+/// @ingroup device_outputs
+/// @brief Race-free output from a kernel: each thread writes only its own element.
 ///
-///     __global__ void scale(DisjointSpan<float> out, DeviceSpan<const float> in, float factor)
-///     {
-///         const auto index = ThreadIndex::in_grid();
-///         if (out.contains(index)) out[index] = factor * in[index.value()];
-///     }
+/// `ThreadIndex` and `ThreadIndex2D` prove which element is the calling thread's own. `DisjointSpan` and
+/// `DisjointMatrix` can be written only with this proof. Two threads of a grid never have the same index, so no two of
+/// them can write the same element.
 ///
-///     __global__ void transpose(DisjointMatrix<float> out, MatrixView<const float> in)
-///     {
-///         const auto index = ThreadIndex2D::in_grid();
-///         if (out.contains(index)) out[index] = in(index.column(), index.row());
-///     }
+/// @code{.cpp}
+/// __global__ void scale(DisjointSpan<float> out, DeviceSpan<const float> in, float factor)
+/// {
+///     const auto index = ThreadIndex::in_grid();
+///     if (out.contains(index)) out[index] = factor * in[index.value()];
+/// }
 ///
+/// __global__ void transpose(DisjointMatrix<float> out, MatrixView<const float> in)
+/// {
+///     const auto index = ThreadIndex2D::in_grid();
+///     if (out.contains(index)) out[index] = in(index.column(), index.row());
+/// }
+///
+/// void run_transpose(StreamRef stream, MatrixView<float> out, MatrixView<float> in)
+/// {
 ///     launch(transpose, LaunchConfig::covering(stream, out), DisjointMatrix(out), MatrixView<const float>(in));
+/// }
+/// @endcode
 ///
-/// Usable on the host to make the span, and in device code to write through it. Spans are values, an index belongs to
-/// its thread. Zero cost: an address and a compare.
+/// The host makes the span, and device code writes through it. Spans are values; an index belongs to its thread. It
+/// costs an address and a compare.
 
 #include <concepts>
 #include <cstddef>
@@ -37,14 +46,17 @@ class DisjointSpan;
 template <class T, class Order>
 class DisjointMatrix;
 
+/// @addtogroup device_outputs
+/// @{
+
 #ifdef __CUDACC__
 
-/// The calling thread's position among all threads of the grid: unique, from 0 to size - 1, neighbouring threads of a
-/// warp have neighbouring values. Made only by `in_grid()`, neither from an integer nor by copying: whoever has one is
-/// the thread that it names.
+/// The calling thread's position among all threads of the grid: unique, from 0 to size - 1. Neighbouring threads of a
+/// warp have neighbouring values. Only `in_grid()` makes one; it cannot be made from an integer or copied, so whoever
+/// has one is the thread that it names.
 class ThreadIndex {
 public:
-    /// The calling thread's own index.
+    /// Returns the calling thread's own index.
     __device__ static ThreadIndex in_grid()
     {
         const std::size_t block =
@@ -57,11 +69,11 @@ public:
     ThreadIndex(const ThreadIndex&) = delete;
     ThreadIndex& operator=(const ThreadIndex&) = delete;
 
-    /// As a number, for reading elsewhere.
+    /// Returns the index as a number, for reading elsewhere.
     __device__ std::size_t value() const { return value_; }
 
-    /// Moves on by the number of threads in the grid, for loops over more elements than threads. Still unique: all
-    /// threads move by the same amount.
+    /// Advances by the number of threads in the grid, for loops over more elements than threads. The index stays
+    /// unique, because all threads advance by the same amount.
     __device__ void advance()
     {
         value_ += std::size_t{gridDim.x} * gridDim.y * gridDim.z * blockDim.x * blockDim.y * blockDim.z;
@@ -74,17 +86,22 @@ private:
 };
 
 /// The calling thread's position among all threads of the grid as (row, column): unique. The x dimension of the grid
-/// runs along the columns, so that neighbouring threads of a warp have neighbouring columns; y, and behind it z, along
-/// the rows. Made only by `in_grid()`, neither from integers nor by copying.
+/// runs along the columns, so that neighbouring threads of a warp have neighbouring columns; y, and after it z, runs
+/// along the rows. Only `in_grid()` makes one; it cannot be made from integers or copied.
 ///
-/// Loops for matrices that are larger than the grid, which touch each element once:
+/// This loop handles a matrix larger than the grid and touches each element once:
 ///
+/// @code{.cpp}
+/// __global__ void clear(DisjointMatrix<float> out)
+/// {
 ///     for (auto index = ThreadIndex2D::in_grid(); index.row() < out.rows(); index.next_row()) {
 ///         for (; index.column() < out.columns(); index.next_column()) out[index] = 0;
 ///     }
+/// }
+/// @endcode
 class ThreadIndex2D {
 public:
-    /// The calling thread's own index.
+    /// Returns the calling thread's own index.
     __device__ static ThreadIndex2D in_grid()
     {
         const std::int64_t layer = std::int64_t{blockIdx.z} * blockDim.z + threadIdx.z;
@@ -95,12 +112,12 @@ public:
     ThreadIndex2D(const ThreadIndex2D&) = delete;
     ThreadIndex2D& operator=(const ThreadIndex2D&) = delete;
 
-    /// As a number, for reading elsewhere.
+    /// Returns the row as a number, for reading elsewhere.
     __device__ std::int64_t row() const { return row_; }
-    /// The same.
+    /// Returns the column as a number, for reading elsewhere.
     __device__ std::int64_t column() const { return column_; }
 
-    /// Moves to the right by as many columns as the grid has threads in x. Still unique: all threads move alike.
+    /// Moves right by as many columns as the grid has threads in x. The index stays unique: all threads move alike.
     __device__ void next_column() { column_ += std::int64_t{gridDim.x} * blockDim.x; }
     /// Moves down by as many rows as the grid has threads in y and z, and back to the thread's first column.
     __device__ void next_row()
@@ -121,9 +138,11 @@ private:
 #endif
 
 /// Device memory that is written only element by element, each by the one thread whose index it is. Made on the host
-/// from a whole buffer or a part of it. Non-owning.
+/// from a whole buffer or a part of it. Does not own the memory and must not outlive it.
 ///
-/// Two DisjointSpans over the same memory, and reads of it through a DeviceSpan in the same kernel, are not prevented.
+/// Two DisjointSpans of the same memory, and reads of it through a DeviceSpan in the same kernel, are not prevented.
+///
+/// @tparam T  the element type, not const
 template <class T>
 class DisjointSpan {
     static_assert(!std::is_const_v<T>, "tessera: DisjointSpan<T> is for writing: use DeviceSpan<const T> to read");
@@ -131,22 +150,22 @@ class DisjointSpan {
 public:
     /// All elements of `buffer`, which must outlive the span.
     explicit DisjointSpan(DeviceBuffer<T>& buffer) noexcept : DisjointSpan(buffer.span()) {}
-    /// The elements of `memory`, e.g. a part of a buffer.
+    /// The elements of `memory`, for example a part of a buffer.
     explicit DisjointSpan(DeviceSpan<T> memory) noexcept : memory_(memory) {}
 
-    /// In elements.
+    /// Returns the number of elements.
     TESSERA_DETAIL_HOST_DEVICE std::size_t size() const noexcept { return memory_.size(); }
-    /// The ordinal of the memory's device.
+    /// Returns the ordinal of the memory's device.
     TESSERA_DETAIL_HOST_DEVICE int device() const noexcept { return memory_.device(); }
 
 #ifdef __CUDACC__
-    /// True if the thread has an element here. Grids are rounded up to whole CTAs, so some threads have none.
+    /// Returns true if the thread has an element here. Grids are rounded up to whole CTAs, so some threads have none.
     __device__ bool contains(const ThreadIndex& index) const { return index.value() < memory_.size(); }
 
-    /// The calling thread's own element. Traps if it has none: ask contains() first.
+    /// Returns the calling thread's own element. Traps if it has none: call contains() first.
     __device__ T& operator[](const ThreadIndex& index) const { return memory_[index.value()]; }
 
-    /// Does not compile: an integer proves nothing.
+    /// Refuses to compile: an integer proves nothing.
     template <std::integral Index>
     __device__ T& operator[](Index) const
     {
@@ -161,10 +180,15 @@ private:
 };
 
 /// A matrix that is written only element by element, each by the one thread whose index it is. Made on the host from a
-/// view. Non-owning. For a column-major matrix, `DisjointMatrix(view.transposed())` makes neighbouring threads write
-/// neighbouring addresses.
+/// view. Does not own the memory and must not outlive it.
 ///
-/// Two of them over the same memory, and reads of it through a MatrixView in the same kernel, are not prevented.
+/// For a column-major matrix, `DisjointMatrix(view.transposed())` makes neighbouring threads write neighbouring
+/// addresses.
+///
+/// Two DisjointMatrices of the same memory, and reads of it through a MatrixView in the same kernel, are not prevented.
+///
+/// @tparam T      the element type, not const
+/// @tparam Order  RowMajor or ColumnMajor
 template <class T, class Order = RowMajor>
 class DisjointMatrix {
     static_assert(!std::is_const_v<T>, "tessera: DisjointMatrix<T> is for writing: use MatrixView<const T> to read");
@@ -173,24 +197,24 @@ public:
     /// All elements of `matrix`.
     explicit DisjointMatrix(MatrixView<T, Order> matrix) noexcept : matrix_(matrix) {}
 
-    /// How many rows.
+    /// Returns the number of rows.
     TESSERA_DETAIL_HOST_DEVICE std::int64_t rows() const noexcept { return matrix_.rows(); }
-    /// How many columns.
+    /// Returns the number of columns.
     TESSERA_DETAIL_HOST_DEVICE std::int64_t columns() const noexcept { return matrix_.columns(); }
-    /// The ordinal of the memory's device.
+    /// Returns the ordinal of the memory's device.
     TESSERA_DETAIL_HOST_DEVICE int device() const noexcept { return matrix_.device(); }
 
 #ifdef __CUDACC__
-    /// True if the thread has an element here. Grids are rounded up to whole CTAs, so some threads have none.
+    /// Returns true if the thread has an element here. Grids are rounded up to whole CTAs, so some threads have none.
     __device__ bool contains(const ThreadIndex2D& index) const
     {
         return index.row() < matrix_.rows() && index.column() < matrix_.columns();
     }
 
-    /// The calling thread's own element. Traps if it has none: ask contains() first.
+    /// Returns the calling thread's own element. Traps if it has none: call contains() first.
     __device__ T& operator[](const ThreadIndex2D& index) const { return matrix_(index.row(), index.column()); }
 
-    /// Does not compile: integers prove nothing.
+    /// Refuses to compile: integers prove nothing.
     template <std::integral Row, std::integral Column>
     __device__ T& operator()(Row, Column) const
     {
@@ -214,5 +238,7 @@ DisjointSpan(DeviceBuffer<T>&) -> DisjointSpan<T>;
 /// Deduces `T` from a span.
 template <class T>
 DisjointSpan(DeviceSpan<T>) -> DisjointSpan<T>;
+
+/// @}
 
 }  // namespace tessera

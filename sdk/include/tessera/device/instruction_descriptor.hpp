@@ -1,13 +1,17 @@
 #pragma once
 
-/// The 32-bit instruction descriptor of tcgen05.mma: types, majors and shape of one matrix instruction.
+/// @file
+/// @ingroup device_mma
+/// @brief The 32-bit instruction descriptor of tcgen05.mma: types, majors and shape of one matrix instruction.
 ///
-///     constexpr auto instruction =
-///         InstructionDescriptor::builder().shape<256, 128>().a<bf16>().b<bf16>().accumulate<f32>().build();
+/// @code{.cpp}
+/// constexpr auto instruction =
+///     InstructionDescriptor::builder().shape<256, 128>().a<bf16>().b<bf16>().accumulate<f32>().build();
+/// static_assert(instruction.bits() == 0x10200490);
+/// @endcode
 ///
-/// folds to 0x10200490. What the hardware refuses does not compile, with a sentence that says why: the hardware itself,
-/// and ptxas, say nothing. `MmaSpec` (mma_spec.hpp) is the same as plain values, for tables that are made at run time
-/// on the host.
+/// What the hardware refuses does not compile, with a sentence that says why: neither the hardware nor ptxas gives a
+/// reason. `MmaSpec` (mma_spec.hpp) is the same as plain values, for tables that the host makes at run time.
 
 #include <cstdint>
 #include <type_traits>
@@ -18,8 +22,14 @@
 
 namespace tessera {
 
-/// A valid descriptor. What is part of the instruction's name is part of the type: kind, CTA group, where A is, and how
-/// many scale factors there are.
+/// @addtogroup device_mma
+/// @{
+
+/// A valid instruction descriptor. What is part of the instruction's name is part of the type.
+/// @tparam Kind    the list of element types
+/// @tparam Group   one CTA or a pair
+/// @tparam Form    where A is
+/// @tparam Vector  the number of scale factors; `none` for kinds without them
 template <MmaKind Kind, CtaGroup Group, MmaForm Form = MmaForm::shared, ScaleVector Vector = ScaleVector::none>
 class MmaInstruction {
 public:
@@ -28,16 +38,16 @@ public:
     static constexpr MmaForm form = Form;                ///< where A is
     static constexpr ScaleVector scale_vector = Vector;  ///< `.scale_vec`; `none` for kinds without scale factors
 
-    /// For descriptors that were made at run time with `instruction_bits`, of a spec with these facts.
+    /// Returns a descriptor that was made at run time with `instruction_bits`, of a spec with these facts.
     TESSERA_DETAIL_HOST_DEVICE static constexpr MmaInstruction from_bits(std::uint32_t bits) noexcept
     {
         return MmaInstruction(bits);
     }
-    /// What the instruction is given.
+    /// Returns the bits that the instruction takes.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t bits() const noexcept { return bits_; }
 
-    /// The same with the scale factors of step `Step` along K: a 32-bit word of tensor memory has those of four steps
-    /// at 1X, of two at 2X, of one at 4X. The builder's ids must be 0.
+    /// Returns the same instruction with the scale factors of step `Step` along K. A 32-bit word of tensor memory has
+    /// the factors of four steps at 1X, of two at 2X, of one at 4X. The builder's ids must be 0.
     template <std::uint32_t Step>
     TESSERA_DETAIL_HOST_DEVICE constexpr MmaInstruction with_scales_of_step() const noexcept
     {
@@ -95,7 +105,7 @@ struct accumulator_type_of<std::int32_t> {
     static constexpr AccumulatorType value = AccumulatorType::s32;
 };
 
-/// The kind that multiplies plain (not block-scaled) elements of a type.
+/// Returns the kind that multiplies plain (not block-scaled) elements of a type.
 TESSERA_DETAIL_HOST_DEVICE constexpr MmaKind plain_kind(OperandType type) noexcept
 {
     switch (type) {
@@ -108,10 +118,10 @@ TESSERA_DETAIL_HOST_DEVICE constexpr MmaKind plain_kind(OperandType type) noexce
     }
 }
 
-/// `Spec` so far; each call returns a builder of another type.
+/// The choices so far; each call returns a builder of another type.
 template <MmaSpec Spec>
 struct InstructionBuilder {
-    /// M and N of the whole instruction. M = 256 makes it one of a pair of CTAs.
+    /// Sets M and N of the whole instruction. M = 256 makes it one for a pair of CTAs.
     template <std::uint32_t M, std::uint32_t N>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto shape() const noexcept
     {
@@ -122,14 +132,14 @@ struct InstructionBuilder {
         });
         return InstructionBuilder<next>{};
     }
-    /// Who executes it; needed where M = 128 is meant for a pair.
+    /// Sets who executes it; needed if M = 128 is meant for a pair.
     template <CtaGroup Group>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto group() const noexcept
     {
         constexpr MmaSpec next = with([](MmaSpec& changed) { changed.group = Group; });
         return InstructionBuilder<next>{};
     }
-    /// A's elements. Sets the kind, too, unless it is block-scaled.
+    /// Sets the type of A's elements, and the kind unless it is block-scaled.
     template <OperandType Type>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto a() const noexcept
     {
@@ -139,33 +149,33 @@ struct InstructionBuilder {
         });
         return InstructionBuilder<next>{};
     }
-    /// A's elements.
+    /// Sets the type of A's elements.
     template <class Element>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto a() const noexcept
     {
         return a<operand_type_of<Element>::value>();
     }
-    /// B's elements.
+    /// Sets the type of B's elements.
     template <OperandType Type>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto b() const noexcept
     {
         constexpr MmaSpec next = with([](MmaSpec& changed) { changed.b = Type; });
         return InstructionBuilder<next>{};
     }
-    /// B's elements.
+    /// Sets the type of B's elements.
     template <class Element>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto b() const noexcept
     {
         return b<operand_type_of<Element>::value>();
     }
-    /// D's elements.
+    /// Sets the type of D's elements.
     template <class Element>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto accumulate() const noexcept
     {
         constexpr MmaSpec next = with([](MmaSpec& changed) { changed.d = accumulator_type_of<Element>::value; });
         return InstructionBuilder<next>{};
     }
-    /// How A and B lie in shared memory; K-major unless said.
+    /// Sets the contiguous directions of A and B in shared memory; the default is K-major.
     template <Major A, Major B>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto majors() const noexcept
     {
@@ -191,7 +201,7 @@ struct InstructionBuilder {
         constexpr MmaSpec next = with([](MmaSpec& changed) { changed.saturate = true; });
         return InstructionBuilder<next>{};
     }
-    /// `.sp`: half of A's elements, with metadata.
+    /// `.sp`: A has half of its elements, with metadata.
     template <std::uint32_t Selector = 0>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto sparse() const noexcept
     {
@@ -230,7 +240,8 @@ struct InstructionBuilder {
         });
         return InstructionBuilder<next>{};
     }
-    /// How many scale factors each row has for one instruction, where the kind leaves a choice: mxf4nvf4 with ue8m0.
+    /// Sets the number of scale factors of each row for one instruction, where the kind leaves a choice: mxf4nvf4 with
+    /// ue8m0.
     template <ScaleVector Vector>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto scale_vector() const noexcept
     {
@@ -244,7 +255,7 @@ struct InstructionBuilder {
         return InstructionBuilder<next>{};
     }
 
-    /// The descriptor.
+    /// Returns the descriptor, or does not compile if the instruction breaks a rule.
     TESSERA_DETAIL_HOST_DEVICE constexpr auto build() const noexcept
     {
         constexpr MmaFault fault = find_fault(Spec);
@@ -305,10 +316,17 @@ private:
 
 }  // namespace detail
 
-/// Where a descriptor begins.
+/// The start of a descriptor.
 struct InstructionDescriptor {
-    /// An instruction for one CTA, operands K-major in shared memory; types and shape must follow.
+    /// Returns a builder of an instruction for one CTA with K-major operands in shared memory. Types and shape must
+    /// follow.
+    ///
+    /// Its functions are `shape<M, N>()`, `group<CtaGroup>()`, `a<T>()`, `b<T>()`, `accumulate<T>()`, `majors<A, B>()`,
+    /// `negate<A, B>()`, `saturate()`, `sparse()`, `a_in_tensor_memory()`, `weight_stationary()`, `block_scale<Kind,
+    /// Scale>()`, `scale_vector<Vector>()`, `long_k()`, and at the end `build()`, which returns an MmaInstruction.
     TESSERA_DETAIL_HOST_DEVICE static constexpr detail::InstructionBuilder<MmaSpec{}> builder() noexcept { return {}; }
 };
+
+/// @}
 
 }  // namespace tessera

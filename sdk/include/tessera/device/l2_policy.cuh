@@ -1,6 +1,8 @@
 #pragma once
 
-/// What L2 does with the lines that an access brings there.
+/// @file
+/// @ingroup device_tma
+/// @brief `L2Policy`: which cache lines L2 evicts first.
 
 #include "tessera/detail/language.hpp"
 
@@ -8,24 +10,31 @@
 
 namespace tessera {
 
-/// Which lines L2 gives up first when it needs their room. A hint: no result depends on it. Of data that is read once,
-/// `evict_first` keeps what is read again in L2, and the lines that others wrote there from going to memory early.
+/// @addtogroup device_tma
+/// @{
+
+/// A hint for L2: when it needs room, which of the lines that an access brings in go first. No result depends on it.
 ///
-/// Made where it is used: its bits are the device's own, and have no meaning on the host.
+/// For data that is streamed, `evict_first` keeps data that is used again in L2, and keeps dirty lines from being
+/// written to memory early.
+///
+/// Make it where it is used: its bits are the device's own and mean nothing on the host.
 ///
 /// Source: PTX ISA, "createpolicy".
 class L2Policy {
 public:
-    /// Its lines go before those of any other policy.
+    /// Evicts these lines before those of any other policy.
     __device__ static L2Policy evict_first()
     {
         L2Policy policy;
         asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy.bits_));  // not in cuda::ptx
         return policy;
     }
-    /// Its lines go when they would without this access. A program that only loads is as fast with it on an H200 as
-    /// without a policy. (`evict_normal` is not that: with it for all loads, Hopper kernels whose CTAs read the same
-    /// lines took a third longer, and more.)
+    /// Leaves the order of eviction as it is. On an H200 a program that only loads is as fast with this policy as
+    /// without one.
+    ///
+    /// `evict_normal` is something else: with it for all loads, Hopper kernels whose CTAs read the same lines took a
+    /// third longer or more.
     __device__ static L2Policy evict_unchanged()
     {
         L2Policy policy;
@@ -33,7 +42,7 @@ public:
         return policy;
     }
 
-    /// The operand of `.L2::cache_hint`.
+    /// Returns the operand of `.L2::cache_hint`.
     __device__ std::uint64_t bits() const { return bits_; }
 
 private:
@@ -41,5 +50,7 @@ private:
 
     std::uint64_t bits_;
 };
+
+/// @}
 
 }  // namespace tessera

@@ -1,12 +1,30 @@
 #pragma once
 
-/// Matrix instructions of the fifth-generation tensor core (tcgen05.mma, sm_100a and its family), and how their
-/// completion is announced.
+/// @file
+/// @ingroup device_mma
+/// @brief Matrix instructions of the fifth-generation tensor core (tcgen05.mma, sm_100a and its family), and their
+///     completion.
 ///
 /// One elected thread issues all instructions of a product and commits them. An instruction reads A and B from shared
-/// memory through the asynchronous proxy (A from tensor memory, if it is there) and adds to an accumulator in tensor
-/// memory; both happen later. `commit` makes
-/// a barrier track everything that the thread has issued so far.
+/// memory through the asynchronous proxy (or A from tensor memory) and accumulates in tensor memory. All of that
+/// happens later; `commit` makes a barrier track everything that the thread has issued so far.
+///
+/// @code{.cpp}
+/// constexpr auto instruction =
+///     InstructionDescriptor::builder().shape<128, 128>().a<bf16>().b<bf16>().accumulate<f32>().build();
+///
+/// auto slot = consumer.wait();  // the whole warp: A (128, 64) and B (128, 64) have landed
+/// const Tcgen05Descriptor a_tile = tcgen05_descriptor<Layout>(shared_address(a[slot.index()]));
+/// const Tcgen05Descriptor b_tile = tcgen05_descriptor<Layout>(shared_address(b[slot.index()]));
+/// if (elect_one()) {
+///     for (std::uint32_t k = 0; k < 64; k += 16) {  // one instruction multiplies 16 elements along K
+///         mma(accumulator, a_tile.advanced(Layout::k_offset(k)), b_tile.advanced(Layout::k_offset(k)), instruction,
+///             k == 0 ? Accumulate::overwrite : Accumulate::add);
+///     }
+///     commit<CtaGroup::one>(slot.empty());          // frees the slot when the tensor core has read it
+/// }
+/// std::move(slot).release_by_other();
+/// @endcode
 ///
 /// Source: PTX ISA 9.0, "tcgen05.mma", "tcgen05.cp", "tcgen05.commit".
 
@@ -21,13 +39,19 @@
 
 namespace tessera {
 
-/// Whether an instruction adds to what the accumulator holds, or overwrites it.
-enum class Accumulate : std::uint32_t { overwrite = 0, add = 1 };
+/// @addtogroup device_mma
+/// @{
+
+/// Says whether an instruction adds to the accumulator or overwrites it.
+enum class Accumulate : std::uint32_t {
+    overwrite = 0,  ///< D = A * B
+    add = 1         ///< D += A * B
+};
 
 namespace detail {
 
-// The instruction's name is text, and a template cannot make text: macros, of this file only. A is a descriptor ("l")
-// or an address in tensor memory ("r").
+// The instruction's name is text, which a template cannot make: hence macros, of this file only. A is a descriptor
+// ("l") or an address in tensor memory ("r").
 #define TESSERA_DETAIL_TCGEN05_MMA(NAME, A, CONSTRAINT)          \
     asm volatile(                                                \
         "{\n\t"                                                  \
@@ -64,7 +88,7 @@ __device__ __forceinline__ void tcgen05_mma(std::uint32_t d, std::uint64_t a, st
     TESSERA_DETAIL_TCGEN05_MMA_KINDS("%1", "l")
 }
 
-/// With A in tensor memory.
+/// The same instruction with A in tensor memory.
 template <MmaKind Kind, CtaGroup Group>
 __device__ __forceinline__ void tcgen05_mma(std::uint32_t d, std::uint32_t a, std::uint64_t b,
                                             std::uint32_t instruction, std::uint32_t accumulate)
@@ -87,7 +111,7 @@ __device__ __forceinline__ void tcgen05_mma(std::uint32_t d, std::uint32_t a, st
         : "memory")
 
 /// `.block32` is `.scale_vec::1X` of mxf8f6f4 and `2X` of the 4-bit kinds, `.block16` is `4X`: the names that targets
-/// of a whole family take (ptxas 13.0).
+/// of a whole family accept (ptxas 13.0).
 template <MmaKind Kind, CtaGroup Group, ScaleVector Vector>
 __device__ __forceinline__ void tcgen05_mma_scaled(std::uint32_t d, std::uint64_t a, std::uint64_t b,
                                                    std::uint32_t instruction, std::uint32_t a_scales,
@@ -114,7 +138,7 @@ __device__ __forceinline__ void tcgen05_mma_scaled(std::uint32_t d, std::uint64_
 
 #undef TESSERA_DETAIL_TCGEN05_MMA_SCALED
 
-/// 32 rows of 16 bytes, to all four parts of 32 lanes.
+/// Copies 32 rows of 16 bytes to all four parts of 32 lanes.
 template <CtaGroup Group>
 __device__ __forceinline__ void tcgen05_copy_scales(std::uint32_t to, std::uint64_t from)
 {
@@ -162,10 +186,17 @@ inline constexpr bool takes_commits = std::is_same_v<Kind, FreedByTensorCore> ||
 
 }  // namespace detail
 
-/// D (M, N) = A (M, K) * B (K, N), or D += that. Asynchronous; executed by one thread, for a pair by one of its first
-/// CTA. Instructions with the same accumulator and shape take effect in order.
+/// Issues D (M, N) = A (M, K) * B (K, N), or D += that, with A and B in shared memory. Asynchronous; called by one
+/// thread, for a pair by one thread of its first CTA. Instructions with the same accumulator and shape take effect in
+/// order.
 ///
-/// The stages that A and B are in must not be overwritten, and D not be read, before a commit that follows is complete.
+/// The stages of A and B must not be overwritten, and D must not be read, before a later commit is complete.
+///
+/// @param d            the accumulator: (M, N) in fp32, f16 or s32
+/// @param a            descriptor of A's tile: (M, K)
+/// @param b            descriptor of B's tile: (N, K)
+/// @param instruction  kind, types, shape and majors, from `InstructionDescriptor::builder()`
+/// @param accumulate   add to D or overwrite it
 template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, std::uint32_t Columns>
 __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, Tcgen05Descriptor a, Tcgen05Descriptor b,
                                     MmaInstruction<Kind, Group, Form, Vector> instruction, Accumulate accumulate)
@@ -177,7 +208,13 @@ __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, Tc
                                      static_cast<std::uint32_t>(accumulate));
 }
 
-/// The same with A in tensor memory. @param step  which instruction's worth of K of A
+/// Issues the same with A in tensor memory.
+/// @param d            the accumulator
+/// @param a            A in tensor memory
+/// @param step         which part of A along K, in instructions
+/// @param b            descriptor of B's tile
+/// @param instruction  built with `a_in_tensor_memory()`
+/// @param accumulate   add to D or overwrite it
 template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, std::uint32_t Columns, std::uint32_t Steps>
 __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, const TmemOperand<Steps, Group>& a,
                                     std::uint32_t step, Tcgen05Descriptor b,
@@ -190,12 +227,20 @@ __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, co
                                      static_cast<std::uint32_t>(accumulate));
 }
 
-/// D = (A * scales) * (B * scales), or D += that, for the kinds mxf8f6f4, mxf4 and mxf4nvf4. One row of A (and column
-/// of B) has 1, 2 or 4 factors for an instruction's K; of the four that are in tensor memory for each,
-/// `instruction.with_scales_of_step` says which. Elements of 4 bits are packed by two, the first in the low half of a
-/// byte, for mxf4 and mxf4nvf4; shared layouts count bytes. For a pair, M is 256.
+/// Issues D = (A * scales) * (B * scales), or D += that, for the kinds mxf8f6f4, mxf4 and mxf4nvf4. Asynchronous;
+/// called by one thread, which must have issued `copy_scales` before.
 ///
-/// `copy_scales` of the same thread is ordered before it.
+/// For an instruction's K, each row of A and each column of B has 1, 2 or 4 scale factors. Tensor memory has four of
+/// them for each; `instruction.with_scales_of_step` selects. Elements of 4 bits are packed in pairs for mxf4 and
+/// mxf4nvf4, the first in the low half of a byte; shared layouts count bytes. For a pair, M is 256.
+///
+/// @param d            the accumulator
+/// @param a            descriptor of A's tile
+/// @param b            descriptor of B's tile
+/// @param instruction  built with `block_scale`
+/// @param a_scales     scale factors of the CTA's 128 rows of A
+/// @param b_scales     scale factors of all columns of B
+/// @param accumulate   add to D or overwrite it
 template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, std::uint32_t Columns, ScaledOperand AOperand,
           ScaledOperand BOperand, std::uint32_t ARows, std::uint32_t BRows>
 __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, Tcgen05Descriptor a, Tcgen05Descriptor b,
@@ -214,9 +259,10 @@ __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, Tc
                                                     static_cast<std::uint32_t>(accumulate));
 }
 
-/// Copies scale factors from shared to tensor memory; for a pair in both CTAs, each from its own at this address.
-/// Asynchronous; executed by the thread that multiplies, before the instructions that need them. `from` must have been
-/// made visible to the asynchronous proxy, and must not be overwritten before a commit that follows is complete.
+/// Copies scale factors from shared to tensor memory; for a pair, each CTA copies its own from this address.
+/// Asynchronous; called by the thread that issues the MMAs, before the instructions that need the factors.
+/// @pre `from` has been made visible to the asynchronous proxy (`make_visible_to_tma`). It must not be overwritten
+///      before a later commit is complete.
 template <ScaledOperand Operand, std::uint32_t Rows, CtaGroup Group>
 __device__ __forceinline__ void copy_scales(const TmemScales<Operand, Rows, Group>& to, const SharedScales<Rows>& from)
 {
@@ -230,7 +276,10 @@ __device__ __forceinline__ void copy_scales(const TmemScales<Operand, Rows, Grou
     }
 }
 
-/// Arrives once at `barrier` when all instructions that the calling thread has issued so far are complete.
+/// Arrives once at `barrier` when all instructions that the calling thread has issued so far are complete. Does not
+/// wait.
+/// @tparam Group  one CTA or a pair, as in the instructions
+/// @param barrier  FreedByTensorCore or AccumulatorFull
 template <CtaGroup Group, class Kind>
 __device__ __forceinline__ void commit(const Barrier<Kind, Ready>& barrier)
 {
@@ -239,7 +288,7 @@ __device__ __forceinline__ void commit(const Barrier<Kind, Ready>& barrier)
     detail::tcgen05_commit<Group>(barrier.word());
 }
 
-/// The same at the barrier with this offset in every CTA of `receivers`.
+/// Arrives once at the barrier with this offset in every CTA of `receivers`.
 template <CtaGroup Group, class Kind>
 __device__ __forceinline__ void commit(const Barrier<Kind, Ready>& barrier, CtaMask receivers)
 {
@@ -247,5 +296,7 @@ __device__ __forceinline__ void commit(const Barrier<Kind, Ready>& barrier, CtaM
                   "tessera: the tensor core commits to a barrier that is FreedByTensorCore or AccumulatorFull");
     detail::tcgen05_commit_multicast<Group>(barrier.word(), receivers.bits());
 }
+
+/// @}
 
 }  // namespace tessera

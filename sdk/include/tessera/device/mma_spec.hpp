@@ -1,9 +1,11 @@
 #pragma once
 
-/// One tcgen05.mma as plain values: which there are, why another does not exist, and the bits of its 32-bit instruction
-/// descriptor. instruction_descriptor.hpp makes types of it.
+/// @file
+/// @ingroup device_mma
+/// @brief One tcgen05.mma as plain values: its rules, and the bits of its 32-bit instruction descriptor.
 ///
-/// Source: PTX ISA 9.0, "Instruction descriptor", "Matrix shape" and "Block scaling" of tcgen05.
+/// `InstructionDescriptor` makes types of it. Source: PTX ISA 9.0, "Instruction descriptor", "Matrix shape" and "Block
+/// scaling" of tcgen05.
 
 #include <cstdint>
 
@@ -13,80 +15,119 @@
 
 namespace tessera {
 
+/// @addtogroup device_mma
+/// @{
+
 /// `.kind` of tcgen05.mma. The last three are block-scaled.
-enum class MmaKind : std::uint8_t { f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4 };
+enum class MmaKind : std::uint8_t {
+    f16,       ///< f16 or bf16
+    tf32,      ///< tf32
+    f8f6f4,    ///< floats of 8, 6 or 4 bits, mixed
+    i8,        ///< u8 or s8
+    mxf8f6f4,  ///< block-scaled floats of 8, 6 or 4 bits, mixed
+    mxf4,      ///< block-scaled e2m1
+    mxf4nvf4   ///< block-scaled e2m1 with scale factors of ue8m0 or ue4m3
+};
 
 /// The type of A's or B's elements.
-enum class OperandType : std::uint8_t { f16, bf16, tf32, e4m3, e5m2, e2m3, e3m2, e2m1, u8, s8 };
+enum class OperandType : std::uint8_t {
+    f16,   ///< IEEE binary16
+    bf16,  ///< bfloat16
+    tf32,  ///< the upper 19 bits of an f32
+    e4m3,  ///< 8-bit float
+    e5m2,  ///< 8-bit float
+    e2m3,  ///< 6-bit float
+    e3m2,  ///< 6-bit float
+    e2m1,  ///< 4-bit float
+    u8,    ///< unsigned 8-bit integer
+    s8     ///< signed 8-bit integer
+};
 
 /// The type of D's elements.
-enum class AccumulatorType : std::uint8_t { f16, f32, s32 };
+enum class AccumulatorType : std::uint8_t {
+    f16,  ///< IEEE binary16
+    f32,  ///< IEEE binary32
+    s32   ///< signed 32-bit integer
+};
 
 /// The type of a block-scaled instruction's scale factors.
-enum class ScaleType : std::uint8_t { none, ue8m0, ue4m3 };
+enum class ScaleType : std::uint8_t {
+    none,   ///< no scale factors
+    ue8m0,  ///< powers of two
+    ue4m3   ///< unsigned 8-bit floats
+};
 
-/// How many scale factors a row of A or B has for one instruction: `.scale_vec`. Each is for as many elements along K
-/// as the others.
-enum class ScaleVector : std::uint8_t { none = 0, x1 = 1, x2 = 2, x4 = 4 };
+/// The number of scale factors that a row of A or B has for one instruction: `.scale_vec`. Each serves an equal part of
+/// K.
+enum class ScaleVector : std::uint8_t {
+    none = 0,  ///< no scale factors
+    x1 = 1,    ///< one
+    x2 = 2,    ///< two
+    x4 = 4     ///< four
+};
 
-/// The three forms of the instruction: A in shared memory, A in tensor memory, and weight-stationary (`.ws`).
-enum class MmaForm : std::uint8_t { shared, tensor_memory_a, weight_stationary };
+/// The three forms of the instruction.
+enum class MmaForm : std::uint8_t {
+    shared,            ///< A in shared memory
+    tensor_memory_a,   ///< A in tensor memory
+    weight_stationary  ///< `.ws`
+};
 
 /// One matrix instruction as plain values.
 struct MmaSpec {
-    MmaKind kind = MmaKind::f16;                   ///< which list the element types are of
+    MmaKind kind = MmaKind::f16;                   ///< the list of element types
     CtaGroup group = CtaGroup::one;                ///< who executes it
     MmaForm form = MmaForm::shared;                ///< where A is
-    std::uint32_t m = 0;                           ///< of the whole instruction, both CTAs
-    std::uint32_t n = 0;                           ///< of the whole instruction, both CTAs
+    std::uint32_t m = 0;                           ///< rows of D, of both CTAs of a pair
+    std::uint32_t n = 0;                           ///< columns of D
     OperandType a = OperandType::f16;              ///< A's elements
     OperandType b = OperandType::f16;              ///< B's elements
     AccumulatorType d = AccumulatorType::f32;      ///< D's elements
-    Major a_major = Major::k;                      ///< how A lies in shared memory
-    Major b_major = Major::k;                      ///< how B lies in shared memory
+    Major a_major = Major::k;                      ///< the contiguous direction of A in shared memory
+    Major b_major = Major::k;                      ///< the contiguous direction of B in shared memory
     bool negate_a = false;                         ///< multiplies with -A
     bool negate_b = false;                         ///< multiplies with -B
     bool saturate = false;                         ///< clamps s32 instead of wrapping
     bool sparse = false;                           ///< `.sp`: A has half of its elements
-    std::uint32_t sparsity_selector = 0;           ///< 0 to 3
+    std::uint32_t sparsity_selector = 0;           ///< `.sp`: 0 to 3
     std::uint32_t reuse_shift = 0;                 ///< `.ws`: 0, 8, 16 or 32
-    ScaleType scale = ScaleType::none;             ///< block-scaled kinds
-    ScaleVector scale_vector = ScaleVector::none;  ///< block-scaled kinds; `none`: see `scale_vector_of`
-    std::uint32_t a_scale_id = 0;                  ///< byte of the scale factors' word
-    std::uint32_t b_scale_id = 0;                  ///< byte of the scale factors' word
+    ScaleType scale = ScaleType::none;             ///< type of the scale factors of block-scaled kinds
+    ScaleVector scale_vector = ScaleVector::none;  ///< their number; for `none` see `scale_vector_of`
+    std::uint32_t a_scale_id = 0;                  ///< A's byte in the word of scale factors
+    std::uint32_t b_scale_id = 0;                  ///< B's byte in the word of scale factors
     bool long_k = false;                           ///< K = 96 instead of 64 (mxf4 kinds, sm_103a)
 };
 
-/// Why an instruction does not exist. Each has its sentence in `InstructionDescriptor`'s `build()`.
+/// The rule that an instruction breaks. `build()` of `InstructionDescriptor` has a sentence for each.
 enum class MmaFault : std::uint8_t {
-    none,
-    types,
-    mixed_16_bit,
-    accumulator,
-    m,
-    n,
-    n_transposed_8_bit,
-    major_4_bit,
-    major_tensor_memory,
-    negated_integers,
-    saturated_floats,
-    selector,
-    weight_stationary,
-    weight_stationary_shape,
-    reuse_shift,
-    scale_type,
-    scale_vector,
-    scale_id,
-    long_k,
+    none,                     ///< no rule is broken
+    types,                    ///< A and B are of different kinds, or of a type that the kind lacks
+    mixed_16_bit,             ///< f16 with bf16
+    accumulator,              ///< the kind does not accumulate in this type
+    m,                        ///< M
+    n,                        ///< N
+    n_transposed_8_bit,       ///< N with 8-bit N-major B
+    major_4_bit,              ///< 4-bit or 6-bit elements that are not K-major
+    major_tensor_memory,      ///< A in tensor memory that is not K-major
+    negated_integers,         ///< a negated integer operand
+    saturated_floats,         ///< saturation of floats
+    selector,                 ///< the sparsity selector
+    weight_stationary,        ///< weight-stationary for a pair or a block-scaled kind
+    weight_stationary_shape,  ///< M or N of a weight-stationary instruction
+    reuse_shift,              ///< the reuse shift
+    scale_type,               ///< the type of the scale factors
+    scale_vector,             ///< the number of scale factors
+    scale_id,                 ///< the byte of the scale factors
+    long_k,                   ///< K = 96
 };
 
-/// True for the kinds that take scale factors.
+/// Returns true for the kinds that take scale factors.
 TESSERA_DETAIL_HOST_DEVICE constexpr bool is_block_scaled(MmaKind kind) noexcept
 {
     return kind == MmaKind::mxf8f6f4 || kind == MmaKind::mxf4 || kind == MmaKind::mxf4nvf4;
 }
 
-/// How many scale factors: what the spec says, or what its kind is usually given.
+/// Returns the number of scale factors: the spec's, or else the usual one of its kind.
 TESSERA_DETAIL_HOST_DEVICE constexpr ScaleVector scale_vector_of(const MmaSpec& spec) noexcept
 {
     if (spec.scale_vector != ScaleVector::none || !is_block_scaled(spec.kind)) {
@@ -225,7 +266,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr bool has_valid_scale_type(const MmaSpec& sp
 
 }  // namespace detail
 
-/// The first rule that `spec` breaks.
+/// Returns the first rule that `spec` breaks, or `MmaFault::none`.
 TESSERA_DETAIL_HOST_DEVICE constexpr MmaFault find_fault(const MmaSpec& spec) noexcept
 {
     const bool four_bit_kind = spec.kind == MmaKind::mxf4 || spec.kind == MmaKind::mxf4nvf4;
@@ -293,7 +334,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr MmaFault find_fault(const MmaSpec& spec) no
     return MmaFault::none;
 }
 
-/// The descriptor of an instruction without fault.
+/// Returns the descriptor of an instruction that breaks no rule.
 TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t instruction_bits(const MmaSpec& spec) noexcept
 {
     const auto bit = [](bool value, unsigned position) { return static_cast<std::uint32_t>(value) << position; };
@@ -302,7 +343,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t instruction_bits(const MmaSpe
                          bit(spec.negate_b, 14) | bit(spec.a_major == Major::mn, 15) |
                          bit(spec.b_major == Major::mn, 16) | (spec.n >> 3) << 17 | (spec.m >> 4) << 24;
     if (is_block_scaled(spec.kind)) {
-        // M has two bits only, 27 and 28: as it is 128 or 256, the same as writing it from bit 24 on.
+        // M has only two bits, 27 and 28. As it is 128 or 256, writing it from bit 24 on gives the same.
         bits |= spec.b_scale_id << 4 | bit(spec.scale == ScaleType::ue8m0, 23) | spec.a_scale_id << 29 |
                 bit(spec.long_k, 31);
     } else {
@@ -313,7 +354,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t instruction_bits(const MmaSpe
     return bits;
 }
 
-/// Elements along K that one instruction multiplies.
+/// Returns the elements along K that one instruction multiplies.
 TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t instruction_k(const MmaSpec& spec) noexcept
 {
     std::uint32_t k = 32;
@@ -328,5 +369,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t instruction_k(const MmaSpec& 
     }
     return spec.sparse ? 2 * k : k;
 }
+
+/// @}
 
 }  // namespace tessera

@@ -1,13 +1,18 @@
 #pragma once
 
-/// `OutputPartition`: a batch of matrices cut into tiles, one for each unit of work, that lie inside of the matrix and
-/// share no element. Only such a tile can be stored to.
+/// @file
+/// @ingroup device_outputs
+/// @brief `OutputPartition`: a batch of matrices cut into tiles that share no element, one for each work tile.
 ///
-///     const OutputPartition<128, 256> partition(rows, columns, batches, band);
-///     for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
-///         const OutputTile<128, 256> tile = partition.tile(work);
-///         tma_store(map, tile.part<32, 64>(0, 1), staged);
+/// @code{.cpp}
+/// const OutputPartition<128, 256> output(rows, columns, raster_group);
+/// for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
+///     const OutputTile<128, 256> tile = output.tile(work);
+///     if (elect_one()) {
+///         tma_store(d_map, tile.part<32, 64>(0, 1), staged);
 ///     }
+/// }
+/// @endcode
 
 #include <cstdint>
 #include <type_traits>
@@ -17,19 +22,28 @@
 
 namespace tessera {
 
-/// (Rows, Columns) elements of the output, of which those inside of the matrix exist. Made by an OutputPartition and by
-/// cutting.
+/// @addtogroup device_outputs
+/// @{
+
+/// A tile of (Rows, Columns) elements of the output. Elements outside of the matrix are not stored. Made by an
+/// OutputPartition, and by cutting a tile into parts.
+/// @tparam Rows     in elements
+/// @tparam Columns  in elements
 template <std::uint32_t Rows, std::uint32_t Columns>
 class OutputTile {
 public:
-    /// In the matrix.
+    /// Returns the tile's first row in the matrix.
     __device__ std::uint32_t first_row() const { return first_row_; }
-    /// In the matrix.
+    /// Returns the tile's first column in the matrix.
     __device__ std::uint32_t first_column() const { return first_column_; }
-    /// Which matrix.
+    /// Returns the number of the matrix in the batch.
     __device__ std::uint32_t batch() const { return batch_; }
 
-    /// The part (`row`, `column`) of the tile in parts of (PartRows, PartColumns).
+    /// Returns part (`row`, `column`) of the tile, cut into parts of (PartRows, PartColumns) elements.
+    /// @tparam PartRows     divides Rows
+    /// @tparam PartColumns  divides Columns
+    /// @param row     in parts, less than Rows / PartRows; not checked
+    /// @param column  in parts, less than Columns / PartColumns; not checked
     template <std::uint32_t PartRows, std::uint32_t PartColumns>
     __device__ OutputTile<PartRows, PartColumns> part(std::uint32_t row, std::uint32_t column) const
     {
@@ -53,41 +67,46 @@ private:
     std::uint32_t batch_;
 };
 
-/// Where a unit of work's tile is, counted in tiles.
+/// The position of a work tile, counted in tiles.
 struct TilePosition {
-    /// In tiles.
+    /// The row, in tiles.
     std::uint32_t row;
-    /// In tiles.
+    /// The column, in tiles.
     std::uint32_t column;
-    /// Which matrix.
+    /// The number of the matrix in the batch.
     std::uint32_t batch;
 };
 
-/// `batches` matrices of (rows, columns) in tiles of (TileRows, TileColumns).
+/// A batch of matrices cut into tiles of (TileRows, TileColumns) elements.
 ///
-/// Inside of a matrix the tiles are numbered in bands of `band` tile rows, each band column by column: clusters that
-/// run at the same time then form a compact block, and share their rows of A and columns of B in L2.
+/// In each matrix the tiles are numbered in raster groups of `band` tile rows, each group column by column. Clusters
+/// that run at the same time then form a compact block, and share their rows of A and columns of B in L2.
+/// @tparam TileRows     in elements
+/// @tparam TileColumns  in elements
 template <std::uint32_t TileRows, std::uint32_t TileColumns>
 class OutputPartition {
 public:
-    /// Of matrices of (rows, columns) elements. @param band  in tile rows
+    /// Cuts matrices of (rows, columns) elements.
+    /// @param rows     in elements
+    /// @param columns  in elements
+    /// @param band     tile rows of a raster group
     __device__ OutputPartition(std::uint32_t rows, std::uint32_t columns, std::uint32_t band)
         : tiles_m_((rows + TileRows - 1) / TileRows), tiles_n_((columns + TileColumns - 1) / TileColumns), band_(band)
     {}
 
-    /// Where the unit's tile is. The work is not more than the tiles of all batches.
+    /// Returns the position of a work tile. There must not be more work than tiles in all batches.
     __device__ TilePosition position(const WorkItem& work) const
     {
         const std::uint32_t tiles_per_batch = tiles_m_ * tiles_n_;
         const std::uint32_t batch = work.index() / tiles_per_batch;
         const std::uint32_t tile = work.index() % tiles_per_batch;
-        const std::uint32_t first_row = tile / tiles_n_ / band_ * band_;  // of the band
-        const std::uint32_t rows = min(band_, tiles_m_ - first_row);      // the last band may be lower
+        const std::uint32_t first_row = tile / tiles_n_ / band_ * band_;  // of the raster group
+        const std::uint32_t rows = min(band_, tiles_m_ - first_row);      // the last group may be lower
         const std::uint32_t tile_in_band = tile - first_row * tiles_n_;
         return {first_row + tile_in_band % rows, tile_in_band / rows, batch};
     }
 
-    /// The unit's tile.
+    /// Returns the tile of a work tile.
     __device__ OutputTile<TileRows, TileColumns> tile(const WorkItem& work) const
     {
         const TilePosition at = position(work);
@@ -100,8 +119,8 @@ private:
     std::uint32_t band_;
 };
 
-/// Stores `shared` to a part of an output tile; the rest as `tma_store` of tma.cuh. The map is of one matrix (rank 2)
-/// or of a batch (rank 3), columns innermost.
+/// Stores `shared` to a part of an output tile, as `tma_store` of tma.cuh does. The map is of one matrix (rank 2) or of
+/// a batch (rank 3), columns innermost; its box must be the part.
 template <class T, class BoxShape, Swizzle Pattern, std::uint32_t Rows, std::uint32_t Columns, class Tile>
 __device__ void tma_store(const TensorMap<T, BoxShape, Pattern>& map, const OutputTile<Rows, Columns>& part,
                           const Tile& shared)
@@ -119,8 +138,10 @@ __device__ void tma_store(const TensorMap<T, BoxShape, Pattern>& map, const Outp
     }
 }
 
-/// The same through a map of run time, of a batch; a matrix alone is a batch of one.
-/// @param shared  the part as the map's box says, aligned as its swizzle wants
+/// Stores through a map of run time, of a batch; a single matrix is a batch of one.
+/// @param map     the map
+/// @param part    where to store
+/// @param shared  the part, stored as the map's box and swizzle say, and aligned for the swizzle
 template <std::uint32_t Rows, std::uint32_t Columns>
 __device__ __forceinline__ void tma_store(const AnyTensorMap<3>& map, const OutputTile<Rows, Columns>& part,
                                           const std::byte* shared)
@@ -130,5 +151,7 @@ __device__ __forceinline__ void tma_store(const AnyTensorMap<3>& map, const Outp
                                          static_cast<std::int32_t>(part.batch())};
     cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_global, cuda::ptx::space_shared, &map, coordinates, shared);
 }
+
+/// @}
 
 }  // namespace tessera

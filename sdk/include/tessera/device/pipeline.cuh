@@ -1,23 +1,45 @@
 #pragma once
 
-/// Rings of slots between producers and consumers, with the obligations in the types.
+/// @file
+/// @ingroup device_barriers
+/// @brief Rings of slots between producers and consumers, with their obligations in the types.
 ///
-///     RingBarriers<FilledByTma, FreedByThreads, 4> stages;              // in shared memory
-///     stages.initialize({.producers = 1, .consumers = 128});            // one thread
+/// Initialize the barriers and publish them:
 ///
-///     // producer, a whole warp                                // consumer
-///     auto slot = producer.acquire();                          auto slot = consumer.wait();
-///     if (elect_one()) {                                       multiply(tile[slot.index()]);
-///         slot.full().arrive_and_expect(bytes);                std::move(slot).release();
-///         tma_load(map, tile[slot.index()], slot, {k, m});
-///     }
-///     std::move(slot).publish();
+/// @code{.cpp}
+/// __shared__ RingBarriers<FilledByTma, FreedByThreads, 4> stages;
+/// if (threadIdx.x == 0) {
+///     stages.initialize({.producers = 1, .consumers = 128});
+/// }
+/// const BarriersPublished ready = publish_barriers();  // all threads of the CTA
+/// RingProducer producer(stages, ready);
+/// RingConsumer consumer(stages, ready);
+/// @endcode
 ///
-/// A slot is a token: the producer's can only be filled and published, once; the consumer's can only be read and
-/// released, once. A token that is dropped stops the kernel with a sentence, where the compiler cannot prove that none
-/// is; it costs nothing where it can. Phases are kept here and nowhere else.
+/// A producer fills slots, in a whole warp:
 ///
-/// Tokens, producers and consumers belong to the thread that made them; the barriers are shared by the CTA or cluster.
+/// @code{.cpp}
+/// auto slot = producer.acquire();
+/// if (elect_one()) {
+///     slot.full().arrive_and_expect(bytes);
+///     tma_load(a_map, a[slot.index()], slot, {depth, row});
+/// }
+/// std::move(slot).publish();
+/// @endcode
+///
+/// A consumer reads them:
+///
+/// @code{.cpp}
+/// auto slot = thread_consumer.wait();
+/// compute(a[slot.index()]);
+/// std::move(slot).release();
+/// @endcode
+///
+/// A slot is a token. The producer's can only be filled and published, once; the consumer's can only be read and
+/// released, once. A token that is dropped stops the kernel with a message; the check costs nothing where the compiler
+/// can prove that none is dropped. Only the rings keep phases.
+///
+/// Tokens, producers and consumers belong to the thread that made them; the CTA or cluster shares the barriers.
 
 #include <cassert>
 #include <cstdint>
@@ -28,27 +50,33 @@
 
 namespace tessera {
 
-/// How many arrivals complete the barriers of a ring's slots.
+/// @addtogroup device_barriers
+/// @{
+
+/// The numbers of arrivals that complete the barriers of a ring's slots.
 struct RingArrivals {
-    std::uint32_t producers;  ///< that fill a slot, the one that announces bytes included
-    std::uint32_t consumers;  ///< that free a slot
+    std::uint32_t producers;  ///< arrivals that fill a slot, the one that announces bytes included
+    std::uint32_t consumers;  ///< arrivals that free a slot
 };
 
 /// The barriers of a ring, in shared memory.
+/// @tparam FullKind   who completes a slot's full barrier
+/// @tparam EmptyKind  who completes a slot's empty barrier
+/// @tparam Slots      number of slots
 template <class FullKind, class EmptyKind, std::uint32_t Slots>
 struct RingBarriers {
     static_assert(Slots >= 1, "tessera: a ring has at least one slot");
-    /// Completed when a slot is filled.
+    /// The kind of the barrier that is completed when a slot is filled.
     using Full = FullKind;
-    /// Completed when a slot may be filled again.
+    /// The kind of the barrier that is completed when a slot may be filled again.
     using Empty = EmptyKind;
-    /// How many.
+    /// The number of slots.
     static constexpr std::uint32_t slots = Slots;
 
-    BarrierWord full[Slots];   ///< one for each slot
-    BarrierWord empty[Slots];  ///< likewise
+    BarrierWord full[Slots];   ///< one for each slot: the slot is filled
+    BarrierWord empty[Slots];  ///< one for each slot: the slot is free
 
-    /// Executed by one thread, before the barriers are published.
+    /// Initializes all barriers. Called by one thread, before the barriers are published.
     __device__ void initialize(RingArrivals arrivals)
     {
         for (std::uint32_t slot = 0; slot < Slots; ++slot) {
@@ -56,7 +84,7 @@ struct RingBarriers {
             Barrier<EmptyKind, Uninitialized>(empty[slot]).initialize(arrivals.consumers);
         }
     }
-    /// Does not compile: bare numbers are easily exchanged.
+    /// Refuses to compile: bare numbers are easily confused.
     template <class Producers, class Consumers>
     __device__ void initialize(Producers, Consumers)
     {
@@ -67,15 +95,15 @@ struct RingBarriers {
 
 namespace detail {
 
-/// A slot and the parity of the phase that its next completion ends. Both sides of a ring count on their own.
+/// A slot and the parity of the phase that its next completion ends. Each side of a ring counts on its own.
 template <std::uint32_t Slots>
 class RingPosition {
 public:
     __device__ std::uint32_t index() const { return index_; }
-    /// What a consumer waits for.
+    /// A consumer waits for this parity.
     __device__ PhaseParity full() const { return static_cast<PhaseParity>(parity_); }
-    /// What a producer waits for: the completion before. In the first round there was none, and a wait for the odd
-    /// parity of a fresh barrier passes.
+    /// A producer waits for this parity: the completion before. In the first round there was none, and a wait for the
+    /// odd parity of a fresh barrier passes.
     __device__ PhaseParity empty() const { return static_cast<PhaseParity>(parity_ ^ 1U); }
 
     __device__ void advance()
@@ -85,7 +113,7 @@ public:
             parity_ ^= 1U;
         }
     }
-    /// Goes on by `count` slots that others deal with.
+    /// Skips `count` slots that others handle.
     __device__ void skip(std::uint32_t count)
     {
         const std::uint32_t next = index_ + count;
@@ -98,8 +126,8 @@ private:
     std::uint32_t parity_ = 0;
 };
 
-/// Stops the kernel with a sentence. A function of its own for its name in traces and profiles, and to keep it out of
-/// the way of the code that calls it; where no slot can be dropped, there is no call.
+/// Stops the kernel with a message. A function of its own for its name in traces and profiles, and to keep it away from
+/// the code that calls it. Where no slot can be dropped, there is no call.
 __device__ __noinline__ inline void slot_was_dropped_without_publish_or_release()
 {
     __assert_fail(
@@ -108,7 +136,7 @@ __device__ __noinline__ inline void slot_was_dropped_without_publish_or_release(
     __trap();
 }
 
-/// What both tokens have in common: they must be spent.
+/// The base of both tokens: they must be spent.
 class Obligation {
 public:
     Obligation(const Obligation&) = delete;
@@ -145,16 +173,17 @@ class RingProducer;
 template <class Ring>
 class RingConsumer;
 
-/// A slot to fill: the consumers are done with what it held.
+/// A slot to fill: the consumers have finished with its contents. It must be published, once.
 template <class Ring>
 class FillSlot : public detail::Obligation {
 public:
-    /// Which slot of the ring.
+    /// Returns the number of the slot in the ring.
     __device__ std::uint32_t index() const { return index_; }
-    /// Completed when the slot is filled: what TMA loads signal.
+    /// Returns the barrier that is completed when the slot is filled: TMA loads signal it.
     __device__ Barrier<typename Ring::Full, Ready> full() const { return {ring_->full[index_], published_}; }
 
-    /// The announced loads are issued: consumers get the slot when they have landed.
+    /// Ends the filling: all loads into the slot have been announced and issued. Consumers get the slot when the bytes
+    /// have landed.
     __device__ void publish() &&
     {
         static_assert(!std::is_same_v<typename Ring::Full, FilledByThreads>,
@@ -162,8 +191,9 @@ public:
         fulfil();
     }
 
-    /// The threads of the calling warp, all of them here, have written their parts of the slot with ordinary stores,
-    /// for TMA or the tensor core to read: makes them visible to the asynchronous proxy and arrives, once for the warp.
+    /// Ends the filling by ordinary stores: all threads of the calling warp have written their parts of the slot, for
+    /// TMA or the tensor core to read. Makes the stores visible to the asynchronous proxy and arrives once for the
+    /// warp. Called by the whole warp.
     __device__ void publish_written() &&
     {
         if (written()) {
@@ -171,8 +201,8 @@ public:
         }
         fulfil();
     }
-    /// The same, but the slot of a peer is filled by what both write: arrives there. As `Barrier::arrive_at` says, it
-    /// is for reads of the asynchronous proxy.
+    /// Does the same for a slot that a peer's barrier guards: arrives there. As `Barrier::arrive_at` says, it is for
+    /// reads of the asynchronous proxy.
     __device__ void publish_written_to(CtaRank peer) &&
     {
         if (written()) {
@@ -187,7 +217,7 @@ private:
         : ring_(ring), index_(index), published_(published)
     {}
 
-    /// True in the thread that arrives.
+    /// Returns true in the thread that arrives.
     __device__ static bool written()
     {
         cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
@@ -200,28 +230,28 @@ private:
     BarriersPublished published_;
 };
 
-/// A slot to read.
+/// A filled slot to read. It must be released, once.
 template <class Ring>
 class ReadSlot : public detail::Obligation {
 public:
-    /// Which slot of the ring.
+    /// Returns the number of the slot in the ring.
     __device__ std::uint32_t index() const { return index_; }
-    /// Completed when the slot is free: what tensor core instructions commit to.
+    /// Returns the barrier that is completed when the slot is free: tensor core instructions commit to it.
     __device__ Barrier<typename Ring::Empty, Ready> empty() const { return {ring_->empty[index_], published_}; }
 
-    /// The calling thread's part of reading is done: one arrival in this CTA.
+    /// Ends the calling thread's reading: arrives once in this CTA.
     __device__ void release() &&
     {
         empty().arrive();
         fulfil();
     }
-    /// The same in a peer CTA, which fills this CTA's slot too.
+    /// Ends the calling thread's reading: arrives once in a peer CTA, which fills this CTA's slot, too.
     __device__ void release_to(CtaRank peer) &&
     {
         empty().arrive_at(peer);
         fulfil();
     }
-    /// Another thread arrives for the calling one, or the tensor core does.
+    /// Ends the reading without an arrival: another thread, or the tensor core, arrives for the calling thread.
     __device__ void release_by_other() && { fulfil(); }
 
 private:
@@ -235,15 +265,16 @@ private:
     BarriersPublished published_;
 };
 
-/// The filling side of a ring, held by each thread of a warp that fills.
+/// The filling side of a ring. Each thread of a warp that fills has one.
+/// @tparam Ring  a RingBarriers
 template <class Ring>
 class RingProducer {
 public:
     /// Begins at the first slot of `ring`, which is in shared memory.
     __device__ RingProducer(Ring& ring, BarriersPublished published) : ring_(&ring), published_(published) {}
 
-    /// Waits for the next slot to be free. Executed by the whole warp, also where one of its threads fills the slot:
-    /// see `Barrier::wait`.
+    /// Waits until the next slot is free, and returns it. Called by the whole warp, even if one of its threads fills
+    /// the slot: see `Barrier::wait`.
     [[nodiscard("tessera: a slot that is acquired must be published")]] __device__ FillSlot<Ring> acquire()
     {
         const std::uint32_t index = position_.index();
@@ -252,9 +283,12 @@ public:
         return {ring_, index, published_};
     }
 
-    /// The same, and announces the bytes that TMA will write into the slot in this CTA, whoever issues the loads.
-    /// Executed by one thread when the others of its warp have exited (`exit_thread`). Where they have not, the whole
-    /// warp calls `acquire()`, and one thread announces.
+    /// Waits until the next slot is free, announces the bytes that TMA will write into it in this CTA (whoever issues
+    /// the loads), and returns it.
+    ///
+    /// Called by one thread if the others of its warp have exited (`exit_thread`). Otherwise the whole warp calls
+    /// `acquire()`, and one thread announces.
+    /// @param bytes  the bytes that complete the slot
     [[nodiscard("tessera: a slot that is acquired must be published")]] __device__ FillSlot<Ring> acquire(
         std::uint32_t bytes)
     {
@@ -263,8 +297,8 @@ public:
         return slot;
     }
 
-    /// Waits until the consumers have freed every slot: after that nobody arrives at the ring's barriers any more.
-    /// Executed by whoever executed `acquire`.
+    /// Waits until the consumers have freed every slot, so that no thread arrives at the ring's barriers any more.
+    /// Called by the threads that called `acquire`, before they exit.
     __device__ void drain() &&
     {
         for (std::uint32_t slot = 0; slot < Ring::slots; ++slot) {
@@ -279,14 +313,15 @@ private:
     detail::RingPosition<Ring::slots> position_;
 };
 
-/// The reading side of a ring, held by each thread of a warp that reads.
+/// The reading side of a ring. Each thread of a warp that reads has one.
+/// @tparam Ring  a RingBarriers
 template <class Ring>
 class RingConsumer {
 public:
     /// Begins at the first slot of `ring`, which is in shared memory.
     __device__ RingConsumer(Ring& ring, BarriersPublished published) : ring_(&ring), published_(published) {}
 
-    /// Waits for the next slot to be filled. Executed by the whole warp: see `Barrier::wait`.
+    /// Waits until the next slot is filled, and returns it. Called by the whole warp: see `Barrier::wait`.
     [[nodiscard("tessera: a slot that was waited for must be released")]] __device__ ReadSlot<Ring> wait()
     {
         const std::uint32_t index = position_.index();
@@ -295,7 +330,7 @@ public:
         return {ring_, index, published_};
     }
 
-    /// The slot that `wait` gives next.
+    /// Returns the slot that `wait` returns next.
     __device__ std::uint32_t next_index() const { return position_.index(); }
     /// Leaves `count` slots to other consumers of the same ring.
     __device__ void skip(std::uint32_t count) { position_.skip(count); }
@@ -305,5 +340,7 @@ private:
     BarriersPublished published_;
     detail::RingPosition<Ring::slots> position_;
 };
+
+/// @}
 
 }  // namespace tessera

@@ -1,7 +1,8 @@
 #pragma once
 
-/// `RegisterTile<T, N>`: a group of a thread's registers as one value. Indexed by what the compiler knows after
-/// unrolling; an index that it does not know puts the tile into local memory, which no kernel here does.
+/// @file
+/// @ingroup device_warps
+/// @brief `RegisterTile<T, N>`: a group of a thread's registers as one value.
 
 #include "tessera/detail/language.hpp"
 
@@ -9,17 +10,26 @@
 
 namespace tessera {
 
-/// N values of T.
+/// @addtogroup device_warps
+/// @{
+
+/// N values of T in a thread's registers.
+///
+/// Index it with what the compiler knows after unrolling. An index that it does not know moves the tile into local
+/// memory.
+///
+/// @tparam T  the type of a value
+/// @tparam N  how many
 template <class T, std::uint32_t N>
 struct RegisterTile {
-    /// How many.
+    /// The number of values.
     static constexpr std::uint32_t size = N;
 
-    T values[N];  ///< in order
+    T values[N];  ///< the values, in order
 
-    /// Register i.
+    /// Returns value i.
     __device__ T& operator[](std::uint32_t i) { return values[i]; }
-    /// Register i.
+    /// Returns value i, for reading.
     __device__ const T& operator[](std::uint32_t i) const { return values[i]; }
 
     /// Replaces each value v by `function(v)`.
@@ -32,5 +42,7 @@ struct RegisterTile {
         }
     }
 };
+
+/// @}
 
 }  // namespace tessera

@@ -1,15 +1,19 @@
 #pragma once
 
-/// Shared-memory matrix descriptors: how wgmma (Hopper) and tcgen05.mma (Blackwell) are told where a tile of A or B
-/// lies.
+/// @file
+/// @ingroup device_mma
+/// @brief Shared-memory matrix descriptors: they tell wgmma (Hopper) and tcgen05.mma (Blackwell) where a tile of A or B
+///     is.
 ///
-/// `SharedLayout` is a tile as a type, `TileLayout` the same as a value; `wgmma_descriptor` and `tcgen05_descriptor`
-/// make the 64-bit operand of the instruction from it. The two encodings differ, and so do their types: a descriptor of
-/// one does not compile where the other is asked for. Usable on host and device; folds to constants.
+/// `SharedLayout` is a tile as a type, `TileLayout` the same as a value. `wgmma_descriptor` and `tcgen05_descriptor`
+/// make the 64-bit operand of the instruction from it. The two encodings differ, and so do their types: one does not
+/// compile in the other's place. Usable on host and device; folds to constants.
 ///
-///     using TileA = SharedLayout<Major::k, Swizzle::b128, 128, 64, 2>;  // (128, 64) of bf16, a row of 128 bytes each
-///     const auto a = tcgen05_descriptor<TileA>(shared_address);
-///     const auto next = a.advanced(TileA::k_offset(16));                // 16 elements along K
+/// @code{.cpp}
+/// using TileA = SharedLayout<Major::k, Swizzle::b128, 128, 64, 2>;  // (128, 64) of bf16, a row of 128 bytes each
+/// const auto tile = tcgen05_descriptor<TileA>(shared_address(a[0]));
+/// const auto next = tile.advanced(TileA::k_offset(16));             // 16 elements along K
+/// @endcode
 ///
 /// Source: PTX ISA 9.0, "Matrix descriptor format" of wgmma and "Shared memory descriptor" of tcgen05.
 
@@ -20,44 +24,52 @@
 
 namespace tessera {
 
-/// The direction in which an operand is contiguous: along K, or along M (for A) or N (for B).
-enum class Major : std::uint8_t { k, mn };
+/// @addtogroup device_mma
+/// @{
 
-/// A tile of A or B in shared memory as TMA writes it: (rows, k) elements, where rows runs along M or N.
+/// The direction in which an operand is contiguous.
+enum class Major : std::uint8_t {
+    k,  ///< along K
+    mn  ///< along M (A) or N (B)
+};
+
+/// A tile of A or B in shared memory, as TMA writes it: (rows, k) elements, where rows are along M (A) or N (B).
 ///
-/// With a swizzle, the tile is a sequence of *blocks* as wide as the swizzle's span in the contiguous direction, each
-/// with all of the other direction; without one, blocks are 16 bytes wide. One TMA box is one block or a part of it.
+/// With a swizzle, the tile is a sequence of *blocks* as wide as the swizzle's span in the contiguous direction; each
+/// has all of the other direction. Without a swizzle, blocks are 16 bytes wide. One TMA box is one block or a part of
+/// it.
 struct TileLayout {
     Major major;                  ///< the contiguous direction
-    Swizzle swizzle;              ///< how the blocks are permuted
+    Swizzle swizzle;              ///< the permutation of the blocks
     std::uint32_t rows;           ///< along M or N, in elements
     std::uint32_t k;              ///< along K, in elements
     std::uint32_t element_bytes;  ///< 1, 2 or 4
 
-    /// Size of the tile.
+    /// Returns the size of the tile in bytes.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t bytes() const noexcept { return rows * k * element_bytes; }
-    /// What its address must be a multiple of.
+    /// Returns what the tile's address must be a multiple of, in bytes.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t alignment() const noexcept { return swizzle_alignment(swizzle); }
-    /// Width of a block in the contiguous direction, in bytes.
+    /// Returns the width of a block in the contiguous direction, in bytes.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t span() const noexcept
     {
         return swizzle == Swizzle::none ? chunk_bytes : swizzle_span_bytes(swizzle);
     }
-    /// From one block to the next.
+    /// Returns the distance from one block to the next, in bytes.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t block_bytes() const noexcept
     {
         return span() * (major == Major::k ? rows : k);
     }
 
-    /// LBO, in bytes. Not looked at for a swizzled K-major tile, where it is "1" by convention.
+    /// Returns the leading byte offset (LBO). The hardware ignores it for a swizzled K-major tile, where it is "1" by
+    /// convention.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t leading_byte_offset() const noexcept
     {
         if (swizzle == Swizzle::none) {
-            return major == Major::k ? block_bytes() : 8 * chunk_bytes;  // the next chunk of K | the next 8 rows of K
+            return major == Major::k ? block_bytes() : 8 * chunk_bytes;  // the next chunk of K | the next 8 of K
         }
         return major == Major::k ? chunk_bytes : block_bytes();
     }
-    /// SBO, in bytes.
+    /// Returns the stride byte offset (SBO).
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t stride_byte_offset() const noexcept
     {
         if (swizzle == Swizzle::none) {
@@ -66,7 +78,7 @@ struct TileLayout {
         return (swizzle == Swizzle::b128_atom_32b ? 4 : 8) * span();  // the next rows of the pattern
     }
 
-    /// Where element (row, k) lies, in bytes from the tile's aligned origin.
+    /// Returns where element (row, k) is, in bytes from the tile's aligned origin.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t offset(std::uint32_t row, std::uint32_t column) const noexcept
     {
         const std::uint32_t contiguous = (major == Major::k ? column : row) * element_bytes;
@@ -74,8 +86,9 @@ struct TileLayout {
         return swizzled(swizzle, contiguous / span() * block_bytes() + line * span() + contiguous % span());
     }
 
-    /// How far a descriptor's address moves for `count` elements along K, whole instructions' worth of them (32 bytes).
-    /// Inside of a swizzle's span this is a plain addition: the XOR takes its bits from above it.
+    /// Returns how far a descriptor's address moves for `count` elements along K, in bytes. `count` elements must be
+    /// whole instructions (32 bytes each). Inside a swizzle's span this is a plain addition: the XOR takes its bits
+    /// from above it.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t k_offset(std::uint32_t count) const noexcept
     {
         const std::uint32_t contiguous = count * element_bytes;
@@ -83,13 +96,18 @@ struct TileLayout {
     }
 
 private:
-    static constexpr std::uint32_t chunk_bytes = 16;  // what a swizzle exchanges, and the unit of a descriptor
+    static constexpr std::uint32_t chunk_bytes = 16;  // the unit of a swizzle's exchange and of a descriptor
 };
 
-/// A tile of A or B as a type. `layout` has its facts.
+/// A tile of A or B as a type.
+/// @tparam MajorAxis     the contiguous direction
+/// @tparam Pattern       the swizzle
+/// @tparam Rows          along M or N, in elements: a multiple of 8
+/// @tparam K             along K, in elements: a multiple of 32 bytes
+/// @tparam ElementBytes  1, 2 or 4
 template <Major MajorAxis, Swizzle Pattern, unsigned Rows, unsigned K, unsigned ElementBytes>
 struct SharedLayout {
-    /// The same as a value.
+    /// The same tile as a value.
     static constexpr TileLayout layout{MajorAxis, Pattern, Rows, K, ElementBytes};
 
     static_assert(ElementBytes == 1 || ElementBytes == 2 || ElementBytes == 4,
@@ -106,15 +124,15 @@ struct SharedLayout {
                   "tessera: the swizzle with 32-byte atoms is for M- or N-major tiles of 4-byte elements");
 
     static constexpr std::uint32_t bytes = layout.bytes();          ///< size of the tile
-    static constexpr std::uint32_t alignment = layout.alignment();  ///< what its address must be a multiple of
+    static constexpr std::uint32_t alignment = layout.alignment();  ///< its address must be a multiple of this
 
-    /// `TileLayout::offset`.
+    /// Returns where element (row, k) is: see `TileLayout::offset`.
     TESSERA_DETAIL_HOST_DEVICE static constexpr std::uint32_t offset(std::uint32_t row, std::uint32_t column) noexcept
     {
         constexpr TileLayout facts = layout;  // device code has no access to a static member of class type
         return facts.offset(row, column);
     }
-    /// `TileLayout::k_offset`.
+    /// Returns how far a descriptor's address moves: see `TileLayout::k_offset`.
     TESSERA_DETAIL_HOST_DEVICE static constexpr std::uint32_t k_offset(std::uint32_t count) noexcept
     {
         constexpr TileLayout facts = layout;
@@ -123,30 +141,35 @@ struct SharedLayout {
 };
 
 /// The two instructions that read shared memory through a descriptor.
-enum class TensorCore : std::uint8_t { wgmma, tcgen05 };
+enum class TensorCore : std::uint8_t {
+    wgmma,   ///< Hopper
+    tcgen05  ///< Blackwell
+};
 
-/// The 64-bit operand. Made by the functions below; of `wgmma` and of `tcgen05` are different types.
+/// The 64-bit operand of a matrix instruction. The functions below make it; those of wgmma and of tcgen05 are different
+/// types.
+/// @tparam Core  the instruction
 template <TensorCore Core>
 class SmemDescriptor {
 public:
-    /// For code that keeps the constant part and the address apart: both parts of `bits()`, added.
+    /// Returns a descriptor from its bits, for code that keeps the constant part and the address apart and adds them.
     TESSERA_DETAIL_HOST_DEVICE static constexpr SmemDescriptor from_bits(std::uint64_t bits) noexcept
     {
         return SmemDescriptor(bits);
     }
 
-    /// What the instruction is given.
+    /// Returns the bits that the instruction takes.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint64_t bits() const noexcept { return bits_; }
 
-    /// The same layout `bytes` further on, a multiple of 16. The address field is 14 bits of 16 bytes, the whole of
-    /// shared memory: nothing carries over, and only the low half changes.
+    /// Returns the same layout `bytes` further on, a multiple of 16. The address field has 14 bits in units of 16
+    /// bytes, all of shared memory: nothing carries over, and only the low half changes.
     TESSERA_DETAIL_HOST_DEVICE constexpr SmemDescriptor advanced(std::uint32_t bytes) const noexcept
     {
         const std::uint32_t low = static_cast<std::uint32_t>(bits_) + (bytes >> 4);
         return SmemDescriptor((bits_ & 0xFFFFFFFF00000000U) | low);
     }
 
-    /// True if all bits are equal.
+    /// Returns true if all bits are equal.
     friend constexpr bool operator==(const SmemDescriptor&, const SmemDescriptor&) = default;
 
 private:
@@ -160,7 +183,8 @@ using Tcgen05Descriptor = SmemDescriptor<TensorCore::tcgen05>;  ///< for Blackwe
 
 namespace detail {
 
-/// Bytes as the 14-bit field of a descriptor. Address bits from 18 on (the CTA's rank in its cluster) fall away.
+/// Returns bytes as the 14-bit field of a descriptor. Address bits from 18 on (the CTA's rank in its cluster) are
+/// dropped.
 TESSERA_DETAIL_HOST_DEVICE constexpr std::uint64_t descriptor_field(std::uint32_t bytes) noexcept
 {
     return (bytes & 0x3FFFFU) >> 4;
@@ -197,22 +221,23 @@ TESSERA_DETAIL_HOST_DEVICE constexpr std::uint64_t tcgen05_swizzle_code(Swizzle 
 
 }  // namespace detail
 
-/// Whether wgmma can read the tile: M- or N-major ones are for 16-bit elements only.
+/// Returns true if wgmma can read the tile: M- or N-major tiles must have 16-bit elements.
 TESSERA_DETAIL_HOST_DEVICE constexpr bool wgmma_can_read(const TileLayout& tile) noexcept
 {
     return tile.swizzle != Swizzle::b128_atom_32b && (tile.major == Major::k || tile.element_bytes == 2);
 }
 
-/// Whether tcgen05.mma can read the tile: M- or N-major tiles of 4-byte elements, and only those, have the swizzle with
-/// 32-byte atoms.
+/// Returns true if tcgen05.mma can read the tile. The swizzle with 32-byte atoms is for M- or N-major tiles of 4-byte
+/// elements, and they need it.
 TESSERA_DETAIL_HOST_DEVICE constexpr bool tcgen05_can_read(const TileLayout& tile) noexcept
 {
     const bool needs_large_atoms = tile.major == Major::mn && tile.element_bytes == 4;
     return needs_large_atoms == (tile.swizzle == Swizzle::b128_atom_32b);
 }
 
-/// The descriptor of a tile for wgmma. @param shared_address  32-bit shared address of its origin, a multiple of
-/// `tile.alignment()`
+/// Returns the descriptor of a tile for wgmma.
+/// @param tile            the layout
+/// @param shared_address  32-bit shared address of its origin, a multiple of `tile.alignment()`
 TESSERA_DETAIL_HOST_DEVICE constexpr WgmmaDescriptor wgmma_descriptor(const TileLayout& tile,
                                                                       std::uint32_t shared_address) noexcept
 {
@@ -220,8 +245,9 @@ TESSERA_DETAIL_HOST_DEVICE constexpr WgmmaDescriptor wgmma_descriptor(const Tile
                                       detail::wgmma_swizzle_code(tile.swizzle) << 62);
 }
 
-/// The descriptor of a tile for tcgen05.mma. @param shared_address  32-bit shared address of its origin, a multiple of
-/// `tile.alignment()`
+/// Returns the descriptor of a tile for tcgen05.mma.
+/// @param tile            the layout
+/// @param shared_address  32-bit shared address of its origin, a multiple of `tile.alignment()`
 TESSERA_DETAIL_HOST_DEVICE constexpr Tcgen05Descriptor tcgen05_descriptor(const TileLayout& tile,
                                                                           std::uint32_t shared_address) noexcept
 {
@@ -230,7 +256,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr Tcgen05Descriptor tcgen05_descriptor(const 
                                         version | detail::tcgen05_swizzle_code(tile.swizzle) << 61);
 }
 
-/// As above, for a `SharedLayout`, whose fitness is checked at compile time.
+/// Returns the descriptor of a `SharedLayout` for wgmma. A layout that wgmma cannot read does not compile.
 template <class Layout>
 TESSERA_DETAIL_HOST_DEVICE constexpr WgmmaDescriptor wgmma_descriptor(std::uint32_t shared_address) noexcept
 {
@@ -242,7 +268,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr WgmmaDescriptor wgmma_descriptor(std::uint3
     return wgmma_descriptor(tile, shared_address);
 }
 
-/// As above, for a `SharedLayout`, whose fitness is checked at compile time.
+/// Returns the descriptor of a `SharedLayout` for tcgen05.mma. A layout that it cannot read does not compile.
 template <class Layout>
 TESSERA_DETAIL_HOST_DEVICE constexpr Tcgen05Descriptor tcgen05_descriptor(std::uint32_t shared_address) noexcept
 {
@@ -252,5 +278,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr Tcgen05Descriptor tcgen05_descriptor(std::u
                   "no other tile with it");
     return tcgen05_descriptor(tile, shared_address);
 }
+
+/// @}
 
 }  // namespace tessera

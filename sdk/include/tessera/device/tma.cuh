@@ -1,12 +1,24 @@
 #pragma once
 
-/// The tensor memory accelerator in device code: loads, multicast loads, prefetches into L2 and stores through a
-/// `TensorMap`, between global memory and a `SharedTile` of the same element, box and swizzle. A pair that does not
-/// match does not compile. Through an `AnyTensorMap`, whose box is a fact of run time, they move any shared memory; the
-/// number of coordinates and the kind of barrier are still checked.
+/// @file
+/// @ingroup device_tma
+/// @brief The tensor memory accelerator (TMA) in device code: loads, multicast loads, prefetches into L2 and stores.
 ///
-/// Coordinates are in elements, innermost dimension first, as in the map. Elements outside of the tensor arrive as zero
-/// and are not stored.
+/// They move boxes between global memory and a `SharedTile` of the same element, box and swizzle as the `TensorMap`. A
+/// pair that does not match does not compile. Through an `AnyTensorMap`, whose box is known only at run time, they move
+/// any shared memory; the number of coordinates and the kind of barrier are still checked.
+///
+/// @code{.cpp}
+/// auto slot = producer.acquire();                                // the whole warp
+/// if (elect_one()) {
+///     slot.full().arrive_and_expect(Map::box_bytes);
+///     tma_load(a_map, a[slot.index()], slot, {depth, row});      // innermost coordinate first
+/// }
+/// std::move(slot).publish();
+/// @endcode
+///
+/// Coordinates are in elements, innermost dimension first, as in the map. Elements outside of the tensor arrive as the
+/// map's `OutOfBounds` value and are not stored.
 ///
 /// Source: PTX ISA, "cp.async.bulk.tensor", "Tensors".
 
@@ -26,12 +38,18 @@
 
 namespace tessera {
 
-/// Where a box begins, in elements, innermost dimension first: `{k, m}`. From whole numbers of any type; one that is
-/// too large for the hardware's 32 bits is cut to them, so that an unsigned number that passed below 0 is negative.
+/// @addtogroup device_tma
+/// @{
+
+/// The first element of a box, innermost dimension first, for example `{k, m}`.
+///
+/// Made from integers of any type. A number that is too large is cut to the hardware's 32 bits, so that an unsigned
+/// number that passed below 0 is negative.
+/// @tparam Rank  number of dimensions of the map
 template <std::size_t Rank>
 class TensorCoordinates {
 public:
-    /// One for each dimension of the map.
+    /// One coordinate for each dimension of the map.
     template <class... Numbers>
     __device__ __forceinline__ TensorCoordinates(Numbers... numbers) : values{static_cast<std::int32_t>(numbers)...}
     {
@@ -39,7 +57,7 @@ public:
                       "tessera: TMA takes one coordinate for each dimension of the tensor map, innermost first");
         static_assert((std::is_integral_v<Numbers> && ...), "tessera: TMA's coordinates are whole numbers of elements");
     }
-    /// The same, from an array.
+    /// Takes the coordinates from an array.
     __device__ __forceinline__ TensorCoordinates(const std::int32_t (&numbers)[Rank])
     {
 #pragma unroll
@@ -48,55 +66,87 @@ public:
         }
     }
 
-    std::int32_t values[Rank];  ///< as the instructions take them
+    std::int32_t values[Rank];  ///< the coordinates, as the instructions take them
 };
 
-/// Shared memory that one TMA operation fills or reads, and its elements where the swizzle puts them: `tile(row,
-/// column)` is the element in that row and column of the box, outermost index first as in a matrix (coordinates of TMA
-/// and the extents of a Box are innermost first). An index outside of the box traps; constant indices cost nothing.
+/// Shared memory that one TMA operation fills or reads, indexed through its swizzle: `tile(row, column)` is the element
+/// in that row and column of the box, outermost index first as in a matrix. (Coordinates of TMA and the extents of a
+/// Box are innermost first.) An index outside of the box traps; constant indices cost nothing.
 ///
-/// Aligned so that the swizzle pattern begins at its first byte, which the compiler grants static shared memory, and
-/// whoever carves up dynamic shared memory owes. Shared by the threads of a CTA, who order their accesses by barriers.
+/// @code{.cpp}
+/// using Rows = TensorMap<float, Box<32, 8>, Swizzle::b128>;  // 8 rows of 32 elements
+///
+/// __global__ void load_and_read(const __grid_constant__ Rows map, DeviceSpan<float> out)
+/// {
+///     __shared__ SharedTile<float, Box<32, 8>, Swizzle::b128> tile;
+///     __shared__ RingBarriers<FilledByTma, FreedByThreads, 1> barriers;
+///     if (threadIdx.x == 0) {
+///         barriers.initialize({.producers = 1, .consumers = 32});
+///     }
+///     const auto published = publish_barriers();
+///     RingProducer producer(barriers, published);
+///     RingConsumer consumer(barriers, published);
+///
+///     auto filling = producer.acquire();
+///     if (elect_one()) {
+///         filling.full().arrive_and_expect(Rows::box_bytes);
+///         tma_load(map, tile, filling, {0, 0});
+///     }
+///     std::move(filling).publish();
+///     auto filled = consumer.wait();
+///     out[threadIdx.x] = tile(0, threadIdx.x);  // row 0
+///     std::move(filled).release();
+/// }
+/// @endcode
+///
+/// It is aligned so that the swizzle pattern begins at its first byte. The compiler aligns static shared memory; code
+/// that divides dynamic shared memory must align it. The threads of a CTA share it and order their accesses by
+/// barriers.
+///
+/// @tparam T         the element type
+/// @tparam BoxShape  the Box that one operation moves
+/// @tparam Pattern   the swizzle
 template <class T, class BoxShape, Swizzle Pattern>
 class alignas(TensorMap<T, BoxShape, Pattern>::shared_alignment) SharedTile {
 public:
-    /// The map that fits.
+    /// The TensorMap that fits.
     using map_type = TensorMap<T, BoxShape, Pattern>;
-    /// From one row of the box (its innermost dimension) to the next. A row that is narrower than the swizzle's span
-    /// begins where a span does; TMA leaves the rest of the span as it was (an H200 does).
+    /// The bytes from one row of the box (its innermost dimension) to the next. A row that is narrower than the
+    /// swizzle's span begins where a span does. TMA leaves the rest of the span unchanged, as an H200 does.
     static constexpr std::uint32_t row_pitch_bytes =
         Pattern == Swizzle::none ? BoxShape::extents[0] * sizeof(T) : swizzle_span_bytes(Pattern);
-    /// The whole tile. More than the `map_type::box_bytes` that a barrier expects if rows are narrower than the span.
+    /// The bytes of the whole tile. If rows are narrower than the span, that is more than the `map_type::box_bytes`
+    /// that a barrier expects.
     static constexpr std::size_t size_bytes = BoxShape::elements / BoxShape::extents[0] * row_pitch_bytes;
 
-    /// The element at these indices, outermost first.
+    /// Returns the element at these indices, outermost first.
     template <std::integral... Indices>
     __device__ __forceinline__ T& operator()(Indices... indices)
     {
         return *reinterpret_cast<T*>(bytes_ + checked_offset<sizeof(T)>(indices...));
     }
-    /// The same, for reading.
+    /// Returns the element at these indices, for reading.
     template <std::integral... Indices>
     __device__ __forceinline__ const T& operator()(Indices... indices) const
     {
         return *reinterpret_cast<const T*>(bytes_ + checked_offset<sizeof(T)>(indices...));
     }
 
-    /// Several neighbouring elements at once, e.g. `tile.template vector<float4>(row, column)`: at most 16 bytes, which
-    /// no swizzle tears apart. The innermost index must be a multiple of their number, else it traps.
+    /// Returns several neighbouring elements at once, for example `tile.template vector<float4>(row, column)`: at most
+    /// 16 bytes, which no swizzle separates. Traps unless the innermost index is a multiple of their number.
     template <class Vector, std::integral... Indices>
     __device__ __forceinline__ Vector& vector(Indices... indices)
     {
         return *reinterpret_cast<Vector*>(bytes_ + checked_offset<sizeof(Vector)>(indices...));
     }
-    /// The same, for reading.
+    /// Returns several neighbouring elements, for reading.
     template <class Vector, std::integral... Indices>
     __device__ __forceinline__ const Vector& vector(Indices... indices) const
     {
         return *reinterpret_cast<const Vector*>(bytes_ + checked_offset<sizeof(Vector)>(indices...));
     }
 
-    /// Where the element at these indices lies, in bytes from the beginning. Unchecked.
+    /// Returns where the element at these indices is, in bytes from the beginning. The indices are not checked.
     template <std::integral... Indices>
     TESSERA_DETAIL_HOST_DEVICE static constexpr std::uint32_t offset_bytes(Indices... indices)
     {
@@ -110,10 +160,10 @@ public:
         return swizzled(Pattern, row * row_pitch_bytes + at[BoxShape::rank - 1] * std::uint32_t{sizeof(T)});
     }
 
-    /// The memory as it is, for instructions that know the swizzle (descriptors of the tensor core, ldmatrix), and for
-    /// code that computes addresses itself. Whoever reads or writes elements here has to swizzle.
+    /// Returns the memory itself, for instructions that know the swizzle (descriptors of the tensor core, ldmatrix) and
+    /// for code that computes addresses. Code that accesses elements here must swizzle.
     __device__ std::byte* raw_swizzled_bytes() { return bytes_; }
-    /// The same, for reading.
+    /// Returns the memory itself, for reading.
     __device__ const std::byte* raw_swizzled_bytes() const { return bytes_; }
 
 private:
@@ -175,7 +225,7 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* data)
     return static_cast<std::uint32_t>(__cvta_generic_to_shared(data));
 }
 
-// cuda::ptx of CUDA 13.0 has loads of a pair, and multicast, for sm_100a only, not for the family: hence the assembly.
+// Assembly: cuda::ptx of CUDA 13.0 has the loads of a pair, and multicast, for sm_100a only, not for the family.
 
 /// `.cta_group::2`: the barrier is that of the pair's first CTA.
 template <std::size_t Rank>
@@ -234,7 +284,7 @@ __device__ __forceinline__ void tensor_load_multicast(void* destination, const v
     }
 }
 
-// Nor has it any with a policy for L2, and no prefetch of tensors.
+// cuda::ptx also lacks the forms with a cache hint, and the prefetch of tensors.
 
 template <std::size_t Rank>
 __device__ constexpr void require_policy_rank()
@@ -291,23 +341,29 @@ __device__ __forceinline__ void tensor_prefetch(const void* map, const std::int3
 
 }  // namespace detail
 
-/// Fetches the descriptor into its cache ahead of the first use. Executed by one thread.
+/// Fetches the map's descriptor into its cache before the first use. Does not wait. Called by one thread.
 template <class T, class BoxShape, Swizzle Pattern>
 __device__ void prefetch(const TensorMap<T, BoxShape, Pattern>& map)
 {
     detail::prefetch_tensor_map(&map);
 }
-/// The same.
+/// Fetches the map's descriptor into its cache before the first use.
 template <std::size_t Rank>
 __device__ void prefetch(const AnyTensorMap<Rank>& map)
 {
     detail::prefetch_tensor_map(&map);
 }
 
-// Each operation is there twice: with an array of 32-bit coordinates, and with whatever becomes one.
+// Each operation has two overloads: for an array of 32-bit coordinates, and for anything that converts to one.
 
-/// Loads a box into `tile` of this CTA and counts its bytes at the slot's barrier; in a pair at that barrier of the
-/// pair's first CTA, whichever of the two loads. Asynchronous; executed by one thread.
+/// Loads a box into `tile` of this CTA and counts its bytes at the slot's full barrier. In a pair, both CTAs count at
+/// the barrier of the pair's first CTA. Asynchronous; called by one thread.
+///
+/// @tparam Group       CtaGroup::pair if the slot's barrier is that of a pair
+/// @param map          a kernel parameter, `const __grid_constant__`
+/// @param tile         where the box goes
+/// @param slot         a slot of a ring that is FilledByTma; its barrier must expect `box_bytes`
+/// @param coordinates  the first element of the box, innermost dimension first
 template <CtaGroup Group = CtaGroup::one, class T, class BoxShape, Swizzle Pattern, class Tile, class Ring,
           std::same_as<std::int32_t> Number>
 __device__ void tma_load(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile, const FillSlot<Ring>& slot,
@@ -317,21 +373,22 @@ __device__ void tma_load(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile,
     detail::require_tma_ring<Ring>();
     detail::tensor_load<Group>(tile.raw_swizzled_bytes(), &map, coordinates, slot.full().word());
 }
-/// The same.
+/// Loads a box at any integer coordinates.
 template <CtaGroup Group = CtaGroup::one, class T, class BoxShape, Swizzle Pattern, class Tile, class Ring>
 __device__ void tma_load(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile, const FillSlot<Ring>& slot,
                          const std::type_identity_t<TensorCoordinates<BoxShape::rank>>& coordinates)
 {
     tma_load<Group>(map, tile, slot, coordinates.values);
 }
-/// The same with a barrier that is no ring's. @param destination  room for the map's box, aligned as its swizzle wants
+/// Loads a box through a map of run time, with a barrier that need not be a ring's.
+/// @param destination  shared memory for the map's box, aligned for its swizzle
 template <CtaGroup Group = CtaGroup::one, std::size_t Rank, std::same_as<std::int32_t> Number>
 __device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byte* destination,
                                          const Barrier<FilledByTma, Ready>& barrier, const Number (&coordinates)[Rank])
 {
     detail::tensor_load<Group>(destination, &map, coordinates, barrier.word());
 }
-/// The same.
+/// Loads a box through a map of run time, at any integer coordinates.
 template <CtaGroup Group = CtaGroup::one, std::size_t Rank>
 __device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byte* destination,
                                          const Barrier<FilledByTma, Ready>& barrier,
@@ -340,7 +397,7 @@ __device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byt
     tma_load<Group>(map, destination, barrier, coordinates.values);
 }
 
-/// The same, with what L2 is to do with the lines; of 2 or 3 dimensions.
+/// Loads a box of 2 or 3 dimensions with a policy for L2.
 template <std::size_t Rank, std::same_as<std::int32_t> Number>
 __device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byte* destination,
                                          const Barrier<FilledByTma, Ready>& barrier, const Number (&coordinates)[Rank],
@@ -348,7 +405,7 @@ __device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byt
 {
     detail::tensor_load(destination, &map, coordinates, barrier.word(), policy);
 }
-/// The same.
+/// Loads a box of 2 or 3 dimensions with a policy for L2, at any integer coordinates.
 template <std::size_t Rank>
 __device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byte* destination,
                                          const Barrier<FilledByTma, Ready>& barrier,
@@ -358,7 +415,9 @@ __device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byt
     tma_load(map, destination, barrier, coordinates.values, policy);
 }
 
-/// Loads into the tile at this address in every CTA of `receivers`, each of which counts the bytes at its own barrier.
+/// Loads a box into the tile at this address in every CTA of `receivers`. Each of them counts the bytes at its own
+/// barrier, which is at the same offset. Asynchronous; called by one thread.
+/// @pre The receivers' slots are free, and their barriers are published to the cluster.
 template <class T, class BoxShape, Swizzle Pattern, class Tile, class Ring, std::same_as<std::int32_t> Number>
 __device__ void tma_load_multicast(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile, const FillSlot<Ring>& slot,
                                    const Number (&coordinates)[BoxShape::rank], CtaMask receivers)
@@ -367,7 +426,7 @@ __device__ void tma_load_multicast(const TensorMap<T, BoxShape, Pattern>& map, T
     detail::require_tma_ring<Ring>();
     detail::tensor_load_multicast(tile.raw_swizzled_bytes(), &map, coordinates, slot.full().word(), receivers);
 }
-/// The same.
+/// Loads a box into several CTAs, at any integer coordinates.
 template <class T, class BoxShape, Swizzle Pattern, class Tile, class Ring>
 __device__ void tma_load_multicast(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile, const FillSlot<Ring>& slot,
                                    const std::type_identity_t<TensorCoordinates<BoxShape::rank>>& coordinates,
@@ -375,7 +434,7 @@ __device__ void tma_load_multicast(const TensorMap<T, BoxShape, Pattern>& map, T
 {
     tma_load_multicast(map, tile, slot, coordinates.values, receivers);
 }
-/// The same with any map.
+/// Loads a box into several CTAs through a map of run time.
 template <std::size_t Rank, std::same_as<std::int32_t> Number>
 __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<Rank>& map, std::byte* destination,
                                                    const Barrier<FilledByTma, Ready>& barrier,
@@ -383,7 +442,7 @@ __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<Rank>& map
 {
     detail::tensor_load_multicast(destination, &map, coordinates, barrier.word(), receivers);
 }
-/// The same.
+/// Loads a box into several CTAs through a map of run time, at any integer coordinates.
 template <std::size_t Rank>
 __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<Rank>& map, std::byte* destination,
                                                    const Barrier<FilledByTma, Ready>& barrier,
@@ -393,7 +452,7 @@ __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<Rank>& map
     tma_load_multicast(map, destination, barrier, coordinates.values, receivers);
 }
 
-/// The same, with what L2 is to do with the lines; of 3 dimensions.
+/// Loads a box of 3 dimensions into several CTAs with a policy for L2.
 template <std::same_as<std::int32_t> Number>
 __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<3>& map, std::byte* destination,
                                                    const Barrier<FilledByTma, Ready>& barrier,
@@ -401,7 +460,7 @@ __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<3>& map, s
 {
     detail::tensor_load_multicast(destination, &map, coordinates, barrier.word(), receivers, policy);
 }
-/// The same.
+/// Loads a box of 3 dimensions into several CTAs with a policy for L2, at any integer coordinates.
 __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<3>& map, std::byte* destination,
                                                    const Barrier<FilledByTma, Ready>& barrier,
                                                    const TensorCoordinates<3>& coordinates, CtaMask receivers,
@@ -410,9 +469,10 @@ __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<3>& map, s
     tma_load_multicast(map, destination, barrier, coordinates.values, receivers, policy);
 }
 
-/// Brings a box into L2, for a load that is to come. A hint: nothing is read in the sense of the memory model, so it
-/// may come before the grid that writes the box has ended (`cudaGridDependencySynchronize`); what that grid writes is
-/// what the load finds. Asynchronous; executed by one thread. Of 2 or 3 dimensions.
+/// Brings a box of 2 or 3 dimensions into L2 for a later load. Asynchronous; called by one thread.
+///
+/// A hint: it reads nothing in the sense of the memory model. So it may come before the grid that writes the box has
+/// ended (`cudaGridDependencySynchronize`); the later load sees what that grid writes.
 ///
 /// Source: PTX ISA, "cp.async.bulk.prefetch.tensor".
 template <std::size_t Rank, std::same_as<std::int32_t> Number>
@@ -421,7 +481,7 @@ __device__ __forceinline__ void tma_prefetch(const AnyTensorMap<Rank>& map, cons
 {
     detail::tensor_prefetch(&map, coordinates, policy);
 }
-/// The same.
+/// Brings a box into L2, at any integer coordinates.
 template <std::size_t Rank>
 __device__ __forceinline__ void tma_prefetch(const AnyTensorMap<Rank>& map,
                                              const std::type_identity_t<TensorCoordinates<Rank>>& coordinates,
@@ -430,8 +490,13 @@ __device__ __forceinline__ void tma_prefetch(const AnyTensorMap<Rank>& map,
     tma_prefetch(map, coordinates.values, policy);
 }
 
-/// Stores `tile` to a box. Its writers must have executed `make_visible_to_tma` and been waited for. Asynchronous, part
-/// of the thread's open group; executed by one thread.
+/// Stores `tile` to a box; elements outside of the tensor are not stored. Asynchronous, part of the calling thread's
+/// open group of stores; called by one thread. The tile must not change before `tma_wait_stores_read`.
+/// @pre The threads that wrote the tile have called `make_visible_to_tma`, and the calling thread has synchronized with
+///      them since.
+/// @param map          a kernel parameter, `const __grid_constant__`
+/// @param coordinates  the first element of the box, innermost dimension first
+/// @param tile         what to store
 template <class T, class BoxShape, Swizzle Pattern, class Tile, std::same_as<std::int32_t> Number>
 __device__ void tma_store(const TensorMap<T, BoxShape, Pattern>& map, const Number (&coordinates)[BoxShape::rank],
                           const Tile& tile)
@@ -440,7 +505,7 @@ __device__ void tma_store(const TensorMap<T, BoxShape, Pattern>& map, const Numb
     cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_global, cuda::ptx::space_shared, &map, coordinates,
                                     tile.raw_swizzled_bytes());
 }
-/// The same.
+/// Stores `tile` to a box at any integer coordinates.
 template <class T, class BoxShape, Swizzle Pattern, class Tile>
 __device__ void tma_store(const TensorMap<T, BoxShape, Pattern>& map,
                           const std::type_identity_t<TensorCoordinates<BoxShape::rank>>& coordinates, const Tile& tile)
@@ -448,18 +513,21 @@ __device__ void tma_store(const TensorMap<T, BoxShape, Pattern>& map,
     tma_store(map, coordinates.values, tile);
 }
 
-/// Orders the calling thread's ordinary accesses to shared memory before later ones of TMA and of the tensor core, once
-/// those are ordered after it by a barrier.
+/// Orders the calling thread's ordinary accesses to shared memory before later ones of TMA and of the tensor core,
+/// which a barrier must order after this call (a proxy fence).
 __device__ inline void make_visible_to_tma() { cuda::ptx::fence_proxy_async(cuda::ptx::space_shared); }
 
-/// Closes the thread's group of stores.
+/// Closes the calling thread's group of stores.
 __device__ inline void tma_commit_stores() { cuda::ptx::cp_async_bulk_commit_group(); }
 
-/// Waits until at most `Newest` of the thread's groups of stores still have to read their shared memory.
+/// Waits until at most `Newest` of the calling thread's groups of stores still have to read their shared memory.
+/// @tparam Newest  0 waits for all
 template <int Newest>
 __device__ void tma_wait_stores_read()
 {
     cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<Newest>());
 }
+
+/// @}
 
 }  // namespace tessera

@@ -1,18 +1,22 @@
 #pragma once
 
-/// Tensor memory (sm_100a and its family) with its state in the type: an address exists between allocation and release
-/// only, both happen once, and for a pair of CTAs both take the proof that they may.
+/// @file
+/// @ingroup device_tensor_memory
+/// @brief Tensor memory (sm_100a and its family) with its state in the type.
 ///
-///     __shared__ TmemSlot slot;
-///     auto tensor_memory = Tmem<Unallocated, 256, CtaGroup::one>(slot).allocate(warp == 0);  // all threads of the CTA
-///     const auto accumulator = tensor_memory.accumulator<128>(0);                            // 128 of its columns
-///     ...
-///     std::move(tensor_memory).release(warp == 0);                                           // all threads of the CTA
+/// An address exists only between allocation and release. Both happen once, and for a pair of CTAs both take the proof
+/// that they may.
 ///
-/// Tensor memory is 128 lanes of 512 columns of 32 bits. A warp reads the 32 lanes that belong to its position in its
-/// warpgroup: warp w % 4 those from 32 * (w % 4) on.
+/// @code{.cpp}
+/// __shared__ TmemSlot slot;
+/// auto tensor_memory = Tmem<Unallocated, 256, CtaGroup::one>(slot).allocate(warp == 0);
+/// const auto first = tensor_memory.accumulator<128>(0);               // 128 of its columns
+/// const auto columns = first.load_rows<16>(warp, 0).wait();           // 16 columns of a thread's row
+/// const auto released = std::move(tensor_memory).release(warp == 0);  // all threads of the CTA call it
+/// @endcode
 ///
-/// cuda::ptx of CUDA 13.0 has these instructions for sm_100a only, not for the family: hence the assembly.
+/// Tensor memory is 128 lanes of 512 columns of 32 bits. A warp reads the 32 lanes of its position in its warpgroup:
+/// warp w reads those from 32 * (w % 4) on.
 ///
 /// Source: PTX ISA 9.0, "Tensor Memory", "tcgen05.alloc", "tcgen05.ld", "tcgen05.wait".
 
@@ -27,25 +31,28 @@
 
 namespace tessera {
 
-/// Shared memory that an allocation's address is handed around in. For a pair, at the same offset in both CTAs.
+// Assembly: cuda::ptx of CUDA 13.0 has these instructions for sm_100a only, not for the family.
+
+/// @addtogroup device_tensor_memory
+/// @{
+
+/// Shared memory through which an allocation's address reaches all threads. For a pair, at the same offset in both
+/// CTAs.
 struct TmemSlot {
-    std::uint32_t address;  ///< the hardware's
+    std::uint32_t address;  ///< the address of the first column
 };
 
-/// @name States.
-/// @{
-struct Unallocated {};  ///< nothing yet
-struct Allocated {};    ///< columns that the CTA, or the pair, owns
-struct Released {};     ///< nothing any more
-/// @}
+struct Unallocated {};  ///< State: nothing is allocated yet.
+struct Allocated {};    ///< State: the CTA, or the pair, owns the columns.
+struct Released {};     ///< State: the columns were given back.
 
-/// Orders the thread's earlier tcgen05 operations before its next synchronization with other threads.
+/// Orders the calling thread's earlier tcgen05 operations before its next synchronization with other threads.
 __device__ __forceinline__ void tcgen05_fence_before_sync()
 {
     asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
 }
 
-/// Orders the thread's later tcgen05 operations after its last synchronization with other threads.
+/// Orders the calling thread's later tcgen05 operations after its last synchronization with other threads.
 __device__ __forceinline__ void tcgen05_fence_after_sync()
 {
     asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
@@ -53,7 +60,7 @@ __device__ __forceinline__ void tcgen05_fence_after_sync()
 
 namespace detail {
 
-/// Executed by one whole warp (of each CTA of a pair).
+/// Called by one whole warp (of each CTA of a pair).
 template <CtaGroup Group>
 __device__ __forceinline__ void tcgen05_allocate(TmemSlot& slot, std::uint32_t columns)
 {
@@ -73,7 +80,7 @@ __device__ __forceinline__ void tcgen05_allocate(TmemSlot& slot, std::uint32_t c
     }
 }
 
-/// Executed by one whole warp (of each CTA of a pair).
+/// Called by one whole warp (of each CTA of a pair).
 template <CtaGroup Group>
 __device__ __forceinline__ void tcgen05_deallocate(std::uint32_t address, std::uint32_t columns)
 {
@@ -108,13 +115,15 @@ __device__ __forceinline__ void tcgen05_wait_loads(float (&r)[16])
 
 }  // namespace detail
 
-/// Columns that are on their way from tensor memory: they can be had by waiting only.
+/// Columns that are being loaded from tensor memory. Only wait() gives access to them.
+/// @tparam Columns  number of columns
 template <std::uint32_t Columns>
 class [[nodiscard("tessera: a load from tensor memory must be waited for")]] PendingTile {
 public:
     PendingTile(const PendingTile&) = delete;
     PendingTile& operator=(const PendingTile&) = delete;
-    /// Waits for this and all earlier loads of the thread. Executed by the whole warp.
+    /// Waits for this and all earlier loads of the thread, and returns the columns of the thread's row. Called by the
+    /// whole, converged warp.
     __device__ __forceinline__ RegisterTile<float, Columns> wait() &&
     {
         detail::tcgen05_wait_loads(tile_.values);
@@ -132,16 +141,23 @@ private:
     RegisterTile<float, Columns> tile_;
 };
 
-/// `Columns` of allocated tensor memory that one matrix product accumulates in: row m in lane m, column n in column n.
-/// (That is the layout of M = 128 for one CTA and of M = 256 for a pair, of which each CTA has 128 rows.)
+/// Columns of allocated tensor memory in which one matrix product accumulates: row m is in lane m, column n in column
+/// n.
+///
+/// That is the layout of M = 128 for one CTA, and of M = 256 for a pair, where each CTA has 128 rows.
+/// @tparam Columns  number of columns: N
+/// @tparam Group    one CTA or a pair
 template <std::uint32_t Columns, CtaGroup Group>
 class TmemAccumulator {
 public:
-    /// What the instruction is given.
+    /// Returns the address that the instruction takes.
     __device__ std::uint32_t address() const { return address_; }
 
     /// Starts to load columns [first, first + 16) of the calling warp's 32 rows: lane t gets row 32 * (warp % 4) + t.
-    /// Executed by the whole warp, after a wait for the accumulator and `tcgen05_fence_after_sync`.
+    /// Called by the whole, converged warp, after a wait for the accumulator and `tcgen05_fence_after_sync`.
+    /// @tparam Count  16
+    /// @param warp    the calling warp's number in its CTA
+    /// @param first   the first column
     template <std::uint32_t Count>
     __device__ __forceinline__ PendingTile<Count> load_rows(std::uint32_t warp, std::uint32_t first) const
     {
@@ -158,7 +174,7 @@ private:
     std::uint32_t address_;
 };
 
-/// Proof that both CTAs of a pair have allocated their tensor memory and that nobody uses it any more.
+/// Proof that both CTAs of a pair have allocated their tensor memory and that neither uses it any more.
 class PairFinished {
 private:
     template <class, std::uint32_t, CtaGroup>
@@ -166,22 +182,28 @@ private:
     __device__ PairFinished() {}
 };
 
+/// Tensor memory.
+/// @tparam State    Unallocated, Allocated or Released
+/// @tparam Columns  columns of the allocation: 32, 64, 128, 256 or 512
+/// @tparam Group    one CTA, or a pair: each of the two has the columns, at the same address
 template <class State, std::uint32_t Columns, CtaGroup Group>
 class Tmem {
     static_assert(!std::is_same_v<State, State>, "tessera: the state of tensor memory is Unallocated or Allocated");
 };
 
-/// After its release: nothing can be done with it.
+/// Tensor memory after its release: nothing can be done with it.
+/// @tparam Columns  columns of the allocation
+/// @tparam Group    one CTA or a pair
 template <std::uint32_t Columns, CtaGroup Group>
 class Tmem<Released, Columns, Group> {
 public:
-    /// Does not compile.
+    /// Refuses to compile: the memory has no address any more.
     template <std::uint32_t Part>
     __device__ void accumulator(std::uint32_t) const
     {
         static_assert(Part != Part, "tessera: this tensor memory was released: it has no address any more");
     }
-    /// Does not compile.
+    /// Refuses to compile: the memory was released already.
     template <class... Arguments>
     __device__ void release(Arguments...) const
     {
@@ -189,16 +211,21 @@ public:
     }
 };
 
-/// Columns that the CTA (for a pair: each of the two, at the same address) owns.
+/// Columns of tensor memory that the CTA owns; for a pair, each of the two, at the same address. They must be released
+/// before the CTA exits.
+/// @tparam Columns  columns of the allocation
+/// @tparam Group    one CTA or a pair
 template <std::uint32_t Columns, CtaGroup Group>
 class [[nodiscard("tessera: tensor memory must be released before the CTA exits")]] Tmem<Allocated, Columns, Group> {
 public:
     Tmem(const Tmem&) = delete;
     Tmem& operator=(const Tmem&) = delete;
-    /// Moves are for handing it to the function that releases it.
+    /// Moves the ownership, to the function that releases the columns.
     __device__ Tmem(Tmem&& other) noexcept : address_(other.address_) {}
 
-    /// Part `index` of all columns, in parts of `Part`.
+    /// Returns part `index` of the columns, in parts of `Part`, as an accumulator.
+    /// @tparam Part   columns of the accumulator, which divide the allocation's
+    /// @param  index  in parts
     template <std::uint32_t Part>
     __device__ TmemAccumulator<Part, Group> accumulator(std::uint32_t index) const
     {
@@ -207,8 +234,8 @@ public:
         return TmemAccumulator<Part, Group>(address_ + index * Part);
     }
 
-    /// Scale factors of `Rows` rows of A or columns of B in columns from `First` on; tmem_operands.cuh says how many.
-    /// The columns of an accumulator must not be among them.
+    /// Returns columns from `First` on for scale factors of `Rows` rows of A or columns of B; tmem_operands.cuh says
+    /// how many. They must not overlap an accumulator's columns.
     template <ScaledOperand Operand, std::uint32_t Rows, std::uint32_t First>
     __device__ TmemScales<Operand, Rows, Group> scales() const
     {
@@ -218,8 +245,8 @@ public:
         return TmemScales<Operand, Rows, Group>(address_ + First);
     }
 
-    /// A for `Steps` instructions in columns from `First` on, 8 for each. The columns of an accumulator must not be
-    /// among them.
+    /// Returns columns from `First` on for A of `Steps` instructions, 8 for each. They must not overlap an
+    /// accumulator's columns.
     template <std::uint32_t Steps, std::uint32_t First>
     __device__ TmemOperand<Steps, Group> operand() const
     {
@@ -228,7 +255,8 @@ public:
         return TmemOperand<Steps, Group>(address_ + First);
     }
 
-    /// Waits until all threads of the cluster have called this, having finished with tensor memory.
+    /// Waits until all threads of the cluster have called this, after they have finished with tensor memory. Called by
+    /// whole, converged warps.
     __device__ PairFinished finish_pair() const
     {
         static_assert(Group == CtaGroup::pair,
@@ -239,8 +267,9 @@ public:
         return {};
     }
 
-    /// Gives the columns back. Called by all threads of the CTA, none of which has loads or matrix products under way;
-    /// synchronizes them. @param releasing  true for the threads of one whole warp
+    /// Gives the columns back. Called by all threads of the CTA, and synchronizes them. None of them may have loads or
+    /// matrix products under way.
+    /// @param releasing  true for the threads of one whole warp
     __device__ Tmem<Released, Columns, Group> release(bool releasing) &&
     {
         static_assert(Group == CtaGroup::one,
@@ -254,7 +283,8 @@ public:
         }
         return {};
     }
-    /// The same for a pair.
+    /// Gives the columns of a pair back, in both CTAs.
+    /// @param releasing  true for the threads of one whole warp
     __device__ Tmem<Released, Columns, Group> release(bool releasing, PairFinished) &&
     {
         if (releasing) {
@@ -270,7 +300,9 @@ private:
     std::uint32_t address_;
 };
 
-/// What a kernel begins with.
+/// Tensor memory that is not allocated yet: a kernel begins with it.
+/// @tparam Columns  columns of the allocation: 32, 64, 128, 256 or 512
+/// @tparam Group    one CTA or a pair
 template <std::uint32_t Columns, CtaGroup Group>
 class Tmem<Unallocated, Columns, Group> {
     static_assert(Columns >= 32 && Columns <= 512 && (Columns & (Columns - 1)) == 0,
@@ -280,21 +312,23 @@ public:
     /// @param slot  shared memory for the address
     __device__ explicit Tmem(TmemSlot& slot) : slot_(slot) {}
 
-    /// Allocates, blocking while another CTA of the multiprocessor has the columns, and lets others allocate then.
-    /// Called by all threads of the CTA; synchronizes them. @param allocating  true for the threads of one whole warp
+    /// Allocates the columns, and then lets other CTAs allocate. Waits while another CTA of the SM has the columns.
+    /// Called by all threads of the CTA, and synchronizes them.
+    /// @param allocating  true for the threads of one whole warp
     __device__ Tmem<Allocated, Columns, Group> allocate(bool allocating) &&
     {
         static_assert(Group == CtaGroup::one,
                       "tessera: a pair allocates together: it takes a ClusterArrived, the proof that the peer runs");
         return allocate_checked(allocating);
     }
-    /// The same in both CTAs of a pair.
+    /// Allocates the columns of a pair, in both CTAs.
+    /// @param allocating  true for the threads of one whole warp
     __device__ Tmem<Allocated, Columns, Group> allocate(bool allocating, ClusterArrived) &&
     {
         return allocate_checked(allocating);
     }
 
-    /// Does not compile.
+    /// Refuses to compile: the memory has no address yet.
     template <std::uint32_t Part>
     __device__ void accumulator(std::uint32_t) const
     {
@@ -315,5 +349,7 @@ private:
 
     TmemSlot& slot_;
 };
+
+/// @}
 
 }  // namespace tessera

@@ -1,7 +1,11 @@
 #pragma once
 
-/// What warps do together beyond the intrinsics of CUDA C++: elect a thread, meet at a numbered barrier, exchange
-/// registers between warpgroups, store matrices. One small function for each instruction that cuda::ptx lacks.
+/// @file
+/// @ingroup device_warps
+/// @brief What warps do together: elect a thread, meet at a numbered barrier, exchange registers between warpgroups,
+///     store matrices.
+///
+/// One small function for each instruction that cuda::ptx lacks.
 ///
 /// Source: PTX ISA, "elect.sync", "barrier", "setmaxnreg", "stmatrix".
 
@@ -11,8 +15,18 @@
 
 namespace tessera {
 
-/// True in one thread of the calling, converged warp: always the same one. Tells the compiler that the code behind it
-/// is executed by one thread, which `lane == 0` does not. sm_90 and above.
+/// @addtogroup device_warps
+/// @{
+
+/// Returns true in one thread of the calling warp, always the same one. The warp must be converged. Needs sm_90.
+///
+/// Unlike `lane == 0`, it tells the compiler that one thread executes the code that follows.
+///
+/// @code{.cpp}
+/// if (elect_one()) {
+///     prefetch(a_map);
+/// }
+/// @endcode
 __device__ __forceinline__ bool elect_one()
 {
     std::uint32_t elected = 0;
@@ -26,20 +40,22 @@ __device__ __forceinline__ bool elect_one()
     return elected != 0;
 }
 
-/// The first lane's value, in all lanes of the calling, converged warp. Of a value that is the same in all of them,
-/// too: the compiler does not know that it is, and computes what follows from this one once for the warp.
+/// Returns the first lane's value in all lanes of the calling, converged warp.
+///
+/// Use it also for a value that all lanes have: the compiler then knows that it is the same in all of them, and
+/// computes what depends on it once per warp.
 template <class T>
 __device__ __forceinline__ T of_first_lane(T value)
 {
     return __shfl_sync(0xFFFFFFFFU, value, 0);
 }
 
-/// Ends the calling thread: for those of a warp that leave a long wait to one of them.
+/// Ends the calling thread. For the threads of a warp that leave a long wait to one of them.
 ///
-/// It is not enough to send them around it. nvcc puts a YIELD into loops that wait, and that lets the others pass where
-/// the branches meet (BSYNC: on an H200 all 31 did, in 79200 of 79200 warps). They go on beside the one that waits, and
-/// since nvcc takes the warp for converged, it gives both the same uniform registers. Where the others are needed
-/// later, the whole warp waits, and `elect_one` chooses who issues.
+/// A branch around the wait is not enough. nvcc puts a YIELD into loops that wait, which lets the other threads pass
+/// where the branches meet (BSYNC: on an H200 all 31 did, in 79200 of 79200 warps). They continue beside the one that
+/// waits, and since nvcc assumes a converged warp, it gives both the same uniform registers. If the other threads are
+/// needed later, let the whole warp wait, and let `elect_one` choose who acts.
 [[noreturn]] __device__ __forceinline__ void exit_thread()
 {
     asm volatile("exit;");
@@ -47,6 +63,13 @@ __device__ __forceinline__ T of_first_lane(T value)
 }
 
 /// One of a CTA's 16 barriers, at which `Threads` of its threads meet. Number 0 is that of `__syncthreads`.
+///
+/// @code{.cpp}
+/// const NamedBarrier<128> epilogue_warps(1);
+/// epilogue_warps.synchronize();  // the four warps of the epilogue
+/// @endcode
+///
+/// @tparam Threads  the threads that meet: whole warps, 32 to 1024
 template <std::uint32_t Threads>
 class NamedBarrier {
     static_assert(Threads > 0 && Threads <= 1024 && Threads % 32 == 0,
@@ -56,12 +79,13 @@ public:
     /// @param number  1 to 15
     __device__ __forceinline__ explicit NamedBarrier(std::uint32_t number) : number_(number) {}
 
-    /// Arrives and waits until all have. Executed by whole warps.
+    /// Arrives and waits until all `Threads` threads have arrived. What they did before is visible to each of them.
+    /// Called by whole, converged warps.
     __device__ __forceinline__ void synchronize() const
     {
         asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(number_), "n"(Threads) : "memory");
     }
-    /// Arrives and does not wait. Executed by whole warps.
+    /// Arrives and does not wait. Called by whole, converged warps.
     __device__ __forceinline__ void arrive() const
     {
         asm volatile("barrier.cta.arrive.aligned %0, %1;" ::"r"(number_), "n"(Threads) : "memory");
@@ -71,7 +95,9 @@ private:
     std::uint32_t number_;
 };
 
-/// Leaves `Registers` per thread to each warp of the calling warpgroup and gives the others back. sm_90a and above.
+/// Reduces the registers of the calling warpgroup to `Registers` per thread and frees the others. Called by all four
+/// warps, converged. Needs sm_90a.
+/// @tparam Registers  24 to 256, a multiple of 8
 template <int Registers>
 __device__ __forceinline__ void give_registers_back()
 {
@@ -80,7 +106,9 @@ __device__ __forceinline__ void give_registers_back()
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 
-/// Waits until there are `Registers` per thread for each warp of the calling warpgroup. sm_90a and above.
+/// Raises the registers of the calling warpgroup to `Registers` per thread; waits until so many are free. Called by all
+/// four warps, converged. Needs sm_90a.
+/// @tparam Registers  24 to 256, a multiple of 8
 template <int Registers>
 __device__ __forceinline__ void take_registers()
 {
@@ -89,8 +117,9 @@ __device__ __forceinline__ void take_registers()
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 
-/// Stores four 8x8 matrices of 16-bit elements to shared memory; lane l gives the address of row l % 8 of matrix l / 8.
-/// Executed by the whole warp. sm_90 and above.
+/// Stores four 8x8 matrices of 16-bit elements to shared memory. Called by the whole, converged warp. Needs sm_90.
+/// @param row     lane l gives the address of row l % 8 of matrix l / 8, a multiple of 16 bytes
+/// @param values  the calling lane's two elements of each matrix
 __device__ __forceinline__ void store_matrices(const void* row, const std::uint32_t (&values)[4])
 {
     const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
@@ -99,7 +128,7 @@ __device__ __forceinline__ void store_matrices(const void* row, const std::uint3
                  : "memory");
 }
 
-/// The same with the upper two matrices alone, eight columns: the rows' addresses are of lanes 0 to 15.
+/// Stores two 8x8 matrices of 16-bit elements: lanes 0 to 15 give the addresses of the rows.
 __device__ __forceinline__ void store_matrices(const void* row, const std::uint32_t (&values)[2])
 {
     const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
@@ -107,5 +136,7 @@ __device__ __forceinline__ void store_matrices(const void* row, const std::uint3
                  "r"(values[1])
                  : "memory");
 }
+
+/// @}
 
 }  // namespace tessera

@@ -1,12 +1,27 @@
 #pragma once
 
-/// Hopper's warpgroup matrix instructions (wgmma, sm_90a): D (64, N) += A (64, 32 bytes of K) * B (32 bytes of K, N),
-/// with D in the registers of a warpgroup and A and B in shared memory. In none of cuda::ptx.
+/// @file
+/// @ingroup device_mma
+/// @brief Hopper's warpgroup matrix instructions (wgmma, sm_90a), which cuda::ptx lacks.
 ///
-/// Order of use: `wgmma_fence`, any number of `wgmma`, `wgmma_commit`, later `wgmma_wait<0>`. Between the first and the
-/// last the accumulator belongs to the tensor core. All of it is executed by all four warps of a warpgroup.
+/// An instruction computes D (64, N) += A (64, 32 bytes of K) * B (32 bytes of K, N), with D in the registers of a
+/// warpgroup and A and B in shared memory. All four warps of a warpgroup execute everything here, converged.
 ///
-/// Register 4j + 2i + h of lane t in warp w of the warpgroup is element (16w + t/4 + 8i, 8j + 2(t%4) + h) of D.
+/// @code{.cpp}
+/// float d[1][64] = {};  // (64, 128): 64 registers per thread
+/// const WgmmaDescriptor a_tile = wgmma_descriptor<Layout>(shared_address(a[0]));
+/// const WgmmaDescriptor b_tile = wgmma_descriptor<Layout>(shared_address(b[0]));
+/// wgmma_fence();
+/// for (std::uint32_t k = 0; k < 64; k += 16) {
+///     const std::uint32_t bytes = Layout::k_offset(k);
+///     wgmma<WgmmaTypes::bf16, 128>(d[0], a_tile.advanced(bytes), b_tile.advanced(bytes), 1);
+/// }
+/// wgmma_commit();
+/// wgmma_finish(d);
+/// @endcode
+///
+/// Between `wgmma_fence` and the wait, the accumulator belongs to the tensor core. Register 4j + 2i + h of lane t in
+/// warp w of the warpgroup is element (16w + t/4 + 8i, 8j + 2(t%4) + h) of D.
 ///
 /// Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions".
 
@@ -16,27 +31,40 @@
 
 namespace tessera {
 
-/// Element types of A and B. Products are accumulated in fp32.
-enum class WgmmaTypes : std::uint8_t { f16, bf16, tf32, e4m3_e4m3, e4m3_e5m2, e5m2_e4m3, e5m2_e5m2 };
+/// @addtogroup device_mma
+/// @{
 
-/// Rows of D that one instruction computes.
+/// The element types of A and B. Products are accumulated in fp32.
+enum class WgmmaTypes : std::uint8_t {
+    f16,        ///< both f16
+    bf16,       ///< both bf16
+    tf32,       ///< both tf32
+    e4m3_e4m3,  ///< both e4m3
+    e4m3_e5m2,  ///< A e4m3, B e5m2
+    e5m2_e4m3,  ///< A e5m2, B e4m3
+    e5m2_e5m2   ///< both e5m2
+};
+
+/// The rows of D that one instruction computes.
 inline constexpr int wgmma_m = 64;
 
-/// Before the first instruction of a sequence, and after registers of the accumulator were written otherwise.
+/// Orders earlier accesses to the accumulator's registers before the instructions that follow. Call it before the first
+/// instruction, and again after other code wrote the registers.
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
 /// Closes a group of instructions.
 __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
 /// Waits until at most `Newest` groups are unfinished.
+/// @tparam Newest  0 waits for all
 template <int Newest>
 __device__ __forceinline__ void wgmma_wait()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Newest) : "memory");
 }
 
-/// Waits for all groups. Only after this may `accumulators` be read: the compiler is told that they change here, so
-/// that it moves no use of them ahead of the wait.
+/// Waits for all groups. Only after this may `accumulators` be read: it tells the compiler that they change here, so
+/// that no use of them moves before the wait.
 template <int Blocks, int Registers>
 __device__ __forceinline__ void wgmma_finish(float (&accumulators)[Blocks][Registers])
 {
@@ -54,7 +82,7 @@ namespace detail {
 
 // clang-format off
 // One operand list per N (D), its numbers in the instruction's text (R) and what follows there (P, S, T), and one text
-// per type. Each list begins with the one before it. Undefined again below.
+// per type. Each list begins with the previous one. Undefined again below.
 #define TESSERA_DETAIL_D8 \
     "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
 #define TESSERA_DETAIL_R8 \
@@ -184,8 +212,15 @@ namespace detail {
 
 }  // namespace detail
 
-/// Issues one instruction: D = A * B, plus D if `accumulate` is not 0.
-/// @param a, b  descriptors of the operands (smem_descriptor.hpp)
+/// Issues one instruction: D = A * B, plus D if `accumulate` is not 0. Asynchronous; called by all four warps of a
+/// warpgroup, converged, between `wgmma_fence` and `wgmma_commit`.
+///
+/// @tparam Types           element types of A and B
+/// @tparam Columns         N: 8, 16, 32, 64, 72, 112, 128, 168, 192 or 256
+/// @tparam MajorA, MajorB  contiguous directions; other than K only for f16 and bf16
+/// @param d           the thread's registers of D
+/// @param a, b        descriptors of the operands, see smem_descriptor.hpp
+/// @param accumulate  0 overwrites D
 template <WgmmaTypes Types, int Columns, Major MajorA = Major::k, Major MajorB = Major::k>
 __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], WgmmaDescriptor a, WgmmaDescriptor b, int accumulate)
 {
@@ -260,5 +295,7 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], WgmmaDescriptor a
 #undef TESSERA_DETAIL_T256
 #undef TESSERA_DETAIL_WGMMA
 #undef TESSERA_DETAIL_TYPES
+
+/// @}
 
 }  // namespace tessera
