@@ -116,7 +116,7 @@ TEST_CASE("the header equals that of numpy.save")
     CHECK(written(npy::Array<std::uint8_t>{{2}, false, {1, 2}}).find("'descr': '|u1'") != std::string::npos);
 }
 
-TEST_CASE("a file is replaced atomically")
+TEST_CASE("writing replaces the whole file")
 {
     const ScratchFolder folder;
     npy::write(folder / "a.npy", npy::matrix<double>(50, 2, std::vector<double>(100, 1.5)));
