@@ -32,7 +32,7 @@ constexpr std::array outputs{ElementType::f32, ElementType::f16, ElementType::bf
 constexpr std::array bias_axes{BiasAxis::none, BiasAxis::per_row, BiasAxis::per_column};
 constexpr std::array activations{Activation::none, Activation::relu, Activation::gelu, Activation::silu};
 constexpr std::array addends{Addend::none, Addend::separate, Addend::in_place};
-constexpr std::array<std::int64_t, 3> paddings{0, 16, 1};  // elements: TMA takes 16 of any type, and never 1
+constexpr std::array<std::int64_t, 3> paddings{0, 16, 1};  // elements: TMA accepts 16 of any type, but never 1
 constexpr std::array<std::int64_t, 3> offsets{0, 16, 1};
 constexpr std::array<float, 3> alphas{1, -1, 0.5F};
 constexpr std::array<float, 2> betas{1, -0.5F};
@@ -44,7 +44,7 @@ Stream& stream()
     return instance;
 }
 
-/// Whether the device has the kernels; says so if not.
+/// Returns true if the device has the kernels; otherwise says so.
 bool is_blackwell_here()
 {
     const bool here = Device::current().properties().compute_capability_major == 10;

@@ -1,6 +1,6 @@
-/// Captured launches of Hopper kernels whose clusters share tiles, and so need a workspace while CUDA forbids much: on
-/// an SDK stream, on a raw one, on branches that run at the same time. Needs a device of compute capability 9.0, or the
-/// emulated one.
+/// Captured launches of Hopper kernels whose clusters share tiles. They need a workspace while a capture forbids many
+/// calls. On an SDK stream, on a raw stream, and on concurrent branches. Needs a device of compute capability 9.0, or
+/// the emulated one.
 
 #include <doctest/doctest.h>
 
@@ -21,7 +21,7 @@ using detail::KernelChoice;
 
 namespace {
 
-/// Few tiles, and stages enough to share them.
+/// Few tiles, with enough stages to share them.
 GemmCase shared_case()
 {
     GemmCase gemm;
@@ -32,7 +32,7 @@ GemmCase shared_case()
     return gemm;
 }
 
-/// The smallest choices of a tuner that share tiles: between clusters, and between clusters with layers.
+/// The smallest of the tuner's choices that share tiles: between clusters, and between clusters that also split K.
 std::array<KernelChoice, 2> sharing_choices(const GemmProblem& problem)
 {
     std::array<KernelChoice, 2> choices;
@@ -82,7 +82,8 @@ TEST_CASE("captured launches that share tiles are right at each replay")
             check_result(gemm, data, operands.launch([&](const auto& given, const Epilogue& epilogue) {
                 const Graph graph = Graph::capture(stream, [&](StreamRef captured) {
                     enqueue(captured, given, epilogue, choice);
-                    enqueue(captured, given, epilogue, choice);  // with what the first one leaves in the workspace
+                    // Reuses what the first launch leaves in the workspace.
+                    enqueue(captured, given, epilogue, choice);
                 });
                 CHECK(graph.node_count() == 2);
                 for (int i = 0; i < replays; ++i) {
@@ -137,7 +138,7 @@ TEST_CASE("concurrent branches of a capture do not disturb each other's shared t
         const HostArray first_result = first.launch([&](const auto& first_given, const Epilogue& first_epilogue) {
             second_result = second.launch([&](const auto& second_given, const Epilogue& second_epilogue) {
                 const Event fork(EventKind::ordering);
-                // Raw streams, of which the second one often has the handle of the first one.
+                // Raw streams: the second often has the same handle as the first.
                 const auto branch = [&](StreamRef captured, const auto& given, const Epilogue& epilogue) {
                     cudaStream_t side = nullptr;
                     REQUIRE(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking) == cudaSuccess);

@@ -1,6 +1,6 @@
-/// A kernel that reads out of range stops, and the next call says `context_lost` and that it is not to blame. The
-/// device's context is gone afterwards, so this is a program of its own; it succeeds if the right errors arrive, and
-/// leaves main with owners whose context is gone.
+/// A kernel that reads out of range is stopped, and the next call reports `context_lost` and that it is not the cause.
+/// The device's context is lost afterwards, so this is a separate program. It succeeds if the right errors arrive, and
+/// returns from main with owners whose context is lost.
 
 #include <cstdio>
 #include <string>
@@ -20,8 +20,8 @@ constexpr std::string_view whole_cure =
     "an earlier kernel or copy on this device failed while it ran, and this call only reports it. Run the program "
     "under compute-sanitizer to find it, then restart the process";
 
-/// True if `call` throws context_lost with a text that names the CUDA call and its status, does not blame the call, and
-/// says what to do.
+/// Returns true if `call` throws context_lost with a text that names the CUDA call and its status, does not blame the
+/// call, and says what to do.
 template <class Call>
 bool is_context_lost(const char* name, const Call& call)
 {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Helpers of the tests of the host SDK on a real device.
+/// Helpers for tests of the host SDK on a real device.
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@
 
 namespace tessera::test {
 
-/// The code of the Error that `call` throws; fails if it throws none.
+/// Returns the code of the Error that `call` throws; fails if it throws none.
 template <class Call>
 ErrorCode code_of(const Call& call)
 {
@@ -39,7 +39,7 @@ inline std::vector<int> counted(std::size_t size)
     return numbers;
 }
 
-/// Holds a stream up until it is opened, at most some seconds: what was enqueued behind it has certainly not run
+/// Holds a stream until it is opened, for a few seconds at most. Work enqueued after the gate has certainly not run
 /// before.
 class Gate {
 public:
@@ -48,7 +48,8 @@ public:
     Gate(const Gate&) = delete;
     Gate& operator=(const Gate&) = delete;
 
-    /// False, with a message, in quick runs: sanitizers may make launches blocking, and a gate would never open.
+    /// Returns false, with a message, in quick runs: sanitizers may make launches blocking, and a gate would never
+    /// open.
     static bool can_be_used()
     {
         if (quick()) {
@@ -57,7 +58,7 @@ public:
         return !quick();
     }
 
-    /// Work that is enqueued on `stream` from now on waits for open().
+    /// Work enqueued on `stream` from now on waits for open().
     void close(StreamRef stream)
     {
         flags_.data()[0] = 0;
@@ -67,7 +68,7 @@ public:
     }
     void open() { std::atomic_ref(flags_.data()[0]).store(1); }
     bool was_opened() { return std::atomic_ref(flags_.data()[0]).load() != 0; }
-    /// True if the gate opened by itself, which makes the test worthless.
+    /// Returns true if the gate opened by timeout, which makes the test worthless.
     bool timed_out() { return std::atomic_ref(flags_.data()[1]).load() != 0; }
 
 private:

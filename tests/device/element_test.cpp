@@ -1,4 +1,4 @@
-/// The 8-bit element types in device code, where instructions convert them: the same bits as on the host.
+/// The 8-bit element types in device code, which converts them by instructions: the same bits as on the host.
 
 #include <doctest/doctest.h>
 
@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::uint32_t pattern_count = 256;
 
-/// The bits of all floats that tell roundings apart: every value of the format, every middle between two, and the
-/// floats beside each; every exponent of a float with significands at both ends; NaN and infinities.
+/// Returns the bits of all floats that distinguish roundings: every value of the format, every midpoint of two, and the
+/// floats next to each; every exponent of a float with significands at both ends; NaN and infinities.
 template <class Element>
 std::vector<std::uint32_t> telling_floats()
 {

@@ -1,6 +1,6 @@
-/// Batches on two levels: every combination of layouts, single matrices and addends that the levels fold or loop for,
-/// and a C without beta. Elements are small integers, whose sums are exact in fp32 and in bf16, so D has to equal the
-/// reference bit by bit, and its surroundings what they were. Needs a device.
+/// Batches with two levels: every combination of layouts, single matrices and addends for which the levels fold or
+/// loop, and a C without beta. Elements are small integers, whose sums are exact in fp32 and bf16. D must equal the
+/// reference bit by bit, and the memory around it must not change. Needs a device.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -16,22 +16,22 @@ using namespace tessera::test;
 namespace {
 
 constexpr double poison = -7777;
-constexpr std::int64_t guard = 64;  // elements before and behind each operand
+constexpr std::int64_t guard = 64;  // elements before and after each operand
 
 struct Levels {
     std::int64_t outer;
     std::int64_t inner;
 };
 
-/// How the matrices of an operand lie.
+/// Layout of an operand's matrices.
 enum class Layout : std::uint8_t {
     dense,      // [outer][inner][row][column], which folds
     exchanged,  // [inner][outer][row][column], which folds, too
     heads,      // [outer][row][inner][column], which does not
     padded,     // dense, with a gap after each outer index
-    per_inner,  // a matrix for each inner index, the same for all outer ones
-    per_outer,  // and the other way round
-    single,     // one for all
+    per_inner,  // one matrix per inner index, shared by all outer indices
+    per_outer,  // one matrix per outer index, shared by all inner indices
+    single,     // one matrix for all
 };
 
 OperandLayout layout_of(Layout layout, std::int64_t rows, std::int64_t columns, Levels levels)
@@ -134,7 +134,7 @@ struct Case {
     Layout b = Layout::dense;
     Layout d = Layout::dense;
     Addend addend = Addend::none;
-    std::int64_t shift = 0;  // of all addresses, in elements
+    std::int64_t shift = 0;  // shift of all addresses, in elements
 };
 
 /// Runs `launch(operands..., epilogue)` for the case and compares all of D's memory.
@@ -186,7 +186,7 @@ void check(StreamRef stream, const Case& test, const Launch& launch)
     const std::vector<Out> result = device_d.to_vector();
     std::size_t wrong = 0;
     for (std::size_t j = 0; j < result.size(); ++j) {
-        // The poison is rounded in memory, as it was on its way there.
+        // The poison was rounded when it was written to memory.
         wrong += static_cast<float>(result[j]) != static_cast<float>(Out(static_cast<float>(d.values[j])));
     }
     if (wrong > 0) {
@@ -208,7 +208,7 @@ void check_launch(StreamRef stream, const Case& test)
     });
 }
 
-/// The problem that operands of the case are.
+/// Returns the problem for the operands of the case.
 template <class In, class Out>
 GemmProblem problem_of(const Case& test)
 {
@@ -257,7 +257,7 @@ TEST_CASE("products with two levels of batches are right in every combination of
                         check_launch<bf16, bf16>(stream, test);
                     }
                     if (count % 7 == 0) {
-                        test.shift = 1;  // no address that TMA takes
+                        test.shift = 1;  // an address that TMA cannot use
                         check_launch<bf16, float>(stream, test);
                         check_launch<float, float>(stream, test);
                     }
@@ -300,7 +300,7 @@ TEST_CASE("the launches of one batch share the stream's workspace in turn, also 
         MESSAGE("left out: only the kernels for compute capability 9.0 share tiles");
         return;
     }
-    // A tile for each product and a long sum, for which clusters share each tile.
+    // One tile per product and a long sum, so that clusters share each tile.
     Case test{.m = 64, .n = 64, .k = 4096, .levels = {2, 2}, .a = Layout::heads, .d = Layout::heads};
     test.addend = Addend::in_place;
     GemmProblem problem = problem_of<bf16, float>(test);
@@ -308,7 +308,7 @@ TEST_CASE("the launches of one batch share the stream's workspace in turn, also 
     problem.c = problem.d;
     const GemmPlan plan = GemmPlan::prepare(Device::current(), problem);
     REQUIRE(plan.explain().find("as 2 launches of 2 matrices each") != std::string::npos);
-    REQUIRE(plan.workspace_bytes() > 0);  // or another product is needed here
+    REQUIRE(plan.workspace_bytes() > 0);  // otherwise this test needs another product
     const Stream stream;
     check<bf16, float>(stream, test, [&](const auto& a, const auto& b, const auto& d, const Epilogue& epilogue) {
         plan.launch(stream, a, b, d, epilogue);

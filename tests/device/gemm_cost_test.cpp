@@ -1,4 +1,4 @@
-/// What a launch costs besides the kernel: one node, no heap allocation, no wait. Counted. Needs a device.
+/// The cost of a launch besides the kernel: one node, no heap allocation, no wait. Needs a device.
 
 #include <doctest/doctest.h>
 
@@ -26,7 +26,7 @@ void* counted_allocation(std::size_t size, std::size_t alignment)
 
 }  // namespace
 
-// The forms that this does not replace (arrays, nothrow) call these.
+// The forms that are not replaced (arrays, nothrow) call these.
 void* operator new(std::size_t size) { return counted_allocation(size, alignof(std::max_align_t)); }
 void* operator new(std::size_t size, std::align_val_t alignment)
 {
@@ -42,7 +42,7 @@ using namespace tessera::test;
 
 namespace {
 
-/// Heap allocations of this thread while `work` runs.
+/// Returns the number of this thread's heap allocations while `work` runs.
 template <class Work>
 std::size_t allocations_of(const Work& work)
 {
@@ -138,7 +138,7 @@ TEST_CASE("tensor-core variants are one kernel node, or two if operands are repa
     const Stream stream;
     const Device device(stream.device());
     int plans = 0;
-    for (const std::int64_t leading_dimension : {4096, 4097}) {  // the latter is not for TMA
+    for (const std::int64_t leading_dimension : {4096, 4097}) {  // TMA cannot address the latter
         GemmProblem problem{.m = 512, .n = 512, .k = 4096, .input = ElementType::bf16, .output = ElementType::bf16};
         problem.a.leading_dimension = leading_dimension;
         const DeviceBuffer<bf16> a(stream, static_cast<std::size_t>(512 * leading_dimension));

@@ -1,5 +1,5 @@
-/// Products whose operands reach beyond 2^31 and 2^32 bytes and beyond 2^31 elements. Needs a device with about 6 GB
-/// free.
+/// Products whose operands extend beyond 2^31 and 2^32 bytes and beyond 2^31 elements. Needs a device with about 6 GB
+/// of free memory.
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ using namespace tessera::test;
 
 namespace {
 
-constexpr std::int64_t extent = 68;  // M, N and K of the spread products: no multiple of a tile, but of all vectors
+constexpr std::int64_t extent = 68;  // M, N and K of the spread products: not a multiple of a tile, but of all vectors
 constexpr std::int64_t batches = 3;
 constexpr std::size_t bytes_needed = std::size_t{6} << 30U;
 
@@ -87,7 +87,7 @@ public:
         }
     }
 
-    /// How many elements differ from `value(batch, row, column)`; they are cleared on the way.
+    /// Returns how many elements differ from `value(batch, row, column)`, and clears them.
     template <class Value>
     std::int64_t take_wrong(const Value& value)
     {
@@ -107,7 +107,7 @@ public:
         return wrong;
     }
 
-    /// Words of eight bytes that are not as clear() left them.
+    /// Returns the number of eight-byte words that changed since clear().
     unsigned long long touched(StreamRef stream)
     {
         auto count = DeviceBuffer<unsigned long long>::from_host(stream, std::vector<unsigned long long>{0});
@@ -233,7 +233,7 @@ void check_tall(std::int64_t rows, std::int64_t depth, Kernel<DisjointSpan<T>, s
     launch(fill, LaunchConfig(stream, {64}, {256}), DisjointSpan(b), seed_b);
 
     std::vector<std::int64_t> sampled{0, 1, rows - 1};
-    for (const std::int64_t power : {31, 32}) {  // where byte and element offsets cross
+    for (const std::int64_t power : {31, 32}) {  // where byte and element offsets overflow
         for (const std::int64_t element :
              {(std::int64_t{1} << power) / static_cast<std::int64_t>(sizeof(T)), std::int64_t{1} << power}) {
             for (std::int64_t row = element / depth - 1; row <= element / depth + 1; ++row) {

@@ -54,7 +54,8 @@ std::vector<std::int64_t> edges_of(int kernels::SimtKernel::*tile)
     return {edges.begin(), edges.end()};
 }
 
-/// So many matrices that the library takes `tile` for a row-major D of m x n; some other number if it never does.
+/// Returns a number of matrices with which the library chooses `tile` for a row-major D of m x n; any number if it
+/// never does.
 std::int64_t batches_for(kernels::SimtTile tile, std::int64_t m, std::int64_t n)
 {
     const kernels::SimtKernel kernel = kernel_with(tile);
@@ -80,13 +81,13 @@ void keep_in_range(GemmCase& gemm)
     }
 }
 
-/// Repeats the product until the library takes `tile`.
+/// Repeats the product until the library chooses `tile`.
 void fill_device(GemmCase& gemm, kernels::SimtTile tile)
 {
     // A column-major D is computed as its transpose.
     std::int64_t& m = gemm.d.row_major ? gemm.m : gemm.n;
     std::int64_t& n = gemm.d.row_major ? gemm.n : gemm.m;
-    if (quick()) {  // one ragged tile each: small extents would take thousands of products
+    if (quick()) {  // one ragged tile each: small extents would need thousands of products
         m = kernel_with(tile).block_m - 4;
         n = kernel_with(tile).block_n - 8;
     }
@@ -121,7 +122,7 @@ void set_batching(GemmCase& gemm, Batching batching)
     }
 }
 
-/// All of `values`, or with --quick one of them, another for each `turn`.
+/// Returns all of `values`, or with --quick one of them, another for each `turn`.
 template <class T, std::size_t Count>
 std::vector<T> all_or_one(const std::array<T, Count>& values, std::size_t turn)
 {

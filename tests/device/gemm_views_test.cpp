@@ -1,4 +1,4 @@
-/// Gemm::launch on parts of larger matrices, on memory that overlaps, on what the launch before it writes, and with
+/// Gemm::launch on parts of larger matrices, on memory that overlaps, on the result of the previous launch, and with
 /// plans. Needs a device.
 
 #include <doctest/doctest.h>
@@ -39,7 +39,7 @@ double exact_product(std::int64_t row, std::int64_t column, std::int64_t k)
 
 TEST_CASE("a product of blocks of one parent matrix writes only its own block")
 {
-    // Rows of the parent: | A (m x k) | B (k x n) | D (m x n) |, each in its own columns, odd offsets.
+    // A row of the parent is | A (m x k) | B (k x n) | D (m x n) |: each has its own columns, at odd offsets.
     constexpr std::int64_t m = 33;
     constexpr std::int64_t n = 21;
     constexpr std::int64_t k = 19;
@@ -124,8 +124,8 @@ TEST_CASE("transposed views give the transposed product")
 
 TEST_CASE("a product reads the result of the previous one, although their kernels overlap")
 {
-    // W = S R, then X W^T and W X^T, which read W once and so ask for it early; then the next S. Only on a real device:
-    // on the emulated one a kernel begins when the one before it has ended.
+    // W = S R, then X W^T and W X^T, which stream W and therefore prefetch it; then the next S. On a real device only:
+    // on the emulated device, a kernel starts when the previous one has ended.
     constexpr std::int64_t rows = 16;
     constexpr std::int64_t depth = 64;
     const std::int64_t n = quick() ? 256 : 8192;
@@ -162,7 +162,7 @@ TEST_CASE("a product reads the result of the previous one, although their kernel
         Gemm::launch(stream, w.matrix(n, k), x.matrix(rows, k).transposed(), part(turn, 1).matrix(n, rows));
     }
     const std::vector<float> result = d.to_vector();
-    std::vector<float> x_r(rows * depth);  // X R^T, of integers small enough to be exact, as all sums here are
+    std::vector<float> x_r(rows * depth);  // X R^T, of integers small enough that all sums are exact
     for (std::int64_t row = 0; row < rows; ++row) {
         for (std::int64_t i = 0; i < depth; ++i) {
             for (std::int64_t column = 0; column < k; ++column) {
@@ -231,7 +231,7 @@ TEST_CASE("with unaligned operands, vectorized rungs refuse with the reason, and
     gemm.k = 12;
     gemm.a.offset = 1;
     const Stream stream;
-    check_all_variants(stream, gemm);  // checks which are refused, and that the rest is right
+    check_all_variants(stream, gemm);  // checks which variants refuse, and that the others are right
     const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
     DeviceOperands operands(stream, gemm, data);
     try {

@@ -1,6 +1,6 @@
-/// Repacking of operands that TMA cannot address or the tensor core does not read: the copies themselves, byte by byte,
-/// and the products on them, launched after each other and captured. hopper_test.cpp runs the configurations on them.
-/// Needs a device of compute capability 9.0, or the emulated one.
+/// Repacking of operands that TMA cannot address or the tensor core cannot read: the copies, byte by byte, and products
+/// on them, launched one after the other and captured. hopper_test.cpp runs the configurations on them. Needs a device
+/// of compute capability 9.0, or the emulated one.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -54,7 +54,8 @@ struct Source {
     }
 };
 
-/// A source in device memory, whose gaps nobody has written and whose memory ends with it, and its copy.
+/// A source in device memory, and its copy. The gaps of the source are uninitialized, and its memory ends with the last
+/// element.
 class OnDevice {
 public:
     OnDevice(const Source& source, std::mt19937_64& engine)
@@ -91,7 +92,7 @@ public:
                 .transposes = source_.transposes};
     }
 
-    /// What is wrong with the copy, if anything.
+    /// Describes the first wrong element of the copy, if any.
     std::optional<std::string> find_wrong_element() const
     {
         std::vector<std::byte> copy(copy_.size());
@@ -148,7 +149,7 @@ void check_copies(std::span<const Source> sources, std::mt19937_64& engine)
     }
 }
 
-/// The smallest choice that loads by TMA: with operands that TMA cannot load, it repacks them.
+/// Returns the smallest choice that loads by TMA: it repacks operands that TMA cannot load.
 KernelChoice repacking_choice(const GemmProblem& problem, bool stream_k)
 {
     std::vector<KernelChoice> candidates = detail::hopper_candidates(problem, device());
@@ -172,7 +173,7 @@ void enqueue(StreamRef on, const detail::GemmOperands& operands, const KernelCho
                          std::source_location::current());
 }
 
-/// A product that neither operand of TMA can load.
+/// Returns a product with two operands that TMA cannot load.
 GemmCase odd_case(InputTypes input)
 {
     GemmCase gemm;
@@ -203,7 +204,7 @@ TEST_CASE("a repacked copy equals the operand at any alignment, order and extent
             const std::int64_t lines = any({1, 2, 3, 7, 9, 31, 33, elements(128), elements(128) + 1, 131});
             return Source{.element_bytes = element_bytes,
                           .lines = lines,
-                          // The last has more chunks than a CTA has threads.
+                          // The last one has more chunks than a CTA has threads.
                           .run = any({1, 3, 4, elements(16), elements(32) + 1, elements(48) - 1, 67, 128, 129, 259,
                                       lines < 10 ? elements(2200) + 1 : 200}),
                           .gap = any({0, 0, 1, 2, elements(16), 5}),
@@ -278,7 +279,7 @@ TEST_CASE("successive products on repacked operands wait for each other, capture
     if (!is_hopper_here()) {
         return;
     }
-    // D1 = I * B is B; D2 = D1 * C. Lines of 97, 131 and 83 elements, none of which TMA can address.
+    // D1 = I * B = B; D2 = D1 * C. TMA can address no line of 97, 131 or 83 elements.
     constexpr std::int64_t rows = 97;
     constexpr std::int64_t inner = 131;
     constexpr std::int64_t columns = 83;

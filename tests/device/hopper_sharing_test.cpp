@@ -1,5 +1,5 @@
-/// Tiles that clusters share, in the Hopper kernels: the sum is the same to the bit whether all sharers stay to add it
-/// up, some, or none. Needs a device of compute capability 9.0, or the emulated one.
+/// Tiles that clusters of the Hopper kernels share: the sum has the same bits whether all sharers, some, or none stay
+/// to add it up. Needs a device of compute capability 9.0, or the emulated one.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ using kernels::HopperKernel;
 
 namespace {
 
-/// The counters of a tile, as kernels/hopper/hopper_shared_tile.cuh has them.
+/// The counters of a tile, in the layout of kernels/hopper/hopper_shared_tile.cuh.
 struct TileCounters {
     std::uint32_t started;
     std::uint32_t arrived;
@@ -38,10 +38,10 @@ Stream& stream()
 
 struct Result {
     HostArray d;
-    std::vector<TileCounters> counters;  // of all tiles that there could be, for each CTA of the clusters
+    std::vector<TileCounters> counters;  // of all possible tiles, for each CTA of the clusters
 };
 
-/// Launches `choice` with counters that are `before` for each CTA of the first cluster, and zero for all others.
+/// Launches `choice` with the counters `before` for each CTA of the first cluster, and zero for all others.
 Result launch(DeviceOperands& operands, const KernelChoice& choice, const TileCounters& before)
 {
     const detail::HopperWorkspaceNeed need = detail::hopper_workspace(operands.problem(), choice);
@@ -63,7 +63,7 @@ Result launch(DeviceOperands& operands, const KernelChoice& choice, const TileCo
     return {std::move(d), std::move(counters)};
 }
 
-/// How many CTAs shared a tile, and how many of them stayed to add it up.
+/// Number of CTAs that shared a tile, and of those that stayed to add it up.
 struct Stayed {
     unsigned ctas = 0;
     unsigned stayed = 0;
@@ -107,7 +107,7 @@ Stayed check(const HopperKernel& kernel, std::size_t config, unsigned sharers, s
     }
     CHECK((usual.counters == std::vector<TileCounters>(usual.counters.size())));
 
-    // With a number of them that will never be right, none stays.
+    // With a count that can never be right, none stays.
     const TileCounters too_many{.started = 0x10000, .arrived = 0, .seen = 0};
     const Result none = launch(operands, choice, too_many);
     CHECK(none.d.bytes() == usual.d.bytes());
@@ -115,7 +115,8 @@ Stayed check(const HopperKernel& kernel, std::size_t config, unsigned sharers, s
         CHECK((none.counters[layer] == too_many));
     }
 
-    // Those that stay count themselves, and if the last of them is not taken for it, the counters stay as they are.
+    // The CTAs that stay count themselves. If the last of them does not recognize that it is the last, the counters are
+    // not reset.
     const Result some = launch(operands, choice, {.started = 0, .arrived = 0, .seen = 0x10000});
     CHECK(some.d.bytes() == usual.d.bytes());
     Stayed result;
@@ -159,7 +160,7 @@ TEST_CASE("a shared tile has the same bits, whichever of its sharers sum it up")
     }
     MESSAGE(all.stayed << " of " << all.ctas << " stayed");
     CHECK(all.stayed > 0);
-    // More than there is room for at once: the first cannot stay, and must not.
+    // More clusters than fit at once: the first cannot stay, and must not.
     for (std::size_t config = 0; config < table.size(); ++config) {
         if (table[config].name == "Tile128x64") {
             const auto room = static_cast<unsigned>(device().sm_count / 2);

@@ -1,6 +1,6 @@
-/// The Hopper kernels against the float64 reference: every configuration with explicit choices (cluster shapes, layers,
-/// stream-K, the transposed product, bands), all types and orders, ragged shapes, every epilogue, A, B and D that TMA
-/// cannot address. Needs a device of compute capability 9.0, or the emulated one.
+/// The Hopper kernels against the float64 reference: every configuration with explicit choices (cluster shapes, cluster
+/// split-K, stream-K, the transposed product, raster groups), all types and orders, ragged shapes, every epilogue, and
+/// A, B and D that TMA cannot address. Needs a device of compute capability 9.0, or the emulated one.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -31,13 +31,13 @@ constexpr std::array<std::pair<std::uint8_t, std::uint8_t>, 6> cluster_shapes{
 constexpr std::array<std::uint8_t, 4> layer_counts{1, 2, 4, 8};
 constexpr std::array<std::uint8_t, 3> bands{1, 2, 16};
 
-/// How many clusters there are for the tiles.
+/// Number of clusters for the tiles.
 enum class Split : std::uint8_t {
-    whole,            // one for each tile
-    several_tiles,    // one for two tiles
-    shared_by_two,    // stream-K: parts of a tile and more
-    shared_by_many,   // stream-K: three parts and more of each tile
-    a_stage_of_each,  // stream-K: as many clusters as there are stages
+    whole,            // one per tile
+    several_tiles,    // one per two tiles
+    shared_by_two,    // stream-K: a part of a tile or more
+    shared_by_many,   // stream-K: at least three parts per tile
+    a_stage_of_each,  // stream-K: as many clusters as stages
 };
 constexpr std::array splits{Split::whole, Split::several_tiles, Split::shared_by_two, Split::shared_by_many,
                             Split::a_stage_of_each};
@@ -46,14 +46,14 @@ constexpr std::array outputs{ElementType::f32, ElementType::f16, ElementType::bf
 constexpr std::array bias_axes{BiasAxis::none, BiasAxis::per_row, BiasAxis::per_column};
 constexpr std::array activations{Activation::none, Activation::relu, Activation::gelu, Activation::silu};
 constexpr std::array addends{Addend::none, Addend::separate, Addend::in_place};
-constexpr std::array<std::int64_t, 3> d_paddings{0, 16, 1};  // elements: TMA takes 16 of any type, and never 1
+constexpr std::array<std::int64_t, 3> d_paddings{0, 16, 1};  // elements: TMA accepts 16 of any type, but never 1
 constexpr std::array<std::int64_t, 3> d_offsets{0, 16, 1};
 constexpr std::array<std::int64_t, 2> input_offsets{0, 16};
 constexpr std::array<float, 4> alphas{1, -1, 0.5F, 0};
 constexpr std::array<float, 2> betas{1, -0.5F};
 constexpr std::array<std::optional<float>, 2> scales{std::nullopt, -2.0F};
 constexpr std::array<std::int64_t, 3> batch_counts{1, 2, 3};
-/// Which operands TMA cannot address, and why, of a configuration that copies or of one behind a repacking.
+/// Which operands TMA cannot address, and why; for a configuration with the fallback load, or for one after repacking.
 enum class Unaligned : std::uint8_t {
     lines_of_a,
     lines_of_b,
@@ -61,7 +61,7 @@ enum class Unaligned : std::uint8_t {
     address_of_a,
     address_of_b,
     all,
-    transposed_a,  // aligned, but in an order that the tensor core does not read
+    transposed_a,  // aligned, but in an order that the tensor core cannot read
     transposed_b
 };
 constexpr std::array unaligned{Unaligned::lines_of_a,   Unaligned::lines_of_b,   Unaligned::lines_of_both,
@@ -85,7 +85,7 @@ Stream& stream()
 
 std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
-/// Gives A or B a leading dimension that TMA takes.
+/// Gives A or B a leading dimension that TMA accepts.
 void align(Layout& layout, std::int64_t rows, std::int64_t columns, InputTypes input)
 {
     const auto elements = static_cast<std::int64_t>(detail::hopper_alignment / size_of(input));
@@ -93,8 +93,8 @@ void align(Layout& layout, std::int64_t rows, std::int64_t columns, InputTypes i
     layout.padding = divide_up(extent, elements) * elements - extent + layout.padding / elements * elements;
 }
 
-/// Gives A or B an address (and perhaps also a leading dimension) that TMA does not take: by the leading dimension
-/// alone if there are lines to tell it by. Without gaps between lines, if it can be.
+/// Gives A or B an address (and perhaps a leading dimension) that TMA cannot use. The leading dimension alone is enough
+/// if there are several lines. Leaves no gaps between lines if possible.
 void unalign(Layout& layout, std::int64_t rows, std::int64_t columns, InputTypes input, bool address, bool stride)
 {
     const auto elements = static_cast<std::int64_t>(detail::hopper_alignment / size_of(input));
@@ -106,7 +106,7 @@ void unalign(Layout& layout, std::int64_t rows, std::int64_t columns, InputTypes
     layout.offset = address || !has_lines ? 1 : 0;
 }
 
-/// Brings A and B into what TMA and the tensor core take.
+/// Makes A and B loadable by TMA and readable by the tensor core.
 void make_loadable(GemmCase& gemm)
 {
     if (size_of(gemm.input) != 2) {
@@ -117,11 +117,11 @@ void make_loadable(GemmCase& gemm)
     align(gemm.b, gemm.k, gemm.n, gemm.input);
 }
 
-/// Brings A and B into what only a copying kernel takes as it is.
+/// Makes A and B loadable only by a kernel with the fallback load.
 void make_unloadable(GemmCase& gemm, Unaligned which)
 {
     const bool all = which == Unaligned::all;
-    // 16-bit operands of any order can be loaded: these are not transposed but unaligned.
+    // 16-bit operands can be loaded in any order: these become unaligned instead of transposed.
     const bool transposed = which == Unaligned::transposed_a || which == Unaligned::transposed_b;
     const bool transposes = transposed && size_of(gemm.input) != 2;
     if (transposes) {
@@ -146,7 +146,7 @@ void make_unloadable(GemmCase& gemm, Unaligned which)
     }
 }
 
-/// Brings the output of a case into the range of its type.
+/// Scales the output of a case into the range of its type.
 void make_exact(GemmCase& gemm)
 {
     if (gemm.addend == Addend::none) {
@@ -155,9 +155,10 @@ void make_exact(GemmCase& gemm)
     if (gemm.data == Data::signature && gemm.k > longest_exact_k) {
         gemm.data = Data::random;
     }
-    if (gemm.data == Data::signature) {  // all by powers of two: still exact
+    if (gemm.data == Data::signature) {  // by powers of two only, so it stays exact
         gemm.alpha *= gemm.output == ElementType::f16 ? 0x1p-9F : 1.0F;
-        gemm.alpha *= gemm.scale_a ? 0.5F : 1.0F;  // what the scale of 2 adds, a half of C would have no bit for
+        // Offsets the scale of 2; otherwise a half from C would need one more bit.
+        gemm.alpha *= gemm.scale_a ? 0.5F : 1.0F;
         gemm.alpha *= gemm.scale_b ? 0.5F : 1.0F;
     }
 }
@@ -169,7 +170,7 @@ std::string describe(const KernelChoice& choice, const HopperKernel& kernel)
                        choice.stream_k ? ", stream-K" : "");
 }
 
-/// What a test wants of a choice.
+/// The properties that a test requires of a choice.
 struct Wanted {
     std::size_t config = 0;
     std::pair<std::uint8_t, std::uint8_t> cluster{1, 1};
@@ -178,10 +179,10 @@ struct Wanted {
     bool swapped = false;
     std::uint8_t band = 1;
     Unaligned unaligned = Unaligned::lines_of_both;
-    bool repacks = false;  // operands that are so, if the configuration does not copy
+    bool repacks = false;  // repacks such operands, if the configuration has no fallback load
 };
 
-/// The valid choice that is nearest to what is wanted.
+/// Returns the valid choice closest to the wanted one.
 KernelChoice choice_for(const GemmProblem& problem, const Wanted& wanted)
 {
     const HopperKernel& kernel = kernels::hopper_kernels(size_of(problem.input))[wanted.config];
@@ -236,8 +237,8 @@ KernelChoice choice_for(const GemmProblem& problem, const Wanted& wanted)
     return choice;
 }
 
-/// Launches `choice` twice with a workspace of its own, full of NaN where sums go. The bits must be equal and right,
-/// and the counters zero again.
+/// Launches `choice` twice with its own workspace, with NaN in place of the sums. Both results must be right and have
+/// equal bits, and the counters must be zero again.
 void check(const GemmCase& gemm, const Reference& reference, DeviceOperands& operands, const KernelChoice& choice)
 {
     const GemmProblem problem = operands.problem();
@@ -294,7 +295,7 @@ void check(const GemmCase& gemm, const Reference& reference, DeviceOperands& ope
 void check(GemmCase gemm, const Wanted& wanted)
 {
     const HopperKernel& kernel = kernels::hopper_kernels(size_of(gemm.input))[wanted.config];
-    if (kernel.tile_n % 64 != 0 && size_of(gemm.input) == 2) {  // no blocks of an N-major operand
+    if (kernel.tile_n % 64 != 0 && size_of(gemm.input) == 2) {  // no room for a block of an N-major operand
         gemm.a.row_major = true;
         gemm.b.row_major = false;
     }
@@ -304,13 +305,13 @@ void check(GemmCase gemm, const Wanted& wanted)
     const bool copied = kernel.copies || wanted.repacks;
     copied ? make_unloadable(gemm, wanted.unaligned) : make_loadable(gemm);
     make_exact(gemm);
-    // Threads that copy must not read beyond the end.
+    // The fallback load must not read beyond the end.
     const GemmData data = GemmData::make(gemm, copied ? Guards::front_only : Guards::both_sides, seed());
     DeviceOperands operands(stream(), gemm, data);
     check(gemm, Reference(gemm, data), operands, choice_for(operands.problem(), wanted));
 }
 
-/// Any two values of any two factors, for the configurations of one size of element.
+/// Tests any two values of any two factors, for the configurations of one element size.
 void check_pairs(std::size_t bytes)
 {
     if (!is_hopper_here()) {
@@ -410,7 +411,7 @@ void check_pairs(std::size_t bytes)
         gemm.a.shared = gemm.batches == 3;
         gemm.b.batch_gap = 16;
         gemm.data = take_flag() ? Data::signature : Data::random;
-        if (wanted.swapped != !gemm.d.row_major) {  // the kernel's tile lies the other way round
+        if (wanted.swapped != !gemm.d.row_major) {  // the kernel's tile is transposed
             gemm.m = edge_of(combination[7], kernel.tile_n);
             gemm.n = edge_of(combination[6], kernel.tile_m);
         }
@@ -461,7 +462,7 @@ TEST_CASE("every configuration is right for every pair of types and every order"
         }
         const auto table = kernels::hopper_kernels(size_of(input));
         for (std::size_t config = 0; config < table.size(); ++config) {
-            // Orders of A and B are the kernel's if it takes them, D's is always its own.
+            // Orders of A and B are as requested if the kernel supports them; D's always is.
             for (unsigned orders = 0; orders < 8; ++orders) {
                 if (quick() && orders != turn % 8) {
                     continue;
@@ -498,7 +499,7 @@ TEST_CASE("two-level accumulation keeps the bits that the tensor core's accumula
                 GemmCase gemm;
                 gemm.m = 70;
                 gemm.n = 40;
-                gemm.k = 1024;  // 1023 of the sum are beyond the bound if all are lost, the first level's 127 are not
+                gemm.k = 1024;  // losing 1023 of the sum exceeds the bound, losing the first level's 127 does not
                 gemm.input = input;
                 gemm.data = Data::one_large;
                 gemm.fp8_accumulation = accumulation;

@@ -81,7 +81,7 @@ __global__ void greet_neighbour(DeviceSpan<std::uint32_t> out)
 #endif
 }
 
-/// The barrier of all CTAs holds only if the launch is cooperative.
+/// The barrier of all CTAs works only in a cooperative launch.
 __global__ void pass_on_across_grid(DeviceSpan<std::uint32_t> out)
 {
     out[blockIdx.x] = blockIdx.x;
@@ -94,7 +94,7 @@ __global__ void pass_on_across_grid(DeviceSpan<std::uint32_t> out)
 __global__ void increment_slowly(DeviceSpan<std::uint32_t> data)
 {
 #if __CUDA_ARCH__ >= 900
-    cudaTriggerProgrammaticLaunchCompletion();  // the next kernel may begin: it must wait for what follows
+    cudaTriggerProgrammaticLaunchCompletion();  // the next kernel may start, but must wait for what follows
     __nanosleep(20000);
     data[blockIdx.x] += 1;
 #else

@@ -1,4 +1,4 @@
-/// Buffers, copies and fills on the real runtime. Needs a device.
+/// Buffers, copies and fills with the real runtime. Needs a device.
 
 #include <doctest/doctest.h>
 
@@ -86,7 +86,7 @@ TEST_CASE("the memory of a destroyed pinned buffer stays until its pending copy 
             std::this_thread::sleep_for(std::chrono::milliseconds(50));
             gate.open();
         });
-    }  // waits for the copy, so for the gate
+    }  // waits for the copy, and therefore for the gate
     CHECK(gate.was_opened());
     opener.join();
     const std::vector<int> elements = buffer.to_vector();
@@ -121,7 +121,7 @@ TEST_CASE("a buffer destroyed while a kernel on its home stream uses it is freed
         input.fill(stream, 5.0F);
         launch(add_kernel(), LaunchConfig::covering(stream, 1000), DisjointSpan(result), input.span(), 1.0F);
     }
-    DeviceBuffer<float> taker(stream, 1000);  // may get the same memory, and is written after the kernel all the same
+    DeviceBuffer<float> taker(stream, 1000);  // may reuse the memory, but is written after the kernel
     taker.fill(stream, -1.0F);
     gate.open();
     CHECK(result.to_vector() == std::vector<float>(1000, 6.0F));
@@ -145,7 +145,7 @@ TEST_CASE("used_on keeps memory until the other stream is done with it")
         launch(add_kernel(), LaunchConfig::covering(user, 1000), DisjointSpan(result), input.span(), 1.0F);
         input.used_on(user);
     }
-    DeviceBuffer<float> taker(home, 1000);  // comes after the free, which comes after the kernel behind the gate
+    DeviceBuffer<float> taker(home, 1000);  // after the free, which is after the kernel behind the gate
     taker.fill(home, -1.0F);
     CHECK_FALSE(home.done());
     gate.open();
@@ -185,7 +185,7 @@ TEST_CASE("memory of the wrong kind cannot be adopted: the driver distinguishes 
 TEST_CASE("pinned elements are correct after and during copies, without an explicit wait")
 {
     const Stream stream;
-    constexpr std::size_t size = std::size_t{1} << 23U;  // long enough for the host to come first
+    constexpr std::size_t size = std::size_t{1} << 23U;  // long enough for the host to be first
     DeviceBuffer<int> buffer(stream, size);
     PinnedBuffer<int> target(size);
     PinnedBuffer<int> source(size);
@@ -195,7 +195,7 @@ TEST_CASE("pinned elements are correct after and during copies, without an expli
         CHECK(std::as_const(target)[size - 1] == round);
         source[size - 1] = 100 + round;
         buffer.copy_from_async(stream, source);
-        source[size - 1] = -1;  // not before the copy has read it
+        source[size - 1] = -1;  // waits until the copy has read it
         buffer.copy_to_async(stream, target);
         CHECK(target.span()[size - 1] == 100 + round);
     }
@@ -276,7 +276,7 @@ TEST_CASE("conversions on the device and on the host give the same bits, for all
         int different = 0;
         for (std::uint32_t i = 0; i < count; ++i) {
             const auto host = std::bit_cast<std::uint32_t>(on_host(static_cast<std::uint16_t>(i)));
-            // The payload of a NaN is not promised, that it is one is.
+            // A NaN stays NaN, but its payload may change.
             different += host != device[i] && !(is_nan(host) && is_nan(device[i]));
         }
         CHECK(different == 0);
@@ -295,7 +295,7 @@ TEST_CASE("narrowing rounds the same on the device and on the host: values, neig
             inputs.insert(inputs.end(), {bits, bits + 1, bits - 1});
             if ((i & 0x7FFFU) < infinity) {
                 const double here = widen(static_cast<std::uint16_t>(i));
-                // Beyond the largest finite value the next one would be a power of two, not infinity.
+                // After the largest finite value, the next one would be a power of two, not infinity.
                 const double next = (i & 0x7FFFU) + 1 < infinity
                                         ? static_cast<double>(widen(static_cast<std::uint16_t>(i + 1)))
                                         : 2 * here - static_cast<double>(widen(static_cast<std::uint16_t>(i - 1)));

@@ -1,5 +1,5 @@
-/// Tests the tests: the error bound, the signature data, the covering designs and the search for wrong elements that
-/// the device tests rest on. Needs no device.
+/// Tests of what the device tests rely on: the error bound, the signature data, the covering designs and the search for
+/// wrong elements. Needs no device.
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@ using namespace tessera::test;
 
 namespace {
 
-/// What a kernel computes, on the host: the fp32 chain, with std::erf and std::exp rounded as the best library would.
+/// A kernel's computation on the host: the fp32 chain, with std::erf and std::exp rounded as by the best library.
 float simulated(const double* a, const double* b, std::int64_t k, const ElementEpilogue& epilogue)
 {
     float sum = 0;
@@ -53,7 +53,7 @@ std::vector<double> random_values(std::mt19937_64& engine, std::int64_t count, d
     return values;
 }
 
-/// The launch of `gemm` on the host; `spoil` may change the row, column and k that are read, as a wrong kernel would.
+/// Runs `gemm` on the host. `spoil` may change the row, column and k that are read, like a wrong kernel.
 template <class Spoil>
 HostArray launch_on_host(const GemmCase& gemm, const GemmData& data, const Spoil& spoil)
 {
@@ -144,7 +144,7 @@ TEST_CASE("the bound for the activations is tight and holds on a fine grid, also
             const double one = 1;
             const Bounded expected = activated({x, 0}, activation);
             CHECK(agrees(expected, simulated(&x, &one, 1, epilogue)));
-            CHECK(expected.error <= 16 * unit_f32 * std::abs(x) + 0x1p-120);  // some ulp of x
+            CHECK(expected.error <= 16 * unit_f32 * std::abs(x) + 0x1p-120);  // a few ulp of x
         }
     }
 }
@@ -213,7 +213,7 @@ TEST_CASE("every wrong element, unwritten element and overwritten guard is found
     gemm.batches = 2;
     const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
     const HostArray right = launch_on_host(gemm, data, nothing_spoiled);
-    const Reference reference(gemm, data);  // for all of the results
+    const Reference reference(gemm, data);  // used for all results
     REQUIRE(reference.find_wrong_element(right) == std::nullopt);
     for (std::size_t i = 0; i < right.size(); ++i) {
         HostArray wrong = right;
@@ -281,10 +281,10 @@ TEST_CASE("an epilogue counts as exact only if fp32 need not round")
 {
     ElementEpilogue epilogue{.alpha = 4, .beta = -0.5F, .c = 3, .has_bias = true, .bias = 2};
     CHECK(exact_epilogue_of(1000, epilogue) == 4000.5);
-    CHECK(exact_epilogue_of(-2245574, epilogue) == std::nullopt);  // beyond 2^23 there are no halves
+    CHECK(exact_epilogue_of(-2245574, epilogue) == std::nullopt);  // floats above 2^23 have no halves
     epilogue.c = 4;
     CHECK(exact_epilogue_of(-2245574, epilogue) == -8982296.0);
-    epilogue.bias = 8e6;  // the result has halves, the sum before it has not
+    epilogue.bias = 8e6;  // the result has halves, but the sum before it does not
     epilogue.c = 3;
     CHECK(exact_epilogue_of(-2245574, epilogue) == std::nullopt);
 }

@@ -1,5 +1,5 @@
-/// Leaving main with owners alive: function-local ones, which die before the CUDA runtime, and namespace-scope ones,
-/// which may die after it. The program must end with code 0 and without a recorded failure.
+/// Returns from main with owners alive: function-local ones, destroyed before the CUDA runtime, and namespace-scope
+/// ones, which may be destroyed after it. The program must exit with code 0 and without a recorded failure.
 
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int exit_no_device = 77;
 
-/// Made first, so it dies last.
+/// Created first, so it is destroyed last.
 struct LastWord {
     ~LastWord()
     {
@@ -40,7 +40,7 @@ struct Owners {
     {
         graph.launch(stream);
         plain.copy_from_async(stream, pool.span());
-        plain.copy_to_async(stream, pinned);  // still remembered by the pinned buffer when main ends
+        plain.copy_to_async(stream, pinned);  // still pending in the pinned buffer when main ends
         event.record(stream);
     }
 };
@@ -49,8 +49,8 @@ std::optional<Owners> early;  // its destructor is registered before main
 
 }  // namespace
 
-/// `--before-runtime` leaves out the owner that may die after the runtime: it cannot give its memory back any more, so
-/// a leak checker counts what the driver frees with the process.
+/// `--before-runtime` leaves out the owner that may be destroyed after the runtime. It cannot free its memory any more,
+/// so a leak checker would count what the driver frees with the process.
 int main(int argc, char** argv)
 {
     const bool before_runtime = argc > 1 && std::string_view(argv[1]) == "--before-runtime";

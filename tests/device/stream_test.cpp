@@ -1,4 +1,4 @@
-/// Streams, events, graphs, launches and threads on the real runtime. Needs a device.
+/// Streams, events, graphs, launches and threads with the real runtime. Needs a device.
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using SimpleProduct = std::vector<float>;
 
-/// A row-major matrix with small integers: products are exact.
+/// Returns a row-major matrix of small integers, so that products are exact.
 std::vector<float> small_integers(std::int64_t size, std::uint64_t salt)
 {
     std::vector<float> elements;
@@ -113,7 +113,7 @@ TEST_CASE("an event completes after the work before it, and timing events measur
     end.synchronize();
     ordering.synchronize();
     CHECK(ordering.done());
-    // The gate was closed while this thread slept. Two clocks are compared, so not to the last digit.
+    // The gate was closed while this thread slept. The two clocks differ slightly.
     CHECK(end.seconds_since(start) > slept.count() / 2);
     CHECK(code_of([&] { static_cast<void>(ordering.seconds_since(start)); }) == ErrorCode::invalid_argument);
     CHECK_FALSE(gate.timed_out());
@@ -271,7 +271,7 @@ TEST_CASE("a kernel that may start early waits for the previous one where it ask
         launch(increment_kernel(), LaunchConfig(stream, {32}, {1}).programmatic_dependent_launch(), data.span());
         launch(double_kernel(), LaunchConfig(stream, {32}, {1}).programmatic_dependent_launch(), data.span());
         expected = 2 * (expected + 1);
-        stream.synchronize();  // increment_kernel does not wait for the round before
+        stream.synchronize();  // increment_kernel does not wait for the previous round
     }
     CHECK(data.to_vector() == std::vector<std::uint32_t>(32, expected));
 }

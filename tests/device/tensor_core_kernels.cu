@@ -12,12 +12,12 @@ namespace {
 constexpr unsigned rows_of_cta = 128;
 using Layout = SharedLayout<Major::k, Swizzle::b128, rows_of_cta, 128, 1>;  // in bytes
 constexpr unsigned step_bytes = 32;
-constexpr unsigned first_operand_column = 256;  // behind the accumulator
+constexpr unsigned first_operand_column = 256;  // after the accumulator
 
 template <CtaGroup Group>
 constexpr unsigned ctas = Group == CtaGroup::pair ? 2 : 1;
 
-/// The calling thread's row of 128, swizzled.
+/// Stores the calling thread's row of 128, swizzled.
 __device__ void store_row(std::byte* tile, DeviceSpan<const RowChunk> rows, unsigned first_row)
 {
     for (unsigned chunk = 0; chunk < row_chunks; ++chunk) {
@@ -36,8 +36,8 @@ __device__ void synchronize_group()
     }
 }
 
-/// Allocates, has one thread of the first CTA call `multiply(tensor_memory, accumulator)`, and writes d.
-/// `prepare(tensor_memory)` is called by all threads before.
+/// Allocates, calls `prepare(tensor_memory)` in all threads, then `multiply(tensor_memory, accumulator)` in one thread
+/// of the first CTA, and writes d.
 template <CtaGroup Group, class Prepare, class Multiply>
 __device__ void run_product(DeviceSpan<float> d, Prepare prepare, Multiply multiply)
 {
@@ -90,7 +90,7 @@ __device__ void run_product(DeviceSpan<float> d, Prepare prepare, Multiply multi
     }
 }
 
-/// What an instruction reads through a descriptor.
+/// Returns the descriptor of an instruction's operand.
 __device__ Tcgen05Descriptor descriptor_of(const std::byte* tile, unsigned step)
 {
     const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile));
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(product_threads, 1)
                    DeviceSpan<const std::uint8_t> b_scales, DeviceSpan<float> d)
 {
     constexpr unsigned n = product_size(Group);
-    constexpr unsigned of_step = static_cast<unsigned>(Vector);  // factors of a row
+    constexpr unsigned of_step = static_cast<unsigned>(Vector);  // factors per row and step
     constexpr unsigned words = of_step * product_steps / 4;
     constexpr unsigned steps_of_word = 4 / of_step;
     struct Storage {

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Kernels for what the library's own do not use of the fifth-generation tensor core: block-scaled products, and A in
-/// tensor memory. One tile: a CTA, or a pair of them, multiplies 128 bytes of each row.
+/// Kernels for features of the fifth-generation tensor core that the library's own kernels do not use: block-scaled
+/// products, and A in tensor memory. One tile: a CTA, or a pair, multiplies 128 bytes of each row.
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
-/// What the device layer offers of the fifth-generation tensor core beyond the library's own kernels: block-scaled
-/// products of every kind and A in tensor memory, for one CTA and for a pair, against exact products. Needs a device of
-/// compute capability 10, or the emulated one.
+/// Features of the device layer beyond the library's own kernels: block-scaled products of every kind and A in tensor
+/// memory, for one CTA and for a pair, compared with exact products. Needs a device of compute capability 10, or the
+/// emulated one.
 
 #include <doctest/doctest.h>
 
@@ -30,14 +30,14 @@ bool is_blackwell_here()
     return here;
 }
 
-/// A matrix of rows of 128 bytes, and what its elements are.
+/// A matrix with rows of 128 bytes, and the values of its elements.
 struct Operand {
     std::vector<RowChunk> chunks;
     std::vector<double> values;  // (rows, k)
     std::size_t k = 0;
 };
 
-/// Random elements. `encode(engine)` gives the code of one and its value; `bits` is its size.
+/// Makes random elements. `encode(engine)` returns the code and the value of one; `bits` is its size.
 template <class Encode>
 Operand random_operand(std::mt19937_64& engine, std::size_t rows, unsigned bits, Encode encode)
 {
@@ -49,7 +49,7 @@ Operand random_operand(std::mt19937_64& engine, std::size_t rows, unsigned bits,
             const auto [code, value] = encode(engine);
             operand.values.push_back(value);
             for (unsigned bit = 0; bit < bits; ++bit) {
-                const std::size_t at = k * bits + bit;  // in the row; the lowest first
+                const std::size_t at = k * bits + bit;  // position in the row, lowest bit first
                 auto& byte = operand.chunks[row * row_chunks + at / 128].bytes[at % 128 / 8];
                 byte = static_cast<std::uint8_t>(byte | (code >> bit & 1U) << at % 8);
             }
@@ -64,7 +64,7 @@ std::pair<unsigned, double> random_e4m3(std::mt19937_64& engine)
     return {f8e4m3(value).bits, value};
 }
 
-/// Every value there is.
+/// Any value of the type.
 std::pair<unsigned, double> random_e2m1(std::mt19937_64& engine)
 {
     constexpr std::array<double, 8> magnitudes{0, 0.5, 1, 1.5, 2, 3, 4, 6};
@@ -78,7 +78,7 @@ std::pair<unsigned, double> random_f16(std::mt19937_64& engine)
     return {f16(value).bits, value};
 }
 
-/// Scale factors: `per_row` codes for each row, and their values. Small enough for every sum to be exact in f32.
+/// Scale factors: `per_row` codes per row, and their values. They are small enough for every sum to be exact in f32.
 struct Scales {
     std::vector<std::uint8_t> codes;
     std::vector<double> values;
@@ -102,7 +102,7 @@ Scales random_scales(std::mt19937_64& engine, std::size_t rows, std::size_t per_
     return scales;
 }
 
-/// The exact product, row by row; without scales if `a_scales` has none.
+/// Returns the exact product, row by row; unscaled if `a_scales` is empty.
 std::vector<double> exact_product(const Operand& a, const Operand& b, const Scales& a_scales, const Scales& b_scales,
                                   std::size_t size)
 {

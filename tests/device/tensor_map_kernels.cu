@@ -34,7 +34,7 @@ __global__ void load_box(const __grid_constant__ Map map, LoadWay way, int row, 
     __syncthreads();  // the barrier is initialized
     for (int tries = 0; !ptx::mbarrier_try_wait_parity(barrier, 0); ++tries) {
         if (tries > 10'000'000) {
-            __trap();  // better than a test that hangs
+            __trap();  // better than a hanging test
         }
     }
     for (unsigned i = threadIdx.x; i < Map::box_bytes / sizeof(std::uint32_t); i += blockDim.x) {

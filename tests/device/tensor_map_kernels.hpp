@@ -17,11 +17,11 @@ using TestMap = TensorMap<
     T, Box<static_cast<unsigned>((Pattern == Swizzle::none ? 64U : swizzle_span_bytes(Pattern)) / sizeof(T)), box_rows>,
     Pattern>;
 
-/// By cuda::ptx, or prefetched and loaded with a policy for L2.
+/// Through cuda::ptx, or prefetched and loaded with an L2 policy.
 enum class LoadWay : std::uint8_t { plain, with_policy };
 
-/// Loads the box whose first element is (row, column) and writes the bytes of shared memory, as they lie there, to
-/// `out`. One CTA, `shared_bytes_for_box<Map>` bytes of dynamic shared memory.
+/// Loads the box whose first element is (row, column) and copies the bytes of shared memory to `out` in their order.
+/// One CTA, `shared_bytes_for_box<Map>` bytes of dynamic shared memory.
 template <class Map>
 Kernel<Map, LoadWay, int, int, DeviceSpan<std::uint32_t>> load_box_kernel();
 

@@ -1,5 +1,5 @@
-/// Tensor maps on the real driver: what TMA makes of them, and whether our checks agree with the driver's. Needs a
-/// device of compute capability 9.0.
+/// Tensor maps with the real driver: what TMA does with them, and whether the SDK's checks agree with the driver's.
+/// Needs a device of compute capability 9.0.
 
 #include <doctest/doctest.h>
 
@@ -24,15 +24,17 @@ bool has_tensor_maps()
     return has;
 }
 
-/// Where byte `linear` of a dense box is put, for a box that starts at a multiple of 1024: the index of its 16-byte
-/// chunk is XORed with the lowest bits of the index of its 128-byte line. (PTX ISA, "Tensors", swizzling modes.)
+/// Returns where byte `linear` of a dense box is put, for a box that starts at a multiple of 1024: the index of its
+/// 16-byte chunk is XORed with the lowest bits of the index of its 128-byte line. (PTX ISA, "Tensors", swizzling
+/// modes.)
 std::size_t swizzled(std::size_t linear, Swizzle pattern)
 {
     const std::size_t line_bits = (std::size_t{1} << static_cast<unsigned>(pattern)) - 1;  // 0, 1, 3, 7
     return linear ^ ((linear >> 7U & line_bits) << 4U);
 }
 
-/// A matrix in which every element has bits of its own (up to 2^16 of them, or 2^8 of 8-bit elements).
+/// Returns the element of a matrix in which every element has different bits (up to 2^16 of them, or 2^8 for 8-bit
+/// elements).
 template <class T>
 T numbered(std::int64_t row, std::int64_t column, std::int64_t columns)
 {
@@ -48,7 +50,7 @@ void check_loads()
     using Map = TestMap<T, Pattern>;
     constexpr auto inner = static_cast<std::int64_t>(Map::box_type::extents[0]);
     constexpr std::int64_t rows = 40;
-    constexpr std::int64_t columns = 100;  // no multiple of any box
+    constexpr std::int64_t columns = 100;  // not a multiple of any box
     constexpr std::int64_t leading_dimension = 112;
     const Stream stream;
     std::vector<T> host(rows * leading_dimension, numbered<T>(0, 65534, 1));
@@ -65,7 +67,7 @@ void check_loads()
         int row;
         int column;
     };
-    // Columns that are multiples of 16 bytes: an H200 stops at any other with an illegal instruction (715).
+    // Columns at multiples of 16 bytes: with any other, an H200 stops with an illegal instruction (715).
     for (const Corner corner : {Corner{0, 0}, Corner{16, 16}, Corner{-5, -16}, Corner{rows - 3, columns - 4},
                                 Corner{rows, 0}, Corner{0, leading_dimension}, Corner{-104, -112}, Corner{7, 48}}) {
         std::vector<std::byte> expected(Map::box_bytes);
@@ -224,7 +226,7 @@ TEST_CASE("the SDK's checks of a tensor map agree with the driver's")
         int driver_status = 0;
         REQUIRE(detail::encode_tensor_map_unchecked(request, bits, &driver_status) == cudaSuccess);
         accepted += driver_status == 0;
-        // The one rule that is ours alone: the driver encodes a map of address 0.
+        // The only rule that the driver does not have: it encodes a map of address 0.
         const bool is_our_own_rule = request.data == nullptr;
         if (refusals.empty() != (driver_status == 0) && !is_our_own_rule) {
             report_failure(request.rank, describe(request),

@@ -166,7 +166,7 @@ Kernel<Map, Map, DeviceSpan<typename Map::element_type>, DeviceSpan<unsigned>> r
     return reverse_rows<Map>;
 }
 
-// Rows as wide as the swizzle's span, and narrower ones, which begin where a span does nevertheless.
+// Rows as wide as the swizzle's span, and narrower rows, which still begin where a span begins.
 #define TESSERA_TEST_INSTANTIATE(T, BYTES, PATTERN)                                                          \
     template Kernel<TileMap<T, BYTES, Swizzle::PATTERN>, TileMap<T, BYTES, Swizzle::PATTERN>, DeviceSpan<T>, \
                     DeviceSpan<unsigned>>                                                                    \

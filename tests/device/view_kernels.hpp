@@ -13,19 +13,19 @@ namespace tessera::test {
 /// out = in + addend, for every element of every matrix. One CTA.
 Kernel<BatchView<float>, BatchView<const float, ColumnMajor>, float> add_batches_kernel();
 
-/// out = in, transposed: CTA (x, y) does tile (y, x) of `in`, 8 x 8 elements, less at the edges.
+/// out = in, transposed: CTA (x, y) handles tile (y, x) of `in`, 8 x 8 elements or fewer at the edges.
 Kernel<MatrixView<float>, MatrixView<const float>> transpose_tiles_kernel();
 
-/// The same, each thread its own element of `out`.
+/// The same; each thread writes its own element of `out`.
 Kernel<DisjointMatrix<float>, MatrixView<const float>> transpose_kernel();
 
-/// The same through mdspans. One CTA.
+/// The same with mdspans. One CTA.
 Kernel<MatrixView<float>, MatrixView<const float>> transpose_mdspans_kernel();
 
 /// Element (row, column) = row * columns + column, by a loop over the grid; needs no particular grid.
 Kernel<DisjointMatrix<float, ColumnMajor>> number_kernel();
 
-/// How to leave a matrix of 4 x 6 or a slot of a ring.
+/// Ways to leave the bounds of a matrix of 4 x 6 or of a slot of a ring.
 enum class Mistake : int { none, row_below, row_above, column_below, column_above, block, tile, batch, disjoint };
 
 /// Makes the mistake. One thread.
@@ -40,9 +40,9 @@ inline constexpr unsigned tile_rows = 16;
 template <class T, unsigned Bytes, Swizzle Pattern>
 using TileMap = TensorMap<T, Box<Bytes / sizeof(T), tile_rows>, Pattern>;
 
-/// Loads the box at (0, 0) of `in` with TMA and writes its elements to `seen`, row by row, as a SharedTile has them;
-/// stores the tile with its rows in reverse order to `out`. `wrong` counts the vectors of 16 bytes that are not their
-/// elements. One warp; compute capability 9.0.
+/// Loads the box at (0, 0) of `in` with TMA and writes its elements to `seen`, row by row, in a SharedTile's order;
+/// stores the tile with its rows reversed to `out`. `wrong` counts the 16-byte vectors that differ from their elements.
+/// One warp; compute capability 9.0.
 template <class Map>
 Kernel<Map, Map, DeviceSpan<typename Map::element_type>, DeviceSpan<unsigned>> reverse_rows_kernel();
 

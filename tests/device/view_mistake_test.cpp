@@ -1,5 +1,5 @@
-/// What leaves a view, or drops a slot of a ring, stops the kernel. The device's context is gone afterwards, so each
-/// mistake is a process of its own: view_mistake_test <mistake>.
+/// A kernel that leaves a view's bounds, or drops a slot of a ring, is stopped. The device's context is lost
+/// afterwards, so each mistake is its own process: view_mistake_test <mistake>.
 
 #include <cstdio>
 #include <cstring>
@@ -28,7 +28,7 @@ constexpr std::pair<std::string_view, Mistake> mistakes[] = {
     {"disjoint", Mistake::disjoint},
 };
 
-/// 0 if the device's context was lost exactly when it should be.
+/// Returns 0 if the device's context was lost exactly when it should be.
 int judge(const Stream& stream, bool is_mistake)
 {
     try {
@@ -60,7 +60,7 @@ int main(int argc, char** argv)
     }
     for (const auto& [known, mistake] : mistakes) {
         if (known == name) {
-            DeviceBuffer<float> memory(stream, 100);  // an index that is wrong stays within it
+            DeviceBuffer<float> memory(stream, 100);  // a wrong index stays within it
             const bool is_disjoint = mistake == Mistake::disjoint;
             launch(mistake_kernel(), LaunchConfig(stream, {1}, {1}),
                    is_disjoint ? memory.subspan(40, 60).matrix(0, 6) : memory.subspan(40, 60).matrix(4, 6), mistake);

@@ -1,4 +1,4 @@
-/// Views, disjoint matrices and shared tiles as kernels use them.
+/// Views, disjoint matrices and shared tiles in kernels.
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@ using namespace tessera::fake;
 
 namespace {
 
-/// The facts that the SDK reads, of each fake device.
+/// The properties of each fake device that the SDK reads.
 struct DeviceFacts {
     const char* name;
     int major;
@@ -134,7 +134,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total)
     });
 }
 
-// Not logged, and no fault hits them: they only report.
+// Neither logged nor subject to faults, because they only report.
 
 cudaError_t cudaPeekAtLastError()
 {

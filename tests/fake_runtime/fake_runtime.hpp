@@ -1,17 +1,16 @@
 #pragma once
 
-/// A test double of the CUDA runtime: what tests see of it.
+/// A test double of the CUDA runtime: the interface for tests.
 ///
-/// It is a double of the ABI and not an emulator: every function that the SDK calls is here, keeps the rules that it is
-/// documented to have, and is written down; kernels are recorded and not run. Device memory has addresses that no
-/// process maps, so that a host access faults; copies and fills really happen (but not those that are captured into a
-/// graph).
+/// It doubles the ABI; it is not an emulator. Every function that the SDK calls is here, obeys its documented rules,
+/// and is recorded; kernels are recorded but not run. Device memory has addresses that no process maps, so an access
+/// from the host faults. Copies and fills really happen, except those captured into a graph.
 ///
-/// Besides, it watches. Whatever a correct program never does (a double free, a free with the wrong function, a free of
-/// memory that a copy on an unrelated stream may still use, a handle used after its end) goes to `misuses()`.
+/// It also detects misuse. Whatever a correct program never does (a double free, a free with the wrong function, a free
+/// of memory that a copy on an unrelated stream may still use, a handle used after its end) is reported by `misuses()`.
 ///
-/// Three devices are there: 0 is an H200, 1 a T4 (no memory pools, clusters or tensor maps), 2 a B200. Their memory is
-/// small, so that tests can run out of it.
+/// There are three devices: 0 is an H200, 1 a T4 (no memory pools, clusters or tensor maps), 2 a B200. Their memory is
+/// small, so that tests can exhaust it.
 
 #include <cuda_runtime_api.h>
 
@@ -26,20 +25,20 @@ inline constexpr int h200 = 0;
 inline constexpr int t4 = 1;
 inline constexpr int b200 = 2;
 
-/// Everything as at the start of the process: no objects, an empty log, no faults, device 0 current.
+/// Restores the state at the start of the process: no objects, an empty log, no faults, device 0 current.
 void reset();
 
-// What happened.
+// Records.
 
 struct Call {
     std::string name;
     int device;  ///< the calling thread's current device
 };
 
-/// All calls since the last `reset` or `clear_calls`, oldest first, but for the queries of the last error.
+/// Returns all calls since the last `reset` or `clear_calls`, oldest first, except queries of the last error.
 std::vector<Call> calls();
 void clear_calls();
-/// How many of them were called `name`.
+/// Returns the number of calls of the function `name`.
 int count(const std::string& name);
 
 struct Launch {
@@ -52,19 +51,19 @@ struct Launch {
     cudaStream_t stream;
     int device;
     bool cooperative = false;
-    bool programmatic = false;        ///< may begin before the kernel in front of it has ended
+    bool programmatic = false;        ///< may start before the previous kernel has ended
     std::vector<std::byte> argument;  ///< the first `kept_argument_bytes` bytes of the first parameter
 };
 
-/// All kernel launches since the last `reset` or `clear_calls`. Launches that failed are not among them.
+/// Returns all successful kernel launches since the last `reset` or `clear_calls`.
 std::vector<Launch> launches();
-/// How many bytes of each launch's first parameter are kept from now on. 0 after `reset`.
+/// Sets how many bytes of each launch's first parameter are kept from now on. 0 after `reset`.
 void keep_argument_bytes(std::size_t bytes);
 
-/// Sentences about what a correct program never does.
+/// Returns one sentence per misuse.
 std::vector<std::string> misuses();
 
-/// Objects that were made and are not yet destroyed.
+/// Objects that were created and not yet destroyed.
 struct Live {
     int device_allocations = 0;
     int pinned_allocations = 0;
@@ -78,39 +77,39 @@ struct Live {
 };
 Live live();
 
-/// True while the calling thread is inside of a function of the fake: what it allocates then is not the SDK's.
+/// Returns true while the calling thread is inside a function of the fake: its allocations are not the SDK's.
 bool inside_runtime() noexcept;
 
-// What shall happen.
+// Control.
 
-/// The `nth` call from now on (1 is the next), or the `nth` of a function, returns `status`. A function that destroys
-/// or waits does so in spite of it, as CUDA's do when they report an earlier failure. If `sticky`, all later calls
+/// Makes the `nth` call from now on (1 is the next), or the `nth` call of a function, return `status`. A function that
+/// destroys or waits still does its work, like CUDA's when they report an earlier failure. If `sticky`, all later calls
 /// fail, too.
 void fail_call(int nth, cudaError_t status, bool sticky = false);
 void fail_call(const std::string& name, int nth, cudaError_t status, bool sticky = false);
-/// True if a fault has come up since the last `reset`.
+/// Returns true if a fault has occurred since the last `reset`.
 bool fault_occurred();
 
-/// What the machine has from now on: cudaGetDeviceCount reports `count` and `status`.
+/// Makes cudaGetDeviceCount report `count` and `status` from now on.
 void set_device_count(int count, cudaError_t status = cudaSuccess);
-/// Work that is enqueued on `stream` does not finish by itself; a host that waits for it makes it finish.
+/// Work enqueued on `stream` does not finish by itself, but only when the host waits for it.
 void hold(cudaStream_t stream);
-/// From now on every call returns cudaErrorCudartUnloading, as while a process exits.
+/// Makes every call return cudaErrorCudartUnloading from now on, as while a process exits.
 void begin_unloading();
-/// Calls that came after begin_unloading().
+/// Returns the number of calls after begin_unloading().
 int calls_while_unloading();
 
-/// What kernels do from now on: `run` is called within each launch that is not captured, and within each launch of a
-/// graph for every launch that was captured into it. Nothing after `reset`.
+/// Sets what kernels do from now on: `run` is called in each launch that is not captured, and in each launch of a graph
+/// once per captured launch. Nothing after `reset`.
 void on_launch(std::function<void(const Launch&)> run);
-/// Device time passes: events that are recorded later are this much later.
+/// Lets device time pass: events recorded later are this much later.
 void pass_time(double milliseconds);
-/// Where the bytes of device memory really are.
+/// Returns where the bytes of device memory really are.
 void* contents_of(const void* device_memory);
 
-/// Makes a function that no nvcc has seen a kernel. Kernels that nvcc made are known.
+/// Registers a function as a kernel. Kernels compiled by nvcc are registered already.
 void register_kernel(const void* function, const char* mangled_name, const cudaFuncAttributes& attributes);
-/// What an unremarkable kernel has: 1024 threads, 32 registers, 48 KiB of dynamic shared memory.
+/// Attributes of a typical kernel: 1024 threads, 32 registers, 48 KiB of dynamic shared memory.
 cudaFuncAttributes default_attributes();
 
 /// The driver's tensor map encoder is missing, or returns `status` (a CUresult) from now on.

@@ -9,7 +9,7 @@ using namespace tessera::fake;
 
 namespace {
 
-/// An executable or a graph that is there, or null and a misuse.
+/// Returns an existing executable or graph; otherwise null, and records a misuse.
 GraphRecord* find_graph(std::map<std::uint64_t, GraphRecord>& graphs, std::uint64_t id, const char* call)
 {
     const auto found = graphs.find(id);
@@ -21,7 +21,7 @@ GraphRecord* find_graph(std::map<std::uint64_t, GraphRecord>& graphs, std::uint6
     return &found->second;
 }
 
-/// Takes one reference from each; the last one ends the object.
+/// Drops one reference to each object. Dropping the last one destroys it.
 void release(const std::vector<std::uint64_t>& user_objects)
 {
     for (const std::uint64_t id : user_objects) {
@@ -101,7 +101,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph)
         release(capture.user_objects);
         return capture.invalid ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined;
     };
-    // Whatever goes wrong, the capture is over.
+    // The capture ends even if the call fails.
     const Entry entry("cudaStreamEndCapture");
     cudaError_t status = entry.forced();
     if (status == cudaSuccess) {
@@ -145,7 +145,7 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
             *id = record->capture;
             *graph = capture.invalid ? nullptr : handle_of<cudaGraph_t>(capture.graph);
             if (dependencies != nullptr && edges == nullptr) {
-                return cudaErrorLossyQuery;  // as if one of the edges were not an ordinary one
+                return cudaErrorLossyQuery;  // as if one of the edges were a special one
             }
             if (dependencies != nullptr) {
                 *dependencies = record->frontier.data();

@@ -20,7 +20,7 @@ Kernel* find_kernel(const void* function)
     return found == kernels().end() ? nullptr : &found->second;
 }
 
-/// Stands for cuTensorMapEncodeTiled: writes what it was told, and every other bit as 1, so that a test can read it.
+/// Replaces cuTensorMapEncodeTiled: writes its arguments so that a test can read them, and every other bit as 1.
 CUresult encode(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address, const cuuint64_t* extents,
                 const cuuint64_t* strides, const cuuint32_t* box, const cuuint32_t* /*element_strides*/,
                 CUtensorMapInterleave /*interleave*/, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
@@ -41,7 +41,7 @@ CUresult encode(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, voi
 
 extern "C" {
 
-// What nvcc's objects call before main() and at exit.
+// nvcc's objects call these before main() and at exit.
 
 void** __cudaRegisterFatBinary(void* /*image*/)
 {
@@ -58,7 +58,7 @@ void __cudaRegisterFunction(void** /*handle*/, const char* host_function, char* 
     register_kernel(host_function, device_name, default_attributes());
 }
 
-// What the stubs of kernel<<<...>>>() call. Nobody launches so here.
+// The stubs of kernel<<<...>>>() call these. The tests do not launch that way.
 
 cudaError_t __cudaGetKernel(cudaKernel_t* /*kernel*/, const void* /*function*/) { return cudaErrorNotSupported; }
 cudaError_t __cudaLaunchKernel(cudaKernel_t /*kernel*/, dim3 /*grid*/, dim3 /*block*/, void** /*arguments*/,

@@ -8,7 +8,7 @@ using namespace tessera::fake;
 
 namespace {
 
-/// Addresses of device memory: 16 TiB per device, which no Linux process maps. They are never used twice.
+/// Addresses of device memory: 16 TiB per device, which no Linux process maps. An address is never reused.
 constexpr std::uintptr_t device_memory_base = std::uintptr_t{1} << 44U;
 constexpr std::uintptr_t granularity = 512;
 
@@ -17,7 +17,7 @@ std::uintptr_t next_address(int device, std::size_t bytes)
     static std::map<int, std::uintptr_t> used;
     std::uintptr_t& offset = used[device];
     const std::uintptr_t address = device_memory_base * (static_cast<std::uintptr_t>(device) + 1) + offset;
-    offset += (bytes + 2 * granularity - 1) / granularity * granularity;  // a gap behind each
+    offset += (bytes + 2 * granularity - 1) / granularity * granularity;  // a gap after each
     return address;
 }
 
@@ -35,12 +35,12 @@ cudaError_t allocate(void** pointer, std::size_t bytes, int device, MemoryKind k
                                                     : next_address(device, bytes);
     allocation.capture = capture;
     *pointer = reinterpret_cast<void*>(allocation.address);
-    // The host allocator may hand out an address again that was pinned before.
+    // The host allocator may reuse an address that was pinned before.
     runtime().memory.insert_or_assign(allocation.address, std::move(allocation));
     return cudaSuccess;
 }
 
-/// The allocation that `address` lies in.
+/// Returns the allocation that contains the address.
 Allocation* find_memory(const void* pointer)
 {
     auto& memory = runtime().memory;
@@ -53,7 +53,8 @@ Allocation* find_memory(const void* pointer)
     return address < found.address + found.bytes ? &found : nullptr;
 }
 
-/// Where the bytes really are; null, and a misuse, if `pointer` is no such range. Host memory is taken as it is.
+/// Returns where the bytes really are; null, and records a misuse, if `pointer` has no such range. Host memory is used
+/// directly.
 void* translate(const void* pointer, std::size_t bytes, const char* call)
 {
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
@@ -83,7 +84,7 @@ void note_use(const void* pointer, const StreamRecord& stream)
     }
 }
 
-/// Checks a free and does it. `clock` is what the free comes after.
+/// Checks and performs a free, which comes after `clock`.
 cudaError_t release(void* pointer, const char* call, MemoryKind kind, const Clock& clock)
 {
     Runtime& state = runtime();
@@ -102,7 +103,7 @@ cudaError_t release(void* pointer, const char* call, MemoryKind kind, const Cloc
         return cudaErrorInvalidValue;
     }
     for (const auto& [stream, operation] : allocation->uses) {
-        // Nothing runs any more in a context that is lost.
+        // Nothing runs any more in a lost context.
         if (state.sticky == cudaSuccess && !covers(state.completed, stream, operation) &&
             !covers(clock, stream, operation)) {
             state.misuse(std::string(call) + " of memory that a stream may still use");
@@ -113,7 +114,7 @@ cudaError_t release(void* pointer, const char* call, MemoryKind kind, const Cloc
     if (kind != MemoryKind::pinned) {
         allocation->contents.reset();
     } else {
-        // The address goes back to the host allocator and may come back as ordinary memory.
+        // The address returns to the host allocator and may be reused for ordinary memory.
         const auto node = state.memory.extract(allocation->address);
     }
     return cudaSuccess;
@@ -183,7 +184,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream)
             return cudaErrorInvalidResourceHandle;
         }
         if (record->capture != 0) {
-            // Only the memory of the same graph can be freed by one of its nodes.
+            // A node of a graph can free only memory of the same graph.
             const Allocation* allocation = find_memory(pointer);
             if (allocation == nullptr || allocation->capture != record->capture) {
                 return cudaErrorInvalidValue;

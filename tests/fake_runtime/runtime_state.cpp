@@ -35,7 +35,7 @@ bool covers(const Clock& clock, std::uint64_t stream, std::uint64_t operation)
     return found != clock.end() && found->second >= operation;
 }
 
-// Never destroyed: static owners of the tested program call in until the very end.
+// Never destroyed: static owners of the tested program make calls until the very end.
 Runtime& runtime()
 {
     static auto* const instance = new Runtime;
@@ -97,7 +97,7 @@ StreamRecord* find_stream(cudaStream_t stream, const char* call)
     Runtime& state = runtime();
     std::uint64_t id = id_of(stream);
     if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
-        id = 8 + static_cast<std::uint64_t>(this_thread().device);  // default streams are made at their first use
+        id = 8 + static_cast<std::uint64_t>(this_thread().device);  // default streams are created at their first use
         state.streams.try_emplace(id, StreamRecord{.id = id, .device = this_thread().device});
     }
     const auto found = state.streams.find(id);

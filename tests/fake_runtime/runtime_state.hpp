@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the fake runtime remembers. Only its own sources include this.
+/// State of the fake runtime. Only its own sources include this.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace tessera::fake {
 
-/// How far each stream has come, by its id: a vector clock. What a clock covers happened before.
+/// A vector clock: the progress of each stream, by its id. What a clock covers happened before.
 using Clock = std::map<std::uint64_t, std::uint64_t>;
 
 void merge(Clock& into, const Clock& from);
@@ -31,9 +31,9 @@ struct StreamRecord {
     bool held = false;
     int priority = 0;
     std::uint64_t enqueued = 0;
-    Clock clock = {};                            // what the stream's next operation comes after
+    Clock clock = {};                            // the stream's next operation comes after this
     std::uint64_t capture = 0;                   // id, or 0
-    std::vector<cudaGraphNode_t> frontier = {};  // what the next captured node comes after
+    std::vector<cudaGraphNode_t> frontier = {};  // the next captured node comes after these
 };
 
 struct EventRecord {
@@ -42,16 +42,16 @@ struct EventRecord {
     bool timing = false;
     bool recorded = false;
     Clock clock = {};
-    std::uint64_t order = 0;  // of the recording, in place of a time stamp
+    std::uint64_t order = 0;  // of the recording; replaces a time stamp
     double passed_milliseconds = 0;
     std::uint64_t capture = 0;
-    std::uint64_t stream = 0;  // that it was recorded on
+    std::uint64_t stream = 0;  // the stream it was recorded on
     std::vector<cudaGraphNode_t> frontier = {};
 };
 
 enum class MemoryKind { plain, pool, pinned };
 
-/// Memory is found by address also after it was freed, so that a second free can be named.
+/// Freed memory is still found by its address, so that a second free can be reported.
 struct Allocation {
     MemoryKind kind = MemoryKind::plain;
     int device = 0;
@@ -59,7 +59,7 @@ struct Allocation {
     std::uintptr_t address = 0;
     std::unique_ptr<void, decltype(&std::free)> contents{nullptr, &std::free};
     bool alive = true;
-    std::uint64_t capture = 0;                                       // that it was allocated in
+    std::uint64_t capture = 0;                                       // the capture it was allocated in
     std::vector<std::pair<std::uint64_t, std::uint64_t>> uses = {};  // stream, operation
 };
 
@@ -81,7 +81,7 @@ struct CaptureRecord {
     std::thread::id thread = {};
     bool invalid = false;
     std::size_t nodes = 0;
-    std::uint64_t graph = 0;  // that it makes
+    std::uint64_t graph = 0;  // the graph it creates
     std::vector<std::uint64_t> user_objects = {};
     std::vector<Launch> launches = {};
     std::set<std::uint64_t> unjoined = {};  // streams whose work the origin does not wait for yet
@@ -135,22 +135,22 @@ struct Runtime {
 
 Runtime& runtime();
 std::recursive_mutex& runtime_mutex();
-/// Ids are never used twice in a process, so that an old handle is never taken for a new one.
+/// Ids are never reused in a process, so that an old handle is never mistaken for a new one.
 std::uint64_t next_id();
-/// Kernels stay through `reset`: nvcc's objects register them once.
+/// Kernels survive `reset`: nvcc's objects register them once.
 std::map<const void*, Kernel>& kernels();
 
-/// The calling thread's own.
+/// State of the calling thread.
 struct ThreadState {
     int device = 0;
     cudaError_t last_error = cudaSuccess;
     int depth = 0;
     cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
-    std::uint64_t generation = 0;  // of the reset() that it has seen
+    std::uint64_t generation = 0;  // of the latest reset() it has seen
 };
 ThreadState& this_thread();
 
-/// Handles are ids in a pointer's clothes.
+/// Handles are ids, cast to pointers.
 template <class Handle>
 std::uint64_t id_of(Handle handle)
 {
@@ -162,15 +162,16 @@ Handle handle_of(std::uint64_t id)
     return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(id));
 }
 
-/// Finds a stream, the default streams of the current device among them. Null, and a misuse, if it is gone.
+/// Finds a stream, including the default streams of the current device. Returns null, and records a misuse, if it is
+/// gone.
 StreamRecord* find_stream(cudaStream_t stream, const char* call);
 EventRecord* find_event(cudaEvent_t event, const char* call);
 
-/// What a call does with a fault: `refuse` does nothing else, `perform` does its work all the same (what destroys or
-/// waits) and reports the fault.
+/// How a call reacts to a fault: `refuse` does nothing else; `perform` still does its work (for functions that destroy
+/// or wait) and reports the fault.
 enum class OnFault { refuse, perform };
 
-/// If the call may be made at all: nothing, or the status that it must return at once.
+/// Decides whether a call may run: nothing, or the status that it must return at once.
 class Entry {
 public:
     explicit Entry(const char* name);
@@ -178,7 +179,7 @@ public:
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
 
-    /// The status that an earlier failure or an injected one makes the call return.
+    /// The status that the call must return because of an earlier or injected failure.
     cudaError_t forced() const { return forced_; }
     bool unloading() const { return unloading_; }
 
@@ -209,16 +210,16 @@ cudaError_t call(const char* name, Body&& body)
     return call(name, OnFault::refuse, std::forward<Body>(body));
 }
 
-/// Calls that CUDA forbids to a thread that captures (in thread-local mode) break the capture, unless the thread has
-/// exchanged its mode for the relaxed one.
+/// Calls that CUDA forbids while the thread captures (in thread-local mode) break the capture, unless the thread has
+/// switched to relaxed mode.
 cudaError_t forbid_in_capture();
 std::size_t total_memory(int device);
 std::size_t free_memory(int device);
 /// The driver's cuPointerGetAttribute, for the pool of an address.
 int pool_of(void* value, int attribute, unsigned long long address);
-/// Adds an operation to the stream, or a node to the graph that it is captured into.
+/// Adds an operation to the stream, or a node to the graph that it is being captured into.
 void enqueue(StreamRecord& stream);
-/// The host has waited for all of `clock`.
+/// Records that the host has waited for all of `clock`.
 void complete(const Clock& clock);
 
 }  // namespace tessera::fake

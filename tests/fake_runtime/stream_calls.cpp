@@ -6,7 +6,7 @@ using namespace tessera::fake;
 
 namespace {
 
-/// A call that waits for or asks about captured work, or whose stream it is, breaks the capture.
+/// Breaks the capture, for a call that waits for or queries captured work or its stream.
 bool breaks_capture(std::uint64_t capture)
 {
     const auto found = runtime().captures.find(capture);
@@ -25,7 +25,7 @@ bool is_completed(const Clock& clock)
             return false;
         }
     }
-    complete(clock);  // nothing holds it, so it may just as well be done by now
+    complete(clock);  // nothing holds it, so it may be done by now
     return true;
 }
 
@@ -259,7 +259,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
         if (!is_completed(first->clock) || !is_completed(last->clock)) {
             return cudaErrorNotReady;
         }
-        // One millisecond from each recording to the next, or what a test has let pass.
+        // Recordings are one millisecond apart, or as far as the test let time pass.
         *milliseconds = runtime().passed_milliseconds > 0
                             ? static_cast<float>(last->passed_milliseconds - first->passed_milliseconds)
                             : static_cast<float>(last->order) - static_cast<float>(first->order);

@@ -1,7 +1,7 @@
-// Runs a libFuzzer entry point without libFuzzer, so that every compiler and ctest can: random changes of a corpus, for
-// a time or a number of runs. No coverage feedback; for that, build with libFuzzer.
+// Runs a libFuzzer entry point without libFuzzer, so that it works with every compiler and in ctest: random changes of
+// a corpus, for a given time or number of runs. There is no coverage feedback; for that, build with libFuzzer.
 //
-// The input that ends the process, or takes too long, is left in the file crash-<seed>-<run>.
+// An input that ends the process, or runs too long, is left in the file crash-<seed>-<run>.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ namespace {
 constexpr std::size_t max_input = 64 * 1024;
 constexpr unsigned seconds_per_input = 20;
 
-/// What a signal handler needs, ready made: it cannot allocate.
+/// Prepared for the signal handler, which cannot allocate.
 std::string current_input;
 std::array<char, 64> crash_file{};
 
@@ -54,7 +54,7 @@ std::string read_file(const std::filesystem::path& path)
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Files, and the files in directories, in the order of their names.
+/// Reads files, and the files in directories, in the order of their names.
 std::vector<std::string> read_corpus(const std::vector<std::string>& names)
 {
     std::vector<std::filesystem::path> paths;
@@ -75,7 +75,7 @@ std::vector<std::string> read_corpus(const std::vector<std::string>& names)
     return corpus;
 }
 
-/// What stands between the quotes of a dictionary's line: \" and \\ and \xAB are single characters.
+/// Returns the text between the quotes of a dictionary's line: \" and \\ and \xAB are single characters.
 std::string unescape(std::string_view text)
 {
     std::string token;
@@ -92,7 +92,7 @@ std::string unescape(std::string_view text)
     return token;
 }
 
-/// Entries of a libFuzzer dictionary: one quoted text in a line, # comments.
+/// Returns the entries of a libFuzzer dictionary: one quoted text per line, # comments.
 std::vector<std::string> read_dictionary(const std::string& name)
 {
     std::vector<std::string> tokens;
@@ -113,7 +113,7 @@ public:
         : random_(seed), corpus_(std::move(corpus)), tokens_(std::move(tokens))
     {}
 
-    /// A text of the corpus after one to eight changes.
+    /// Returns a text of the corpus after one to eight changes.
     std::string next()
     {
         constexpr std::size_t most_changes = 8;
@@ -130,7 +130,7 @@ private:
 
     const std::string& pick(const std::vector<std::string>& texts) { return texts[below(texts.size())]; }
 
-    /// Up to `most` characters from anywhere in `text`.
+    /// Returns up to `most` characters from anywhere in `text`.
     std::string piece(const std::string& text, std::size_t most)
     {
         return text.empty() ? std::string() : text.substr(below(text.size()), below(most));
@@ -169,7 +169,7 @@ private:
         }
     }
 
-    /// Depth and length: the same few characters again and again.
+    /// Tests depth and length: repeats the same few characters.
     void repeat(std::string& text, std::size_t at)
     {
         const std::string unit = below(2) == 0 ? pick(tokens_) : piece(text, 8);

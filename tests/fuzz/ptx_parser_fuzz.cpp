@@ -1,6 +1,7 @@
-// Any text at all: the PTX parser refuses it with ParseError, or makes a tree that it parses again from its print.
+// For any text, the PTX parser either throws ParseError, or makes a tree whose printed form it parses again.
 //
-// With libFuzzer: clang++ -fsanitize=fuzzer,address,undefined this file and the parser. Without: link fuzz_driver.cpp.
+// With libFuzzer: compile this file and the parser by clang++ -fsanitize=fuzzer,address,undefined. Without: link
+// fuzz_driver.cpp.
 
 #include <fmt/format.h>
 
@@ -17,7 +18,7 @@ namespace {
 
 namespace ptx = tessera::emulator::ptx;
 
-/// Ends the process, as a fuzzer wants it, if the parser broke its word.
+/// Ends the process, as fuzzers expect, if the parser broke a promise.
 void require(bool kept, std::string_view promise, std::string_view detail)
 {
     if (!kept) {

@@ -1,9 +1,9 @@
-/// Prints what machine_code.py cannot see in machine code, one line for each kernel of the tensor cores:
+/// Prints what machine_code.py cannot see in machine code, one line per tensor-core kernel:
 ///
 ///     blackwell <rung> <operands> <dynamic shared memory, bytes> <columns of tensor memory> <CTAs of a group> <MMAs>
 ///     hopper    <configuration> <operands> <dynamic shared memory, bytes>
 ///
-/// where MMAs is how many instructions one stage is for.
+/// where MMAs is the number of instructions per stage.
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ constexpr std::array blackwell_operands{std::pair{MmaKind::f16, "16-bit"}, std::
                                         std::pair{MmaKind::f8f6f4, "8-bit"}};
 constexpr std::array hopper_operands{std::pair{2, "16-bit"}, std::pair{4, "tf32"}, std::pair{1, "8-bit"}};
 
-constexpr std::uint32_t instruction_k_bytes = 32;  // of each row, whatever the type
+constexpr std::uint32_t instruction_k_bytes = 32;  // per row, whatever the type
 
 void print_blackwell()
 {

@@ -1,4 +1,4 @@
-// The twin of typed_loop.cu: the same loop with cuda::ptx, addresses and integers only.
+// Twin of typed_loop.cu: the same loop with only cuda::ptx, addresses and integers.
 
 #include <cuda/ptx>
 

@@ -1,4 +1,4 @@
-// The main loop of the rung cta_pair_256, with the types of the device layer. raw_loop.cu is its twin without them.
+// The MMA loop of the rung cta_pair_256, with the types of the device layer. raw_loop.cu is its twin without them.
 
 #include "kernels/blackwell/blackwell_roles.cuh"
 

@@ -1,5 +1,5 @@
-// Random damage to headers: the reader refuses with npy::Error or returns an array that is consistent. It never
-// crashes, never throws anything else (a huge allocation would be std::bad_alloc), and never reads beyond the file.
+// Random damage to headers: the reader throws npy::Error or returns a consistent array. It never crashes, never throws
+// anything else (a huge allocation would be std::bad_alloc), and never reads beyond the file.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int rounds = 200000;
 
-/// The seed of the environment variable NPY_FUZZ_SEED, to repeat a failure, or a fresh one.
+/// Returns the seed from the environment variable NPY_FUZZ_SEED, to repeat a failure, or a fresh one.
 std::uint64_t choose_seed()
 {
     const char* given = std::getenv("NPY_FUZZ_SEED");
@@ -24,7 +24,7 @@ public:
 
     std::size_t below(std::size_t bound) { return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random_); }
 
-    /// One to four changes, mostly within the header.
+    /// Makes one to four changes, mostly in the header.
     void damage(std::string& bytes)
     {
         static constexpr std::string_view fragments[] = {"{",
@@ -113,7 +113,7 @@ TEST_CASE("damaged files are refused or consistent")
             ++refused;
         }
     }
-    // Both happen often; if not, the mutator has lost its bite.
+    // Both must happen often; otherwise the mutator is too weak or too strong.
     CHECK(taken > rounds / 100);
     CHECK(refused > rounds / 2);
     MESSAGE(taken, " taken, ", refused, " refused");

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Makes .npy files as byte strings, also ones that no writer makes.
+/// Makes .npy files as byte strings, also files that no writer would make.
 
 #include <sstream>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace npy_test {
 
-/// Magic string, version, length and text of a header.
+/// Returns the magic string, version, length and text of a header.
 inline std::string header(std::string_view dictionary, int version = 1)
 {
     std::string bytes = "\x93NUMPY";
@@ -22,7 +22,7 @@ inline std::string header(std::string_view dictionary, int version = 1)
     return bytes.append(dictionary);
 }
 
-/// A dictionary with the given values, as NumPy writes it but without padding.
+/// Returns a dictionary with the given values, formatted like NumPy's but without padding.
 inline std::string dictionary(std::string_view type, std::string_view shape, std::string_view fortran_order = "False")
 {
     std::string text = "{'descr': ";

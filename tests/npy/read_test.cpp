@@ -1,4 +1,4 @@
-// What the reader takes: versions, types, byte orders, storage orders, and the files that NumPy wrote for the digits.
+// What the reader accepts: versions, types, byte orders, storage orders, and NumPy's files of the digits example.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What the reader refuses, and the words that it does so with: the file, the value, the cure.
+// What the reader refuses, with which text: the file, the value, the cure.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ const std::string four_bytes(4, '\0');
 
 std::string good_file() { return header(dictionary("'<f4'", "(1,)")) + four_bytes; }
 
-/// The message of the refusal, or a text that no test expects.
+/// Returns the message of the refusal, or a text that no test expects.
 std::string refusal(const std::string& bytes)
 {
     try {
@@ -100,7 +100,7 @@ TEST_CASE("impossible sizes are refused before memory is allocated")
     says(refusal(header(dictionary("'<f8'", "(1152921504606846976,)"))),
          "shape (1152921504606846976,) of 8-byte elements takes more than 2^63 bytes");
     says(refusal(header(dictionary("'<f4'", "(4294967296, 4294967296)"))), "takes more than 2^63 bytes");
-    // 2^32 * 2^32 wraps to 0: a reader without overflow checks finds that nothing is missing.
+    // 2^32 * 2^32 wraps to 0: a reader without overflow checks would find nothing missing.
     says(refusal(header(dictionary("'|u1'", "(4294967296, 4294967296)"))), "takes more than 2^63 bytes");
     says(refusal(header(dictionary("'<f4'", "(9223372036854775808,)"))),
          "the extent \"9223372036854775808\", which does not fit into 64 bits");
@@ -111,7 +111,7 @@ TEST_CASE("impossible sizes are refused before memory is allocated")
 
 namespace {
 
-/// A file of many terabytes that is not there: it has a header and a size.
+/// An imaginary file of many terabytes: it has a header and a size.
 class HugeFile : public std::streambuf {
 public:
     explicit HugeFile(std::string header, std::int64_t data_bytes) : header_(std::move(header)), data_bytes_(data_bytes)
@@ -147,7 +147,7 @@ private:
 
 TEST_CASE("more elements than memory can hold are refused with a sentence")
 {
-    constexpr std::int64_t elements = std::int64_t{1} << 60U;  // beyond every address space
+    constexpr std::int64_t elements = std::int64_t{1} << 60U;  // more than any address space
     for (const auto& [type, bytes] : {std::pair("'<f4'", 4), std::pair("'|u1'", 1)}) {
         HugeFile file(header(dictionary(type, "(1152921504606846976,)")), elements * bytes);
         std::istream stream(&file);

@@ -1,4 +1,4 @@
-// npy_rewrite IN OUT: stores a row-major float32 matrix column by column, which NumPy calls Fortran order.
+// npy_rewrite IN OUT: rewrites a row-major float32 matrix column by column, which NumPy calls Fortran order.
 #include <cstdio>
 #include <exception>
 

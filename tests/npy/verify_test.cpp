@@ -1,5 +1,4 @@
-// The verification of gemm_npy: results of float32 arithmetic pass, whatever the order of their sums; wrong ones do
-// not.
+// The verification of gemm_npy: float32 results pass in any order of summation; wrong ones fail.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -58,7 +57,7 @@ float activate(Activation activation, float x)
     return x;
 }
 
-/// The product as a device computes it, in float32, with k ascending or descending.
+/// Computes the product like a device, in float32, with k ascending or descending.
 std::vector<float> compute_in_float(const ReferenceProblem& problem, bool descending)
 {
     std::vector<float> d;
@@ -150,7 +149,7 @@ TEST_CASE("a bfloat16 result that was rounded the wrong way is found")
     ReferenceProblem problem = random_problem(5, 5, 1, 2);
     problem.output = ElementType::bf16;
     std::vector<float> d = compute_in_float(problem, false);
-    // Two neighbours away: rounding to nearest errs by half of one.
+    // Two representable values away: rounding to nearest errs by half of one.
     d[7] = static_cast<float>(tessera::bf16::from_bits(static_cast<std::uint16_t>(tessera::bf16(d[7]).bits + 2)));
     CHECK(verify(problem, d, 2).wrong == 1);
 }

@@ -1,4 +1,4 @@
-// What the writer writes: the bytes of NumPy, and what the reader reads back.
+// What the writer writes: the same bytes as NumPy, which the reader reads back.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -35,7 +35,7 @@ bool same_bytes(const std::vector<T>& left, const std::vector<T>& right)
     return bytes(left) == bytes(right);
 }
 
-/// A folder that is gone at the end of the test.
+/// A folder that is removed at the end of the test.
 class ScratchFolder {
 public:
     ScratchFolder()

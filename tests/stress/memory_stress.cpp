@@ -1,5 +1,5 @@
-/// Allocate, throw, drop: random sequences of allocations, moves, fills, copies, products and exceptions, after which
-/// all memory must be back and no destructor may have failed. Needs a device.
+/// Allocate, throw, drop: random sequences of allocations, moves, fills, copies, products and exceptions. Afterwards
+/// all memory must be freed and no destructor may have failed. Needs a device.
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 struct Interrupted {};
 
-/// The owners of one sequence, and random things to do with them.
+/// The owners of one sequence, and random operations on them.
 class Sequence {
 public:
     explicit Sequence(std::mt19937_64& engine) : engine_(engine) {}
@@ -70,7 +70,7 @@ private:
             pinned_.erase(pinned_.begin() + static_cast<std::ptrdiff_t>(engine_() % pinned_.size()));
         }
         if (engine_() % 8 == 0) {
-            any_stream() = Stream();  // buffers keep the old one alive
+            any_stream() = Stream();  // the old one stays alive while buffers use it
         }
     }
 
@@ -104,7 +104,7 @@ private:
         }
     }
 
-    /// From another stream's buffer, ordered in both directions.
+    /// Copies from another stream's buffer, ordered in both directions.
     void copy_across()
     {
         auto* source = any_buffer();
@@ -125,7 +125,7 @@ private:
         DeviceBuffer<float> a(stream, elements);
         DeviceBuffer<float> d(stream, elements);
         a.fill(stream, 1.0F);
-        const auto variants = simt_variants();  // tensor cores take no f32
+        const auto variants = simt_variants();  // tensor cores do not multiply f32
         Variant variant = variants[engine_() % variants.size()];
         const auto view = a.matrix(extent, extent);
         if (extent % 4 != 0) {
@@ -135,7 +135,7 @@ private:
         buffers_.push_back(std::move(d));
     }
 
-    /// Calls that throw half-way: the caller catches, everything that they made must be gone.
+    /// Makes calls that throw half-way. The caller catches; everything that they created must be freed.
     void fail()
     {
         const Stream& stream = any_stream();
@@ -167,7 +167,7 @@ private:
     std::vector<DeviceBuffer<float>> buffers_;
 };
 
-/// One sequence, which may end early by an exception.
+/// Runs one sequence, which may end early by an exception.
 void run_sequence(std::mt19937_64& engine)
 {
     try {
@@ -184,7 +184,7 @@ void run_sequence(std::mt19937_64& engine)
                 }
             }
         }
-    } catch (const Interrupted&) {  // the sequence was dropped with all that it owned, work pending
+    } catch (const Interrupted&) {  // the sequence was dropped with everything it owned, with work pending
     }
 }
 
@@ -202,7 +202,7 @@ std::uint64_t used_by_pool()
     return used;
 }
 
-/// Free memory after all work is done and the pool has given back what it kept.
+/// Returns the free memory after all work is done and the pool has released what it kept.
 std::size_t settled_free_memory()
 {
     const Device device = Device::current();
@@ -219,7 +219,7 @@ TEST_CASE("after random sequences with exceptions, all memory is freed and no de
 {
     std::mt19937_64 engine = random_engine(1);
     for (int i = 0; i < 30; ++i) {
-        run_sequence(engine);  // loads all kernels, which takes memory once
+        run_sequence(engine);  // loads all kernels, which uses memory once
     }
     const std::size_t before = settled_free_memory();
     const int sequences = quick() ? 50 : 2000;
@@ -230,7 +230,7 @@ TEST_CASE("after random sequences with exceptions, all memory is freed and no de
     if (Device::current().properties().has_memory_pools) {
         CHECK(used_by_pool() == 0);
     }
-    // cudaMalloc takes memory from the driver in pieces of 2 MiB, and may keep a partly used one.
+    // cudaMalloc gets memory from the driver in pieces of 2 MiB, and may keep a partly used one.
     CHECK(after + (std::size_t{2} << 20U) >= before);
     const std::vector<std::string> dropped = dropped_errors();
     CHECK_MESSAGE(dropped.empty(), (dropped.empty() ? "" : dropped.front()));

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What tests say about errors.
+/// Helpers for tests of errors.
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@
 
 namespace tessera::test {
 
-/// The Error that `work` throws, or nothing.
+/// Returns the Error that `work` throws, or nothing.
 template <class Work>
 std::optional<Error> error_of(Work&& work)
 {
@@ -25,8 +25,8 @@ std::optional<Error> error_of(Work&& work)
     return std::nullopt;
 }
 
-/// The whole text of an error, with ", called at FILE:LINE" left out if that is `here`. An error that names another
-/// place keeps it, and so differs from what the test expects.
+/// Returns the whole text of an error, without ", called at FILE:LINE" if that place is `here`. An error that names
+/// another place keeps it, so the comparison in the test fails.
 inline std::string text_at(const std::optional<Error>& error, const std::source_location& here)
 {
     if (!error) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The variants that tests walk.
+/// Lists of variants for tests.
 
 #include <vector>
 
@@ -8,10 +8,10 @@
 
 namespace tessera {
 
-/// Whether the variant adds products one by one, in ascending k.
+/// Returns true if the variant adds products one by one, in ascending k.
 constexpr bool is_simt(Variant variant) { return variant >= Variant::simt_naive && variant < Variant::hopper; }
 
-/// All of those: the ones that run f32 on every device.
+/// All SIMT variants: they run f32 on every device.
 inline std::vector<Variant> simt_variants()
 {
     std::vector<Variant> variants = all_variants();

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The fixture of tests of the tuning cache: a folder of its own, an empty table, and warnings that are kept.
+/// Fixture for tests of the tuning cache: its own folder, an empty table, and recorded warnings.
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The fixture of every test that calls the fake runtime.
+/// Fixture for every test that uses the fake runtime.
 
 #include <doctest/doctest.h>
 
@@ -10,8 +10,8 @@
 
 namespace tessera::test {
 
-/// Starts with a fresh runtime. After the test, everything must have been given back and nothing misused; errors that
-/// destructors dropped, or that are pending, must have been asked for by the test itself.
+/// Starts with a fresh runtime. After the test, everything must have been freed and nothing misused; the test itself
+/// must have read any dropped or pending error.
 struct CleanRuntime {
     CleanRuntime()
     {

@@ -1,4 +1,5 @@
-/// The installed CCCL's memory resources are what MemoryResourceRef takes. A file of its own, for it is opt-in there.
+/// MemoryResourceRef accepts the memory resources of the installed CCCL. In its own file, because that part of CCCL is
+/// opt-in.
 
 #define LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE
 #if __has_include(<cuda/memory_resource>)
@@ -14,7 +15,7 @@ using tessera::test::CleanRuntime;
 
 namespace {
 
-/// The least that CCCL's concepts ask for; its own resources are not in every toolkit.
+/// The minimum that CCCL's concepts require; CCCL's own resources are not in every toolkit.
 struct Pool {
     int allocations = 0;
     int frees = 0;

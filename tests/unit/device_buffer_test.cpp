@@ -319,7 +319,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "memory of the wrong kind cannot be adopted if C
                             "Allocation::plain was passed\n  try: Allocation::pool for memory from cudaMallocAsync",
                             fmt::ptr(pool.data())),
                 DeviceBuffer<int>::adopt(stream, {pool.data(), 5, Allocation::plain}));
-    // A driver that does not tell is no reason to refuse.
+    // If the driver cannot tell, adoption is allowed.
     fake::set_pointer_attributes_missing(true);
     const RawAllocation<int> raw = std::move(pool).release();
     const DeviceBuffer<int> again = DeviceBuffer<int>::adopt(stream, raw);

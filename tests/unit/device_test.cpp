@@ -1,4 +1,4 @@
-/// Devices: their facts, and what happens when there are none.
+/// Devices: their properties, and what happens when there are none.
 
 #include "clean_runtime.hpp"
 
@@ -103,7 +103,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "without a device, every constructor says so, an
             cure,
         Event());
 
-    fake::set_device_count(0);  // a driver that is there and reports none
+    fake::set_device_count(0);  // a driver that reports no device
     CHECK(Device::count() == 0);
     CHECK_ERROR("tessera: no_device in Device\n  this machine has no CUDA device" + cure, Device(9));
 }

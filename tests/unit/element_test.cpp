@@ -1,4 +1,4 @@
-/// Element types: every bit pattern, and the rounding of every neighbourhood, against independent computations.
+/// Element types: every bit pattern, and rounding around every value, against independent computations.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -17,7 +17,7 @@ namespace {
 using tessera::bf16;
 using tessera::f16;
 
-/// The formats as their standards define them: nothing of the SDK's bit tricks.
+/// The formats as their standards define them, without the SDK's bit manipulations.
 template <class Element>
 struct Format;
 template <>
@@ -55,7 +55,7 @@ bool is_nan_pattern(unsigned pattern)
     return ((pattern >> F::significand_bits) & F::exponent_mask) == F::exponent_mask && significand != 0;
 }
 
-/// The value of a pattern that is not a NaN, from the definition: significand * 2^exponent.
+/// The value of a pattern that is not NaN, by definition: significand * 2^exponent.
 template <class Element>
 double value_of(unsigned pattern)
 {
@@ -75,8 +75,8 @@ double value_of(unsigned pattern)
 template <class Element>
 constexpr unsigned largest_finite = (Format<Element>::exponent_mask << Format<Element>::significand_bits) - 1;
 
-/// Round to nearest, ties to even, by searching the magnitudes: patterns of one sign ascend with their values. Infinity
-/// stands for the value that would follow the largest finite one.
+/// Rounds to nearest, ties to even, by a search: patterns of one sign ascend with their values. Infinity takes the
+/// place of the value after the largest finite one.
 template <class Element>
 std::uint16_t nearest_even(double value)
 {
@@ -136,7 +136,7 @@ TEST_CASE_TEMPLATE("between any two neighbours, narrowing rounds to the nearest 
     unsigned wrong = 0;
     for (unsigned pattern = 0; pattern < largest_finite<Element>; ++pattern) {
         const double middle = (value_of<Element>(pattern) + value_of<Element>(pattern + 1)) / 2;
-        // Exact as float, except between the smallest bf16 subnormals, which are not: there 1 ulp of float is found.
+        // Exact as float, except between the smallest bf16 subnormals. There the nearest floats are 1 ulp away.
         const auto tie = static_cast<float>(middle);
         REQUIRE(static_cast<double>(tie) == middle);
         const float below = std::nextafter(tie, 0.0F);
@@ -224,7 +224,7 @@ TEST_CASE("the ends of the ranges round according to IEEE 754")
     CHECK(bf16(std::numeric_limits<float>::max()).bits == 0x7F80);
     CHECK(bf16(-infinity).bits == 0xFF80);
     CHECK(bf16(std::numeric_limits<float>::denorm_min()).bits == 0x0000);
-    // A NaN whose payload lies in the dropped bits only must not become an infinity.
+    // A NaN with its payload in the dropped bits only must not become an infinity.
     CHECK(f16(std::bit_cast<float>(0x7F800001U)).bits == 0x7E00);
     CHECK(f16(std::bit_cast<float>(0xFF800001U)).bits == 0xFE00);
     CHECK(bf16(std::bit_cast<float>(0x7F800001U)).bits == 0x7FC0);

@@ -1,4 +1,4 @@
-/// Error: its text, its parts, and what CUDA's failures become.
+/// Error: its text and parts, and how CUDA's failures are translated.
 
 #include <limits>
 
@@ -114,7 +114,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a failed CUDA call becomes an error with a matc
             std::to_string(static_cast<int>(translation.status)) + "): " + cudaGetErrorString(translation.status) +
             (translation.cure.empty() ? "" : "\n  try: " + translation.cure);
         CHECK_ERROR(text, device.synchronize());
-        CHECK(cudaPeekAtLastError() == cudaSuccess);  // nobody else is blamed for it
+        CHECK(cudaPeekAtLastError() == cudaSuccess);  // later code does not find this error
 
         fake::fail_call("cudaDeviceSynchronize", 1, translation.status);
         const auto error = error_of([&] { device.synchronize(); });
@@ -149,7 +149,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a sticky status is context_lost in the call tha
 
 TEST_CASE_FIXTURE(CleanRuntime, "a pending error of other code is neither blamed on the SDK nor lost")
 {
-    CHECK(cudaSetDevice(99) == cudaErrorInvalidDevice);  // foreign code that does not look
+    CHECK(cudaSetDevice(99) == cudaErrorInvalidDevice);  // other code that ignores the error
     REQUIRE(cudaPeekAtLastError() == cudaErrorInvalidDevice);
     {
         const Stream stream;

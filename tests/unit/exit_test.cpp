@@ -1,5 +1,5 @@
-/// Static owners of every kind are alive when main returns. The process must end with 0, quietly: with the fake
-/// runtime, and with the real one on a GPU.
+/// Static owners of every kind exist when main returns. The process must end with code 0 and without output: with the
+/// fake runtime, and with the real one on a GPU.
 
 #include <cstdio>
 #include <optional>
@@ -12,7 +12,7 @@ using namespace tessera;
 
 constexpr std::size_t size = 1000;
 
-/// Made in main, so that a machine without a device can be told of; destroyed after main, like every static object.
+/// Created in main, so that a machine without a device can be reported; destroyed after main, like every static object.
 struct Owners {
     Stream stream;
     DeviceBuffer<float> pooled{stream, size};

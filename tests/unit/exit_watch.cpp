@@ -1,5 +1,5 @@
-/// Watches how exit_test ends. Linked after exit_test.cpp: the objects here are made later and destroyed earlier than
-/// the owners there.
+/// Watches how exit_test ends. Linked after exit_test.cpp, so that the objects here are created later and destroyed
+/// earlier than its owners.
 
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +20,7 @@ struct UnloadsBeforeTheOwners {
     }
 } unloads_before_the_owners;
 
-/// Runs after every static object is gone.
+/// Runs after every static object has been destroyed.
 [[gnu::destructor]] void judge()
 {
     const bool given_back =

@@ -1,4 +1,4 @@
-/// The fake runtime sees what it promises to see: otherwise the other tests could not fail.
+/// The fake runtime detects what it promises to detect; otherwise the other tests could not fail.
 
 #include "clean_runtime.hpp"
 

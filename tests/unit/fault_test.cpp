@@ -1,4 +1,4 @@
-/// Every CUDA call fails once: whatever had been made by then is given back, once, and the error says what happened.
+/// Every CUDA call fails once. Whatever existed by then is freed exactly once, and the error says what happened.
 
 #include <array>
 
@@ -46,7 +46,7 @@ void use_everything()
     try {
         again = DeviceBuffer<float>::adopt(stream, raw);
     } catch (const Error&) {
-        static_cast<void>(cudaFreeAsync(raw.data, stream.get()));  // it stayed ours
+        static_cast<void>(cudaFreeAsync(raw.data, stream.get()));  // the adoption failed: the caller still owns it
         static_cast<void>(cudaGetLastError());
         throw;
     }
@@ -112,11 +112,11 @@ TEST_CASE_FIXTURE(CleanRuntime,
             if (error.has_value()) {
                 ++errors;
                 CAPTURE(error->what());
-                // Elapsed time of events that never were recorded is an error of the caller's own.
+                // The elapsed time of events that were never recorded is the caller's error.
                 const bool expected = error->code() == injected.code || error->code() == ErrorCode::invalid_argument;
                 CHECK(expected);
             } else {
-                // Only destructors, and questions whose failure has an answer, go on without an exception.
+                // Only destructors, and queries whose failure has an answer, continue without an exception.
                 const std::string call = fake::calls()[static_cast<std::size_t>(nth) - 1].name;
                 const bool silent = !dropped.empty() || call == "cudaStreamIsCapturing" ||
                                     call == "cudaEventElapsedTime" || call == "cudaGetDriverEntryPointByVersion";
@@ -128,8 +128,8 @@ TEST_CASE_FIXTURE(CleanRuntime,
                 CHECK(cudaPeekAtLastError() == cudaSuccess);
             }
         }
-        CHECK(nth > 100);    // every call of the scenario had its turn
-        CHECK(errors > 60);  // and most of them are not in destructors
+        CHECK(nth > 100);    // every call of the scenario failed once
+        CHECK(errors > 60);  // most of the failures are not in destructors
     }
     fake::reset();
 }

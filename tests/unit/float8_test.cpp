@@ -1,5 +1,4 @@
-/// f8e4m3, f8e5m2 and tf32: every bit pattern, and the rounding of every neighbourhood, against independent
-/// computations.
+/// f8e4m3, f8e5m2 and tf32: every bit pattern, and rounding around every value, against independent computations.
 
 #include <cuda_fp8.h>
 #include <doctest/doctest.h>
@@ -50,7 +49,7 @@ Element element(unsigned pattern)
     return Element::from_bits(static_cast<std::uint8_t>(pattern));
 }
 
-/// The value of a finite pattern, from the definition: significand * 2^exponent.
+/// The value of a finite pattern, by definition: significand * 2^exponent.
 template <class Element>
 double value_of(unsigned pattern)
 {

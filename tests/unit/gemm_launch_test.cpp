@@ -27,7 +27,7 @@ struct GemmRuntime : CleanRuntime {
     DeviceBuffer<float> d{stream, 10'000};
     DeviceBuffer<float> bias{stream, 1000};
 
-    /// The argument of the latest launch.
+    /// The kernel parameter of the latest launch.
     static GemmArguments argument()
     {
         GemmArguments arguments;
@@ -47,7 +47,6 @@ void check_operand(const kernels::Operand& operand, const void* data, std::int64
     CHECK(operand.batch_stride == batch_stride);
 }
 
-/// The variants that run everywhere.
 }  // namespace
 
 TEST_CASE_FIXTURE(GemmRuntime, "one launch is one kernel, no allocation, no wait")
@@ -90,7 +89,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a launch allocates nothing from the heap, planne
     }
     CHECK(test::heap_allocations() == before);
     CHECK(fake::launches().size() == 20);
-    const auto proof = std::make_unique<int>(1);  // the counter counts
+    const auto proof = std::make_unique<int>(1);  // proves that the counter works
     CHECK(test::heap_allocations() > before);
 }
 
@@ -265,7 +264,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "the error of a launch names the CUDA call that f
         REQUIRE(error.has_value());
         CHECK(error->code() == ErrorCode::cuda_failure);
         CHECK(cudaPeekAtLastError() == cudaSuccess);
-        launch();  // as if nothing had happened
+        launch();  // works again after the failure
         return std::string(error->message());
     };
     const std::string problem = "256x256x256 (MxNxK) bf16 -> bf16, A row-major, B row-major, D row-major";
@@ -274,7 +273,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "the error of a launch names the CUDA call that f
         if (!GemmPlan::refusal({.m = 256, .n = 256, .k = 256, .input = ElementType::bf16, .output = ElementType::bf16},
                                Device(device).properties(), variant)
                  .empty()) {
-            continue;  // a build without code for it
+            continue;  // this build has no code for it
         }
         CHECK(refusal_on(device, variant, "cudaGetDriverEntryPointByVersion") ==
               fmt::format("cudaGetDriverEntryPointByVersion of cuTensorMapEncodeTiled returned cudaErrorUnknown (999): "

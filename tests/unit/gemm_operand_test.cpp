@@ -1,5 +1,5 @@
-/// What a launch takes for A, B, C and D: views, batches and run-time typed operands in any mix, single matrices beside
-/// batches, two levels of batches, and a C without beta.
+/// What a launch accepts as A, B, C and D: views, batches and run-time typed operands in any combination, single
+/// matrices among batches, two levels of batches, and a C without beta.
 
 #include <cstring>
 
@@ -22,7 +22,7 @@ struct GemmRuntime : CleanRuntime {
     DeviceBuffer<float> c{stream, 10'000};
     DeviceBuffer<float> d{stream, 10'000};
 
-    /// The arguments of all launches so far.
+    /// The kernel parameters of all launches so far.
     static std::vector<GemmArguments> arguments()
     {
         std::vector<GemmArguments> all;
@@ -44,7 +44,7 @@ std::string refused(const std::string& code, const std::string& text)
     return "tessera: " + code + " in Gemm::launch\n  " + text;
 }
 
-/// A tensor of somebody else.
+/// A tensor of another library.
 struct Tensor {
     MatrixOperand operand;
     operator MatrixOperand() const { return operand; }
@@ -63,7 +63,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "C without beta is added unscaled, and an explici
     CHECK(launch({.beta = 0.0F, .c = c.matrix(5, 6)}).beta == 0.0F);
     CHECK(launch({.beta = -2.0F, .c = c.matrix(5, 6)}).beta == -2.0F);
     CHECK(launch({}).beta == 0.0F);
-    // A plan for a C takes one without beta, and one with a beta of 0 is no C.
+    // A plan with C accepts a C without beta; a beta of 0 means no C.
     GemmProblem problem{.m = 5, .n = 6, .k = 7, .has_c = true};
     const GemmPlan plan = GemmPlan::prepare(Device(fake::h200), problem);
     plan.launch(stream, a.matrix(5, 7), b.matrix(7, 6), d.matrix(5, 6), {.c = c.matrix(5, 6)});
@@ -101,7 +101,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a single matrix among batches is used for all pr
                         "is used for all products"),
                 Gemm::launch(stream, batch_a, b.matrix(7, 6), batch_d, {.c = c.span().matrices(2, 30, 5, 6, 6)}));
     CHECK(fake::launches().size() == 3);
-    // A plan likewise.
+    // The same for a plan.
     GemmProblem problem{.m = 5, .n = 6, .k = 7, .batches = 3};
     problem.a.batch_stride = 35;
     problem.d.batch_stride = 30;
@@ -250,7 +250,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "an output whose matrices overlap is refused; inp
         Gemm::launch(
             stream, a.matrix(4, 4), b.matrix(4, 4),
             operand(d, {.rows = 4, .columns = 4, .count = 3, .stride = 16, .outer_count = 2, .outer_stride = 40})));
-    // [batch, sequence, head, element]: heads lie beside each other in each row.
+    // [batch, sequence, head, element]: the heads are adjacent in each row.
     Gemm::launch(stream, a.matrix(4, 4), b.matrix(4, 4),
                  operand(d, {.rows = 4,
                              .columns = 4,
@@ -319,7 +319,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "two levels that do not fold need one kernel per 
         CHECK(all[i].d_batch_stride == 4);
         CHECK(fake::launches()[i].grid.x == 3 * all[i].tiles_m * all[i].tiles_n);
     }
-    // With more batches than heads, a launch is a head.
+    // With more batches than heads, there is one launch per head.
     OperandLayout many = per_head;
     many.outer_count = 5;
     Gemm::launch(stream, operand(a, many), operand(b, weights), operand(d, many));
@@ -341,7 +341,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "two levels that do not fold need one kernel per 
                            {.c = operand(d, beside)});
           })->code() == ErrorCode::aliasing);
     CHECK(fake::launches().size() == 7);
-    // A graph has a node for each.
+    // A graph has one node per launch.
     const Graph graph = Graph::capture(stream, [&](StreamRef captured) {
         Gemm::launch(captured, operand(a, per_head), operand(b, weights), operand(d, per_head));
     });
@@ -375,7 +375,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "views with two levels are launched like run-time
     CHECK(all[0].argument == all[2].argument);
     CHECK(all[1].argument == all[3].argument);
     CHECK(arguments()[1].a.data == a.data() + 100);
-    // A view that may be written may repeat one matrix as an input, and not as D.
+    // A writable view may repeat one matrix as an input, but not as D.
     const auto repeated = a.matrices({.rows = 4, .columns = 4, .count = 3, .stride = 0});
     const auto apart = d.matrices({.rows = 4, .columns = 4, .count = 3});
     Gemm::launch(stream, repeated, each_head, apart);

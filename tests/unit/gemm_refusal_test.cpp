@@ -1,4 +1,4 @@
-/// Gemm and GemmPlan: every way in which operands do not fit, with the text that a user sees.
+/// Gemm and GemmPlan: every mismatch of operands, with the text that a user sees.
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ struct GemmRuntime : CleanRuntime {
     DeviceBuffer<float> c{stream, 10'000};
     DeviceBuffer<float> d{stream, 10'000};
 
-    /// What Gemm::launch says to D (4x6) = A (4x5) * B (5x6) with this epilogue.
+    /// Calls Gemm::launch for D (4x6) = A (4x5) * B (5x6) with this epilogue.
     void launch_with(const Epilogue& epilogue, std::source_location caller = std::source_location::current())
     {
         Gemm::launch(stream, a.matrix(4, 5), b.matrix(5, 6), d.matrix(4, 6), epilogue, Variant::automatic, caller);
@@ -117,7 +117,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "an output that overlaps an input is refused")
     const auto d_view = d.matrix(4, 6);
     CHECK_ERROR(aliases(d.data(), "A", own_memory), launch(d.matrix(4, 5), b.matrix(5, 6), d_view));
     CHECK_ERROR(aliases(d.data(), "B", own_memory), launch(a.matrix(4, 5), d.matrix(5, 6), d_view));
-    // By one element, at either end.
+    // Overlaps by one element, at either end.
     CHECK_ERROR(aliases(d.data(), "A", own_memory),
                 launch(d.span().subspan(23, 20).matrix(4, 5), b.matrix(5, 6), d_view));
     CHECK_ERROR(aliases(d.data() + 19, "A", own_memory),
@@ -179,7 +179,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a variant that cannot compute a problem refuses 
     CHECK_ERROR(refused(problem + ", 2 batches", "B's batch stride is 168 bytes, not a multiple of 16"),
                 launch(a.span().matrices(2, 40, 4, 5, 8), b.span().matrices(2, 42, 5, 6, 8),
                        d.span().matrices(2, 24, 4, 6, 6), Variant::simt_vectorized));
-    // One row has no next one, so its distance does not matter.
+    // With one row, the distance between rows does not matter.
     launch(a.matrix(1, 5), b.matrix(5, 6, 8), d.matrix(1, 6), Variant::simt_vectorized);
     launch(a.matrix(4, 5), b.matrix(5, 6, 7), d.matrix(4, 6), Variant::automatic);
     CHECK(fake::launches().size() == 2);
@@ -321,10 +321,10 @@ TEST_CASE_FIXTURE(GemmRuntime,
     const auto misaligned = [&](DeviceBuffer<float>& buffer, std::size_t offset) {
         return buffer.span().subspan(offset, buffer.size() - offset);
     };
-    // The default says 256 bytes, and the kernel that is chosen reads single elements.
+    // The default alignment is 256 bytes, but the chosen kernel reads single elements.
     const GemmPlan plan = GemmPlan::prepare(Device(fake::h200), {.m = 4, .n = 6, .k = 5});
     plan.launch(stream, misaligned(a, 1).matrix(4, 5), misaligned(b, 3).matrix(5, 6), misaligned(d, 1).matrix(4, 6));
-    // This one reads 16 bytes at a time.
+    // This kernel reads 16 bytes at a time.
     const GemmPlan vectors = GemmPlan::prepare(Device(fake::h200), {.m = 4, .n = 8, .k = 8}, Variant::simt_vectorized);
     vectors.launch(stream, misaligned(a, 4).matrix(4, 8), misaligned(b, 8).matrix(8, 8), d.matrix(4, 8));
     CHECK(fake::launches().size() == 2);

@@ -33,7 +33,7 @@ struct TypesRuntime : CleanRuntime {
                      caller);
     }
 
-    /// The argument of the latest launch.
+    /// The kernel parameter of the latest launch.
     static GemmArguments argument()
     {
         GemmArguments arguments;
@@ -120,7 +120,7 @@ TEST_CASE_FIXTURE(TypesRuntime, "a scale must be one float on the stream's devic
     CHECK_ERROR(aliases("scale_a"), launch_with({.scale_a = d.subspan(23, 1)}));
     CHECK_ERROR(aliases("scale_b"), launch_with({.scale_b = d.subspan(0, 1)}));
     CHECK(fake::launches().empty());
-    launch_with({.scale_a = d.subspan(24, 1)});  // beside D
+    launch_with({.scale_a = d.subspan(24, 1)});  // outside of D
     CHECK(fake::launches().size() == 1);
 }
 

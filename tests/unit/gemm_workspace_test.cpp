@@ -1,4 +1,4 @@
-/// Whose memory a product's workspace is: the caller's, the library's, a resource's, or none.
+/// Where a product's workspace comes from: the caller, the library, a resource, or nowhere.
 
 #include <fmt/format.h>
 
@@ -54,7 +54,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "a launch with a caller's workspace allocate
     launch_planless(scratch);
     CHECK(allocations() == 0);
     CHECK(fake::launches().size() == 3);
-    CHECK(fake::count("cudaMemsetAsync") == 3);  // of the counters
+    CHECK(fake::count("cudaMemsetAsync") == 3);  // clears the counters
     launch(plan);
     CHECK(allocations() == 1);  // the library's own
     CHECK(fake::count("cudaMemsetAsync") == 4);

@@ -2,7 +2,7 @@
 
 namespace tessera::test {
 
-/// How often the calling thread has allocated from the heap, apart from what the fake runtime keeps for itself.
+/// Number of heap allocations of the calling thread, not counting those of the fake runtime.
 long heap_allocations() noexcept;
 
 }  // namespace tessera::test

@@ -1,4 +1,4 @@
-// What the host prepares so that the Hopper kernel need not divide.
+// The host's preparations that save the Hopper kernel its divisions.
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-/// Instruction descriptors of tcgen05, bit by bit against worked values, and every rule on both of its sides.
+/// Instruction descriptors of tcgen05: compared bit by bit with worked values, and every rule tested on both sides.
 
 #include "tessera/device/instruction_descriptor.hpp"
 
@@ -53,14 +53,14 @@ static_assert(fp4<MmaKind::mxf4, ScaleType::ue8m0, 128, 128>.build().bits() == 0
 static_assert(fp4<MmaKind::mxf4nvf4, ScaleType::ue4m3, 128, 128>.build().bits() == 0x08200480U);
 static_assert(fp4<MmaKind::mxf4nvf4, ScaleType::ue4m3, 256, 256>.build().bits() == 0x10400480U);
 
-// The kind and the group are part of the type: from the element types, and from M.
+// Kind and group are part of the type. They follow from the element types and from M.
 static_assert(decltype(bf16_to_f32<256, 128>.build())::kind == MmaKind::f16);
 static_assert(decltype(bf16_to_f32<256, 128>.build())::group == CtaGroup::pair);
 static_assert(decltype(bf16_to_f32<128, 128>.build())::group == CtaGroup::one);
 static_assert(decltype(bf16_to_f32<128, 128>.group<CtaGroup::pair>().build())::group == CtaGroup::pair);
 static_assert(decltype(mxf8<128, 128>.build())::kind == MmaKind::mxf8f6f4);
 
-// The bits that no worked value has.
+// The bits that are in none of the worked values.
 constexpr std::uint32_t base = 0x08200490U;
 static_assert(bf16_to_f32<128, 128>.negate<true, false>().build().bits() == (base | 1U << 13));
 static_assert(bf16_to_f32<128, 128>.negate<false, true>().build().bits() == (base | 1U << 14));

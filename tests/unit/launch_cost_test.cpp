@@ -1,4 +1,4 @@
-/// What a launch enqueues, allocates and waits for: the table of docs/guide.md, "What a launch does", row by row.
+/// What a launch enqueues, allocates and waits for: the table in docs/guide.md, "What a launch does", row by row.
 
 #include <optional>
 
@@ -77,7 +77,7 @@ struct CostRuntime : CleanRuntime {
                             d.matrix(filled.m, filled.n, filled.d.leading_dimension, RowMajor{}));
             };
             Cost first = cost_of([&] { launch(stream); });
-            first.heap = 0;  // of the first launch on a device or stream
+            first.heap = 0;  // spent by the first launch on a device or stream
             CHECK(first == Cost{kernels, workspace ? 1 : 0, 0, 0});
             CHECK(cost_of([&] { launch(stream); }) == Cost{kernels, 0, 0, 0});
             {
@@ -109,7 +109,7 @@ TEST_CASE_FIXTURE(CostRuntime, "Blackwell variants are one kernel, without an al
 {
     const Device device(fake::b200);
     GemmProblem problem{.m = 256, .n = 256, .k = 512, .input = ElementType::bf16, .output = ElementType::bf16};
-    for (const std::int64_t leading_dimension : {512, 513}) {  // the latter is not for TMA
+    for (const std::int64_t leading_dimension : {512, 513}) {  // TMA cannot address the latter
         problem.a.leading_dimension = leading_dimension;
         for (const Variant variant : all_variants()) {
             if (detail::is_blackwell(variant) && GemmPlan::refusal(problem, device.properties(), variant).empty()) {
@@ -143,7 +143,7 @@ TEST_CASE_FIXTURE(CostRuntime, "Hopper plans are one kernel, or two with repacki
     if (!GemmPlan::refusal({.m = 256, .n = 256, .k = 4096, .input = ElementType::bf16}, device.properties(),
                            Variant::hopper)
              .empty()) {
-        return;  // a build without code for compute capability 9.0
+        return;  // this build has no code for compute capability 9.0
     }
     CHECK(kinds[0][0] > 0);
     CHECK(kinds[1][0] > 0);

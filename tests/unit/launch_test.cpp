@@ -72,7 +72,7 @@ TEST_CASE_FIXTURE(KernelRuntime, "clusters and shared memory reach CUDA, and the
     CHECK(made.cluster.z == 1);
     CHECK(made.shared_bytes == 100'000);
     CHECK(config.cluster() == Dim3{2, 2});
-    config.shared_memory_bytes(60'000);  // somebody else may still launch with more: the limit stays
+    config.shared_memory_bytes(60'000);  // another thread may still launch with more, so the limit stays
     launch_with(config);
     CHECK(fake::count("cudaFuncSetAttribute") == 1);
 }

@@ -1,4 +1,4 @@
-/// MatrixView and BatchView: addresses of elements, and every way to leave the memory.
+/// MatrixView and BatchView: addresses of elements, and every way to leave the bounds.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
 
-/// A span that no memory backs: views do arithmetic on addresses and read nothing.
+/// A span without memory behind it: views only compute addresses and read nothing.
 DeviceSpan<float> span_of(std::size_t size) { return {reinterpret_cast<float*>(0x10000), size, 0}; }
 
 }  // namespace
@@ -56,7 +56,7 @@ TEST_CASE("a view without elements needs no memory, and its leading dimension is
 
 TEST_CASE("a matrix that does not fit is refused with the size it needs")
 {
-    CHECK(span_of(3 * 8 + 5).matrix(4, 5, 8).rows() == 4);  // the last row needs no gap behind it
+    CHECK(span_of(3 * 8 + 5).matrix(4, 5, 8).rows() == 4);  // the last row needs no gap after it
     CHECK_ERROR(
         "tessera: out_of_range in DeviceSpan::matrix\n  a 4x5 row-major matrix with leading dimension 8 needs 29 "
         "elements and "

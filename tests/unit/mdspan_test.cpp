@@ -1,4 +1,4 @@
-/// Views from and to mdspans. cuda::std::mdspan is CCCL's, which the CUDA toolkit brings.
+/// Conversions between views and mdspans. cuda::std::mdspan is part of CCCL, which comes with the CUDA toolkit.
 
 #include "tessera/mdspan.hpp"
 

@@ -1,5 +1,5 @@
-/// Buffers of memory resources: every shape that a resource can have, who frees what on which stream, and what is left
-/// after each failure.
+/// Buffers with memory resources: every supported shape of a resource, who frees what on which stream, and that nothing
+/// leaks after a failure.
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t alignment = 256;
 
-/// What a resource of any shape was asked for. Memory comes from the fake's pool.
+/// Records the requests to a resource. The memory comes from the fake's pool.
 struct Ledger {
     int allocations = 0;
     int frees = 0;
@@ -60,7 +60,7 @@ struct Ledger {
     }
 };
 
-/// As cuda::stream_ref and rmm::cuda_stream_view are: made of a raw stream, implicitly.
+/// Like cuda::stream_ref and rmm::cuda_stream_view: implicitly constructed from a raw stream.
 struct ForeignStream {
     cudaStream_t stream;
     ForeignStream(cudaStream_t raw) : stream(raw) {}
@@ -70,7 +70,7 @@ struct WithLedger {
     std::unique_ptr<Ledger> ledger = std::make_unique<Ledger>();
 };
 
-/// CCCL before 3.1 and RMM: an asynchronous resource has the synchronous functions, too.
+/// CCCL before 3.1, and RMM: an asynchronous resource also has the synchronous functions.
 struct CudaAsync : WithLedger {
     void* allocate(std::size_t, std::size_t) { throw std::logic_error("synchronous"); }
     void deallocate(void*, std::size_t, std::size_t) { throw std::logic_error("synchronous"); }
@@ -84,7 +84,7 @@ struct CudaAsync : WithLedger {
     }
 };
 
-/// CCCL of today.
+/// CCCL since 3.1.
 struct CudaStreamFirst : WithLedger {
     void* allocate_sync(std::size_t, std::size_t) { throw std::logic_error("synchronous"); }
     void deallocate_sync(void*, std::size_t, std::size_t) { throw std::logic_error("synchronous"); }
@@ -153,7 +153,7 @@ void use(Resource& resource)
         CHECK(buffer.to_vector().size() == 100);
         const DeviceBuffer<float> moved = std::move(buffer);
         CHECK(ledger.frees == 0);
-        CHECK(DeviceBuffer<float>(stream, 0, resource).empty());  // asks for nothing and frees nothing
+        CHECK(DeviceBuffer<float>(stream, 0, resource).empty());  // neither allocates nor frees
         ledger.last_bytes = 400;
     }
     CHECK(ledger.allocations == 1);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the tests of buffers share: elements to copy, and the text of the commonest refusal.
+/// Shared by the tests of buffers: elements to copy, and the text of the most frequent error.
 
 #include <numeric>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the tests of mistakes share: a fixture with operands, and a check of a whole error text.
+/// Shared by the tests of mistakes: a fixture with operands, and a check of a whole error text.
 
 #include <cstddef>
 #include <cstring>
@@ -23,13 +23,13 @@ struct Mistakes : CleanRuntime {
     DeviceBuffer<float> d{stream, 10'000};
 };
 
-/// Addresses differ from run to run.
+/// Removes addresses, which differ from run to run.
 inline std::string without_addresses(const std::string& text)
 {
     return std::regex_replace(text, std::regex("\\b0x[0-9a-f]+"), "0x...");
 }
 
-/// After "try:", or, for a tensor map, which can break several rules at a time, beside each rule.
+/// A cure follows "try:". A tensor map can break several rules at a time, so its errors have a cure with each rule.
 inline bool has_cure(const std::optional<Error>& error)
 {
     return error && (!error->cure().empty() || (error->code() == ErrorCode::tensor_map_refused &&
@@ -38,7 +38,7 @@ inline bool has_cure(const std::optional<Error>& error)
 
 }  // namespace tessera::test
 
-/// Checks that an expression throws an Error whose text, but for addresses, is `expected`, which has a cure, and whose
+/// Checks that an expression throws an Error whose text, without addresses, is `expected`, which has a cure, and whose
 /// caller is this line.
 #define CHECK_MISTAKE(expected, ...)                                                                              \
     do {                                                                                                          \

@@ -1,5 +1,5 @@
-/// The mistakes that are likeliest in a first week with the SDK, and what each of them says: the whole text, which names
-/// the values and what to do instead. Here: products.
+/// The most likely mistakes in a first week with the SDK, and their error texts. Each text names the values and what to
+/// do instead. This file: products.
 
 #include "mistakes.hpp"
 
@@ -34,7 +34,7 @@ TEST_CASE_FIXTURE(Mistakes, "operands whose extents do not fit")
         "  A is 32x64 and B is 64x16, so A*B is 32x16, but D is 32x17\n"
         "  try: a D of 32x16",
         Gemm::launch(stream, a.matrix(32, 64), b.matrix(64, 16), d.matrix(32, 17)));
-    // Batches of other counts.
+    // Batches of different lengths.
     CHECK_MISTAKE(
         "tessera: shape_mismatch in Gemm::launch\n"
         "  A has 2, B has 3 and D has 2 matrices\n"

@@ -1,6 +1,6 @@
-/// The mistakes that are likeliest in a first week with the SDK, and what each of them says: the whole text, which names
-/// the values and what to do instead. Here: memory, views, streams and launches of kernels. What does not
-/// compile is in tests/compile_fail; what needs a device that runs kernels is in tests/device/context_lost_test.cpp and
+/// The most likely mistakes in a first week with the SDK, and their error texts. Each text names the values and what to
+/// do instead. This file: memory, views, streams and kernel launches. Mistakes that do not compile are in
+/// tests/compile_fail; mistakes that need a device to run kernels are in tests/device/context_lost_test.cpp and
 /// tests/emulator.
 
 #include "mistakes.hpp"
@@ -214,13 +214,13 @@ TEST_CASE_FIXTURE(Mistakes, "sizes")
             "  try: 0 or more. A product of two ints may have overflowed: multiply as std::int64_t",
             DeviceBuffer<float>(stream, n));
     }
-    // Bytes beyond 63 bits.
+    // More than 2^63 bytes.
     CHECK_MISTAKE(
         "tessera: size_overflow in DeviceBuffer\n"
         "  the size of 2305843009213693952 elements of 8 bytes does not fit into 63 bits\n"
         "  try: compute the count in std::size_t or std::int64_t from the start",
         DeviceBuffer<double>(stream, std::size_t{1} << 61U));
-    // More memory than there is.
+    // More memory than the device has.
     CHECK_MISTAKE(
         "tessera: out_of_memory in DeviceBuffer\n"
         "  cudaMallocAsync returned cudaErrorMemoryAllocation (2): out of memory\n"
@@ -249,7 +249,7 @@ TEST_CASE_FIXTURE(Mistakes, "sizes")
 
 TEST_CASE_FIXTURE(KernelMistakes, "devices")
 {
-    // A device that is not there.
+    // A device that does not exist.
     CHECK_MISTAKE(
         "tessera: out_of_range in Device\n"
         "  device 9 does not exist: there are 3 devices\n"
@@ -390,7 +390,7 @@ TEST_CASE_FIXTURE(Mistakes, "what a capture cannot take")
             "  the stream is being captured into a graph, and a blocking copy cannot be captured\n"
             "  try: do it before the capture begins",
             a.to_vector());
-        // An upload that blocks.
+        // A blocking copy to the device.
         CHECK_MISTAKE(
             "tessera: capture_violation in DeviceBuffer::copy_from\n"
             "  the stream is being captured into a graph, and a blocking copy cannot be captured\n"

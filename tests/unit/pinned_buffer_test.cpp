@@ -59,7 +59,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "the memory is freed only after the last copy on
     {
         PinnedBuffer<int> pinned(3);
         for (cudaStream_t const stream : {first.get(), second.get(), there.get()}) {
-            fake::hold(stream);  // otherwise a use is soon over, and forgotten
+            fake::hold(stream);  // otherwise a use would soon be finished and dropped
         }
         for (int i = 0; i < 2; ++i) {
             a.copy_from_async(first, pinned);
@@ -74,7 +74,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "the memory is freed only after the last copy on
     const auto position = [&](const std::string& name) {
         return std::find_if(calls.rbegin(), calls.rend(), [&](const fake::Call& call) { return call.name == name; });
     };
-    CHECK(position("cudaFreeHost") < position("cudaEventSynchronize"));  // from the end: the free came later
+    CHECK(position("cudaFreeHost") < position("cudaEventSynchronize"));  // searched from the end: the free came later
 }
 
 TEST_CASE_FIXTURE(CleanRuntime, "finished uses are forgotten when another stream is added")
@@ -237,7 +237,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "reading elements waits once for the copy that w
         read(buffer);
         CHECK(fake::count("cudaEventSynchronize") == 1);
         read(buffer);
-        CHECK(fake::calls().size() == 1);  // what has been waited for costs nothing more
+        CHECK(fake::calls().size() == 1);  // no second wait
         device.copy_to_async(stream, buffer);
         read(buffer);
         CHECK(fake::count("cudaEventSynchronize") == 2);
@@ -256,7 +256,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "elements that a copy still reads can be read, a
     CHECK(fake::calls().empty());
     buffer[0] = 1;
     CHECK(fake::count("cudaEventSynchronize") == 1);
-    buffer.used_on(stream);  // of a raw use it is not known what it does
+    buffer.used_on(stream);  // the buffer does not know what a raw use does
     CHECK(std::as_const(buffer)[0] == 1);
     CHECK(fake::count("cudaEventSynchronize") == 2);
 }
@@ -275,7 +275,7 @@ TEST_CASE_FIXTURE(CleanRuntime,
         "tessera: cuda_failure in PinnedBuffer::operator[]\n  cudaEventSynchronize returned cudaErrorUnknown (999): "
         "unknown error",
         second[0]);
-    static_cast<void>(second[0]);  // still pending, so waited for again
+    static_cast<void>(second[0]);  // still pending, so it waits again
     CHECK(fake::count("cudaEventSynchronize") == 2);
 }
 

@@ -1,4 +1,4 @@
-/// Shared-memory matrix descriptors, bit by bit against worked values, and the addresses that they stand for.
+/// Shared-memory matrix descriptors: compared bit by bit with worked values, and the addresses that they describe.
 
 #include "tessera/device/smem_descriptor.hpp"
 

@@ -1,4 +1,4 @@
-/// Stream, StreamRef, Event and Graph: one owner each, order, and every refusal.
+/// Stream, StreamRef, Event and Graph: ownership, order, and every refusal.
 
 #include "clean_runtime.hpp"
 
@@ -48,7 +48,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "a moved stream has one owner, even if it is mov
     Stream third;
     third = std::move(second);
     CHECK(third.get() == native);
-    CHECK(fake::live().streams == 1);  // the one that `third` had is gone
+    CHECK(fake::live().streams == 1);  // the previous stream of `third` is destroyed
 }
 
 TEST_CASE_FIXTURE(CleanRuntime, "a moved-from stream refuses every use, and the error names the place of the use")
@@ -99,7 +99,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "default streams and unknown streams cannot be a
         "tessera: cuda_failure in Stream::adopt\n  cudaStreamGetDevice returned cudaErrorInvalidResourceHandle "
         "(400): invalid resource handle",
         Stream::adopt(native));
-    CHECK(cudaStreamDestroy(native) == cudaSuccess);  // it stayed ours
+    CHECK(cudaStreamDestroy(native) == cudaSuccess);  // the adoption failed: the caller still owns it
 }
 
 TEST_CASE_FIXTURE(CleanRuntime, "a StreamRef is made from other libraries' streams, too, and knows the device")
@@ -274,7 +274,7 @@ TEST_CASE_FIXTURE(CleanRuntime,
     CHECK_ERROR(head + "one of the events has not happened yet" + cure, end.seconds_since(start));
     CHECK(cudaPeekAtLastError() == cudaSuccess);
     end.synchronize();
-    CHECK(end.seconds_since(start) == 1e-3);  // the fake's clock: a millisecond from each recording to the next
+    CHECK(end.seconds_since(start) == 1e-3);  // by the fake's clock, recordings are a millisecond apart
     CHECK_ERROR(
         head + "an event of EventKind::ordering has no timestamp\n  try: create both events with EventKind::timing",
         end.seconds_since(clockless));
@@ -401,7 +401,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "an exception in the captured work abandons the 
                                                      })),
                     Mine);
     CHECK_FALSE(StreamRef(stream).is_capturing());
-    CHECK(Graph::capture(stream, [](StreamRef) {}).node_count() == 0);  // the stream is as before
+    CHECK(Graph::capture(stream, [](StreamRef) {}).node_count() == 0);  // the stream is not capturing any more
 }
 
 TEST_CASE_FIXTURE(CleanRuntime, "a capture that CUDA fails leaves neither a graph nor a capturing stream")

@@ -1,4 +1,4 @@
-/// TensorMap: what the encoder is told, and each rule that is checked before it.
+/// TensorMap: the arguments of the encoder, and each rule that is checked before the call.
 
 #include <cstdint>
 
@@ -11,7 +11,7 @@ using tessera::test::CleanRuntime;
 
 namespace {
 
-/// A request that keeps every rule: 3 dimensions of f16, a box of 128 bytes inner width.
+/// A valid request: 3 dimensions of f16, a box of 128 bytes inner width.
 TensorMapRequest valid_request()
 {
     TensorMapRequest request{};

@@ -1,4 +1,4 @@
-/// Gemm::tune with kernels whose time and result the test decides, and what launches make of what was found.
+/// Gemm::tune with kernels whose time and result the test controls, and the use of the tuned choice by launches.
 
 #include "tuner.hpp"
 
@@ -37,7 +37,7 @@ struct TunerRuntime : CleanRuntime {
                 ++runs;
             }
         });
-        fake::pass_time(1);  // time is the test's from now on
+        fake::pass_time(1);  // from now on, time passes only when the test says so
     }
     ~TunerRuntime() { GemmTuningCache::clear(); }
 
@@ -63,7 +63,7 @@ struct TunerRuntime : CleanRuntime {
     Device device{fake::h200};
     GemmProblem problem{.m = 64, .n = 48, .k = 32};
     std::map<const void*, Behaviour> behaviours;
-    std::size_t runs = 0;  // of kernels that behave, in graphs, too
+    std::size_t runs = 0;  // of correct kernels, also in graphs
 };
 
 const TuningTrial& trial_of(const TuningResult& result, Variant variant)
@@ -183,8 +183,8 @@ TEST_CASE_FIXTURE(TunerRuntime, "finalists are timed as long as requested, and a
     };
     const std::size_t shortly = runs_of(0);
     const std::size_t longer = runs_of(0.2);
-    // Two samples of 0.2 s, each behind as much: 400 runs of 2 ms and 533 of 1.5 ms, less those of the shortest
-    // samples.
+    // Two samples of 0.2 s, each after as much untimed work: 400 runs of 2 ms and 533 of 1.5 ms, minus those of the
+    // shortest samples.
     CHECK(longer > shortly + 700);
 }
 
@@ -254,7 +254,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "sizes beyond 63 bits are refused, and nothing i
     refused({.m = 8, .n = 8, .k = 8, .batches = INT64_MAX / 64, .a = {.batch_stride = 0}});
     refused({.m = 1, .n = 1, .k = huge, .input = ElementType::f8e4m3});
     CHECK(fake::count("cudaMalloc") + fake::count("cudaMallocAsync") == 0);
-    // And before a plan is made of them.
+    // Also before a plan is made.
     problem.m = INT64_MAX;
     CHECK_ERROR(
         "tessera: size_overflow in GemmPlan::prepare\n  A is 1 of 9223372036854775807x8 elements of 4 bytes, "
@@ -265,7 +265,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "sizes beyond 63 bits are refused, and nothing i
 
 TEST_CASE_FIXTURE(TunerRuntime, "a kernel that writes nothing does not win")
 {
-    // Nothing runs at all: D stays what it was poisoned with, and the untuned choice stays.
+    // No kernel runs: D keeps its poison, and the untuned choice wins.
     const TuningResult result = Gemm::tune(device, problem, {.rounds = 3});
     CHECK(result.best.variant == Variant::simt_register_blocked);
 }
@@ -280,10 +280,10 @@ TEST_CASE_FIXTURE(TunerRuntime, "Hopper configurations are tried, those with sha
         hopper += choice.variant == Variant::hopper ? 1 : 0;
         shared += choice.stream_k ? 1 : 0;
     }
-    constexpr std::size_t blackwell = 10;  // rungs, which are not for this device
+    constexpr std::size_t blackwell = 10;  // rungs, which this device cannot run
     CHECK(candidates.size() == hopper + all_variants().size() - 1 - blackwell);
     if (hopper == 0) {
-        return;  // a build without code for compute capability 9.0
+        return;  // this build has no code for compute capability 9.0
     }
     CHECK(shared > 0);
     const TuningResult result = Gemm::tune(device, problem, {.rounds = 3});
@@ -294,7 +294,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "Hopper configurations are tried, those with sha
     }
     CHECK(result.best.variant == Variant::hopper);
 
-    // A tuned choice with shared tiles is launched as it stands.
+    // A tuned choice with shared tiles is launched unchanged.
     for (const KernelChoice& choice : candidates) {
         if (choice.stream_k) {
             detail::store_tuned(detail::tuning_key(detail::resolved(problem), device.properties()),
@@ -309,7 +309,8 @@ TEST_CASE_FIXTURE(TunerRuntime, "Hopper configurations are tried, those with sha
             fake::clear_calls();
             plan.launch(stream, a.matrix(256, 4096), a.matrix(4096, 256), d.matrix(256, 256));
             CHECK(fake::count("cudaMallocAsync") == 1);
-            CHECK(fake::count("cudaFuncSetAttribute") == 0);  // once per kernel and device: the tuner has been here
+            // Set once per kernel and device, which the tuner has done.
+            CHECK(fake::count("cudaFuncSetAttribute") == 0);
             REQUIRE(fake::launches().size() == 1);
             CHECK(fake::launches()[0].grid.x ==
                   static_cast<unsigned>(choice.clusters * choice.cluster_m * choice.cluster_n * choice.cluster_k));
@@ -323,7 +324,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "a stored choice that cannot run the problem is 
     GemmProblem aligned{.m = 64, .n = 64, .k = 64, .input = ElementType::bf16};
     const detail::TuningKey key = detail::tuning_key(detail::resolved(aligned), device.properties());
     const Variant untuned = GemmPlan::prepare(device, aligned).variant();
-    // Nonsense that a file could hold: no such configuration, more CTAs than SMs, no clusters.
+    // Invalid choices that a file could contain: no such configuration, more CTAs than SMs, no clusters.
     for (const KernelChoice& nonsense : {KernelChoice{.variant = Variant::hopper, .config = 200, .clusters = 1},
                                          KernelChoice{.variant = Variant::hopper, .cluster_m = 2, .clusters = 5000},
                                          KernelChoice{.variant = Variant::hopper, .cluster_m = 0, .clusters = 1},

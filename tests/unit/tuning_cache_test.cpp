@@ -1,5 +1,5 @@
-/// The file of tuned choices: what is written is read again, what is damaged or foreign is not, and processes that
-/// write at the same time lose nothing.
+/// The file of tuned choices: entries are read as written, damaged or foreign entries are not used, and processes that
+/// save at the same time lose nothing.
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -112,7 +112,7 @@ TEST_CASE_FIXTURE(CacheFiles, "garbage with a valid checksum is refused field by
         refused += parsed ? 0 : 1;
     }
     CHECK(refused > 2000);
-    CHECK(refused < 5000);  // a changed extent is an extent
+    CHECK(refused < 5000);  // a changed extent may still be valid
 }
 
 TEST_CASE_FIXTURE(CacheFiles, "damaged lines are skipped with one warning, the others are used")
@@ -131,7 +131,7 @@ TEST_CASE_FIXTURE(CacheFiles, "damaged lines are skipped with one warning, the o
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0] ==
           fmt::format("2 of 4 entries of the tuning cache {} are damaged and are ignored", path.string()));
-    GemmTuningCache::save(path);  // which leaves them out
+    GemmTuningCache::save(path);  // drops the damaged lines
     CHECK(GemmTuningCache::load(path).damaged == 0);
 }
 
@@ -190,7 +190,7 @@ TEST_CASE_FIXTURE(CacheFiles, "the newer of two measurements of a problem counts
     CHECK(detail::find_tuned(key_of(1))->when == 100);
     GemmTuningCache::clear();
     detail::store_tuned(key_of(1), tuned_of(50));
-    GemmTuningCache::save(path);  // does not bring the old one back
+    GemmTuningCache::save(path);  // does not restore the old one
     GemmTuningCache::clear();
     GemmTuningCache::load(path);
     CHECK(detail::find_tuned(key_of(1))->when == 100);
@@ -238,7 +238,7 @@ TEST_CASE_FIXTURE(CacheFiles, "the environment's file is loaded by the first cho
     detail::store_tuned(detail::tuning_key(detail::resolved({.m = 8, .n = 8, .k = 8}), Device(fake::h200).properties()),
                         tuned_of(1));
     GemmTuningCache::save(path);
-    // In a process of its own: this one has made its first choice.
+    // In a separate process, because this one has already made its first choice.
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {

@@ -1,5 +1,5 @@
-/// The tuning cache as a file among others: links, pipes, permissions, locks that others hold, processes that are
-/// killed, clocks that are wrong, and a measurement whose file cannot be written.
+/// File handling of the tuning cache: links, pipes, permissions, locks held by others, killed processes, wrong clocks,
+/// and a measurement whose file cannot be written.
 
 #include "tuning_file.hpp"
 
@@ -61,7 +61,7 @@ mode_t mode_of(const fs::path& file)
     return facts.st_mode & 07777U;
 }
 
-/// The rights of a user who is not the superuser, whom nothing is refused.
+/// Drops the superuser's rights, since the superuser is refused nothing.
 class OrdinaryUser {
 public:
     OrdinaryUser()
@@ -122,7 +122,7 @@ TEST_CASE_FIXTURE(Links, "a symbolic link to a cache stays a link, its target is
     const fs::path target = folder / "far" / "real.tuning";
     fs::create_symlink("far/link.tuning", path);  // relative to the link's folder
     fs::create_symlink("real.tuning", folder / "far" / "link.tuning");
-    GemmTuningCache::save(path);  // to nothing yet
+    GemmTuningCache::save(path);  // the link's target does not exist yet
     CHECK(fs::is_symlink(path));
     CHECK(fs::is_symlink(folder / "far" / "link.tuning"));
     CHECK(fs::is_regular_file(fs::symlink_status(target)));
@@ -206,7 +206,7 @@ TEST_CASE_FIXTURE(Links, "another user's lock file does not prevent saving")
         GemmTuningCache::save(path);
     }
     CHECK(GemmTuningCache::load(path).used == 2);
-    CHECK(warnings.empty());  // reading is enough for a lock
+    CHECK(warnings.empty());  // a readable lock file is enough
 
     fs::remove(path);
     REQUIRE(::chmod(lock.c_str(), 0) == 0);
@@ -288,7 +288,7 @@ TEST_CASE_FIXTURE(EnvironmentFile, "an entry from the future is replaced, in the
     GemmTuningCache::clear();
     CHECK(GemmTuningCache::load(path).used == 1);
     CHECK(GemmPlan::prepare(device, problem).variant() == result.best.variant);
-    // And it does not come back from another file, nor from another process's table.
+    // Neither another file nor another process's table brings it back.
     detail::store_tuned(key, future);
     CHECK(GemmPlan::prepare(device, problem).variant() == result.best.variant);
     CHECK(warnings.empty());

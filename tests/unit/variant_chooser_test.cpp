@@ -27,7 +27,7 @@ GemmProblem problem_of(std::int64_t m, std::int64_t n, std::int64_t k)
     return problem;
 }
 
-/// The line of explain() that says what runs.
+/// The line of explain() that names the kernel.
 std::string runs(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
 {
     const kernels::SimtKernel kernel = detail::simt_kernel_of(variant, detail::resolved(problem), device);
@@ -35,7 +35,7 @@ std::string runs(Variant variant, const GemmProblem& problem, const DeviceProper
                        kernel.block_n, kernel.threads);
 }
 
-/// The variants that run everywhere.
+/// True for the rungs of the Blackwell ladder.
 bool is_blackwell(Variant variant) { return variant >= Variant::blackwell_tiled; }
 
 /// The line of explain() for all rungs of the Blackwell ladder, fastest first.
@@ -126,7 +126,7 @@ TEST_CASE("alignment decides about eligibility on both sides of the kernel's lim
             problem.a.batch_stride = problem.b.batch_stride = 64 * 64 * step;
             CHECK(GemmPlan::refusal(problem, device, variant).empty());
             if (required == size_of(type)) {
-                continue;  // nothing can be less aligned than an element
+                continue;  // an address is at least aligned to an element
             }
             for (const auto& [name, operand] : {std::pair{'A', &GemmProblem::a}, {'B', &GemmProblem::b}}) {
                 GemmProblem changed = problem;
@@ -145,7 +145,7 @@ TEST_CASE("alignment decides about eligibility on both sides of the kernel's lim
                       fmt::format("{}'s batch stride is {} bytes, not a multiple of {}", name,
                                   (64 * 64 * step + 1) * bytes, required));
                 changed.batches = 1;
-                CHECK(GemmPlan::refusal(changed, device, variant).empty());  // no second matrix
+                CHECK(GemmPlan::refusal(changed, device, variant).empty());  // a batch of one ignores the stride
             }
         }
     }
@@ -344,7 +344,7 @@ TEST_CASE("explain gives only reasons against variants that were passed over")
         }
         others = others || chosen != "blackwell_cta_pair_256";
     }
-    CHECK(others);  // where the largest reuse is not the choice
+    CHECK(others);  // the most reuse is not always the choice
 }
 
 TEST_CASE("a misspelt variant name gets the intended name as a hint")
@@ -453,7 +453,7 @@ TEST_CASE("on 9.0, repacking and its workspace follow from the product's size")
         CHECK_FALSE(copies(odd(4096, type)));
     }
 
-    // Lines of the copies are whole 128 bytes.
+    // Lines of the copies are multiples of 128 bytes.
     GemmProblem large = odd(4096, ElementType::bf16);
     CHECK(detail::repacked_bytes(large) == 2 * 4096 * 8192);
     CHECK(described(large).find("A and B repacked first") != std::string::npos);
@@ -463,7 +463,8 @@ TEST_CASE("on 9.0, repacking and its workspace follow from the product's size")
     large.a.row_major = false;  // 16-bit operands keep their order
     CHECK(detail::repacked_bytes(large) == 4000 * 8192 + 4096 * 8064);
 
-    // Only the operand that needs it, by the user's name for it, and all its matrices, but one that is shared once.
+    // Only the operand that needs it, under the user's name for it. All its matrices are copied, or one if it is
+    // shared.
     for (const bool d_row_major : {true, false}) {
         GemmProblem one = odd(4096, ElementType::bf16);
         one.d.row_major = d_row_major;
@@ -483,7 +484,7 @@ TEST_CASE("on 9.0, repacking and its workspace follow from the product's size")
     CHECK(detail::repacked_bytes(transposed) == 1000 * 4096);
     CHECK(described(transposed).find(", A repacked first") != std::string::npos);
 
-    // No more than a share of the device's memory.
+    // The copies may use only a fraction of the device's memory.
     GemmProblem huge = odd(4096, ElementType::bf16);
     DeviceProperties smaller = device;
     smaller.memory_bytes = detail::repacked_bytes(huge) * detail::repacking_memory_share;
@@ -493,7 +494,7 @@ TEST_CASE("on 9.0, repacking and its workspace follow from the product's size")
     CHECK(table[within.config].copies);
     CHECK(detail::is_hopper_choice_valid(huge, smaller, within));
     CHECK_FALSE(detail::is_hopper_choice_valid(huge, smaller, detail::choose_hopper(huge, device)));
-    huge.m = huge.n = huge.k = huge.batches = 0x7FFFFF00;  // bytes that no number counts
+    huge.m = huge.n = huge.k = huge.batches = 0x7FFFFF00;  // more bytes than can be counted
     CHECK_FALSE(detail::may_repack(huge, device));
 }
 

@@ -1,4 +1,4 @@
-/// Workspaces: whose memory a launch gets, when it is made and given back, and what is left after each failure.
+/// Workspaces: which memory a launch gets, when it is allocated and freed, and that nothing leaks after a failure.
 
 #include "workspace.hpp"
 
@@ -31,7 +31,7 @@ HopperWorkspace workspace_of(StreamRef stream, HopperWorkspaceNeed need)
     return detail::lease_workspace(stream, need, Workspace(), "test", std::source_location::current()).memory();
 }
 
-/// Leases a workspace, and enqueues what uses it while the lease lasts, as a launch does.
+/// Leases a workspace and, like a launch, enqueues work while the lease lasts.
 HopperWorkspace launch_with_workspace(StreamRef stream, HopperWorkspaceNeed need)
 {
     const auto caller = std::source_location::current();
@@ -42,7 +42,7 @@ HopperWorkspace launch_with_workspace(StreamRef stream, HopperWorkspaceNeed need
     return lease.memory();
 }
 
-/// What a kernel would find: copied in the order of the stream.
+/// What a kernel would find there: copied in the order of the stream.
 std::vector<std::uint32_t> counters_of(StreamRef stream, const HopperWorkspace& workspace, std::size_t count)
 {
     std::vector<std::uint32_t> values(count, 77);
@@ -51,7 +51,7 @@ std::vector<std::uint32_t> counters_of(StreamRef stream, const HopperWorkspace& 
     return values;
 }
 
-/// What no kernel has left behind: sums may be anything.
+/// Overwrites the sums, whose content is undefined between launches.
 void dirty_sums(StreamRef stream, const HopperWorkspace& workspace, std::size_t bytes)
 {
     REQUIRE(cudaMemsetAsync(workspace.partials, 0xFF, bytes, stream.get()) == cudaSuccess);
@@ -132,7 +132,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "copies of operands come after the sums and 
     fake::clear_calls();
     CHECK(workspace_of(stream, {.partial_bytes = 5000, .counters = 3}).arrivals == shared.arrivals);
     CHECK(workspace_of(stream, copies).arrivals == shared.arrivals);
-    CHECK(fake::count("cudaMallocAsync") == 0);  // 6000 bytes behind the counters are enough for each of them
+    CHECK(fake::count("cudaMallocAsync") == 0);  // 6000 bytes after the counters are enough for each of them
     CHECK(fake::misuses() == std::vector<std::string>{});
 }
 
@@ -351,7 +351,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "a raw graph's memory stays while one of its
     GemmPlan::release_workspaces();
     CHECK(fake::live().device_allocations == 1);
     REQUIRE(cudaGraphExecDestroy(executable) == cudaSuccess);
-    CHECK(fake::live().device_allocations == 1);  // the callback must not call CUDA
+    CHECK(fake::live().device_allocations == 1);  // not freed yet, because the callback must not call CUDA
     GemmPlan::release_workspaces();
     CHECK(fake::live().device_allocations == 0);
 }
@@ -486,11 +486,11 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "the streams' memory comes from the set reso
         static_cast<void>(workspace_of(before, small));
         set(resource);
         CHECK(workspace_of(before, small).partials != nullptr);
-        CHECK(resource.living.empty());  // what is there stays
+        CHECK(resource.living.empty());  // existing memory stays
         const Stream stream;
         const Stream other{Device(fake::b200)};
         static_cast<void>(workspace_of(stream, small));
-        static_cast<void>(workspace_of(other, small));  // another device's is its own
+        static_cast<void>(workspace_of(other, small));  // the other device has its own
         CHECK(resource.living.size() == 1);
         static_cast<void>(workspace_of(stream, large));
         CHECK(resource.living.size() == 1);
@@ -518,7 +518,7 @@ TEST_CASE("every problem has a Hopper kernel without a workspace, and a limit se
     const DeviceProperties h200 = DeviceProperties::of_compute_capability(9, 0);
     int limited = 0;
     for (const ElementType type : {ElementType::bf16, ElementType::tf32, ElementType::f8e4m3}) {
-        for (const std::int64_t k : {64, 8192, 8191}) {  // the last cannot be loaded by TMA
+        for (const std::int64_t k : {64, 8192, 8191}) {  // TMA cannot load the last
             for (const std::int64_t m : {16, 512, 4096}) {
                 for (const std::int64_t n : {8, 384, 5120}) {
                     const GemmProblem problem =

@@ -1,7 +1,7 @@
 #pragma once
 
-/// How far a product in fp32 may be from the exact one: a float64 value together with a bound that is derived, step by
-/// step, from the arithmetic that the library promises. No constant here is chosen to make a test pass.
+/// How much a product in fp32 may differ from the exact one: a float64 value and a bound, derived step by step from the
+/// arithmetic that the library promises. No constant here was chosen to make a test pass.
 ///
 /// The model of one fp32 operation (IEEE 754, round to nearest, gradual underflow) is
 ///
@@ -12,16 +12,16 @@
 ///
 ///     |acc - sum a b| <= gamma_K sum |a| |b| + K eta (1 + gamma_K),   gamma_K = K u / (1 - K u).
 ///
-/// Tensor cores.  One instruction adds `terms` products to the sum so far: each of them is cut to F fraction bits of
-/// the largest one's exponent and loses less than 2^-F of its magnitude, and the result is cut to R fraction bits
-/// (measured: MMA-Sim, arXiv 2511.10909). No magnitude is beyond S = sum |a| |b|, so K / terms instructions lose at
+/// Tensor cores.  One instruction adds `terms` products to the sum so far. Each of them is truncated to F fraction bits
+/// of the largest one's exponent, which loses less than 2^-F of its magnitude, and the result is truncated to R fraction
+/// bits (measured: MMA-Sim, arXiv 2511.10909). No magnitude exceeds S = sum |a| |b|, so K / terms instructions lose at
 /// most
 ///
 ///     loss S,   loss = K / terms ((terms + 1) 2^-F + 2^-R),
 ///
-/// and (1 + loss) / (1 - loss) covers that sums which were cut enter S themselves. Sums that are kept apart (two
-/// levels, layers of a cluster, stream-K) are added in fp32: at most K / terms roundings. `loss` is of one such sum at
-/// a time.
+/// and (1 + loss) / (1 - loss) accounts for truncated sums that enter S themselves. Separate sums (two-level
+/// accumulation, cluster split-K, stream-K) are added in fp32: at most K / terms roundings. `loss` is that of one of these
+/// sums.
 ///
 /// Epilogue.  alpha * acc, fma(beta, C, .) and . + bias are one operation each. If x is known up to e, f(x) is known up
 /// to L e, L being a Lipschitz constant of f, and its rounding adds u (|f(x)| + L e) + eta. `after_rounding` is this
@@ -69,7 +69,7 @@ inline constexpr double unit_f32 = 0x1p-24;
 inline constexpr double eta_f32 = 0x1p-150;
 inline constexpr double unit_f64 = 0x1p-53;
 
-/// A reference value and how far the result in fp32 may be from it.
+/// A reference value, and how much the result in fp32 may differ from it.
 struct Bounded {
     double value = 0;
     double error = 0;
@@ -78,8 +78,8 @@ struct Bounded {
 /// n u / (1 - n u)
 constexpr double gamma(double n, double unit) { return n * unit / (1 - n * unit); }
 
-/// The result of one fp32 operation. `exact` is what it gives for the reference's operands, of magnitude `terms` before
-/// cancellation; `propagated` is what the operands' errors make of it.
+/// Returns the result of one fp32 operation. `exact` is its result for the reference's operands, of magnitude `terms`
+/// before cancellation; `propagated` is the effect of the operands' errors.
 inline Bounded after_rounding(double exact, double terms, double propagated)
 {
     if (!std::isfinite(exact)) {
@@ -89,18 +89,18 @@ inline Bounded after_rounding(double exact, double terms, double propagated)
     return {exact, before + unit_f32 * (std::abs(exact) + before) + eta_f32};
 }
 
-/// How products are added up.
+/// How products are summed.
 struct Summation {
-    int terms = 0;             // that one instruction of a tensor core adds; 0: fused multiply-adds in fp32
-    int fraction_bits = 25;    // of each term
-    int result_bits = 23;      // likewise of the sum
-    std::int64_t longest = 0;  // products after which the sum is added to one in fp32; 0: never
+    int terms = 0;             // products that one tensor-core instruction adds; 0: fused multiply-adds in fp32
+    int fraction_bits = 25;    // fraction bits kept of each term
+    int result_bits = 23;      // fraction bits kept of the sum
+    std::int64_t longest = 0;  // products after which the sum is added to an fp32 sum; 0: never
 };
 
 /// The tensor cores of compute capability 9.0 and 10.
 constexpr Summation tensor_core_summation(InputTypes input) { return {.terms = static_cast<int>(32 / size_of(input))}; }
 
-/// Those of 9.0 for 8-bit elements.
+/// The tensor cores of 9.0 for 8-bit elements.
 constexpr Summation hopper_summation(InputTypes input, Fp8Accumulation accumulation)
 {
     Summation summation = tensor_core_summation(input);
@@ -111,7 +111,7 @@ constexpr Summation hopper_summation(InputTypes input, Fp8Accumulation accumulat
     return summation;
 }
 
-/// What the tensor core may lose of sum |a| |b|, relative to it. Also allows what fused multiply-adds would lose.
+/// Returns how much of sum |a| |b| the tensor core may lose, relative to it. Also covers fused multiply-adds.
 inline double relative_error_of_sum(std::int64_t k, const Summation& summation)
 {
     const double chain = gamma(static_cast<double>(k), unit_f32);
@@ -134,7 +134,7 @@ struct SumOfProducts {
     double magnitude = 0;
 };
 
-/// sum a[i] * b[i] for values that fp32 has.
+/// Returns sum a[i] * b[i] for values that are exact in fp32.
 inline SumOfProducts sum_of_products(const double* a, const double* b, std::int64_t k)
 {
     SumOfProducts sum;
@@ -146,7 +146,7 @@ inline SumOfProducts sum_of_products(const double* a, const double* b, std::int6
     return sum;
 }
 
-/// How far a sum of k products may be from the reference if a kernel adds them up like `summation`.
+/// Returns how much a sum of k products may differ from the reference if a kernel sums according to `summation`.
 inline Bounded bounded(const SumOfProducts& sum, std::int64_t k, const Summation& summation = {})
 {
     if (!std::isfinite(sum.value)) {
@@ -155,7 +155,7 @@ inline Bounded bounded(const SumOfProducts& sum, std::int64_t k, const Summation
     const auto count = static_cast<double>(k);
     const double gamma_f32 = relative_error_of_sum(k, summation);
     const double gamma_f64 = gamma(count, unit_f64);
-    const double magnitude = sum.magnitude / (1 - gamma_f64);  // it was summed in float64, too
+    const double magnitude = sum.magnitude / (1 - gamma_f64);  // the magnitudes were summed in float64, too
     return {sum.value, (gamma_f32 + gamma_f64) * magnitude + count * eta_f32 * (1 + gamma_f32)};
 }
 
@@ -198,7 +198,7 @@ inline Bounded activated(Bounded x, Activation activation)
     return x;
 }
 
-/// What the epilogue adds for one element of D.
+/// The epilogue's operands for one element of D.
 struct ElementEpilogue {
     float alpha = 1;
     float beta = 0;
@@ -208,7 +208,7 @@ struct ElementEpilogue {
     Activation activation = Activation::none;
 };
 
-/// act(alpha * product + beta * c + bias) in fp32, before it is rounded to the output type.
+/// Returns act(alpha * product + beta * c + bias) in fp32, before the rounding to the output type.
 inline Bounded epilogue_of(Bounded product, const ElementEpilogue& epilogue)
 {
     const double alpha = epilogue.alpha;
@@ -224,7 +224,7 @@ inline Bounded epilogue_of(Bounded product, const ElementEpilogue& epilogue)
     return activated(x, epilogue.activation);
 }
 
-/// The same without errors, as for small integers; nothing if fp32 has to round an intermediate value.
+/// The same for exact values such as small integers; returns nothing if fp32 has to round an intermediate value.
 inline std::optional<double> exact_epilogue_of(double product, const ElementEpilogue& epilogue)
 {
     const auto is_f32 = [](double x) { return static_cast<double>(static_cast<float>(x)) == x; };
@@ -237,10 +237,10 @@ inline std::optional<double> exact_epilogue_of(double product, const ElementEpil
     return epilogue.activation == Activation::relu ? relu(biased) : biased;
 }
 
-/// Largest value up to which `type` rounds to a finite one.
+/// Returns the largest value that `type` rounds to a finite one.
 constexpr double largest_finite(ElementType type) { return type == ElementType::f16 ? 65504.0 : 0x1.FEp127; }
 
-/// Rounded once to the output type.
+/// Rounds once to the output type.
 inline Bounded stored(Bounded x, ElementType type)
 {
     double unit = 0;
@@ -252,11 +252,11 @@ inline Bounded stored(Bounded x, ElementType type)
         unit = 0x1p-8;
         eta = 0x1p-134;
     }
-    // The bound was itself computed with some tens of roundings of 2^-53 each.
+    // The bound itself was computed with some tens of roundings of 2^-53 each.
     return {x.value, (x.error + unit * (std::abs(x.value) + x.error) + eta) * (1 + 128 * unit_f64)};
 }
 
-/// True if `actual` is what the reference allows: the same NaN or infinity, or within the bound.
+/// Returns true if the reference allows `actual`: the same NaN or infinity, or within the bound.
 inline bool agrees(const Bounded& expected, double actual)
 {
     if (!std::isfinite(expected.value)) {

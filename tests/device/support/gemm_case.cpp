@@ -19,10 +19,10 @@ constexpr float quiet_nan = std::numeric_limits<float>::quiet_NaN();
 
 enum Salt : std::uint64_t { salt_a = 1, salt_b, salt_c, salt_bias };
 
-/// Between -1 and 1, with one of 2^24 steps in between.
+/// Returns one of 2^24 numbers between -1 and 1.
 float uniform(std::uint64_t bits) { return static_cast<float>(static_cast<double>(bits >> 40U) * 0x1p-23 - 1); }
 
-/// A value for element `index` of operand `salt`.
+/// Returns the value of element `index` of operand `salt`.
 float random_value(const GemmCase& gemm, std::uint64_t seed, Salt salt, std::int64_t index)
 {
     const std::uint64_t bits = hash(seed, salt, static_cast<std::uint64_t>(index));
@@ -90,7 +90,7 @@ std::string describe(const char* name, const Layout& layout)
                        layout.shared ? " shared" : "");
 }
 
-/// The operands of one matrix of D, widened to float64 and with contiguous k.
+/// The operands of one matrix of D, widened to float64, with k contiguous.
 struct WideOperands {
     std::vector<double> a;  // (m, k)
     std::vector<double> b;  // (n, k)
@@ -112,7 +112,7 @@ WideOperands widen(const GemmCase& gemm, const GemmData& data, std::int64_t batc
         widened(gemm.n, [&](std::int64_t j, std::int64_t k) { return data.b.get(data.b_place.index(batch, k, j)); })};
 }
 
-/// sum(a_row, b_column, depth) for every element of D that is not a copy of another one, in their order.
+/// Calls sum(a_row, b_column, depth) for every element of D that is not a copy of another one, in order.
 template <class Sum>
 auto sum_all(const GemmCase& gemm, const GemmData& data, const Sum& sum)
 {
@@ -150,14 +150,14 @@ ElementEpilogue epilogue_at(const GemmCase& gemm, const GemmData& data, std::int
     return epilogue;
 }
 
-/// Calls check(sum, epilogue, bits) for every element that is not a copy of another one, with its one of `sums`;
-/// compares copies and surroundings. Returns what is wrong with the first element that is, or else around them.
+/// Calls check(sum, epilogue, bits) for every element that is not a copy of another one, with its element of `sums`;
+/// compares copies and the surrounding memory. Describes the first wrong element, or else the first change around them.
 template <class Sum, class Check>
 std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& data, const std::vector<Sum>& sums,
                                           const HostArray& result, const Check& check)
 {
     const Placement& place = data.d_place;
-    const bool may_be_poison = gemm.addend == Addend::in_place;  // a NaN of C that came back
+    const bool may_be_poison = gemm.addend == Addend::in_place;  // a NaN from C may return
     const auto check_one = [&](std::int64_t batch, std::int64_t row, std::int64_t column) -> std::string {
         const std::uint32_t bits = result.bits(place.index(batch, row, column));
         if (batch >= gemm.distinct()) {
@@ -172,7 +172,7 @@ std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& 
 
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
     std::atomic<std::int64_t> first_wrong = none;
-    HostArray expected = data.d;  // with D's elements as they are now: what differs then is around them
+    HostArray expected = data.d;  // with D's current elements, so that only a change around them differs
     parallel_for(gemm.batches * gemm.m, 50 * gemm.n, [&](std::int64_t i) {
         const std::int64_t batch = i / gemm.m;
         const std::int64_t row = i % gemm.m;

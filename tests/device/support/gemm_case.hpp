@@ -1,6 +1,6 @@
 #pragma once
 
-/// A matrix product to test, the data for it, and what D must be.
+/// A matrix product to test, its data, and the expected D.
 
 #include <array>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace tessera::test {
 
-/// Poison before and after each operand: 256 bytes or more, and a multiple of that, which keeps the alignment.
+/// Poison before and after each operand: a multiple of 256 bytes, which keeps the alignment.
 inline constexpr std::int64_t guard_elements = 256;
 
 /// Every pair of element types that A and B can have.
@@ -30,11 +30,11 @@ inline constexpr std::array input_types{InputTypes(ElementType::f32),
 /// Every type that C, D and a bias can have.
 inline constexpr std::array output_types{ElementType::f32, ElementType::f16, ElementType::bf16};
 
-/// How an operand of a test lies in memory.
+/// Memory layout of a test's operand.
 struct Layout {
     bool row_major = true;
-    std::int64_t padding = 0;    // leading dimension beyond the extent
-    std::int64_t offset = 0;     // of the first element from an address that is a multiple of 256 bytes
+    std::int64_t padding = 0;    // leading dimension minus extent
+    std::int64_t offset = 0;     // elements from a 256-byte aligned address to the first element
     std::int64_t batch_gap = 0;  // elements between matrices
     bool shared = false;         // inputs: batch stride 0
 };
@@ -42,12 +42,12 @@ struct Layout {
 /// Where C comes from.
 enum class Addend : std::uint8_t { none, separate, in_place };
 
-/// What the inputs are.
+/// The kind of input data.
 enum class Data : std::uint8_t {
     random,      // between -1 and 1
     signature,   // small integers that make D exact; see signature.hpp
     non_finite,  // random with some NaN and infinities
-    one_large,   // ones, but 128 at k = 0: 14 bits of a sum lose the ones
+    one_large,   // ones, but 128 at k = 0: a sum with 14 bits loses the ones
 };
 
 struct GemmCase {
@@ -73,26 +73,26 @@ struct GemmCase {
     Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;
     Data data = Data::random;
 
-    /// A measure for "smallest".
+    /// Used to find the smallest failing case.
     std::int64_t size() const { return m * n + m * k + k * n + batches; }
-    /// All matrices of D are equal, because all inputs are shared.
+    /// True if all matrices of D are equal, because all inputs are shared.
     bool replicated() const { return a.shared && b.shared && (addend != Addend::separate || c.shared); }
-    /// The first matrices of D, of which the others are copies.
+    /// Number of matrices of D that are not copies of earlier ones.
     std::int64_t distinct() const { return replicated() && batches > 1 ? 1 : batches; }
-    /// Products in an element of D.
+    /// Number of products per element of D.
     std::int64_t depth() const { return alpha == 0 ? 0 : k; }
     std::string describe() const;
 };
 
-/// What surrounds an operand.
+/// Memory around an operand.
 enum class Guards : std::uint8_t {
     both_sides,
-    /// The array ends with the operand, so that a tool that knows allocations sees each access beyond it.
+    /// The array ends with the operand, so that a memory checker finds each access beyond it.
     front_only,
 };
 
-/// The operands of a case in host memory. All that is not an operand's element is poison. What must not be read is NaN:
-/// A and B if alpha is 0, C if beta is 0.
+/// The operands of a case in host memory. Everything outside of an operand's elements is poison. Operands that must not
+/// be read are NaN: A and B if alpha is 0, C if beta is 0.
 struct GemmData {
     Placement a_place;
     Placement b_place;
@@ -100,28 +100,28 @@ struct GemmData {
     Placement d_place;
     HostArray a;
     HostArray b;
-    HostArray c;       // empty if there is none, or if it is D
-    HostArray bias;    // likewise
+    HostArray c;       // empty if there is no C, or if C is D
+    HostArray bias;    // empty if there is none
     HostArray scales;  // of A and of B, NaN where there is none or alpha is 0
-    HostArray d;       // as it is before the launch
+    HostArray d;       // before the launch
 
     static GemmData make(const GemmCase& gemm, Guards guards, std::uint64_t seed);
 };
 
-/// What D must be: computed once, for the results of all kernels that are given the same data. Refers to both arguments
-/// as long as it lives.
+/// The expected D, computed once for the results of all kernels with the same data. Refers to both arguments as long as
+/// it exists.
 class Reference {
 public:
     Reference(const GemmCase& gemm, const GemmData& data);
 
-    /// Checks the array that held D after the launch: each element against the float64 reference (exactly, if the data
-    /// allow it), everything else bit by bit against what it was. Nothing if all is right. `summation` is the kernel's.
+    /// Checks the array with D after the launch: each element against the float64 reference (exactly, if the data allow
+    /// it), and everything else bit by bit for changes. Returns nothing if all is right. `summation` is the kernel's.
     std::optional<std::string> find_wrong_element(const HostArray& result, const Summation& summation = {}) const;
 
 private:
     const GemmCase& gemm_;
     const GemmData& data_;
-    std::vector<SumOfProducts> sums_;  // (batches that are not copies, m, n)
+    std::vector<SumOfProducts> sums_;  // (batches without copies, m, n)
 };
 
 /// The same for one result.
@@ -133,7 +133,7 @@ std::optional<std::string> find_wrong_element(const GemmCase& gemm, const GemmDa
 std::optional<std::string> find_other_than_fma_chain(const GemmCase& gemm, const GemmData& data,
                                                      const HostArray& result);
 
-/// True if address and strides of A and B are multiples of `alignment` bytes as far as they are used.
+/// Returns true if the used addresses and strides of A and B are multiples of `alignment` bytes.
 bool inputs_are_aligned(const GemmCase& gemm, const GemmData& data, std::size_t alignment);
 
 }  // namespace tessera::test

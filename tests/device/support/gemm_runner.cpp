@@ -27,7 +27,7 @@ void with_order(bool row_major, Use&& use)
     }
 }
 
-/// The batch at `place`, through the checks that a user's views go through.
+/// Returns the batch at `place`, with the checks of a user's view.
 template <class T, class Order>
 BatchView<T, Order> batch_view(DeviceSpan<T> span, const Placement& place, Order order)
 {
@@ -214,7 +214,7 @@ void check_all_variants(StreamRef stream, const GemmCase& gemm)
         }
     };
 
-    // Many matrices are there to make the library take a larger tile, which only one rung has.
+    // Many matrices make the library choose a larger tile, which only one rung has.
     const bool one_rung = quick() && gemm.batches > 8;
     for (const Variant variant : all_variants()) {
         if (one_rung && variant != Variant::simt_register_blocked) {

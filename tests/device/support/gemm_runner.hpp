@@ -1,6 +1,6 @@
 #pragma once
 
-/// Runs test cases through Gemm::launch with every variant.
+/// Runs test cases with Gemm::launch and every variant.
 
 #include <functional>
 #include <optional>
@@ -17,16 +17,16 @@ class DeviceOperands {
 public:
     DeviceOperands(StreamRef stream, const GemmCase& gemm, const GemmData& data);
 
-    /// Gemm::launch with D as it was before any launch; the array that holds D afterwards.
+    /// Calls Gemm::launch with a fresh D, and returns the array with D afterwards.
     HostArray launch(Variant variant);
-    /// What is to be computed.
+    /// Returns the problem.
     GemmProblem problem() const;
-    /// The same through a GemmPlan.
+    /// The same with a GemmPlan.
     HostArray launch_plan(Variant variant);
-    /// The same through `enqueue`, which gets the operands unchecked.
+    /// The same with `enqueue`, which gets the operands unchecked.
     using Enqueue = std::function<void(const detail::GemmOperands&, const Epilogue&)>;
     HostArray launch(const Enqueue& enqueue);
-    /// The array that holds D as it is now.
+    /// Returns the array with the current D.
     HostArray download() const;
     void reset_d();
 
@@ -45,15 +45,16 @@ private:
     DeviceBuffer<std::byte> d_;
 };
 
-/// Runs `gemm` with every variant and, for determinism, twice with `automatic`. All that run must be right, and SIMT
-/// kernels must give the same bits; those that cannot must say `variant_refused` and leave D alone. Failures go to
-/// report_failure.
+/// Runs `gemm` with every variant and, to test determinism, twice with `automatic`. Every variant that runs must be
+/// right, and SIMT kernels must give the same bits. The others must refuse with `variant_refused` and not write D.
+/// Failures go to report_failure.
 void check_all_variants(StreamRef stream, const GemmCase& gemm);
 
-/// Whether the current device and this build have a kernel of the variant for these types, orders and alignments.
+/// Returns true if the current device and this build have a kernel of the variant for these types, orders and
+/// alignments.
 bool takes(Variant variant, const GemmCase& gemm, const GemmData& data);
 
-/// How the variant adds up on the current device; of `automatic`, the least exact that it may choose.
+/// Returns how the variant sums on the current device; for `automatic`, the least exact of its choices.
 Summation summation_of(Variant variant, const GemmCase& gemm);
 
 }  // namespace tessera::test

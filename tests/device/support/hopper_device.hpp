@@ -1,6 +1,6 @@
 #pragma once
 
-/// For tests of the Hopper kernels by themselves: the device, and whether it has them.
+/// For tests of the Hopper kernels alone: the device, and whether it has them.
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@ namespace tessera::test {
 
 inline const DeviceProperties& device() { return Device::current().properties(); }
 
-/// Whether the device has the kernels; says so if not.
+/// Returns true if the device has the kernels; otherwise says so.
 inline bool is_hopper_here()
 {
     if (device().compute_capability() != 90) {

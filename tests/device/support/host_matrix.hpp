@@ -1,6 +1,6 @@
 #pragma once
 
-/// Matrices in host memory, as they lie in device memory: with padding, guards and poison.
+/// Matrices in host memory with the layout of device memory: padding, guards and poison.
 
 #include <bit>
 #include <cmath>
@@ -46,7 +46,7 @@ decltype(auto) with_input_types(InputTypes types, Use&& use)
     return same(std::type_identity<f32>{});
 }
 
-/// A NaN that no arithmetic makes: an element that still has it was never written.
+/// A NaN that arithmetic never produces: an element that still has it was not written.
 constexpr std::uint32_t poison_bits(ElementType type)
 {
     switch (type) {
@@ -60,7 +60,7 @@ constexpr std::uint32_t poison_bits(ElementType type)
     return 0x7FA5A5A5;
 }
 
-/// An array whose element type is known at run time. Full of poison at first.
+/// An array whose element type is known at run time. Initially full of poison.
 class HostArray {
 public:
     HostArray(ElementType type, std::size_t size) : type_(type), size_(size), bytes_(size * size_of(type))
@@ -77,7 +77,7 @@ public:
 
     std::uint32_t bits(std::size_t index) const
     {
-        std::uint32_t value = 0;  // the machine is little-endian, as CUDA's hosts are
+        std::uint32_t value = 0;  // the machine is little-endian, like all hosts of CUDA
         std::memcpy(&value, bytes_.data() + index * size_of(type_), size_of(type_));
         return value;
     }
@@ -107,7 +107,7 @@ public:
             case ElementType::bf16: return detail::narrow_to_bf16(value);
             case ElementType::tf32: return detail::narrow_to_tf32(value);
             case ElementType::f8e4m3: return f8e4m3(value).bits;
-            // The conversion saturates, but infinity is a value of the type all the same.
+            // The conversion saturates, but infinity is a value of the type, too.
             case ElementType::f8e5m2: return std::isinf(value) ? (value < 0 ? 0xFC : 0x7C) : f8e5m2(value).bits;
             case ElementType::f32: break;
         }
@@ -120,7 +120,7 @@ private:
     std::vector<std::byte> bytes_;
 };
 
-/// Where the elements of a strided batch of matrices are in an array.
+/// Positions of the elements of a strided batch of matrices in an array.
 struct Placement {
     std::int64_t rows = 0;
     std::int64_t columns = 0;
@@ -134,7 +134,7 @@ struct Placement {
     std::int64_t vector_size() const { return row_major ? columns : rows; }
     bool empty() const { return rows == 0 || columns == 0 || batches == 0; }
 
-    /// From the first to one past the last element.
+    /// Number of elements from the first to one past the last.
     std::int64_t span() const
     {
         return empty() ? 0 : (batches - 1) * batch_stride + (vectors() - 1) * leading_dimension + vector_size();

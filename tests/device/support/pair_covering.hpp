@@ -1,6 +1,7 @@
 #pragma once
 
-/// Covering designs: few combinations of many factors, such that any two values of any two factors meet in one of them.
+/// Covering designs: few combinations of many factors, such that any two values of any two factors occur together in
+/// one of them.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,12 +14,13 @@ namespace tessera::test {
 /// One level of each factor.
 using Combination = std::vector<int>;
 
-/// Combinations of factors with `levels[i]` levels each, so that every pair of levels of two factors occurs. Greedy:
-/// each combination starts from a pair that is still missing and takes for each other factor the level that adds most.
+/// Returns combinations of factors with `levels[i]` levels each, so that every pair of levels of two factors occurs.
+/// Greedy: each combination starts from a missing pair and chooses for each other factor the level that adds the most
+/// pairs.
 inline std::vector<Combination> pair_covering(const std::vector<int>& levels, std::mt19937_64& engine)
 {
     const std::size_t factors = levels.size();
-    std::vector<std::size_t> first(factors);  // the number of a factor's level 0 among all levels of all factors
+    std::vector<std::size_t> first(factors);  // index of a factor's level 0 among all levels of all factors
     std::exclusive_scan(levels.begin(), levels.end(), first.begin(), std::size_t{0});
     const std::size_t all = first.back() + static_cast<std::size_t>(levels.back());
     std::vector<bool> covered(all * all, false);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// A loop over threads, for references that would otherwise take longer than the device.
+/// A parallel loop, for references that would otherwise need more time than the device.
 
 #include <algorithm>
 #include <atomic>
@@ -10,8 +10,7 @@
 
 namespace tessera::test {
 
-/// Calls `work(i)` for each i from 0 to count - 1, on several threads if the whole takes so many operations that it
-/// pays.
+/// Calls `work(i)` for each i from 0 to count - 1, on several threads if there are enough operations to pay for them.
 template <class Work>
 void parallel_for(std::int64_t count, std::int64_t operations_each, const Work& work)
 {

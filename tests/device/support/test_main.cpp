@@ -74,7 +74,7 @@ bool parse_options(int argc, char** argv)
     return true;
 }
 
-/// Freed memory stays in the pool: the tests allocate a lot, and the driver is slow.
+/// Keeps freed memory in the pool: the tests allocate a lot, and the driver is slow.
 void keep_pool_memory()
 {
     cudaMemPool_t pool = nullptr;
@@ -120,7 +120,8 @@ int run_tests(int argc, char** argv, Needs needs)
     if (!parse_options(argc, argv)) {
         return exit_usage;
     }
-    // A kernel that is loaded at its first launch may wait for those that run; tests hold some of them up on purpose.
+    // A kernel that is loaded at its first launch may wait for running kernels, and tests hold some of these on
+    // purpose.
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     doctest::Context context(argc, argv);
     if (needs == Needs::device && Device::count() == 0 && !context.shouldExit()) {

@@ -1,4 +1,4 @@
-// Prints the SDK's version and what it would run for one product on a B200. Needs no GPU.
+// Prints the SDK's version and its choice for one product on a B200. Needs no GPU.
 
 #include <cstdio>
 #include <string>

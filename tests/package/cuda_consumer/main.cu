@@ -1,4 +1,4 @@
-// The host API and a kernel of one's own in one file that nvcc compiles.
+// The host API and a user's kernel in one file compiled by nvcc.
 
 #include <cstdio>
 #include <string>

@@ -1,4 +1,4 @@
-// A kernel of one's own on the device layer: one warp loads tiles through a tensor map into a ring, another reads them.
+// A user's kernel on the device layer: one warp loads tiles through a tensor map into a ring, the others read them.
 
 #include <cstdio>
 #include <tessera/device/disjoint_span.cuh>
@@ -15,7 +15,8 @@ constexpr unsigned columns = 32;
 using Map = TensorMap<float, Box<columns, rows>, Swizzle::none>;
 using Ring = RingBarriers<FilledByTma, FreedByThreads, 2>;
 
-/// Adds up the tiles of a tall matrix, element by element: `sums` has one tile's elements. Warp 0 loads, the others add.
+/// Adds up the tiles of a tall matrix, element by element: `sums` has the elements of one tile. Warp 0 loads, the
+/// others add.
 __global__ void add_tiles(const __grid_constant__ Map map, int tiles, DisjointSpan<float> sums)
 {
     __shared__ SharedTile<float, Box<columns, rows>, Swizzle::none> stages[Ring::slots];
@@ -62,7 +63,7 @@ try {
     }
     Stream stream;
     const auto tall = DeviceBuffer<float>::from_host(stream, matrix);
-    DeviceBuffer<float> sums(stream, 32 + rows * columns);  // the loading warp's elements stay as they are
+    DeviceBuffer<float> sums(stream, 32 + rows * columns);  // the elements of the loading warp stay unchanged
     sums.fill(stream, 0.0F);
     launch(add_tiles, LaunchConfig(stream, {1}, {32 + rows * columns}), Map::of(tall.matrix(tiles * rows, columns)),
            tiles, DisjointSpan(sums));
