@@ -52,22 +52,22 @@ def check_files(drawn: dict[str, str]) -> list[str]:
     return findings
 
 
-def check_pages() -> list[str]:
+def check_pages(root: Path = ROOT, pictures: Path = HERE) -> list[str]:
+    """What is wrong with how the pages of a repository show its pictures."""
     findings, shown = [], set()
-    pages = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-    for page in pages:
+    for page in [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]:
         for alt, target in IMAGE.findall(page.read_text(encoding="utf-8")):
             if not target.endswith(".svg") or "://" in target:
                 continue
-            where = f"{page.relative_to(ROOT)} shows {target}"
+            where = f"{page.relative_to(root)} shows {target}"
             file = (page.parent / target).resolve()
             if not file.exists():
                 findings.append(f"{where}, which does not exist")
             if len(alt) < SHORTEST_ALT:
                 findings.append(f"{where} with the alternative text {alt!r}; a sentence should say what one sees")
             shown.add(file)
-    findings += [f"{file.name} is on no page" for file in sorted(HERE.glob("*.svg")) if file not in shown]
-    return findings
+    unseen = [file.name for file in sorted(pictures.resolve().glob("*.svg")) if file not in shown]
+    return findings + [f"{name} is on no page" for name in unseen]
 
 
 def main() -> int:

@@ -20,101 +20,38 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
+from geometry import Point, Rect, crosses, towards
+from palette import (
+    BLUE,
+    FAINT,
+    GREEN,
+    GREY,
+    HUES,
+    INK,
+    LINE,
+    MUTED,
+    ORANGE,
+    PANEL,
+    PURPLE,
+    RED,
+    WHITE,
+    YELLOW,
+    Hue,
+    contrast,
+    ink_on,
+)
 from text_widths import text_width
+
+__all__ = [  # fmt: skip
+    "BLUE", "FAINT", "GREEN", "GREY", "HUES", "Hue", "INK", "LINE", "LayoutError", "MUTED", "ORANGE", "PANEL",
+    "PURPLE", "Picture", "Point", "RED", "Rect", "SMALLEST_TEXT", "WHITE", "WIDTH", "YELLOW", "contrast",
+    "drawing", "drawings", "ink_on", "linear", "logarithmic", "number", "text_width",
+]
 
 WIDTH = 700
 SMALLEST_TEXT = 11
 FONTS = "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 MONO_FONTS = "ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace"
-
-INK = "#17212b"
-MUTED = "#4a5865"
-LINE = "#7d8b99"
-FAINT = "#d3dbe3"
-PANEL = "#fbfcfd"
-WHITE = "#ffffff"
-
-
-class Hue(NamedTuple):
-    """One colour in three strengths: `tint` fills boxes, `mid` fills marks and bars, `dark` draws lines and text."""
-
-    tint: str
-    mid: str
-    dark: str
-
-
-# Told apart with every common kind of colour blindness; blue against orange is the strongest pair.
-BLUE = Hue("#dbeaf7", "#4a97d2", "#0b5394")
-ORANGE = Hue("#fdebcf", "#eda63a", "#8a5200")
-GREEN = Hue("#d6f0e6", "#2fa884", "#05664b")
-PURPLE = Hue("#efe2f4", "#b07cc6", "#6c3483")
-RED = Hue("#fbe0d5", "#e0703c", "#a63603")
-YELLOW = Hue("#fbf6c9", "#ddcb3b", "#6b6000")
-GREY = Hue("#e9edf1", "#a9b4bf", "#42505d")
-HUES = (BLUE, ORANGE, GREEN, PURPLE, RED, YELLOW, GREY)
-
-
-class Point(NamedTuple):
-    x: float
-    y: float
-
-
-class Rect(NamedTuple):
-    x: float
-    y: float
-    w: float
-    h: float
-
-    @property
-    def left(self) -> Point:
-        return Point(self.x, self.y + self.h / 2)
-
-    @property
-    def right(self) -> Point:
-        return Point(self.x + self.w, self.y + self.h / 2)
-
-    @property
-    def top(self) -> Point:
-        return Point(self.x + self.w / 2, self.y)
-
-    @property
-    def bottom(self) -> Point:
-        return Point(self.x + self.w / 2, self.y + self.h)
-
-    @property
-    def center(self) -> Point:
-        return Point(self.x + self.w / 2, self.y + self.h / 2)
-
-    @property
-    def x2(self) -> float:
-        return self.x + self.w
-
-    @property
-    def y2(self) -> float:
-        return self.y + self.h
-
-    def at(self, along: float, down: float) -> Point:
-        """The point at these fractions of the width and the height."""
-        return Point(self.x + along * self.w, self.y + down * self.h)
-
-    def inset(self, by: float) -> "Rect":
-        return Rect(self.x + by, self.y + by, self.w - 2 * by, self.h - 2 * by)
-
-    def meets(self, other: "Rect", slack: float = 0.5) -> bool:
-        return (
-            self.x < other.x2 - slack
-            and other.x < self.x2 - slack
-            and self.y < other.y2 - slack
-            and other.y < self.y2 - slack
-        )
-
-    def holds(self, other: "Rect", slack: float = 0.5) -> bool:
-        return (
-            other.x >= self.x - slack
-            and other.x2 <= self.x2 + slack
-            and other.y >= self.y - slack
-            and other.y2 <= self.y2 + slack
-        )
 
 
 class LayoutError(Exception):
@@ -138,23 +75,6 @@ def number(value: float) -> str:
     """A coordinate as SVG text: at most two decimals, and no -0."""
     text = f"{value:.2f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
-
-
-def _luminance(color: str) -> float:
-    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(first: str, second: str) -> float:
-    """The contrast ratio of WCAG, 1 to 21."""
-    low, high = sorted((_luminance(first), _luminance(second)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def ink_on(fill: str) -> str:
-    """Ink or white, whichever reads better on this colour."""
-    return INK if contrast(INK, fill) >= contrast(WHITE, fill) else WHITE
 
 
 def linear(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
@@ -250,7 +170,7 @@ class Picture:
         path = f"M{number(at[0].x)} {number(at[0].y)}"
         for before, here, after in zip(at, at[1:], at[2:]):
             radius = min(bend, math.dist(before, here) / 2, math.dist(here, after) / 2)
-            enter, leave = _towards(here, before, radius), _towards(here, after, radius)
+            enter, leave = towards(here, before, radius), towards(here, after, radius)
             path += (
                 f"L{number(enter.x)} {number(enter.y)}Q{number(here.x)} {number(here.y)} "
                 f"{number(leave.x)} {number(leave.y)}"
@@ -283,9 +203,9 @@ class Picture:
         """A line with a head at its end, or at both. A label sits on the middle of its longest part, or at `at`."""
         track = [Point(*point) for point in points]
         shaft = list(track)
-        shaft[-1] = _towards(track[-1], track[-2], head - 1)
+        shaft[-1] = towards(track[-1], track[-2], head - 1)
         if both:
-            shaft[0] = _towards(track[0], track[1], head - 1)
+            shaft[0] = towards(track[0], track[1], head - 1)
         self.line(*shaft, color=color, width=width, dash=dash, bend=bend, loose=loose)
         self._head(track[-2], track[-1], color, head)
         if both:
@@ -561,7 +481,7 @@ class Picture:
                     found.append(f"{text.text!r} is below a box at {tuple(map(round, frame.area))}")
             if not text.halo:
                 core = Rect(text.area.x, text.area.y + 2, text.area.w, text.area.h - 4)
-                if any(_crosses(start, end, core) for start, end in self._segments):
+                if any(crosses(start, end, core) for start, end in self._segments):
                     found.append(f"{text.text!r} is crossed by a line")
         for index, text in enumerate(self._texts):
             for other in self._texts[:index]:
@@ -584,27 +504,6 @@ class Picture:
             f'fill="{PANEL}" stroke="{FAINT}"/>\n<g font-family={quoteattr(FONTS)}>\n'
         )
         return head + "\n".join(self._parts) + "\n</g>\n</svg>\n"
-
-
-def _towards(start: Point, end: Point, by: float) -> Point:
-    length = math.dist(start, end) or 1
-    return Point(start.x + (end.x - start.x) * by / length, start.y + (end.y - start.y) * by / length)
-
-
-def _crosses(start: Point, end: Point, area: Rect) -> bool:
-    """Returns true if the segment meets the rectangle (Liang and Barsky's clipping)."""
-    low, high = 0.0, 1.0
-    for position, step, first, last in (
-        (start.x, end.x - start.x, area.x, area.x2),
-        (start.y, end.y - start.y, area.y, area.y2),
-    ):
-        if step == 0:
-            if not first < position < last:
-                return False
-            continue
-        enter, leave = sorted(((first - position) / step, (last - position) / step))
-        low, high = max(low, enter), min(high, leave)
-    return low < high
 
 
 _drawings: dict[str, Callable[[], Picture]] = {}
