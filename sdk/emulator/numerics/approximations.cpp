@@ -9,7 +9,8 @@ namespace {
 
 float finish(double value, bool ftz) { return canonical(flush_if(static_cast<float>(value), ftz)); }
 
-/// The upper 32 bits of a double; a subnormal number becomes zero, a NaN whose payload is all below becomes infinity.
+/// The upper 32 bits of a double. A subnormal number becomes zero; a NaN with its payload only in the lower bits
+/// becomes infinity.
 double upper_half(double value)
 {
     std::uint64_t bits = std::bit_cast<std::uint64_t>(value);
@@ -47,7 +48,7 @@ float div_approx(float a, float b, bool ftz)
     a = flush_if(a, ftz);
     b = flush_if(b, ftz);
     if (std::fabs(b) > 0x1p126F && std::isfinite(b)) {
-        // The reciprocal is subnormal in the hardware's table and reads as zero: infinity times it is NaN.
+        // The reciprocal is subnormal in the hardware's table and reads as zero; infinity times zero is NaN.
         const float zero = std::signbit(a) != std::signbit(b) ? -0.0F : 0.0F;
         return std::isfinite(a) ? zero : std::bit_cast<float>(canonical_nan_f32);
     }

@@ -3,9 +3,9 @@
 #include <cstdint>
 
 /// The `.approx` and `.full` instructions of PTX (PTX ISA 9.7.3 and 9.7.4). Computed in double and rounded once to
-/// nearest, with the special cases of the ISA's tables; so the results are inside the documented errors, but not the
-/// bits of any one chip, which differ between generations. `ftz` flushes subnormal inputs and results to zero of the
-/// same sign. NaN results are canonical.
+/// nearest, with the special cases of the ISA's tables. The results are within the documented errors, but are not the
+/// bits of any chip, which differ between generations. `ftz` flushes subnormal inputs and results to zero of the same
+/// sign. NaN results are canonical.
 namespace tessera::emulator::numerics {
 
 float rcp_approx(float a, bool ftz);

@@ -1,9 +1,9 @@
 #pragma once
 
-/// Picks the widest compiled form of a kernel that the processor can run; private to the numerics folder.
+/// Selects the widest compiled form of a kernel that the processor can run. Private to the numerics folder.
 ///
-/// A kernel is a template over the bytes of a vector register, forced inline into one function per instruction set, so
-/// one build runs everywhere and none of its translation units needs -march flags.
+/// A kernel is a template over the bytes of a vector register, forced inline into one function per instruction set. So
+/// one build runs everywhere, and no translation unit needs -march flags.
 #if defined(__x86_64__) && defined(__GNUC__)
 #define TESSERA_HAS_WIDE_VECTORS 1
 #define TESSERA_TARGET_V4 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,bmi,bmi2")))
@@ -17,7 +17,7 @@ namespace tessera::emulator::numerics::detail {
 
 enum class VectorUnit : unsigned char { portable, avx2, avx512 };
 
-/// What the kernels use: the widest unit of this processor, until a test asks for a narrower one.
+/// The vector unit that the kernels use: the widest of this processor, unless a test selects a narrower one.
 inline VectorUnit& vector_unit()
 {
 #if TESSERA_HAS_WIDE_VECTORS

@@ -4,14 +4,14 @@
 #include <utility>
 
 // f32 and narrower: compute in double, "rounded to odd" (the last bit is set if anything was cut off), then round once
-// to the target. 53 bits are more than twice 24 plus two, so the second rounding sees all it needs. f64: the
+// to the target. 53 bits are more than twice 24 plus two, so the second rounding has all it needs. f64: use the
 // processor's own rounding mode; volatile keeps the operation between the two changes of mode, whatever the compiler's
 // flags.
 namespace tessera::emulator::numerics {
 namespace {
 
-/// Moves a result that was rounded to nearest to its odd neighbour if it was inexact. `error` has the sign of
-/// (true value - rounded).
+/// Moves an inexact result that was rounded to nearest to its odd neighbour. `error` has the sign of (true value -
+/// rounded).
 double to_odd(double rounded, double error)
 {
     const auto bits = std::bit_cast<std::uint64_t>(rounded);
@@ -22,7 +22,7 @@ double to_odd(double rounded, double error)
     return std::bit_cast<double>(grows ? bits + 1 : bits - 1);
 }
 
-/// a + b to odd, by Knuth's two-sum.
+/// a + b rounded to odd, by Knuth's two-sum.
 double add_to_odd(double a, double b)
 {
     const double sum = a + b;
@@ -106,7 +106,7 @@ std::uint16_t finish_bf16(double value, bool relu)
     return static_cast<std::uint16_t>(encode(bf16_layout, value, {.relu = relu}));
 }
 
-/// True if a is to be taken for the minimum; both are numbers.
+/// Returns true if a is the minimum; both are numbers.
 template <typename Float>
 bool is_less(Float a, Float b)
 {
@@ -139,8 +139,8 @@ float select_f32(float a, float b, bool want_less, const Selection& how)
     return chosen;
 }
 
-/// 16-bit formats order as their f32 values do, and those convert back exactly. Not so the sign of a NaN, which
-/// .xorsign takes from the codes.
+/// 16-bit formats have the same order as their f32 values, which convert back exactly. Only the sign of a NaN is lost,
+/// so .xorsign takes it from the codes.
 template <typename Decode, typename Encode>
 std::uint16_t select_16(std::uint16_t a, std::uint16_t b, bool want_less, const Selection& how, Decode decode,
                         Encode encode)

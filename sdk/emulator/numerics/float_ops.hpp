@@ -7,10 +7,10 @@
 #include "formats.hpp"
 
 /// The scalar floating-point arithmetic of PTX (PTX ISA 9.7.3 "Floating Point", 9.7.4 "Half Precision"). Each operation
-/// rounds once. PTX leaves the bits of a NaN result open; these are an H200's: for f32, f16 and bf16 the canonical NaN
-/// 0x7FFFFFFF or 0x7FFF, for f64 see propagate(). tests/emulator/hardware/scalar_probe.cu has measured them. 16-bit
-/// operands and results are codes. Include this where the target is compiled with -ffp-contract=off; the .rn forms are
-/// plain operations that a loop over lanes vectorises.
+/// rounds once. PTX does not specify the bits of a NaN result; these are an H200's, measured by
+/// tests/emulator/hardware/scalar_probe.cu: the canonical NaN 0x7FFFFFFF or 0x7FFF for f32, f16 and bf16; for f64 see
+/// propagate(). 16-bit operands and results are codes. Include this only in targets compiled with -ffp-contract=off.
+/// The .rn forms are plain operations, which compilers vectorize in a loop over lanes.
 namespace tessera::emulator::numerics {
 
 /// The modifiers of an arithmetic instruction.
@@ -24,8 +24,8 @@ struct Modifiers {
 struct Selection {
     bool ftz = false;
     bool nan = false;          ///< .NaN: NaN if any input is NaN; otherwise NaN only if all are
-    bool xorsign_abs = false;  ///< .xorsign.abs: of the magnitudes; the sign is the exclusive or of the signs
-    bool abs = false;          ///< .abs, of the three-input form: of the magnitudes
+    bool xorsign_abs = false;  ///< .xorsign.abs: of the magnitudes; the sign is the XOR of the signs
+    bool abs = false;          ///< .abs, of the three-input form: compares magnitudes
 };
 
 inline float flush(float value)
@@ -40,12 +40,12 @@ constexpr std::uint16_t flush_f16(std::uint16_t code)
 }
 
 inline float canonical(float value) { return value == value ? value : std::bit_cast<float>(canonical_nan_f32); }
-/// The f64 NaN of an operation whose operands are numbers.
+/// The f64 NaN of an operation on numbers.
 inline constexpr std::uint64_t generated_nan_f64 = 0xFFF8'0000'0000'0000;
 /// The first NaN among the operands, made quiet; the generated NaN if there is none.
 double nan_of(double first, double second = 0.0, double third = 0.0);
-/// An f64 result: a NaN is that of the operand that comes first here, so callers give the operands in the order in
-/// which the hardware looks for a NaN.
+/// An f64 result. If it is NaN, it is the first NaN among the operands, so callers pass them in the order in which
+/// hardware looks for a NaN.
 inline double propagate(double result, double first, double second = 0.0, double third = 0.0)
 {
     return result == result ? result : nan_of(first, second, third);
@@ -57,7 +57,7 @@ Float saturate(Float value)
     return value >= Float{1} ? Float{1} : value > Float{0} ? value : Float{0};  // NaN fails both comparisons
 }
 
-// f32, round to nearest even, no modifiers: the hot ones.
+// f32, round to nearest even, no modifiers: the hot path.
 inline float add_rn(float a, float b) { return canonical(a + b); }
 inline float sub_rn(float a, float b) { return canonical(a - b); }
 inline float mul_rn(float a, float b) { return canonical(a * b); }
@@ -77,7 +77,7 @@ float div(float a, float b, const Modifiers& how);
 float sqrt(float a, const Modifiers& how);
 float rcp(float a, const Modifiers& how);
 
-// f64: .ftz does not exist, .sat neither.
+// f64: no .ftz and no .sat.
 double add(double a, double b, Rounding rounding);
 double sub(double a, double b, Rounding rounding);
 double mul(double a, double b, Rounding rounding);
@@ -110,7 +110,7 @@ std::uint16_t maximum_f16(std::uint16_t a, std::uint16_t b, const Selection& how
 std::uint16_t minimum_bf16(std::uint16_t a, std::uint16_t b, const Selection& how);
 std::uint16_t maximum_bf16(std::uint16_t a, std::uint16_t b, const Selection& how);
 
-// abs and neg of a NaN: the canonical NaN in f32, f16 and bf16; in f64 the NaN, made quiet, with its own sign.
+// abs and neg of a NaN: the canonical NaN in f32, f16 and bf16; in f64 the NaN itself, made quiet, with its own sign.
 inline float abs(float a, bool ftz) { return canonical(std::fabs(flush_if(a, ftz))); }
 inline float neg(float a, bool ftz) { return canonical(-flush_if(a, ftz)); }
 inline double abs(double a) { return propagate(std::fabs(a), a); }
@@ -135,7 +135,7 @@ constexpr std::uint16_t neg_bf16(std::uint16_t code)
     return (code & 0x7FFFU) > 0x7F80U ? canonical_nan_bf16 : static_cast<std::uint16_t>(code ^ 0x8000U);
 }
 
-/// `copysign d, a, b`: the magnitude of b with the sign of a (that order is PTX's).
+/// `copysign d, a, b`: the magnitude of b with the sign of a (PTX's order).
 inline float copysign(float a, float b)
 {
     const auto sign = std::bit_cast<std::uint32_t>(a) & 0x8000'0000U;

@@ -139,7 +139,7 @@ std::uint32_t encode_stochastic(Format format, float value, std::uint32_t random
     const int exponent = (field == 0 ? 1 : static_cast<int>(field)) - 127 - 23;
     const int leading = significand == 0 ? exponent : exponent + 63 - std::countl_zero(significand);
     const int scale = leading > 1 - layout.bias ? leading : 1 - layout.bias;
-    // The unit of one random bit; what lies below it is cut off.
+    // The unit of one random bit; lower bits are cut off.
     const int unit = scale - layout.mantissa_bits - random_count;
     const int shift = unit - exponent;
     const std::uint64_t cut = shift >= 64 ? 0 : shift >= 0 ? significand >> shift : significand << -shift;
@@ -189,7 +189,7 @@ double round_to_integral(double value, Rounding rounding)
 void float_from_f16(const std::uint16_t* codes, float* values, std::size_t count)
 {
     for (std::size_t i = 0; i < count; ++i) {
-        // As the scalar form, without its branches.
+        // Like the scalar form, without branches.
         const std::uint32_t sign = (codes[i] & 0x8000U) << 16;
         const std::uint32_t magnitude = codes[i] & 0x7FFFU;
         const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112F;

@@ -7,8 +7,8 @@
 #include <limits>
 
 /// The number formats of PTX and the conversions between them (PTX ISA 5.2.3 "Alternate Floating-Point Data Formats"
-/// and 9.7.9.21 "cvt"). A code is the bit pattern of a value, right aligned. Everything here is exact: one conversion
-/// rounds once, in the mode asked for. Nothing throws.
+/// and 9.7.9.21 "cvt"). A code is the bit pattern of a value, right aligned. One conversion rounds exactly once, in the
+/// given mode. Nothing throws.
 namespace tessera::emulator::numerics {
 
 /// Rounding modifiers of PTX, with their PTX names as comments.
@@ -25,9 +25,9 @@ enum class Format : std::uint8_t { f16, bf16, tf32, e4m3, e5m2, e2m3, e3m2, e2m1
 /// The modifiers of one narrowing `cvt`.
 struct Conversion {
     Rounding rounding = Rounding::nearest_even;
-    /// .satfinite: what is beyond the largest finite value (infinity too) becomes the largest finite value.
+    /// .satfinite: values beyond the largest finite value, infinity included, become the largest finite value.
     bool satfinite = false;
-    /// .relu: negative results, -0 too, become +0; NaN stays the canonical NaN.
+    /// .relu: negative results and -0 become +0; NaN stays the canonical NaN.
     bool relu = false;
     /// .sat: clamp to [0, 1], NaN becomes +0.
     bool sat = false;
@@ -39,8 +39,8 @@ struct Layout {
     int exponent_bits;
     int bias;
     std::uint64_t max_finite;     ///< code of the largest finite value
-    std::uint64_t beyond;         ///< code of what overflow gives: infinity, or NaN or the maximum where there is none
-    std::uint64_t canonical_nan;  ///< code of the NaN that PTX instructions produce (the maximum where there is no NaN)
+    std::uint64_t beyond;         ///< code of an overflow: infinity, or NaN or the maximum if there is none
+    std::uint64_t canonical_nan;  ///< code of the NaN that PTX instructions produce (the maximum if there is no NaN)
     bool has_infinity;
 
     [[nodiscard]] constexpr int sign_bit() const { return mantissa_bits + exponent_bits; }
@@ -52,7 +52,7 @@ inline constexpr Layout f64_layout{52,  11, 1023, 0x7FEF'FFFF'FFFF'FFFF, 0x7FF0'
 inline constexpr Layout f32_layout{23, 8, 127, 0x7F7F'FFFF, 0x7F80'0000, 0x7FFF'FFFF, true};
 inline constexpr Layout f16_layout{10, 5, 15, 0x7BFF, 0x7C00, 0x7FFF, true};
 inline constexpr Layout bf16_layout{7, 8, 127, 0x7F7F, 0x7F80, 0x7FFF, true};
-/// tf32 without the 13 low bits that pad it to 32; see tf32_from_float for the padded form.
+/// tf32 without the 13 low padding bits; for the padded form see tf32_from_float.
 inline constexpr Layout tf32_layout{10, 8, 127, 0x3FBFF, 0x3FC00, 0x3FFFF, true};
 inline constexpr Layout e4m3_layout{3, 4, 7, 0x7E, 0x7F, 0x7F, false};
 inline constexpr Layout e5m2_layout{2, 5, 15, 0x7B, 0x7C, 0x7F, true};
@@ -65,8 +65,8 @@ inline constexpr std::uint16_t canonical_nan_f16 = 0x7FFF;
 inline constexpr std::uint16_t canonical_nan_bf16 = 0x7FFF;
 
 /// Rounds (-1)^negative * significand * 2^exponent to the layout and returns the code without its sign. The result may
-/// be beyond `max_finite`: the caller resolves overflow. `inexact_below` says that the true magnitude is a little
-/// larger than the one given (less than one unit of `significand`).
+/// exceed `max_finite`: the caller resolves overflow. `inexact_below`: the true magnitude is slightly larger than the
+/// given one (by less than one unit of `significand`).
 constexpr std::uint64_t round_magnitude(const Layout& layout, bool negative, std::uint64_t significand, int exponent,
                                         Rounding rounding, bool inexact_below = false)
 {
@@ -97,7 +97,7 @@ constexpr std::uint64_t round_magnitude(const Layout& layout, bool negative, std
         case Rounding::down: increment = negative && (half || below_half); break;
         case Rounding::up: increment = !negative && (half || below_half); break;
     }
-    // A normal number's hidden bit adds the one by which its exponent field exceeds `scale - smallest`.
+    // The hidden bit of a normal number adds the missing one to its exponent field.
     return (static_cast<std::uint64_t>(scale - smallest) << layout.mantissa_bits) + kept + (increment ? 1U : 0U);
 }
 
@@ -114,8 +114,8 @@ constexpr std::uint64_t encode_exact(const Layout& layout, bool negative, std::u
     return negative ? code | layout.sign_mask() : code;
 }
 
-/// The code of a value in any layout but f64's. NaN gives the canonical NaN, as it does where the instruction's source
-/// is f32 or narrower; for an f64 source see encode_f64.
+/// The code of a value in any layout except f64's. NaN gives the canonical NaN, as for instructions whose source is f32
+/// or narrower; for an f64 source see encode_f64.
 constexpr std::uint64_t encode(const Layout& layout, double value, const Conversion& how = {})
 {
     const auto bits = std::bit_cast<std::uint64_t>(value);
@@ -140,7 +140,7 @@ constexpr std::uint64_t encode(const Layout& layout, double value, const Convers
     return encode_exact(layout, negative, significand, exponent, how.rounding, how.satfinite);
 }
 
-/// As encode(), for `cvt` from f64: a NaN keeps its sign and the top bits of its payload, made quiet (measured on an
+/// Like encode(), for `cvt` from f64: a NaN keeps its sign and the top bits of its payload, made quiet (measured on an
 /// H200).
 constexpr std::uint64_t encode_f64(const Layout& layout, double value, const Conversion& how = {})
 {
@@ -153,7 +153,7 @@ constexpr std::uint64_t encode_f64(const Layout& layout, double value, const Con
     return ((bits >> 63) << layout.sign_bit()) | layout.beyond | quiet | payload;
 }
 
-/// The exact value of a code of a format no wider than f32; NaN codes give the canonical f32 NaN.
+/// The exact value of a code of a format not wider than f32; NaN codes give the canonical f32 NaN.
 constexpr float decode(const Layout& layout, std::uint32_t code)
 {
     const std::uint32_t magnitude = code & static_cast<std::uint32_t>(layout.sign_mask() - 1);
@@ -190,10 +190,10 @@ inline constexpr std::array<float, 16> e2m1_values = detail::decode_table<16>(e2
 
 constexpr float float_from_e4m3(std::uint8_t code) { return e4m3_values[code]; }
 constexpr float float_from_e5m2(std::uint8_t code) { return e5m2_values[code]; }
-/// The upper two bits of the byte are ignored, as the tensor cores ignore them.
+/// Ignores the upper two bits of the byte, like the tensor cores.
 constexpr float float_from_e2m3(std::uint8_t code) { return e2m3_values[code & 0x3FU]; }
 constexpr float float_from_e3m2(std::uint8_t code) { return e3m2_values[code & 0x3FU]; }
-/// The upper four bits of the byte are ignored.
+/// Ignores the upper four bits of the byte.
 constexpr float float_from_e2m1(std::uint8_t code) { return e2m1_values[code & 0xFU]; }
 /// 2^(code - 127); 0xFF is NaN.
 constexpr float float_from_ue8m0(std::uint8_t code)
@@ -202,7 +202,7 @@ constexpr float float_from_ue8m0(std::uint8_t code)
                                 : code == 0  ? 0x0040'0000U
                                              : std::uint32_t{code} << 23);
 }
-/// The sign bit is ignored, as the tensor cores ignore it.
+/// Ignores the sign bit, like the tensor cores.
 constexpr float float_from_ue4m3(std::uint8_t code) { return e4m3_values[code & 0x7FU]; }
 
 constexpr float float_from_f16(std::uint16_t code)
@@ -212,7 +212,7 @@ constexpr float float_from_f16(std::uint16_t code)
     if (magnitude > 0x7C00U) {
         return std::bit_cast<float>(canonical_nan_f32);
     }
-    // Moving the exponent's bias by a multiplication normalises the subnormal numbers on the way.
+    // Multiplying changes the exponent's bias and also normalizes subnormal numbers.
     const float value = std::bit_cast<float>(magnitude << 13) * 0x1p112F;
     const std::uint32_t bits = magnitude == 0x7C00U ? 0x7F80'0000U : std::bit_cast<std::uint32_t>(value);
     return std::bit_cast<float>(bits | sign);
@@ -238,14 +238,14 @@ constexpr double double_from_float(float value)
     return std::bit_cast<double>((std::uint64_t{bits & 0x8000'0000U} << 32) | 0x7FF8'0000'0000'0000U |
                                  (std::uint64_t{bits & 0x7F'FFFFU} << 29));
 }
-/// What a tensor core reads of a 32-bit word as tf32: the 13 low bits are ignored (PTX ISA 9.7.15).
+/// The tf32 value that a tensor core reads from a 32-bit word: it ignores the 13 low bits (PTX ISA 9.7.15).
 constexpr float float_from_tf32(std::uint32_t word) { return decode(tf32_layout, word >> 13); }
 
 /// The value of a code of any format (for tf32 the 32-bit word). The named functions above are faster.
 float decode(Format format, std::uint32_t code);
 /// The code of a value in any format (for tf32 the padded 32-bit word; for ue8m0 the sign is ignored, see
-/// ue8m0_from_float), NaN as by encode above. `cvt` has no narrow format without .satfinite but ue8m0: the others need
-/// `how.satfinite` to give what PTX gives.
+/// ue8m0_from_float). NaN as in encode above. In `cvt`, every narrow format except ue8m0 requires .satfinite, so set
+/// `how.satfinite` to get the results of PTX.
 std::uint32_t encode(Format format, double value, const Conversion& how = {});
 /// Bits of one element: 16 for f16, 32 for tf32, 4 for e2m1, 6 for e2m3, ...
 int element_bits(Format format);
@@ -263,7 +263,7 @@ constexpr std::uint16_t f16_from_float(float value)
     if (magnitude >= 0x477F'F000U) {  // from 65520 on, to infinity
         return static_cast<std::uint16_t>(sign | 0x7C00U);
     }
-    if (magnitude < 0x3880'0000U) {  // subnormal: let an addition round at 2^-24
+    if (magnitude < 0x3880'0000U) {  // subnormal: an addition rounds at 2^-24
         const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
         return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3F00'0000U));
     }
@@ -287,8 +287,8 @@ constexpr std::uint16_t bf16_from_float(float value, const Conversion& how)
 {
     return static_cast<std::uint16_t>(encode(bf16_layout, double{value}, how));
 }
-/// The 32-bit word that `cvt.*.tf32.f32` writes: the 13 low bits are 0. NaN is 0x7FFFE000; .rna on hardware instead
-/// adds its half to the bits of a NaN, which can even give infinity, and that is not modelled.
+/// The 32-bit word that `cvt.*.tf32.f32` writes: the 13 low bits are 0. NaN is 0x7FFFE000. Hardware's .rna adds its
+/// half to the bits of a NaN, which can even give infinity; this is not modelled.
 constexpr std::uint32_t tf32_from_float(float value, const Conversion& how)
 {
     return static_cast<std::uint32_t>(encode(tf32_layout, double{value}, how) << 13);
@@ -315,13 +315,13 @@ constexpr std::uint8_t e2m1_from_float(float value, bool relu = false)
     return static_cast<std::uint8_t>(encode(e2m1_layout, double{value}, {.satfinite = true, .relu = relu}));
 }
 /// `cvt.{rz,rp}{.satfinite}.ue8m0x2.f32` of one element: the exponent of |value| rounded down or up to a power of two.
-/// NaN gives 0xFF; so does overflow and infinity without satfinite; below 2^-127 gives 0x00.
+/// NaN gives 0xFF, and so do overflow and infinity without satfinite; values below 2^-127 give 0x00.
 std::uint8_t ue8m0_from_float(float value, Rounding rounding, bool satfinite);
 
 /// `cvt.rs` of one element: adds the low `random_count` bits of `random_bits` to the top `random_count` bits below the
-/// target's last place and lets the carry decide; deeper bits are cut off and do not take part. Which bits of the
-/// instruction's operand belong to which element is the caller's business. No hardware here has the instruction, so
-/// this is the PTX text alone.
+/// target's last place; the carry decides. Deeper bits are cut off first. The caller selects which bits of the
+/// instruction's operand belong to which element. This follows the PTX text only: no available hardware has the
+/// instruction.
 std::uint32_t encode_stochastic(Format format, float value, std::uint32_t random_bits, int random_count, bool satfinite,
                                 bool relu);
 
@@ -348,8 +348,8 @@ float round_to_integral(float value, Rounding rounding);
 double round_to_integral(double value, Rounding rounding);
 
 /// Floating point to integer as `cvt.{rni,rzi,rmi,rpi}.{u,s}{8,16,32,64}.{f16,bf16,f32,f64}` (PTX ISA 9.7.9.21):
-/// rounds, then clamps to the integer's range (.sat changes nothing). NaN gives 0, but for a 64-bit integer or an f64
-/// source (`from_f64`) the integer with only its top bit set.
+/// rounds, then clamps to the integer's range (.sat changes nothing). NaN gives 0. For a 64-bit integer or an f64
+/// source (`from_f64`) it gives the integer with only its top bit set.
 template <typename Integer>
 Integer integer_from_double(double value, Rounding rounding, bool from_f64)
 {
@@ -359,7 +359,7 @@ Integer integer_from_double(double value, Rounding rounding, bool from_f64)
         return top_bit ? static_cast<Integer>(std::uint64_t{1} << (8 * sizeof(Integer) - 1)) : Integer{0};
     }
     const double integral = round_to_integral(value, rounding);
-    // Both bounds are exact: the lower one is 0 or a power of two, the upper one is one above the maximum.
+    // Both bounds are exact: the lower is 0 or a power of two, the upper is the maximum plus one.
     constexpr double lower = static_cast<double>(Limits::min());
     constexpr double above = 2.0 * static_cast<double>(std::uint64_t{1} << (Limits::digits - 1));
     if (integral < lower) {
@@ -368,7 +368,7 @@ Integer integer_from_double(double value, Rounding rounding, bool from_f64)
     return integral >= above ? Limits::max() : static_cast<Integer>(integral);
 }
 
-/// Element-wise decoding of whole tiles, vectorised. `codes` holds one element per 16-bit or 8-bit cell.
+/// Decodes whole tiles element by element, vectorized. `codes` holds one element per 16-bit or 8-bit cell.
 void float_from_f16(const std::uint16_t* codes, float* values, std::size_t count);
 void float_from_bf16(const std::uint16_t* codes, float* values, std::size_t count);
 void float_from_tf32(const std::uint32_t* words, float* values, std::size_t count);

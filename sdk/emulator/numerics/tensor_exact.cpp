@@ -20,7 +20,7 @@ using detail::group;
 
 constexpr std::size_t longest_k = 512;
 
-/// Everything about one sum that is the same for all of its elements.
+/// The part of one sum that is the same for all its elements.
 struct Sum {
     const SumModel* model;
     const ExactA* a;
@@ -35,13 +35,13 @@ struct Sum {
     int scale_shift;
 };
 
-/// The terms of one row of A in the order of the sum, with what does not depend on the column done.
+/// The terms of one row of A in the order of the sum, prepared as far as they do not depend on the column.
 struct Row {
     std::array<std::int32_t, longest_k> significands;
     std::array<std::int32_t, longest_k> exponents;
 };
 
-/// An accumulator on its way from a float into the sum.
+/// A group of accumulators that become terms of the sum.
 struct Group {
     std::array<float, group> c;
     std::array<std::int32_t, group> exponent;
@@ -49,7 +49,7 @@ struct Group {
     std::array<double, group> total;
 };
 
-// One set of vector types per register size. Not templates of the size: GCC 12 loses a dependent attribute.
+// One set of vector types per register size. Not templates of the size: GCC 12 ignores an attribute that depends on it.
 template <int Bytes>
 struct VectorTypes;
 #define TESSERA_VECTOR_TYPES(BYTES, HALF)                                   \
@@ -64,8 +64,8 @@ TESSERA_VECTOR_TYPES(32, 16)
 TESSERA_VECTOR_TYPES(64, 32)
 #undef TESSERA_VECTOR_TYPES
 
-/// Vectors of Bytes / 4 lanes. Results leave by reference: a vector returned by value would depend on the ABI of the
-/// instruction set, even where everything is inlined.
+/// Vectors of Bytes / 4 lanes. Results are returned by reference: a vector returned by value would depend on the ABI of
+/// the instruction set, even if everything is inlined.
 template <int Bytes>
 struct Vector : VectorTypes<Bytes> {
     using typename VectorTypes<Bytes>::Int;
@@ -85,13 +85,13 @@ struct Vector : VectorTypes<Bytes> {
 };
 
 /// Splits the accumulators and finds the common exponent of all terms of a group of columns. Products that 25 fraction
-/// bits do not reach end up as zero, however small their exponent.
+/// bits do not reach become zero, however small their exponent.
 template <int Bytes>
 TESSERA_INLINE void common_exponents(const Sum& sum, const Row& row, std::size_t column, int row_scale, Group& g)
 {
     using V = Vector<Bytes>;
     using Int = typename V::Int;
-    // Copies, since the compiler must assume that storing a vector changes what `sum` refers to.
+    // Copies: the compiler must assume that storing a vector changes `sum`.
     const std::size_t count = sum.count;
     const std::size_t stride = sum.b->stride();
     const std::uint16_t* const order = sum.order;
@@ -116,8 +116,8 @@ TESSERA_INLINE void common_exponents(const Sum& sum, const Row& row, std::size_t
     }
 }
 
-/// Adds the aligned products of a group of columns to g.total, in 32 bits as long as they fit: a product is less than
-/// 4, the accumulator less than 2.
+/// Adds the aligned products of a group of columns to g.total. Uses 32 bits while they fit: a product is less than 4,
+/// the accumulator less than 2.
 template <int Bytes>
 TESSERA_INLINE void add_products(const Sum& sum, const Row& row, std::size_t column, int row_scale, int extra_shift,
                                  Group& g)
@@ -167,7 +167,7 @@ TESSERA_INLINE void add_products(const Sum& sum, const Row& row, std::size_t col
     }
 }
 
-/// Accumulators to significand (in g.low, aligned later) and exponent; returns whether one is infinite or NaN.
+/// Splits accumulators into significand (in g.low, aligned later) and exponent. Returns true if one is infinite or NaN.
 TESSERA_INLINE bool split_accumulators(const Sum& sum, Group& g, std::array<std::int32_t, group>& significand)
 {
     const bool is_f16 = sum.model->result == SumModel::Result::f16_nearest;
@@ -194,7 +194,7 @@ TESSERA_INLINE bool split_accumulators(const Sum& sum, Group& g, std::array<std:
     return any != 0;
 }
 
-/// Aligns the accumulators into g.low. `own` are their exponents before the common ones were found.
+/// Aligns the accumulators in g.low. `own` are their exponents before the common ones were found.
 TESSERA_INLINE void align_accumulators(const Sum& sum, Group& g, const std::array<std::int32_t, group>& significand,
                                        const std::array<std::int32_t, group>& own)
 {
@@ -224,7 +224,7 @@ TESSERA_INLINE void round_results(const Sum& sum, Group& g)
         const bool overflows = std::fabs(value) >= 0x1p128;
         std::uint32_t cut = std::bit_cast<std::uint32_t>(nearest) - (passed && !overflows ? 1U : 0U);
         if (result == SumModel::Result::f16_nearest) {
-            // Round to odd, so that the rounding to f16 sees what was cut.
+            // Round to odd, so that the rounding to f16 sees the cut bits.
             const bool inexact = double{std::bit_cast<float>(cut)} != value;
             cut |= inexact && !overflows ? 1U : 0U;
         }
@@ -236,7 +236,7 @@ TESSERA_INLINE void round_results(const Sum& sum, Group& g)
             const std::uint32_t sign = bits[i] & 0x8000'0000U;
             const std::uint32_t magnitude = bits[i] & 0x7FFF'FFFFU;
             const std::uint32_t normal = (magnitude + 0xFFFU + ((magnitude >> 13) & 1U)) & 0xFFFF'E000U;
-            // 0.5 has the last place of f16's subnormal numbers.
+            // 0.5 has the last place of f16's subnormal numbers as its own.
             const float subnormal = (std::bit_cast<float>(magnitude) + 0.5F) - 0.5F;
             const std::uint32_t rounded = magnitude < 0x3880'0000U ? std::bit_cast<std::uint32_t>(subnormal) : normal;
             const std::uint32_t code = rounded >= 0x4780'0000U ? 0x7F80'0000U : rounded;
@@ -248,7 +248,7 @@ TESSERA_INLINE void round_results(const Sum& sum, Group& g)
     }
 }
 
-/// The element's value if an infinity or a NaN decides it.
+/// The element's value if an infinity or a NaN determines it.
 std::optional<float> special_sum(const Sum& sum, std::size_t row, std::size_t column, float c)
 {
     bool nan = c != c;
@@ -261,7 +261,7 @@ std::optional<float> special_sum(const Sum& sum, std::size_t row, std::size_t co
         const bool a_special = sum.a->exponents(row)[k] == detail::special_exponent;
         const bool b_special = sum.b->exponents()[k * sum.b->stride() + column] == detail::special_exponent;
         if (a_special || b_special) {
-            // NaN has significand 0, so that a NaN and infinity times zero look alike.
+            // NaN has significand 0, so NaN and infinity times zero are treated alike.
             nan = nan || sa * sb == 0;
             plus = plus || sa * sb > 0;
             minus = minus || sa * sb < 0;

@@ -1,7 +1,7 @@
 // The fast path: blocks of D in registers, f32 fused multiply-adds in the order of k.
 //
-// To be compiled with -ffp-contract=fast, so that a product and a sum of vectors become one FMA. Without it, or on a
-// processor without FMA, each product is rounded too; the bound that tensor_sum.hpp states doubles.
+// Compile with -ffp-contract=fast, so that a product and a sum of vectors become one FMA. Otherwise, or on a processor
+// without FMA, each product is rounded too, and the bound in tensor_sum.hpp doubles.
 
 #include <algorithm>
 #include <array>
@@ -79,7 +79,7 @@ TESSERA_INLINE void block(const Product& p, std::size_t row, std::size_t column)
     }
 }
 
-/// Columns that fill no vector.
+/// The remaining columns, which do not fill a vector.
 TESSERA_INLINE void narrow_block(const Product& p, std::size_t row, std::size_t rows, std::size_t column)
 {
     for (std::size_t r = row; r < row + rows; ++r) {
@@ -129,7 +129,7 @@ TESSERA_TARGET_V4 void multiply_avx512(const Product& p) { multiply<64, 8, 2>(p)
 TESSERA_TARGET_V3 void multiply_avx2(const Product& p) { multiply<32, 4, 2>(p); }
 #endif
 
-/// Rounds to f16 as f16_from_float does, without branches, and stays in f32.
+/// Rounds to f16 like f16_from_float, without branches, and keeps the value in f32.
 TESSERA_INLINE void round_row_to_f16(float* row, std::size_t n)
 {
     for (std::size_t i = 0; i < n; ++i) {

@@ -21,8 +21,8 @@ struct IntegerProduct {
 
 constexpr std::size_t columns_at_once = 64;
 
-/// One row of D. |A*B| is below 2^16 for 8-bit elements, so that 32 bits hold the products of K < 2^15; the addend
-/// needs more only to see an overflow.
+/// One row of D. |A*B| is below 2^16 for 8-bit elements, so 32 bits hold the products of K < 2^15. The addend needs
+/// more bits only to detect overflow.
 TESSERA_INLINE void integer_row(const IntegerProduct& p, const std::int16_t* a, std::int32_t* d)
 {
     std::array<std::int32_t, columns_at_once> sums;

@@ -1,4 +1,4 @@
-// Decoding of operand tiles, for the exact path to significands and exponents, for the fast path to floats.
+// Decoding of operand tiles: to significands and exponents for the exact path, to floats for the fast path.
 
 #include <bit>
 #include <stdexcept>
@@ -113,7 +113,7 @@ void decode_rows(const CodeView& codes, std::size_t outer, std::size_t k, float*
         const auto bits = std::bit_cast<std::uint32_t>(decode(cell));
         return std::bit_cast<float>(bits ^ flip);
     };
-    if (codes.outer_stride == 1) {  // walk along memory
+    if (codes.outer_stride == 1) {  // follow the order of memory
         for (std::size_t i = 0; i < k; ++i) {
             const Cell* const from = cells + static_cast<std::ptrdiff_t>(i) * codes.k_stride;
             for (std::size_t row = 0; row < outer; ++row) {

@@ -8,22 +8,24 @@
 
 /// The dot products of the tensor cores: D[m][n] = D[m][n] + sum over k of A[m][k] * B[k][n], block-wise.
 ///
-/// Two paths with the same shape of arguments:
+/// Two paths with the same kind of arguments:
 ///
-/// - multiply_exact: the bits of the hardware. Per sum, every product and the accumulator is aligned to the largest
-///   exponent among them (at least -133; a zero has none), cut (toward zero) to `SumModel::fraction_bits` fraction
-///   bits, added exactly, and the result is cut to f32 or rounded to f16; overflow gives infinity, a zero result is +0.
-///   Models: Microsoft's MMA-Sim (arXiv 2511.10909), checked here against an H200 by
-///   tests/emulator/hardware/wgmma_probe.cu; tests/emulator/numerics holds the checksums.
+/// - multiply_exact: the bits of the hardware. In each sum, all products and the accumulator are aligned to the largest
+///   exponent among them (at least -133; a zero has none), cut toward zero to `SumModel::fraction_bits` fraction bits
+///   and added exactly. The result is cut to f32 or rounded to f16; overflow gives infinity, a zero result is +0.
+/// Models:
+///   Microsoft's MMA-Sim (arXiv 2511.10909), checked here against an H200 by tests/emulator/hardware/wgmma_probe.cu;
+///   tests/emulator/numerics has the checksums.
 /// - multiply_fast: f32 fused multiply-adds in the order of k, round to nearest. With P = |D| + sum of |A*B| the result
-///   is within (K + 1) * 2^-24 * P of the exact sum, where the hardware is within (K + 2) * 2^-23 * P (or, for fp8 on
-///   Hopper, (K + 2) * 2^-13 * P). The two paths agree bit for bit when no partial sum needs more than 24 bits, as with
-///   small integers.
+/// is
+///   within (K + 1) * 2^-24 * P of the exact sum. Hardware is within (K + 2) * 2^-23 * P (or, for fp8 on Hopper,
+///   (K + 2) * 2^-13 * P). The two paths agree bit for bit if no partial sum needs more than 24 bits, as with small
+///   integers.
 ///
-/// Nothing here throws but std::bad_alloc and, for what no tensor core has, std::invalid_argument.
+/// Throws only std::bad_alloc and, for combinations that no tensor core has, std::invalid_argument.
 namespace tessera::emulator::numerics {
 
-/// What executes the instruction; the arithmetic differs between them.
+/// The unit that executes the instruction; their arithmetic differs.
 enum class TensorUnit : std::uint8_t {
     volta_mma,
     turing_mma,
@@ -51,15 +53,15 @@ struct SumModel {
     bool through_f16 = false;
 };
 
-/// The model of `unit` for operands of format `a` (B's format has no influence) and an accumulator type, for an
-/// instruction with `k` elements. Not for the 4-bit block-scaled kinds, which multiply_exact_mxf4 models.
+/// The model of `unit` for operands of format `a` (B's format does not matter) and an accumulator type, for an
+/// instruction with `k` elements. Not for the 4-bit block-scaled kinds; see multiply_exact_mxf4.
 ///
-/// Checked on an H200: hopper_wgmma and hopper_mma, every type. From MMA-Sim, not checked here: the others. Volta's
-/// m8n8k4 is a chain of sums of 4, the halves of K are a chain on Ampere and Ada.
+/// Checked on an H200: hopper_wgmma and hopper_mma, every type. From MMA-Sim and not checked here: the others. Volta's
+/// m8n8k4 is a chain of sums of 4; on Ampere and Ada the halves of K are a chain.
 SumModel sum_model(TensorUnit unit, Format a, Accumulator accumulator, std::size_t k);
 
-/// One operand's codes as they were gathered: element (outer, k) is the cell at outer * outer_stride + k * k_stride,
-/// where a cell has 1 byte for 8-, 6- and 4-bit formats, 2 for f16 and bf16, 4 for tf32. Strides count cells.
+/// One operand's codes after gathering. Element (outer, k) is the cell at outer * outer_stride + k * k_stride. A cell
+/// has 1 byte for 8-, 6- and 4-bit formats, 2 for f16 and bf16, 4 for tf32. Strides count cells.
 struct CodeView {
     Format format = Format::f16;
     const void* codes = nullptr;
@@ -68,7 +70,7 @@ struct CodeView {
     bool negate = false;  ///< imm-scale -1 of wgmma, the negate bits of a tcgen05 instruction descriptor
 };
 
-/// A decoded for the exact path: M x K. Reusable: assign() keeps the memory.
+/// A decoded for the exact path: M x K. assign() reuses the memory.
 class ExactA {
 public:
     ExactA() = default;
@@ -116,14 +118,14 @@ private:
     std::vector<std::uint8_t> special_;
 };
 
-/// What happens to the accumulator before the sum.
+/// What is done with the accumulator before the sum.
 struct Accumulation {
-    bool accumulate = true;  ///< false: the old D is ignored, it may hold anything
+    bool accumulate = true;  ///< false: the old D is ignored
     int scale_shift = 0;     ///< scale_input_d of tcgen05.mma: D * 2^-scale_shift enters the sum
 };
 
-/// D is M x N floats with `ldd` floats from row to row. With an f16 accumulator its values are f16 values held as
-/// floats. NaN results are 0x7FFFFFFF (encode them with f16_from_float for f16: 0x7FFF).
+/// D is M x N floats with row stride `ldd`. With an f16 accumulator its values are f16 values in floats. NaN results
+/// are 0x7FFFFFFF (encode them with f16_from_float for f16: 0x7FFF).
 void multiply_exact(const SumModel& model, const ExactA& a, const ExactB& b, float* d, std::size_t ldd,
                     const Accumulation& how = {});
 
@@ -141,12 +143,12 @@ struct BlockScales {
 };
 
 /// `kind::mxf4` and `kind::mxf4nvf4` on E2M1 codes, one per byte: A [m][k], B [n][k], K a multiple of 16. Each group of
-/// 16 products is summed exactly, times both scales' significands, and enters one sum of 35 fraction bits.
+/// 16 products is summed exactly, multiplied by both scales' significands, and enters one sum of 35 fraction bits.
 void multiply_exact_mxf4(std::size_t m, std::size_t n, std::size_t k, const std::uint8_t* a, const std::uint8_t* b,
                          const BlockScales& scales, float* d, std::size_t ldd, bool accumulate = true,
                          bool negate = false);
 
-/// Decodes an operand for the fast path to floats, element (outer, k) at outer * outer_stride + k * k_stride of
+/// Decodes an operand to floats for the fast path; element (outer, k) is at outer * outer_stride + k * k_stride of
 /// `values`.
 void decode_tile(const CodeView& codes, std::size_t outer, std::size_t k, float* values, std::size_t outer_stride,
                  std::size_t k_stride);

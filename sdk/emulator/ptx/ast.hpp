@@ -1,6 +1,6 @@
 #pragma once
 
-// PTX text as a tree: what the parser makes and the program builder reads. Names follow the PTX ISA.
+// PTX text as a tree: the parser makes it and the program builder reads it. Names follow the PTX ISA.
 
 #include <compare>
 #include <cstdint>
@@ -62,43 +62,43 @@ enum class Type : std::uint8_t {
 [[nodiscard]] std::size_t size_of(Type type) noexcept;
 /// "f32"
 [[nodiscard]] std::string_view name_of(Type type) noexcept;
-/// The type that `name` (without the dot) names; nothing if there is none.
+/// The type called `name` (without the dot); nothing if there is none.
 [[nodiscard]] std::optional<Type> type_named(std::string_view name) noexcept;
 
 enum class StateSpace : std::uint8_t { reg, sreg, constant, global, local, param, shared };
 
-/// A place in the PTX text and, where `.loc` tells, in the source that it was compiled from.
+/// A place in the PTX text and, where `.loc` gives it, in the source that it was compiled from.
 struct Location {
     std::uint32_t line = 0;         ///< of the PTX text, from 1
     std::uint32_t source_file = 0;  ///< index of `.file`; 0: unknown
     std::uint32_t source_line = 0;
-    std::uint32_t inlined = 0;  ///< number of the call that this was inlined for, in Module::inlined; 0: none
+    std::uint32_t inlined = 0;  ///< index in Module::inlined of the inlined call that this belongs to; 0: none
 };
 
 /// A call that the compiler replaced by the function's body.
 struct InlinedCall {
     std::string function;           ///< label in Module::debug_strings; empty if it was not named
-    std::uint64_t offset = 0;       ///< of the function's name, from the label
-    std::uint32_t source_file = 0;  ///< where the call stood
+    std::uint64_t offset = 0;       ///< of the function's name, relative to the label
+    std::uint32_t source_file = 0;  ///< place of the call
     std::uint32_t source_line = 0;
-    std::uint32_t inlined = 0;  ///< the call that this place was inlined for, a lower number; 0: none
+    std::uint32_t inlined = 0;  ///< the inlined call around this one, a lower number; 0: none
     friend auto operator<=>(const InlinedCall&, const InlinedCall&) = default;
 };
 
 /// An operand of an instruction.
 struct Operand {
     enum class Kind : std::uint8_t {
-        identifier,  ///< register, special register, variable, label or function: `name`; which one, the scope tells.
+        identifier,  ///< register, special register, variable, label or function: `name`; the scope says which
                      ///< `integer` is an offset in bytes, as in `mov.u64 %rd1, table+8`
         integer,     ///< `integer`: a constant expression's 64 bits
         real,        ///< `bits` of an f32 (0f...) or f64 (0d... or decimal) constant: `real_type`
         address,     ///< [base + offset]: `name` or, if empty, an absolute address; `integer` is the offset
         vector,      ///< {a, b, ...}: `elements`
-        bracket,     ///< [a, {b, c}] and other lists in brackets, as tensor copies have: `elements`
+        bracket,     ///< [a, {b, c}] and other lists in brackets, e.g. of tensor copies: `elements`
         sink,        ///< _
     };
     Kind kind = Kind::sink;
-    bool negated = false;   ///< !p, or -r where PTX allows it. Of an identifier only: signs of constants are computed
+    bool negated = false;   ///< !p, or -r where PTX allows it. Identifiers only: signs of constants are evaluated
     std::string name;       ///< identifier without a component, or the base of an address
     std::string component;  ///< "x" of %tid.x, "b0" of a selector as in vset; empty if there is none
     std::string second;     ///< q of "p|q"; "_" if it is the sink; empty if there is none
@@ -108,28 +108,28 @@ struct Operand {
     std::vector<Operand> elements;
 };
 
-/// `call (result), callee, (a, b), prototype;` has the operands vector of the results (if there is one), identifier,
-/// vector of the arguments (if there is one, empty for `()`), identifier of the prototype or target list (if there is
-/// one). So a callee is the first identifier, and a vector before it holds results.
+/// `call (result), callee, (a, b), prototype;` has these operands: a vector of the results (if any), an identifier, a
+/// vector of the arguments (if any, empty for `()`), and the identifier of the prototype or target list (if any). So
+/// the callee is the first identifier, and a vector before it has the results.
 struct Instruction {
-    std::string opcode;                  ///< "cp" of cp.async.bulk: the text before the first dot
+    std::string opcode;                  ///< the text before the first dot: "cp" of cp.async.bulk
     std::vector<std::string> modifiers;  ///< "async", "bulk", ..., "shared::cluster", in the order of the text
     std::vector<Operand> operands;
     std::string guard;  ///< register of @p; empty if there is none
     bool guard_negated = false;
     Location location;
-    std::string text;  ///< the statement as written, in one line, for messages
+    std::string text;  ///< the statement in one line, for messages
 };
 
-/// `.reg .b32 %r<12>;` is one of these with name "%r" and `count` 12 (registers %r0 to %r11); `.reg .pred p, q;` are
-/// two. Also variables of every other state space.
+/// `.reg .b32 %r<12>;` is one Variable with name "%r" and `count` 12 (registers %r0 to %r11); `.reg .pred p, q;` is
+/// two. Variables of all other state spaces are also of this type.
 struct Variable {
     StateSpace space = StateSpace::reg;
     Type type = Type::none;
     std::uint32_t vector_width = 1;  ///< 2 for .v2, 4 for .v4
     std::string name;
     std::optional<std::uint32_t> count;  ///< of a parameterized name
-    std::vector<std::uint64_t> extents;  ///< of an array; 0 for [] that the launch or another module sizes
+    std::vector<std::uint64_t> extents;  ///< of an array; 0 for [], whose size the launch or another module sets
     bool is_array = false;
     std::uint32_t alignment = 0;  ///< bytes; 0: the type's own
     bool external = false, visible = false, weak = false, common = false;
@@ -137,7 +137,7 @@ struct Variable {
     bool pointer = false;                     ///< .ptr of a kernel parameter
     std::optional<StateSpace> pointee_space;  ///< of .ptr, if it names one
     std::uint32_t pointee_alignment = 0;      ///< bytes, of .ptr .align; 0: not given
-    /// Initial value of a global or constant variable: flat, in the order of the elements.
+    /// Initial value of a global or constant variable: flat, in element order.
     struct InitialValue {
         std::uint64_t bits = 0;       ///< of a number, already in the variable's type
         std::string symbol;           ///< or address of a variable or function, plus `bits`
@@ -159,12 +159,12 @@ struct Label {
 
 struct Statement;
 
-/// { ... }: declarations are visible from where they stand to the end of the block. Inline assembly makes these.
+/// { ... }: declarations are visible from their place to the end of the block. Inline assembly makes such blocks.
 struct Block {
     std::vector<Statement> statements;
 };
 
-/// `.branchtargets`, `.calltargets`, `.callprototype` that a label names.
+/// `.branchtargets`, `.calltargets` or `.callprototype` with its label.
 struct TargetList {
     std::string label;
     enum class Kind : std::uint8_t { branch, call, prototype } kind = Kind::branch;
@@ -202,7 +202,7 @@ struct Module {
     std::uint32_t address_size = 64;
     std::map<std::uint32_t, std::string> files;                     ///< .file
     std::vector<InlinedCall> inlined;                               ///< by number, from 1
-    std::map<std::string, std::string, std::less<>> debug_strings;  ///< .section .debug_str: bytes from each label on
+    std::map<std::string, std::string, std::less<>> debug_strings;  ///< .section .debug_str: the bytes after each label
     std::vector<Variable> variables;                                ///< at module scope
     std::vector<Function> functions;
     std::map<std::string, std::string> aliases;  ///< .alias new, old

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t warp_size = 32;
 
-/// Binding strength of a binary operator, as in C; 0 for what is none.
+/// Precedence of a binary operator, as in C; 0 for other tokens.
 unsigned precedence(const Token& token) noexcept
 {
     if (token.kind != Token::Kind::symbol) {
@@ -88,13 +88,13 @@ Constant divide(const TokenCursor& cursor, const Token& operation, std::uint64_t
     if (right == 0) {
         cursor.fail("division by zero in a constant expression", operation);
     }
-    if (operation.symbol == '%') {  // always unsigned: so the PTX ISA has it
+    if (operation.symbol == '%') {  // always unsigned in the PTX ISA
         return integer(left % right, true);
     }
     if (is_unsigned) {
         return integer(left / right, true);
     }
-    if (right == UINT64_MAX) {  // the quotient by -1 can overflow, its wrapped value is the negation
+    if (right == UINT64_MAX) {  // the quotient by -1 can overflow; the wrapped value is the negation
         return integer(0 - left, false);
     }
     const std::int64_t quotient = static_cast<std::int64_t>(left) / static_cast<std::int64_t>(right);
@@ -116,7 +116,7 @@ Constant combine_reals(const TokenCursor& cursor, const Token& operation, double
     }
 }
 
-/// Only the low six bits of a shift count, as the assembler does.
+/// Uses only the low six bits of the shift count, like the assembler.
 Constant shift(char symbol, const Constant& value, std::uint64_t count) noexcept
 {
     const unsigned bits = static_cast<unsigned>(count % 64);
@@ -177,7 +177,7 @@ Constant negate(const Constant& value) noexcept
     return {value.kind, value.real_type, value.bits ^ sign};
 }
 
-/// `.5`, which the lexer takes for a modifier.
+/// `.5`, which the lexer reads as a modifier.
 Constant parse_leading_point(TokenCursor& cursor)
 {
     const Token token = cursor.take();

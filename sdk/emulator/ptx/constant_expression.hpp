@@ -8,7 +8,7 @@
 
 namespace tessera::emulator::ptx {
 
-/// What a constant expression is worth. Integers are 64 bits wide, signed or unsigned.
+/// The value of a constant expression. Integers have 64 bits, signed or unsigned.
 struct Constant {
     enum class Kind : std::uint8_t { signed_integer, unsigned_integer, real };
     Kind kind = Kind::signed_integer;
@@ -16,14 +16,14 @@ struct Constant {
     std::uint64_t bits = 0;       ///< of the integer, or of the real in `real_type`
 
     [[nodiscard]] bool is_real() const noexcept { return kind == Kind::real; }
-    /// Of a real constant.
+    /// The value of a real constant.
     [[nodiscard]] double real() const noexcept;
 };
 
 /// True if the current token can begin a constant: a number, WARP_SZ, a sign or a parenthesis.
 [[nodiscard]] bool at_constant(const TokenCursor& cursor) noexcept;
 
-/// A whole expression, conditional operator included.
+/// A whole expression, including the conditional operator.
 /// @throws ParseError
 [[nodiscard]] Constant parse_constant(TokenCursor& cursor);
 

@@ -13,7 +13,7 @@ std::uint32_t parse_number(TokenCursor& cursor, const Token& directive)
         cursor.expect_integer(fmt::format("the number after .{}", directive.text), UINT32_MAX));
 }
 
-/// One to three extents; those that are missing are 1.
+/// One to three extents; missing ones are 1.
 std::vector<std::uint32_t> parse_extents(TokenCursor& cursor, const Token& directive)
 {
     constexpr std::size_t dimensions = 3;
@@ -54,7 +54,7 @@ void parse_tuning(TokenCursor& cursor, Function& function)
             function.blocks_are_clusters = true;
         } else if (name == "maxnctapersm" || name == "local_maxnreg" || name == "abi_preserve" ||
                    name == "abi_preserve_control") {
-            (void)parse_number(cursor, directive);  // hints for a register allocator
+            (void)parse_number(cursor, directive);  // hints for register allocation
         } else if (name == "pragma") {
             parse_pragma(cursor);
         } else if (name == "attribute") {

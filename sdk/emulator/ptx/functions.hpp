@@ -11,7 +11,7 @@ namespace tessera::emulator::ptx {
 /// @throws ParseError
 [[nodiscard]] Function parse_function(TokenCursor& cursor, const Linkage& linkage);
 
-/// `(results) name (parameters)` and the directives that follow, up to '{' or ';'. All of it is optional but the name.
+/// `(results) name (parameters)` and the directives that follow, up to '{' or ';'. Only the name is required.
 /// @throws ParseError
 void parse_prototype(TokenCursor& cursor, Function& function);
 

@@ -144,7 +144,7 @@ public:
     }
 
 private:
-    /// The PTX ISA fills such rows with zeros, ptxas lets the next row's values move up: whoever wrote one was misled.
+    /// The PTX ISA fills incomplete rows with zeros, but ptxas moves the next row's values up. Refuse them.
     void require_full_rows(std::uint64_t element)
     {
         if (variable_.initial.size() != element) {

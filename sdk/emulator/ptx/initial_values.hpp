@@ -6,8 +6,8 @@
 
 namespace tessera::emulator::ptx {
 
-/// What follows '='. Fills variable.initial, and the extent of [] from the number of values. Only the last row of an
-/// array may be given in part. Settings of textures, samplers and surfaces are read over.
+/// Parses what follows '='. Sets variable.initial, and the extent of [] from the number of values. Only the last row of
+/// an array may be incomplete. Settings of textures, samplers and surfaces are skipped.
 /// @throws ParseError also if a value does not fit the type or there are too many
 void parse_initial_values(TokenCursor& cursor, Variable& variable);
 

@@ -12,7 +12,7 @@
 namespace tessera::emulator::ptx {
 namespace {
 
-/// Longest part of a line or token, and longest sentence, that go into a message: names can have any length.
+/// Longest part of a line, token or sentence in a message: names can have any length.
 constexpr std::size_t shown_characters = 160;
 constexpr std::size_t shown_sentence = 400;
 
@@ -47,7 +47,7 @@ unsigned digit_value(char c) noexcept
     return static_cast<unsigned>((c | 0x20) - 'a') + 10U;
 }
 
-/// Text that is safe to print: one line, no control characters, not longer than a message can bear.
+/// Printable text: one line, no control characters, not too long for a message.
 std::string printable(std::string_view text, std::size_t limit = shown_characters)
 {
     std::string shown(text.substr(0, limit));
@@ -98,7 +98,7 @@ Lexer::Lexer(std::string_view text) : text_(text)
 
 void Lexer::fail(const std::string& message, const Token& token) const
 {
-    // An end token has no text, but its line is the last one.
+    // An end token has no text; its line is the last one.
     const std::size_t offset =
         token.text.data() != nullptr ? static_cast<std::size_t>(token.text.data() - text_.data()) : text_.size();
     const std::size_t last_newline = offset == 0 ? std::string_view::npos : text_.rfind('\n', offset - 1);
@@ -221,7 +221,7 @@ void Lexer::read_bit_pattern(Token& token, std::size_t digits, Type type)
     finish_number(token);
 }
 
-/// A number must not run into a name: 12abc is neither.
+/// A number must not be followed directly by a name: 12abc is invalid.
 void Lexer::finish_number(Token& token)
 {
     if (is(peek(), word_part)) {

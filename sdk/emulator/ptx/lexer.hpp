@@ -11,7 +11,7 @@
 
 namespace tessera::emulator::ptx {
 
-/// Operators of two characters; a symbol of one character is that character.
+/// Operators of two characters. A symbol of one character is the character itself.
 enum Symbol : char {
     symbol_none = 0,
     symbol_shift_left = 'l',
@@ -28,10 +28,10 @@ struct Token {
     enum class Kind : std::uint8_t {
         end,
         word,     ///< identifier or opcode: %r1, $L__BB0_1, mov, _
-        dotted,   ///< directive, type or modifier; `text` is what follows the dot: u32, shared::cta, 32x32b
+        dotted,   ///< directive, type or modifier; `text` is the part after the dot: u32, shared::cta, 32x32b
         integer,  ///< `bits`
         real,     ///< `bits`, `real_type`
-        text,     ///< "..."; `text` is what stands between the quotes, escapes as written
+        text,     ///< "..."; `text` is the part between the quotes, escapes as written
         symbol,   ///< punctuation: `symbol`
     };
     Kind kind = Kind::end;
@@ -43,27 +43,27 @@ struct Token {
     std::string_view text;  ///< part of the PTX text
 };
 
-/// Reads one token after the other. Comments and white space separate tokens and are otherwise nothing.
+/// Reads tokens one after the other. Comments and white space only separate tokens.
 class Lexer {
 public:
-    /// `text` must outlive the lexer and its tokens. Trailing zero bytes are no part of it.
+    /// `text` must outlive the lexer and its tokens. Trailing zero bytes are ignored.
     explicit Lexer(std::string_view text);
 
-    /// The next token; Kind::end at the end, again and again.
-    /// @throws ParseError for a character, number, string or comment that is not PTX.
+    /// The next token; at the end always Kind::end.
+    /// @throws ParseError for a character, number, string or comment that is not PTX
     [[nodiscard]] Token next();
 
-    /// Goes on after the `}` that closes the `{` just read, without looking at the tokens between. Debug sections hold
-    /// megabytes that nobody reads.
+    /// Continues after the `}` that closes the `{` just read, without reading the tokens between. Debug sections have
+    /// megabytes that are not used.
     void skip_braces(const Token& opening);
 
-    /// Goes on after the end of this line.
+    /// Continues after the end of this line.
     void skip_line() noexcept;
 
-    /// The text as written from the beginning of `first` to the end of `last`.
+    /// The text from the beginning of `first` to the end of `last`.
     [[nodiscard]] std::string_view between(const Token& first, const Token& last) const noexcept;
 
-    /// @throws ParseError with `message`, the line of `token` and its text.
+    /// @throws ParseError with `message`, the line of `token` and its text
     [[noreturn]] void fail(const std::string& message, const Token& token) const;
 
 private:
@@ -88,7 +88,7 @@ private:
     std::uint32_t line_ = 1;
 };
 
-/// `token` as a message names it: "'add'", "the end of the text".
+/// `token` in the words of a message: "'add'", "the end of the text".
 [[nodiscard]] std::string describe(const Token& token);
 
 }  // namespace tessera::emulator::ptx

@@ -7,10 +7,10 @@
 namespace tessera::emulator::ptx {
 namespace {
 
-/// Registers, variables, labels: not the constant WARP_SZ.
+/// Registers, variables, labels, but not the constant WARP_SZ.
 bool is_name(const Token& token) noexcept { return token.kind == Token::Kind::word && token.text != "WARP_SZ"; }
 
-/// Elements and `close`; the opening character has been taken.
+/// Elements and `close`; the opening character is already taken.
 void parse_elements(TokenCursor& cursor, char close, std::string_view context, std::vector<Operand>& elements)
 {
     do {
@@ -28,7 +28,7 @@ Operand parse_vector(TokenCursor& cursor)
     return operand;
 }
 
-/// `[a]`, `[a+4]` and `[64]` are addresses, all else in brackets is a list.
+/// `[a]`, `[a+4]` and `[64]` are addresses, anything else in brackets is a list.
 Operand parse_brackets(TokenCursor& cursor)
 {
     const Token opening = cursor.take();

@@ -126,7 +126,7 @@ private:
         }
     }
 
-    /// { label: .b8 95,90,0 ... }: names of functions, for messages only, so what does not fit is passed over.
+    /// { label: .b8 95,90,0 ... }: names of functions, used only in messages, so anything unexpected is skipped.
     void parse_debug_strings()
     {
         const Token opening = cursor_.expect('{', "after .section .debug_str");

@@ -10,7 +10,7 @@
 
 namespace tessera::emulator::ptx {
 
-/// The text is not PTX that this parser knows. what(): "PTX line 12: expected ';' after the operands, found 'add':
+/// The text is not PTX that this parser accepts. what(): "PTX line 12: expected ';' after the operands, found 'add':
 /// <line>".
 class ParseError : public std::runtime_error {
 public:
@@ -21,11 +21,11 @@ private:
     Location location_;
 };
 
-/// Parses one PTX module: the syntax, not what names and opcodes mean. Takes time and memory in proportion to the text,
-/// whatever it holds, and does not recurse deeper than a few hundred calls.
-/// Trailing zero bytes are ignored, as fat binaries pad with them. Debug sections, pragmas and tuning hints that have
-/// no place in the tree are read over.
-/// @throws ParseError with the line and its text.
+/// Parses the syntax of one PTX module; names and opcodes are not interpreted. Time and memory are proportional to the
+/// text, whatever its contents, and recursion is limited to a few hundred calls. Trailing zero bytes are ignored,
+/// because fat binaries pad with them. Debug sections, pragmas and tuning hints that the tree does not store are
+/// skipped.
+/// @throws ParseError with the line and its text
 [[nodiscard]] Module parse(std::string_view text);
 
 }  // namespace tessera::emulator::ptx

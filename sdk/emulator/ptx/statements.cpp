@@ -16,7 +16,7 @@ namespace {
 
 bool is_blank(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/// Where the comment that begins at `position` ends.
+/// The end of the comment that begins at `position`.
 std::size_t end_of_comment(std::string_view text, std::size_t position) noexcept
 {
     const bool to_line_end = text[position + 1] == '/';
@@ -27,7 +27,7 @@ std::size_t end_of_comment(std::string_view text, std::size_t position) noexcept
     return to_line_end ? end : end + 2;
 }
 
-/// `raw` without comments, and with every run of white space as one space.
+/// `raw` without comments, with each run of white space as one space.
 std::string in_one_line(std::string_view raw)
 {
     if (raw.find_first_of("\t\n\r\v\f/") == std::string_view::npos) {
@@ -70,7 +70,7 @@ Instruction parse_instruction(TokenCursor& cursor)
     if (!cursor.at(';')) {
         cursor.fail_expected(instruction.operands.empty() ? "an operand or ';'" : "',' or ';' after an operand");
     }
-    // Before going on: the next token may be far below.
+    // Before moving on: the next token may be much later.
     instruction.text = in_one_line(cursor.between(first, cursor.current()));
     cursor.take();
     return instruction;

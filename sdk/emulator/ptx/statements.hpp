@@ -1,6 +1,6 @@
 #pragma once
 
-// What stands in a function's body: instructions, labels, declarations and nested scopes.
+// The body of a function: instructions, labels, declarations and nested scopes.
 
 #include "ptx/token_cursor.hpp"
 
@@ -11,11 +11,11 @@ namespace tessera::emulator::ptx {
 [[nodiscard]] Block parse_block(TokenCursor& cursor);
 
 /// The rest of `.loc file line column [, function_name label] [, inlined_at file line column]`: the cursor is after
-/// `.loc`. What follows comes from that line.
+/// `.loc`. Sets the source line of the following statements.
 /// @throws ParseError
 void parse_loc(TokenCursor& cursor);
 
-/// The rest of `.pragma "a", "b";`. Pragmas are hints for an optimizer, so nothing is kept.
+/// The rest of `.pragma "a", "b";`. Pragmas are optimizer hints, so nothing is stored.
 /// @throws ParseError
 void parse_pragma(TokenCursor& cursor);
 

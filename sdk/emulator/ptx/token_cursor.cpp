@@ -88,7 +88,7 @@ std::uint64_t TokenCursor::expect_integer(std::string_view what, std::uint64_t l
 
 void TokenCursor::skip_braces()
 {
-    // A token read ahead would already be inside of the braces.
+    // A token read ahead would already be inside the braces.
     if (!at('{') || following_) {
         fail_expected("'{'");
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where the parser stands in the tokens, and the source line that `.loc` last named.
+// The parser's position in the tokens, and the source line of the last `.loc`.
 
 #include <compare>
 #include <cstdint>
@@ -23,7 +23,7 @@ public:
     [[nodiscard]] const Token& current() const noexcept { return current_; }
     /// The token after the current one.
     [[nodiscard]] const Token& following();
-    /// Returns the current token and goes on.
+    /// Returns the current token and moves on.
     Token take();
 
     [[nodiscard]] bool at(char symbol) const noexcept
@@ -36,7 +36,7 @@ public:
     [[nodiscard]] bool at_dotted() const noexcept { return current_.kind == Token::Kind::dotted; }
     [[nodiscard]] bool at_dotted(std::string_view name) const noexcept { return at_dotted() && current_.text == name; }
 
-    /// Goes on if the current token is this one.
+    /// Moves on if the current token is this one.
     bool accept(char symbol);
     bool accept_word(std::string_view word);
     bool accept_dotted(std::string_view name);
@@ -49,7 +49,7 @@ public:
     /// A literal of at most `limit`.
     std::uint64_t expect_integer(std::string_view what, std::uint64_t limit);
 
-    /// Goes on after the `}` that belongs to the current `{`, or after the end of the current line.
+    /// Moves on past the `}` that matches the current `{`, or past the end of the current line.
     void skip_braces();
     void skip_line();
 
@@ -60,12 +60,12 @@ public:
         std::uint32_t file = 0, line = 0, column = 0;
         friend auto operator<=>(const Source&, const Source&) = default;
     };
-    /// What follows comes from `source`.
+    /// Sets the source line of what follows.
     void set_source(const Source& source);
-    /// The same, where a function's body stands for its call at `call`. The call's own place is the last one of .loc
-    /// with these coordinates, and may be inlined itself.
+    /// The same for code that was inlined for a call at `call`. The call's place is the last .loc with these
+    /// coordinates, and may itself be inlined.
     void set_inlined_source(const Source& source, std::string function, std::uint64_t offset, const Source& call);
-    /// A function is over: what follows comes from nowhere that is known.
+    /// The function ends: the source of what follows is unknown.
     void forget_sources();
     /// The calls of all inlined sources, by number from 1.
     [[nodiscard]] std::vector<InlinedCall> take_inlined() { return std::move(inlined_calls_); }
@@ -80,7 +80,7 @@ public:
     /// @throws ParseError at `token`
     [[noreturn]] void fail(const std::string& message, const Token& token) const { lexer_.fail(message, token); }
 
-    /// Bounds the depth of everything that nests, so that no text can exhaust the stack.
+    /// Limits the depth of nesting, so that no text can exhaust the stack.
     class Nesting {
     public:
         explicit Nesting(TokenCursor& cursor);
@@ -103,7 +103,7 @@ private:
     std::uint32_t inlined_ = 0;
     std::vector<InlinedCall> inlined_calls_;
     std::map<InlinedCall, std::uint32_t> numbers_;  // of inlined_calls_
-    std::map<Source, std::uint32_t> inlined_at_;    // of the function so far: what was inlined_ at each place
+    std::map<Source, std::uint32_t> inlined_at_;    // in this function: the value of inlined_ at each place
 };
 
 }  // namespace tessera::emulator::ptx

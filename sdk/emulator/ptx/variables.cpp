@@ -39,7 +39,7 @@ void parse_pointee(TokenCursor& cursor, Variable& variable)
     }
 }
 
-/// The state space, the type and what stands around them, up to the name.
+/// The state space, the type and the directives around them, up to the name.
 Variable parse_prefix(TokenCursor& cursor, const Linkage& linkage)
 {
     Variable variable;
@@ -88,7 +88,7 @@ void require_possible_size(const TokenCursor& cursor, const Variable& variable, 
         if (extent != 0 && bytes > max_bytes / extent) {
             cursor.fail(fmt::format("'{}' has more than 2^48 bytes", name.text), name);
         }
-        bytes *= extent != 0 ? extent : 1;  // [] stands for an extent that is not known yet
+        bytes *= extent != 0 ? extent : 1;  // []: the extent is not known yet
     }
 }
 

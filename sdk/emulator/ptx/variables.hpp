@@ -15,7 +15,7 @@ struct Linkage {
     bool external = false, visible = false, weak = false, common = false;
 };
 
-/// The state space that a declaration with this directive declares in; nothing if it is no such directive.
+/// The state space of declarations that begin with this directive; nothing if it does not begin a declaration.
 [[nodiscard]] std::optional<StateSpace> declared_space(std::string_view directive) noexcept;
 
 /// From the state space, the current token, to the ';': at least one variable.
@@ -26,7 +26,7 @@ struct Linkage {
 /// @throws ParseError
 [[nodiscard]] std::vector<Variable> parse_parameters(TokenCursor& cursor);
 
-/// What `.attribute(...)` says, as far as the tree has a place for it.
+/// The contents of `.attribute(...)`, as far as the tree stores them.
 struct Attributes {
     bool managed = false;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-// The frame of every call of the API: planned faults, a lost context, the last error. No exception leaves it.
+// The frame of every API call: planned faults, a lost context, the last error. No exception leaves it.
 
 #include <exception>
 #include <new>
@@ -10,23 +10,23 @@
 
 namespace tessera::emulator {
 
-/// What a call does apart from its body.
+/// Properties of a call apart from its body.
 struct CallKind {
     bool needs_context = true;     ///< fails once the device's context is lost
-    bool performs_anyway = false;  ///< destroys or waits: does its work also if it reports an error, as CUDA's do
+    bool performs_anyway = false;  ///< destroys or waits: does its work even if it reports an error, like CUDA's
 };
 inline constexpr CallKind context_call{};
 inline constexpr CallKind query_call{.needs_context = false};
 inline constexpr CallKind release_call{.needs_context = true, .performs_anyway = true};
 
-/// The error that the call shall give without its body, or success.
+/// The error that the call must return without running its body, or success.
 [[nodiscard]] cudaError_t status_before(const char* name, CallKind kind) noexcept;
-/// Keeps `status` as the thread's last error if it is one ("not ready" is none).
+/// Stores `status` as the thread's last error if it is an error ("not ready" is not).
 cudaError_t remember(cudaError_t status) noexcept;
-/// What the exception in flight means. Says it on stderr.
+/// The error code of the current exception. Prints it to stderr.
 [[nodiscard]] cudaError_t status_of_exception(const char* name) noexcept;
 
-/// Runs `body`, which gives a cudaError_t, as the API function `name`.
+/// Runs `body`, which returns a cudaError_t, as the API function `name`.
 template <class Body>
 cudaError_t call(const char* name, CallKind kind, Body&& body) noexcept
 {

@@ -1,4 +1,4 @@
-// Stream capture: begin, end, and what can be asked in between.
+// Stream capture: begin, end, and queries.
 
 #include <cuda_runtime_api.h>
 
@@ -18,7 +18,7 @@ void leave(Stream& stream)
     stream.frontier.clear();
 }
 
-/// Every node of a stream that was forked must lead to the origin stream's latest nodes.
+/// Every node of a forked stream must lead to the origin stream's latest nodes.
 bool is_joined(const Capture& capture)
 {
     const auto leads_to_end = [&](const GraphNode* node) {
@@ -92,14 +92,14 @@ cudaError_t begin_into(cudaStream_t handle, cudaGraph_t graph_handle, const cuda
     });
 }
 
-/// Whatever goes wrong, the capture is over, but for a call on the wrong stream.
+/// The capture ends in every case except a call on the wrong stream.
 cudaError_t end_capture(cudaStream_t handle, cudaGraph_t* graph)
 {
     return call("cudaStreamEndCapture", release_call, [&]() -> cudaError_t {
         Runtime& runtime = Runtime::get();
         const std::scoped_lock lock(runtime.mutex);
         Stream* stream = find_stream(handle);
-        if (graph == nullptr) {  // the program has the graph already, if it gave it
+        if (graph == nullptr) {  // a graph that the program provided is not returned
             const bool is_known = stream != nullptr && stream->capture != nullptr && stream->capture->into_given_graph;
             if (!is_known) {
                 return cudaErrorInvalidValue;
@@ -148,7 +148,7 @@ cudaStreamCaptureStatus status_of(const Stream& stream)
                                         : cudaStreamCaptureStatusActive;
 }
 
-/// The legacy stream cannot be asked while a blocking stream is being captured.
+/// The legacy stream cannot be queried while a blocking stream is being captured.
 cudaError_t find_askable(cudaStream_t handle, Stream*& stream)
 {
     stream = find_stream(handle);

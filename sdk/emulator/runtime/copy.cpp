@@ -29,7 +29,7 @@ Place place_of(const void* address)
 
 bool fits(Place place, bool is_host)
 {
-    // Pinned memory is the host's and the device's.
+    // Pinned memory belongs to both the host and the device.
     return place == Place::managed || place == Place::pinned || (place == Place::pageable) == is_host;
 }
 
@@ -54,7 +54,7 @@ std::uint64_t from_span(const CopyWork& work)
     return span_of(work.width, work.height, work.depth, work.from_pitch, work.from_slice);
 }
 
-/// Pageable sources are read before the call returns: the program may change them at once.
+/// Pageable sources are read before the call returns: the program may change them immediately after.
 void stage(CopyWork& work)
 {
     auto bytes = std::make_shared<std::vector<std::byte>>(work.width * work.height * work.depth);
@@ -167,7 +167,7 @@ cudaError_t check_copy(const char* name, const CopyWork& work)
                 if (!is_host) {
                     return cudaErrorInvalidValue;
                 }
-                // The other way round the runtime copies all the same: it knows where device memory is.
+                // For the other direction the runtime copies anyway: it knows where device memory is.
             }
         }
     }
@@ -241,7 +241,7 @@ cudaError_t fill(const char* name, FillWork work, cudaStream_t handle, bool is_s
             return forbidden;
         }
     }
-    // A fill of device memory does not hold the host up, the call without "Async" neither.
+    // A fill of device memory does not block the host, not even without "Async".
     const bool waits = is_synchronous && place_of(work.to) != Place::device;
     return submit_and_wait(*stream, work, waits);
 }

@@ -64,7 +64,7 @@ cudaError_t copy_3d_peer(const char* name, const cudaMemcpy3DPeerParms* peer, cu
     return copy_3d(name, &parameters, stream, is_synchronous);
 }
 
-/// The address of byte `offset` of a symbol that has `count` bytes from there on.
+/// The address of byte `offset` of a symbol; `count` bytes from there must be in bounds.
 cudaError_t symbol_range(const void* symbol, std::size_t count, std::size_t offset, void*& address)
 {
     VariableInfo variable;
@@ -148,7 +148,7 @@ cudaError_t fill_3d(const char* name, const cudaPitchedPtr& to, int value, const
                       stream, is_synchronous);
 }
 
-/// The copies in order. Each has the attributes of the last entry of `first_copies` that is not beyond it.
+/// The copies in order. Each has the attributes of the last entry of `first_copies` not after it.
 cudaError_t copy_batch(void* const* to, const void* const* from, const std::size_t* sizes, std::size_t count,
                        const cudaMemcpyAttributes* attributes, const std::size_t* first_copies,
                        std::size_t attribute_count, cudaStream_t stream)

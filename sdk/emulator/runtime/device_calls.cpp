@@ -1,4 +1,4 @@
-// Devices: which there are, which is current, and their state.
+// Devices: which exist, which is current, and their state.
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -129,7 +129,7 @@ cudaError_t cudaDeviceSynchronize()
     });
 }
 
-/// Everything on the device is gone afterwards: memory, streams, events, modules. A lost context is alive again.
+/// Destroys everything on the device: memory, streams, events, modules. A lost context becomes usable again.
 cudaError_t cudaDeviceReset()
 {
     return call("cudaDeviceReset", query_call, [&]() -> cudaError_t {
@@ -261,7 +261,7 @@ cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* id)
             return cudaErrorInvalidValue;
         }
         for (const auto& known : Runtime::get().devices) {
-            // The domain and the function may be left out.
+            // The domain and the function are optional.
             if (pci_bus_id(known->index).find(id) != std::string::npos) {
                 *device = known->index;
                 return cudaSuccess;

@@ -1,5 +1,5 @@
-// What programs can ask about a device. Figures that a model does not name are those of the CUDA programming guide's
-// table of compute capabilities.
+// Device properties. Values that a model does not have are those of the CUDA programming guide's table of compute
+// capabilities.
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -97,7 +97,7 @@ std::optional<int> feature_attribute(cudaDeviceAttr attribute, const DeviceModel
         case cudaDevAttrTimelineSemaphoreInteropSupported: return 1;
         case cudaDevAttrEccEnabled: return 1;
         case cudaDevAttrClusterLaunch: return model.max_cluster != 0 ? 1 : 0;
-        // Not emulated, and programs must not try: pageable access, IPC, RDMA, interoperation with graphics.
+        // Not emulated, so programs must not use it: pageable access, IPC, RDMA, graphics interoperation.
         case cudaDevAttrKernelExecTimeout:
         case cudaDevAttrIntegrated:
         case cudaDevAttrTccDriver:

@@ -1,6 +1,6 @@
-// The calls of the CUDA driver that programs of the runtime use (but those for tensor maps), on top of the runtime's
-// public functions. Compiled twice: into libcudart.so.13, for cudaGetDriverEntryPoint, and into libcuda.so.1, for
-// programs that link the driver.
+// The CUDA driver calls that programs of the runtime use (except those for tensor maps), on top of the runtime's public
+// functions. Compiled twice: into libcudart.so.13, for cudaGetDriverEntryPoint, and into libcuda.so.1, for programs
+// that link the driver.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -19,7 +19,7 @@ extern "C" cudaMemPool_t tessera_emulator_pool_of(const void* address);  // pool
 
 namespace {
 
-/// Both sets of codes have the same numbers. Driver calls leave the runtime's last error alone.
+/// Both sets of error codes have the same numbers. Driver calls do not change the runtime's last error.
 template <class Body>
 CUresult on_runtime(Body&& body)
 {
@@ -39,7 +39,7 @@ To cast(From from)
 
 cudaStream_t stream_of(CUstream stream) { return stream; }
 
-/// Fills `count` elements with `value`. The runtime fills bytes only: byte i of all elements is one column of a plane.
+/// Fills `count` elements with `value`. The runtime only fills bytes: byte i of all elements is one column of a plane.
 template <class Value>
 cudaError_t fill_elements(CUdeviceptr to, Value value, std::size_t count, CUstream stream, bool wait)
 {
@@ -56,7 +56,7 @@ cudaError_t fill_elements(CUdeviceptr to, Value value, std::size_t count, CUstre
     return status;
 }
 
-/// A context is the device's primary one; its handle is the device's number and one.
+/// A context is the device's primary one. Its handle is the device's number plus one.
 CUcontext context_of(int device) { return cast<CUcontext>(static_cast<std::uintptr_t>(device) + 1); }
 
 constexpr std::pair<int, const char*> error_names[] = {

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-// cuDeviceComputeCapability is old, and still asked for.
+// cuDeviceComputeCapability is deprecated, but programs still look it up.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace tessera::emulator {

@@ -14,7 +14,7 @@ using namespace tessera::emulator;
 
 namespace {
 
-/// The 128-byte swizzles with larger atoms came with Blackwell: the driver of an H200 refuses them.
+/// The 128-byte swizzles with larger atoms came with Blackwell: the H200's driver refuses them.
 bool has_swizzle(TensorSwizzle swizzle)
 {
     constexpr int first_major = 10;
@@ -41,7 +41,7 @@ CUresult encode_checked(const char* name, CUtensorMap* map, const TensorMap& wan
     return CUDA_SUCCESS;
 }
 
-/// `address` may be null since CUDA 12.6: programs put it in on the device, with tensormap.replace.
+/// `address` may be null since CUDA 12.6: programs set it on the device, with tensormap.replace.
 bool read_shape(TensorMap& map, CUtensorMapDataType type, cuuint32_t rank, void* address, const cuuint64_t* extents,
                 const cuuint64_t* strides, const cuuint32_t* element_strides)
 {

@@ -1,4 +1,4 @@
-// The last error, and what has a trivial answer: versions, profiling.
+// The last error, and calls with trivial answers: versions, profiling.
 
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int cuda_version = 13000;
 
-/// A lost context shows in every thread, whatever it called.
+/// A lost context shows in every thread, whatever the thread called.
 cudaError_t last_error() noexcept
 {
     Runtime& runtime = Runtime::get();
@@ -22,7 +22,7 @@ cudaError_t last_error() noexcept
         return thread.last_error;
     }
     const auto failure = static_cast<cudaError_t>(current_device().failure.load());
-    // Until some call has returned it, nobody knows.
+    // It is unknown until a call has returned it.
     return thread.last_error != cudaSuccess && failure != cudaSuccess ? failure : thread.last_error;
 }
 
@@ -39,7 +39,7 @@ cudaError_t write_version(int* version)
 
 extern "C" {
 
-// No planned fault hits these: they only report.
+// Planned faults do not apply to these: they only report.
 
 cudaError_t cudaPeekAtLastError() { return last_error(); }
 
@@ -84,7 +84,7 @@ cudaError_t cudaProfilerStop()
     return call("cudaProfilerStop", [] { return cudaSuccess; });
 }
 
-/// Tables of private functions: what they hold is not documented, and programs can do without.
+/// Tables of private functions: their contents are undocumented, and programs can work without them.
 cudaError_t cudaGetExportTable(const void** table, const cudaUUID_t* /*id*/)
 {
     return call("cudaGetExportTable", query_call, [&]() -> cudaError_t {

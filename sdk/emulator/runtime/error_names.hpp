@@ -11,7 +11,7 @@ namespace tessera::emulator {
 [[nodiscard]] const char* error_name(int code) noexcept;
 /// "invalid argument", or null if there is no such code.
 [[nodiscard]] const char* error_text(int code) noexcept;
-/// The code that is called `name`.
+/// The code called `name`.
 [[nodiscard]] std::optional<int> find_error(std::string_view name) noexcept;
 
 }  // namespace tessera::emulator

@@ -24,7 +24,7 @@ struct Wrapper {
 struct Header {
     std::uint32_t magic;
     std::uint16_t version, header_size;
-    std::uint64_t size;  // of what follows
+    std::uint64_t size;  // of the rest
 };
 
 struct EntryHeader {

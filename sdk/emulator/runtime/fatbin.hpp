@@ -1,6 +1,6 @@
 #pragma once
 
-// Fat binaries: what nvcc embeds into a program, device code for several targets.
+// Fat binaries: device code for several targets, embedded by nvcc.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,27 +29,27 @@ struct FatbinEntry {
     [[nodiscard]] std::string target() const;
 };
 
-/// The images of a fat binary: of its wrapper ({0x466243B1, ..}, as the compiler registers it), or of its data
-/// ({0xBA55ED50, ..}). A wrapper of a program with relocatable device code refers to several fat binaries.
-/// @throws std::runtime_error with a sentence if it is not one.
+/// The images of a fat binary: of its wrapper ({0x466243B1, ..}, as registered by the compiler), or of its data
+/// ({0xBA55ED50, ..}). The wrapper of a program with relocatable device code refers to several fat binaries.
+/// @throws std::runtime_error with a sentence if it is not a fat binary
 [[nodiscard]] std::vector<FatbinEntry> read_fatbin(const void* wrapper_or_data);
 
-/// The relocatable images that the link step of nvcc -rdc=true put together; empty for an ordinary wrapper. One vector
-/// for each translation unit.
+/// The relocatable images that the link step of nvcc -rdc=true combined, one vector for each translation unit; empty
+/// for an ordinary wrapper.
 [[nodiscard]] std::vector<std::vector<FatbinEntry>> read_prelinked(const void* wrapper);
 
-/// True if `data` begins as a fat binary, its wrapper included.
+/// Returns true if `data` begins like a fat binary or its wrapper.
 [[nodiscard]] bool is_fatbin(const void* data) noexcept;
 
-/// What the driver would compile for `device`: PTX for exactly this chip ("a"), else for its family ("f"), else the
-/// newest plain target that is not newer than the device. Null if there is none.
+/// The image that the driver would compile for `device`: PTX for exactly this chip ("a"), else for its family ("f"),
+/// else the newest plain target that is not newer than the device. Null if there is none.
 [[nodiscard]] const FatbinEntry* choose_ptx(std::span<const FatbinEntry> entries, const DeviceModel& device);
 
 /// The text of a PTX image, decompressed.
 /// @throws std::runtime_error with a sentence.
 [[nodiscard]] std::string ptx_text(const FatbinEntry& entry);
 
-/// Why choose_ptx() found nothing, which targets there are, and how to compile.
+/// Why choose_ptx() found nothing, which targets are available, and how to compile.
 [[nodiscard]] std::string explain_no_ptx(std::span<const FatbinEntry> entries, const DeviceModel& device);
 
 }  // namespace tessera::emulator

@@ -9,22 +9,22 @@
 
 namespace tessera::emulator {
 
-/// Counts calls and says which of them fail. May be called from several threads.
+/// Counts calls and decides which of them fail. Thread-safe.
 class FaultInjection {
 public:
-    /// Adds what `text` plans: "cudaMalloc:3=cudaErrorMemoryAllocation" (the third call of cudaMalloc from now on), or
+    /// Adds planned faults: "cudaMalloc:3=cudaErrorMemoryAllocation" (the third call of cudaMalloc from now on), or
     /// "17=cudaErrorUnknown" (the 17th call of any name), several separated by commas. Codes may be numbers.
-    /// @throws std::invalid_argument with a sentence.
+    /// @throws std::invalid_argument with a sentence
     void plan(std::string_view text);
 
     /// The n-th call of `name` from now on (empty: of any name) fails with `code`; n counts from 1.
     void fail(std::string name, unsigned n, int code);
 
-    /// Counts one call. The code that it shall fail with, or 0.
+    /// Counts one call. Returns the error code that it must fail with, or 0.
     [[nodiscard]] int next(std::string_view name);
 
     void clear();
-    /// How many calls were counted.
+    /// Number of counted calls.
     [[nodiscard]] unsigned long calls() const;
 
 private:

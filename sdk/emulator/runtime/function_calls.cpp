@@ -54,7 +54,7 @@ cudaError_t set_attribute(const ReadyKernel& ready, const DeviceModel& model, cu
     }
 }
 
-/// CTAs of a cluster launch, by the launch configuration; zero if it has no cluster.
+/// CTAs per cluster of a launch configuration; zero without clusters.
 Dim3 cluster_of(const cudaLaunchConfig_t& config, const KernelInfo& info)
 {
     for (unsigned i = 0; i < config.numAttrs; ++i) {
@@ -71,8 +71,8 @@ unsigned threads_of(const cudaLaunchConfig_t& config)
     return config.blockDim.x * config.blockDim.y * config.blockDim.z;
 }
 
-/// The hardware places a cluster into one GPC; how many multiprocessors each has differs from chip to chip, so this
-/// takes GPCs that are as large as the largest cluster. It is an upper bound.
+/// Hardware places a cluster into one GPC, and the number of SMs per GPC differs from chip to chip. This assumes GPCs
+/// as large as the largest cluster, which gives an upper bound.
 std::uint64_t active_clusters(const DeviceModel& model, unsigned resident, std::uint64_t cluster)
 {
     const unsigned gpc = std::max(1U, model.max_cluster);
@@ -98,7 +98,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
         attributes->localSizeBytes = info.local_bytes;
         attributes->maxThreadsPerBlock = static_cast<int>(info.max_threads);
         attributes->numRegs = static_cast<int>(info.registers);
-        attributes->ptxVersion = ready.ptx_version;  // by which CUB chooses how it was compiled
+        attributes->ptxVersion = ready.ptx_version;  // CUB reads from this how it was compiled
         attributes->binaryVersion = static_cast<int>(device.model->capability());
         attributes->maxDynamicSharedSizeBytes = max_dynamic_shared(ready, *device.model);
         attributes->preferredShmemCarveout = state.carveout;

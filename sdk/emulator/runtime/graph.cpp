@@ -10,7 +10,7 @@ namespace tessera::emulator {
 
 namespace {
 
-/// Calls `visit(graph)` with each graph inside of the node.
+/// Calls `visit(graph)` for each graph inside the node.
 template <class AnyWork, class Visit>
 void for_each_inner(AnyWork& work, Visit&& visit)
 {
@@ -23,7 +23,8 @@ void for_each_inner(AnyWork& work, Visit&& visit)
     }
 }
 
-/// The first graph for which `matches(shared_ptr)` is true, of those known to the runtime and all inside of them.
+/// The first graph for which `matches(shared_ptr)` is true, among those known to the runtime and all graphs inside
+/// them.
 template <class Matches>
 std::shared_ptr<Graph> search_graphs(Matches&& matches)
 {
@@ -63,7 +64,7 @@ void add_to_plan(const Graph& graph, Plan& plan)
     }
 }
 
-/// Children run as part of their parent's launch, so that events in them are recorded on it.
+/// Children run as part of their parent's launch, so that their events are recorded on it.
 void perform_plan(Device& device, const Plan& plan);
 
 void perform_graph(Device& device, const Graph& graph)
@@ -204,7 +205,7 @@ std::shared_ptr<Graph> find_graph(cudaGraph_t handle)
     if (found != graphs.end()) {
         return found->second;
     }
-    // Those inside of nodes, and those that are being captured, belong to others.
+    // Graphs inside of nodes, and graphs being captured, belong to other objects.
     return search_graphs([&](const Graph& graph) { return &graph == reinterpret_cast<const Graph*>(handle); });
 }
 
@@ -364,7 +365,7 @@ cudaError_t launch_graph(GraphExec& exec, Stream& stream)
         if (stream.capture->is_invalid) {
             return cudaErrorStreamCaptureInvalidated;
         }
-        // A launch that is captured becomes a child graph.
+        // A captured launch becomes a child graph.
         auto child = std::make_shared<Graph>();
         child->self = child;
         child->memory = exec.memory;
@@ -381,7 +382,7 @@ cudaError_t launch_graph(GraphExec& exec, Stream& stream)
     if (const cudaError_t forbidden = forbid_on_captured(stream); forbidden != cudaSuccess) {
         return forbidden;
     }
-    // Launches of one executable do not overlap.
+    // Launches of one executable graph do not overlap.
     exec.last_launch = enqueue(stream,
                                [&device = *stream.device, plan = exec.plan, memory = exec.memory,
                                 user_objects = exec.user_objects] { perform_plan(device, *plan); },

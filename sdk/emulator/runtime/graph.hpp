@@ -8,7 +8,7 @@
 
 namespace tessera::emulator {
 
-/// A new graph, known to the runtime. The runtime's mutex must be held for everything here.
+/// Makes a new graph known to the runtime. Every function here requires the runtime's mutex.
 [[nodiscard]] std::shared_ptr<Graph> make_graph();
 [[nodiscard]] std::shared_ptr<Graph> find_graph(cudaGraph_t handle);
 [[nodiscard]] std::shared_ptr<GraphExec> find_graph_exec(cudaGraphExec_t handle);
@@ -24,29 +24,29 @@ inline cudaGraphExec_t handle_of(GraphExec* exec) { return reinterpret_cast<cuda
 
 GraphNode* add_node(Graph& graph, Work work, std::vector<GraphNode*> dependencies);
 
-/// A copy that has nothing in common with `graph` but the memory of its allocation nodes and conditions.
+/// A copy that shares only the memory of its allocation nodes and its conditions with `graph`.
 [[nodiscard]] std::shared_ptr<Graph> clone(const Graph& graph);
 
-/// The nodes so that each comes after those it depends on, in the order of creation otherwise. Empty if they depend on
-/// each other in a circle (and there are any).
+/// The nodes in an order in which each comes after those it depends on, otherwise in the order of creation. Empty if
+/// the dependencies are circular.
 [[nodiscard]] std::vector<GraphNode*> in_order(const Graph& graph);
 
 [[nodiscard]] cudaGraphNodeType type_of(const Work& work);
 
-/// True if `later` comes after `earlier` in the graph, or is it.
+/// Returns true if `later` is `earlier` or comes after it in the graph.
 [[nodiscard]] bool comes_after(const GraphNode* later, const GraphNode* earlier);
 
-/// What `arguments` of a launch point to, copied: a kernel node may outlive them.
+/// Points the `arguments` of a launch to its own copies: a kernel node may outlive the originals.
 void repair_pointers(Work& work);
 
-/// What launching `graph` shall do. Independent of the graph, but that its nodes are named as the originals.
+/// The plan for launching `graph`. It is independent of the graph, except that nodes are identified by the originals.
 [[nodiscard]] std::shared_ptr<Plan> plan_of(const Graph& graph);
 
-/// A copy of the plan of `exec`, and in it the node that came from `node`; null if there is none. It takes effect when
+/// A copy of the plan of `exec`, and the node in it that came from `node`; null if there is none. It takes effect when
 /// it is stored as the plan.
 [[nodiscard]] std::shared_ptr<Plan> change_plan(const GraphExec& exec, cudaGraphNode_t node, PlannedNode*& planned);
 
-/// Gives up `count` references; the last one destroys the object.
+/// Releases `count` references; the last one destroys the object.
 void release(UserObject& object, unsigned count);
 
 [[nodiscard]] cudaError_t instantiate(cudaGraphExec_t* executable, Graph& graph, unsigned long long flags);

@@ -1,4 +1,4 @@
-// Graphs as wholes: creation, structure, instantiation, launch.
+// Whole graphs: creation, structure, instantiation, launch.
 
 #include <cuda_runtime_api.h>
 
@@ -34,7 +34,8 @@ cudaError_t with_node(const char* name, cudaGraphNode_t handle, Body&& body)
     });
 }
 
-/// Gives a list the way the API does: null asks for the size, fewer places than items take the first, more are nulled.
+/// Returns a list as the API does: null queries the size, a smaller array gets the first items, and unused places are
+/// set to null.
 template <class Handle>
 cudaError_t write_list(const std::vector<Handle>& list, Handle* out, std::size_t* count)
 {
@@ -141,7 +142,7 @@ cudaError_t upload(cudaGraphExec_t handle, cudaStream_t stream)
     });
 }
 
-/// The new graph must have the same nodes in the same order; then the executable takes its parameters.
+/// The new graph must have the same nodes in the same order; the executable graph then gets its parameters.
 cudaError_t update(GraphExec& exec, const Graph& graph, cudaGraphExecUpdateResultInfo& info)
 {
     info = {};

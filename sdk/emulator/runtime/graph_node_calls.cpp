@@ -11,7 +11,7 @@ using namespace tessera::emulator;
 
 namespace {
 
-// What can be done with work.
+// Operations on work.
 
 template <class Parameters>
 cudaError_t add(const char* name, cudaGraphNode_t* node, cudaGraph_t handle, const cudaGraphNode_t* dependencies,
@@ -112,7 +112,7 @@ cudaMemsetParams parameters_of(const FillWork& fill)
             .height = fill.height};
 }
 
-/// The older structures have the same members as those of cudaGraphAddNode.
+/// The older structures have the same members as the structures of cudaGraphAddNode.
 template <class Body>
 cudaError_t with_parameters(cudaGraphNodeParams* parameters, Body&& body)
 {

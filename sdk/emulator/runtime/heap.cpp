@@ -6,7 +6,7 @@ namespace tessera::emulator {
 
 namespace {
 
-constexpr std::uint64_t pool_granularity = 32 << 20;  // by which a pool's reserved memory grows
+constexpr std::uint64_t pool_granularity = 32 << 20;  // growth of a pool's reserved memory
 
 std::uint64_t pool_rounded(std::uint64_t bytes)
 {

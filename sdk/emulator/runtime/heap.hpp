@@ -1,6 +1,6 @@
 #pragma once
 
-// What the program allocated, and by which call: decides which call may free it, and what is left at the end.
+// The program's allocations and the calls that made them: decides which call may free them, and what leaked at the end.
 
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace tessera::emulator {
 
-/// A memory pool, cudaMemPool_t. Pools share the device's memory; only their figures are kept apart.
+/// A memory pool, cudaMemPool_t. Pools share the device's memory; only their statistics are separate.
 struct Pool {
     int device = 0;
     bool is_default = false;
@@ -32,18 +32,18 @@ struct HeapRecord {
     Origin origin = Origin::plain;
     int device = 0;
     std::uint64_t size = 0;
-    unsigned flags = 0;  ///< of cudaHostAlloc and its kin
+    unsigned flags = 0;  ///< of cudaHostAlloc and similar calls
     Pool* pool = nullptr;
     std::shared_ptr<const HostStack> host = nullptr;  ///< who allocated it; null without checks
-    bool free_is_pending = false;                     ///< cudaFreeAsync was called; its stream is not there yet
+    bool free_is_pending = false;                     ///< cudaFreeAsync was called; its stream has not reached it
 };
 
-/// May be used from several threads.
+/// Thread-safe.
 class Heap {
 public:
     explicit Heap(AddressSpace& memory) : memory_(memory) {}
 
-    /// Zero if `limit` bytes of the device would not suffice, or the host has no memory left.
+    /// Returns 0 if `limit` bytes of the device would be exceeded, or the host is out of memory.
     [[nodiscard]] std::uint64_t allocate(std::uint64_t size, HeapRecord record, std::uint64_t limit);
     void add_registered(void* bytes, std::uint64_t size, unsigned flags);
 
@@ -51,20 +51,20 @@ public:
     [[nodiscard]] std::optional<HeapRecord> find(std::uint64_t address) const;
     /// The record of the allocation that contains `address`.
     [[nodiscard]] std::optional<HeapRecord> find_containing(std::uint64_t address) const;
-    /// Frees if the allocation that starts at `address` is of one of `origins` and not already being freed.
+    /// Frees the allocation that starts at `address` if it is from one of `origins` and not already being freed.
     bool free(std::uint64_t address, const std::set<Origin>& origins);
-    /// True, once, if the allocation may be freed in stream order.
+    /// Returns true, once, if the allocation may be freed in stream order.
     bool begin_free(std::uint64_t address);
     /// The stream has reached the free.
     void finish_free(std::uint64_t address);
 
-    /// Returns what pools hold beyond `keep` bytes and beyond their used bytes.
+    /// Releases the memory that a pool holds beyond `keep` bytes and beyond its used bytes.
     void trim(Pool& pool, std::uint64_t keep);
-    /// What a synchronization does to pools: everything beyond their thresholds is returned.
+    /// The effect of a synchronization on pools: releases everything beyond their thresholds.
     void trim_all(const std::vector<Pool*>& pools);
 
     [[nodiscard]] std::map<std::uint64_t, HeapRecord> living() const;
-    [[nodiscard]] std::mutex& mutex() const { return mutex_; }  ///< guards the figures of pools, too
+    [[nodiscard]] std::mutex& mutex() const { return mutex_; }  ///< also guards the statistics of pools
 
 private:
     void release(std::map<std::uint64_t, HeapRecord>::iterator record);

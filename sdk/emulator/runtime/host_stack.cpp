@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-// The header is GCC's: clang's tools do not find it where GCC compiles.
+// The header is GCC's: clang's tools may not find it where GCC compiles.
 #if defined(TESSERA_EMULATOR_HAS_LIBBACKTRACE) && __has_include(<backtrace.h>)
 #include <backtrace.h>
 #define TESSERA_EMULATOR_READS_DEBUG_INFORMATION
@@ -39,7 +39,7 @@ backtrace_state* state()
     return made;
 }
 
-/// The calls that were inlined at `address`, and the function around them, from the debug information.
+/// The calls that were inlined at `address`, and the enclosing function, from the debug information.
 std::vector<RawFrame> look_up(std::uintptr_t address)
 {
     std::vector<RawFrame> frames;
@@ -57,7 +57,7 @@ std::vector<RawFrame> look_up(std::uintptr_t address)
     return frames;
 }
 
-/// The symbol that contains `address`, with its start; from the symbol table, static functions included.
+/// The symbol that contains `address`, and its start, from the symbol table, including static functions.
 std::pair<std::string, std::uintptr_t> symbol_of(std::uintptr_t address)
 {
     std::pair<std::string, std::uintptr_t> symbol;
@@ -110,7 +110,7 @@ bool is_wrapper(std::string_view function)
     return std::ranges::any_of(prefixes, [&](std::string_view p) { return name.starts_with(p); });
 }
 
-/// Without debug information a library is known by its names only.
+/// Without debug information a library is recognized only by names.
 bool is_library(std::string_view function) { return shown_function(function).starts_with("tessera::"); }
 
 std::string file_name(const char* path)
@@ -119,8 +119,8 @@ std::string file_name(const char* path)
     return std::string(text.substr(text.rfind('/') + 1));
 }
 
-/// Build systems compile with paths relative to the build folder, which the debug information may not name: it is looked
-/// for among the folders that the program lies in.
+/// Build systems compile with paths relative to the build folder, which the debug information may not name. Looks for
+/// it among the folders that contain the program.
 std::string resolved(const std::string& file, const char* module)
 {
     namespace fs = std::filesystem;
@@ -137,7 +137,7 @@ std::string resolved(const std::string& file, const char* module)
     return file;
 }
 
-/// Does `address` lie in one of the emulated libraries?
+/// Returns true if `address` is in one of the emulated libraries.
 bool is_runtime(const Dl_info& module)
 {
     Dl_info own{};
@@ -158,7 +158,7 @@ _Unwind_Reason_Code note(_Unwind_Context* context, void* argument)
     if (address == 0 || trace.count == trace.most) {
         return _URC_END_OF_STACK;
     }
-    trace.addresses[trace.count++] = is_before_call != 0 ? address : address - 1;  // into the call itself
+    trace.addresses[trace.count++] = is_before_call != 0 ? address : address - 1;  // inside the call itself
     return _URC_NO_REASON;
 }
 
@@ -196,7 +196,7 @@ std::vector<SourceFrame> HostStack::frames(std::string_view kernel) const
         for (RawFrame& frame : found) {
             frame.shown.file = resolved(frame.shown.file, module.dli_fname);
             is_at_main = is_at_main || frame.function == "main";
-            // nvcc makes a host function of each kernel, which launches it. With few debug information it has a short
+            // nvcc makes a host function for each kernel that launches it. With little debug information it has a short
             // name.
             const bool is_kernel = !kernel.empty() && program.empty() && base_name(frame.function) == base_name(kernel);
             if (is_wrapper(frame.function) || is_kernel) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where in the host program a launch or a call was made.
+// Where the host program made a launch or a call.
 
 #include <array>
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace tessera::emulator {
 
-/// Return addresses of a thread, innermost first. Cheap to take; what they mean is looked up when a finding is printed.
+/// Return addresses of a thread, innermost first. Cheap to record; resolved when a finding is printed.
 class HostStack {
 public:
-    /// Of the calling thread.
+    /// The stack of the calling thread.
     [[nodiscard]] static HostStack here();
 
-    /// The frames of the program, innermost first. What belongs to the runtime, to a library's headers or to the stub
-    /// of the kernel called `kernel` is left out; if nothing else is there, libraries are left in. Without debug
-    /// information a frame's `file` is empty, and its `function` reads "main+0x1f (program)".
+    /// The frames of the program, innermost first. Frames of the runtime, of a library's headers and of the stub of the
+    /// kernel `kernel` are left out; if nothing else remains, libraries are kept. Without debug information a frame's
+    /// `file` is empty, and its `function` reads "main+0x1f (program)".
     [[nodiscard]] std::vector<SourceFrame> frames(std::string_view kernel) const;
 
 private:

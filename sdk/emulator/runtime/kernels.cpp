@@ -22,7 +22,7 @@ std::string select_ptx(const CodeImage& image, const DeviceModel& device, Loaded
         return ptx_text(*entry);
     }
     if (image.wrapper != nullptr) {
-        // Relocatable device code: the link step left machine code only, and the units' images beside it.
+        // Relocatable device code: the link step left only machine code, and the units' images beside it.
         std::vector<std::string> units;
         for (const std::vector<FatbinEntry>& unit : read_prelinked(image.wrapper)) {
             if (const FatbinEntry* entry = choose_ptx(unit, device)) {
@@ -119,7 +119,7 @@ void apply(const cudaLaunchAttribute& attribute, LaunchRequest& request)
             request.programmatic_serialization = attribute.val.programmaticStreamSerializationAllowed != 0;
             break;
         case cudaLaunchAttributeCooperative: request.cooperative = attribute.val.cooperative != 0; break;
-        default: break;  // hints, or what the caller handles
+        default: break;  // hints, or handled by the caller
     }
 }
 
@@ -161,7 +161,7 @@ cudaError_t prepare(const void* function, Device& device, ReadyKernel& ready)
 {
     ready.kernel = find_kernel(function);
     if (ready.kernel == nullptr) {
-        // What is no registered function may be a handle, and is no valid one.
+        // Anything but a registered function may be a handle, and is an invalid one here.
         return function == nullptr ? cudaErrorInvalidDeviceFunction : cudaErrorInvalidResourceHandle;
     }
     const LoadedOn loaded = load(*ready.kernel->image, device);

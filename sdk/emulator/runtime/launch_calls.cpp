@@ -12,7 +12,7 @@ namespace {
 
 constexpr CallKind launch_call{};
 
-/// Events that a launch attribute asks to be recorded.
+/// Records the events requested by launch attributes.
 cudaError_t record_attribute_events(Stream& stream, std::span<const cudaLaunchAttribute> attributes)
 {
     for (const cudaLaunchAttribute& attribute : attributes) {
@@ -39,7 +39,7 @@ cudaError_t launch_on(const void* function, const LaunchOptions& options, void* 
         return cudaErrorInvalidResourceHandle;
     }
     KernelWork work;
-    // A kernel runs on the stream's device; it must be the current one, as modules and settings belong to it.
+    // A kernel runs on the stream's device, which must be current, because modules and settings belong to it.
     if (stream->device != &current_device()) {
         return cudaErrorInvalidResourceHandle;
     }

@@ -27,7 +27,7 @@ cudaError_t open_library(cudaLibrary_t* handle, std::shared_ptr<CodeImage> image
     return cudaSuccess;
 }
 
-/// What `code` is, by its first bytes.
+/// Identifies `code` by its first bytes.
 cudaError_t read_code(const void* code, CodeImage& image)
 {
     if (std::memcmp(code, elf_magic, 4) == 0) {
@@ -53,7 +53,7 @@ cudaError_t with_library(const char* name, cudaLibrary_t handle, Body&& body)
     });
 }
 
-/// With the library's module on the current device.
+/// Runs the body with the library's module on the current device.
 template <class Body>
 cudaError_t with_module(const char* name, cudaLibrary_t handle, Body&& body)
 {

@@ -1,4 +1,4 @@
-// Allocation and freeing, and what can be asked about memory.
+// Allocation and freeing, and queries about memory.
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -142,10 +142,10 @@ cudaError_t cudaFree(void* pointer)
         Runtime& runtime = Runtime::get();
         const auto record = runtime.heap.find(number_of(pointer));
         if (record) {
-            // Work that is under way may use the memory: the call waits for it, as the runtime's does.
+            // Work in flight may use the memory: the call waits for it, like the runtime's.
             wait_for(*find_device(record->device));
         }
-        if (record && record->origin == Origin::graph) {  // its graph keeps the address, for the next launch
+        if (record && record->origin == Origin::graph) {  // the graph keeps the address for the next launch
             perform(*find_device(record->device), FreeWork{pointer});
             return cudaSuccess;
         }
@@ -296,7 +296,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     });
 }
 
-// Hints about managed memory: the emulated devices and the host share it as it is.
+// Hints about managed memory: the emulated devices and the host share it anyway.
 
 cudaError_t cudaMemAdvise(const void* pointer, size_t count, cudaMemoryAdvise /*advice*/, cudaMemLocation /*location*/)
 {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the parameters of graph nodes mean: each make() gives the work of such a node, or the error of parameters that
-// cannot be. The runtime's mutex must be held.
+// The parameters of graph nodes: each make() returns the node's work, or the error of invalid parameters. Requires the
+// runtime's mutex.
 
 #include <cuda_runtime_api.h>
 
@@ -46,7 +46,7 @@ struct Conditional {
 [[nodiscard]] cudaError_t make(cudaGraph_t child, Work& work);
 [[nodiscard]] cudaError_t make(const Allocation1D& allocation, Work& work);
 [[nodiscard]] cudaError_t make(const FreeWork& free, Work& work);
-/// A handle belongs to the graph that it was created with, and is for one node of it.
+/// A handle belongs to the graph that it was created with, and to one node of it.
 [[nodiscard]] cudaError_t make(const Conditional& conditional, Work& work);
 
 }  // namespace tessera::emulator

@@ -1,6 +1,6 @@
-// Every function of the toolkit's library has a definition here that says that it is not emulated. They are weak: where
-// another file of this library defines a function, that definition is taken. No CUDA header may be included here,
-// because the definitions have other signatures; for a function that only returns an int, the ABI does not care.
+// Every function of the toolkit's library has a weak definition here that reports that it is not emulated. A definition
+// in another file of this library replaces it. No CUDA header may be included here, because the definitions have other
+// signatures; for a function that only returns an int, the ABI allows it.
 
 #include "runtime/not_emulated.hpp"
 

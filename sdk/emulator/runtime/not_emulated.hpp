@@ -4,7 +4,7 @@
 
 namespace tessera::emulator {
 
-/// Reports that the API function `name` is not emulated, once; gives cudaErrorNotSupported.
+/// Reports once that the API function `name` is not emulated; returns cudaErrorNotSupported.
 int not_emulated(const char* name) noexcept;
 
 }  // namespace tessera::emulator

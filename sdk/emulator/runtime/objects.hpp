@@ -1,6 +1,6 @@
 #pragma once
 
-// What the handles of the runtime's API point to.
+// The objects behind the handles of the runtime's API.
 
 #include <cuda_runtime_api.h>
 
@@ -34,14 +34,14 @@ struct Capture;
 
 // Code.
 
-/// A module on one device, or why there is none.
+/// A module on one device, or the reason why there is none.
 struct LoadedOn {
     std::shared_ptr<const LoadedModule> module;
     cudaError_t status = cudaSuccess;
     int ptx_version = 0;  ///< 80 for "sm_80": what the PTX was made for
 };
 
-/// A fat binary, or PTX text, with what was found in it for each device that asked.
+/// A fat binary, or PTX text, and what was loaded from it for each device.
 struct CodeImage {
     const void* wrapper = nullptr;  ///< as registered; null if it is `text`
     std::string file;               ///< contents of a file that `entries` point into
@@ -50,16 +50,16 @@ struct CodeImage {
     std::map<int, LoadedOn> loaded;  ///< by device
 };
 
-/// What can be set for a kernel on one device.
+/// The settings of a kernel on one device.
 struct KernelState {
-    int max_dynamic_shared = -1;  ///< -1: what the device gives without opt-in
+    int max_dynamic_shared = -1;  ///< -1: the device's limit without opt-in
     int carveout = -1;
     int required_cluster[3] = {0, 0, 0};
     bool non_portable_cluster = false;
     int scheduling_policy = 0;
 };
 
-/// A kernel by name, of every device: cudaKernel_t, and cudaFunction_t.
+/// A kernel by name, on every device: cudaKernel_t, and cudaFunction_t.
 struct Kernel {
     std::shared_ptr<CodeImage> image;
     std::string name;
@@ -79,17 +79,17 @@ struct Library {
     std::map<std::string, std::unique_ptr<Kernel>> kernels;
 };
 
-// Work: what a stream does, and what a graph node holds.
+// Work: the operations of streams and graph nodes.
 
 struct KernelWork {
     Kernel* kernel = nullptr;
     std::shared_ptr<const LoadedModule> module;
     const KernelInfo* info = nullptr;
     LaunchRequest request;
-    cudaKernelNodeParams parameters{};  ///< as given, but for kernelParams
+    cudaKernelNodeParams parameters{};  ///< as given, except kernelParams
     std::vector<void*> arguments;       ///< into request.parameters
     std::map<int, cudaLaunchAttributeValue> attributes;
-    std::shared_ptr<const HostStack> host;  ///< who launched it, or made the node; null without checks
+    std::shared_ptr<const HostStack> host;  ///< of the launch, or of the node's creation; null without checks
 };
 
 /// A copy of `depth` slices of `height` rows of `width` bytes.
@@ -99,8 +99,8 @@ struct CopyWork {
     std::uint64_t width = 0, height = 1, depth = 1;
     std::uint64_t to_pitch = 0, from_pitch = 0, to_slice = 0, from_slice = 0;
     cudaMemcpyKind kind = cudaMemcpyDefault;
-    std::shared_ptr<std::vector<std::byte>> staged;  ///< owns what `from` points to
-    cudaMemcpy3DParms parameters{};                  ///< for those who ask a graph node
+    std::shared_ptr<std::vector<std::byte>> staged;  ///< owns the memory behind `from`
+    cudaMemcpy3DParms parameters{};                  ///< for queries of a graph node
 };
 
 /// Elements of 1, 2 or 4 bytes.
@@ -118,7 +118,7 @@ struct HostWork {
 
 struct EmptyWork {};
 
-/// When a recorded event happened.
+/// When a recorded event completed.
 struct Recording {
     std::atomic<bool> happened{false};
     std::chrono::steady_clock::time_point time;
@@ -130,7 +130,7 @@ struct Event {
     bool is_recorded = false;
     Position position;
     std::shared_ptr<Recording> recording;
-    std::weak_ptr<Capture> capture;  ///< it was last recorded in a stream that was being captured
+    std::weak_ptr<Capture> capture;  ///< the capture it was last recorded in
     std::vector<GraphNode*> captured_nodes;
 };
 
@@ -159,7 +159,7 @@ struct ConditionalWork {
     std::uint64_t handle = 0;
     cudaGraphConditionalNodeType type = cudaGraphCondTypeIf;
     std::vector<std::shared_ptr<Graph>> bodies;
-    std::shared_ptr<std::vector<cudaGraph_t>> body_handles;  ///< the array that the program got
+    std::shared_ptr<std::vector<cudaGraph_t>> body_handles;  ///< the array returned to the program
 };
 
 using Work = std::variant<KernelWork, CopyWork, FillWork, HostWork, EmptyWork, EventRecordWork, EventWaitWork,
@@ -174,8 +174,8 @@ struct GraphNode {
     const GraphNode* copied_from = nullptr;  ///< in a clone
 };
 
-/// Memory that a graph's nodes allocate. It is there from the node's creation on, as its address is known from then on,
-/// until the last graph that has the node is gone.
+/// Memory that a graph's nodes allocate. It exists from the node's creation, because its address is known from then on,
+/// until the last graph with the node is destroyed.
 struct GraphMemory {
     Heap& heap;
     std::uint64_t address;
@@ -193,7 +193,7 @@ struct UserObject {
     std::atomic<unsigned> references{0};
 };
 
-/// References that a graph, or what was made of it, has to user objects. The last reference of all destroys its object.
+/// References of a graph, or of an object made from it, to user objects. The last reference destroys the object.
 class UserReferences {
 public:
     UserReferences() = default;
@@ -203,9 +203,9 @@ public:
 
     /// Takes over `count` references.
     void take(UserObject& object, unsigned count) { counts_[&object] += count; }
-    /// Retains all that `others` has, as often.
+    /// Retains every reference that `others` has, the same number of times.
     void retain(const UserReferences& others);
-    /// Gives up `count` references; false if there are fewer.
+    /// Releases `count` references; returns false if there are fewer.
     [[nodiscard]] bool give_up(UserObject& object, unsigned count);
 
 private:
@@ -217,7 +217,7 @@ struct Graph {
     std::list<std::unique_ptr<GraphNode>> nodes;  ///< in the order of creation
     std::vector<std::shared_ptr<GraphMemory>> memory;
     UserReferences user_objects;
-    std::map<std::uint64_t, std::optional<unsigned>> conditions;  ///< handles, and what a launch sets them to
+    std::map<std::uint64_t, std::optional<unsigned>> conditions;  ///< handles, and the values that a launch sets
     std::weak_ptr<Graph> self;
 };
 
@@ -229,11 +229,12 @@ struct PlannedNode {
 };
 using Plan = std::vector<PlannedNode>;
 
-/// cudaGraphExec_t. The plan is replaced when it changes: launches that are enqueued keep theirs.
+/// cudaGraphExec_t. A change replaces the plan: enqueued launches keep the old one.
 struct GraphExec {
     std::shared_ptr<const Plan> plan;
     std::vector<std::shared_ptr<GraphMemory>> memory;
-    std::shared_ptr<UserReferences> user_objects = std::make_shared<UserReferences>();  ///< launches hold them, too
+    /// Launches hold references, too.
+    std::shared_ptr<UserReferences> user_objects = std::make_shared<UserReferences>();
     unsigned long long flags = 0;
     int device = 0;
     Position last_launch;
@@ -250,7 +251,7 @@ struct Capture {
     bool into_given_graph = false;
     bool is_invalid = false;
     std::set<struct Stream*> members;
-    std::vector<GraphNode*> left_behind;  ///< latest nodes of streams that were members and have been destroyed
+    std::vector<GraphNode*> left_behind;  ///< latest nodes of member streams that were destroyed
 };
 
 /// cudaStream_t. The legacy and the per-thread default streams are objects, too.
@@ -263,11 +264,11 @@ struct Stream {
     unsigned long long id = 0;
     std::shared_ptr<Queue> queue = std::make_shared<Queue>();
     std::shared_ptr<Capture> capture;
-    std::vector<GraphNode*> frontier;               ///< what the next captured node comes after
+    std::vector<GraphNode*> frontier;               ///< the next captured node comes after these
     std::vector<cudaGraphNode_t> frontier_handles;  ///< the same, for cudaStreamGetCaptureInfo
     std::map<int, cudaLaunchAttributeValue> attributes;
 
-    /// Ordered against the legacy stream.
+    /// Returns true if the stream is ordered against the legacy stream.
     [[nodiscard]] bool is_blocking() const { return kind != Kind::legacy && (flags & cudaStreamNonBlocking) == 0; }
 };
 
@@ -277,9 +278,9 @@ struct Device {
     const DeviceModel* model = nullptr;
     int index = 0;
     unsigned flags = cudaDeviceScheduleAuto;
-    std::atomic<int> failure{0};  ///< the error that has killed the context; 0: alive
+    std::atomic<int> failure{0};  ///< the error that made the context unusable; 0: usable
     Stream legacy;
-    std::vector<Position> orphans;  ///< last work of streams that were destroyed
+    std::vector<Position> orphans;  ///< last work of destroyed streams
     Pool default_pool;
     Pool* current_pool = nullptr;
     std::set<int> peers;
@@ -288,9 +289,9 @@ struct Device {
     std::uint64_t graph_memory_high = 0;
 
     std::mutex print_mutex;
-    std::string printed;  ///< what kernels printed, until the host synchronizes
+    std::string printed;  ///< output of kernels, until the host synchronizes
 
-    /// Bytes that programs can get: the rest is the context's.
+    /// Bytes available to programs; the context uses the rest.
     [[nodiscard]] std::uint64_t usable_memory() const { return model->memory - (std::uint64_t{640} << 20U); }
 };
 

@@ -42,7 +42,8 @@ cudaError_t with_device(const char* name, int index, Body&& body)
     });
 }
 
-/// In a capture, memory is the graph's: its address is known at once, its nodes allocate and free it at each launch.
+/// In a capture, memory belongs to the graph: its address is known at once; its nodes allocate and free it at each
+/// launch.
 cudaError_t allocate_in_graph(Stream& stream, void** pointer, std::size_t size)
 {
     if (stream.capture->is_invalid) {
@@ -76,7 +77,7 @@ cudaError_t allocate_async(const char* name, void** pointer, std::size_t size, P
         if (stream->capture != nullptr && size != 0) {
             return allocate_in_graph(*stream, pointer, size);
         }
-        lock.unlock();  // it may have to wait for memory
+        lock.unlock();  // it may wait for memory
         return allocate(pointer, size,
                         {.origin = Origin::pool, .pool = pool != nullptr ? pool : stream->device->current_pool});
     });
@@ -97,7 +98,7 @@ cudaError_t free_async(void* pointer, cudaStream_t handle)
         const auto address = reinterpret_cast<std::uint64_t>(pointer);
         const auto record = runtime.heap.find(address);
         if (record && record->origin == Origin::graph) {
-            return submit(*stream, FreeWork{pointer});  // its graph keeps the address, for the next launch
+            return submit(*stream, FreeWork{pointer});  // the graph keeps the address for the next launch
         }
         if (stream->capture != nullptr) {
             return cudaErrorInvalidValue;
@@ -133,7 +134,7 @@ cudaError_t get_or_set(Pool& pool, cudaMemPoolAttr attribute, void* value, bool 
         field = outside;
         return cudaSuccess;
     };
-    // High marks can only be reset to what is in use now.
+    // High-water marks can only be reset to the current use.
     const auto high = [&](std::uint64_t& mark, std::uint64_t current) -> cudaError_t {
         if (sets) {
             mark = current;
@@ -167,8 +168,8 @@ Device* device_of(const cudaMemLocation* location)
 
 extern "C" {
 
-/// The pool that the memory at `address` is from, null if it is from none: what the runtime has no call for, and
-/// cuPointerGetAttribute tells.
+/// The pool of the memory at `address`; null if none. The runtime has no call for this; cuPointerGetAttribute returns
+/// it.
 cudaMemPool_t tessera_emulator_pool_of(const void* address)
 {
     const auto record = Runtime::get().heap.find_containing(reinterpret_cast<std::uint64_t>(address));
@@ -291,7 +292,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* handle, const cudaMemPoolProps* pro
     });
 }
 
-/// The pool itself stays while it has allocations: its record is small, so it stays for good.
+/// A pool stays while it has allocations. Its record is small, so it is never removed.
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t handle)
 {
     return with_pool("cudaMemPoolDestroy", handle, [](Pool& pool) -> cudaError_t {

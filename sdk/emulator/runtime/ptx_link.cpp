@@ -16,7 +16,7 @@ namespace {
 
 enum class Kind { directive, variable, function };
 
-/// What stands at module scope: a directive on a line of its own, a variable, or a function with or without body.
+/// A statement at module scope: a directive on its own line, a variable, or a function with or without body.
 struct Statement {
     std::string text;
     Kind kind = Kind::directive;
@@ -61,7 +61,7 @@ std::string function_name(const std::vector<std::string>& words, std::size_t aft
                                          words.begin()) +
                 1;
     }
-    // Attributes such as ".noreturn" may stand in between.
+    // Attributes such as ".noreturn" may come in between.
     while (after < words.size() && words[after][0] == '.') {
         ++after;
     }
@@ -185,7 +185,7 @@ std::string rename(std::string_view text, const std::map<std::string, std::strin
     return result;
 }
 
-/// Source files are numbered in each unit anew: the numbers after ".file", ".loc" and "inlined_at" are set apart.
+/// Each unit numbers its source files from 1: makes the numbers after ".file", ".loc" and "inlined_at" distinct.
 std::string renumber_files(const std::string& text, std::size_t unit)
 {
     constexpr std::size_t files_per_unit = 100000;

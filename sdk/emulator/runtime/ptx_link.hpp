@@ -7,9 +7,9 @@
 
 namespace tessera::emulator {
 
-/// One text with the definitions of all `units`, in which what one unit declares ".extern" is what another one defines.
-/// Names without linkage that two units share are made different; weak definitions are taken once. What no unit defines
-/// stays external (vprintf and the like).
+/// One text with the definitions of all `units`. A name that one unit declares ".extern" refers to the definition in
+/// another unit. Names without linkage that two units share are made distinct; weak definitions are used once. Names
+/// that no unit defines stay external (vprintf and the like).
 [[nodiscard]] std::string link_ptx(std::span<const std::string> units);
 
 }  // namespace tessera::emulator

@@ -33,7 +33,7 @@ Position Queue::enqueue(std::vector<Position> waits, std::function<void()> work,
     items_.push_back({std::move(waits), std::move(work), is_instant});
     ++submitted_;
     if (!has_thread_) {
-        // The thread holds the queue: it must outlive its work.
+        // The thread holds the queue, which must outlive its work.
         std::thread([self = shared_from_this()] { self->run(); }).detach();
         has_thread_ = true;
     }
@@ -75,7 +75,7 @@ void Queue::run()
                 wait.wait();
             }
             item.work();
-            item = {};  // what it holds is released before anyone sees it done
+            item = {};  // release what it holds before anyone sees it complete
             lock.lock();
             ++finished;
         } while (!items_.empty() && can_follow_at_once(items_.front()));

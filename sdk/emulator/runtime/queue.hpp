@@ -1,6 +1,6 @@
 #pragma once
 
-// Work that is done in order, on a thread of its own: what a stream is made of.
+// Work executed in order on its own thread: the basis of a stream.
 
 #include <atomic>
 #include <condition_variable>
@@ -15,7 +15,7 @@ namespace tessera::emulator {
 
 class Queue;
 
-/// A place in a queue. It is reached when everything up to it is done.
+/// A position in a queue. It is reached when all work up to it is complete.
 struct Position {
     std::shared_ptr<Queue> queue;
     std::uint64_t sequence = 0;
@@ -25,14 +25,14 @@ struct Position {
     void wait() const;
 };
 
-/// Does what is enqueued in order, and the host goes on at once. The thread starts with the first work and ends when
-/// there was none for a while. A queue that nobody holds any more still does what was enqueued.
+/// Executes enqueued work in order while the host continues. The thread starts with the first work and ends after a
+/// time without work. A queue without owners still completes its work.
 class Queue : public std::enable_shared_from_this<Queue> {
 public:
-    /// Enqueues `work`, to be done after everything before it and after `waits`. A wait may only name a position that
-    /// exists already, so queues cannot wait for each other in a circle.
-    /// `is_instant`: it takes no time (the record of an event), so whoever sees the work before it done sees it done,
-    /// too.
+    /// Enqueues `work` after everything before it and after `waits`. A wait may only name an existing position, so
+    /// queues cannot wait for each other in a circle.
+    /// `is_instant`: the work takes no time (the record of an event), so anyone who sees the work before it complete
+    /// also sees it complete.
     Position enqueue(std::vector<Position> waits, std::function<void()> work, bool is_instant = false);
 
     /// The position of the latest work.

@@ -1,4 +1,4 @@
-// What the compiler's start-up code calls to make a program's device code known.
+// What the compiler's start-up code calls to register a program's device code.
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -10,8 +10,8 @@ using namespace tessera::emulator;
 
 namespace {
 
-/// A body that must not throw into start-up code. Nothing is made known if the settings are wrong: that has been said,
-/// and no call will work.
+/// Runs a body that must not throw into start-up code. Registers nothing if the settings are wrong: this was already
+/// printed, and no call will succeed.
 template <class Body>
 void guarded(const char* name, Body&& body) noexcept
 {
@@ -50,11 +50,11 @@ void __cudaUnregisterFatBinary(void** handle)
         if (image == runtime.images.end()) {
             return;
         }
-        // Launches that are under way hold their module.
+        // Launches in flight hold their module.
         for (auto entry = runtime.kernels_by_symbol.begin(); entry != runtime.kernels_by_symbol.end();) {
             if (entry->second->image == image->second) {
                 runtime.kernels.erase(entry->second.get());
-                runtime.retired_kernels.push_back(std::move(entry->second));  // graph nodes may still name it
+                runtime.retired_kernels.push_back(std::move(entry->second));  // graph nodes may still refer to it
                 entry = runtime.kernels_by_symbol.erase(entry);
             } else {
                 ++entry;

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::string_view heading = "tessera-emu: ";
 
-/// As a shell would need it.
+/// `word` quoted for a shell.
 std::string shell_word(const std::string& word)
 {
     constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%^";
@@ -71,7 +71,7 @@ struct Totals {
 
     static Totals& get()
     {
-        static auto* const totals = new Totals;  // launches may end while the process does
+        static auto* const totals = new Totals;  // launches may end while the process exits
         return *totals;
     }
 };
@@ -103,7 +103,7 @@ TextStyle terminal_style()
     winsize size{};
     const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0;
     return {.colour = (no_colour == nullptr || *no_colour == '\0') && !is_dumb,
-            .width = is_known ? std::size_t{size.ws_col} : 0};  // 0 columns: the terminal does not know
+            .width = is_known ? std::size_t{size.ws_col} : 0};  // 0 columns: unknown to the terminal
 }
 
 RunFacts run_facts(const Settings& settings)

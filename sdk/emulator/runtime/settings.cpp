@@ -102,7 +102,7 @@ public:
         }
     }
 
-    /// One of `names`; their order is that of the enumerators.
+    /// One of `names`, in the order of the enumerators.
     template <class Enumeration>
     void choice(const char* name, const std::vector<std::string>& names, Enumeration& into)
     {
@@ -131,7 +131,7 @@ public:
         }
     }
 
-    /// "json:PATH" and the like. False if the variable is not there.
+    /// "json:PATH" and similar values. Returns false if the variable is not set.
     bool output(const char* name, const std::vector<std::string>& formats, OutputFormat& format, std::string& path)
     {
         const auto value = text(name);
@@ -157,7 +157,7 @@ public:
                     fmt::format("{} is \"{}\", and {} cannot be written: {}", shown_(name), *value, path, problem));
             }
             std::error_code error;
-            path = std::filesystem::absolute(path, error).string();  // the program may go to another folder
+            path = std::filesystem::absolute(path, error).string();  // the program may change its current directory
         }
         return true;
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the environment asks of the emulated device.
+// The settings of the emulated device, from the environment.
 
 #include <functional>
 #include <string>
@@ -20,12 +20,12 @@ enum class OutputFormat { text, json, html };
 /// - SCHEDULE: in-order (default), random, adversarial.
 /// - NUMERICS: exact (default), fast.
 /// - CHECK: 1 (default), 0.
-/// - ALSO: findings to report that are left out otherwise: same-value-race, exit-before-read.
+/// - ALSO: optional findings to report: same-value-race, exit-before-read.
 /// - STRICT: 0 (default), 1: a finding ends its launch with an error, and the process with exit status 86.
-/// - THREADS: CPU threads; 0 (default): as many as there are cores.
-/// - HANG_LIMIT: instructions of one cluster without progress that count as a hang.
+/// - THREADS: CPU threads; 0 (default): all cores.
+/// - HANG_LIMIT: instructions of one cluster without a visible effect that count as a hang.
 /// - REPORT: text (default), json, text:PATH, json:PATH, html:PATH; without a path to stderr.
-/// - STATISTICS: the same, or 1 for text; one record per launch.
+/// - STATISTICS: the same without html, or 1 for text; one record per launch.
 /// - FAIL: see FaultInjection::plan.
 struct Settings {
     std::vector<const DeviceModel*> devices;
@@ -36,12 +36,12 @@ struct Settings {
     OutputFormat statistics_format = OutputFormat::text;
     std::string statistics_path;
     std::string faults;
-    /// Sentences about what could not be understood. If there are any, the process ends with refused_exit_status: a
-    /// typo must not select another device in silence, nor look like a machine without one.
+    /// Sentences about invalid values. If there are any, the process ends with refused_exit_status: a typo must not
+    /// silently select another device, nor look like a machine without one.
     std::vector<std::string> errors;
 };
 
-/// The exit status of a process whose settings are wrong, or whose report or statistics could not be written.
+/// The exit status of a process with wrong settings, or whose report or statistics could not be written.
 inline constexpr int refused_exit_status = 2;
 
 /// One setting: the option of tessera-emu and the variable.
@@ -49,23 +49,23 @@ struct Setting {
     const char* option;    ///< "--device"
     const char* variable;  ///< "TESSERA_EMU_DEVICE"
     std::string allowed;   ///< "a device, or several separated by commas: b200, h200, t4"
-    std::string help;      ///< what it is for, and the default in brackets
+    std::string help;      ///< its purpose, and the default in brackets
     bool is_flag = false;  ///< the option has no value; it sets the variable to 1
 };
 
-/// All of them.
+/// All settings.
 [[nodiscard]] const std::vector<Setting>& known_settings();
 
-/// Reads the settings with `get`, which gives a variable's value or null. `shown` is what messages call a variable: an
-/// option, if the value came from there.
+/// Reads the settings with `get`, which returns a variable's value or null. `shown` is the name of a variable in
+/// messages: an option, if the value came from there.
 [[nodiscard]] Settings read_settings(
     const std::function<const char*(const char*)>& get,
     const std::function<std::string(const char*)>& shown = [](const char* variable) { return std::string(variable); });
 
-/// Why the file cannot be written, as in "No such file or directory"; empty if it can. Leaves no new file behind.
+/// Why the file cannot be written, e.g. "No such file or directory"; empty if it can. Leaves no new file behind.
 [[nodiscard]] std::string output_problem(const std::string& path);
 
-/// The word of `known` that is meant, if `word` is nearly one; empty if none is near.
+/// The word of `known` closest to a misspelled `word`; empty if none is close.
 [[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace tessera::emulator

@@ -73,7 +73,7 @@ void report_leaks(Runtime& runtime)
     }
 }
 
-/// At the very end: the destructors of the program's static objects come before those of the libraries that it needs.
+/// Runs last: the destructors of the program's static objects run before those of the libraries that it needs.
 struct AtExit {
     ~AtExit()
     {
@@ -155,7 +155,7 @@ void report_host(FindingKind kind, std::string message, bool error)
     finding.message = std::move(message);
     const HostStack caller = HostStack::here();
     Runtime::get().report.add(std::move(finding), [&](Finding& first) {
-        if (first.kind != FindingKind::resource_leak) {  // found at the end of the process, where nobody calls
+        if (first.kind != FindingKind::resource_leak) {  // found at exit, when no program code is calling
             first.host = caller.frames({});
         }
     });

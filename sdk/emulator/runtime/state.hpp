@@ -13,8 +13,8 @@
 
 namespace tessera::emulator {
 
-/// Everything that the API works on. `mutex` guards all of it but for what has a lock of its own (memory, heap, report,
-/// faults, queues); it is not held while the host waits or calls back.
+/// The state behind the API. `mutex` guards all of it except objects with their own lock (memory, heap, report, faults,
+/// queues). It is not held while the host waits or calls back.
 struct Runtime {
     Settings settings;
     std::recursive_mutex mutex;
@@ -43,17 +43,17 @@ struct Runtime {
     bool is_unloading = false;
     std::atomic<bool> output_failed{false};  ///< statistics could not be written
 
-    /// The runtime, made at the first use and never destroyed: threads of the program may call in until the very end. If
-    /// the settings are wrong it says so and ends the process with refused_exit_status.
+    /// The runtime, made at the first use and never destroyed: threads of the program may call it until the very end.
+    /// If the settings are wrong, it prints this and ends the process with refused_exit_status.
     static Runtime& get();
-    /// Null if nothing has used it yet.
+    /// Null if the runtime was not used yet.
     static Runtime* if_used() noexcept;
 
 private:
     Runtime();
 };
 
-/// What belongs to a thread of the program.
+/// The state of one thread of the program.
 struct ThreadState {
     int device = 0;
     cudaError_t last_error = cudaSuccess;
@@ -72,21 +72,21 @@ struct ThreadState {
 /// Prints "tessera-emu: " and `text` to stderr.
 void say(std::string_view text);
 
-/// Adds a finding that concerns the host program.
+/// Adds a finding about the host program.
 void report_host(FindingKind kind, std::string message, bool error = false);
 
 [[nodiscard]] Device& current_device();
 /// Null if there is no such device.
 [[nodiscard]] Device* find_device(int index);
 
-/// The context is lost: every later call gives `code` until cudaDeviceReset.
+/// The context is lost: every later call returns `code` until cudaDeviceReset.
 void fail(Device& device, int code, const std::string& message);
 
 /// Writes what the kernels of `device` printed.
 void flush_printed(Device& device);
 
-/// Writes the report at the end of the process, with what was not freed. The exit status that strictness asks for, or
-/// 0.
+/// Writes the report, including what was not freed, at the end of the process. Returns the exit status that --strict
+/// requires, or 0.
 int finish(Runtime& runtime);
 
 }  // namespace tessera::emulator

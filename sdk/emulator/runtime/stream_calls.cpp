@@ -13,7 +13,7 @@ namespace {
 
 constexpr int greatest_priority = -5;
 
-/// Runs `body(stream)` with the stream that `handle` means.
+/// Runs `body(stream)` with the stream of `handle`.
 template <class Body>
 cudaError_t with_stream(const char* name, cudaStream_t handle, Body&& body, CallKind kind = context_call)
 {
@@ -31,7 +31,7 @@ std::shared_ptr<Event> find_event(cudaEvent_t handle)
     return found == runtime.events.end() ? nullptr : found->second;
 }
 
-/// The host cannot ask for, or wait for, what has only been captured.
+/// The host cannot query or wait for captured work.
 cudaError_t forbid_on_captured(const Event& event)
 {
     const std::scoped_lock lock(Runtime::get().mutex);
@@ -86,8 +86,8 @@ cudaError_t create_event(const char* name, cudaEvent_t* handle, unsigned flags)
 
 cudaError_t failure_of(int device) { return static_cast<cudaError_t>(find_device(device)->failure.load()); }
 
-/// A stream is destroyed while it is being captured. What it had captured stays in the graph, and must have been joined
-/// when the capture ends, as if the stream were still there. Without its origin a capture cannot end at all.
+/// A stream is destroyed while it is being captured. Its captured work stays in the graph and must be joined by the end
+/// of the capture, as if the stream still existed. Without its origin stream a capture cannot end.
 void leave_capture(Stream& stream)
 {
     const std::shared_ptr<Capture> capture = stream.capture;
@@ -117,7 +117,7 @@ cudaError_t destroy_stream(cudaStream_t handle)
         if (stream->capture != nullptr) {
             leave_capture(*stream);
         }
-        // Its work goes on; the device's synchronization waits for it.
+        // Its work continues; the device's synchronization waits for it.
         if (!stream->queue->is_idle()) {
             stream->device->orphans.push_back(stream->queue->last());
         }
@@ -243,9 +243,9 @@ cudaError_t get_fact(const char* name, cudaStream_t handle, Value* value, Get&& 
     });
 }
 
-/// A fact that the driver keeps to itself while the stream is captured. The error is an H200's, for cudaStreamGetId
-/// (driver 580). That the capture is invalid then, and all of it for cudaStreamGetDevice, is what NVIDIA's own CUDA
-/// libraries guard against (CCCL, cudax stream_pool.cuh).
+/// A property that the driver does not return while the stream is being captured. The error for cudaStreamGetId is an
+/// H200's (driver 580). That the capture then becomes invalid, and everything about cudaStreamGetDevice, follows
+/// NVIDIA's own CUDA libraries, which avoid these calls (CCCL, cudax stream_pool.cuh).
 template <class Value, class Get>
 cudaError_t get_uncaptured_fact(const char* name, cudaStream_t handle, Value* value, Get&& get)
 {

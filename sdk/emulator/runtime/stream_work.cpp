@@ -9,7 +9,7 @@ namespace tessera::emulator {
 
 namespace {
 
-/// What a new operation on `stream` comes after, by the rules of the legacy default stream.
+/// The positions that a new operation on `stream` waits for by the rules of the legacy default stream.
 void add_implicit_waits(Stream& stream, std::vector<Position>& waits)
 {
     if (stream.kind == Stream::Kind::legacy) {
@@ -119,7 +119,7 @@ std::vector<Position> all_positions(Device& device)
             positions.push_back(stream->queue->last());
         }
     }
-    // Streams that were destroyed with work pending are held by their events only; their work is awaited all the same.
+    // Streams that were destroyed with pending work are only held by their events; their work is awaited, too.
     std::erase_if(device.orphans, [](const Position& orphan) { return orphan.is_reached(); });
     positions.insert(positions.end(), device.orphans.begin(), device.orphans.end());
     return positions;
@@ -248,7 +248,7 @@ cudaError_t wait_event(Stream& stream, cudaEvent_t handle, bool as_node)
                 return cudaSuccess;
             }
             if (!event.is_recorded) {
-                return cudaSuccess;  // an event that never was recorded is no dependency
+                return cudaSuccess;  // an event that was never recorded is no dependency
             }
             invalidate(*stream.capture);
             return cudaErrorStreamCaptureIsolation;

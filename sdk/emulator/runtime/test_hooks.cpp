@@ -1,4 +1,4 @@
-// What tests in the emulated process may ask for, by name through dlsym.
+// Functions for tests in the emulated process, found by name through dlsym.
 
 #include <cstring>
 
@@ -14,13 +14,13 @@ void tessera_emulator_fail_call(const char* name, unsigned n, int code)
     Runtime::get().faults.fail(name == nullptr ? "" : name, n, code);
 }
 
-/// How many API calls were counted.
+/// Number of counted API calls.
 unsigned long tessera_emulator_calls() { return Runtime::get().faults.calls(); }
 
 /// Forgets planned faults and the count.
 void tessera_emulator_clear_faults() { Runtime::get().faults.clear(); }
 
-/// Occurrences of findings of the kind that is called `kind` ("shared-race"); null: of all.
+/// Occurrences of findings of the kind `kind` ("shared-race"); null: of all kinds.
 unsigned long tessera_emulator_findings(const char* kind)
 {
     unsigned long count = 0;

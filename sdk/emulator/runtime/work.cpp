@@ -15,14 +15,14 @@ namespace tessera::emulator {
 
 namespace {
 
-/// One side of a copy, as the emulator sees it.
+/// One side of a copy.
 struct Side {
     Allocation* allocation = nullptr;  // null: the host's own memory
     std::byte* bytes = nullptr;
     std::uint64_t offset = 0;  // in the allocation
 };
 
-/// Throws away `const`: both sides of a copy are looked up in the same way.
+/// Removes `const`: both sides of a copy are looked up in the same way.
 bool look_up(const void* address, std::uint64_t size, Side& side)
 {
     const AddressSpace& memory = Runtime::get().memory;
@@ -37,7 +37,7 @@ bool look_up(const void* address, std::uint64_t size, Side& side)
     return side.allocation->kind == MemoryKind::pinned || size <= side.allocation->size - side.offset;
 }
 
-/// Destination bytes are initialized where the source's are.
+/// Destination bytes become initialized where the source's are.
 void copy_initialized(const Side& to, const Side& from, std::uint64_t to_offset, std::uint64_t from_offset,
                       std::uint64_t count)
 {
@@ -178,7 +178,7 @@ void perform(Device&, const HostWork& work) { work.function(work.argument); }
 
 void perform(Device&, const EmptyWork&) {}
 
-// Only graphs have these, and do them themselves.
+// Only graphs have these, and they execute them themselves.
 void perform(Device&, const EventRecordWork&) {}
 void perform(Device&, const EventWaitWork&) {}
 void perform(Device&, const ChildWork&) {}

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tool must know of a program file.
+// What the tool needs to know about a program file.
 
 #include <string>
 #include <vector>
@@ -8,10 +8,10 @@
 namespace tessera::emulator {
 
 struct ElfFile {
-    bool is_elf = false;  ///< else a script, or something else that is executed by another program
+    bool is_elf = false;  ///< false: a script, or a file that another program executes
     bool is_dynamic = false;
-    std::vector<std::string> needed;  ///< sonames of the libraries that it asks for itself
-    std::string rpath;                ///< DT_RPATH: beats LD_LIBRARY_PATH
+    std::vector<std::string> needed;  ///< sonames of the libraries that it links directly
+    std::string rpath;                ///< DT_RPATH: takes precedence over LD_LIBRARY_PATH
     bool has_fatbin = false;          ///< it holds device code (section .nv_fatbin)
 };
 

@@ -34,7 +34,7 @@ constexpr int exit_cannot_execute = 126;
 constexpr int exit_not_found = 127;
 const std::array<std::string, 3> questions{"--help", "--version", "--list-devices"};
 
-/// The folder of the emulated libraries, from where this executable lies: in the build tree or in an installation.
+/// The folder of the emulated libraries, relative to this executable: in the build tree or in an installation.
 std::optional<fs::path> find_library_folder()
 {
     std::error_code error;
@@ -48,7 +48,7 @@ std::optional<fs::path> find_library_folder()
     return std::nullopt;
 }
 
-/// The file that execvp would take.
+/// The file that execvp would execute.
 std::optional<std::string> find_program(const std::string& name)
 {
     if (name.find('/') != std::string::npos) {
@@ -79,7 +79,7 @@ bool needs(const ElfFile& file, std::string_view library)
     return std::ranges::find(file.needed, library) != file.needed.end();
 }
 
-/// Why the program would not run on the emulated device; empty if nothing speaks against it.
+/// Why the program cannot run on the emulated device; empty if it can.
 std::string refusal(const std::string& path, const ElfFile& file)
 {
     if (!file.is_elf || needs(file, library_name)) {
@@ -100,7 +100,8 @@ std::string refusal(const std::string& path, const ElfFile& file)
     return {};
 }
 
-/// Would the loader ignore LD_PRELOAD for it? Then it would run on the machine's own devices.
+/// Why the loader would ignore LD_PRELOAD; empty if it would not. The program would then run on the machine's own
+/// devices.
 std::string secure_execution(const std::string& path)
 {
     struct stat status {};
@@ -122,8 +123,8 @@ std::string secure_execution(const std::string& path)
 
 constexpr const char* white_space = " \t\n";
 
-/// The loader takes a ':' for the end of a name, and would run the program without the emulated device; likewise white
-/// space in LD_PRELOAD, where a bare name is found by LD_LIBRARY_PATH instead, unless the program's own path comes first.
+/// The loader treats a ':' as the end of a name, and would run the program without the emulated device. The same holds
+/// for white space in LD_PRELOAD. A bare name is found by LD_LIBRARY_PATH instead, unless the program has an RPATH.
 std::string folder_problem(const std::string& folder, const ElfFile& program)
 {
     const bool colon = folder.find(':') != std::string::npos;
@@ -137,7 +138,7 @@ std::string folder_problem(const std::string& folder, const ElfFile& program)
         colon ? "" : " for a program that has an RPATH (" + program.rpath + ")");
 }
 
-/// Says it, and gives the exit status for it.
+/// Prints the sentence; returns the exit status for it.
 int refuse(const std::string& sentence)
 {
     fmt::print(stderr, "tessera-emu: {}\n", sentence);
@@ -163,7 +164,7 @@ struct CommandLine {
     std::map<std::string, std::string> values;  ///< by option; a flag's is "1"
     std::set<std::string> asked;                ///< --help, --version, --list-devices
     std::vector<std::string> program;           ///< with its arguments
-    std::string error;                          ///< a sentence, if it is wrong
+    std::string error;                          ///< a sentence if the command line is wrong
 };
 
 const Setting* find_setting(std::string_view option)
@@ -184,7 +185,7 @@ std::string unknown_option(const std::string& option)
                        meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant), fmt::join(known, ", "));
 }
 
-/// What stands before the program is ours, up to "--" or to the first word that is no option.
+/// Our options come before the program: up to "--", or up to the first word that is not an option.
 CommandLine read_command_line(const std::vector<std::string>& words)
 {
     CommandLine line;
@@ -241,7 +242,8 @@ void print_help()
 /// Replaces this process with the program. Returns only if that fails.
 int run(const std::vector<std::string>& command, const std::string& path, const std::string& folder)
 {
-    // The path is for what programs load later; an RPATH of the program would beat it, but nothing beats a preload.
+    // LD_LIBRARY_PATH is for libraries that programs load later. A program's RPATH would precede it, but not
+    // LD_PRELOAD.
     put_in_front("LD_LIBRARY_PATH", folder, ":");
     const bool bare = folder.find_first_of(white_space) != std::string::npos;
     put_in_front("LD_PRELOAD", bare ? library_name : folder + "/" + library_name, ":");
@@ -279,7 +281,7 @@ int main(int argc, char** argv)
     if (line.program.empty()) {
         return refuse("no program is given: tessera-emu [options] -- program [arguments]");
     }
-    // Read here as the program will read them, so that nothing runs with settings that are wrong.
+    // Read here as the program will read them, so that nothing runs with wrong settings.
     std::map<std::string, std::string> shown;
     for (const auto& [option, value] : line.values) {
         const char* const variable = find_setting(option)->variable;
