@@ -5,6 +5,9 @@ it is and where Doxygen's XML is.
 """
 
 import os
+import re
+
+from sphinx.domains.cpp import CPPDomain
 
 project = "Tessera"
 author = "The Tessera developers"
@@ -52,8 +55,8 @@ html_theme_options = {
     "navigation_with_keys": True,
     "top_of_page_buttons": [],
 }
-pygments_style = "tango"
-pygments_dark_style = "github-dark"
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
 html_static_path = [os.path.join(here, "static")]
 html_css_files = ["tessera.css"]
 html_logo = os.path.join(here, "static/logo.svg")
@@ -63,3 +66,24 @@ html_copy_source = False
 html_show_sourcelink = False
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_selector = "div:not(.output) > div.highlight pre"
+
+
+class SearchableCPPDomain(CPPDomain):
+    """Names as one searches for them: no parameters of functions and templates, no template arguments (the search page would
+    show them escaped twice), and one entry for all overloads of a page."""
+
+    def get_objects(self):
+        seen = set()
+        for name, shown, kind, page, anchor, priority in super().get_objects():
+            if kind in ("functionParam", "templateParam"):
+                continue
+            if "operator" not in shown:
+                while (shorter := re.sub(r"<[^<>]*>", "", shown)) != shown:
+                    shown = shorter
+            if (shown, kind, page) not in seen:
+                seen.add((shown, kind, page))
+                yield name, shown, kind, page, anchor, priority
+
+
+def setup(app):
+    app.add_domain(SearchableCPPDomain, override=True)

@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+"""Visits every page of the built site in headless Chromium and reports what a reader would trip over.
+
+  - a link, a picture or an anchor that leads nowhere; a picture that does not load or has no alternative text
+  - an error of JavaScript, or a request to another host
+  - a page wider than the screen at 360 and 1280 pixels: wide tables and code must scroll in a box of their own
+  - text with too little contrast, in the light and in the dark colours
+  - a search that misses what it must find
+  - a way from the front page that takes more than two clicks
+
+With --self-test it plants one of each kind into a copy of the site and fails unless each is found.
+"""
+
+import argparse
+import asyncio
+import functools
+import http.server
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urljoin, urlparse
+
+from playwright.async_api import BrowserContext, Page, async_playwright
+
+TABS = 4
+NARROW, WIDE = 360, 1280
+CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+
+# What one looks for, and a page that must be among the first results.
+SEARCHES = {"Gemm::launch": "reference/Gemm.html", "race": "emulator.html", "TMEM": "reference/Tmem.html", "bank conflict": "glossary.html"}
+# What a newcomer wants, the links to click on the front page and the next one (the beginning of their addresses), and words
+# that must be where they lead.
+WAYS = {
+    "how to install": (["cmake.html"], "find_package(tessera"),
+    "the contract of Gemm::launch": (["reference/host_api.html", "reference/Gemm.html"], "This is the contract of every launch"),
+    "what runs on an RTX card": (["support.html"], "RTX"),
+    "how fast against cuBLASLt and where slower": (["performance.html"], "cuBLASLt"),
+    "how to find a race without a GPU": (["emulator.html"], "race"),
+    "where to change a tile": (["architecture.html"], "tile"),
+}
+
+# What a page says about itself: links, pictures, ids, what is wider than the screen.
+INSPECT = """() => {
+    const width = document.documentElement.clientWidth;
+    const clipped = (element) => {
+        for (let box = element.parentElement; box && box !== document.body; box = box.parentElement) {
+            const style = getComputedStyle(box);
+            if (style.position === 'fixed') return true;
+            if (style.overflowX !== 'visible' && box.getBoundingClientRect().right <= width + 1 &&
+                !box.matches('.content, .main, .page')) return true;
+        }
+        return false;
+    };
+    const wide = [];
+    for (const element of document.querySelectorAll('article *')) {
+        const box = element.getBoundingClientRect();
+        if (box.width > 0 && box.right > width + 1 && getComputedStyle(element).position !== 'absolute' && !clipped(element)) {
+            wide.push(element.tagName.toLowerCase() + ' ' + (element.textContent || '').replace(/\\s+/g, ' ').trim().slice(0, 40));
+        }
+    }
+    return {
+        links: [...document.querySelectorAll('a[href]')].map(a => a.href),
+        ids: [...document.querySelectorAll('[id]')].map(e => e.id),
+        pictures: [...document.querySelectorAll('img')].map(i => ({
+            source: i.src, alt: (i.getAttribute('alt') || '').trim(), loaded: i.complete && i.naturalWidth > 0})),
+        scrolls: document.documentElement.scrollWidth > width + 1,
+        wide: wide.slice(0, 3),
+    };
+}"""
+
+# Text whose contrast with what is behind it is less than WCAG's 4.5 (3 for large text).
+CONTRAST = """() => {
+    const parse = (text) => { const v = text.match(/[\\d.]+/g).map(Number); return v.length < 4 ? [...v.slice(0, 3), 1] : v; };
+    const light = (c) => { const [r, g, b] = c.slice(0, 3).map(v => { v /= 255;
+        return v <= 0.03928 ? v / 12.92 : Math.pow((v + 0.055) / 1.055, 2.4); }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] + below[i] * (1 - top[3])).concat(1);
+    const behind = (element) => {
+        const layers = [];
+        for (let e = element; e; e = e.parentElement) layers.push(parse(getComputedStyle(e).backgroundColor));
+        return layers.reverse().reduce((below, top) => over(top, below), [255, 255, 255, 1]);
+    };
+    const bad = {};
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const element = walker.currentNode.parentElement, words = walker.currentNode.data.trim();
+        if (!words || element.closest('script, style, noscript, svg, .headerlink, .linenos') || !element.checkVisibility()) continue;
+        const style = getComputedStyle(element), below = behind(element), text = over(parse(style.color), below);
+        const [a, b] = [light(text), light(below)].sort((x, y) => y - x), ratio = (a + 0.05) / (b + 0.05);
+        const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.6 && style.fontWeight >= 700);
+        if (ratio < (large ? 3 : 4.5) - 0.01) {
+            const kind = `${style.color} on rgb(${below.slice(0, 3).map(Math.round)})`;
+            bad[kind] = bad[kind] || `"${words.slice(0, 30)}" has contrast ${ratio.toFixed(2)}: ${kind}`;
+        }
+    }
+    return Object.values(bad);
+}"""
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+class Check:
+    def __init__(self, folder: Path, address: str):
+        self.folder, self.address = folder, address
+        self.pages = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.html")
+                            if "_static" not in path.parts)
+        self.findings: list[str] = []
+        self.ids: dict[str, set[str]] = {}
+        self.links: dict[str, set[str]] = {}
+
+    def find(self, where: str, what: str) -> None:
+        self.findings.append(f"{where}: {what}")
+
+    async def new_page(self, context: BrowserContext, where: list[str]) -> Page:
+        """A tab; `where` holds the name of the page that it shows."""
+        page = await context.new_page()
+        page.on("pageerror", lambda error: self.find(where[0], f"JavaScript: {error}"))
+        page.on("request", lambda request: None if request.url.startswith((self.address, "data:")) else
+                self.find(where[0], f"asks another host: {request.url}"))
+        page.on("response", lambda response: self.find(where[0], f"{response.url} is missing ({response.status})")
+                if response.status >= 400 else None)
+        return page
+
+    async def visit(self, context: BrowserContext, queue: asyncio.Queue) -> None:
+        where = [""]
+        page = await self.new_page(context, where)
+        while not queue.empty():
+            name = queue.get_nowait()
+            where[0] = name
+            await page.set_viewport_size({"width": NARROW, "height": 800})
+            await page.goto(f"{self.address}/{name}", wait_until="load")
+            self.judge_width(name, NARROW, await page.evaluate(INSPECT))
+            await page.set_viewport_size({"width": WIDE, "height": 800})
+            facts = await page.evaluate(INSPECT)
+            self.judge_width(name, WIDE, facts)
+            self.ids[name] = set(facts["ids"])
+            self.links[name] = set(facts["links"])
+            for picture in facts["pictures"]:
+                if not picture["loaded"]:
+                    self.find(name, f"picture {picture['source']} does not load")
+                if not picture["alt"]:
+                    self.find(name, f"picture {picture['source']} has no alternative text")
+        await page.close()
+
+    def judge_width(self, name: str, width: int, facts: dict) -> None:
+        if facts["scrolls"] or facts["wide"]:
+            self.find(name, f"is wider than {width} pixels: {'; '.join(facts['wide']) or 'the page scrolls sideways'}")
+
+    def judge_links(self) -> None:
+        for name, links in self.links.items():
+            for link in sorted(links):
+                address, anchor = urldefrag(link)
+                if not address.startswith(self.address):
+                    continue  # the web outside is not ours to check
+                target = unquote(urlparse(address).path).lstrip("/") or "index.html"
+                if not (self.folder / target).is_file():
+                    self.find(name, f"links to {target}, which does not exist")
+                elif anchor and target in self.ids and unquote(anchor) not in self.ids[target]:
+                    self.find(name, f"links to {target}#{anchor}, which has no such place")
+
+    async def contrast(self, browser) -> None:
+        some = ["index.html", "guide.html", "support.html", "emulator.html", "reference/Gemm.html", "reference/Barrier.html",
+                "source/examples/quickstart/main.cpp.html", "changelog.html"]
+        for scheme in ("light", "dark"):
+            context = await browser.new_context(color_scheme=scheme, viewport={"width": WIDE, "height": 800})
+            page = await self.new_page(context, where := [""])
+            for name in (name for name in some if name in self.pages):
+                where[0] = name
+                await page.goto(f"{self.address}/{name}", wait_until="load")
+                for finding in await page.evaluate(CONTRAST):
+                    self.find(name, f"{scheme} colours: {finding}")
+            background = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+            if (background == "rgb(255, 255, 255)") != (scheme == "light"):
+                self.find("index.html", f"{scheme} colours: the background is {background}")
+            await context.close()
+
+    async def searches(self, context: BrowserContext) -> None:
+        page = await self.new_page(context, where := ["search.html"])
+        for words, wanted in SEARCHES.items():
+            where[0] = f"search for {words}"
+            await page.goto(f"{self.address}/index.html")
+            box = page.locator("input[name=q]:visible").first
+            await box.fill(words)
+            await box.press("Enter")
+            try:
+                await page.wait_for_function("document.querySelector('#search-results p.search-summary')?.textContent.match(/found/)",
+                                             timeout=15000)
+            except Exception:  # says so below
+                pass
+            found = await page.evaluate("[...document.querySelectorAll('#search-results li a')].map(a => a.href)")
+            if not any(wanted in address for address in found[:10]):
+                self.find(where[0], f"{wanted} is not among the first ten of {len(found)} results")
+        await page.close()
+
+    async def ways(self, context: BrowserContext) -> None:
+        page = await self.new_page(context, where := ["index.html"])
+        await page.set_viewport_size({"width": WIDE, "height": 800})
+        for wish, (clicks, words) in WAYS.items():
+            where[0] = wish
+            await page.goto(f"{self.address}/index.html")
+            for target in clicks:
+                address = f"{self.address}/{target}"
+                links = await page.evaluate("[...document.querySelectorAll('a[href]')].map(a => a.checkVisibility() ? a.href : '')")
+                place = next((i for i, link in enumerate(links) if urldefrag(link)[0] == address), None)
+                if place is None:
+                    self.find(wish, f"no link to {target} can be seen on {page.url.removeprefix(self.address)}")
+                    break
+                await page.locator("a[href]").nth(place).click()
+                await page.wait_for_url(lambda url: urldefrag(url)[0] == address)
+            else:
+                if words not in await page.inner_text("article"):
+                    self.find(wish, f"{clicks[-1]} does not have the words '{words}'")
+        await page.close()
+
+    async def run(self, parts: tuple[str, ...]) -> None:
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            context = await browser.new_context(color_scheme="light")
+            if "pages" in parts:
+                queue: asyncio.Queue = asyncio.Queue()
+                for name in self.pages:
+                    queue.put_nowait(name)
+                await asyncio.gather(*(self.visit(context, queue) for _ in range(TABS)))
+                self.judge_links()
+            if "contrast" in parts:
+                await self.contrast(browser)
+            if "searches" in parts:
+                await self.searches(context)
+            if "ways" in parts:
+                await self.ways(context)
+            await browser.close()
+
+
+def check(folder: Path, parts: tuple[str, ...] = ("pages", "contrast", "searches", "ways")) -> list[str]:
+    handler = functools.partial(Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        job = Check(folder, f"http://127.0.0.1:{server.server_port}")
+        asyncio.run(job.run(parts))
+        server.shutdown()
+    return list(dict.fromkeys(job.findings))
+
+
+# What --self-test plants: the page, what it is added to there, and words of the finding that must come.
+WIDE_TABLE = "<table><tr>" + "<td>a_cell_that_does_not_break</td>" * 20 + "</tr></table>"
+PLANTS = {
+    "a broken link": ('<p><a href="no-such-page.html">x</a></p>', "links to no-such-page.html"),
+    "a broken anchor": ('<p><a href="#no-such-place">x</a></p>', "#no-such-place, which has no such place"),
+    "an overflowing table": (WIDE_TABLE, "is wider than 360 pixels"),
+    "a missing picture": ('<p><img src="no-such-picture.svg" alt="x"></p>', "no-such-picture.svg does not load"),
+    "a picture without text": ('<p><img src="_static/logo.svg"></p>', "has no alternative text"),
+    "an error of JavaScript": ("<script>undefined_function();</script>", "JavaScript: "),
+    "a request to another host": ('<script src="http://127.0.0.2:9/x.js"></script>', "asks another host"),
+    "grey on grey": ('<p style="color:#888;background:#999">hard to read</p>', "has contrast"),
+}
+
+
+def self_test(folder: Path) -> list[str]:
+    """What of the plants is not found, or found where nothing was planted."""
+    missed = []
+    with tempfile.TemporaryDirectory() as temporary:
+        site = Path(temporary)
+        for name in ("_static", "searchindex.js"):
+            source = folder / name
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, site / name)
+        clean = "<!doctype html><html lang=en><title>x</title><body style='color:#000;background:#fff'><article><p>x</p>{}</article>"
+        frame = (folder / "index.html").read_text()
+        before, _, rest = frame.partition("</article>")
+        for number, (plant, _) in enumerate(PLANTS.values()):
+            (site / f"plant{number}.html").write_text(clean.format(plant))
+        (site / "clean.html").write_text(clean.format(""))
+        # The last kind is looked for on the pages that readers begin with.
+        (site / "index.html").write_text(before + PLANTS["grey on grey"][0] + "</article>" + rest)
+        shutil.copytree(folder / "_images", site / "_images")
+        findings = check(site)
+        for number, (kind, (_, words)) in enumerate(PLANTS.items()):
+            page = "index.html" if kind == "grey on grey" else f"plant{number}.html"
+            if not any(finding.startswith(page) and words in finding for finding in findings):
+                missed.append(f"{kind} was not found")
+        missed += [f"found where nothing was planted: {finding}" for finding in findings if finding.startswith("clean.html")]
+        for words, wanted in SEARCHES.items():
+            if not any(finding.startswith(f"search for {words}") for finding in findings):
+                missed.append(f"a search for {words} without {wanted} was not found")
+        for wish in WAYS:
+            if not any(finding.startswith(wish) for finding in findings):
+                missed.append(f"that there is no way to '{wish}' was not found")
+    return missed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--self-test", action="store_true", help="plant what must be found into a copy")
+    parser.add_argument("site", type=Path, help="the folder with index.html")
+    arguments = parser.parse_args()
+    if CHROMIUM is None:
+        print("check.py: no chromium is installed", file=sys.stderr)
+        return 1
+    start = time.monotonic()
+    findings = (self_test if arguments.self_test else check)(arguments.site.resolve())
+    for finding in findings:
+        print(f"check.py: {finding}", file=sys.stderr)
+    what = "the check's own test" if arguments.self_test else f"{sum(1 for _ in arguments.site.rglob('*.html'))} pages"
+    print(f"{what}: {len(findings)} findings in {time.monotonic() - start:.0f} s")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
