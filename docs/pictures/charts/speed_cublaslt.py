@@ -36,10 +36,10 @@ def speed_cublaslt() -> Picture:
     bottom = TOP + PITCH * len(products)
     p = Picture("Speed against cuBLASLt on an H200",
                 "Bars of speed ratios for fifteen bf16 products, left the automatic choice against cuBLASLt's first "
-                "proposal, right the tuned choice against the best of its first sixteen. Bars to the left of 1 are "
+                "proposal, right the tuned choice against the best of its proposals. Bars to the left of 1 are "
                 "products where Tessera is slower.", height=bottom + 58)
     p.text(16, 26, "Speed of Gemm::launch relative to cuBLASLt: bf16, one H200", size=13, bold=True)
-    titles = ("automatic / cuBLASLt's first proposal", "tuned / best of cuBLASLt's first 16")
+    titles = ("automatic / cuBLASLt's first proposal", "tuned / best of cuBLASLt's proposals")
     contenders = (("tessera_automatic", "cublaslt_heuristic"), ("tessera_tuned", "cublaslt_best_of_16"))
     for (left, right), title, (ours, theirs) in zip(PANELS, titles, contenders):
         scale = linear(LOWEST, HIGHEST, left, right)
