@@ -13,14 +13,12 @@
 /// - multiply_exact: the bits of the hardware. In each sum, all products and the accumulator are aligned to the largest
 ///   exponent among them (at least -133; a zero has none), cut toward zero to `SumModel::fraction_bits` fraction bits
 ///   and added exactly. The result is cut to f32 or rounded to f16; overflow gives infinity, a zero result is +0.
-/// Models:
-///   Microsoft's MMA-Sim (arXiv 2511.10909), checked here against an H200 by tests/emulator/hardware/wgmma_probe.cu;
-///   tests/emulator/numerics has the checksums.
-/// - multiply_fast: f32 fused multiply-adds in the order of k, round to nearest. With P = |D| + sum of |A*B| the result
-/// is
-///   within (K + 1) * 2^-24 * P of the exact sum. Hardware is within (K + 2) * 2^-23 * P (or, for fp8 on Hopper,
-///   (K + 2) * 2^-13 * P). The two paths agree bit for bit if no partial sum needs more than 24 bits, as with small
-///   integers.
+///   Models: Microsoft's MMA-Sim (arXiv 2511.10909), checked here against an H200 by
+///   tests/emulator/hardware/wgmma_probe.cu; tests/emulator/numerics has the checksums.
+/// - multiply_fast: f32 fused multiply-adds in the order of k, round to nearest. With P = |D| + sum of |A*B|, the
+///   result is within (K + 1) * 2^-24 * P of the exact sum. Hardware is within (K + 2) * 2^-23 * P (or, for fp8 on
+///   Hopper, (K + 2) * 2^-13 * P). The two paths agree bit for bit if no partial sum needs more than 24 bits, as with
+///   small integers.
 ///
 /// Throws only std::bad_alloc and, for combinations that no tensor core has, std::invalid_argument.
 namespace tessera::emulator::numerics {
