@@ -1,4 +1,4 @@
-// Memory that is no barrier yet completes no phase, or any.
+// Before its initialization, memory is not a barrier: a wait could pass at once or hang.
 // expect: "this barrier is not initialized"
 #include "tessera/device/barrier.cuh"
 

@@ -1,4 +1,4 @@
-// The stream would be gone before it is used: one sentence, also where it is the argument of a buffer.
+// The stream would be destroyed before it is used. One sentence says so, also if it is the argument of a buffer.
 // expect: "tessera: a temporary Stream would be gone before it is used: give the Stream a name"
 #include "tessera/device_buffer.hpp"
 

@@ -1,4 +1,4 @@
-// Threads complete that barrier; the tensor core's arrival would be one too many.
+// Threads complete that barrier; a commit of the tensor core would be one arrival too many.
 // expect: "the tensor core commits to a barrier that is FreedByTensorCore or AccumulatorFull"
 #include "tessera/device/mma.cuh"
 

@@ -1,4 +1,4 @@
-// A copy would hide an allocation and a transfer: memory has one owner, and a copy is asked for by its name.
+// A copy would hide an allocation and a transfer. Memory has one owner; copies are explicit.
 // expect g++: "use of deleted function 'tessera::DeviceBuffer<T>::DeviceBuffer(const tessera::DeviceBuffer<T>&)"
 // expect clang++: "call to deleted constructor of 'DeviceBuffer<float>'"
 #include "tessera/device_buffer.hpp"

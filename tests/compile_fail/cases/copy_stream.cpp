@@ -1,4 +1,4 @@
-// Two owners would destroy one stream twice. A StreamRef is what many may hold.
+// Two owners would destroy one stream twice. Many may hold a StreamRef.
 // expect g++: "use of deleted function 'tessera::Stream::Stream(const tessera::Stream&)'"
 // expect clang++: "call to deleted constructor of 'Stream'"
 #include "tessera/stream.hpp"

@@ -1,4 +1,4 @@
-// The two encodings differ in the swizzle's code, and nothing would say so.
+// The two encodings differ in the swizzle's code; the kernel would silently read wrong elements.
 // expect: "no instance of overloaded function "mma" matches the argument list"
 #include "tessera/device/mma.cuh"
 

@@ -1,4 +1,4 @@
-// A buffer owns its memory and fills it; what is const is the view that others get of it.
+// A buffer owns memory and fills it; const belongs to the views of it.
 // expect: "DeviceBuffer<T> owns writable memory: write DeviceBuffer<T>, not <const T>"
 #include "tessera/device_buffer.hpp"
 

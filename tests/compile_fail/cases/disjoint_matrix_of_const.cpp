@@ -1,4 +1,4 @@
-// What is read only has no owner of an element.
+// A DisjointMatrix exists to be written through.
 // expect: "tessera: DisjointMatrix<T> is for writing: use MatrixView<const T> to read"
 #include "tessera/device/disjoint_span.cuh"
 

@@ -1,4 +1,4 @@
-// Any thread could make these integers up.
+// Integers do not prove that the element is the thread's own.
 // expect: "tessera: a DisjointMatrix is written with a ThreadIndex2D (the thread's own element), not with integers"
 #include "tessera/device/disjoint_span.cuh"
 

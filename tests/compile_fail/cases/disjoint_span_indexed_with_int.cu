@@ -1,4 +1,4 @@
-// An integer proves nothing about which thread holds it: two threads could write one element.
+// An integer does not prove that the element is the thread's own: two threads could write one element.
 // expect: "a DisjointSpan is written with a ThreadIndex (the thread's own element), not with an integer"
 #include "tessera/device/disjoint_span.cuh"
 

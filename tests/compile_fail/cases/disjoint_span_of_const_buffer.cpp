@@ -1,4 +1,4 @@
-// A const buffer cannot be written through a back door.
+// A const buffer cannot be written through a span.
 // expect g++: "class template argument deduction failed"
 // expect clang++: "no viable constructor or deduction guide for deduction of template arguments of 'DisjointSpan'"
 #include "tessera/device/disjoint_span.cuh"

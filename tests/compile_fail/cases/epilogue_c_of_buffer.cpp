@@ -1,4 +1,4 @@
-// A buffer has no rows and columns, as C, too.
+// A buffer has no rows and columns, also as C.
 // expect: "tessera: a product takes views of matrices, and a buffer or span has no rows and columns: pass buffer.matrix(rows, columns)"
 #include "tessera/device_buffer.hpp"
 #include "tessera/gemm.hpp"

@@ -1,4 +1,4 @@
-// Nobody would ever deliver the bytes.
+// The bytes would never arrive.
 // expect: "only a barrier filled by TMA or by cluster launch control expects bytes"
 #include "tessera/device/barrier.cuh"
 

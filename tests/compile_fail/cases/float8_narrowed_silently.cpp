@@ -1,4 +1,4 @@
-// f8e4m3 saturates at 448 and keeps one digit: whoever rounds to it says so.
+// f8e4m3 saturates at 448 and keeps one digit, so rounding to it is explicit.
 // expect g++: "could not convert 'value' from 'float' to 'tessera::f8e4m3'"
 // expect clang++: "no viable conversion from returned value of type 'float' to function return type"
 #include "tessera/element.hpp"

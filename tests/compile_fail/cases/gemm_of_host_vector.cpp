@@ -1,4 +1,4 @@
-// A kernel does not reach a vector's memory.
+// A kernel cannot access a vector's memory.
 // expect: "tessera: a product takes views of matrices on the device, and this is host memory: copy it with DeviceBuffer<T>::from_host(stream, values) and pass buffer.matrix(rows, columns)"
 #include <vector>
 

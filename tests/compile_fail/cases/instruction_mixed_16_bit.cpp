@@ -1,4 +1,4 @@
-// f16 and bf16 are of one kind and still cannot be mixed.
+// f16 and bf16 belong to one kind but cannot be mixed.
 // expect: "kind::f16 multiplies f16 with f16 or bf16 with bf16, not one with the other"
 #include "tessera/device/instruction_descriptor.hpp"
 

@@ -1,4 +1,4 @@
-// Floats have infinity.
+// Saturation is for integers; floats have infinity.
 // expect: "saturate is for integers"
 #include "tessera/device/instruction_descriptor.hpp"
 

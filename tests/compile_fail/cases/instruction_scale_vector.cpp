@@ -1,4 +1,4 @@
-// ue4m3 goes with four scale factors for each row; which ue8m0 may have, too.
+// ue4m3 needs four scale factors for each row; ue8m0 may have two or four.
 // expect: "for mxf4nvf4 two of ue8m0 (2X) or four of either type (4X)"
 #include "tessera/device/instruction_descriptor.hpp"
 

@@ -1,4 +1,4 @@
-// The form is for one CTA.
+// The weight-stationary form is for one CTA.
 // expect: "weight-stationary instructions are for one CTA and not for block-scaled kinds"
 #include "tessera/device/instruction_descriptor.hpp"
 

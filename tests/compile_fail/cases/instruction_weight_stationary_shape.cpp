@@ -1,4 +1,4 @@
-// The form has few shapes.
+// The weight-stationary form has few shapes.
 // expect: "a weight-stationary instruction has M = 32, 64 or 128 and N = 64, 128 or, if dense, 256"
 #include "tessera/device/instruction_descriptor.hpp"
 

@@ -1,4 +1,4 @@
-// 0 would quietly be the legacy default stream: one sentence, also where the stream is the argument of a product.
+// 0 would silently be the legacy default stream. One sentence says so, also if the stream is the argument of a product.
 // expect: "tessera: 0 or nullptr would be the legacy default stream, which all blocking streams wait for"
 #include "tessera/tessera.hpp"
 

@@ -1,4 +1,4 @@
-// CUDA's own launch takes void*: a wrong type would be read as whatever bytes are there.
+// CUDA's own launch takes void*: an argument of the wrong type would be read as garbage.
 // expect: "the second argument of launch does not have the type of the kernel's parameter"
 #include "tessera/device_span.hpp"
 #include "tessera/launch.hpp"

@@ -1,4 +1,4 @@
-// A slot that is being read is not to be filled.
+// A slot that is being read must not be filled.
 // expect: "no instance of overloaded function "tma_load" matches the argument list"
 #include "tessera/device/tma.cuh"
 

@@ -1,4 +1,4 @@
-// No kernel of this release multiplies double; a view of it could be used for nothing.
+// No kernel of this release multiplies double, so a view of it would be useless.
 // expect: "a matrix has elements of type f32, f16, bf16, tf32, f8e4m3 or f8e5m2 (or const ones)"
 #include "tessera/matrix_view.hpp"
 

@@ -1,4 +1,4 @@
-// Which of the two strides is 1 is known at run time only; a view's order is a type.
+// Only run time knows which of the two strides is 1; a view's order is a type.
 // expect: "tessera: the layout of this mdspan does not say the storage order"
 #include "tessera/mdspan.hpp"
 

@@ -1,4 +1,4 @@
-// No kernel multiplies elements of two types: a silent conversion would cost memory and a pass that nobody asked for.
+// No kernel multiplies elements of two types; an implicit conversion would cost memory and a pass over it.
 // expect: "A and B have different element types"
 #include "tessera/gemm.hpp"
 

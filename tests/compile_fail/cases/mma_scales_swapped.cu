@@ -1,4 +1,4 @@
-// Both are addresses in tensor memory: the products would be scaled by one another's factors.
+// Both are addresses in tensor memory: each operand would be scaled by the other's factors.
 // expect: "the scale factors of A come before those of B"
 #include "tessera/device/mma.cuh"
 

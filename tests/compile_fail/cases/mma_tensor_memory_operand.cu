@@ -1,4 +1,4 @@
-// What is allowed with A in tensor memory is another list, which building the instruction checks.
+// With A in tensor memory other rules apply; they are checked when the instruction is built.
 // expect: "an instruction with A in tensor memory is built with a_in_tensor_memory()"
 #include "tessera/device/mma.cuh"
 

@@ -1,4 +1,4 @@
-// The columns behind the last scale factor would be scaled by what else is in tensor memory.
+// The columns after the last scale factor would be scaled by unrelated data in tensor memory.
 // expect: "there are fewer scale factors of B than columns of the accumulator"
 #include "tessera/device/mma.cuh"
 

@@ -1,4 +1,4 @@
-// The instruction would take whatever is at column 0 for scale factors.
+// The instruction would use the data at column 0 as scale factors.
 // expect: "a block-scaled instruction takes the scale factors of A and of B"
 #include "tessera/device/mma.cuh"
 

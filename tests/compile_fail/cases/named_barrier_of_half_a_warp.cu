@@ -1,4 +1,4 @@
-// A warp arrives as a whole: such a barrier would never be complete, or too early.
+// A warp arrives as a whole: the barrier would complete too early or never.
 // expect: "a named barrier takes whole warps: 32 to 1024 threads"
 #include "tessera/device/warp.cuh"
 

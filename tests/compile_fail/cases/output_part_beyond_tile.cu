@@ -1,4 +1,4 @@
-// What is beyond the tile is another cluster's.
+// Elements beyond the tile belong to another cluster.
 // expect: "the parts of an output tile must have equal sizes and be inside the tile"
 #include "tessera/device/output_partition.cuh"
 

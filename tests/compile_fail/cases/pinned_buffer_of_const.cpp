@@ -1,4 +1,4 @@
-// A buffer owns its memory and fills it; what is const is the view that others get of it.
+// A buffer owns memory and fills it; const belongs to the views of it.
 // expect: "PinnedBuffer<T> owns writable memory: write PinnedBuffer<T>, not <const T>"
 #include "tessera/pinned_buffer.hpp"
 

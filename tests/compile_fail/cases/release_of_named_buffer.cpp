@@ -1,4 +1,4 @@
-// Giving memory away empties the buffer: std::move says so where it is read.
+// Releasing memory empties the buffer; std::move makes that visible.
 // expect g++: "passing 'tessera::DeviceBuffer<float>' as 'this' argument discards qualifiers"
 // expect clang++: "'this' argument to member function 'release' is an lvalue, but function has rvalue ref-qualifier"
 #include "tessera/device_buffer.hpp"

@@ -1,4 +1,4 @@
-// Which of the two is which?
+// Two bare integers do not say which count is of producers and which of consumers.
 // expect: "tessera: name the arrivals of a ring: initialize({.producers = 1, .consumers = 128})"
 #include "tessera/device/pipeline.cuh"
 

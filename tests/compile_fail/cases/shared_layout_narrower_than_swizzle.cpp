@@ -1,4 +1,4 @@
-// A row that is narrower than the pattern has no such pattern.
+// The swizzle permutes chunks of a whole span; a narrower row does not have one.
 // expect: "the contiguous extent of a shared tile must be a multiple of its swizzle's span"
 #include "tessera/device/smem_descriptor.hpp"
 

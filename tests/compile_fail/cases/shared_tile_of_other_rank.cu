@@ -1,4 +1,4 @@
-// Which of the box's dimensions is left out?
+// One index for a box of two dimensions is ambiguous.
 // expect: "tessera: an element of a shared tile has one index for each dimension of its box"
 #include "tessera/device/tma.cuh"
 

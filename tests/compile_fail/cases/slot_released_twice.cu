@@ -1,4 +1,4 @@
-// A slot that keeps its name after the release could be released again: the release takes it away.
+// A released slot could be released again, so release() consumes it.
 // expect: "cannot be called on an lvalue"
 #include "tessera/device/pipeline.cuh"
 

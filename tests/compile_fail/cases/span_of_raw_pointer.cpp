@@ -1,4 +1,4 @@
-// A raw pointer says nothing about where its memory is: the way in has a name that can be searched for.
+// A raw pointer does not say where its memory is, so the conversion has a name that can be searched for.
 // expect g++: "no matching function for call to 'tessera::DeviceSpan<float>::DeviceSpan("
 // expect clang++: "no matching constructor for initialization of 'DeviceSpan<float>'"
 #include "tessera/device_span.hpp"

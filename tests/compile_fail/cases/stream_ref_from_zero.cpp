@@ -1,4 +1,4 @@
-// 0 would quietly be the legacy default stream, which serializes with all others.
+// 0 would silently be the legacy default stream, which serializes with all others.
 // expect: "tessera: 0 or nullptr would be the legacy default stream, which all blocking streams wait for"
 #include "tessera/stream.hpp"
 

@@ -1,4 +1,4 @@
-// The stream would be gone before it is used.
+// The stream would be destroyed before it is used.
 // expect: "tessera: a temporary Stream would be gone before it is used: give the Stream a name"
 #include "tessera/stream.hpp"
 

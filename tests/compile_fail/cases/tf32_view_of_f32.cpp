@@ -1,4 +1,4 @@
-// Memory of f32 taken as tf32 loses 13 bits of each element: a view becomes that by its name only.
+// Reading f32 as tf32 loses 13 bits of each element, so only as_tf32 converts a view.
 // expect: "A and B have different element types"
 #include "tessera/gemm.hpp"
 

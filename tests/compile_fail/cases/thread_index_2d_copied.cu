@@ -1,4 +1,4 @@
-// A copy could be moved on by itself and then name another thread's element, or be handed to another thread.
+// A copy could be changed, or handed to another thread, and then name another thread's element.
 // expect: "function "tessera::ThreadIndex2D::ThreadIndex2D(const tessera::ThreadIndex2D &)""
 #include "tessera/device/disjoint_span.cuh"
 

@@ -1,4 +1,4 @@
-// A copy could be advanced on its own and then name another thread's element, or be handed to another thread.
+// A copy could be advanced, or handed to another thread, and then name another thread's element.
 // expect: "function "tessera::ThreadIndex::ThreadIndex(const tessera::ThreadIndex &)""
 #include "tessera/device/disjoint_span.cuh"
 

@@ -1,4 +1,4 @@
-// Coordinates count elements; unsigned and 64-bit ones are taken.
+// Coordinates count elements; any integer type is accepted.
 // expect: "tessera: TMA's coordinates are whole numbers of elements"
 #include "tessera/device/tma.cuh"
 

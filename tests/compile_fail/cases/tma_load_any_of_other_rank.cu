@@ -1,4 +1,4 @@
-// What is left to check where a box is a fact of run time.
+// The rank is checked even if the box is known at run time only.
 // expect: "tessera: TMA takes one coordinate for each dimension of the tensor map, innermost first"
 #include "tessera/device/tma.cuh"
 

@@ -1,4 +1,4 @@
-// The readers would take the elements for others.
+// The readers would reinterpret the elements.
 // expect: "the tensor map's element type is not the shared tile's"
 #include "tessera/device/tma.cuh"
 

@@ -1,4 +1,4 @@
-// The readers would look for elements where they are not.
+// The readers would look for elements in the wrong places.
 // expect: "the tensor map's swizzle is not the shared tile's"
 #include "tessera/device/tma.cuh"
 

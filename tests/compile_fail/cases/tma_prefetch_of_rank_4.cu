@@ -1,4 +1,4 @@
-// What TMA does with a policy for L2 is written out for matrices and for batches of them.
+// TMA with an L2 policy exists for matrices and batches of matrices only.
 // expect: "tessera: TMA with a policy for L2 is of 2 or 3 dimensions"
 #include "tessera/device/tma.cuh"
 

@@ -1,4 +1,4 @@
-// There is no address before the hardware has given one.
+// There is no address before the hardware has allocated.
 // expect: "this tensor memory is not allocated yet: it has no address"
 #include "tessera/device/tmem.cuh"
 

@@ -1,4 +1,4 @@
-// The variant comes last, since it is rarely wanted.
+// The variant comes last, since it is rarely given.
 // expect: "tessera: the variant comes after the epilogue: pass {} for none, launch(stream, a, b, d, {}, variant)"
 #include "tessera/gemm.hpp"
 

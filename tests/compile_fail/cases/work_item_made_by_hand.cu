@@ -1,4 +1,4 @@
-// Two clusters with the same unit of work would write the same tile.
+// Two clusters with the same work tile would write the same output.
 // expect: "no instance of constructor "tessera::WorkItem::WorkItem""
 #include "tessera/device/clc.cuh"
 
