@@ -1,4 +1,4 @@
-// The memory would be freed before the view is used. One sentence says so, also if the view is the argument of a product.
+// The memory would be freed before the view is used. One sentence says so, also for the argument of a product.
 // expect: "tessera: matrix() of a temporary DeviceBuffer: its memory would be gone before the view is used"
 #include "tessera/tessera.hpp"
 
