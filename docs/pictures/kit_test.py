@@ -9,6 +9,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import code_facts  # noqa: E402
 import make  # noqa: E402
 from svg import BLUE, LayoutError, Picture, WHITE, contrast  # noqa: E402
 
@@ -99,6 +100,19 @@ class Pages(unittest.TestCase):
 
     def test_no_sentence(self) -> None:
         self.assertIn("alternative text", self.findings("![one](pictures/one.svg)")[0])
+
+
+class Facts(unittest.TestCase):
+    """Pictures of what the code does not say."""
+
+    def test_unknown_constant(self) -> None:
+        with self.assertRaisesRegex(code_facts.MissingFact, "blackwell_config.hpp has no match"):
+            code_facts.constant("kernels/blackwell/blackwell_config.hpp", "no_such_constant")
+
+    def test_other_value(self) -> None:
+        config = code_facts.blackwell_config("BlackwellCtaPair256")
+        with self.assertRaisesRegex(code_facts.MissingFact, "the picture has {'stages': 99}"):
+            code_facts.expect("BlackwellCtaPair256", config, stages=99)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE))
 
 import svg  # noqa: E402
+from code_facts import MissingFact  # noqa: E402
 
 IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 SHORTEST_ALT = 20  # characters; an alternative text is a sentence that says what one sees
@@ -35,7 +36,7 @@ def draw(names: list[str]) -> tuple[dict[str, str], list[str]]:
             continue
         try:
             drawn[name] = function().svg()
-        except svg.LayoutError as error:
+        except (svg.LayoutError, MissingFact) as error:
             findings += [f"{name}.svg: {line}" for line in str(error).splitlines()]
     return drawn, findings
 

@@ -1,5 +1,6 @@
 """The roles of one CTA of the Blackwell kernel, the memories between them, and the barriers that join them."""
 
+from code_facts import blackwell_config, blackwell_warps, expect
 from svg import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, YELLOW, Picture, drawing
 
 
@@ -12,6 +13,9 @@ def blackwell_pipeline() -> Picture:
         "staging buffers by TMA. Full and empty barriers join each two neighbours.",
         height=446,
     )
+    config = blackwell_config("BlackwellClc")
+    expect("BlackwellClc", config, cluster=1, stages=6, accumulators=2, scheduling="launch_control")
+    expect("the kernel", blackwell_warps(), load=4, mma=5, scheduler=6, epilogue=4, staging=2)
     load, mma, epilogue, store = 103, 318, 474, 600
     top, memory = 78, 162
 

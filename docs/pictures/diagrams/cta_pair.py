@@ -1,5 +1,6 @@
 """A pair of CTAs that executes one matrix instruction."""
 
+from code_facts import blackwell_config, expect
 from svg import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, Picture, drawing
 
 
@@ -11,6 +12,9 @@ def cta_pair() -> Picture:
         "issues one instruction of 256 rows and 256 columns. Each CTA's tensor memory gets 128 rows of the "
         "result, computed with both halves of B.",
         height=464,
+    )
+    expect(
+        "BlackwellCtaPair256", blackwell_config("BlackwellCtaPair256"), group_size=2, rows=256, block_n=256, stage_k=64
     )
     width = 312
     lefts = (24, 364)

@@ -1,5 +1,6 @@
 """Hopper's kernel: a producer and two consumer warpgroups, cooperative and ping-pong."""
 
+from code_facts import expect, hopper_config
 from svg import BLUE, GREEN, GREY, MUTED, ORANGE, PURPLE, Picture, drawing
 
 
@@ -12,6 +13,8 @@ def hopper_pipeline() -> Picture:
         "its own tile, and one multiplies while the other writes.",
         height=500,
     )
+    for name, schedule in (("Tile128x128", "cooperative"), ("PingPong128x128", "ping_pong")):
+        expect(name, hopper_config(name), consumers=2, stages=6, schedule=schedule)
     producer = p.box(24, 24, 152, 62, ORANGE, "producer", "one warpgroup, one\nwarp issues TMA")
     ring = p.rect(222, 24, 196, 62, BLUE.tint, BLUE.dark, radius=5, width=1.3)
     p.text(320, 42, "ring of 6 stages, shared", size=12, bold=True, color=BLUE.dark, anchor="middle")

@@ -1,5 +1,6 @@
 """A ring of stages over time: phases and parities of its barriers, and the transaction bytes of one phase."""
 
+from code_facts import blackwell_config, expect
 from svg import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, Picture, drawing
 
 STEPS = 7
@@ -26,6 +27,7 @@ def mbarrier_ring() -> Picture:
         "one phase of a full barrier: one arrival announces 32768 bytes, two TMA loads bring them.",
         height=482,
     )
+    expect("BlackwellClc", blackwell_config("BlackwellClc"), a_kib=16, b_kib=16)
     left, unit, end = 96, 25.5, 22.6
 
     def at(time: float) -> float:

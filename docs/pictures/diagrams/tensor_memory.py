@@ -1,5 +1,6 @@
 """Tensor memory: lanes, columns, accumulators, and what a warp may read."""
 
+from code_facts import blackwell_config, expect
 from svg import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, RED, YELLOW, Picture, drawing
 
 
@@ -12,6 +13,7 @@ def tensor_memory() -> Picture:
         "allocation for a block-scaled product, with scale factors after the accumulator.",
         height=458,
     )
+    expect("BlackwellCtaPair256", blackwell_config("BlackwellCtaPair256"), block_n=256, accumulators=2)
     x, y = 128, 74
     hues = (BLUE, ORANGE, GREEN, PURPLE)
     for half in range(2):
@@ -22,7 +24,7 @@ def tensor_memory() -> Picture:
         p.text(x - 12, y + warp * 44 + 35, f"lanes {32 * warp}–{32 * warp + 31}", size=11, color=MUTED, anchor="end")
     p.bracket(x, x + 255, y - 6, "accumulator 0: columns 0–255", side="top", size=12, color=INK)
     p.bracket(x + 257, x + 512, y - 6, "accumulator 1: columns 256–511", side="top", size=12, color=INK)
-    p.text(x, 34, "Tensor memory of an SM: 512 columns of 32 bits", size=12.5, bold=True)
+    p.text(x, 34, "Tensor memory of an SM: 512 columns of 32 bits, 256 KiB", size=12.5, bold=True)
     p.text(24, 60, "128 lanes", size=12.5, bold=True)
     p.text(x + 128, y + 70, "read by the epilogue", size=12, anchor="middle")
     p.text(x + 384, y + 70, "written by the MMA", size=12, anchor="middle")

@@ -1,17 +1,7 @@
 """Which calls exist in which state of tensor memory and for which kind of barrier."""
 
+from code_facts import barrier_kinds
 from svg import BLUE, GREEN, GREY, INK, MUTED, Picture, drawing
-
-# kind, who completes a phase, arrive_and_expect, arrive, commit
-KINDS = (
-    ("FilledByTma", True, True, False),
-    ("FilledByThreads", False, True, False),
-    ("FreedByThreads", False, True, False),
-    ("FreedByTensorCore", False, False, True),
-    ("AccumulatorFull", False, False, True),
-    ("AccumulatorEmpty", False, True, False),
-    ("WorkAnswered", True, False, False),
-)
 
 
 @drawing
@@ -58,7 +48,7 @@ def typestate() -> Picture:
     for x, head in zip(columns, heads):
         p.text(x, y, head, size=11.5, color=MUTED, anchor="middle")
     row_height = 31
-    for row, (kind, *calls) in enumerate(KINDS):
+    for row, (kind, *calls) in enumerate(barrier_kinds()):
         top = y + 12 + row * row_height
         p.text(24, top + 20, kind, size=12.5, mono=True)
         for x, allowed in zip(columns, calls):
