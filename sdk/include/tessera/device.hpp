@@ -62,7 +62,6 @@ class Device {
 public:
     /// The device with this ordinal.
     /// @param ordinal  CUDA's number of the device: 0 <= ordinal < count()
-    /// @param caller   the place that an Error names
     /// @throws Error  `no_device` if there is none, `out_of_range` if there are fewer
     explicit Device(int ordinal, std::source_location caller = std::source_location::current());
 

@@ -155,7 +155,6 @@ void order_after(std::string_view operation, StreamRef home, StreamRef user, con
 /// Another stream that uses the buffer must be ordered with the home stream: call `stream.wait(buffer.stream())` before
 /// its first use, and `buffer.used_on(stream)` after its last use, before the buffer is destroyed. The second is
 /// PyTorch's record_stream.
-///
 /// @code{.cpp}
 /// other.wait(buffer.stream());
 /// Gemm::launch(other, buffer.matrix(m, k), b.matrix(k, n), d.matrix(m, n));
@@ -197,7 +196,6 @@ public:
     /// @param size        number of elements, of any integer type; may be 0. Multiply extents as std::int64_t: an int
     ///                    product that overflows is noticed only if it is negative.
     /// @param allocation  how the memory is obtained
-    /// @param caller      the place that an Error names
     /// @throws Error  `invalid_argument` for a negative size, `size_overflow`, `out_of_memory` (with the free bytes),
     ///                `unsupported_device` for Allocation::pool on a device without memory pools, `capture_violation`
     ///                for Allocation::plain during a capture, `empty_handle` if the stream was moved from
@@ -245,9 +243,8 @@ public:
     /// the stream by then. The deleter can hold an owner that keeps the memory alive.
     ///
     /// @code{.cpp}
-    /// auto owned = DeviceBuffer<float>::adopt(stream, floats, 4096, [](float* data, cudaStream_t freed_on) {
-    ///     cudaFreeAsync(data, freed_on);
-    /// });
+    /// const auto free = [](float* data, cudaStream_t stream) { cudaFreeAsync(data, stream); };
+    /// auto owned = DeviceBuffer<float>::adopt(stream, floats, 4096, free);
     /// @endcode
     ///
     /// What the deleter throws goes to `dropped_errors()`. If this function throws, the memory is still the caller's
@@ -489,7 +486,6 @@ public:
     /// @param stream  a stream of the buffer's device
     /// @param source  pinned host elements
     /// @param offset  in elements
-    /// @param caller  the place that an Error names
     /// @throws Error  `out_of_range`, `device_mismatch`, `empty_handle` if either buffer is empty; nothing was enqueued
     ///                then
     void copy_from_async(StreamRef stream, PinnedBuffer<T>& source, std::size_t offset = 0,

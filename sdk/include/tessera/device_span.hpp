@@ -74,7 +74,6 @@ public:
     /// Refers to memory that the SDK did not allocate. The caller answers for the count; CUDA is asked for its device.
     /// @param data    address of the first element in device memory
     /// @param size    number of elements
-    /// @param caller  the place that an Error names
     /// @throws Error  `wrong_memory` if `data` is host memory that kernels cannot reach, `misaligned` if it is not a
     ///                multiple of `alignof(T)`
     static DeviceSpan from_raw_device_pointer(T* data, std::size_t size,

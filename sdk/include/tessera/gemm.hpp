@@ -158,7 +158,8 @@ concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
 ///
 /// @code{.cpp}
 /// Gemm::launch(stream, a.matrix(m, k), b.matrix(k, n), d.matrix(m, n));
-/// Gemm::launch(stream, x, w, y, {.bias = Bias::per_column(bias.span()), .activation = Activation::relu});
+/// Gemm::launch(stream, x, w, y,
+///              {.bias = Bias::per_column(bias.span()), .activation = Activation::relu});
 /// @endcode
 ///
 /// This is the contract of every launch, with or without a plan.
@@ -226,7 +227,6 @@ public:
     /// @param d         m x n, either order, any leading dimension, of f32, f16 or bf16
     /// @param epilogue  scales, C, bias and activation
     /// @param variant   the kernel to use, or `automatic`
-    /// @param caller    the place that an Error names
     /// @throws Error  `shape_mismatch` if extents or batch counts do not fit together; `invalid_argument` if an operand
     ///                is empty, or of a type that cannot be multiplied or stored, or if beta comes without a C;
     ///                `aliasing` if D overlaps an operand or itself; `device_mismatch` if an operand is on another
@@ -288,7 +288,8 @@ public:
 /// A problem whose kernel has been chosen, so that its launches choose nothing.
 ///
 /// @code{.cpp}
-/// const auto plan = GemmPlan::prepare(device, {.m = m, .n = n, .k = k, .input = ElementType::bf16});
+/// const GemmProblem shape{.m = m, .n = n, .k = k, .input = ElementType::bf16};
+/// const auto plan = GemmPlan::prepare(device, shape);
 /// plan.launch(stream, a16, b16, d.matrix(m, n));
 /// std::puts(plan.explain().c_str());
 /// @endcode

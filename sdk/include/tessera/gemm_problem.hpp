@@ -79,7 +79,8 @@ enum class Fp8Accumulation : std::uint8_t {
 ///
 /// @code{.cpp}
 /// const GemmProblem problem{.m = 4096, .n = 4096, .k = 1024, .input = ElementType::bf16};
-/// std::puts(GemmPlan::explain(problem, DeviceProperties::of_compute_capability(10, 0)).c_str());
+/// const auto blackwell = DeviceProperties::of_compute_capability(10, 0);
+/// std::puts(GemmPlan::explain(problem, blackwell).c_str());
 /// @endcode
 ///
 /// @par Thread safety

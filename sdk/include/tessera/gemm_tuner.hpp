@@ -7,7 +7,7 @@
 ///
 /// @code{.cpp}
 /// Gemm::tune(device, {.m = 4096, .n = 4096, .k = 4096, .input = ElementType::bf16});
-/// Gemm::launch(stream, a16, b16, d16);   // a product of this kind now runs the measured choice
+/// Gemm::launch(stream, a16, b16, d16);   // this kind of product now runs the measured choice
 /// GemmTuningCache::save("gemm.tuning");  // for the next process
 /// @endcode
 ///

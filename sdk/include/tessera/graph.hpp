@@ -39,7 +39,9 @@ private:
 /// Owns an executable graph. Move-only.
 ///
 /// @code{.cpp}
-/// const auto graph = Graph::capture(stream, [&](StreamRef s) { Gemm::launch(s, a16, b16, d16); });
+/// const auto graph = Graph::capture(stream, [&](StreamRef captured) {
+///     Gemm::launch(captured, a16, b16, d16);
+/// });
 /// for (int i = 0; i < 1000; ++i) {
 ///     graph.launch(stream);
 /// }
@@ -62,7 +64,6 @@ public:
     /// @tparam Work   a callable that takes a StreamRef
     /// @param stream  the stream to capture; it runs nothing meanwhile
     /// @param work    enqueues the work to record
-    /// @param caller  the place that an Error names
     /// @throws Error  `capture_violation` if `stream` is the legacy default stream or is already being captured, or if
     ///                `work` did what cannot be captured (blocking calls, unjoined streams)
     template <class Work>

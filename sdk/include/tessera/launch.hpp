@@ -36,7 +36,8 @@ struct Dim3 {
 /// Where and how a kernel runs: stream, grid, CTA, cluster, shared memory.
 ///
 /// @code{.cpp}
-/// const auto config = LaunchConfig(stream, {132}, {256}).cluster({2}).shared_memory_bytes(64 * 1024);
+/// LaunchConfig config(stream, {132}, {256});
+/// config.cluster({2}).shared_memory_bytes(64 * 1024);
 /// @endcode
 ///
 /// @par Thread safety
@@ -47,7 +48,6 @@ public:
     /// @param stream  where the kernel runs
     /// @param grid    CTAs of the grid
     /// @param block   threads of one CTA
-    /// @param caller  the place that an Error of the launch names
     LaunchConfig(StreamRef stream, Dim3 grid, Dim3 block, std::source_location caller = std::source_location::current())
         : stream_(stream), grid_(grid), block_(block), caller_(caller)
     {}
@@ -222,15 +222,15 @@ void require_argument_device(const LaunchConfig& config, const Argument& argumen
 /// Launches `kernel`, a `__global__` function, on `config.stream()`.
 ///
 /// @code{.cpp}
-/// __global__ void add(DisjointSpan<float> c, DeviceSpan<const float> a, DeviceSpan<const float> b)
+/// __global__ void add_one(DisjointSpan<float> out, DeviceSpan<const float> in)
 /// {
 ///     const auto index = ThreadIndex::in_grid();
-///     if (c.contains(index)) c[index] = a[index.value()] + b[index.value()];
+///     if (out.contains(index)) out[index] = in[index.value()] + 1;
 /// }
 ///
-/// void run_add(StreamRef stream, DeviceBuffer<float>& c, const DeviceBuffer<float>& a, const DeviceBuffer<float>& b)
+/// void run(StreamRef stream, DeviceBuffer<float>& out, const DeviceBuffer<float>& in)
 /// {
-///     launch(add, LaunchConfig::covering(stream, c.size()), DisjointSpan(c), a.span(), b.span());
+///     launch(add_one, LaunchConfig::covering(stream, out.size()), DisjointSpan(out), in.span());
 /// }
 /// @endcode
 ///

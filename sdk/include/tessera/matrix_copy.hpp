@@ -6,7 +6,7 @@
 ///     tessera.hpp.
 ///
 /// @code{.cpp}
-/// copy_from_host(stream, a.matrix(rows, columns, 32), elements);  // gaps between the rows keep their contents
+/// copy_from_host(stream, a.matrix(rows, columns, 32), elements);  // gaps are not written
 /// std::vector<float> block = to_vector(stream, d.matrix(m, n).block(8, 0, 4, n));
 /// @endcode
 ///
@@ -56,7 +56,6 @@ MatrixExtents extents_of(const MatrixView<T, Order>& matrix) noexcept
 /// @param stream    a stream of the matrix's device; the copy is ordered after its earlier work
 /// @param target    the matrix to write; gaps between its rows (or columns) keep their contents
 /// @param elements  rows * columns elements in the order of `target`
-/// @param caller    the place that an Error names
 /// @throws Error  `shape_mismatch` if there are more or fewer elements, `device_mismatch`, `capture_violation` while
 ///                the stream is being captured
 template <class T, class Order>
@@ -73,7 +72,6 @@ void copy_from_host(StreamRef stream, MatrixView<T, Order> target, std::type_ide
 /// @param stream    a stream of the matrix's device; the copy is ordered after its earlier work
 /// @param source    the matrix to read
 /// @param elements  room for rows * columns elements, in the order of `source`
-/// @param caller    the place that an Error names
 /// @throws Error  `shape_mismatch` if there are more or fewer elements, `device_mismatch`, `capture_violation` while
 ///                the stream is being captured
 template <class T, class Order>

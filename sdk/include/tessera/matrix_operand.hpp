@@ -36,8 +36,9 @@ struct OperandLayout {
 /// A, B, C and D. Does not own the memory and must not outlive it.
 ///
 /// @code{.cpp}
-/// const auto operand = MatrixOperand::from_raw_device_pointer(pointer, ElementType::bf16, {.rows = m, .columns = k});
-/// Gemm::launch(stream, operand, b16, d16);
+/// const OperandLayout layout{.rows = m, .columns = k, .row_major = false};
+/// const auto a = MatrixOperand::from_raw_device_pointer(pointer, ElementType::bf16, layout);
+/// Gemm::launch(stream, a, b16, d16);
 /// @endcode
 ///
 /// A type of yours that has an `operator MatrixOperand() const` can be passed to a launch, too.
@@ -100,7 +101,6 @@ struct MatrixOperand {
     /// @param data    address of the first element in device memory
     /// @param type    type of each element
     /// @param layout  extents, order, counts and strides
-    /// @param caller  the place that an Error names
     /// @throws Error  `invalid_argument` for impossible extents or strides, `size_overflow`, `wrong_memory` for memory
     ///                that kernels cannot reach, `misaligned`
     static MatrixOperand from_raw_device_pointer(void* data, ElementType type, const OperandLayout& layout,

@@ -53,7 +53,8 @@ concept StorageOrder = std::same_as<Order, RowMajor> || std::same_as<Order, Colu
 /// are `outer_stride` apart. With queries stored as [batch][token][head][feature], the matrices of the heads are
 ///
 /// @code{.cpp}
-/// queries.matrices({.rows = tokens, .columns = features, .leading_dimension = heads * features,
+/// queries.matrices({.rows = tokens, .columns = features,
+///                   .leading_dimension = heads * features,
 ///                   .count = heads, .stride = features,
 ///                   .outer_count = batch, .outer_stride = tokens * heads * features});
 /// @endcode
@@ -163,10 +164,11 @@ __device__ __forceinline__ void trap_unless(bool condition)
 /// addresses but no elements; in device code it is indexed:
 ///
 /// @code{.cpp}
-/// __global__ void copy_row(MatrixView<float> out, MatrixView<const float, ColumnMajor> in, std::int64_t row)
+/// __global__ void copy_row(MatrixView<float> out, MatrixView<const float, ColumnMajor> in)
 /// {
+///     const std::int64_t row = blockIdx.x;
 ///     for (std::int64_t column = threadIdx.x; column < in.columns(); column += blockDim.x) {
-///         out(row, column) = in(row, column);  // an index outside of its matrix stops the kernel
+///         out(row, column) = in(row, column);  // an index outside stops the kernel
 ///     }
 /// }
 /// @endcode
@@ -216,7 +218,6 @@ public:
     /// @param rows               number of rows
     /// @param columns            number of columns
     /// @param leading_dimension  in elements, at least the length of a row (row-major) or column (column-major)
-    /// @param caller             the place that an Error names
     /// @throws Error  `invalid_argument` for a negative extent or a leading dimension that is too small,
     ///                `size_overflow`, `wrong_memory` for memory that kernels cannot reach, `misaligned` for an address
     ///                that is not a multiple of the element's alignment
@@ -297,7 +298,6 @@ public:
     /// at the lower and right edges are smaller where the extents do not divide.
     /// @param tile_row, tile_column    position of the tile, in tiles
     /// @param tile_rows, tile_columns  extents of a tile, in elements
-    /// @param caller                   the place that an Error names
     /// @throws Error  `out_of_range` if the tile is outside, `invalid_argument` for a tile without elements; device
     ///                code traps instead
     TESSERA_DETAIL_HOST_DEVICE MatrixView
@@ -384,7 +384,6 @@ public:
     ///
     /// @param data    address of the first element in device memory
     /// @param layout  extents, counts and strides
-    /// @param caller  the place that an Error names
     /// @throws Error  `invalid_argument`, `size_overflow`, `wrong_memory`, `misaligned`, as for MatrixView
     static BatchView from_raw_device_pointer(T* data, const BatchLayout& layout,
                                              std::source_location caller = std::source_location::current())

@@ -9,10 +9,13 @@
 /// that has one (`__cpp_lib_mdspan`).
 ///
 /// @code{.cpp}
-/// auto c = to_cuda_mdspan(d.matrix(m, n));                    // layout_stride, extents of 64 bits
-/// auto view = from_raw_device_mdspan(weights);                // layout_right: RowMajor, layout_left: ColumnMajor
-/// auto strided = from_raw_device_mdspan<ColumnMajor>(block);  // layout_stride: the order is given, and checked
+/// auto c = to_cuda_mdspan(d.matrix(m, n));
+/// auto view = from_raw_device_mdspan(weights);                // layout_right
+/// auto strided = from_raw_device_mdspan<ColumnMajor>(block);  // layout_stride
 /// @endcode
+///
+/// `to_cuda_mdspan` returns one of `layout_stride` with extents of 64 bits. In the other direction, `layout_right` is
+/// RowMajor and `layout_left` ColumnMajor; for `layout_stride` the order must be given, and is checked.
 ///
 /// An mdspan of `layout_stride` is a matrix if one of its strides is 1. Nothing is copied.
 ///
@@ -121,7 +124,6 @@ auto to_std_mdspan(const MatrixView<T, Order>& matrix)
 ///
 /// @tparam Order   RowMajor or ColumnMajor; may be left out for `layout_right` and `layout_left`
 /// @param  span    a two-dimensional mdspan of device memory
-/// @param  caller  the place that an Error names
 /// @return a MatrixView of the same memory
 /// @throws Error  `invalid_argument` if the stride that this order has between neighbours is not 1, or if rows (or
 ///                columns) overlap; `size_overflow`, `wrong_memory`, `misaligned`

@@ -160,7 +160,6 @@ public:
 
     /// Allocates `size` elements, all bytes zero. Blocks: page-locking is slow, so allocate once and reuse.
     /// @param size    number of elements, of any integer type; may be 0
-    /// @param caller  the place that an Error names
     /// @throws Error  `invalid_argument` for a negative size, `size_overflow`, `out_of_memory`, `capture_violation`
     explicit PinnedBuffer(detail::ElementCount size, std::source_location caller = std::source_location::current())
         : memory_(size, sizeof(T), caller)

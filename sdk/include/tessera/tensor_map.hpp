@@ -183,7 +183,7 @@ struct TensorMapOptions {
 /// called, and has a sentence of its own. Extents and boxes are given innermost (contiguous) dimension first.
 ///
 /// @code{.cpp}
-/// using Tile = TensorMap<bf16, Box<64, 128>, Swizzle::b128>;  // 128 rows of 64 elements, 128 bytes each
+/// using Tile = TensorMap<bf16, Box<64, 128>, Swizzle::b128>;  // 128 rows of 64 elements
 /// const auto map = Tile::of(a16);
 /// @endcode
 ///
@@ -191,6 +191,7 @@ struct TensorMapOptions {
 /// Pass it by value as `const __grid_constant__ TensorMap<...>` and never copy it in device code: the hardware needs
 /// the parameter's own address. `tma_load` and `tma_store` (tessera/device/tma.cuh) use it.
 ///
+/// @par Coordinates
 /// A box may begin outside of the tensor, but its innermost coordinate times the element's size must be a multiple of
 /// 16 bytes: an H200 stops with cudaErrorIllegalInstruction otherwise (measured, driver 580.159).
 ///
@@ -242,7 +243,6 @@ public:
     /// @param device   the device of the memory
     /// @param layout   address, extents and strides; the memory must outlive every kernel that uses the map
     /// @param options  what a load delivers outside of the tensor, and how much L2 fetches
-    /// @param caller   the place that an Error names
     /// @throws Error  `tensor_map_refused` with a sentence for each broken rule, `unsupported_device` below compute
     ///                capability 9.0, `no_device` if the driver lacks the encoder
     static TensorMap encode(const Device& device, const TensorLayout<rank>& layout, TensorMapOptions options = {},

@@ -7,7 +7,7 @@
 /// @code{.cpp}
 /// __shared__ BarrierWord word;
 /// if (threadIdx.x == 0) {
-///     Barrier<FilledByTma, Uninitialized>(word).initialize(1);  // one arrival completes a phase
+///     Barrier<FilledByTma, Uninitialized>(word).initialize(1);  // one arrival per phase
 /// }
 /// const BarriersPublished published = publish_barriers();       // all threads of the CTA
 /// const Barrier<FilledByTma, Ready> loaded(word, published);

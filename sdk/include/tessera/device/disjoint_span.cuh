@@ -23,7 +23,8 @@
 ///
 /// void run_transpose(StreamRef stream, MatrixView<float> out, MatrixView<float> in)
 /// {
-///     launch(transpose, LaunchConfig::covering(stream, out), DisjointMatrix(out), MatrixView<const float>(in));
+///     const auto config = LaunchConfig::covering(stream, out);
+///     launch(transpose, config, DisjointMatrix(out), MatrixView<const float>(in));
 /// }
 /// @endcode
 ///
@@ -94,7 +95,8 @@ private:
 /// @code{.cpp}
 /// __global__ void clear(DisjointMatrix<float> out)
 /// {
-///     for (auto index = ThreadIndex2D::in_grid(); index.row() < out.rows(); index.next_row()) {
+///     auto index = ThreadIndex2D::in_grid();
+///     for (; index.row() < out.rows(); index.next_row()) {
 ///         for (; index.column() < out.columns(); index.next_column()) out[index] = 0;
 ///     }
 /// }

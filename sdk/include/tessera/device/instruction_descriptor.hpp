@@ -5,8 +5,12 @@
 /// @brief The 32-bit instruction descriptor of tcgen05.mma: types, majors and shape of one matrix instruction.
 ///
 /// @code{.cpp}
-/// constexpr auto instruction =
-///     InstructionDescriptor::builder().shape<256, 128>().a<bf16>().b<bf16>().accumulate<f32>().build();
+/// constexpr auto instruction = InstructionDescriptor::builder()
+///                                  .shape<256, 128>()
+///                                  .a<bf16>()
+///                                  .b<bf16>()
+///                                  .accumulate<f32>()
+///                                  .build();
 /// static_assert(instruction.bits() == 0x10200490);
 /// @endcode
 ///

@@ -10,18 +10,23 @@
 /// happens later; `commit` makes a barrier track everything that the thread has issued so far.
 ///
 /// @code{.cpp}
-/// constexpr auto instruction =
-///     InstructionDescriptor::builder().shape<128, 128>().a<bf16>().b<bf16>().accumulate<f32>().build();
+/// constexpr auto instruction = InstructionDescriptor::builder()
+///                                  .shape<128, 128>()
+///                                  .a<bf16>()
+///                                  .b<bf16>()
+///                                  .accumulate<f32>()
+///                                  .build();
 ///
 /// auto slot = consumer.wait();  // the whole warp: A (128, 64) and B (128, 64) have landed
-/// const Tcgen05Descriptor a_tile = tcgen05_descriptor<Layout>(shared_address(a[slot.index()]));
-/// const Tcgen05Descriptor b_tile = tcgen05_descriptor<Layout>(shared_address(b[slot.index()]));
+/// const auto a_tile = tcgen05_descriptor<Layout>(shared_address(a[slot.index()]));
+/// const auto b_tile = tcgen05_descriptor<Layout>(shared_address(b[slot.index()]));
 /// if (elect_one()) {
-///     for (std::uint32_t k = 0; k < 64; k += 16) {  // one instruction multiplies 16 elements along K
-///         mma(accumulator, a_tile.advanced(Layout::k_offset(k)), b_tile.advanced(Layout::k_offset(k)), instruction,
+///     for (std::uint32_t k = 0; k < 64; k += 16) {  // elements along K of an instruction
+///         const std::uint32_t bytes = Layout::k_offset(k);
+///         mma(accumulator, a_tile.advanced(bytes), b_tile.advanced(bytes), instruction,
 ///             k == 0 ? Accumulate::overwrite : Accumulate::add);
 ///     }
-///     commit<CtaGroup::one>(slot.empty());          // frees the slot when the tensor core has read it
+///     commit<CtaGroup::one>(slot.empty());  // frees the slot when the tensor core has read it
 /// }
 /// std::move(slot).release_by_other();
 /// @endcode

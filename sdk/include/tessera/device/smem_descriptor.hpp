@@ -10,7 +10,7 @@
 /// compile in the other's place. Usable on host and device; folds to constants.
 ///
 /// @code{.cpp}
-/// using TileA = SharedLayout<Major::k, Swizzle::b128, 128, 64, 2>;  // (128, 64) of bf16, a row of 128 bytes each
+/// using TileA = SharedLayout<Major::k, Swizzle::b128, 128, 64, 2>;  // (128, 64) of bf16
 /// const auto tile = tcgen05_descriptor<TileA>(shared_address(a[0]));
 /// const auto next = tile.advanced(TileA::k_offset(16));             // 16 elements along K
 /// @endcode

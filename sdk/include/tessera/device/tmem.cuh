@@ -9,10 +9,11 @@
 ///
 /// @code{.cpp}
 /// __shared__ TmemSlot slot;
-/// auto tensor_memory = Tmem<Unallocated, 256, CtaGroup::one>(slot).allocate(warp == 0);
+/// Tmem<Unallocated, 256, CtaGroup::one> unallocated(slot);
+/// auto tensor_memory = std::move(unallocated).allocate(warp == 0);    // all threads
 /// const auto first = tensor_memory.accumulator<128>(0);               // 128 of its columns
-/// const auto columns = first.load_rows<16>(warp, 0).wait();           // 16 columns of a thread's row
-/// const auto released = std::move(tensor_memory).release(warp == 0);  // all threads of the CTA call it
+/// const auto columns = first.load_rows<16>(warp, 0).wait();           // 16 of a thread's row
+/// const auto released = std::move(tensor_memory).release(warp == 0);  // all threads
 /// @endcode
 ///
 /// Tensor memory is 128 lanes of 512 columns of 32 bits. A warp reads the 32 lanes of its position in its warpgroup:

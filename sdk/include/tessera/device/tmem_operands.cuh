@@ -8,9 +8,10 @@
 /// Both are parts of an allocation, with types of their own; `Tmem` makes them.
 ///
 /// @code{.cpp}
-/// const auto scales = tensor_memory.scales<ScaledOperand::a, 128, 256>();  // columns 256 to 259
+/// // Scale factors of 128 rows of A, in columns 256 to 259
+/// const auto scales = tensor_memory.scales<ScaledOperand::a, 128, 256>();
 /// if (elect_one()) {
-///     copy_scales(scales, a_scales);                                       // before the instruction that uses them
+///     copy_scales(scales, a_scales);  // before the instruction that uses them
 /// }
 /// @endcode
 ///
