@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the device tests and the memory stress under compute-sanitizer, with every tool, and prints what each found.
+# Runs the device tests and the memory stress under compute-sanitizer with every tool, and prints the findings.
 #
 #   tests/sanitize.sh [build directory]     default: build
 #
@@ -9,7 +9,7 @@
 #
 # Exit codes: 0 nothing found, 1 something found, 2 bad usage, 77 no GPU or no compute-sanitizer.
 #
-# Left out: context_lost_test, which breaks the device's context on purpose.
+# context_lost_test is left out, because it breaks the device's context on purpose.
 set -u
 
 cd "$(dirname "$0")/.." || exit 2
@@ -44,18 +44,18 @@ for directory in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
     fi
 done
 if [ -z "$sanitizer" ]; then
-    echo "skipped: compute-sanitizer was not found: it comes with the CUDA Toolkit (cuda-sanitizer)"
+    echo "skipped: compute-sanitizer not found; it comes with the CUDA Toolkit (cuda-sanitizer)"
     exit 77
 fi
 for program in "${programs[@]}"; do
     if [ ! -x "$build/tests/$program" ]; then
-        echo "$build/tests/$program is not there: build first, or name the build directory" >&2
+        echo "$build/tests/$program does not exist: build first, or name the build directory" >&2
         exit 2
     fi
 done
 "$build/tests/device/static_owners_test" > /dev/null
 if [ $? -eq 77 ]; then
-    echo "skipped: there is no CUDA device"
+    echo "skipped: no CUDA device"
     exit 77
 fi
 
@@ -71,7 +71,7 @@ for tool in "${tools[@]}"; do
         if [ "$tool" = memcheck ]; then
             options+=(--leak-check full)
             case $name in
-                # They make calls fail on purpose, to check the errors. Memory errors are found all the same.
+                # These make calls fail on purpose, to check the errors. Memory errors are still found.
                 host_sdk_test | memory_stress | tensor_map_test) options+=(--report-api-errors no) ;;
             esac
         fi
@@ -96,7 +96,7 @@ for tool in "${tools[@]}"; do
         esac
         if [ "$result" = ok ]; then
             if [ -z "$errors" ] || [ -z "$leaked" ]; then
-                result="no summary"  # a run that did not come to its end proves nothing
+                result="no summary"  # an incomplete run proves nothing
             elif [ "$errors" != 0 ] || { [ "$leaked" != 0 ] && [ "$leaked" != - ]; }; then
                 result=findings
             fi

@@ -1,9 +1,9 @@
 # Checks one case: cmake -DSETTINGS=<settings.cmake> -DSOURCE=<case> -P check_case.cmake
 #
-# The case is compiled as it stands, which must pass without a warning, and with NEGATIVE defined, which must fail. The
-# first error must hold, as plain text, what the case expects: in a comment at the start of a line, either
+# The case is compiled without NEGATIVE, which must succeed without a warning, and with NEGATIVE defined, which must
+# fail. The first error must contain, as plain text, what the case expects in a comment at the start of a line: either
 #     // expect: "..."
-# for any compiler, or, where the compiler chooses the words, one of each of
+# for any compiler, or, if the compiler chooses the words, one of each of
 #     // expect g++: "..."
 #     // expect clang++: "..."
 
@@ -25,7 +25,7 @@ else()
     endif()
 endif()
 
-# Sets <variable> to the quoted text behind <mark>, if the case has it.
+# Sets <variable> to the quoted text after <mark>, if the case has it.
 function(find_expectation mark variable)
     file(READ ${SOURCE} text)
     string(FIND "${text}" "\n${mark} \"" begin)
@@ -43,7 +43,7 @@ endfunction()
 find_expectation("// expect:" expected)
 find_expectation("// expect ${compiler_name}:" expected)
 if("${expected}" STREQUAL "")
-    message(FATAL_ERROR "${SOURCE} expects no message of ${compiler_name}")
+    message(FATAL_ERROR "${SOURCE} has no expectation for ${compiler_name}")
 endif()
 
 execute_process(COMMAND ${command} ${warnings} ${SOURCE}
@@ -52,14 +52,14 @@ if(NOT result EQUAL 0)
     message(FATAL_ERROR "the positive twin does not compile:\n${output}")
 endif()
 
-# Without warnings: one that counts as an error could be taken for the first error.
+# Without warnings: a warning treated as an error could be mistaken for the first error.
 execute_process(COMMAND ${command} -w -DNEGATIVE ${SOURCE}
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
 if(result EQUAL 0)
-    message(FATAL_ERROR "the negative twin compiles")
+    message(FATAL_ERROR "the negative twin compiles, but must not")
 endif()
 string(REGEX MATCH "[^\n]*error[ :][^\n]*" first_error "${output}")
 string(FIND "${first_error}" "${expected}" position)
 if(position EQUAL -1)
-    message(FATAL_ERROR "the first error is\n  ${first_error}\nand should hold\n  ${expected}\nAll of it:\n${output}")
+    message(FATAL_ERROR "the first error is\n  ${first_error}\nbut should contain\n  ${expected}\nFull output:\n${output}")
 endif()

@@ -1,5 +1,5 @@
-# Checks that a public header needs no other before it, may be included twice and gives no warning:
-# cmake -DSETTINGS=<settings.cmake> -DHEADER=tessera/... -DCOMPILER=<C++ compiler, or nvcc> -P check_header.cmake
+# Checks that a public header needs no other header before it, may be included twice and causes no warning:
+#     cmake -DSETTINGS=<settings.cmake> -DHEADER=tessera/... -DCOMPILER=<C++ compiler, or nvcc> -P check_header.cmake
 
 include(${CMAKE_CURRENT_LIST_DIR}/compiler_commands.cmake)
 
@@ -11,7 +11,7 @@ if(COMPILER STREQUAL "nvcc")
     tessera_device_command(command ${name})
 else()
     set(source ${work_directory}/${name}.cpp)
-    set(warnings ${host_warnings} -Wshadow)  # users may have it, and include these headers as their own
+    set(warnings ${host_warnings} -Wshadow)  # users may enable it, and include these headers as their own
     tessera_host_command(command ${COMPILER})
 endif()
 

@@ -1,5 +1,6 @@
-# Checks that each public header tells a compiler of an older standard so, before anything else fails, and stops there:
-# cmake -DSETTINGS=<settings.cmake> -DHEADERS=tessera/...,tessera/... -DCOMPILER=<C++ compiler, or nvcc> -P check_language.cmake
+# Checks that each public header reports an older standard before anything else fails, and stops there:
+#     cmake -DSETTINGS=<settings.cmake> -DHEADERS=tessera/...,tessera/... -DCOMPILER=<C++ compiler, or nvcc>
+#         -P check_language.cmake
 
 include(${CMAKE_CURRENT_LIST_DIR}/compiler_commands.cmake)
 
@@ -27,6 +28,6 @@ foreach(header IN LISTS headers)
     list(LENGTH errors count)
     list(GET errors 0 first)
     if(NOT first MATCHES "Tessera needs C..20: compile with ${cure}" OR count GREATER 2)
-        message(FATAL_ERROR "${header} as C++17 should fail with one sentence of ours, and fails with\n${output}")
+        message(FATAL_ERROR "${header} as C++17 should fail with Tessera's sentence alone, but fails with\n${output}")
     endif()
 endforeach()

@@ -1,4 +1,4 @@
-# What check_case.cmake and check_header.cmake share: the compilers' command lines.
+# Shared by check_case.cmake, check_header.cmake and check_language.cmake: the compilers' command lines.
 
 cmake_minimum_required(VERSION 3.25)
 include(${SETTINGS})
@@ -6,7 +6,7 @@ include(${SETTINGS})
 # Messages in plain ASCII and in English.
 set(ENV{LC_ALL} C)
 
-# tessera_include_flags(<variable>): the SDK's own headers with their warnings, all others as system headers.
+# tessera_include_flags(<variable>): the SDK's headers with warnings, all others as system headers.
 function(tessera_include_flags variable)
     set(flags -I${sdk_include})
     foreach(directory IN LISTS include_directories)
@@ -18,8 +18,8 @@ function(tessera_include_flags variable)
     set(${variable} ${flags} PARENT_SCOPE)
 endfunction()
 
-# tessera_host_command(<variable> <compiler>), tessera_device_command(<variable>): command lines that lack the source
-# and the flags for warnings. Both stop as early as errors are complete: device code has to go to PTX.
+# tessera_host_command(<variable> <compiler>), tessera_device_command(<variable>): command lines without the source and
+# the warning flags. Both stop as soon as all errors are known; device code must be compiled to PTX for that.
 function(tessera_host_command variable compiler)
     tessera_include_flags(flags)
     set(${variable} ${compiler} -std=c++20 -fsyntax-only ${flags} PARENT_SCOPE)

@@ -49,7 +49,7 @@ bool is_blackwell_here()
 {
     const bool here = Device::current().properties().compute_capability_major == 10;
     if (!here) {
-        MESSAGE("left out: the device is not of compute capability 10");
+        MESSAGE("skipped: the device does not have compute capability 10");
     }
     return here;
 }

@@ -47,7 +47,7 @@ bool is_context_lost(const char* name, const Call& call)
 int main()
 {
     if (Device::count() == 0) {
-        std::printf("skipped: this test needs a CUDA device and there is none\n");
+        std::printf("skipped: this test needs a CUDA device\n");
         return exit_no_device;
     }
     const Stream stream;

@@ -53,7 +53,7 @@ public:
     static bool can_be_used()
     {
         if (quick()) {
-            MESSAGE("left out by --quick: it needs launches that do not block");
+            MESSAGE("skipped by --quick: this test needs launches that do not block");
         }
         return !quick();
     }

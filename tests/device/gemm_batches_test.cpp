@@ -297,7 +297,7 @@ TEST_CASE("a plan for two levels gives the same result as a launch")
 TEST_CASE("the launches of one batch share the stream's workspace in turn, also in a graph")
 {
     if (!is_hopper()) {
-        MESSAGE("left out: only the kernels for compute capability 9.0 share tiles");
+        MESSAGE("skipped: only the kernels for compute capability 9.0 share tiles");
         return;
     }
     // One tile per product and a long sum, so that clusters share each tile.

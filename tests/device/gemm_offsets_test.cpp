@@ -285,15 +285,15 @@ void check_tall(std::int64_t rows, std::int64_t depth, Kernel<DisjointSpan<T>, s
             const Bounded& wanted = expected[static_cast<std::size_t>(i)];
             if (!agrees(wanted, actual)) {
                 report_failure(rows, problem,
-                               fmt::format("D({}, {}) is {}, must be {} +- {}", row, i % columns, actual, wanted.value,
-                                           wanted.error));
+                               fmt::format("D({}, {}) is {}, but must be {} +- {}", row, i % columns, actual,
+                                           wanted.value, wanted.error));
                 break;
             }
         }
         if (first_result.empty()) {
             first_result = result;
         } else if (std::memcmp(result.data(), first_result.data(), result.size() * sizeof(float)) != 0) {
-            report_failure(rows, problem, "other bits than the variants before");
+            report_failure(rows, problem, "the bits differ from the other variants'");
         }
         ++ran;
     }

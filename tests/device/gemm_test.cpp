@@ -222,7 +222,7 @@ TEST_CASE("every variant is right for shapes around its tiles, in all layouts, t
 TEST_CASE("every variant is right for every combination of types, orders and epilogue")
 {
     if (quick()) {
-        MESSAGE("left out by --quick: the pairs of all of these are in the test before");
+        MESSAGE("skipped by --quick: the previous test covers all pairs of these");
         return;
     }
     std::mt19937_64 engine = random_engine(2);

@@ -111,7 +111,7 @@ public:
             }
         }
         if (std::any_of(copy.end() - guard, copy.end(), [](std::byte byte) { return byte != untouched; })) {
-            return "something behind the copy was overwritten";
+            return "memory after the copy was overwritten";
         }
         return std::nullopt;
     }

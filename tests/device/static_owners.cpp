@@ -20,7 +20,7 @@ struct LastWord {
     ~LastWord()
     {
         for (const std::string& error : dropped_errors()) {
-            std::printf("FAILED: an owner could not give back what it owns: %s\n", error.c_str());
+            std::printf("FAILED: an owner could not free what it owns: %s\n", error.c_str());
             std::fflush(stdout);
             std::_Exit(1);
         }
@@ -55,7 +55,7 @@ int main(int argc, char** argv)
 {
     const bool before_runtime = argc > 1 && std::string_view(argv[1]) == "--before-runtime";
     if (Device::count() == 0) {
-        std::printf("skipped: this test needs a CUDA device and there is none\n");
+        std::printf("skipped: this test needs a CUDA device\n");
         return exit_no_device;
     }
     if (!before_runtime) {

@@ -389,7 +389,7 @@ TEST_CASE("device properties are those that the runtime reports")
 TEST_CASE("memory, streams and events of two devices are distinguished")
 {
     if (Device::count() < 2) {
-        MESSAGE("left out: there is only one device");
+        MESSAGE("skipped: there is only one device");
         return;
     }
     const Stream here(Device(0));

@@ -19,7 +19,7 @@ bool has_tensor_maps()
 {
     const bool has = Device::current().properties().has_tensor_maps;
     if (!has) {
-        MESSAGE("left out: the device has no tensor memory accelerator");
+        MESSAGE("skipped: the device has no tensor memory accelerator");
     }
     return has;
 }

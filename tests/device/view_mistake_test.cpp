@@ -45,7 +45,7 @@ int judge(const Stream& stream, bool is_mistake)
 int main(int argc, char** argv)
 {
     if (Device::count() == 0) {
-        std::printf("skipped: this test needs a CUDA device and there is none\n");
+        std::printf("skipped: this test needs a CUDA device\n");
         return exit_skipped;
     }
     const std::string_view name = argc > 1 ? argv[1] : "";

@@ -170,7 +170,7 @@ TEST_CASE("a grid of any shape covers each element of a matrix once")
 TEST_CASE("a shared tile finds each element where TMA puts it, and TMA stores what was written to it")
 {
     if (!Device::current().properties().has_tensor_maps) {
-        MESSAGE("left out: the device has no tensor memory accelerator");
+        MESSAGE("skipped: the device has no tensor memory accelerator");
         return;
     }
     check_tiles<std::uint8_t>();

@@ -1,6 +1,6 @@
 set(quiet 0)
-# Runs PROGRAM on the emulated device by RUN again and again; in the n-th run the n-th CUDA call fails with ERROR, until there is no n-th
-# call. Each run must end by itself (not by a signal), and leave nothing behind.
+# Runs PROGRAM on the emulated device with RUN, again and again. In the n-th run, the n-th CUDA call fails with ERROR,
+# until there is no n-th call. Each run must end by itself (not by a signal) and leak nothing.
 set(limit 2000)
 foreach(n RANGE 1 ${limit})
     execute_process(COMMAND ${RUN} --fail ${n}=${ERROR} -- ${PROGRAM}
@@ -11,9 +11,9 @@ foreach(n RANGE 1 ${limit})
         endif()
         math(EXPR failed "${n} - 1")
         if(failed EQUAL 0)
-            message(FATAL_ERROR "the program called nothing:\n${output}${errors}")
+            message(FATAL_ERROR "the program made no CUDA call:\n${output}${errors}")
         endif()
-        message("each of ${failed} calls failed once; ${quiet} of these runs succeeded all the same")
+        message("each of ${failed} calls failed once; ${quiet} of these runs still succeeded")
         return()
     endif()
     if(NOT status MATCHES "^[0-9]+$" OR status GREATER 127)

@@ -213,7 +213,7 @@ int main(int argc, char** argv)
     std::vector<std::string> tokens = read_dictionary(dictionary);
     tokens.emplace_back(";");
     if (corpus.empty()) {
-        fmt::print(stderr, "there is no file in the corpus\n");
+        fmt::print(stderr, "the corpus has no files\n");
         return 2;
     }
     for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGALRM}) {

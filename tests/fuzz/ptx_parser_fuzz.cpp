@@ -22,7 +22,7 @@ namespace ptx = tessera::emulator::ptx;
 void require(bool kept, std::string_view promise, std::string_view detail)
 {
     if (!kept) {
-        fmt::print(stderr, "the PTX parser broke its word: {}\n{}\n", promise, detail);
+        fmt::print(stderr, "the PTX parser broke a promise: {}\n{}\n", promise, detail);
         std::abort();
     }
 }

@@ -1,8 +1,9 @@
-"""What the types cost: the main loop of a rung, written with them and without, must be the same machine instructions.
+"""Checks that the typed device layer costs nothing: the main loop of a rung must have the same machine code with and
+without the types.
 
     compare_loops.py <settings> <typed source> <raw source>
 
-Compiles both for sm_100a. Equal means as many instructions, as many matrix instructions among them.
+Compiles both for sm_100a. Loops count as equal if they have as many instructions and as many matrix instructions.
 """
 
 import json
@@ -29,7 +30,7 @@ def main(path, typed_source, raw_source):
     typed = measure_loop(settings, typed_source)
     raw = measure_loop(settings, raw_source)
     print(f"typed: {typed}", f"raw:   {raw}", sep="\n")
-    return 0 if typed == raw else "the typed loop is not the raw one"
+    return 0 if typed == raw else "the typed loop differs from the raw loop"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Machine code as facts: what NVIDIA's cuobjdump and nvdisasm say about the kernels of an object file or a cubin.
+"""Reads figures about the kernels of an object file or cubin with NVIDIA's cuobjdump and nvdisasm.
 
-A kernel's *main loops* are the innermost loops around its matrix instructions; a loop is what lies between a label and a
-branch back to it. A *lone wait* is a YIELD, which loops that wait have, in code that only the elected thread of a warp
-executes while the others are sent to where the branches meet: it lets them pass, see `exit_thread` in
+A kernel's *main loops* are the innermost loops around its matrix instructions; a loop is the code between a label
+and a branch back to it. A *lone wait* is a YIELD (which waiting loops contain) in code that only the elected thread of
+a warp executes while the others branch ahead to where the paths meet. The YIELD lets them pass; see `exit_thread` in
 tessera/device/warp.cuh.
 """
 
@@ -16,7 +16,7 @@ SECTION = re.compile(r"^\.text\.(\S+):$")
 LABEL = re.compile(r"^(\.L_x_\d+):")
 INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(.*?)\s*;")
 BRANCH = re.compile(r"\bBRA\b.*`\((\.L_x_\d+)\)")
-MATRIX = re.compile(r"\b(UTC\w*MMA|[HQI]GMMA)[.\w]*")  # of Blackwell, of Hopper
+MATRIX = re.compile(r"\b(UTC\w*MMA|[HQI]GMMA)[.\w]*")  # Blackwell; Hopper
 LOCAL_MEMORY = re.compile(r"\b(LDL|STL)\b")
 ELECTION = re.compile(r"\bELECT (P\d)")
 YIELD = re.compile(r"\bYIELD\b")
@@ -27,8 +27,8 @@ class Loop:
     """A main loop."""
 
     instructions: int
-    matrix: int  # of them matrix instructions
-    local: int  # of them loads from and stores to local memory
+    matrix: int  # matrix instructions among them
+    local: int  # loads and stores of local memory among them
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Kernel:
     registers: int
     stack_bytes: int
     static_shared_bytes: int
-    local: int  # instructions that load from or store to local memory
-    matrix_names: frozenset  # with their suffixes
+    local: int  # loads and stores of local memory
+    matrix_names: frozenset  # with suffixes
     lone_waits: int
     loops: tuple
 
     def longest_loop(self):
-        """The main loop with the most instructions for each of its matrix instructions."""
+        """Returns the main loop with the most instructions per matrix instruction."""
         return max(self.loops, key=lambda loop: loop.instructions / loop.matrix)
 
 
@@ -53,7 +53,7 @@ def run(*command):
 
 
 def main_loops(instructions, labels):
-    """`labels` maps a label to the index of the instruction behind it."""
+    """`labels` maps a label to the index of the instruction after it."""
     matrix = [index for index, text in enumerate(instructions) if MATRIX.search(text)]
     ranges = []
     for index, text in enumerate(instructions):
@@ -72,22 +72,22 @@ def main_loops(instructions, labels):
 
 
 def region_of_elected(instructions, labels, election):
-    """What only the elected thread executes, if the others branch ahead: the indices up to where they go."""
+    """Returns the indices of the code that only the elected thread executes, if the others branch ahead."""
     predicate = ELECTION.search(instructions[election])[1]
     for index in range(election + 1, len(instructions)):
         text = instructions[index]
         branch = BRANCH.search(text)
         if branch and text.startswith(f"@!{predicate} "):
             return range(index + 1, labels.get(branch[1], 0))
-        if branch and "BRA.DIV" not in text:  # which meets the others and comes back
+        if branch and "BRA.DIV" not in text:  # this one meets the others and returns
             break
-        if re.search(rf"^[^,]*\b{predicate}\b,", text):  # it is written: another predicate from here on
+        if re.search(rf"^[^,]*\b{predicate}\b,", text):  # overwritten: another predicate from here on
             break
     return range(0)
 
 
 def lone_waits(instructions, labels):
-    """How many: in the elected thread's code, or at the start of what it branches to, as loops that rarely run lie apart."""
+    """Counts lone waits: in the elected thread's code, or at the start of a branch target (rare loops are placed apart)."""
     waits = set()
     for election in (index for index, text in enumerate(instructions) if ELECTION.search(text)):
         region = region_of_elected(instructions, labels, election)
@@ -102,7 +102,7 @@ def lone_waits(instructions, labels):
 
 
 def disassembled(nvdisasm, cubin):
-    """Function name -> (instructions, labels)."""
+    """Returns function name -> (instructions, labels)."""
     functions = {}
     instructions, labels = [], {}
     for line in run(nvdisasm, "-c", cubin).splitlines():
@@ -116,19 +116,19 @@ def disassembled(nvdisasm, cubin):
 
 
 def resource_usage(cuobjdump, cubin):
-    """Function name -> (registers, stack bytes, static shared bytes)."""
+    """Returns function name -> (registers, stack bytes, static shared bytes)."""
     pattern = re.compile(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)")
     text = run(cuobjdump, "--dump-resource-usage", cubin)
     return {match[1]: tuple(map(int, match.groups()[1:])) for match in pattern.finditer(text)}
 
 
 def kernels_of_cubin(cuobjdump, nvdisasm, cubin):
-    """Mangled name -> Kernel."""
+    """Returns mangled name -> Kernel."""
     usage = resource_usage(cuobjdump, cubin)
     kernels = {}
     for name, (instructions, labels) in disassembled(nvdisasm, cubin).items():
         if name not in usage:
-            continue  # a function that a kernel calls
+            continue  # a function called by a kernel
         names = {match[0] for text in instructions if (match := MATRIX.search(text))}
         local = sum(1 for text in instructions if LOCAL_MEMORY.search(text))
         loops = main_loops(instructions, labels)
@@ -137,7 +137,7 @@ def kernels_of_cubin(cuobjdump, nvdisasm, cubin):
 
 
 def kernels_of_object(cuobjdump, nvdisasm, path):
-    """The same for an object file, with one cubin or more in it."""
+    """The same for an object file with one or more cubins."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([cuobjdump, "--extract-elf", "all", path], cwd=folder, stdout=subprocess.DEVNULL, check=True)
         kernels = {}

@@ -1,13 +1,13 @@
-"""Checks what the tensor cores' kernels are compiled into, and prints it as docs/notes/machine-code.md.
+"""Checks the machine code of the tensor-core kernels, and prints its figures as docs/notes/machine-code.md.
 
     machine_code.py check  <settings> [blackwell|hopper]   compares with the page; exit code 1 if something is worse
     machine_code.py report <settings>                      prints the page
 
-Settings are a JSON file that CMake writes: where the tools, the object files and the page are.
+Settings are a JSON file written by CMake: the places of the tools, the object files and the page.
 
-Rules for every compiler: no Blackwell kernel touches local memory; no main loop for Hopper does, except the known ones; no
-thread waits apart from its warp; the matrix instructions match the operands; a pair's are executed by a pair. Figures are
-compared with the page's only for the compiler of the page.
+Rules for every compiler: no Blackwell kernel uses local memory; no main loop for Hopper does, except the known ones; no
+thread waits apart from its warp; the matrix instructions match the operands; those of a pair are executed by a pair.
+Figures are compared with the page only if the compiler is that of the page.
 """
 
 import json
@@ -22,7 +22,7 @@ BLACKWELL_NAME = re.compile(r"blackwell_gemmINS0_\d+Blackwell(\w+?)ELNS_7MmaKind
 HOPPER_NAME = re.compile(r"hopper_gemmINS0_\d+(\w+?)ELi(\d)E")
 BLACKWELL_OPERANDS = ["16-bit", "tf32", "8-bit"]  # MmaKind
 HOPPER_OPERANDS = {2: "16-bit", 4: "tf32", 1: "8-bit"}  # bytes of an element
-MATRIX_NAMES = {  # of one CTA
+MATRIX_NAMES = {  # for one CTA
     ("blackwell", "16-bit"): "UTCHMMA",
     ("blackwell", "tf32"): "UTCHMMA",
     ("blackwell", "8-bit"): "UTCQMMA",
@@ -67,7 +67,7 @@ class Row:
     """A kernel in the page."""
 
     key: tuple  # family, name, operands
-    cells: tuple  # texts of the columns behind name and operands
+    cells: tuple  # texts of the columns after name and operands
 
     def text(self):
         return "| " + " | ".join((f"`{self.key[1]}`", self.key[2], *self.cells)) + " |"
@@ -78,16 +78,16 @@ def snake_case(name):
 
 
 def identify(mangled):
-    """The key of a kernel, as kernel_facts prints it."""
+    """Returns the key of a kernel, as printed by kernel_facts."""
     if match := BLACKWELL_NAME.search(mangled):
         return ("blackwell", snake_case(match[1]), BLACKWELL_OPERANDS[int(match[2])])
     if match := HOPPER_NAME.search(mangled):
         return ("hopper", match[1], HOPPER_OPERANDS[int(match[2])])
-    sys.exit(f"machine_code: {mangled} is a kernel that this script does not know")
+    sys.exit(f"machine_code: unknown kernel {mangled}")
 
 
 def read_facts(settings):
-    """Key -> the numbers that the host knows, in the order of the page."""
+    """Returns key -> numbers known to the host, in the order of the page."""
     facts = {}
     for line in disassembly.run(settings["facts"]).splitlines():
         family, name, operands, *numbers = line.split()
@@ -96,7 +96,7 @@ def read_facts(settings):
 
 
 def measure(settings, families):
-    """Key -> Kernel. Object files side by side: the disassembler is most of the time."""
+    """Returns key -> Kernel. Object files are read in parallel, because the disassembler needs most of the time."""
     objects = [path for family in families for path in settings["objects"][family]]
     with ThreadPoolExecutor() as pool:
         measured = pool.map(
@@ -104,7 +104,7 @@ def measure(settings, families):
         )
         pairs = [(identify(name), kernel) for kernels in measured for name, kernel in kernels.items()]
     if len(dict(pairs)) != len(pairs):
-        sys.exit("machine_code: two kernels have the same name: does a template have one parameter more?")
+        sys.exit("machine_code: two kernels have the same name: was a template parameter added?")
     return dict(pairs)
 
 
@@ -122,12 +122,12 @@ def make_row(key, kernel, facts):
 
 
 def operations(family, kernel):
-    """The names of the matrix instructions; on Hopper without suffixes, which are shape and types."""
+    """Returns the names of the matrix instructions; on Hopper without the suffixes for shape and types."""
     return {name if family == "blackwell" else name.split(".")[0] for name in kernel.matrix_names}
 
 
 def broken_rules(key, kernel, facts):
-    """Sentences."""
+    """Yields a sentence per broken rule."""
     family, name, operands = key
     expected = MATRIX_NAMES[family, operands]
     if family == "blackwell":
@@ -149,7 +149,7 @@ def broken_rules(key, kernel, facts):
 
 
 def read_page(path):
-    """The page's compiler, and key -> cells."""
+    """Returns the page's compiler, and key -> cells."""
     text = open(path, encoding="utf-8").read()
     rows = {}
     for family, section in zip(("blackwell", "hopper"), re.split(r"^## \w+$", text, flags=re.MULTILINE)[1:]):
@@ -160,7 +160,7 @@ def read_page(path):
 
 
 def changed_figures(key, cells, expected):
-    """Pairs of whether the figure improved, and a sentence. Smaller is better, except for the number of MMAs."""
+    """Yields pairs: whether the figure improved, and a sentence. Smaller is better, except for the number of MMAs."""
     titles = [title.strip() for title in COLUMNS[key[0]].strip("| ").split("|")][2:]
     for title, now, before in zip(titles, cells, expected):
         if now == before:
@@ -175,7 +175,7 @@ def check(settings, families):
     kernels = measure(settings, families)
     compiler, page = read_page(settings["page"])
     bad = [f"{' '.join(key)} is not among the compiled kernels" for key in facts.keys() - kernels.keys()]
-    bad += [f"{' '.join(key)} is compiled, and the library does not know it" for key in kernels.keys() - facts.keys()]
+    bad += [f"{' '.join(key)} is compiled, but unknown to the library" for key in kernels.keys() - facts.keys()]
     better = []
     for key in facts.keys() & kernels.keys():
         bad += [f"{' '.join(key)} {sentence}" for sentence in broken_rules(key, kernels[key], facts[key])]

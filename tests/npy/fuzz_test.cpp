@@ -116,5 +116,5 @@ TEST_CASE("damaged files are refused or consistent")
     // Both must happen often; otherwise the mutator is too weak or too strong.
     CHECK(taken > rounds / 100);
     CHECK(refused > rounds / 2);
-    MESSAGE(taken, " taken, ", refused, " refused");
+    MESSAGE(taken, " accepted, ", refused, " refused");
 }

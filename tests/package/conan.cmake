@@ -1,5 +1,5 @@
-# The Conan recipe: creates the package from this checkout and builds and runs the recipe's test project against it. GSL and
-# {fmt} are the system's, so that nothing is fetched. Kernels as PTX alone, which is faster to compile.
+# The Conan recipe: creates the package from this checkout, and builds and runs the recipe's test project against it.
+# GSL and {fmt} come from the system, so that nothing is downloaded. Kernels are compiled to PTX only, which is faster.
 include(${CMAKE_CURRENT_LIST_DIR}/run_steps.cmake)
 
 file(REMOVE_RECURSE ${WORK})
@@ -15,13 +15,13 @@ set(options --no-remote --profile:all default --profile:all ${WORK}/system --set
     --options tessera/*:architectures=75-virtual)
 run(${CONAN} create ${TESSERA_SOURCE}/packaging/conan ${options} --test-folder=)
 
-# A copy: Conan builds inside of the test's folder.
+# A copy, because Conan builds inside the test's folder.
 file(COPY ${TESSERA_SOURCE}/packaging/conan/test_package DESTINATION ${WORK})
 execute_process(COMMAND ${CONAN} test ${WORK}/test_package tessera/${TESSERA_VERSION} ${options}
-    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)  # the program's output is among Conan's own
+    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)  # the program's output is part of Conan's
 foreach(expected IN ITEMS "tessera ${TESSERA_VERSION}\n" "runs: ")
     string(FIND "${output}" "${expected}" position)
     if(NOT result EQUAL 0 OR position EQUAL -1)
-        message(FATAL_ERROR "the test project should print\n  ${expected}\nand returned ${result}:\n${output}")
+        message(FATAL_ERROR "the test project should print\n  ${expected}\nbut returned ${result}:\n${output}")
     endif()
 endforeach()

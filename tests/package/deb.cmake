@@ -1,4 +1,4 @@
-# Makes the .deb packages, looks into them, unpacks them and builds and runs foreign projects against them.
+# Makes the .deb packages, checks their content, unpacks them, and builds and runs foreign projects against them.
 include(${CMAKE_CURRENT_LIST_DIR}/run_steps.cmake)
 
 file(REMOVE_RECURSE ${WORK})
@@ -14,15 +14,15 @@ foreach(package IN LISTS packages)
     list(APPEND names ${name})
     run(${DPKG_DEB} -f ${package} Version)
     if(NOT output STREQUAL "${TESSERA_VERSION}\n")
-        message(FATAL_ERROR "${package} is of version ${output}")
+        message(FATAL_ERROR "${package} has version ${output}")
     endif()
     run(${DPKG_DEB} -c ${package})
     string(APPEND contents "${output}")
-    # Root owns what is installed, and nothing lies outside of /usr.
+    # Root owns the installed files, and all are below /usr.
     string(REGEX MATCHALL "[^\n]+" lines "${output}")
     foreach(line IN LISTS lines)
         if(NOT line MATCHES "^[-dl][-rwx]+ root/root .* [.]/(usr/.*)?$")
-            message(FATAL_ERROR "${package} has ${line}")
+            message(FATAL_ERROR "${package} contains ${line}")
         endif()
     endforeach()
     run(${DPKG_DEB} -x ${package} ${WORK}/root)
@@ -39,7 +39,7 @@ foreach(expected IN ITEMS /usr/include/tessera/tessera.hpp /libtessera.a /tesser
         /usr/share/doc/tessera/examples/quickstart/main.cpp)
     string(FIND "${contents}" "${expected}" position)
     if(position EQUAL -1)
-        message(FATAL_ERROR "no package has ${expected}:\n${contents}")
+        message(FATAL_ERROR "no package contains ${expected}:\n${contents}")
     endif()
 endforeach()
 if(EMULATOR)

@@ -1,15 +1,15 @@
-# Installs the build, looks at what was installed, and builds and runs a foreign project against it.
+# Installs the build, checks the installed files, and builds and runs a foreign project against them.
 include(${CMAKE_CURRENT_LIST_DIR}/run_steps.cmake)
 
 file(REMOVE_RECURSE ${WORK})
 run(${CMAKE_COMMAND} --install ${TESSERA_BUILD} --config ${BUILD_TYPE} --prefix ${WORK}/staging)
-# A user may unpack it anywhere.
+# The tree must work at any place.
 set(prefix "${PREFIX}")
 file(REMOVE_RECURSE ${prefix})
 file(RENAME ${WORK}/staging ${prefix})
 
-# Public headers, one library, and the files for CMake and pkg-config; the tools; the guide and the examples; and GSL, where
-# this build brought its own.
+# Public headers, one library, and the files for CMake and pkg-config; the tools; the guide and the examples; and GSL,
+# if this build brought its own.
 set(expected "^(include/(tessera|gsl)/"
     "|lib[^/]*/([^/]+/)?(libtessera|cmake/tessera/|pkgconfig/tessera[.]pc|tessera-emulator/lib(cudart|cuda)[.]so)"
     "|bin/tessera-(emu|bench)$|share/(doc|licenses)/tessera|share/cmake/Microsoft.GSL/)")
@@ -17,7 +17,7 @@ list(JOIN expected "" expected)
 file(GLOB_RECURSE installed RELATIVE ${prefix} ${prefix}/*)
 foreach(path IN LISTS installed)
     if(NOT path MATCHES "${expected}")
-        message(FATAL_ERROR "${path} is none of a user's business and was installed")
+        message(FATAL_ERROR "${path} is internal, but was installed")
     endif()
 endforeach()
 
@@ -35,7 +35,7 @@ foreach(header IN LISTS public_headers)
     endforeach()
 endforeach()
 
-# The documentation is whole, as its links say, and the library's messages name pages that are there.
+# The documentation is complete, as its links show, and the pages named in the library's messages exist.
 set(documentation "${prefix}/share/doc/tessera")
 foreach(file IN ITEMS LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/index.md
         docs/errors/README.md docs/blackwell-ladder.md examples/quickstart/main.cpp)

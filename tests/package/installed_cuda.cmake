@@ -1,4 +1,4 @@
-# Builds and runs a foreign project with kernels of its own against what installed.cmake left.
+# Builds and runs a foreign project with its own kernels against the tree that installed.cmake made.
 include(${CMAKE_CURRENT_LIST_DIR}/run_steps.cmake)
 
 file(REMOVE_RECURSE ${WORK})

@@ -1,4 +1,4 @@
-# Every installed example is a project of its own: configures each in a copy, and builds and runs two.
+# Every installed example is a separate project. Configures each in a copy, and builds and runs two.
 include(${CMAKE_CURRENT_LIST_DIR}/run_steps.cmake)
 
 file(REMOVE_RECURSE ${WORK})

@@ -1,4 +1,4 @@
-# Compiles and runs a program with what pkg-config prints, against what installed.cmake left.
+# Compiles and runs a program with the flags from pkg-config, against the tree that installed.cmake made.
 include(${CMAKE_CURRENT_LIST_DIR}/run_steps.cmake)
 
 file(REMOVE_RECURSE ${WORK})
@@ -11,11 +11,11 @@ set(ENV{PKG_CONFIG_PATH} ${folder})
 
 run(${PKG_CONFIG} --modversion tessera)
 if(NOT output STREQUAL "${TESSERA_VERSION}\n")
-    message(FATAL_ERROR "pkg-config says that the version is ${output}")
+    message(FATAL_ERROR "pkg-config reports version ${output}")
 endif()
 run(${PKG_CONFIG} --validate tessera)
 
-# Of a static library the private needs are the program's.
+# The private requirements of a static library become the program's.
 file(GLOB shared ${folder}/../libtessera.so)
 foreach(options IN ITEMS "--static" "")
     if(NOT options AND NOT shared)
@@ -23,7 +23,7 @@ foreach(options IN ITEMS "--static" "")
     endif()
     run(${PKG_CONFIG} --cflags --libs ${options} tessera)
     separate_arguments(flags UNIX_COMMAND "${output}")
-    # The linker is the C one: whatever C++ needs must be among the flags.
+    # The linker is the C linker, so the flags must include everything that C++ needs.
     run(${CXX_COMPILER} -std=c++20 -nodefaultlibs ${SOURCE}/consumer/main.cpp ${flags} -lm -lgcc_s -lgcc -lc
         -o ${WORK}/build/consumer)
     run_built(consumer PRINTS ${explained})

@@ -1,4 +1,4 @@
-# What the package tests share.
+# Shared by the package tests.
 cmake_minimum_required(VERSION 3.25)
 
 unset(ENV{DESTDIR})
@@ -6,7 +6,7 @@ if(COMPILER_LAUNCHER MATCHES "ccache" AND NOT DEFINED ENV{CCACHE_SLOPPINESS})
     set(ENV{CCACHE_SLOPPINESS} pch_defines,time_macros,include_file_mtime,include_file_ctime)
 endif()
 
-# run(command...): stops with the command's output if it fails; its standard output is left in `output`.
+# run(command...): runs a command, stops with its output if it fails, and leaves its standard output in `output`.
 function(run)
     execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
     if(NOT result EQUAL 0)
@@ -16,7 +16,7 @@ function(run)
     set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-# The CMake that foreign projects use, unless it is set.
+# The CMake for foreign projects, unless it is set.
 if(NOT CMAKE)
     set(CMAKE ${CMAKE_COMMAND})
 endif()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# demo.sh, test.sh and .ci/run ask before they use sudo, and do as they are told. With an id, a sudo and an apt-get of our
-# own; nothing is installed.
+# demo.sh, test.sh and .ci/run ask before they use sudo, and obey the answer. This test brings its own id, sudo and
+# apt-get; nothing is installed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 command -v script >/dev/null || { echo "skipped: script(1), which gives a program a terminal, is not installed"; exit 77; }

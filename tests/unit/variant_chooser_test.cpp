@@ -297,7 +297,7 @@ TEST_CASE_FIXTURE(test::CleanRuntime, "explain states a plan's workspace, and no
     GemmProblem problem = problem_of(64, 64, 8192);
     problem.input = ElementType::bf16;
     if (!GemmPlan::refusal(problem, device.properties(), Variant::hopper).empty()) {
-        MESSAGE("left out: this build has no code for compute capability 9.0");
+        MESSAGE("skipped: this build has no code for compute capability 9.0");
         return;
     }
     bool some = false;
@@ -322,7 +322,7 @@ TEST_CASE("explain gives only reasons against variants that were passed over")
     GemmProblem problem = problem_of(512, 4096, 1024);
     problem.input = ElementType::bf16;
     if (!GemmPlan::refusal(problem, b200, Variant::blackwell_clc).empty()) {
-        MESSAGE("left out: this build has no code for compute capability 10.0");
+        MESSAGE("skipped: this build has no code for compute capability 10.0");
         return;
     }
     bool others = false;
@@ -380,7 +380,7 @@ TEST_CASE("on 9.0, exactly the operands that TMA or wgmma cannot use are copied 
     for (const ElementType type : {ElementType::bf16, ElementType::tf32, ElementType::f8e4m3}) {
         const auto table = kernels::hopper_kernels(size_of(type));
         if (table.empty()) {
-            MESSAGE("left out: this build has no code for compute capability 9.0");
+            MESSAGE("skipped: this build has no code for compute capability 9.0");
             return;
         }
         GemmProblem aligned = problem_of(48, 40, 64);
@@ -432,7 +432,7 @@ TEST_CASE("on 9.0, repacking and its workspace follow from the product's size")
     const DeviceProperties device = device_of(9, 0);
     const auto table = kernels::hopper_kernels(2);
     if (table.empty()) {
-        MESSAGE("left out: this build has no code for compute capability 9.0");
+        MESSAGE("skipped: this build has no code for compute capability 9.0");
         return;
     }
     const auto odd = [](std::int64_t size, ElementType type) {
@@ -503,7 +503,7 @@ TEST_CASE("on 10.0, the rung follows from waves, bytes and the epilogue")
     const DeviceProperties b200 = device_of(10, 0);
     if (GemmPlan::refusal({.m = 1, .n = 1, .k = 1, .input = ElementType::bf16}, b200, Variant::blackwell_clc).size() >
         0) {
-        MESSAGE("left out: a build without code for compute capability 10");
+        MESSAGE("skipped: this build has no code for compute capability 10");
         return;
     }
     const auto rung_of = [&](std::int64_t m, std::int64_t n, std::int64_t k) {

@@ -1,4 +1,4 @@
-// The tensor core completes it when it is done, not a thread.
+// The tensor core completes this barrier when it is done; threads do not arrive at it.
 // expect: "threads do not arrive at a barrier that the tensor core completes"
 #include "tessera/device/barrier.cuh"
 

@@ -1,4 +1,4 @@
-// Only the fence and the synchronization make a barrier's initialization visible.
+// Only the fence and the synchronization make a barrier's initialization visible to other threads.
 // expect: "no instance of constructor "tessera::Barrier<Kind, tessera::Ready>::Barrier"
 #include "tessera/device/barrier.cuh"
 

@@ -1,4 +1,4 @@
-// A DisjointSpan exists to be written through.
+// A DisjointSpan exists to be written.
 // expect: "DisjointSpan<T> is for writing: use DeviceSpan<const T> to read"
 #include "tessera/device/disjoint_span.cuh"
 

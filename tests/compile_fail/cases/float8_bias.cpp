@@ -1,4 +1,4 @@
-// A bias is added to fp32 sums, whose scale an 8-bit vector would not have.
+// A bias is added to fp32 sums; an 8-bit vector would have another scale.
 // expect: "tessera: a bias has elements of f32, f16 or bf16"
 #include "tessera/gemm.hpp"
 

@@ -1,4 +1,4 @@
-// A result in 8 bits would need a scale that is known before the product is.
+// An 8-bit result would need a scale, and that depends on the product.
 // expect: "the output D has elements of f32, f16 or bf16; tf32 and 8-bit types are for A and B only"
 #include "tessera/gemm.hpp"
 

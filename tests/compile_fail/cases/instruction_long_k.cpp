@@ -1,4 +1,4 @@
-// K = 96 is an instruction of a pair.
+// K = 96 exists for pairs only.
 // expect: "K = 96 is for dense mxf4 and mxf4nvf4 with M = 256"
 #include "tessera/device/instruction_descriptor.hpp"
 

@@ -1,4 +1,4 @@
-// No M of 192 exists.
+// There is no M of 192.
 // expect: "M of a tcgen05 instruction is 64 or 128 for one CTA and 128 or 256 for a pair"
 #include "tessera/device/instruction_descriptor.hpp"
 

@@ -1,4 +1,4 @@
-// A pair takes N in steps of 16.
+// A pair's N is a multiple of 16.
 // expect: "N of a tcgen05 instruction is a multiple of 8 for one CTA and of 16 for a pair"
 #include "tessera/device/instruction_descriptor.hpp"
 

@@ -1,4 +1,4 @@
-// Two bytes of scale factors at a time.
+// mxf4 reads two bytes of scale factors at a time, so its ids are even.
 // expect: "a scale factor's id is 0 to 3 for mxf8f6f4, 0 or 2 for mxf4 and mxf4nvf4, 0 at 4X"
 #include "tessera/device/instruction_descriptor.hpp"
 

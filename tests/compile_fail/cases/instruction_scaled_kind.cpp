@@ -1,4 +1,4 @@
-// Kinds without scale factors come from the element types.
+// Kinds without scale factors follow from the element types.
 // expect: "block_scale is for the kinds mxf8f6f4, mxf4 and mxf4nvf4"
 #include "tessera/device/instruction_descriptor.hpp"
 

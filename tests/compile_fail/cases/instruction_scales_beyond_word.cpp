@@ -1,4 +1,4 @@
-// At 2X, a word has the scale factors of two steps along K: those of the third are in other columns.
+// At 2X, a word holds the scale factors of two steps along K. Those of the third are in other columns.
 // expect: "one word holds scale factors for four steps along K at 1X, two at 2X, one at 4X"
 #include "tessera/device/instruction_descriptor.hpp"
 

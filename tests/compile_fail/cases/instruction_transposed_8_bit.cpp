@@ -1,4 +1,4 @@
-// N-major bytes come in larger groups.
+// N-major bytes are read in larger groups.
 // expect: "with 8-bit N-major B, N of a tcgen05 instruction is a multiple of 16 for one CTA"
 #include "tessera/device/instruction_descriptor.hpp"
 

@@ -1,4 +1,4 @@
-// Tensor memory has rows of A in lanes.
+// In tensor memory, rows of A are lanes.
 // expect: "A in tensor memory is K-major"
 #include "tessera/device/instruction_descriptor.hpp"
 

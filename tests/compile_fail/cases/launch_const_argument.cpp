@@ -1,4 +1,4 @@
-// The kernel writes where the caller promised not to.
+// The kernel would write to memory that the caller declared const.
 // expect: "the first argument of launch does not have the type of the kernel's parameter"
 #include "tessera/device_span.hpp"
 #include "tessera/launch.hpp"

@@ -1,4 +1,4 @@
-// A count that does not fit into the kernel's int would arrive as another count.
+// A count that does not fit in the kernel's int would arrive as another count.
 // expect: "does not convert to it without loss"
 #include "tessera/launch.hpp"
 

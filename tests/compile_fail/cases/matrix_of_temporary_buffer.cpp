@@ -1,4 +1,4 @@
-// The memory would be gone before the view is used.
+// The memory would be freed before the view is used.
 // expect: "tessera: matrix() of a temporary DeviceBuffer: its memory would be gone before the view is used"
 #include "tessera/device_buffer.hpp"
 

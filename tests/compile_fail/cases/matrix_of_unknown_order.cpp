@@ -1,4 +1,4 @@
-// There are two storage orders; a flag or a name of another library is not one of them.
+// There are two storage orders; a flag or another library's name is not one of them.
 // expect: "the storage order of a matrix is RowMajor or ColumnMajor"
 #include "tessera/matrix_view.hpp"
 

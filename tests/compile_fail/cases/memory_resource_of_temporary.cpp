@@ -1,4 +1,4 @@
-// The resource would be gone before its memory is given back.
+// The resource would be destroyed before its memory is freed.
 // expect: "tessera: a MemoryResourceRef of a temporary resource would outlive it"
 #include "tessera/device_buffer.hpp"
 

@@ -1,4 +1,4 @@
-// The other way round: the instruction is for A in tensor memory, and A is in shared memory.
+// The reverse: the instruction is for A in tensor memory, but A is in shared memory.
 // expect: "this form of mma is for A in shared memory, and not for weight-stationary instructions"
 #include "tessera/device/mma.cuh"
 

@@ -1,4 +1,4 @@
-// A tile that no partition has handed out may be another cluster's, or outside of the matrix.
+// A tile that does not come from a partition may belong to another cluster, or be outside of the matrix.
 // expect: "no instance of constructor "tessera::OutputTile"
 #include "tessera/device/output_partition.cuh"
 

@@ -1,4 +1,4 @@
-// Writable converts to const, never back.
+// A writable span converts to const, but not back.
 // expect g++: "could not convert 'values' from 'DeviceSpan<const float>' to 'DeviceSpan<float>'"
 // expect clang++: "no viable conversion from returned value of type 'DeviceSpan<const float>' to function return type"
 #include "tessera/device_span.hpp"

@@ -1,4 +1,4 @@
-// The memory would be gone before the span is used.
+// The memory would be freed before the span is used.
 // expect: "tessera: span() of a temporary DeviceBuffer: its memory would be gone before the span is used"
 #include "tessera/device_buffer.hpp"
 

@@ -1,4 +1,4 @@
-// The memory would be gone before the span is used, also that of a const temporary.
+// The memory would be freed before the span is used, also for a const temporary.
 // expect: "tessera: subspan() of a temporary DeviceBuffer: its memory would be gone before the span is used"
 #include "tessera/device_buffer.hpp"
 

@@ -1,4 +1,4 @@
-// The hardware counts a box's extent in 8 bits.
+// The hardware stores a box's extent in 8 bits.
 // expect: "each extent of a tensor map's box is 1 to 256 elements"
 #include "tessera/tensor_map.hpp"
 

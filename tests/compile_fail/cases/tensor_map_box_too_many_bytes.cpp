@@ -1,4 +1,4 @@
-// A box has to fit into shared memory; the driver refuses a larger one with an error code only.
+// A box must fit in shared memory; for a larger one, the driver returns only an error code.
 // expect: "a tensor map's box has at most 228 KiB, the shared memory of an SM"
 #include "tessera/tensor_map.hpp"
 

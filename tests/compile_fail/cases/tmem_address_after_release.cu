@@ -1,4 +1,4 @@
-// The columns may be another CTA's by then.
+// The columns may belong to another CTA by then.
 // expect: "this tensor memory was released: it has no address any more"
 #include "tessera/device/tmem.cuh"
 

@@ -1,4 +1,4 @@
-// The peer may still use the columns, or not have allocated its own.
+// The peer may still use the columns, or may not have allocated its own yet.
 // expect: "a pair's tensor memory is released with a PairFinished"
 #include "tessera/device/tmem.cuh"
 

@@ -1,4 +1,4 @@
-// A second dealloc frees columns that may be another CTA's.
+// A second dealloc could free another CTA's columns.
 // expect: "this tensor memory was released already"
 #include "tessera/device/tmem.cuh"
 

@@ -13,15 +13,15 @@
 ///     |acc - sum a b| <= gamma_K sum |a| |b| + K eta (1 + gamma_K),   gamma_K = K u / (1 - K u).
 ///
 /// Tensor cores.  One instruction adds `terms` products to the sum so far. Each of them is truncated to F fraction bits
-/// of the largest one's exponent, which loses less than 2^-F of its magnitude, and the result is truncated to R fraction
-/// bits (measured: MMA-Sim, arXiv 2511.10909). No magnitude exceeds S = sum |a| |b|, so K / terms instructions lose at
-/// most
+/// of the largest one's exponent, which loses less than 2^-F of its magnitude, and the result is truncated to R
+/// fraction bits (measured: MMA-Sim, arXiv 2511.10909). No magnitude exceeds S = sum |a| |b|, so K / terms instructions
+/// lose at most
 ///
 ///     loss S,   loss = K / terms ((terms + 1) 2^-F + 2^-R),
 ///
 /// and (1 + loss) / (1 - loss) accounts for truncated sums that enter S themselves. Separate sums (two-level
-/// accumulation, cluster split-K, stream-K) are added in fp32: at most K / terms roundings. `loss` is that of one of these
-/// sums.
+/// accumulation, cluster split-K, stream-K) are added in fp32: at most K / terms roundings. `loss` is that of one of
+/// these sums.
 ///
 /// Epilogue.  alpha * acc, fma(beta, C, .) and . + bias are one operation each. If x is known up to e, f(x) is known up
 /// to L e, L being a Lipschitz constant of f, and its rounding adds u (|f(x)| + L e) + eta. `after_rounding` is this

@@ -197,7 +197,7 @@ std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& 
     const auto [touched, was] = std::mismatch(result.bytes().begin(), result.bytes().end(), expected.bytes().begin());
     if (touched != result.bytes().end()) {
         const auto index = (touched - result.bytes().begin()) / static_cast<std::ptrdiff_t>(size_of(gemm.output));
-        return fmt::format("element {} from D's start on, which is not D's, was overwritten", index - place.first);
+        return fmt::format("element {} from D's start, which is outside of D, was overwritten", index - place.first);
     }
     return std::nullopt;
 }
@@ -305,7 +305,7 @@ std::optional<std::string> Reference::find_wrong_element(const HostArray& result
         if (const auto value = exact ? exact_epilogue_of(sum.value, epilogue) : std::nullopt) {
             const double expected =
                 HostArray::widened(gemm_.output, HostArray::narrowed(gemm_.output, static_cast<float>(*value)));
-            return actual == expected ? std::string() : fmt::format("is {}, must be exactly {}", actual, expected);
+            return actual == expected ? std::string() : fmt::format("is {}, but must be exactly {}", actual, expected);
         }
         const Bounded before = epilogue_of(bounded(sum, gemm_.depth(), summation), epilogue);
         if (std::abs(before.value) + before.error > largest_finite(gemm_.output) && std::isfinite(before.value)) {
@@ -314,7 +314,7 @@ std::optional<std::string> Reference::find_wrong_element(const HostArray& result
         const Bounded expected = stored(before, gemm_.output);
         return agrees(expected, actual)
                    ? std::string()
-                   : fmt::format("is {}, must be {} +- {}", actual, expected.value, expected.error);
+                   : fmt::format("is {}, but must be {} +- {}", actual, expected.value, expected.error);
     };
     return check_elements(gemm_, data_, sums_, result, check);
 }
@@ -347,7 +347,8 @@ std::optional<std::string> find_other_than_fma_chain(const GemmCase& gemm, const
             value = value < 0 ? 0.0F : value;
         }
         const std::uint32_t expected = HostArray::narrowed(gemm.output, value);
-        return bits == expected ? std::string() : fmt::format("has the bits {:#x}, must have {:#x}", bits, expected);
+        return bits == expected ? std::string()
+                                : fmt::format("has the bits {:#x}, but must have {:#x}", bits, expected);
     };
     return check_elements(gemm, data, sum_all(gemm, data, chain), result, check);
 }

@@ -15,11 +15,11 @@ inline const DeviceProperties& device() { return Device::current().properties();
 inline bool is_hopper_here()
 {
     if (device().compute_capability() != 90) {
-        MESSAGE("left out: the device is not of compute capability 9.0");
+        MESSAGE("skipped: the device does not have compute capability 9.0");
         return false;
     }
     if (kernels::hopper_kernels(2).empty()) {
-        MESSAGE("left out: this build has no code for compute capability 9.0");
+        MESSAGE("skipped: this build has no code for compute capability 9.0");
         return false;
     }
     return true;

@@ -125,7 +125,7 @@ int run_tests(int argc, char** argv, Needs needs)
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     doctest::Context context(argc, argv);
     if (needs == Needs::device && Device::count() == 0 && !context.shouldExit()) {
-        std::printf("skipped: this test needs a CUDA device and there is none\n");
+        std::printf("skipped: this test needs a CUDA device\n");
         return exit_no_device;
     }
     if (needs == Needs::device && !quick()) {
