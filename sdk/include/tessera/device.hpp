@@ -21,7 +21,7 @@ class StreamRef;
 
 namespace detail {
 
-// Devices for functions that have an operation of their own to name in an error.
+// For callers that name their own operation in an error.
 Device device_of_ordinal(int ordinal, std::string_view operation, const std::source_location& caller);
 Device current_device(std::string_view operation, const std::source_location& caller);
 

@@ -89,7 +89,7 @@ private:
     cudaStream_t stream_ = nullptr;
     StreamState* state_ = nullptr;
     int device_ = -1;
-    bool must_be_freed_ = false;         // memory of 0 bytes only has to be if its deleter must run
+    bool must_be_freed_ = false;         // 0 bytes need no free, unless a deleter must run
     bool allocated_in_capture_ = false;  // it is the graph's memory then, and is freed inside the capture
 };
 
@@ -257,7 +257,7 @@ public:
     {
         using Resource = detail::DeleterResource<T, Deleter>;
         detail::Holder<Resource> resource{new Resource{std::move(deleter)}};
-        // With braces for the constructor, nvcc 13.0 hands broken code to the host compiler.
+        // With a braced initializer, nvcc 13.0 passes broken code to the host compiler.
         const MemoryResourceRef given_back(resource.object, nullptr, &Resource::deallocate);
         DeviceBuffer buffer;
         buffer.memory_ =
@@ -280,7 +280,9 @@ public:
     /// Frees this buffer's memory, then moves; `other` is empty afterwards.
     DeviceBuffer& operator=(DeviceBuffer&&) noexcept = default;
     DeviceBuffer(const DeviceBuffer&) = delete;             // would hide an allocation and a copy
-    DeviceBuffer& operator=(const DeviceBuffer&) = delete;  // say copy_from_async
+    DeviceBuffer& operator=(const DeviceBuffer&) = delete;  // use copy_from_async
+    /// Frees the memory after the work that is on the home stream by now. Does not wait, except for memory of
+    /// Allocation::plain, which cudaFree needs idle.
     ~DeviceBuffer() = default;
 
     /// Returns the address of the first element in device memory, or null.

@@ -28,7 +28,7 @@ namespace detail {
 
 class PinnedMemory;
 
-// The steps behind Event and StreamRef, for callers that name an operation of their own in an error.
+// The implementation of Event and StreamRef, for callers that name their own operation in an error.
 void record_event(cudaEvent_t event, StreamRef stream, std::string_view operation, const std::source_location& caller);
 bool is_event_done(cudaEvent_t event, std::string_view operation, const std::source_location& caller);
 
@@ -75,6 +75,7 @@ public:
     }
     Event(const Event&) = delete;
     Event& operator=(const Event&) = delete;
+    /// Destroys the event. Does not wait.
     ~Event() { destroy(); }
 
     /// Records the event: it happens when everything enqueued on `stream` so far is done. Does not block. Recording

@@ -106,7 +106,7 @@ struct f8e4m3 {
     /// Rounds to nearest, ties to even. Saturates at +-448.
     TESSERA_DETAIL_HOST_DEVICE constexpr explicit f8e4m3(float value) noexcept
     {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890  // below, CUDA's intrinsic is a detour through double
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890  // before sm_89, CUDA's intrinsic converts through double
         if (!__builtin_is_constant_evaluated()) {
             bits = __nv_cvt_float_to_fp8(value, __NV_SATFINITE, __NV_E4M3);
             return;
@@ -155,7 +155,7 @@ struct f8e5m2 {
     /// Rounds to nearest, ties to even. Saturates at +-57344, infinity included.
     TESSERA_DETAIL_HOST_DEVICE constexpr explicit f8e5m2(float value) noexcept
     {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890  // below, CUDA's intrinsic is a detour through double
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890  // before sm_89, CUDA's intrinsic converts through double
         if (!__builtin_is_constant_evaluated()) {
             bits = __nv_cvt_float_to_fp8(value, __NV_SATFINITE, __NV_E5M2);
             return;

@@ -44,7 +44,7 @@ struct TuningOptions {
 struct TuningTrial {
     /// How a candidate ended.
     enum class Outcome : std::uint8_t {
-        finalist,  ///< timed in all rounds, in samples of the wanted length
+        finalist,  ///< timed in all rounds, in samples of full length
         pruned,    ///< dropped as too slow; timed in short samples, at another clock
         wrong,     ///< its result differs from the untuned choice's by more than rounding; never used
         failed     ///< could not be launched

@@ -93,6 +93,7 @@ public:
     }
     Graph(const Graph&) = delete;
     Graph& operator=(const Graph&) = delete;
+    /// Destroys the graph. Does not wait.
     ~Graph() { destroy(); }
 
     /// Enqueues one replay on `stream`. Asynchronous. Replays of one graph do not overlap.

@@ -96,7 +96,7 @@ private:
 }  // namespace tessera
 
 /// @cond
-// Its iterators are pointers, which do not need it.
+// Its iterators are pointers: they stay valid without the span.
 template <class T>
 inline constexpr bool std::ranges::enable_borrowed_range<tessera::HostSpan<T>> = true;
 /// @endcond

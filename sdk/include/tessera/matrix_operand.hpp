@@ -96,7 +96,7 @@ struct MatrixOperand {
     }
 
     /// Views memory that the SDK did not allocate and that may be written. The caller answers for its length and type;
-    /// CUDA is asked for its device.
+    /// the SDK asks CUDA for its device.
     ///
     /// @param data    address of the first element in device memory
     /// @param type    type of each element

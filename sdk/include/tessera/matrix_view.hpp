@@ -212,7 +212,7 @@ public:
         : data_(data), rows_(rows), columns_(columns), leading_dimension_(leading_dimension), device_(device)
     {}
 
-    /// Views memory that the SDK did not allocate. The caller answers for its length; CUDA is asked for its device.
+    /// Views memory that the SDK did not allocate. The caller answers for its length; the SDK asks CUDA for its device.
     ///
     /// @param data               address of element (0, 0) in device memory
     /// @param rows               number of rows
@@ -380,7 +380,7 @@ public:
         : first_(first), count_(count), stride_(stride), outer_count_(outer_count), outer_stride_(outer_stride)
     {}
 
-    /// Views memory that the SDK did not allocate. The caller answers for its length; CUDA is asked for its device.
+    /// Views memory that the SDK did not allocate. The caller answers for its length; the SDK asks CUDA for its device.
     ///
     /// @param data    address of the first element in device memory
     /// @param layout  extents, counts and strides

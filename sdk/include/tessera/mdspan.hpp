@@ -119,8 +119,8 @@ auto to_std_mdspan(const MatrixView<T, Order>& matrix)
 }
 #endif
 
-/// Views the device memory of a two-dimensional mdspan of either library. The caller answers for its length; CUDA is
-/// asked for its device.
+/// Views the device memory of a two-dimensional mdspan of either library. The caller answers for its length; the
+/// SDK asks CUDA for its device.
 ///
 /// @tparam Order   RowMajor or ColumnMajor; may be left out for `layout_right` and `layout_left`
 /// @param  span    a two-dimensional mdspan of device memory

@@ -189,6 +189,7 @@ public:
     PinnedBuffer& operator=(PinnedBuffer&&) noexcept = default;
     PinnedBuffer(const PinnedBuffer&) = delete;  // would hide an allocation and a copy
     PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+    /// Waits for the copies from and to the buffer, then frees the memory.
     ~PinnedBuffer() = default;
 
     /// Returns the address of the first element, or null. Does not wait for pending copies.

@@ -33,7 +33,7 @@ struct StreamState;  // a counted reference to a native stream; see stream.cpp
 void retain(StreamState* state) noexcept;
 void release(StreamState* state) noexcept;
 
-// The steps behind StreamRef, for callers that name an operation of their own in an error.
+// The implementation of StreamRef, for callers that name their own operation in an error.
 void synchronize_stream(StreamRef stream, std::string_view operation, const std::source_location& caller);
 void wait_for_stream(StreamRef waiting, StreamRef other, std::string_view operation,
                      const std::source_location& caller);
@@ -215,6 +215,7 @@ public:
     }
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
+    /// Does not wait. CUDA's stream is destroyed once its work is done and no buffer will be freed on it.
     ~Stream() { detail::release(state_); }
 
     /// Returns the raw stream, or null after a move.

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// @brief Stops a compiler that is too old, or is told to be, with one sentence instead of many errors. Private to the
-/// SDK's headers, which include it first.
+/// @brief Stops with one sentence, instead of many errors, if the compiler is too old or is not set to C++20. Private to
+/// the SDK's headers, which include it first.
 #if defined(__CUDACC__) && __cplusplus < 202002L
 #error "Tessera needs C++20: compile with nvcc -std=c++20, or link tessera::sdk with CMake"
 #include "tessera: stopped here, because what follows needs C++20"

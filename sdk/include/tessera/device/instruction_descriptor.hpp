@@ -189,7 +189,7 @@ struct InstructionBuilder {
         });
         return InstructionBuilder<next>{};
     }
-    /// Multiplies with -A, with -B.
+    /// Sets whether A and B are negated.
     template <bool A, bool B>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto negate() const noexcept
     {
@@ -199,13 +199,13 @@ struct InstructionBuilder {
         });
         return InstructionBuilder<next>{};
     }
-    /// Clamps integers instead of wrapping.
+    /// Makes integer sums clamp instead of wrap.
     TESSERA_DETAIL_HOST_DEVICE constexpr auto saturate() const noexcept
     {
         constexpr MmaSpec next = with([](MmaSpec& changed) { changed.saturate = true; });
         return InstructionBuilder<next>{};
     }
-    /// `.sp`: A has half of its elements, with metadata.
+    /// Makes A sparse (`.sp`): it has half of its elements, with metadata.
     template <std::uint32_t Selector = 0>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto sparse() const noexcept
     {
@@ -215,13 +215,13 @@ struct InstructionBuilder {
         });
         return InstructionBuilder<next>{};
     }
-    /// A comes from tensor memory.
+    /// Takes A from tensor memory.
     TESSERA_DETAIL_HOST_DEVICE constexpr auto a_in_tensor_memory() const noexcept
     {
         constexpr MmaSpec next = with([](MmaSpec& changed) { changed.form = MmaForm::tensor_memory_a; });
         return InstructionBuilder<next>{};
     }
-    /// `.ws`, with the largest shift of B's reuse.
+    /// Makes the instruction weight-stationary (`.ws`), with the largest shift of B's reuse.
     template <std::uint32_t Shift = 0>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto weight_stationary() const noexcept
     {
@@ -231,7 +231,8 @@ struct InstructionBuilder {
         });
         return InstructionBuilder<next>{};
     }
-    /// `.block_scale` with scale factors of `Scale`, bytes `AId` and `BId` of their words in tensor memory.
+    /// Makes the instruction block-scaled (`.block_scale`) with scale factors of type `Scale`, in bytes `AId` and `BId` of
+    /// their words in tensor memory.
     template <MmaKind Kind, ScaleType Scale, std::uint32_t AId = 0, std::uint32_t BId = 0>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto block_scale() const noexcept
     {
@@ -252,7 +253,7 @@ struct InstructionBuilder {
         constexpr MmaSpec next = with([](MmaSpec& changed) { changed.scale_vector = Vector; });
         return InstructionBuilder<next>{};
     }
-    /// K = 96 of the 4-bit kinds (sm_103a).
+    /// Selects K = 96 for the 4-bit kinds (sm_103a).
     TESSERA_DETAIL_HOST_DEVICE constexpr auto long_k() const noexcept
     {
         constexpr MmaSpec next = with([](MmaSpec& changed) { changed.long_k = true; });

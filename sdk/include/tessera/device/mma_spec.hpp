@@ -76,7 +76,7 @@ enum class MmaForm : std::uint8_t {
 /// One matrix instruction as plain values.
 struct MmaSpec {
     MmaKind kind = MmaKind::f16;                   ///< the list of element types
-    CtaGroup group = CtaGroup::one;                ///< who executes it
+    CtaGroup group = CtaGroup::one;                ///< one CTA or a pair
     MmaForm form = MmaForm::shared;                ///< where A is
     std::uint32_t m = 0;                           ///< rows of D, of both CTAs of a pair
     std::uint32_t n = 0;                           ///< columns of D
