@@ -23,6 +23,10 @@ def documented(xml: Path):
             qualified = member.findtext("qualifiedname") or ""
             words = "".join(text for tag in ("briefdescription", "detaileddescription")
                             for text in member.find(tag).itertext()).strip()
+            if member.findtext("name").startswith("operator "):  # Doxygen's qualified name of a conversion lacks a part
+                qualified = f"{qualified.rpartition('::')[0]}::{member.findtext('name')}"
+            if "->" in (member.findtext("argsstring") or "") and member.findtext("name")[0].isupper():
+                continue  # a deduction guide, which is on the page of its class
             if member.get("prot") == "public" and qualified.startswith("tessera::") and words:
                 yield qualified, member.get("id")
 

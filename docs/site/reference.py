@@ -62,6 +62,7 @@ class Reference:
         self.groups: dict[str, Group] = {}
         self.group_of: dict[str, str] = {}  # id of a file, class or concept: name of its group
         self.names: dict[str, tuple[str, str]] = {}  # name as a comment writes it: id, kind of reference
+        self.guides: dict[str, dict[str, ET.Element]] = {}  # class: its deduction guides
         self.known: set[str] = set()  # ids of all that is on a page
         self.read_groups()
         self.read_files()
@@ -139,6 +140,9 @@ class Reference:
             if compound.get("kind") == "namespace" or not has_words(member):
                 return
         elif not qualified.startswith("tessera::") or "::detail::" in qualified:
+            return
+        if is_deduction_guide(member):
+            self.guides.setdefault(member.findtext("name"), {})[member.get("id")] = member
             return
         self.add_name(qualified, member.get("id"), "member")
         for value in member.iter("enumvalue"):
@@ -277,7 +281,7 @@ class Reference:
                 text += f".. doxygenconcept:: {concept.findtext('compoundname')}\n\n"
                 text += code_block(concept_definition(concept))
             if header.members:
-                text += f".. doxygengroup:: {header.name}\n   :content-only:\n\n"
+                text += f".. cpp:namespace:: tessera\n\n.. doxygengroup:: {header.name}\n   :content-only:\n\n.. cpp:namespace:: NULL\n\n"
         return text + toctree(group.classes)
 
     def class_page(self, group: Group, name: str, compounds: list[ET.Element]) -> str:
@@ -285,11 +289,21 @@ class Reference:
         text += f".. rst-class:: in-group\n\nIn :doc:`{group.title} <{group.name}>`\n\n"
         for compound in compounds:
             text += f".. doxygen{compound.get('kind')}:: {compound.findtext('compoundname')}\n   :members:\n\n"
+        if name in self.guides:
+            text += ".. rubric:: Deduction guides\n\n"
+        for guide in self.guides.get(name, {}).values():
+            parameters = ", ".join(text_of(parameter) for parameter in guide.find("templateparamlist").iter("param"))
+            text += code_block(f"template <{parameters}>\n{name}{guide.findtext('argsstring')};".replace("< ", "<").replace(" >", ">"))
+            text += sentence(descriptions(guide)) + "\n\n"
         return text
 
 
 def descriptions(element: ET.Element) -> list[ET.Element]:
     return [element.find("briefdescription"), element.find("detaileddescription")]
+
+
+def is_deduction_guide(member: ET.Element) -> bool:
+    return "->" in (member.findtext("argsstring") or "") and member.findtext("name")[0].isupper()
 
 
 def has_words(element: ET.Element) -> bool:
