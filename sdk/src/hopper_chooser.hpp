@@ -17,7 +17,7 @@ namespace tessera::detail {
 KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& device,
                            std::size_t workspace_limit = std::numeric_limits<std::size_t>::max());
 
-/// Describes a choice, e.g. "Tile128x256, clusters of 2x1 CTAs, 66 of them".
+/// Describes a choice, e.g. "Tile128x256, 66 clusters of 2x1x1 CTAs, raster groups of 8 tiles".
 std::string describe_hopper(const GemmProblem& problem, const KernelChoice& choice);
 
 }  // namespace tessera::detail

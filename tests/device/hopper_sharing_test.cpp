@@ -96,7 +96,7 @@ Stayed check(const HopperKernel& kernel, std::size_t config, unsigned sharers, s
                               .swapped = by_columns,
                               .stream_k = true,
                               .clusters = static_cast<std::uint16_t>(sharers)};
-    const std::string name = fmt::format("{}, {} clusters of {} layers, {}", kernel.name, sharers, layers,
+    const std::string name = fmt::format("{}, {} clusters of {} CTAs that split K, {}", kernel.name, sharers, layers,
                                          by_columns ? "swapped" : "not swapped");
     CAPTURE(name);
     REQUIRE(detail::is_hopper_choice_valid(operands.problem(), device(), choice));

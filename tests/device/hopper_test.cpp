@@ -165,9 +165,9 @@ void make_exact(GemmCase& gemm)
 
 std::string describe(const KernelChoice& choice, const HopperKernel& kernel)
 {
-    return fmt::format("{}, {} clusters of {}x{}x{}, band {}{}{}", kernel.name, choice.clusters, choice.cluster_m,
-                       choice.cluster_n, choice.cluster_k, choice.band, choice.swapped ? ", swapped" : "",
-                       choice.stream_k ? ", stream-K" : "");
+    return fmt::format("{}, {} clusters of {}x{}x{}, raster groups of {}{}{}", kernel.name, choice.clusters,
+                       choice.cluster_m, choice.cluster_n, choice.cluster_k, choice.band,
+                       choice.swapped ? ", swapped" : "", choice.stream_k ? ", stream-K" : "");
 }
 
 /// The properties that a test requires of a choice.
