@@ -9,13 +9,12 @@
 
 #include "kernel_names.cuh"
 
-using ThreadRing = RingBarriers<FilledByTma, FreedByThreads, 4>;
 using Part = SharedTile<float, Box<64, 32>, Swizzle::none>;
 
 __device__ void compute(const Tile& tile);
 
-#define TESSERA_HEADER_NAMES                                                                                   \
-    TESSERA_KERNEL_NAMES, RingProducer<Ring>&producer, RingConsumer<ThreadRing>&thread_consumer,               \
-        StaticWorkQueue &queue, Tmem<Allocated, 512, CtaGroup::one>&tensor_memory, SharedScales<128>&a_scales, \
-        const TensorMap<float, Box<64, 32>>&d_map, Part &staged, std::uint32_t bytes, std::uint32_t rows,      \
+#define TESSERA_HEADER_NAMES                                                                              \
+    TESSERA_KERNEL_NAMES, RingProducer<Ring>&producer, StaticWorkQueue &queue,                            \
+        Tmem<Allocated, 512, CtaGroup::one>&tensor_memory, SharedScales<128>&a_scales,                    \
+        const TensorMap<float, Box<64, 32>>&d_map, Part &staged, std::uint32_t bytes, std::uint32_t rows, \
         std::uint32_t columns, std::uint32_t raster_group

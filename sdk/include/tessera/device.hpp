@@ -27,7 +27,7 @@ Device current_device(std::string_view operation, const std::source_location& ca
 
 }  // namespace detail
 
-/// Facts about a device, as a value. A kernel variant is chosen from nothing else, so it can be chosen (and tested) for
+/// Facts about a device, as a value. Choosing a kernel variant needs nothing else, so that it works (and is tested) for
 /// a device that is not present: see `of_compute_capability`.
 struct DeviceProperties {
     std::string name;                               ///< the driver's name for it, such as "NVIDIA H200"

@@ -71,7 +71,8 @@ public:
         : data_(data), size_(size), device_(device)
     {}
 
-    /// Refers to memory that the SDK did not allocate. The caller answers for the count; the SDK asks CUDA for the device.
+    /// Refers to memory that the SDK did not allocate. The caller answers for the count; the SDK asks CUDA for its
+    /// device.
     /// @param data    address of the first element in device memory
     /// @param size    number of elements
     /// @throws Error  `wrong_memory` if `data` is host memory that kernels cannot reach, `misaligned` if it is not a

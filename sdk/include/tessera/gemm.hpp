@@ -177,23 +177,24 @@ concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
 /// @par Arithmetic
 /// Products are accumulated in fp32, and the result is rounded once, to D's type. SIMT kernels add the products one by
 /// one in ascending k, so that all of them give the same bits. Tensor cores add several products at once, as their
-/// hardware does; `GemmPlan::explain` names the kernel. The same problem on the same device model, with the same build
-/// of the library, gives the same bits every time.
+/// hardware does; `GemmPlan::explain` names the kernel. For 8-bit inputs, Hopper's tensor cores keep fewer bits than
+/// fp32: see `Fp8Accumulation`. The same problem on the same device model, with the same build of the library, gives
+/// the same bits every time.
 ///
 /// @par What is read
 /// C is not read if beta is 0. A beta that is not given is 1 if there is a C. A, B and their scales are not read if
 /// alpha is 0; as in BLAS, a NaN in them does not spread then.
 ///
 /// @par Alignment
-/// Any address and stride that the element type allows works. Some kernels need more, as
-/// `GemmPlan::required_alignment` tells; multiples of 16 bytes, which TMA needs, are the fastest.
+/// Any address and stride that the element type allows works. Some kernels need more: see
+/// `GemmPlan::required_alignment`. Multiples of 16 bytes, which TMA needs, are the fastest.
 ///
 /// @par Aliasing
 /// D may be C, as the same view. D must not overlap A, B, a scale or the bias, nor C in any other way. The matrices of
 /// D must not overlap each other. Inputs may share memory.
 ///
 /// @par What is enqueued
-/// One kernel. The exceptions, which `GemmPlan::explain` tells for a problem:
+/// One kernel. The exceptions, which `GemmPlan::explain` names for a problem:
 /// - If several clusters add up one tile, a memset of a few hundred bytes comes before the kernel.
 /// - On compute capability 9.0, one more kernel comes first where large operands that TMA cannot load are repacked.
 /// - A batch of two levels whose strides do not fold into one level is a kernel for each batch of the level with fewer.

@@ -3,7 +3,7 @@
 /// @file
 /// @ingroup host_gemm
 /// @brief Tuning: `Gemm::tune` measures which kernel is the fastest for a problem, and `GemmTuningCache` stores the
-///     result.
+/// result.
 ///
 /// @code{.cpp}
 /// Gemm::tune(device, {.m = 4096, .n = 4096, .k = 4096, .input = ElementType::bf16});

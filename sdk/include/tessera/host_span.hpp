@@ -3,7 +3,7 @@
 /// @file
 /// @ingroup host_views
 /// @brief `HostSpan<T>`: elements in host memory that somebody else owns, with checked access. `PinnedBuffer` hands it
-///     out.
+/// out.
 
 #include <cstddef>
 #include <gsl/span>

@@ -3,7 +3,7 @@
 /// @file
 /// @ingroup host_memory
 /// @brief Copies between matrices in device memory and elements on the host, with any leading dimension. Not part of
-///     tessera.hpp.
+/// tessera.hpp.
 ///
 /// @code{.cpp}
 /// copy_from_host(stream, a.matrix(rows, columns, 32), elements);  // gaps are not written

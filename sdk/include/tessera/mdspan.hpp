@@ -3,7 +3,7 @@
 /// @file
 /// @ingroup host_views
 /// @brief Conversions between views and mdspans: `cuda::std::mdspan`, and `std::mdspan` where available. Not part of
-///     tessera.hpp.
+/// tessera.hpp.
 ///
 /// `cuda::std::mdspan` is that of CCCL and works on the host and in kernels. `std::mdspan` needs a standard library
 /// that has one (`__cpp_lib_mdspan`).

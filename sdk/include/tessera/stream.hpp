@@ -51,8 +51,8 @@ bool is_capturing(cudaStream_t stream) noexcept;
 /// A stream that somebody else owns. A small value, valid as long as the owner.
 ///
 /// Converts from `Stream`, from a raw `cudaStream_t` and from any type with a `get()` that returns one
-/// (`cuda::stream_ref`). CUDA is asked for a raw stream's device once, in the constructor. It does not tell the device
-/// of a stream that is being captured; the current device is used then.
+/// (`cuda::stream_ref`). The constructor asks CUDA for a raw stream's device. CUDA does not tell the device of a stream
+/// that is being captured; the current device is used then.
 ///
 /// @par Thread safety
 /// A value. Every function may be called from several threads at the same time, also on one stream. Work that several

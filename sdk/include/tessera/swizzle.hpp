@@ -3,7 +3,7 @@
 /// @file
 /// @ingroup host_tensor_maps
 /// @brief Swizzles: how TMA and the tensor cores permute a tile in shared memory, so that both its rows and its columns
-///     can be read without bank conflicts.
+/// can be read without bank conflicts.
 ///
 /// Usable on host and device. Source: PTX ISA, "Swizzling modes".
 

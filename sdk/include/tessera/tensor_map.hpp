@@ -3,7 +3,7 @@
 /// @file
 /// @ingroup host_tensor_maps
 /// @brief `TensorMap<T, Box<...>, Swizzle>`: a descriptor for the tensor memory accelerator (TMA) with its element
-///     type, box and swizzle in its type.
+/// type, box and swizzle in its type.
 ///
 /// Source: CUDA driver API, "Tensor Map Object Management"; PTX ISA, "Tensors".
 

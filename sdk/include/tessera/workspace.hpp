@@ -5,7 +5,7 @@
 /// @brief `Workspace`: the memory that a product needs besides its operands.
 ///
 /// It holds the sums of tiles that several clusters share, and copies of operands that are repacked. Most products need
-/// none, as `GemmPlan::workspace_bytes()` tells.
+/// none: see `GemmPlan::workspace_bytes()`.
 
 #include <concepts>
 #include <cstddef>

@@ -31,25 +31,26 @@ namespace tessera {
 /// @addtogroup device_barriers
 /// @{
 
-/// Completed by TMA when all announced bytes have landed, and by one thread that announces them. Other threads that
-/// write may arrive, too.
+/// Kind of a barrier: completed by TMA when all announced bytes have landed, and by one thread that announces them.
+/// Other threads that write may arrive, too.
 struct FilledByTma {};
-/// Completed by threads that have written shared memory for the tensor core to read.
+/// Kind of a barrier: completed by threads that have written shared memory for the tensor core to read.
 struct FilledByThreads {};
-/// Completed by threads that have read, or whose tensor core instructions have.
+/// Kind of a barrier: completed by threads that have read, or whose tensor core instructions have.
 struct FreedByThreads {};
-/// Completed by the tensor core when it has finished all instructions committed to the barrier (tcgen05.commit).
+/// Kind of a barrier: completed by the tensor core when it has finished all instructions committed to it
+/// (tcgen05.commit).
 struct FreedByTensorCore {};
-/// Completed by the tensor core when an accumulator in tensor memory is complete.
+/// Kind of a barrier: completed by the tensor core when an accumulator in tensor memory is complete.
 struct AccumulatorFull {};
-/// Completed by threads that have read an accumulator from tensor memory.
+/// Kind of a barrier: completed by threads that have read an accumulator from tensor memory.
 struct AccumulatorEmpty {};
-/// Completed by cluster launch control when its answer has been written.
+/// Kind of a barrier: completed by cluster launch control when its answer has been written.
 struct WorkAnswered {};
 
-/// Memory that is not a barrier yet.
+/// State of a barrier: memory that is not a barrier yet.
 struct Uninitialized {};
-/// Initialized, and visible to all who may use it.
+/// State of a barrier: initialized, and visible to all who may use it.
 struct Ready {};
 
 /// The 8 bytes of shared memory of a barrier.

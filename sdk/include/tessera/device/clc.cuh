@@ -81,6 +81,7 @@ public:
 /// Work tile i is computed by cluster i % clusters.
 class StaticWorkQueue {
 public:
+    /// A queue of `units` work tiles.
     /// @param units  the number of work tiles
     __device__ explicit StaticWorkQueue(std::uint32_t units) : units_(units), index_(cuda::ptx::get_sreg_clusterid_x())
     {}
@@ -224,6 +225,7 @@ private:
 template <std::uint32_t ClusterSize, std::uint32_t Slots>
 class ClcWorkQueue {
 public:
+    /// Reads the answers in `storage`.
     /// @param storage    the shared memory of the answers
     /// @param published  proof that its barriers are published
     /// @param first_cta  the CTA of the cluster whose warp requests

@@ -72,6 +72,7 @@ private:
 /// @endcode
 class ClusterGrid {
 public:
+    /// Describes the cluster as rows and columns of CTAs, in as many layers as its size needs.
     /// @param rows, columns  CTAs of one layer: powers of two, as is the cluster's size, which their product divides
     __device__ ClusterGrid(std::uint32_t rows, std::uint32_t columns) : rows_(rows), columns_(columns) {}
 

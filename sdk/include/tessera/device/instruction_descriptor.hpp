@@ -231,8 +231,8 @@ struct InstructionBuilder {
         });
         return InstructionBuilder<next>{};
     }
-    /// Makes the instruction block-scaled (`.block_scale`) with scale factors of type `Scale`, in bytes `AId` and `BId` of
-    /// their words in tensor memory.
+    /// Makes the instruction block-scaled (`.block_scale`) with scale factors of type `Scale`, in bytes `AId` and `BId`
+    /// of their words in tensor memory.
     template <MmaKind Kind, ScaleType Scale, std::uint32_t AId = 0, std::uint32_t BId = 0>
     TESSERA_DETAIL_HOST_DEVICE constexpr auto block_scale() const noexcept
     {

@@ -3,7 +3,7 @@
 /// @file
 /// @ingroup device_mma
 /// @brief Matrix instructions of the fifth-generation tensor core (tcgen05.mma, sm_100a and its family), and their
-///     completion.
+/// completion.
 ///
 /// One elected thread issues all instructions of a product and commits them. An instruction reads A and B from shared
 /// memory through the asynchronous proxy (or A from tensor memory) and accumulates in tensor memory. All of that

@@ -4,35 +4,32 @@
 /// @ingroup device_barriers
 /// @brief Rings of slots between producers and consumers, with their obligations in the types.
 ///
-/// Initialize the barriers and publish them:
-///
 /// @code{.cpp}
 /// __shared__ RingBarriers<FilledByTma, FreedByThreads, 4> stages;
 /// if (threadIdx.x == 0) {
 ///     stages.initialize({.producers = 1, .consumers = 128});
 /// }
 /// const BarriersPublished ready = publish_barriers();  // all threads of the CTA
-/// RingProducer producer(stages, ready);
-/// RingConsumer consumer(stages, ready);
-/// @endcode
 ///
-/// A producer fills slots, in a whole warp:
-///
-/// @code{.cpp}
-/// auto slot = producer.acquire();
-/// if (elect_one()) {
-///     slot.full().arrive_and_expect(bytes);
-///     tma_load(a_map, a[slot.index()], slot, {depth, row});
+/// if (warp == 4) {  // the producer: a whole warp
+///     RingProducer producer(stages, ready);
+///     for (unsigned step = 0; step < steps; ++step) {
+///         auto slot = producer.acquire();
+///         if (elect_one()) {
+///             slot.full().arrive_and_expect(Map::box_bytes);
+///             tma_load(a_map, a[slot.index()], slot, {64 * step, row});
+///         }
+///         std::move(slot).publish();
+///     }
+///     std::move(producer).drain();
+/// } else {  // the consumers: 128 threads
+///     RingConsumer consumer(stages, ready);
+///     for (unsigned step = 0; step < steps; ++step) {
+///         auto slot = consumer.wait();
+///         compute(a[slot.index()]);
+///         std::move(slot).release();
+///     }
 /// }
-/// std::move(slot).publish();
-/// @endcode
-///
-/// A consumer reads them:
-///
-/// @code{.cpp}
-/// auto slot = thread_consumer.wait();
-/// compute(a[slot.index()]);
-/// std::move(slot).release();
 /// @endcode
 ///
 /// A slot is a token. The producer's can only be filled and published, once; the consumer's can only be read and

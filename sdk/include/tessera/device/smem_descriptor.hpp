@@ -3,7 +3,7 @@
 /// @file
 /// @ingroup device_mma
 /// @brief Shared-memory matrix descriptors: they tell wgmma (Hopper) and tcgen05.mma (Blackwell) where a tile of A or B
-///     is.
+/// is.
 ///
 /// `SharedLayout` is a tile as a type, `TileLayout` the same as a value. `wgmma_descriptor` and `tcgen05_descriptor`
 /// make the 64-bit operand of the instruction from it. The two encodings differ, and so do their types: one does not

@@ -112,7 +112,7 @@ public:
     /// The TensorMap that fits.
     using map_type = TensorMap<T, BoxShape, Pattern>;
     /// The bytes from one row of the box (its innermost dimension) to the next. A row that is narrower than the
-    /// swizzle's span begins where a span does. TMA leaves the rest of the span unchanged, as an H200 does.
+    /// swizzle's span begins where a span does. TMA leaves the rest of the span unchanged (observed on an H200).
     static constexpr std::uint32_t row_pitch_bytes =
         Pattern == Swizzle::none ? BoxShape::extents[0] * sizeof(T) : swizzle_span_bytes(Pattern);
     /// The bytes of the whole tile. If rows are narrower than the span, that is more than the `map_type::box_bytes`

@@ -43,9 +43,9 @@ struct TmemSlot {
     std::uint32_t address;  ///< the address of the first column
 };
 
-struct Unallocated {};  ///< State: nothing is allocated yet.
-struct Allocated {};    ///< State: the CTA, or the pair, owns the columns.
-struct Released {};     ///< State: the columns were given back.
+struct Unallocated {};  ///< State of tensor memory: nothing is allocated yet.
+struct Allocated {};    ///< State of tensor memory: the CTA, or the pair, owns the columns.
+struct Released {};     ///< State of tensor memory: the columns were given back.
 
 /// Orders the calling thread's earlier tcgen05 operations before its next synchronization with other threads.
 __device__ __forceinline__ void tcgen05_fence_before_sync()
@@ -310,6 +310,7 @@ class Tmem<Unallocated, Columns, Group> {
                   "tessera: tensor memory is allocated in 32, 64, 128, 256 or 512 columns");
 
 public:
+    /// Allocates nothing yet.
     /// @param slot  shared memory for the address
     __device__ explicit Tmem(TmemSlot& slot) : slot_(slot) {}
 

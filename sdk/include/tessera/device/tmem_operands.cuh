@@ -3,7 +3,7 @@
 /// @file
 /// @ingroup device_tensor_memory
 /// @brief What tensor memory holds besides accumulators: A of a matrix instruction, and scale factors of block-scaled
-///     kinds.
+/// kinds.
 ///
 /// Both are parts of an allocation, with types of their own; `Tmem` makes them.
 ///

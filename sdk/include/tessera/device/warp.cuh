@@ -3,7 +3,7 @@
 /// @file
 /// @ingroup device_warps
 /// @brief What warps do together: elect a thread, meet at a numbered barrier, exchange registers between warpgroups,
-///     store matrices.
+/// store matrices.
 ///
 /// One small function for each instruction that cuda::ptx lacks.
 ///
@@ -76,6 +76,7 @@ class NamedBarrier {
                   "tessera: a named barrier takes whole warps: 32 to 1024 threads, a multiple of 32");
 
 public:
+    /// Names the barrier with this number.
     /// @param number  1 to 15
     __device__ __forceinline__ explicit NamedBarrier(std::uint32_t number) : number_(number) {}
 
