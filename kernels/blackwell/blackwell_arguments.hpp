@@ -31,8 +31,8 @@ struct StagedOperand {
 struct BlackwellArguments {
     StagedOperand a;
     StagedOperand b;
-    AnyTensorMap<3> c;
-    AnyTensorMap<3> d;
+    AnyTensorMap<3> c;  // boxes of 32 rows of 128 bytes
+    AnyTensorMap<3> d;  // boxes of 32 rows of 128 bytes
     GemmArguments gemm;
     std::uint32_t instruction;  // instruction descriptor of tcgen05.mma
     std::uint32_t k_steps;      // stages of K per tile; 0 if the product is empty

@@ -36,10 +36,10 @@ struct BlackwellConfig {
     std::uint32_t stages = 1;        // depth of the ring in shared memory
     // Blocks of 128 rows in tensor memory. With 2 * m_tiles, an epilogue overlaps the next tile.
     std::uint32_t accumulators = 1;
-    bool swizzled = true;    // 128-byte swizzle; otherwise boxes of 16 bytes
-    bool multicast = false;  // each CTA of the cluster loads a part of B for all
-    Roles roles = Roles::specialized;
-    Scheduling scheduling = Scheduling::one_tile;
+    bool swizzled = true;                          // 128-byte swizzle; otherwise boxes of 16 bytes
+    bool multicast = false;                        // each CTA of the cluster loads a part of B for all
+    Roles roles = Roles::specialized;              // which warps load and multiply
+    Scheduling scheduling = Scheduling::one_tile;  // how a cluster gets its next tile
 
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t group_size() const { return group == CtaGroup::pair ? 2 : 1; }
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t cluster_m() const { return 128 * m_tiles * cluster; }

@@ -23,7 +23,7 @@ struct HopperWork {
     bool stream_k;        // clusters may share tiles: the stages of all tiles, end to end (< 2^31), are divided evenly
 
     // For stream_k: cluster c begins at stage floor(c * stages / clusters), computed from a quotient and a remainder.
-    Divisor clusters;
+    Divisor clusters;                  // number of clusters
     std::uint32_t stages_per_cluster;  // quotient
     std::uint32_t stages_left;         // remainder
     float clusters_per_stage;          // for the inverse: which cluster has a stage
@@ -38,12 +38,12 @@ struct HopperWorkspace {
 struct HopperArguments {
     AnyTensorMap<3> a;  // dimensions: contiguous, other, batch
     AnyTensorMap<3> b;
-    AnyTensorMap<3> d;       // boxes of 128 bytes, or of the tile's width if that is less
+    AnyTensorMap<3> d;       // boxes of 64 rows of 128 bytes, or of the tile's width if that is less
     AnyTensorMap<3> d_rest;  // boxes for the rest of a tile's width, if any
     GemmArguments gemm;
     HopperWork work;
     HopperWorkspace workspace;
-    // Cluster shape; powers of two. The CTAs of a cluster beyond cluster_m * cluster_n split K (cluster split-K).
+    // Cluster shape; powers of two. The cluster size divided by both is the number of CTAs that split K.
     std::uint32_t cluster_m;  // CTAs with the same tile column; they share B
     std::uint32_t cluster_n;  // CTAs with the same tile row; they share A
     // Rows of a tile of A and B that TMA loads. A skinny operand has fewer than the tile; the others are zeroed once.

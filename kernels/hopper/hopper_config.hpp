@@ -22,11 +22,11 @@ enum class HopperSchedule : std::uint8_t {
 /// A configuration is one `constexpr` object of this type, which is the kernel's template argument. To add a tile, add
 /// it below, instantiate it in a .cu file and list it in hopper_kernels.cpp.
 struct HopperConfig {
-    const char* name;  // stable: tuning caches contain it
-    int tile_m;        // rows of D per CTA
-    int tile_n;        // columns of D per CTA
-    int consumers;     // warpgroups that multiply: 1 or 2
-    HopperSchedule schedule;
+    const char* name;         // stable: tuning caches contain it
+    int tile_m;               // rows of D per CTA
+    int tile_n;               // columns of D per CTA
+    int consumers;            // warpgroups that multiply: 1 or 2
+    HopperSchedule schedule;  // how they divide the work
     int stages;               // depth of the ring in shared memory
     int ctas = 1;             // CTAs per SM; with two, the next kernel's prologue overlaps this kernel's tail
     bool copies = false;      // the load warpgroup has the fallback load for operands that TMA cannot address

@@ -16,8 +16,8 @@ inline constexpr int hopper_tile_counters = 3;
 struct HopperKernel {
     std::string_view name;     // stable: tuning caches contain it
     const void* function;      // for cudaLaunchKernelExC
-    int tile_m;                // output tile of one CTA
-    int tile_n;                // columns; tile_m has the rows
+    int tile_m;                // rows of D per CTA
+    int tile_n;                // columns of D per CTA
     int block_k;               // K of one stage, in elements
     int stages;                // depth of the ring
     int stages_in_turn;        // the stages of a tile are a multiple of this

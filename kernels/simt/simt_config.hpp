@@ -22,17 +22,17 @@ enum class SharedOrder : unsigned char {
 enum class Buffers : unsigned char { one, two };
 
 struct SimtConfig {
-    int block_m;   // rows of D per CTA
-    int block_n;   // columns of D per CTA
-    int block_k;   // K per step, in elements
-    int thread_m;  // rows of D per thread
-    int thread_n;  // columns of D per thread
-    int lanes_m;   // lanes of a warp along M: 1 or 4
-    int lanes_n;   // lanes of a warp along N: 32 or 8
-    int chunk;     // elements per load of a thread: 1 or 4
-    SharedOrder shared_order;
-    Buffers buffers;
-    int min_ctas;  // CTAs per SM; bounds the registers per thread
+    int block_m;               // rows of D per CTA
+    int block_n;               // columns of D per CTA
+    int block_k;               // K per step, in elements
+    int thread_m;              // rows of D per thread
+    int thread_n;              // columns of D per thread
+    int lanes_m;               // lanes of a warp along M: 1 or 4
+    int lanes_n;               // lanes of a warp along N: 32 or 8
+    int chunk;                 // elements per load of a thread: 1 or 4
+    SharedOrder shared_order;  // of both tiles
+    Buffers buffers;           // K steps in shared memory
+    int min_ctas;              // CTAs per SM; bounds the registers per thread
     // Operands of whole chunks are transposed in registers, not by 4-byte copies.
     bool transposes_in_registers = false;
 
