@@ -1,7 +1,7 @@
 #pragma once
 
-/// What most sources of the emulated device include, precompiled: see docs/building.md. Each source still includes what it
-/// uses, and compiles without this file.
+/// The headers that most sources of the emulated device include, precompiled: see docs/building.md. Each source still
+/// includes what it uses, and compiles without this file.
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the device tests and examples on the emulated devices under many seeds of the schedules that choose. All of them are
-# right, so whatever the emulated device reports is a false alarm, or a fault that one order shows.
+# Runs the device tests and examples on the emulated devices under many seeds of the schedules `random` and
+# `adversarial`. All of them are right, so a finding is a false alarm, or a fault that only one order shows.
 #
 #   tests/emulator/seeds.sh [--build <directory>] [--seeds <n>] [--jobs <n>] [--devices "<device>..."] [--light]
 #
@@ -9,7 +9,7 @@
 # b200. All of it: two hours of CPU time.
 # Exit codes: 0 nothing reported, 1 something reported or a program failed, 2 bad usage.
 #
-# Problems and data differ from seed to seed, too: the seed is also that of the tests' generators.
+# Problems and data differ between seeds, too: the tests' generators use the same seed.
 #
 # Left out: context_lost_test, which breaks the device's context on purpose; and gemm_offsets_test, whose operands have
 # gigabytes.

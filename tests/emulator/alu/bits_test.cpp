@@ -1,4 +1,4 @@
-// Logic, shifts and bit fields against definitions that go bit by bit.
+// Logic, shifts and bit fields against bit-by-bit definitions.
 
 #include <algorithm>
 
@@ -57,7 +57,7 @@ void check_logic()
                          [=](T a, U n) { return shifted_right(a, n, bit(a, 8 * sizeof(T) - 1)); });
 }
 
-/// bfe as the PTX ISA writes it down, bit by bit.
+/// bfe bit by bit, as the PTX ISA defines it.
 template <typename T>
 T extracted(T a, U b, U c, bool is_signed)
 {

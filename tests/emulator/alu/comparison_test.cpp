@@ -16,7 +16,7 @@ using S = std::int32_t;
 
 const Surroundings to_value{.before = "setp.ne.u32 p, 0, 0; setp.ne.u32 r, t3, t3;", .after = "selp.u32 d, 1, 0, p;"};
 
-/// -1, 0, 1 as a is less, equal, greater; 2 if they cannot be ordered.
+/// -1, 0, 1 if a is less, equal, greater; 2 if they are unordered.
 template <typename T>
 int order(T a, T b)
 {
@@ -50,7 +50,7 @@ template <typename T>
 void check_setp(const char* type, std::initializer_list<const char*> names)
 {
     for (const std::string name : names) {
-        // The guarded run leaves d of the even lanes at 0, as p starts false and selp is not guarded.
+        // The guarded run leaves d of the even lanes at 0, because p starts false and selp is not guarded.
         const std::string text = "setp." + name + "." + type + " p, a, b;";
         std::mt19937_64 random(7);
         std::vector<std::tuple<T, T>> operands;
@@ -89,7 +89,7 @@ TEST_CASE("setp of every type and comparison")
     check_setp<double>("f64", floats);
 }
 
-TEST_CASE("setp of 16-bit floating point orders as the values do")
+TEST_CASE("setp of 16-bit floating point orders by value")
 {
     struct Value {
         H f16, bf16;
@@ -156,7 +156,7 @@ TEST_CASE("setp with a second destination and Boolean operations")
             }
         }
     }
-    // q may be the operand of the Boolean operation, too.
+    // q may also be the operand of the Boolean operation.
     const Surroundings around{.before = "setp.ne.u32 q, c, 0;",
                               .after = "selp.u32 d, 1, 0, q; selp.u32 t0, 2, 0, p; or.b32 d, d, t0;"};
     CHECK(results_of<U, S, S, U>("setp.lt.and.s32 p|q, a, b, q;", operands, around) == std::vector<U>{0, 2, 0, 1});

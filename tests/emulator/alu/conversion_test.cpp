@@ -1,5 +1,5 @@
-// cvt between integers, in wider registers, of packed and narrow formats, and cvt.pack. Roundings between
-// floating-point types and integers are compared with hardware in hardware_test.cpp.
+// cvt between integers, in wider registers, of packed and narrow formats, and cvt.pack. hardware_test.cpp compares
+// roundings between floating-point types and integers with hardware.
 
 #include <algorithm>
 #include <cmath>
@@ -30,7 +30,7 @@ template <typename D, typename A>
 void check_pair()
 {
     const std::string types = name_of<D>() + "." + name_of<A>() + " d, a;";
-    // Registers of their own sizes, and 64-bit ones: the result is extended by the destination's sign.
+    // In registers of their own sizes and in 64-bit registers: the destination's signedness extends the result.
     check_lanes<D, A>("cvt." + types, [](A a) { return static_cast<D>(a); });
     check_lanes<L, L>("cvt." + types, [](L a) { return static_cast<L>(static_cast<D>(static_cast<A>(a))); });
     const bool can_saturate = Wide{std::numeric_limits<A>::max()} > Wide{std::numeric_limits<D>::max()} ||
@@ -56,7 +56,7 @@ void check_to()
     check_pair<D, std::int64_t>();
 }
 
-/// Value of a code of a small format, from its fields; the top code of e4m3 is NaN, e5m2 has infinities.
+/// Value of a code of a small format, from its fields. The top code of e4m3 is NaN; e5m2 has infinities.
 double small_value(U code, int exponent_bits, int mantissa_bits, int bias)
 {
     const U mantissa = code & ((1u << mantissa_bits) - 1);
@@ -80,7 +80,7 @@ constexpr Small e2m3{"e2m3x2", 2, 3, 1, 0x1F, 0x1F};
 constexpr Small e3m2{"e3m2x2", 3, 2, 3, 0x1F, 0x1F};
 constexpr Small e2m1{"e2m1x2", 2, 1, 1, 0x7, 0x7};
 
-/// The nearest code, ties to the even one, by trying all: saturating.
+/// The nearest code, ties to even, by trying all codes. Saturates.
 U nearest(const Small& format, double value, bool relu)
 {
     if (std::isnan(value)) {
@@ -91,7 +91,7 @@ U nearest(const Small& format, double value, bool relu)
         return 0;
     }
     const double largest = small_value(format.largest, format.exponent_bits, format.mantissa_bits, format.bias);
-    const double magnitude = std::min(std::fabs(value), largest);  // beyond it: the largest
+    const double magnitude = std::min(std::fabs(value), largest);  // larger values saturate
     U best = 0;
     double distance = INFINITY;
     for (U code = 0; code <= format.largest; ++code) {
@@ -173,7 +173,7 @@ TEST_CASE("two values to 8, 6 and 4 bits")
 
 TEST_CASE("8, 6 and 4 bits to f16")
 {
-    const auto half = [](double value) {  // every value of these formats is one of f16
+    const auto half = [](double value) {  // f16 has every value of these formats
         U best = 0;
         while (small_value(best, 5, 10, 15) != std::fabs(value)) {
             ++best;

@@ -1,4 +1,4 @@
-// Floating point that the hardware checksums do not cover: packed f32, mixed precision, three operands, .oob, and the
+// Floating point that the hardware checksums do not cover: packed f32, mixed precision, three operands, .oob, and
 // approximate functions.
 
 #include <cmath>
@@ -124,7 +124,7 @@ TEST_CASE("min and max of two and three values")
     });
 }
 
-TEST_CASE("fma with .oob takes the fill of tensor copies as zero")
+TEST_CASE("fma with .oob treats the fill of tensor copies as zero")
 {
     const std::vector<std::tuple<H, H, H>> operands{
         {0x3C00, 0x4000, 0x3C00}, {0x7FFF, 0x4000, 0x3C00}, {0x3C00, 0x7FFF, 0x3C00}, {0x7E00, 0x4000, 0x3C00}};
@@ -132,7 +132,7 @@ TEST_CASE("fma with .oob takes the fill of tensor copies as zero")
     CHECK(results_of<H, H, H, H>("fma.rn.f16 d, a, b, c;", operands) == std::vector<H>{0x4200, 0x7FFF, 0x7FFF, 0x7FFF});
 }
 
-TEST_CASE("approximate functions stay inside the errors that PTX states")
+TEST_CASE("approximate functions stay within the errors that PTX states")
 {
     std::mt19937_64 random(31);
     std::vector<std::tuple<float, float>> operands;
@@ -160,7 +160,7 @@ TEST_CASE("approximate functions stay inside the errors that PTX states")
     check("lg2.approx.f32 d, a;", [](double a, double) { return std::log2(a); }, 0x1p-22, 0x1p-22);
     check("tanh.approx.f32 d, a;", [](double a, double) { return std::tanh(a); }, 0x1p-11, 0);
     for (auto& [a, b] : operands) {
-        a = std::fmod(a, 3.0F);  // where the bounds are stated
+        a = std::fmod(a, 3.0F);  // where PTX states the bounds
     }
     check("sin.approx.f32 d, a;", [](double a, double) { return std::sin(a); }, 0, 0x1p-20);
     check("cos.approx.ftz.f32 d, a;", [](double a, double) { return std::cos(a); }, 0, 0x1p-20);

@@ -1,4 +1,4 @@
-// Which forms of the instructions are known, and which are refused: as ptxas 13.0 decides for sm_100a.
+// Which forms of the instructions are accepted and which are refused, as decided by ptxas 13.0 for sm_100a.
 
 #include "one_instruction.hpp"
 
@@ -25,7 +25,7 @@ TEST_CASE("every accepted form can be lowered")
     }
 }
 
-TEST_CASE("wrong forms are refused with a sentence")
+TEST_CASE("invalid forms are refused with a sentence")
 {
     for (const char* form : refused) {
         INFO(std::string(form));
@@ -33,7 +33,7 @@ TEST_CASE("wrong forms are refused with a sentence")
     }
 }
 
-TEST_CASE("refusals name the part at fault")
+TEST_CASE("refusals name the wrong part")
 {
     const auto names = [](const char* form, const char* part) {
         const std::string why = refusal(form);

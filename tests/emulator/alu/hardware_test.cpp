@@ -33,7 +33,7 @@ std::uint64_t checksum_of(const Row& row, std::size_t result_bits, const std::ve
     for (const Operands& one : cases) {
         operands.emplace_back(static_cast<S>(one.a), static_cast<S>(one.b), static_cast<S>(one.c));
     }
-    // As the probe does it: the operands enter as bits, in registers of the instruction's types.
+    // Like the probe: the operands enter as bits, in registers of the instruction's types.
     const std::string s_bits = std::to_string(8 * sizeof(S));
     const std::string d_bits = std::to_string(result_bits);
     Surroundings around{.target = "sm_90", .device = "h200"};

@@ -91,7 +91,7 @@ void check_type()
     });
     check_lanes<T, T, T>(of<T>("min.", "d, a, b"), [](T a, T b) { return Wide{a} < Wide{b} ? a : b; });
     check_lanes<T, T, T>(of<T>("max.", "d, a, b"), [](T a, T b) { return Wide{a} > Wide{b} ? a : b; });
-    // Division by zero: all bits set, as the hardware leaves them.
+    // Division by zero: all bits set, as on hardware.
     check_lanes<T, T, T>(of<T>("div.", "d, a, b"),
                          [](T a, T b) { return b == 0 ? static_cast<T>(-1) : cut<T>(Wide{a} / Wide{b}); });
     check_lanes<T, T, T>(of<T>("rem.", "d, a, b"),
@@ -205,7 +205,7 @@ TEST_CASE("dot products of bytes and half-words")
     }
 }
 
-TEST_CASE("additions with carry make 128-bit sums")
+TEST_CASE("additions with carry compute 128-bit sums")
 {
     using L = std::uint64_t;
     // The low halves come first; d is the high half of (b:a) + (f:c) or their difference.
@@ -217,7 +217,7 @@ TEST_CASE("additions with carry make 128-bit sums")
     check_lanes<L, L, L, L, L>(
         "sub.cc.u64 low, a, c; subc.u64 d, b, e;",
         [=](L a, L b, L c, L e) { return static_cast<L>((both(b, a) - both(e, c)) >> 64); }, low);
-    // Three words of 32 bits: the middle one takes a carry and gives one.
+    // Three words of 32 bits: the middle one receives a carry and produces one.
     const auto word_sum = [](U a, U b, U c, U e) { return ((L{b} << 32 | a) + (L{e} << 32 | c)) < (L{b} << 32 | a); };
     const Surroundings words{.before = ".reg .b32 x, y;"};
     check_lanes<U, U, U, U, U>(
@@ -228,7 +228,7 @@ TEST_CASE("additions with carry make 128-bit sums")
         [=](U a, U b, U c, U e) { return (L{b} << 32 | a) < (L{e} << 32 | c) ? ~0u : 0u; }, words);
 }
 
-TEST_CASE("multiply-add with carry makes a 128-bit product")
+TEST_CASE("multiply-add with carry computes a 128-bit product")
 {
     using L = std::uint64_t;
     // d = high half of a * b + (c, 0) + carry of the low half.

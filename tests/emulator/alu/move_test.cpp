@@ -72,7 +72,7 @@ TEST_CASE("special registers")
     CHECK(at("mov.u32 d, %reserved_smem_offset_end;", 0) == 0x400);
 }
 
-TEST_CASE("clocks go forward, and the same way each time")
+TEST_CASE("clocks advance, equally in each run")
 {
     std::vector<std::tuple<L>> lanes(32);
     for (const std::string name : {"%clock64", "%globaltimer"}) {

@@ -1,4 +1,4 @@
-// The parts of one_instruction.hpp that depend on no type.
+// The type-independent parts of one_instruction.hpp.
 
 #include "one_instruction.hpp"
 
@@ -8,7 +8,7 @@
 namespace tessera::emulator::test {
 namespace {
 
-/// `guard` before each of the statements of `text`, which end with ';'.
+/// Puts `guard` before each of the statements of `text`, which end with ';'.
 std::string guard_statements(const std::string& text, const std::string& guard)
 {
     std::string result;
@@ -22,7 +22,7 @@ std::string guard_statements(const std::string& text, const std::string& guard)
 }
 
 /// A kernel that loads a, b, c, e, f of thread i from its parameters, runs `instruction` and stores d. d starts with
-/// all bits set. guarded: only the odd lanes run it, so that the others show whether it leaves them alone.
+/// all bits set. guarded: only the odd lanes execute it, so the other lanes show whether it leaves them unchanged.
 std::string kernel_text(const std::string& instruction, const std::string& d_type, std::size_t d_size,
                         const std::vector<detail::Column>& operands, const Surroundings& around, bool guarded)
 {
@@ -83,7 +83,7 @@ std::vector<std::byte> run_columns(const std::string& instruction, const char* d
     const std::size_t threads = blocks * 32;
     std::vector<std::uint64_t> addresses{run.uninitialized(threads * d_size)};
     for (const Column& column : operands) {
-        std::vector<std::byte> bytes = column.bytes;  // and for the last warp's other threads the first value again
+        std::vector<std::byte> bytes = column.bytes;  // the other threads of the last warp repeat the first value
         bytes.reserve(threads * column.size);
         while (bytes.size() < threads * column.size) {
             bytes.push_back(bytes[bytes.size() % column.size]);

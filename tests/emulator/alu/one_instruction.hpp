@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs one PTX instruction on the emulated device for many operands and compares each result with a definition.
+// Runs one PTX instruction on the emulated device for many operands, and compares each result with a definition.
 
 #include <doctest/doctest.h>
 
@@ -33,7 +33,7 @@ template <typename T>
     }
 }
 
-/// Operands worth trying: the edges of the type and of what lies inside, and any bits.
+/// Useful operands: edges of the type and of the ranges inside it, and random bits.
 template <typename T>
 [[nodiscard]] T any_operand(std::mt19937_64& random)
 {
@@ -81,8 +81,8 @@ template <>
     return draw % 4 == 0 ? double{any_operand<float>(random)} : std::bit_cast<double>(random());
 }
 
-/// What stands before the kernel's name and how many threads it has; in `before` and `after` further statements, which
-/// have registers p, q, r of type .pred and t0 to t3 of .b32 at hand.
+/// Text around the instruction: before the kernel's name, and the number of threads; `before` and `after` are more
+/// statements, which may use registers p, q, r of type .pred and t0 to t3 of .b32.
 struct Surroundings {
     std::string target = "sm_100a";
     std::string device = "b200";
@@ -92,8 +92,8 @@ struct Surroundings {
 
 namespace detail {
 
-/// Operands or results of one register, a value for each thread, without their C++ type: what is compiled for each type
-/// and lambda is little then, and these tests have hundreds.
+/// Operands or results of one register, a value for each thread, without their C++ type. This keeps the code that is
+/// compiled for each type and lambda small; these tests have hundreds.
 struct Column {
     const char* type;
     std::size_t size;  ///< bytes of a value

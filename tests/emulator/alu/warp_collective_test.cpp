@@ -34,10 +34,10 @@ std::vector<std::tuple<U>> numbered()
 
 }  // namespace
 
-TEST_CASE("shfl moves values inside of segments")
+TEST_CASE("shfl moves values within segments")
 {
     for (const U width : {32u, 16u, 8u, 4u, 2u, 1u}) {
-        const U segments = (32 - width) << 8;  // as __shfl_sync makes it
+        const U segments = (32 - width) << 8;  // like __shfl_sync
         for (const U n : {0u, 1u, 3u, 7u, 16u, 31u}) {
             for (const std::string mode : {"up", "down", "bfly", "idx"}) {
                 const U c = segments | (mode == "up" ? 0 : 31);
@@ -52,7 +52,7 @@ TEST_CASE("shfl moves values inside of segments")
                                    : mode == "down" ? static_cast<S>(i + n)
                                    : mode == "bfly" ? static_cast<S>(i ^ n)
                                                     : first + static_cast<S>(n % width);
-                    // bfly may read below its segment, as only the upper end is checked.
+                    // bfly may read below its segment: only the upper end is checked.
                     const bool ok = mode == "up" ? from >= first : from <= last;
                     INFO(text << " lane " << i);
                     CHECK(values[i] == 100 + (ok ? static_cast<U>(from) : i));
@@ -63,7 +63,7 @@ TEST_CASE("shfl moves values inside of segments")
     }
 }
 
-TEST_CASE("shfl in place, with indices of each lane, and in groups that have masks of their own")
+TEST_CASE("shfl works in place, with an index per lane, and in groups with separate masks")
 {
     std::vector<std::tuple<U, U, U>> lanes;
     for (U i = 0; i < 32; ++i) {
@@ -75,9 +75,9 @@ TEST_CASE("shfl in place, with indices of each lane, and in groups that have mas
     }
 }
 
-TEST_CASE("lanes that take different ways meet at a collective instruction")
+TEST_CASE("diverged lanes join at a collective instruction")
 {
-    // Both ways lead to the same shfl: the odd lanes come later.
+    // Both branches lead to the same shfl: the odd lanes arrive later.
     const Surroundings around{.before =
                                   "and.b32 t0, a, 1; setp.ne.u32 p, t0, 0; @p bra ODD; mov.u32 t1, a; bra MEET; ODD: "
                                   "add.u32 t1, a, 1000; MEET:"};
@@ -196,7 +196,7 @@ TEST_CASE("redux")
     CHECK(std::bit_cast<U>(poisoned[31]) == 0x7FFFFFFF);
 }
 
-TEST_CASE("elect names the lowest member")
+TEST_CASE("elect selects the lowest member")
 {
     const Surroundings around{.before = "mov.u32 t1, %laneid; setp.ge.u32 r, t1, 4;",
                               .after = "@!r bra END; selp.u32 t0, 100, 0, p; add.u32 d, d, t0; END:"};
@@ -219,7 +219,7 @@ TEST_CASE("wrong member masks and sources are reported")
     };
     CHECK(findings("shfl.sync.idx.b32 a, lane, 0, 31, -1;") == 0);
     CHECK(findings("@p shfl.sync.idx.b32 a, lane, 0, 31, 0xFF;") == 0);
-    CHECK(findings("@p shfl.sync.idx.b32 a, lane, 9, 31, 0xFF;") == 1);      // lane 9 does not take part
+    CHECK(findings("@p shfl.sync.idx.b32 a, lane, 9, 31, 0xFF;") == 1);      // lane 9 does not execute it
     CHECK(findings("shfl.sync.bfly.b32 a, lane, 1, 31, 0x7FFFFFFF;") >= 1);  // lane 31 is not in its own mask
-    CHECK(findings("@p shfl.sync.idx.b32 a, lane, 0, 31, -1;") == 1);  // 24 lanes are named, but do not execute it
+    CHECK(findings("@p shfl.sync.idx.b32 a, lane, 0, 31, -1;") == 1);  // the mask has 24 lanes that do not execute it
 }

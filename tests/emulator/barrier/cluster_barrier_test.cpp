@@ -76,14 +76,14 @@ TEST_CASE("every form of arrive and wait orders the CTAs")
     }
 }
 
-TEST_CASE("a relaxed arrival with no fence orders nothing")
+TEST_CASE("a relaxed arrival without a fence orders nothing")
 {
     PtxRun run(neighbours("barrier.cluster.arrive.relaxed; barrier.cluster.wait;", barrier), "h200");
     run_neighbours(run);
     CHECK_FOUND(run, FindingKind::shared_race);
 }
 
-TEST_CASE("a CTA that leaves while its neighbour still reads it is found")
+TEST_CASE("a CTA that exits while its neighbour still reads its memory is reported")
 {
     unsigned found = 0;
     under_every_schedule(neighbours(barrier, ""), "h200", [&](PtxRun& run) {
@@ -131,9 +131,9 @@ TEST_CASE("threads that have exited count as arrived")
         4);
 }
 
-TEST_CASE("an arrival that is missing in one CTA is a deadlock with a report")
+TEST_CASE("a missing arrival in one CTA is reported as a deadlock")
 {
-    // the CTA of rank 2 waits for threads that it does not have instead
+    // The CTA of rank 2 waits for threads that it does not have.
     PtxRun run(
         neighbours("setp.eq.u32 p, r0, 2; @!p barrier.cluster.arrive; @!p barrier.cluster.wait; @p barrier.sync 1, 96; "
                    "setp.ne.u32 p, r2, 0;",
@@ -153,9 +153,9 @@ TEST_CASE("clusters need compute capability 9.0")
     CHECK(kernel->load_error.find("9.0") != std::string::npos);
 }
 
-TEST_CASE("who waits for a cluster knows that those who have left are done")
+TEST_CASE("a thread that waits for the cluster knows that exited threads are done")
 {
-    // Warp 1 of each CTA leaves; warp 0 reads what the warp 1 of the other CTA wrote before.
+    // Warp 1 of each CTA exits. Warp 0 then reads what the other CTA's warp 1 wrote.
     const std::string text = module_text("sm_90", R"(
 .visible .entry leave(.param .u64 out)
 {

@@ -1,5 +1,4 @@
-// fence and membar: every form is accepted, and those that matter to barriers and to the async proxy do what they are
-// for.
+// fence and membar: every form is accepted, and the forms for barriers and for the async proxy have their effect.
 
 #include "schedules.hpp"
 
@@ -31,7 +30,7 @@ TEST_CASE("every form of fence and membar runs")
     REQUIRE_CLEAN(run, result);
 }
 
-TEST_CASE("a tensor map's fence names memory that exists")
+TEST_CASE("the fence of a tensor map must name existing memory")
 {
     PtxRun run(module_text("sm_90", R"(
 .visible .entry k() { .reg .b64 d<2>; mov.u64 d0, 0x1000; fence.proxy.tensormap::generic.acquire.gpu [d0], 128; ret; }

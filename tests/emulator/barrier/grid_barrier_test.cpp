@@ -7,8 +7,8 @@ using namespace tessera::emulator::test;
 
 namespace {
 
-/// Each CTA writes its number, all wait for each other at the workspace's barrier word, and each adds up all numbers.
-/// Without a workspace a CTA writes 1 only.
+/// Each CTA writes its number, all wait at the workspace's barrier word, and each adds up all numbers. Without a
+/// workspace a CTA only writes 1.
 const std::string grid_sum = module_text("sm_90", R"(
 .visible .entry grid_sum(.param .u64 values, .param .u64 sums)
 {
@@ -59,7 +59,7 @@ TEST_CASE("the CTAs of a cooperative launch wait for each other through its work
         grid_sum, "h200",
         [](PtxRun& run) {
             constexpr std::uint32_t ctas = 40;
-            for (int repeat = 0; repeat < 2; ++repeat) {  // the second finds the barrier word at zero again
+            for (int repeat = 0; repeat < 2; ++repeat) {  // in the second launch the barrier word must be zero again
                 const std::uint64_t values = run.uninitialized(4 * ctas);
                 const std::uint64_t sums = run.uninitialized(4 * ctas);
                 const LaunchResult result = run.launch(
@@ -73,7 +73,7 @@ TEST_CASE("the CTAs of a cooperative launch wait for each other through its work
         4);
 }
 
-TEST_CASE("other launches have no workspace")
+TEST_CASE("launches that are not cooperative have no workspace")
 {
     PtxRun run(grid_sum, "h200");
     const std::uint64_t values = run.uninitialized(16), sums = run.uninitialized(16);

@@ -11,7 +11,7 @@ TEST_CASE("a phase completes with its last arrival, and the next begins with the
 {
     Mbarrier barrier;
     CHECK(barrier.initialize(3).empty());
-    CHECK(barrier.parity_completed(1));  // as if a phase before the first were complete
+    CHECK(barrier.parity_completed(1));  // as if there were a completed phase before the first one
     CHECK_FALSE(barrier.parity_completed(0));
     CHECK(barrier.arrive(2).empty());
     CHECK(barrier.phase == 0);
@@ -47,7 +47,7 @@ TEST_CASE("transactions hold a phase open, whichever comes first")
     CHECK(barrier.phase == 2);
 }
 
-TEST_CASE("arrive_drop lowers the count of the phases that follow")
+TEST_CASE("arrive_drop lowers the count of all later phases")
 {
     Mbarrier barrier;
     static_cast<void>(barrier.initialize(3));
@@ -60,7 +60,7 @@ TEST_CASE("arrive_drop lowers the count of the phases that follow")
     CHECK_FALSE(barrier.drop(3).empty());
 }
 
-TEST_CASE("counts out of range are told")
+TEST_CASE("counts out of range are reported")
 {
     Mbarrier barrier;
     CHECK_FALSE(barrier.initialize(0).empty());
@@ -75,7 +75,7 @@ TEST_CASE("counts out of range are told")
     CHECK_FALSE(barrier.add_pending(1).empty());
 }
 
-TEST_CASE("a phase that completes without a copy on its way is noticed once")
+TEST_CASE("a phase that completes while a copy is in flight is reported once")
 {
     Mbarrier barrier;
     static_cast<void>(barrier.initialize(1));

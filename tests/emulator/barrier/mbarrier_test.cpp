@@ -7,8 +7,8 @@ using namespace tessera::emulator::test;
 
 namespace {
 
-/// A kernel with barriers `bar` (8 of them) and 1 KiB `data` in shared memory; thread 0 initializes with `init`, all
-/// synchronize, then `body`.
+/// A kernel with 8 barriers `bar` and 1 KiB `data` in shared memory. Thread 0 initializes with `init`, all synchronize,
+/// then execute `body`.
 std::string kernel(const std::string& init, const std::string& body, const std::string& target = "sm_90")
 {
     return module_text(target, R"(
@@ -114,7 +114,7 @@ TEST_CASE("relaxed arrivals without a fence order nothing")
     CHECK_FOUND(run, FindingKind::shared_race);
 }
 
-TEST_CASE("the state says how many arrivals were pending, and its phase is over when they have come")
+TEST_CASE("the state has the number of pending arrivals, and its phase completes when they have arrived")
 {
     const std::string ptx = kernel("mbarrier.init.shared::cta.b64 [bar], 5;", R"(
     @!leader bra done;
@@ -146,13 +146,13 @@ done:
     PtxRun run(ptx);
     const Outcome outcome = launch(run, 32);
     REQUIRE_CLEAN(run, outcome.result);
-    // 5 pending; then 3, not over; then 2, over; the next phase expects 3, and is over
+    // 5 pending; then 3, incomplete; then 2, complete; the next phase expects 3, and completes.
     CHECK(outcome.values[0] == 5302131 + 0);
 }
 
 TEST_CASE("a ring of stages between two warps: phases alternate")
 {
-    // warp 0 fills two stages in turn, warp 1 empties them; bars 0, 1: full, bars 2, 3: empty
+    // Warp 0 fills two stages in turn, warp 1 empties them; bars 0, 1: full; bars 2, 3: empty.
     const std::string ptx = kernel(R"(
     mbarrier.init.shared::cta.b64 [bar], 32; mbarrier.init.shared::cta.b64 [bar+8], 32;
     mbarrier.init.shared::cta.b64 [bar+16], 32; mbarrier.init.shared::cta.b64 [bar+24], 32;)",
@@ -211,7 +211,7 @@ TEST_CASE("arrivals on a peer's barrier")
                                "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [r5], 16; "
                                "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [r5];"}) {
         CAPTURE(arrive);
-        // CTA 0 waits for 32 arrivals of CTA 1, which wrote into CTA 0's memory before.
+        // CTA 0 waits for 32 arrivals of CTA 1, which has written into CTA 0's memory before.
         const std::string ptx =
             kernel("mbarrier.init.shared::cta.b64 [bar], 32; fence.mbarrier_init.release.cluster;", std::string(R"(
     barrier.cluster.arrive.relaxed;
@@ -251,9 +251,9 @@ done:
     }
 }
 
-TEST_CASE("a barrier that a peer uses before it is known to be initialized")
+TEST_CASE("a peer's use of a barrier before it is known to be initialized is reported")
 {
-    // The cluster meets, but nothing says that the initialization came before: a relaxed arrival with no fence.
+    // The cluster synchronizes, but nothing orders the initialization before it: a relaxed arrival without a fence.
     const std::string ptx = kernel("mbarrier.init.shared::cta.b64 [bar], 1;", R"(
     barrier.cluster.arrive.relaxed;
     barrier.cluster.wait.acquire;
@@ -270,7 +270,7 @@ TEST_CASE("a barrier that a peer uses before it is known to be initialized")
     CHECK_FOUND(run, FindingKind::barrier_misuse);
 }
 
-TEST_CASE("a barrier that another warp uses with no synchronization after its initialization")
+TEST_CASE("another warp's use of a barrier without synchronization after its initialization is reported")
 {
     const std::string ptx = module_text("sm_80", R"(
 .visible .entry k(.param .u64 out)
@@ -289,7 +289,7 @@ TEST_CASE("a barrier that another warp uses with no synchronization after its in
     CHECK_FOUND(run, FindingKind::barrier_misuse);
 }
 
-TEST_CASE("misuse is reported")
+TEST_CASE("misuse of an mbarrier is reported")
 {
     const auto found = [](const std::string& init, const std::string& body, FindingKind kind) {
         CAPTURE(init);
@@ -298,15 +298,15 @@ TEST_CASE("misuse is reported")
         launch(run, 32);
         CHECK_FOUND(run, kind);
     };
-    // not initialized
+    // Not initialized.
     found("", "@leader mbarrier.arrive.shared::cta.b64 _, [bar];", FindingKind::barrier_misuse);
-    // initialized again without inval
+    // Initialized again without inval.
     found("mbarrier.init.shared::cta.b64 [bar], 1; mbarrier.init.shared::cta.b64 [bar], 2;", "",
           FindingKind::barrier_misuse);
-    // used after inval
+    // Used after inval.
     found("mbarrier.init.shared::cta.b64 [bar], 1; mbarrier.inval.shared::cta.b64 [bar];",
           "@leader mbarrier.arrive.shared::cta.b64 _, [bar];", FindingKind::barrier_misuse);
-    // counts
+    // Counts.
     found("mov.u32 r3, 0; mbarrier.init.shared::cta.b64 [bar], r3;", "", FindingKind::barrier_misuse);
     found("mbarrier.init.shared::cta.b64 [bar], 3;", "@leader mbarrier.arrive.shared::cta.b64 _, [bar], 4;",
           FindingKind::barrier_misuse);
@@ -316,11 +316,11 @@ TEST_CASE("misuse is reported")
           "mov.u32 r3, 1048575; @leader mbarrier.expect_tx.shared::cta.b64 [bar], r3; @leader "
           "mbarrier.expect_tx.shared::cta.b64 [bar], r3;",
           FindingKind::transaction_count);
-    // memory of a barrier used for data
+    // The memory of a barrier used for data.
     found("mbarrier.init.shared::cta.b64 [bar], 1;", "@leader st.shared.u32 [bar], r0;", FindingKind::barrier_misuse);
 }
 
-TEST_CASE("memory of a barrier may be used again after inval, also for another barrier")
+TEST_CASE("a barrier's memory may be reused after inval, also for another barrier")
 {
     PtxRun run(kernel("mbarrier.init.shared::cta.b64 [bar], 32;", R"(
     mbarrier.arrive.shared::cta.b64 d3, [bar];
@@ -347,7 +347,7 @@ TEST_CASE("a misaligned barrier and one outside of shared memory fault")
     CHECK(outside.count(FindingKind::out_of_bounds) == 1);
 }
 
-TEST_CASE("a wait that nobody ends is a deadlock, and the report says what is missing")
+TEST_CASE("a wait that never ends is a deadlock, and the report says what is missing")
 {
     under_every_schedule(
         kernel("mbarrier.init.shared::cta.b64 [bar], 3;", R"(
@@ -370,7 +370,7 @@ again:
         3);
 }
 
-TEST_CASE("a program that gives up after some tries of try_wait goes on")
+TEST_CASE("a program that gives up after several failed try_waits continues")
 {
     PtxRun run(kernel("mbarrier.init.shared::cta.b64 [bar], 1;", R"(
     mov.u32 r3, 0;
@@ -389,7 +389,7 @@ done:
     CHECK(outcome.values[0] == 5);
 }
 
-TEST_CASE("forms that do not exist are refused when loading")
+TEST_CASE("invalid forms are refused when the module is loaded")
 {
     const auto refused = [](const std::string& instruction) {
         CAPTURE(instruction);

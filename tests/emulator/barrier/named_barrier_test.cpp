@@ -54,7 +54,7 @@ void check_exchange(const std::string& barrier, std::uint32_t threads)
 
 }  // namespace
 
-TEST_CASE("every form of a barrier for all threads makes them wait for each other")
+TEST_CASE("with every form of a barrier for all threads, the threads wait for each other")
 {
     for (const char* barrier : {"bar.sync 0;", "bar.cta.sync 3;", "barrier.sync 15;", "barrier.cta.sync.aligned 1;",
                                 "bar.sync 0, 128;", "mov.u32 r8, 5; mov.u32 r9, 128; barrier.sync r8, r9;",
@@ -63,7 +63,7 @@ TEST_CASE("every form of a barrier for all threads makes them wait for each othe
     }
 }
 
-TEST_CASE("a last warp that is not full counts as a warp")
+TEST_CASE("an incomplete last warp counts as a whole warp")
 {
     check_exchange("bar.sync 0;", 80);
     check_exchange("bar.sync 0, 96;", 80);
@@ -79,7 +79,7 @@ TEST_CASE("without a barrier the exchange is a race")
 
 TEST_CASE("different barriers do not order the warps")
 {
-    // Warps 0-1 and 2-3 synchronize among themselves only, but warp 1 reads of warp 2.
+    // Warps 0-1 and 2-3 synchronize only among themselves, but warp 1 reads from warp 2.
     PtxRun run(exchange("shr.u32 r8, r0, 6; bar.sync r8, 64;"));
     const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(128));
     const LaunchResult result = run.launch("exchange", {.block = {128, 1, 1}}, out);
@@ -178,7 +178,7 @@ consumer:
 
 }  // namespace
 
-TEST_CASE("bar.arrive does not wait, bar.sync of the other side does")
+TEST_CASE("bar.arrive does not wait, but the other side's bar.sync does")
 {
     under_every_schedule(module_text("sm_80", producer_consumer), "b200", [&](PtxRun& run) {
         const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(32));
@@ -191,7 +191,7 @@ TEST_CASE("bar.arrive does not wait, bar.sync of the other side does")
     });
 }
 
-TEST_CASE("exited warps count as arrived where no count is given, and only there")
+TEST_CASE("exited warps count as arrived only if the barrier has no count")
 {
     const auto kernel = [](const std::string& barrier) {
         return module_text("sm_80", R"(
@@ -228,7 +228,7 @@ TEST_CASE("exited warps count as arrived where no count is given, and only there
     CHECK(run.report.text().starts_with("error: deadlock: no warp can continue"));
 }
 
-TEST_CASE("some lanes of a warp may come later to a barrier that is not .aligned")
+TEST_CASE("lanes of a warp may arrive later at a barrier without .aligned")
 {
     const std::string ptx = module_text("sm_80", R"(
 .visible .entry split(.param .u64 out)
@@ -293,7 +293,7 @@ some:
         3);
 }
 
-TEST_CASE("wrong numbers and counts")
+TEST_CASE("wrong barrier numbers and counts are reported")
 {
     const auto run_with = [](const std::string& barrier, auto&& check) {
         CAPTURE(barrier);
@@ -320,7 +320,7 @@ TEST_CASE("wrong numbers and counts")
              });
 }
 
-TEST_CASE("bar.warp.sync brings diverged lanes together, also tiles side by side")
+TEST_CASE("bar.warp.sync joins diverged lanes, also in several groups at once")
 {
     const std::string ptx = module_text("sm_80", R"(
 .visible .entry tiles(.param .u64 out)

@@ -6,7 +6,7 @@
 
 namespace tessera::emulator {
 
-TEST_CASE("an agent knows its own past and nothing of the others")
+TEST_CASE("an agent knows its own past and nothing of other agents")
 {
     const Clocks clocks(3);
     CHECK(clocks.ordered(clocks.now(1), 1));
@@ -14,7 +14,7 @@ TEST_CASE("an agent knows its own past and nothing of the others")
     CHECK(clocks.ordered(Epoch{}, 2));  // never happened
 }
 
-TEST_CASE("a barrier passes on what happened before it, not what comes after")
+TEST_CASE("a barrier passes on what happened before it, not what happens after")
 {
     Clocks clocks(3);
     SyncPoint barrier;
@@ -27,7 +27,7 @@ TEST_CASE("a barrier passes on what happened before it, not what comes after")
     CHECK_FALSE(clocks.ordered(before, 2));
 }
 
-TEST_CASE("order passes through others")
+TEST_CASE("order is transitive")
 {
     Clocks clocks(3);
     SyncPoint first, second;
@@ -56,7 +56,7 @@ TEST_CASE("points of several barriers can be joined")
     CHECK_FALSE(clocks.ordered(a, 21));
 }
 
-TEST_CASE("an asynchronous operation sees what its issuer has seen, and is seen by those who wait for it")
+TEST_CASE("an asynchronous operation sees what its issuer has seen, and its waiters see the operation")
 {
     Clocks clocks(2);
     const Epoch prepared = clocks.now(0);
@@ -65,9 +65,9 @@ TEST_CASE("an asynchronous operation sees what its issuer has seen, and is seen 
     CHECK_FALSE(clocks.is_async(1));
     const Epoch later = clocks.now(0);
     CHECK(clocks.ordered(prepared, copy));
-    CHECK_FALSE(clocks.ordered(later, copy));  // issued before that
+    CHECK_FALSE(clocks.ordered(later, copy));  // issued before
     const Epoch written = clocks.now(copy);
-    CHECK_FALSE(clocks.ordered(written, 0));  // the issuer, too, has to wait
+    CHECK_FALSE(clocks.ordered(written, 0));  // the issuer must wait, too
     SyncPoint barrier, peer;
     clocks.complete_async(copy, barrier);
     clocks.complete_async(copy, peer);
@@ -80,12 +80,12 @@ TEST_CASE("an asynchronous operation sees what its issuer has seen, and is seen 
     CHECK(clocks.ordered(written, 0));
 }
 
-TEST_CASE("operations that share a number are not taken for each other")
+TEST_CASE("operations that share a number are not confused")
 {
     Clocks clocks(2);
     const Agent first = clocks.begin_async(0);
     const Epoch written = clocks.now(first);
-    clocks.end_async(first);  // nobody waits for it
+    clocks.end_async(first);  // nothing waits for it
     Agent other = 0;
     unsigned operations = 0;
     for (; operations < 1000 && other != first; ++operations) {
@@ -93,7 +93,7 @@ TEST_CASE("operations that share a number are not taken for each other")
         clocks.end_async(other);
     }
     REQUIRE(other == first);
-    CHECK(operations > 32);  // numbers are not used again at once
+    CHECK(operations > 32);  // numbers are not reused at once
     CHECK_FALSE(clocks.ordered(written, 1));
     const Agent reused = [&] {
         for (;;) {
@@ -108,7 +108,7 @@ TEST_CASE("operations that share a number are not taken for each other")
     CHECK(clocks.ordered(clocks.now(reused), reused));
 }
 
-TEST_CASE("hundreds of operations in flight")
+TEST_CASE("hundreds of operations can be in flight")
 {
     Clocks clocks(64);
     SyncPoint barrier;
@@ -129,7 +129,7 @@ TEST_CASE("hundreds of operations in flight")
     }
 }
 
-TEST_CASE("fence.proxy.async counts for the lanes that executed it, after what they wrote, once it is known")
+TEST_CASE("fence.proxy.async counts for the lanes that executed it after their write, once it is known")
 {
     Clocks clocks(3);
     SyncPoint barrier;
@@ -160,14 +160,14 @@ TEST_CASE("fence.proxy.async counts for the lanes that executed it, after what t
         CHECK(clocks.ordered_for_async(written, copy, 5));
         CHECK(clocks.ordered_for_async(written, copy, 6));
     }
-    SUBCASE("by who issues the copy only")
+    SUBCASE("only by the issuer of the copy")
     {
         clocks.release(0, barrier);
         clocks.acquire(1, barrier);
         clocks.proxy_fence(1, all_lanes);
         CHECK_FALSE(clocks.ordered_for_async(written, clocks.begin_async(1), 5));
     }
-    SUBCASE("by who issues an operation that trusts it: what was known at the fence, not more")
+    SUBCASE("by the issuer of an operation that trusts it: only what was known at the fence")
     {
         clocks.release(0, barrier);
         clocks.acquire(1, barrier);
@@ -177,7 +177,7 @@ TEST_CASE("fence.proxy.async counts for the lanes that executed it, after what t
         clocks.proxy_fence(1, 1u << 5);
         multiply = clocks.begin_async(1);
         clocks.trust_issuers_fence(multiply, 1);
-        CHECK_FALSE(clocks.ordered_for_async(written, multiply, 5));  // not of the whole warp
+        CHECK_FALSE(clocks.ordered_for_async(written, multiply, 5));  // not by the whole warp
         clocks.proxy_fence(1, all_lanes);
         const Epoch later = clocks.now(0);
         clocks.release(0, barrier);
@@ -188,7 +188,7 @@ TEST_CASE("fence.proxy.async counts for the lanes that executed it, after what t
         CHECK(clocks.ordered(later, multiply));
         CHECK_FALSE(clocks.ordered_for_async(later, multiply, 5));
     }
-    SUBCASE("after the synchronization: the other side does not know of it")
+    SUBCASE("after the synchronization: the other side does not know it")
     {
         clocks.release(0, barrier);
         clocks.proxy_fence(0, all_lanes);
@@ -205,7 +205,7 @@ TEST_CASE("fence.proxy.async counts for the lanes that executed it, after what t
     }
 }
 
-TEST_CASE("fences in a long loop")
+TEST_CASE("fences in a long loop are forgotten safely")
 {
     Clocks clocks(1);
     for (unsigned i = 0; i < 10'000; ++i) {
@@ -218,7 +218,7 @@ TEST_CASE("fences in a long loop")
     }
 }
 
-TEST_CASE("every address has a memory point, that of its neighbours, mostly another one than others")
+TEST_CASE("every address has a memory point, shared with its neighbours and rarely with other addresses")
 {
     Clocks clocks(1);
     const auto shared = [&](std::uint64_t i) { return &clocks.memory_point(0x00E0'0000'0000'0400 + i); };

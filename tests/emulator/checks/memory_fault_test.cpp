@@ -1,4 +1,4 @@
-// What goes wrong with memory accesses, planted: each check finds it, at the right line, with the error that hardware
+// Planted faults of memory accesses: each check reports its fault, at the right line, with the error that hardware
 // would give.
 
 #include "../memory/lane_kernel.hpp"
@@ -11,7 +11,7 @@ void expect_fault(std::string_view body, int code, FindingKind kind, std::string
                   std::string_view module_scope = "", LaneMask lanes = 0)
 {
     CAPTURE(body);
-    for (const bool checks : {true, false}) {  // these are found always
+    for (const bool checks : {true, false}) {  // always found, also without checks
         const LaneResult result = run_lanes(lane_kernel(body, module_scope), lane_input(), "b200", checks);
         INFO(result.launch.message, result.report);
         CHECK(result.launch.code == code);
@@ -28,7 +28,7 @@ void expect_fault(std::string_view body, int code, FindingKind kind, std::string
 
 }  // namespace
 
-TEST_CASE("out of bounds in global memory")
+TEST_CASE("accesses out of bounds in global memory are reported")
 {
     expect_fault("ld.global.b32 %r1, [%all+2048];", 700, FindingKind::out_of_bounds, "2048 bytes");
     expect_fault("ld.global.b32 %r1, [%all+-4];", 700, FindingKind::out_of_bounds, "");
@@ -45,7 +45,7 @@ TEST_CASE("out of bounds in global memory")
     expect_fault("ld.global.b32 %r1, [variable+8];", 700, FindingKind::out_of_bounds, "", ".global .u32 variable[2];");
 }
 
-TEST_CASE("misaligned addresses")
+TEST_CASE("misaligned addresses are reported")
 {
     expect_fault("ld.global.b32 %r1, [%in+2];", 716, FindingKind::misaligned, "multiple of 4");
     expect_fault("st.global.v4.b32 [%in+8], {%r1,%r2,%r3,%r4};", 716, FindingKind::misaligned, "multiple of 16");
@@ -60,14 +60,14 @@ TEST_CASE("misaligned addresses")
                  FindingKind::misaligned, "lane 3", "", 8);
 }
 
-TEST_CASE("out of bounds in shared and local memory and parameters")
+TEST_CASE("accesses out of bounds in shared and local memory and parameters are reported")
 {
     expect_fault(".shared .align 16 .b8 s[64]; ld.shared.b32 %r1, [s+64];", 700, FindingKind::out_of_bounds,
                  "64 bytes of shared memory");
     expect_fault(".shared .align 16 .b8 s[64]; mov.b32 %r1, s; mad.lo.u32 %r1, %lane, 4, %r1; st.shared.b32 [%r1], 0;",
                  700, FindingKind::out_of_bounds, "lane 16", "", 1u << 16);
     expect_fault(".shared .align 16 .b8 s[64]; mov.b32 %r1, 0; st.shared.b32 [%r1], 0;", 700,
-                 FindingKind::out_of_bounds, "0x0");  // below 0x400 is the system's
+                 FindingKind::out_of_bounds, "0x0");  // addresses below 0x400 are reserved
     expect_fault(".shared .align 16 .b8 s[64]; cvta.shared.u64 %d1, s; st.b32 [%d1+64], 0;", 700,
                  FindingKind::out_of_bounds, "shared memory");
     expect_fault(".local .align 16 .b8 l[64]; mov.b64 %d1, l; ld.local.b32 %r1, [%d1+64];", 700,
@@ -93,7 +93,7 @@ void expect_finding(std::string_view body, FindingKind kind, std::uint64_t count
     CAPTURE(body);
     const LaneResult result = run_lanes(lane_kernel(body));
     INFO(result.launch.message, result.report);
-    CHECK(result.launch.code == 0);  // hardware would go on
+    CHECK(result.launch.code == 0);  // hardware would continue
     std::uint64_t found = 0;
     for (const Finding& finding : result.findings) {
         CHECK(finding.kind == kind);
@@ -106,7 +106,7 @@ void expect_finding(std::string_view body, FindingKind kind, std::uint64_t count
 
 }  // namespace
 
-TEST_CASE("uninitialized reads of shared memory: once per instruction")
+TEST_CASE("an uninitialized read of shared memory is reported once per instruction")
 {
     const std::string s = ".shared .align 16 .b8 s[256];";
     const std::string use = "st.global.b32 [%out], %r1;";
@@ -117,14 +117,14 @@ TEST_CASE("uninitialized reads of shared memory: once per instruction")
         s + "st.shared.b32 [s], 0; ld.shared.v2.b32 {%r2,%r1}, [s];" + use + "\n ld.shared.b32 %r1, [s+4];" + use,
         FindingKind::uninitialized_shared, 2);
     expect_finding(s + "st.shared.b32 [s], 0; ld.shared.v2.b32 {%r1,%r2}, [s];" + use,
-                   FindingKind::uninitialized_shared, 0);  // the second element is not used
+                   FindingKind::uninitialized_shared, 0);  // the second element is unused
     expect_finding(s + "atom.shared.add.u32 %r1, [s+4], 1;", FindingKind::uninitialized_shared, 1);
     expect_finding(s + "cvta.shared.u64 %d1, s; setp.eq.u32 %p1, %lane, 4; @%p1 ld.b32 %r1, [%d1];" + use,
                    FindingKind::uninitialized_shared, 1);
     expect_finding(s + "ld.shared.b32 %r1, [s];", FindingKind::uninitialized_shared, 0);
 }
 
-TEST_CASE("uninitialized reads of local memory: when none of the bytes was written")
+TEST_CASE("a read of local memory is reported if none of its bytes was written")
 {
     const std::string use = "st.global.b32 [%out], %r1;";
     expect_finding(".local .align 16 .b8 l[64]; ld.local.b32 %r1, [l];" + use, FindingKind::uninitialized_local, 1);
@@ -137,7 +137,7 @@ TEST_CASE("uninitialized reads of local memory: when none of the bytes was writt
         "[%d1], 1; ld.b32 %r1, [%d1];" +
             use,
         FindingKind::uninitialized_local, 1);
-    // A second call of a function finds its variables without value again; the caller keeps its own.
+    // In a second call of a function its variables are undefined again; the caller keeps its own.
     const std::string body =
         ".local .b32 mine; st.local.b32 [mine], 5; call.uni f, (); call.uni f, (); ld.local.b32 %r1, [mine]; "
         "st.global.b32 [%out], %r1;";
@@ -154,7 +154,7 @@ TEST_CASE("uninitialized reads of local memory: when none of the bytes was writt
     CHECK(get<std::uint32_t>(stale.output[9]) == 5);
 }
 
-TEST_CASE("uninitialized reads of global memory")
+TEST_CASE("an uninitialized read of global memory is reported")
 {
     const auto run_on_fresh = [](const std::string& body, bool checks = true) {
         PtxRun run(lane_kernel(body, ".global .b64 sink;"));
@@ -184,11 +184,11 @@ TEST_CASE("uninitialized reads of global memory")
                        use) == 1);
     CHECK(run_on_fresh("setp.eq.u32 %p1, %lane, 0; @!%p1 st.global.b32 [%in], 0; ld.global.b32 %r1, [%in];" + use) ==
           1);
-    // What computes something of the old value uses it.
+    // Operations that compute with the old value use it.
     CHECK(run_on_fresh("atom.global.add.u32 %r1, [%in], 1;") == 1);
     CHECK(run_on_fresh("atom.global.cas.b32 %r1, [%in], 0, 1;") == 1);
     CHECK(run_on_fresh("red.global.add.u32 [%all+8], 1;") == 1);
-    // An exchange only hands it on.
+    // An exchange only passes it on.
     CHECK(run_on_fresh("atom.global.exch.b32 %r1, [%in], 1; ld.global.b32 %r2, [%in]; st.global.b32 [sink], %r2;") ==
           0);
     CHECK(run_on_fresh("atom.global.exch.b32 _, [%in], 1;") == 0);

@@ -1,4 +1,4 @@
-// Reports as people and programs read them: places, names, folding, text, JSON, HTML.
+// Reports for people and for programs: places, names, merging, text, JSON, HTML.
 
 #include <doctest/doctest.h>
 
@@ -79,7 +79,7 @@ TEST_CASE("the text leads with the program's own line; headers and callers follo
           "  PTX line 41: st.shared.f32 [%r7], %f1;\n");
 }
 
-TEST_CASE("in a kernel of the SDK's own, the line of the launch leads")
+TEST_CASE("in a kernel of the SDK the line of the launch leads")
 {
     Finding finding = race();
     finding.frames = {{"/home/builder/tessera/kernels/common/ptx.cuh", 22, "_Z9load_tilei"},
@@ -98,7 +98,7 @@ TEST_CASE("in a kernel of the SDK's own, the line of the launch leads")
     CHECK(leading_place(finding) == &finding.frames.front());
 }
 
-TEST_CASE("the line of source is shown where it can be read")
+TEST_CASE("the source line is shown if it can be read")
 {
     const SourceFile source;
     Finding finding = race();
@@ -108,7 +108,7 @@ TEST_CASE("the line of source is shown where it can be read")
     CHECK(source_line({source.folder.string(), 1, ""}).empty());
 }
 
-TEST_CASE("of a chain the innermost frame of the program leads, then one of a library")
+TEST_CASE("of inlined frames the program's innermost leads, else a library's")
 {
     const std::vector<SourceFrame> frames = race().frames;
     CHECK(leading_frame(frames) == 2);
@@ -173,7 +173,7 @@ TEST_CASE("one cause is one finding with a count")
     CHECK_FALSE(report.add(finding));
 }
 
-TEST_CASE("what takes time to find out is asked once for each finding")
+TEST_CASE("slow details are looked up once for each finding")
 {
     Report report;
     int asked = 0;
@@ -209,7 +209,7 @@ TEST_CASE("lines are broken at the width of a terminal, and colours have no widt
         coloured.erase(at, coloured.find('m', at) + 1 - at);
     }
     CHECK(coloured == plain);
-    CHECK(to_text(finding, {.colour = false, .width = 10}) == to_text(finding));  // too narrow to help
+    CHECK(to_text(finding, {.colour = false, .width = 10}) == to_text(finding));  // too narrow to wrap
     CHECK(wrapped("one two three", 6, 0) == "one two three");
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("the summary has a line for each finding and says what the exit status
           std::string::npos);
 }
 
-TEST_CASE("JSON has the old fields and the new ones")
+TEST_CASE("JSON has all fields")
 {
     Report report;
     report.add(race());
@@ -251,7 +251,7 @@ TEST_CASE("JSON has the old fields and the new ones")
                       "b\xC3\xA4") == "\"a\\ufffdb\xC3\xA4\"");
 }
 
-TEST_CASE("HTML is one page, escaped, with the source, the launch and how to see it again")
+TEST_CASE("HTML is one escaped page with the source, the launch and the command that reproduces it")
 {
     const SourceFile source;
     Report report;

@@ -1,5 +1,4 @@
-// Races in shared memory between warps of a CTA or cluster, planted and not: no planted one is missed, no correct
-// program is reported.
+// Races in shared memory between warps of a CTA or cluster: every planted race is reported, and no correct program is.
 
 #include <doctest/doctest.h>
 
@@ -11,8 +10,8 @@ namespace tessera::emulator::test {
 
 namespace {
 
-/// Runs `body` with four warps (%warp, %lane); s is shared memory of 4096 bytes that is zero, and %mine the address of
-/// the thread's own word of s.
+/// Runs `body` with four warps (%warp, %lane). s is 4096 bytes of zeroed shared memory, and %mine is the address of the
+/// thread's own word of s.
 struct Warps : PtxRun {
     explicit Warps(const std::string& body, Schedule schedule = Schedule::in_order, std::uint64_t seed = 1,
                    unsigned cluster = 1, const Options& given = {})
@@ -76,7 +75,7 @@ const std::string read_neighbour = "xor.b32 %r1, %thread, 32; mad.lo.u32 %r2, %r
 
 }  // namespace
 
-TEST_CASE("a missing barrier between the write and the read, or the read and the next write")
+TEST_CASE("a missing barrier is reported between write and read, and between read and next write")
 {
     expect_race("st.shared.b32 [%mine], %thread;" + read_neighbour);
     expect_clean("st.shared.b32 [%mine], %thread; bar.sync 0;" + read_neighbour);
@@ -89,7 +88,7 @@ TEST_CASE("a missing barrier between the write and the read, or the read and the
     expect_race("cvta.shared.u64 %d1, s; @%p0 st.b32 [%d1+64], 1; @%p1 ld.shared.v4.b32 {%r1,%r2,%r3,%r4}, [s+64];");
 }
 
-TEST_CASE("stores of equal values are no race, unless asked for")
+TEST_CASE("stores of equal values are a race only with --also")
 {
     for (const std::string body :
          {"st.shared.b32 [s], 7;", "st.shared.v2.b32 [s], {7, 8};", "st.shared.b8 [s+1], 7;",
@@ -110,14 +109,14 @@ TEST_CASE("stores of equal values are no race, unless asked for")
         "mov.b32 %r1, 7; @%p1 mov.b32 %r1, 8; mad.lo.u32 %r2, %lane, 4, %r29; setp.eq.u32 %p2, %lane, 31; "
         "selp.b32 %r3, %r1, 5, %p2; st.shared.b32 [%r2], %r3;");
     expect_race("mov.b16 %h1, 7; @%p1 mov.b16 %h1, 8; st.shared.b8 [s+3], %h1;");
-    // Readers are not excused.
+    // Readers still race.
     expect_race("@%p0 st.shared.b32 [s], 7; @%p1 ld.shared.b32 %r1, [s];");
     expect_race("@%p0 ld.shared.b32 %r1, [s]; @%p1 st.shared.b32 [s], 0;");
-    // Nor atomics beside plain stores.
+    // So do atomics with plain stores.
     expect_race("@%p0 atom.shared.exch.b32 %r1, [s], 7; @%p1 st.shared.b32 [s], 7;");
 }
 
-TEST_CASE("one warp alone never races, nor do warps on memory of their own")
+TEST_CASE("one warp never races with itself, nor do warps on separate memory")
 {
     expect_clean("st.shared.b32 [%mine], 1; ld.shared.b32 %r1, [%mine]; st.shared.b32 [%mine], %r1;");
     expect_clean("@%p0 st.shared.b32 [s], %thread; @%p0 ld.shared.b32 %r1, [s]; @%p0 st.shared.b32 [s+4], %r1;");
@@ -126,7 +125,7 @@ TEST_CASE("one warp alone never races, nor do warps on memory of their own")
         "[%r1];");
 }
 
-TEST_CASE("named barriers order their own warps only")
+TEST_CASE("named barriers order only their own warps")
 {
     expect_clean("shr.u32 %r9, %warp, 1; add.u32 %r9, %r9, 1; st.shared.b32 [%mine], 5; barrier.sync %r9, 64;" +
                  read_neighbour);
@@ -140,7 +139,7 @@ TEST_CASE("named barriers order their own warps only")
         read_neighbour + "END:");
 }
 
-TEST_CASE("flags in memory: any style of spinning gives order")
+TEST_CASE("spinning on a flag in memory gives order, in any style")
 {
     struct Style {
         std::string set, wait;  // wait reads the flag into %r10
@@ -181,7 +180,7 @@ TEST_CASE("atomics and volatile accesses do not race with each other")
         "bar.sync 0; ld.shared.b32 %r3, [s];");
 }
 
-TEST_CASE("between the CTAs of a cluster")
+TEST_CASE("races between the CTAs of a cluster are reported")
 {
     const std::string peer =
         "mov.u32 %r20, %cluster_ctarank; xor.b32 %r21, %r20, 1; mapa.shared::cluster.u32 %r22, %mine, %r21;";
@@ -189,7 +188,7 @@ TEST_CASE("between the CTAs of a cluster")
     expect_clean(peer + "st.shared.b32 [%mine], 6;" + sync + "ld.shared::cluster.b32 %r23, [%r22];" + sync, 2);
     expect_race(peer + sync + "st.shared.b32 [%mine], 6; ld.shared::cluster.b32 %r23, [%r22];" + sync, 2);
     expect_race(peer + sync + "st.shared::cluster.b32 [%r22], 6; ld.shared.b32 %r23, [%mine];" + sync, 2);
-    // Arriving relaxed passes nothing on.
+    // A relaxed arrival passes nothing on.
     expect_clean(peer + sync + "st.shared::cluster.b32 [%r22], 6;" + sync + "ld.shared.b32 %r23, [%mine];", 2);
 }
 

@@ -31,7 +31,7 @@ struct Bench {
     {
         return shadow.read(agent, offset, size, Proxy::async, "bulk store", 31);
     }
-    /// Everybody's past becomes known to everybody.
+    /// Every agent learns every other agent's past.
     void barrier()
     {
         SyncPoint point;
@@ -62,7 +62,7 @@ std::array<std::uint32_t, 32> row(std::uint32_t first, std::uint32_t stride)
 
 }  // namespace
 
-TEST_CASE("uninitialized bytes are found, to the byte")
+TEST_CASE("uninitialized bytes are found exactly")
 {
     Bench b;
     expect(b.read(warp0, 0), FindingKind::uninitialized_shared);
@@ -79,7 +79,7 @@ TEST_CASE("uninitialized bytes are found, to the byte")
     CHECK_FALSE(b.shadow.initialized(100, 31));
 }
 
-TEST_CASE("two warps without a barrier race in every combination but read and read")
+TEST_CASE("two warps without a barrier race, unless both read")
 {
     Bench b;
     b.shadow.mark_initialized(0, 4096);
@@ -111,7 +111,7 @@ TEST_CASE("two warps without a barrier race in every combination but read and re
         b.clocks.acquire(warp2, from1);
         expect(b.write(warp2, 64), FindingKind::shared_race);  // warp 0 may still read
     }
-    SUBCASE("with barriers all is well")
+    SUBCASE("with barriers there is no finding")
     {
         for (unsigned i = 0; i < 10; ++i) {
             CHECK_FALSE(b.write(static_cast<Agent>(i % 4), 64));
@@ -143,7 +143,7 @@ TEST_CASE("neighbouring bytes of a word do not race")
     CHECK_FALSE(b.write(warp1, 201, 1));
 }
 
-TEST_CASE("atomics do not race with each other, but with plain accesses")
+TEST_CASE("atomics race with plain accesses, not with each other")
 {
     Bench b;
     b.shadow.mark_initialized(0, 4096);
@@ -182,19 +182,19 @@ TEST_CASE("a whole warp's accesses: contiguous, broadcast, strided, masked")
     CHECK(b.shadow.initialized(1024, 512));
 }
 
-TEST_CASE("reading what an asynchronous write has not completed")
+TEST_CASE("a read before an asynchronous write completes is reported")
 {
     Bench b;
     const Agent copy = b.clocks.begin_async(warp0);
     b.shadow.begin(copy, 512, 256, true, "bulk copy", 30);
-    expect(b.read(warp0, 512), FindingKind::async_read_pending);  // not yet there
+    expect(b.read(warp0, 512), FindingKind::async_read_pending);  // not complete yet
     expect(b.read(warp0, 764), FindingKind::async_read_pending);
     expect(b.write(warp0, 600), FindingKind::stage_overwritten);
-    expect(b.read(warp0, 768), FindingKind::uninitialized_shared);  // beyond it
+    expect(b.read(warp0, 768), FindingKind::uninitialized_shared);  // after its end
     CHECK_FALSE(b.write(warp0, 508));
-    (void)b.copy_in(copy, 512, 256);  // races with what was done to its bytes above
+    (void)b.copy_in(copy, 512, 256);  // races with the accesses to its bytes above
     b.shadow.end(copy);
-    expect(b.read(warp1, 512), FindingKind::async_read_pending);  // there, but nobody waited
+    expect(b.read(warp1, 512), FindingKind::async_read_pending);  // complete, but nothing waited for it
     SyncPoint barrier;
     b.clocks.complete_async(copy, barrier);
     b.clocks.end_async(copy);
@@ -203,19 +203,19 @@ TEST_CASE("reading what an asynchronous write has not completed")
     expect(b.read(warp1, 516), FindingKind::async_read_pending);
 }
 
-TEST_CASE("overwriting what asynchronous work still reads")
+TEST_CASE("a write to memory that asynchronous work still reads is reported")
 {
     Bench b;
     b.shadow.mark_initialized(0, 4096);
     const Agent mma = b.clocks.begin_async(warp0);
     b.shadow.begin(mma, 1024, 512, false, "tcgen05.mma", 40);
-    CHECK_FALSE(b.read(warp1, 1024));  // reading beside it is fine
+    CHECK_FALSE(b.read(warp1, 1024));  // reading next to it is allowed
     expect(b.write(warp1, 1100), FindingKind::stage_overwritten);
     const Agent copy = b.clocks.begin_async(warp1);
     expect(b.copy_in(copy, 1024, 512), FindingKind::stage_overwritten);
     CHECK_FALSE(b.copy_in(copy, 1536, 512));
     b.clocks.end_async(copy);
-    SUBCASE("the read is over but not known to be complete")
+    SUBCASE("the read is complete but not known to be")
     {
         CHECK_FALSE(b.shadow.read(mma, 2048, 64, Proxy::async, "tcgen05.mma", 40));
         b.shadow.end(mma);
@@ -253,7 +253,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("generic writes need fence.proxy.async by each writing lane before the async proxy reads them")
+TEST_CASE("each writing lane needs fence.proxy.async before the async proxy reads its writes")
 {
     Bench b;
     const auto contiguous = row(0, 4);
@@ -290,7 +290,7 @@ TEST_CASE("a fence by another warp than the writer is not enough")
     expect(b.copy_out(b.clocks.begin_async(warp1), 0, 64), FindingKind::missing_proxy_fence);
 }
 
-TEST_CASE("what an asynchronous operation wrote needs no fence for another one")
+TEST_CASE("asynchronous writes need no fence before asynchronous reads")
 {
     Bench b;
     const Agent load = b.clocks.begin_async(warp0);
@@ -302,7 +302,7 @@ TEST_CASE("what an asynchronous operation wrote needs no fence for another one")
     CHECK_FALSE(b.shadow.read(b.clocks.begin_async(warp1), 0, 1024, Proxy::async, "tcgen05.mma", 60));
 }
 
-TEST_CASE("an mbarrier's memory is not to be written")
+TEST_CASE("a write to an mbarrier's memory is reported")
 {
     Bench b;
     b.shadow.mark_barrier(40, true);
@@ -313,7 +313,7 @@ TEST_CASE("an mbarrier's memory is not to be written")
     CHECK_FALSE(b.write(warp0, 40, 8));
 }
 
-TEST_CASE("many readers in changing order leave no false alarm and hide no race")
+TEST_CASE("many readers in changing order cause no false alarm and hide no race")
 {
     Clocks clocks(64);
     SharedShadow shadow(1024, clocks);

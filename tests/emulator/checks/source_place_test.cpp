@@ -1,4 +1,4 @@
-// Findings name their place in the source, through inlined functions too.
+// Findings name their place in the source, also through inlined functions.
 
 #include "../memory/lane_kernel.hpp"
 

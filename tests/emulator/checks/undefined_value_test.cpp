@@ -1,4 +1,4 @@
-// Values that nobody wrote are followed through the registers: what drops them is not reported, what uses them is.
+// Undefined values are followed through the registers: dropping one is not reported, using one is.
 
 #include "../memory/lane_kernel.hpp"
 
@@ -6,7 +6,7 @@ namespace tessera::emulator::test {
 
 namespace {
 
-/// `body` finds in %r1 a local variable that nobody wrote, in %r2 one that was (5), in %p1 true in the lanes 0 to 15.
+/// `body` has an undefined local variable in %r1, a defined one (5) in %r2, and %p1 is true in lanes 0 to 15.
 LaneResult run_with_undefined(const std::string& body)
 {
     return run_lanes(
@@ -41,7 +41,7 @@ const std::string store3 = "st.global.b32 [%out], %r3;";
 
 }  // namespace
 
-TEST_CASE("a value that is dropped again is no finding")
+TEST_CASE("an undefined value that is dropped is no finding")
 {
     expect_clean("");
     expect_clean("mov.b32 %r3, %r1; add.s32 %r3, %r3, 1; mov.b32 %r3, 7;" + store3);
@@ -64,7 +64,7 @@ TEST_CASE("a value that is dropped again is no finding")
     expect_clean("or.b32 %r3, %r1, -1;" + store3);
 }
 
-TEST_CASE("a value that leaves the registers is found, with the place where it was read")
+TEST_CASE("an undefined value that leaves the registers is reported, with the place of its load")
 {
     expect_used("st.global.b32 [%out], %r1;");
     expect_used("mov.b32 %r3, %r1; add.s32 %r3, %r3, %lane; cvt.rn.f32.s32 %f1, %r3; st.global.f32 [%out], %f1;");
@@ -81,7 +81,7 @@ TEST_CASE("a value that leaves the registers is found, with the place where it w
     expect_used("vote.sync.ballot.b32 %r3, %p1, -1; setp.eq.u32 %p2, %r1, 0; vote.sync.any.pred %p3, %p2, -1;");
 }
 
-TEST_CASE("a value that decides where or whether is found")
+TEST_CASE("an undefined value in an address or a condition is reported")
 {
     expect_used(
         "and.b32 %r3, %r1, 0x3c; cvt.u64.u32 %d1, %r3; mov.u64 %d2, zeros; add.s64 %d2, %d2, %d1; "
@@ -94,16 +94,16 @@ TEST_CASE("a value that decides where or whether is found")
     expect_used("setp.eq.u32 %p2, %r1, 0; selp.b32 %r3, 1, 2, %p2;" + store3);
 }
 
-TEST_CASE("shuffles move it between lanes")
+TEST_CASE("shuffles move undefined values between lanes")
 {
-    // Lanes 16 to 31 have a value.
+    // Lanes 16 to 31 have a defined value.
     const std::string half = "@!%p1 mov.b32 %r1, 3;";
     expect_used(half + "shfl.sync.bfly.b32 %r3, %r1, 16, 31, -1;" + store3, 0xFFFF0000);
     expect_used(half + "shfl.sync.up.b32 %r1, %r1, 8, 0, -1; st.global.b32 [%out], %r1;", 0x00FFFFFF);
     expect_clean(half + "shfl.sync.idx.b32 %r3, %r1, 20, 31, -1;" + store3);
 }
 
-TEST_CASE("local memory keeps it")
+TEST_CASE("local memory keeps undefined values")
 {
     expect_clean("st.local.b32 [l+8], %r1;");
     expect_clean("st.local.b32 [l+4], %r1; st.local.b32 [l+4], 3; ld.local.b32 %r3, [l+4];" + store3);
@@ -113,7 +113,7 @@ TEST_CASE("local memory keeps it")
     CHECK(copied.findings[0].ptx_text == "ld.local.b32 %r3, [l+4];");
 }
 
-TEST_CASE("a function's registers are its own")
+TEST_CASE("undefined values stay in the registers of their function")
 {
     const std::string function =
         ".func f() { .reg .b32 %r<4>; .local .b32 l; ld.local.b32 %r1, [l]; ret; }"

@@ -1,4 +1,4 @@
-// cp.async on the machine: sizes, zero fill, groups, arrivals on mbarriers, and what is reported.
+// cp.async on the machine: sizes, zero fill, groups, arrivals on mbarriers, and its findings.
 
 #include "schedules.hpp"
 
@@ -7,8 +7,8 @@ using namespace tessera::emulator::test;
 
 namespace {
 
-/// Thread t copies 16 bytes from in + 16 t to data + 16 t, then `wait`, then all write what they find in 32-bit word
-/// (t + shift) mod 4n of data.
+/// Thread t copies 16 bytes from in + 16 t to data + 16 t, then executes `wait`; then each thread writes the 32-bit
+/// word (t + shift) mod 4n of data.
 std::string kernel(const std::string& copy, const std::string& wait, const std::string& target = "sm_80")
 {
     return module_text(target, R"(
@@ -65,7 +65,7 @@ std::uint32_t input_at(std::size_t i) { return static_cast<std::uint32_t>(0x0101
 
 }  // namespace
 
-TEST_CASE("copies of 4, 8 and 16 bytes arrive after their group was waited for")
+TEST_CASE("copies of 4, 8 and 16 bytes have arrived after a wait for their group")
 {
     const std::vector<std::string> copies{
         "cp.async.cg.shared.global [r2], [d3], 16; ",
@@ -94,9 +94,9 @@ TEST_CASE("copies of 4, 8 and 16 bytes arrive after their group was waited for")
     }
 }
 
-TEST_CASE("bytes beyond the source's size, and sources to be ignored, become zeros")
+TEST_CASE("bytes beyond the source's size, and ignored sources, become zeros")
 {
-    // thread t reads 4 (t mod 5) bytes; the second kernel ignores the source in every third thread
+    // Thread t reads 4 (t mod 5) bytes. The second kernel ignores the source in every third thread.
     const std::string sized = "rem.u32 r8, r0, 5; mul.lo.u32 r8, r8, 4; cp.async.ca.shared.global [r2], [d3], 16, r8; ";
     const std::string ignored =
         "rem.u32 r8, r0, 3; setp.eq.u32 p, r8, 0; cp.async.cg.shared.global [r2], [d3], 16, p; ";
@@ -131,7 +131,7 @@ TEST_CASE("a source of no bytes may be any address")
     CHECK(outcome.values[0] == 0);
 }
 
-TEST_CASE("reading before the wait is found, whatever the timing, also behind a wait for older groups")
+TEST_CASE("a read before the wait is reported at any timing, also after a wait for older groups")
 {
     const std::string copy = "cp.async.cg.shared.global [r2], [d3], 16; ";
     for (const char* wait :
@@ -151,7 +151,7 @@ TEST_CASE("reading before the wait is found, whatever the timing, also behind a 
     }
 }
 
-TEST_CASE("a wait for another thread's copies needs a barrier as well")
+TEST_CASE("a wait for another thread's copies also needs a barrier")
 {
     const std::string copy =
         "cp.async.cg.shared.global [r2], [d3], 16; cp.async.wait_all; xor.b32 r9, r0, 32; "
@@ -173,7 +173,7 @@ TEST_CASE("a wait for another thread's copies needs a barrier as well")
 
 TEST_CASE("a pipeline of groups: the older half is complete, the younger may be pending")
 {
-    // two stages: words 0-1 first, words 2-3 second; after wait_group 1 the first two words are there
+    // Two stages: words 0-1 first, words 2-3 second. After wait_group 1 the first two words have arrived.
     const std::string copy =
         "cp.async.ca.shared.global [r2], [d3], 8; cp.async.commit_group; "
         "cp.async.ca.shared.global [r2+8], [d3+8], 8; cp.async.commit_group; cp.async.wait_group 1; "
@@ -191,7 +191,7 @@ TEST_CASE("a pipeline of groups: the older half is complete, the younger may be 
         6);
 }
 
-TEST_CASE("cp.async.mbarrier.arrive: with and without counting")
+TEST_CASE("cp.async.mbarrier.arrive works with and without .noinc")
 {
     const std::string copy = "cp.async.cg.shared.global [r2], [d3], 16; ";
     const std::string wait =
@@ -217,7 +217,7 @@ TEST_CASE("cp.async.mbarrier.arrive: with and without counting")
     }
 }
 
-TEST_CASE("faults and wrong operands")
+TEST_CASE("faults and wrong operands are reported")
 {
     const auto run_with = [](const std::string& copy, int code, FindingKind kind) {
         CAPTURE(copy);

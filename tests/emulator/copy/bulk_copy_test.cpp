@@ -1,4 +1,4 @@
-// cp.async.bulk on the machine: every route, multicast, groups, masks, the races that it is known for, and faults.
+// cp.async.bulk on the machine: every route, multicast, groups, masks, typical races, and faults.
 
 #include "schedules.hpp"
 
@@ -7,8 +7,8 @@ using namespace tessera::emulator::test;
 
 namespace {
 
-/// One thread issues, all wait for phase 0 of `bar` where `wait` is given; then thread t stores words t, t + n of data
-/// to out + 4096 * rank.
+/// One thread issues the copy; all wait for phase 0 of `bar` if `wait` is given. Then thread t stores words t, t + n of
+/// data to out + 4096 * rank.
 std::string kernel(const std::string& issue, const std::string& wait, const std::string& before = "",
                    const std::string& after = "", unsigned arrivals = 1)
 {
@@ -91,7 +91,7 @@ void check_loaded(const Outcome& outcome, std::uint32_t cluster = 1)
 
 }  // namespace
 
-TEST_CASE("a load arrives with its bytes counted, in every form")
+TEST_CASE("a load in every form arrives with its bytes counted")
 {
     for (const std::string& form :
          {load, std::string("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [r1], [d0], 1024, [r2]; "),
@@ -111,7 +111,7 @@ TEST_CASE("a load arrives with its bytes counted, in every form")
             },
             5);
     }
-    // the copy first, the expectation after: right, because its arrival is outstanding
+    // The copy first, the expectation after it: correct, because its arrival is still missing.
     under_every_schedule(
         kernel(load + expect, wait_full), "h200",
         [](PtxRun& run) {
@@ -122,7 +122,7 @@ TEST_CASE("a load arrives with its bytes counted, in every form")
         5);
 }
 
-TEST_CASE("reading without waiting is found under every schedule")
+TEST_CASE("a read without a wait is reported in every schedule")
 {
     under_every_schedule(
         kernel(expect + load, "bar.sync 0;"), "h200",
@@ -134,7 +134,7 @@ TEST_CASE("reading without waiting is found under every schedule")
         5);
 }
 
-TEST_CASE("waiting for the wrong parity passes at once, and is found")
+TEST_CASE("a wait for the wrong parity passes at once and is reported")
 {
     under_every_schedule(
         kernel(expect + load, "again: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 1; @!p bra again;"), "h200",
@@ -148,7 +148,7 @@ TEST_CASE("waiting for the wrong parity passes at once, and is found")
         5);
 }
 
-TEST_CASE("a missing expect_tx is found")
+TEST_CASE("a missing expect_tx is reported")
 {
     under_every_schedule(
         kernel("mbarrier.arrive.shared::cta.b64 _, [bar]; " + load, wait_full), "h200",
@@ -158,13 +158,13 @@ TEST_CASE("a missing expect_tx is found")
             CHECK(run.count(FindingKind::async_read_pending) + run.count(FindingKind::shared_race) > 0);
         },
         5);
-    // the copy is on its way when the phase completes without it
+    // The copy is in flight when the phase completes without it.
     PtxRun run(kernel(load + "mbarrier.arrive.shared::cta.b64 _, [bar]; ", wait_full), "h200");
     launch(run);
     CHECK_FOUND(run, FindingKind::transaction_count);
 }
 
-TEST_CASE("expect_tx of a wrong byte count is found: too many are a deadlock that says so, too few are reported")
+TEST_CASE("a wrong byte count of expect_tx is reported: too many bytes as a deadlock, too few as a finding")
 {
     PtxRun many(kernel("mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 1040; " + load, wait_full), "h200");
     const Outcome outcome = launch(many);
@@ -183,7 +183,7 @@ TEST_CASE("expect_tx of a wrong byte count is found: too many are a deadlock tha
         5);
 }
 
-TEST_CASE("multicast writes at the same place of every CTA in the mask and signals the barrier of each")
+TEST_CASE("multicast writes to the same place of every CTA in the mask and signals each CTA's barrier")
 {
     const std::string issue = R"(
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 1024;
@@ -202,7 +202,7 @@ TEST_CASE("multicast writes at the same place of every CTA in the mask and signa
         6);
 }
 
-TEST_CASE("a mask that names CTAs beyond the cluster, or nobody, is reported")
+TEST_CASE("an empty mask, or one with CTAs beyond the cluster, is reported")
 {
     for (const char* mask : {"0x7", "0"}) {
         const std::string issue =
@@ -218,7 +218,8 @@ TEST_CASE("a mask that names CTAs beyond the cluster, or nobody, is reported")
     }
 }
 
-TEST_CASE("a multicast before the receiver has initialized its barrier is found, even if it comes late enough")
+TEST_CASE(
+    "a multicast before the receiver has initialized its barrier is reported, even if it happens to be late enough")
 {
     const std::string ptx = module_text("sm_90", R"(
 .visible .entry k(.param .u64 in, .param .u64 out)
@@ -254,7 +255,7 @@ again:
         6);
 }
 
-TEST_CASE("a CTA that leaves while a peer's multicast is on its way is found")
+TEST_CASE("a CTA that exits while a peer's multicast is in flight is reported")
 {
     const std::string ptx = module_text("sm_90", R"(
 .visible .entry k(.param .u64 in, .param .u64 out)
@@ -292,9 +293,9 @@ again:
     CHECK(found > 6);
 }
 
-TEST_CASE("shared memory to the shared memory of a peer")
+TEST_CASE("shared memory is copied to the shared memory of a peer")
 {
-    // CTA r sends its data, filled with r * 1000 + i, to `data` of CTA 1 - r
+    // CTA r sends its data, filled with r * 1000 + i, to `data` of CTA 1 - r.
     const std::string before = R"(
     mad.lo.u32 r7, r3, 1000, r0;
     mad.lo.u32 r8, r0, 4, r15;
@@ -323,7 +324,7 @@ TEST_CASE("shared memory to the shared memory of a peer")
             }
         },
         6);
-    // without the proxy fence
+    // Without the proxy fence.
     std::string unfenced = before;
     unfenced.erase(unfenced.find("    fence.proxy"), std::string("    fence.proxy.async.shared::cta;\n").size());
     PtxRun run(kernel(issue, wait_full, unfenced), "h200");
@@ -333,7 +334,7 @@ TEST_CASE("shared memory to the shared memory of a peer")
 
 namespace {
 
-/// Fills data with t and t + 128, and stores it to `out` in bulk; `tail` follows in thread 0.
+/// Fills data with t and t + 128, and stores it to `out` in bulk. Thread 0 then executes `tail`.
 std::string store_kernel(const std::string& fence, const std::string& store, const std::string& tail)
 {
     return module_text("sm_100", R"(
@@ -366,7 +367,7 @@ const std::string fence = "fence.proxy.async.shared::cta;";
 
 }  // namespace
 
-TEST_CASE("stores write when their group is complete")
+TEST_CASE("stores have written when their group is complete")
 {
     const std::string check = R"(
     cp.async.bulk.wait_group 0;
@@ -386,7 +387,7 @@ TEST_CASE("stores write when their group is complete")
         5);
 }
 
-TEST_CASE("a byte mask leaves the other bytes alone")
+TEST_CASE("a byte mask leaves other bytes unchanged")
 {
     under_every_schedule(
         store_kernel(fence,
@@ -425,7 +426,7 @@ TEST_CASE("the source may be overwritten after wait_group.read, and only then")
         6);
 }
 
-TEST_CASE("a store without the writers' proxy fence, or with one by the issuing thread only, is found")
+TEST_CASE("a store without the writers' proxy fence, or with only the issuer's, is reported")
 {
     under_every_schedule(
         store_kernel("", store, "cp.async.bulk.wait_group 0;"), "b200",
@@ -443,7 +444,7 @@ TEST_CASE("a store without the writers' proxy fence, or with one by the issuing 
         3);
 }
 
-TEST_CASE("leaving before the source is read is no fault, and told if asked for")
+TEST_CASE("a CTA that exits before its store's source is read is reported only with --also")
 {
     for (const bool asked : {false, true}) {
         unsigned found = 0;
@@ -483,7 +484,7 @@ TEST_CASE("misaligned addresses, sizes, and addresses outside of memory fault")
         716, FindingKind::misaligned);
 }
 
-TEST_CASE("forms that do not exist are refused when loading")
+TEST_CASE("invalid forms are refused when the module is loaded")
 {
     for (const char* wrong :
          {"cp.async.bulk.shared::cluster.global.bulk_group [r1], [d0], 1024;",

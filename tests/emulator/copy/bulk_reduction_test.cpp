@@ -12,7 +12,7 @@ using namespace tessera::emulator::test;
 
 namespace {
 
-/// 128 threads bring 1024 bytes of `in` to shared memory; one thread reduces them into `out`.
+/// 128 threads copy 1024 bytes of `in` to shared memory; one thread reduces them into `out`.
 std::string to_global(const std::string& operation)
 {
     return module_text("sm_90", R"(
@@ -163,7 +163,7 @@ TEST_CASE("floating-point reductions to global memory")
     check_global<u16>("max.bf16", brains, brains, [](u16 a, u16 b) { return brain_value(a) > brain_value(b) ? a : b; });
 }
 
-TEST_CASE("many CTAs reduce into the same memory")
+TEST_CASE("many CTAs can reduce into the same memory")
 {
     under_every_schedule(
         to_global("add.u32"), "h200",
@@ -199,7 +199,7 @@ TEST_CASE("reductions into the shared memory of a peer complete on its barrier")
     };
     for (const Case& one : cases) {
         CAPTURE(one.operation);
-        // CTA 1's thread t holds t + 40 to be reduced into CTA 0's 3 t
+        // CTA 1's thread t holds t + 40, to be reduced into CTA 0's 3 t.
         const std::string ptx = module_text("sm_90", R"(
 .visible .entry k(.param .u64 out)
 {

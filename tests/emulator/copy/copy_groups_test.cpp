@@ -1,4 +1,4 @@
-// Groups of asynchronous copies: what a wait for all but the latest N groups waits for.
+// Groups of asynchronous copies: which copies a wait for all but the latest N groups waits for.
 
 #include <doctest/doctest.h>
 
@@ -32,7 +32,7 @@ TEST_CASE("wait_group N waits for all but the latest N groups of the lane")
     CHECK(groups.have_reached(lane, 0, Stage::complete));
 }
 
-TEST_CASE("copies that are not committed are in no group, but among all")
+TEST_CASE("uncommitted copies belong to no group, but count among all copies")
 {
     CopyGroups groups;
     const auto copy = groups.add(0b11);
@@ -43,7 +43,7 @@ TEST_CASE("copies that are not committed are in no group, but among all")
     CHECK(groups.all_reached(0b11, Stage::complete));
 }
 
-TEST_CASE("empty groups count")
+TEST_CASE("empty groups count as groups")
 {
     CopyGroups groups;
     const auto copy = groups.add(1);
@@ -56,7 +56,7 @@ TEST_CASE("empty groups count")
     CHECK(groups.have_reached(1, 0, Stage::complete));
 }
 
-TEST_CASE("lanes have groups of their own")
+TEST_CASE("each lane has its own groups")
 {
     CopyGroups groups;
     const auto both = groups.add(0b11);
@@ -83,7 +83,7 @@ TEST_CASE("the source is read before the copy is complete")
     CHECK(groups.have_reached(1, 0, Stage::complete));
 }
 
-TEST_CASE("who waits sees what the copies did, and only of those it waited for")
+TEST_CASE("a wait shows the effects of the awaited copies, and of no others")
 {
     Clocks clocks(2);
     CopyGroups groups;
@@ -105,7 +105,7 @@ TEST_CASE("who waits sees what the copies did, and only of those it waited for")
     CHECK(clocks.ordered(late_write, 0));
 }
 
-TEST_CASE("a program that never waits does not make groups pile up, nor lose one that is open")
+TEST_CASE("without waits, groups do not pile up, and no open group is lost")
 {
     CopyGroups groups;
     CopyGroups::Sequence open = groups.add(1);
@@ -121,10 +121,10 @@ TEST_CASE("a program that never waits does not make groups pile up, nor lose one
     CHECK(groups.have_reached(1, 0, Stage::complete));
 }
 
-TEST_CASE("a wait for all but the latest groups sees the sources read, however many groups came before")
+TEST_CASE("a wait for all but the latest groups sees the sources read, however many groups precede")
 {
-    // What an epilogue with several buffers does. Nothing is ever waited for to its end, so all copies are remembered,
-    // until they are too many.
+    // As in an epilogue with several buffers. No copy is ever waited for to its end, so all are remembered until there
+    // are too many.
     struct Case {
         std::size_t copies, keep;  // of each group, by each wait
     };

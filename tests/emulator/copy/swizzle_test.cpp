@@ -1,5 +1,4 @@
-// Swizzles against what the PTX ISA's figures show, written another way: as a table of which 16 bytes of a line go
-// where.
+// Swizzles against the figures of the PTX ISA, written in another way: as a table of where each 16 bytes of a line go.
 
 #include <doctest/doctest.h>
 
@@ -9,7 +8,7 @@
 
 using namespace tessera::emulator;
 
-TEST_CASE("in line r the 16-byte piece c goes to place c xor f(r)")
+TEST_CASE("in line r, the 16-byte piece c goes to place c xor f(r)")
 {
     for (std::uint32_t line = 0; line < 32; ++line) {
         for (std::uint32_t piece = 0; piece < 8; ++piece) {
@@ -41,7 +40,7 @@ TEST_CASE("known addresses of matrices in shared memory")
     CHECK(swizzle(TensorSwizzle::span_128_atom_32, 676) == 644);
 }
 
-TEST_CASE("a swizzle is its own inverse, keeps lines, and leaves the rank alone")
+TEST_CASE("a swizzle is its own inverse, keeps lines, and does not change the rank")
 {
     for (unsigned mode = 0; mode <= 6; ++mode) {
         const auto which = static_cast<TensorSwizzle>(mode);

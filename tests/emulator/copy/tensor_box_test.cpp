@@ -11,7 +11,7 @@ using namespace tessera::emulator;
 
 namespace {
 
-/// Element (index in the box) to its place in global memory, straight from the definition; nothing if it is out of
+/// The place in global memory of an element (index in the box), straight from the definition; nothing if it is out of
 /// bounds.
 std::optional<std::uint64_t> place_of(const TensorMap& map, const BoxRequest& request,
                                       const std::array<std::uint32_t, 5>& index)
@@ -29,7 +29,7 @@ std::optional<std::uint64_t> place_of(const TensorMap& map, const BoxRequest& re
     return address;
 }
 
-/// For each element of the box in its order in shared memory: its address in global memory.
+/// For each element of the box, in the order of shared memory: its address in global memory.
 std::vector<std::optional<std::uint64_t>> expand(const std::vector<BoxRun>& runs, unsigned element_bytes)
 {
     std::vector<std::optional<std::uint64_t>> places;
@@ -143,7 +143,7 @@ TEST_CASE("im2col walks over the pixels of the bounding box and adds the filter'
             CHECK(box_bytes(map, request) == 32 * 16);
             const auto places = expand(box_runs(map, request), 2);
             REQUIRE(places.size() == 32 * 8);
-            // output pixel m of the convolution is image m / 20, row m % 20 / 5, column m % 5
+            // Output pixel m of the convolution is image m / 20, row m % 20 / 5, column m % 5.
             for (unsigned i = 0; i < places.size(); ++i) {
                 const unsigned m = i / 8;
                 const int n = static_cast<int>(m / 20);
@@ -188,7 +188,7 @@ TEST_CASE("padded elements take 16 bytes of shared memory for 16 elements")
     }
 }
 
-TEST_CASE("what is not valid is told")
+TEST_CASE("invalid copies are refused with a sentence")
 {
     TensorMap map;
     map.element = TensorElement::f32;

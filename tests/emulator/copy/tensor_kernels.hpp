@@ -1,6 +1,6 @@
 #pragma once
 
-// Tensors and kernels with which the tests of tensor copies work.
+// Tensors and kernels for the tests of tensor copies.
 
 #include <algorithm>
 #include <optional>
@@ -17,7 +17,7 @@ struct Tensor {
 inline constexpr std::uint32_t extent[5] = {24, 7, 5, 4, 3};
 inline constexpr std::uint32_t boxes[5] = {8, 3, 2, 2, 2};
 
-/// f32 tensor of `rank` dimensions; element at linear place i holds i + 1. Rows are padded to 32 elements.
+/// f32 tensor of `rank` dimensions; the element at linear place i holds i + 1. Rows are padded to 32 elements.
 inline Tensor make_tensor(PtxRun& run, unsigned rank)
 {
     Tensor tensor;
@@ -60,7 +60,7 @@ inline std::uint32_t elements(const TensorMap& map) { return static_cast<std::ui
 inline constexpr const char* coordinates[5] = {"{r20}", "{r20, r21}", "{r20, r21, r22}", "{r20, r21, r22, r23}",
                                                "{r20, r21, r22, r23, r24}"};
 
-/// Loads a box to shared memory and copies its words, in the order of shared memory, to `out`. `shift`: bytes from a
+/// Loads a box to shared memory and copies its words, in the order of shared memory, to `out`. `shift`: bytes after a
 /// 1024-byte boundary.
 inline std::string load_kernel(const std::string& instruction, const std::string& bytes)
 {
@@ -123,7 +123,7 @@ inline std::vector<std::uint32_t> launch_load(PtxRun& run, const TensorMap& map,
     return run.read<std::uint32_t>(out, count);
 }
 
-/// Fills data with 1000 + the place, then runs `store` in thread 0.
+/// Fills data with 1000 + the place, then executes `store` in thread 0.
 inline std::string store_kernel(const std::string& store)
 {
     return module_text("sm_100a", R"(

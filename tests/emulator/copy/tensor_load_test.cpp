@@ -21,7 +21,7 @@ TEST_CASE("loads of 1 to 5 dimensions, within, across and beyond the tensor's bo
             for (unsigned i = 0; i < rank; ++i) {
                 bytes *= boxes[i];
             }
-            // complete_tx counts the whole box, also where it is out of bounds
+            // complete_tx counts the whole box, including the part out of bounds.
             under_every_schedule(
                 load_kernel(load(rank), std::to_string(bytes)), "b200",
                 [&](PtxRun& run) {
@@ -67,8 +67,7 @@ TEST_CASE("every swizzle puts the box's bytes where the absolute address says")
                 REQUIRE_CLEAN(run, result);
                 for (std::uint32_t row = 0; row < map.box[1]; ++row) {
                     for (std::uint32_t column = 0; column < width; ++column) {
-                        // data begins at a multiple of 1024, so that offsets and addresses agree in the bits that
-                        // matter
+                        // data begins at a multiple of 1024, so that offsets and addresses agree in the relevant bits.
                         const std::uint32_t offset = swizzle(which, (row * width + column) * 4) / 4;
                         REQUIRE(values[offset] == (3 + row) * 64 + 8 + column);
                     }
@@ -101,7 +100,7 @@ TEST_CASE("rows narrower than the swizzle begin where its span does, and complet
                 map.address = run.buffer(words);
                 LaunchResult result;
                 const auto values = launch_load(run, map, {}, span * rows, result);
-                REQUIRE(result.code == 0);  // the rest of the spans is read, which nobody has written: not clean
+                REQUIRE(result.code == 0);  // reads the rest of the spans, which was never written: has findings
                 for (std::uint32_t i = 0; i < words.size(); ++i) {
                     const std::uint32_t linear = (i / width * span + i % width) * 4;
                     CHECK(values[swizzle(which, linear) / 4] == words[i]);
@@ -129,17 +128,17 @@ TEST_CASE("a destination that is not at a multiple of the pattern is swizzled by
                 words[i] = i + 1;
             }
             map.address = run.buffer(words);
-            // only thread 0 has added: it stores what lies from data + 384 on, the others what lies from data on
+            // Only thread 0 has added: it stores the words from data + 384 on, the others those from data on.
             const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(1));
             const LaunchResult result = run.launch("k", {.block = {1, 1, 1}}, encode(map), out, 0, 0, 0, 0, 0, 1);
             REQUIRE_CLEAN(run, result);
-            // address 0x400 + 384 = line 3 of a pattern: piece 0 of the line holds piece 3 of the row
+            // Address 0x400 + 384 is line 3 of a pattern: piece 0 of the line holds piece 3 of the row.
             CHECK(run.read<std::uint32_t>(out, 1)[0] == 12 + 1);
         },
         1);
 }
 
-TEST_CASE("what is out of bounds can be NaN")
+TEST_CASE("out-of-bounds elements can be NaN")
 {
     PtxRun run(load_kernel(load(2), "96"), "b200");
     Tensor tensor = make_tensor(run, 2);
@@ -289,7 +288,7 @@ TEST_CASE("multicast without a group signals the barrier of each receiver")
 
 TEST_CASE("with cta_group::2 the leader's barrier counts the bytes of both CTAs of the pair")
 {
-    // each CTA loads its own rows, all signal the leader of their pair, which alone expects and waits
+    // Each CTA loads its own rows, and all signal the leader of their pair, which alone expects and waits.
     for (const char* issue : {"cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::"
                               "bytes [r1], [d1, {r20, r21}], [r8];",
                               "shl.b32 r9, 1, r3; cvt.u16.u32 h1, r9; "
@@ -319,7 +318,7 @@ TEST_CASE("with cta_group::2 the leader's barrier counts the bytes of both CTAs 
 
 TEST_CASE("a multicast of a pair's data to other pairs signals each pair's leader")
 {
-    // CTA 0 loads for ranks 0 to 3: two signals for the leaders 0 and 2 each
+    // CTA 0 loads for ranks 0 to 3: two signals for each of the leaders 0 and 2.
     under_every_schedule(
         cluster_kernel(R"(
     and.b32 r7, r3, 1;

@@ -1,4 +1,4 @@
-// cp.async.bulk.tensor to global memory and its reductions, im2col and padded elements, and what is not valid.
+// cp.async.bulk.tensor to global memory and its reductions, im2col and padded elements, and invalid copies.
 
 #include <cstring>
 
@@ -33,7 +33,7 @@ TEST_CASE("stores of 1 to 5 dimensions write what is within the bounds and nothi
     }
 }
 
-TEST_CASE("a store takes its box out of a swizzle")
+TEST_CASE("a store undoes the swizzle of its box")
 {
     PtxRun run(store_kernel(store(2)), "b200");
     TensorMap map;
@@ -57,7 +57,7 @@ TEST_CASE("a store takes its box out of a swizzle")
 
 namespace {
 
-/// A matrix of 3 rows, 256 bytes apart, of which `row_bytes` belong to the tensor; all bytes are 7.
+/// A matrix of 3 rows, 256 bytes apart; `row_bytes` of each row belong to the tensor. All bytes are 7.
 TensorMap rows_of(PtxRun& run, TensorElement element, std::uint32_t row_bytes)
 {
     TensorMap map;
@@ -70,7 +70,7 @@ TensorMap rows_of(PtxRun& run, TensorElement element, std::uint32_t row_bytes)
     return map;
 }
 
-/// The matrix after a box of 32 bytes and 2 rows was stored to row 1 from byte `first` on, as far as `row_end`.
+/// The matrix after storing a box of 32 bytes and 2 rows to row 1 from byte `first` on, as far as `row_end`.
 std::vector<std::uint8_t> with_box(std::uint32_t first, std::uint32_t row_end)
 {
     std::vector<std::uint32_t> box(16);
@@ -86,7 +86,7 @@ std::vector<std::uint8_t> with_box(std::uint32_t first, std::uint32_t row_end)
 
 }  // namespace
 
-TEST_CASE("a store or reduction to rows that end inside of a 16-byte chunk writes the whole chunk, and is reported")
+TEST_CASE("a store or reduction to rows that end inside a 16-byte chunk writes the whole chunk and is reported")
 {
     for (const auto& [element, row_bytes] :
          {std::pair(TensorElement::f32, 252U), std::pair(TensorElement::f32, 244U), std::pair(TensorElement::u64, 248U),
@@ -104,7 +104,7 @@ TEST_CASE("a store or reduction to rows that end inside of a 16-byte chunk write
             },
             1);
     }
-    // A vector whose last chunk is not all allocated: nobody's memory is written.
+    // A vector whose last chunk is only partly allocated: no other memory is written.
     PtxRun run(store_kernel(store(1)), "b200");
     TensorMap map;
     map.element = TensorElement::f32;
@@ -128,7 +128,7 @@ TEST_CASE("a store or reduction to rows that end inside of a 16-byte chunk write
     CHECK(reduction.read<std::uint32_t>(rows.address, expected.size()) == expected);
 }
 
-TEST_CASE("a store that leaves the partial chunk of its rows alone, or to rows of whole chunks, is right")
+TEST_CASE("a store that does not reach a partial chunk, or has rows of whole chunks, is right")
 {
     const auto store_to = [](TensorElement element, std::uint32_t row_bytes, std::uint32_t first,
                              std::uint32_t row_end) {
@@ -144,7 +144,7 @@ TEST_CASE("a store that leaves the partial chunk of its rows alone, or to rows o
     store_to(TensorElement::u8, 241, 208, 240);
     store_to(TensorElement::f32, 240, 224, 240);
     store_to(TensorElement::bf16, 256, 224, 256);
-    store_to(TensorElement::f32, 252, 256, 256);  // all of the box is outside
+    store_to(TensorElement::f32, 252, 256, 256);  // the whole box is out of bounds
 }
 
 TEST_CASE("scatter4 and reductions")
@@ -245,7 +245,7 @@ TEST_CASE("im2col loads and padded elements on the machine")
     under_every_schedule(
         load_kernel(instruction, "256"), "b200",
         [](PtxRun& run) {
-            // 2 images of 3 x 4 pixels with 4 channels of f32; a 3 x 3 filter with padding 1, at its place (1, 2)
+            // 2 images of 3 x 4 pixels with 4 channels of f32; a 3 x 3 filter with padding 1, at position (1, 2).
             TensorMap map;
             map.mode = TensorMapMode::im2col;
             map.element = TensorElement::f32;
@@ -273,7 +273,7 @@ TEST_CASE("im2col loads and padded elements on the machine")
             }
         },
         2);
-    PtxRun run(load_kernel(load(2), "64"), "b200");  // the padding does not count for the mbarrier
+    PtxRun run(load_kernel(load(2), "64"), "b200");  // the mbarrier does not count padding
     TensorMap map;
     map.element = TensorElement::u4_align16;
     map.rank = 2;
@@ -293,7 +293,7 @@ TEST_CASE("im2col loads and padded elements on the machine")
     }
 }
 
-TEST_CASE("forms that do not exist are refused when loading")
+TEST_CASE("invalid forms are refused when the module is loaded")
 {
     for (const char* wrong :
          {"cp.async.bulk.tensor.6d.shared::cluster.global.mbarrier::complete_tx::bytes [r1], [d1, {r20}], [r2];",

@@ -88,7 +88,7 @@ TEST_CASE("each field is replaced, and only that")
           [](TensorMap& map) { map.fill = TensorFill::nan; });
 }
 
-TEST_CASE("values out of range, and what is no tensor map, are reported")
+TEST_CASE("values out of range, and bytes that are not a tensor map, are reported")
 {
     const auto found = [](const std::string& replace, bool with_map) {
         CAPTURE(replace);
@@ -185,7 +185,7 @@ full:
         4);
 }
 
-TEST_CASE("a map may be made from zeros, and from nothing else that is not a map")
+TEST_CASE("a map may be made from zeros, but not from other bytes")
 {
     const std::string every_field = R"(
     mov.u64 d1, 0x4000;
@@ -224,7 +224,7 @@ TEST_CASE("a map may be made from zeros, and from nothing else that is not a map
     CHECK(run.count(FindingKind::invalid_descriptor) > 0);
 }
 
-TEST_CASE("forms that do not exist are refused when loading")
+TEST_CASE("invalid forms are refused when the module is loaded")
 {
     for (const char* wrong :
          {"tensormap.replace.tile.rank.global.b1024.b64 [d0], d0;",

@@ -1,7 +1,7 @@
 #pragma once
 
 // Inputs of the hardware probes: the same bits on the GPU and in the emulator's tests, from one portable generator.
-// Everything is a function of (case name, input class), so a checksum table needs no stored inputs.
+// Everything is a function of (case name, input class), so the checksum tables need no stored inputs.
 
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +42,7 @@ private:
     std::uint64_t state_;
 };
 
-/// A format as the probes see it: the sign is the top bit, then exponent, then mantissa.
+/// A format for the probes: the sign is the top bit, then exponent, then mantissa.
 struct Bits {
     int mantissa;
     int exponent;
@@ -95,7 +95,7 @@ enum class Class : std::uint8_t {
     around_one,    ///< powers of two and one bit more, to show which bits a sum keeps
     tiny,          ///< subnormal numbers and zeros
     tiny_product,  ///< products near and below the smallest normal f32, for the formats that reach it
-    tiny_sum,      ///< products about the smallest subnormal f32, and mostly no addend
+    tiny_sum,      ///< products about the smallest subnormal f32, mostly without an addend
     huge,          ///< near overflow
     special,       ///< infinities and NaN among ordinary numbers
     zeros,         ///< signed zeros and ones
@@ -168,7 +168,7 @@ inline std::uint64_t floating(Generator& random, Kind kind, Class which, bool is
             }
             const int centre = bits.exponent < 8 ? 1 - bits.bias : is_addend ? -135 : -70;
             if (is_addend && bits.exponent == 8 && random.one_in(2)) {
-                const std::uint64_t mantissa = random.next() >> (64 - 6);  // first: the order of draws is fixed
+                const std::uint64_t mantissa = random.next() >> (64 - 6);  // drawn first: the order of draws is fixed
                 return assemble(bits, random.below(2), 0, mantissa);
             }
             return number(random, bits, centre, is_addend ? 10 : 8);
@@ -256,7 +256,7 @@ inline Problem make_problem(const Case& test, int which, int instances)
     fill(problem.c, test.m * test.n, test.d, true);
     const bool is_integer = test.a == Kind::s8 || test.a == Kind::u8;
     if (input_class == Class::cancelling && !is_integer) {
-        // Element k+1 repeats element k, in B with the other sign and now and then another last bit.
+        // Element k+1 repeats element k, in B with the opposite sign and sometimes another last bit.
         for (std::size_t i = 0; i + 1 < problem.a.size(); i += 2) {
             problem.a[i + 1] = problem.a[i];
         }

@@ -186,7 +186,7 @@ struct Operands {
     X("cvt.rz.bf16.u64", "d, a", "b16", "16", "h", "b64", "64", "l")                     \
     X("cvt.rn.f16.s16", "d, a", "b16", "16", "h", "b16", "16", "h")
 
-// The approximations: the emulator stays inside the ISA's error bounds, it does not copy the bits. The probe's results
+// The approximations: the emulator stays within the ISA's error bounds and does not copy the bits. The probe's results
 // show how far the two are apart.
 #define TESSERA_APPROXIMATE_CASES(X)               \
     TESSERA_F32(X, "rcp.approx.f32", "d, a")       \
@@ -232,7 +232,7 @@ inline constexpr ScalarCase scalar_cases[] = {TESSERA_SCALAR_CASES(TESSERA_SCALA
 
 inline constexpr int scalar_count = 4096;
 
-/// One operand: any bits, numbers near one another, subnormal ones, and the classics.
+/// One operand: random bits, similar numbers, subnormal numbers, and special values.
 inline std::uint64_t scalar_operand(Generator& random, std::string_view type)
 {
     const bool packed_f16 = type == "f16x2";
@@ -259,7 +259,7 @@ inline std::uint64_t scalar_operand(Generator& random, std::string_view type)
     const Bits& bits = type == "f64" ? bits_f64 : type == "f16" ? bits_f16 : type == "bf16" ? bits_bf16 : bits_f32;
     const std::uint64_t top = (std::uint64_t{1} << bits.exponent) - 1;
     switch (random.below(8)) {
-        case 0: {  // the classics
+        case 0: {  // special values
             const std::uint64_t draw = random.next();
             const std::uint64_t one = std::uint64_t{1} << bits.mantissa;
             const std::uint64_t values[] = {0,
@@ -278,7 +278,7 @@ inline std::uint64_t scalar_operand(Generator& random, std::string_view type)
             const std::uint64_t mantissa = random.next() >> (64 - bits.mantissa);  // first: the order of draws is fixed
             return detail::assemble(bits, random.below(2), 0, mantissa);
         }
-        case 2:  // whose product is near the smallest normal number
+        case 2:  // the product is near the smallest normal number
             return detail::number(random, bits, -bits.bias / 2, 1);
         case 3:  // near the smallest normal number
             return detail::number(random, bits, 1 - bits.bias + 3, 4);
@@ -292,7 +292,7 @@ inline std::uint64_t scalar_operand(Generator& random, std::string_view type)
     return random.next() >> (64 - bits.width());
 }
 
-/// The same operands for every run; a third of the time b or c is near -a*b or a, so that sums cancel.
+/// The same operands in every run. A third of the time b or c is near -a*b or a, so that sums cancel.
 inline std::vector<Operands> scalar_operands(const ScalarCase& test)
 {
     const std::string_view name(test.name);
@@ -310,7 +310,7 @@ inline std::vector<Operands> scalar_operands(const ScalarCase& test)
             one.c = one.a ^ random.below(16);
         }
         if (name.find(".rna") != name.npos && (one.a & 0x7F80'0000U) == 0x7F80'0000U) {
-            one.a &= 0xFF80'0000U;  // no NaN: what .rna makes of one depends on its payload
+            one.a &= 0xFF80'0000U;  // no NaN: the result of .rna depends on its payload
         }
     }
     return all;

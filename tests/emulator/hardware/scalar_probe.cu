@@ -43,7 +43,7 @@ struct Cell<64> {
     using type = std::uint64_t;
 };
 
-// Operands enter and the result leaves as bits of their own width.
+// Operands and results are passed as bits of their own width.
 #define KERNEL_CASE(NAME, OPERANDS, DT, DW, DC, ST, SW, SC)                                                     \
     case __COUNTER__ - first: {                                                                                 \
         using Source = Cell<width_of(SW)>::type;                                                                \

@@ -1,6 +1,6 @@
-// Executes single wgmma and mma.sync instructions on a Hopper GPU (sm_90a) on the inputs of probe_inputs.hpp and
-// prints, per instruction and input class, the FNV-1a checksum of the accumulators that came out. The emulator's exact
-// numerics must reproduce them: tests/emulator/numerics/hopper_tensor_test.cpp.
+// Executes single wgmma and mma.sync instructions on a Hopper GPU (sm_90a) on the inputs of probe_inputs.hpp. Prints,
+// per instruction and input class, the FNV-1a checksum of the resulting accumulators. The emulator's exact numerics
+// must reproduce them: tests/emulator/numerics/hopper_tensor_test.cpp.
 //
 // Build:
 //   nvcc -std=c++20 -O1 -gencode arch=compute_90a,code=sm_90a wgmma_probe.cu -o wgmma_probe

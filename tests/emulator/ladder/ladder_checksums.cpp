@@ -3,8 +3,8 @@
 ///     ladder_checksums                                  prints them
 ///     ladder_checksums --check h200_checksums.txt       compares with a file that it printed, and prints what differs
 ///
-/// GELU and SiLU rest on ex2.approx, whose result the PTX ISA only bounds. Their values are printed as they are and
-/// compared within `largest_difference`; that all rungs give the same bits is asked of them as of everything else.
+/// GELU and SiLU use ex2.approx, whose result the PTX ISA only bounds. Their values are printed and compared within
+/// `largest_difference`. That all rungs give the same bits is required of them, too.
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@
 namespace tessera::ladder {
 namespace {
 
-/// The ladder: what gives the same bits on every device.
+/// The part of the ladder that gives the same bits on every device.
 template <class Use>
 void with_type(ElementType type, Use&& use)
 {
@@ -70,7 +70,7 @@ public:
           bias_(upload(host_.bias))
     {}
 
-    /// Nothing if the variant refuses, which it does where its alignment is not met.
+    /// Nothing if the variant refuses, as it does if its alignment is not met.
     std::optional<std::vector<std::byte>> launch(Variant variant)
     {
         d_.copy_from(host_.d.bytes);
@@ -157,7 +157,7 @@ std::uint64_t checksum(const std::vector<std::byte>& bytes)
     return hash;
 }
 
-/// What was computed, by description: a checksum, or the values in hexadecimal.
+/// The results by description: a checksum, or the values in hexadecimal.
 using Results = std::map<std::string, std::string>;
 
 Results compute_checksums(StreamRef stream)
@@ -225,11 +225,11 @@ double value_of(std::uint32_t bits, ElementType type)
     return std::bit_cast<float>(bits);
 }
 
-/// How far two devices may be apart. The PTX ISA bounds the relative error of ex2.approx.ftz.f32 by 2^-22; with a
-/// second device that rounds correctly the two are less than 2^-21.5 apart.
-///   SiLU, x / (1 + e): less than that, and two roundings that may turn out otherwise: |y| * 2^-21.
+/// The largest difference between two devices. The PTX ISA bounds the relative error of ex2.approx.ftz.f32 by 2^-22. If
+/// the second device rounds correctly, the two differ by less than 2^-21.5.
+///   SiLU, x / (1 + e): less than that, and two roundings that may differ: |y| * 2^-21.
 ///   GELU, x/2 * (1 + erf): there erf is 1 - e with e < 0.16, rounded to a multiple of 2^-24: |x| * 2^-23.
-/// One more spacing of the output type, where the last rounding tips over.
+/// Plus one spacing of the output type, if the last rounding differs.
 double largest_difference(const Problem& problem, double x, double y)
 {
     const double inner = problem.activation == Activation::silu ? std::abs(y) * 0x1p-21 : std::abs(x) * 0x1p-23;
@@ -266,7 +266,7 @@ Results read_results(const std::string& path)
     return results;
 }
 
-/// Prints what differs. @returns how much does
+/// Prints the differences. @returns their number
 int compare_checksums(const Results& stored, const Results& computed)
 {
     int differing = 0;

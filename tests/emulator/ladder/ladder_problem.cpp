@@ -89,7 +89,7 @@ std::string_view name(BiasAxis axis)
     return "unknown";
 }
 
-/// Around the edges of every rung's tile, with everything that can differ drawn at random.
+/// Around the edges of every rung's tile, with all other parameters drawn at random.
 Problem random_problem(Random& random)
 {
     constexpr std::array<std::int64_t, 9> extents{1, 7, 16, 31, 32, 33, 64, 65, 128};
@@ -207,7 +207,7 @@ std::vector<Problem> problems()
     std::vector<Problem> all;
     Random random(2026);
 
-    // Whole tiles of every rung, so that the entry points without edge checks run, in all orders and types.
+    // Whole tiles of every rung, in all orders and types: these run the entry points without edge checks.
     for (const ElementType type : types) {
         for (unsigned orders = 0; orders < 4; ++orders) {
             Problem problem;
@@ -221,7 +221,7 @@ std::vector<Problem> problems()
         }
     }
 
-    // As many CTAs as make the library take the large and the medium tile on a device with 132 multiprocessors.
+    // Enough CTAs that the library chooses the large and the medium tile on a device with 132 SMs.
     for (const std::int64_t batches : {132, 66}) {
         for (unsigned orders = 0; orders < 4; ++orders) {
             for (const bool whole : {true, false}) {
@@ -278,7 +278,7 @@ std::vector<std::uint32_t> activation_arguments()
     std::vector<std::uint32_t> arguments{0,          sign, 1, sign | 1, 0x007FFFFFU, 0x7F800000U, sign | 0x7F800000U,
                                          0x7FC00000U};
     Random random(7);
-    // Magnitudes from 2^-8 to 16, where both functions bend, and, one in eight, from anywhere up to 2^60.
+    // Magnitudes from 2^-8 to 16, where both functions are curved, and, one in eight, any magnitude up to 2^60.
     while (arguments.size() < 512) {
         const std::uint64_t bits = random();
         const auto significand = static_cast<std::uint32_t>(bits & 0x7FFFFFU);

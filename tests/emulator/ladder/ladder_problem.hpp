@@ -1,7 +1,7 @@
 #pragma once
 
-/// The products whose bits are compared between an H200 and the emulated one, and the data for them. Nothing here
-/// depends on the machine: integers only, no floating-point arithmetic of the host, no standard distribution.
+/// The products whose bits are compared between an H200 and the emulated one, and their data. Nothing depends on the
+/// machine: only integers, no floating-point arithmetic of the host, no standard distribution.
 
 #include <array>
 #include <cstddef>
@@ -33,25 +33,25 @@ private:
     std::uint64_t state_;
 };
 
-/// What A, B, C and the bias hold.
+/// Contents of A, B, C and the bias.
 enum class Data : std::uint8_t {
     near_one,    ///< magnitudes of 1/16 to 4
     wide,        ///< 2^-60 to 2^60 (f16: every finite exponent), so that sums lose small addends
     tiny,        ///< A subnormal or nearly so: products and sums around the smallest numbers
-    cancelling,  ///< each odd k almost takes back what the even k before it added
+    cancelling,  ///< each odd k nearly cancels the addend of the even k before it
     special,     ///< wide, with zeros of both signs, infinities, NaN and the largest finite number
 };
 
 /// Where C comes from.
 enum class Addend : std::uint8_t { none, separate, in_place };
 
-/// One product. The order of members is the order in which they are described.
+/// One product. The order of the members is the order of their description.
 struct Problem {
     std::int64_t m = 1;
     std::int64_t n = 1;
     std::int64_t k = 1;
     std::int64_t batches = 1;
-    bool inputs_shared = false;  ///< by all of the batch
+    bool inputs_shared = false;  ///< by the whole batch
     ElementType input = ElementType::f32;
     ElementType output = ElementType::f32;
     std::array<bool, 4> row_major{true, true, true, true};  ///< of A, B, C, D
@@ -69,16 +69,16 @@ struct Problem {
     std::string describe() const;
 };
 
-/// Everything but GELU and SiLU, which use an instruction whose result the ISA only bounds.
+/// All products except GELU and SiLU, which use an instruction whose result the ISA only bounds.
 std::vector<Problem> problems();
 
 /// D = act(A) with A of `arguments()` and B = 1, for GELU and SiLU: the values that are compared within a bound.
 std::vector<Problem> activation_problems();
 
-/// For activation_problems: m arguments from -16 to 16, and magnitudes up to 2^60 and down to the subnormals.
+/// For activation_problems: m arguments from -16 to 16, and magnitudes from the subnormals to 2^60.
 std::vector<std::uint32_t> activation_arguments();
 
-/// Matrices of a batch in host memory. What is no element of one is NaN, so that reading it shows.
+/// Matrices of a batch in host memory. Everything outside of the elements is NaN, so that a read of it shows.
 struct HostBatch {
     std::int64_t rows = 0;
     std::int64_t columns = 0;
@@ -95,7 +95,7 @@ struct HostOperands {
     HostBatch a;
     HostBatch b;
     HostBatch c;
-    HostBatch d;  ///< as it is before the launch: elements only if C is in place
+    HostBatch d;  ///< before the launch: has elements only if C is in place
     std::vector<std::byte> bias;
 
     explicit HostOperands(const Problem& problem);

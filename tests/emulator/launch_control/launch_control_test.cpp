@@ -1,4 +1,4 @@
-// clusterlaunchcontrol and griddepcontrol: each cluster's work is done exactly once, whoever does it.
+// clusterlaunchcontrol and griddepcontrol: each cluster's work is done exactly once, by whichever cluster.
 
 #include "schedules.hpp"
 
@@ -7,8 +7,8 @@ using namespace tessera::emulator::test;
 
 namespace {
 
-/// A persistent kernel: every CTA adds 1 to out[its linear ctaid], asks for another cluster, and goes on with that.
-/// `request` issues, `full` and `before_reuse` as they stand in a correct program.
+/// A persistent kernel: every CTA adds 1 to out[its linear ctaid], requests another cluster, and continues with it.
+/// `request` issues the request; `full` and `before_reuse` are the waits of a correct program.
 std::string persistent(const std::string& request, const std::string& before_reuse = "fence.proxy.async.shared::cta;",
                        const std::string& on_failure = "bra done;")
 {
@@ -108,9 +108,9 @@ TEST_CASE("a cluster takes over whole clusters: the response goes to each of its
     });
 }
 
-TEST_CASE("requests do succeed: with more CTAs than the device holds some are taken over")
+TEST_CASE("requests succeed: with more CTAs than the device holds, some are taken over")
 {
-    // counts successes at out[660]
+    // Counts successes at out[660].
     const std::string counting =
         persistent(alone,
                    "fence.proxy.async.shared::cta; clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 c, h; "
@@ -124,7 +124,7 @@ TEST_CASE("requests do succeed: with more CTAs than the device holds some are ta
     CHECK(values[10000] < 10000);
 }
 
-TEST_CASE("the response overwritten by the next request before all have read it is found")
+TEST_CASE("a next request that overwrites the response before all have read it is reported")
 {
     // (a warp that is overtaken by two phases waits for ever) the threads do not meet between reading the response and
     // asking again
@@ -146,9 +146,9 @@ TEST_CASE("the response overwritten by the next request before all have read it 
         3);
 }
 
-TEST_CASE("without a proxy fence between the reads and the next request there is no alarm")
+TEST_CASE("a missing proxy fence between the reads and the next request is no finding")
 {
-    // PTX's strict reading asks for the fence; kernels known to be right rely on the barrier alone for reads.
+    // A strict reading of PTX requires the fence; kernels known to be right rely on the barrier alone for reads.
     PtxRun run(persistent(alone, ""), "b200");
     const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(6000));
     const LaunchResult result = run.launch("k", {.grid = {6000, 1, 1}, .block = {32, 1, 1}}, out);
@@ -165,7 +165,7 @@ TEST_CASE("a request after a failure that the CTA has seen is reported")
     CHECK_FOUND(run, FindingKind::launch_control);
 }
 
-TEST_CASE("the ctaid of a failed request is undefined, and 16 zero bytes mean that nothing was canceled")
+TEST_CASE("the ctaid of a failed request is reported as undefined, and 16 zero bytes mean that nothing was canceled")
 {
     PtxRun run(module_text("sm_100a", R"(
 .visible .entry k(.param .u64 out)
@@ -191,7 +191,7 @@ TEST_CASE("the ctaid of a failed request is undefined, and 16 zero bytes mean th
     CHECK_FOUND(run, FindingKind::launch_control);
 }
 
-TEST_CASE("reading the response without waiting is found")
+TEST_CASE("reading the response without waiting is reported")
 {
     const std::string ptx = module_text("sm_100a", R"(
 .visible .entry k()
@@ -220,7 +220,7 @@ TEST_CASE("reading the response without waiting is found")
         4);
 }
 
-TEST_CASE("addresses that are not aligned fault")
+TEST_CASE("misaligned addresses fault")
 {
     PtxRun run(persistent("add.u32 r1, r1, 8; " + alone), "b200");
     const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(4));

@@ -1,4 +1,4 @@
-// Every matrix instruction that sm_90a has, against what an H200 computed with the same PTX and the same inputs.
+// Every matrix instruction of sm_90a against an H200's results for the same PTX and the same inputs.
 
 #include <doctest/doctest.h>
 

@@ -16,7 +16,7 @@ inline std::vector<InstructionForm> all_forms()
     add_wmma_forms(forms);
     add_transfer_forms(forms);
     add_wgmma_forms(forms);
-    for (std::size_t i = 0; i < forms.size(); ++i) {  // the same kernel name never twice, whatever the forms' names
+    for (std::size_t i = 0; i < forms.size(); ++i) {  // kernel names are unique, whatever the forms' names
         const std::string unique = "k" + number(i);
         forms[i].ptx.replace(forms[i].ptx.find(forms[i].kernel), forms[i].kernel.size(), unique);
         forms[i].kernel = unique;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a test of one matrix instruction is: its inputs, and the text of the small kernel around it.
+// A test of one matrix instruction: its inputs, and the text of the small kernel around it.
 
 #include <array>
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace tessera::probe {
 
-/// What a run of input words holds.
+/// Contents of a run of input words.
 enum class Content : std::uint8_t { f16, bf16, tf32, f32, e4m3, e5m2, raw, s32, f64, metadata, metadata_tf32 };
 
 enum class InputClass : std::uint8_t {
-    integers,  ///< small ones: sums are exact in any order, so only the places of elements matter
+    integers,  ///< small: sums are exact in any order, so only the places of elements matter
     normal,    ///< random values of similar size
     raw,       ///< random bits: infinities, NaN and subnormal numbers too
 };
@@ -96,7 +96,7 @@ inline std::vector<std::uint32_t> form_inputs(const InstructionForm& form, Input
                 continue;
             }
             double value = static_cast<double>(static_cast<int>(random.below(7)) - 3);
-            if (input != InputClass::integers) {  // never NaN: its bits are not defined
+            if (input != InputClass::integers) {  // never NaN: its bits are undefined
                 const auto spread = static_cast<int>(random.below(input == InputClass::raw ? 60 : 4));
                 value = static_cast<double>(static_cast<std::int64_t>(random.next())) / 9.2e18;
                 for (int step = 0; step < spread; ++step) {
@@ -152,7 +152,7 @@ public:
         add_input(Content::f64, std::size_t{count} * threads_ * 2);
         return first;
     }
-    /// Words that the kernel finds at this offset from %in.
+    /// Words for the kernel at this offset from %in.
     unsigned input(std::size_t words, Content content)
     {
         const unsigned at = in_;

@@ -45,7 +45,7 @@ inline InstructionForm mma_form(const MmaCase& c)
     std::string full_name = name;
     if (sparse) {
         const unsigned re = text.load(1, a.bits == 32 ? Content::metadata_tf32 : Content::metadata);
-        // the metadata must be there before the instruction
+        // The metadata must be loaded before the instruction.
         const std::size_t at = text.body.rfind("ld.global");
         const std::string load = text.body.substr(at);
         text.body.erase(at);

@@ -1,5 +1,5 @@
 // ldmatrix and stmatrix of 8-, 6- and 4-bit elements, which no Hopper GPU has, against their definition element by
-// element; and what all warp-level matrix instructions check.
+// element; and the checks of all warp-level matrix instructions.
 
 #include <doctest/doctest.h>
 
@@ -14,8 +14,8 @@ namespace {
 using namespace tessera::emulator;
 using test::PtxRun;
 
-/// Shared memory is the input's 32 rows of 16 bytes, 48 bytes apart; %y is this lane's row. `registers` registers %r0..
-/// are stored at the end, or with `dump` shared memory's rows.
+/// Shared memory has the input's 32 rows of 16 bytes, 48 bytes apart; %y is this lane's row. At the end `registers`
+/// registers from %r0 on are stored or, with `dump`, the rows of shared memory.
 std::string kernel(const std::string& body, unsigned registers, bool dump, const char* target = "sm_100a")
 {
     std::string text =
@@ -157,7 +157,7 @@ TEST_CASE("stmatrix.m16n8.trans stores columns of 16 bytes")
     }
 }
 
-TEST_CASE("generic addresses are those of shared memory")
+TEST_CASE("generic addresses of shared memory are accepted")
 {
     const Outcome generic = execute(kernel("ldmatrix.sync.aligned.m8n8.x4.b16 {%r0,%r1,%r2,%r3}, [%g];\n", 4, false));
     const Outcome shared =
@@ -182,7 +182,7 @@ TEST_CASE("wrong row addresses are faults")
     const Outcome outside_store =
         execute(kernel("add.u32 %y, %y, 65536;\nstmatrix.sync.aligned.m8n8.x1.shared.b16 [%y], {%r0};\n", 0, true));
     CHECK(outside_store.run->count(FindingKind::out_of_bounds) > 0);
-    // Lanes that give no address may hold anything.
+    // Lanes that provide no address may hold any value.
     const Outcome unused = execute(
         kernel("setp.gt.u32 %p, %me, 7;\n@%p mov.u32 %y, 3;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%y];\n",
                1, false));
@@ -192,7 +192,7 @@ TEST_CASE("wrong row addresses are faults")
     CHECK(unwritten.run->count(FindingKind::uninitialized_shared) > 0);
 }
 
-TEST_CASE("a part of a warp is reported")
+TEST_CASE("execution by part of a warp is reported")
 {
     const std::string half = "setp.lt.u32 %p, %me, 16;\n@%p bra SKIP;\n";
     for (const std::string instruction : {"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%y];\n",
@@ -210,7 +210,7 @@ TEST_CASE("a part of a warp is reported")
     }
 }
 
-TEST_CASE("wmma needs the same address and stride in all lanes")
+TEST_CASE("wmma with different addresses or strides in its lanes is reported")
 {
     const Outcome address =
         execute(kernel("wmma.load.a.sync.aligned.row.m16n16k16.shared.s8 {%r0,%r1}, [%y], 48;\n", 2, false));
@@ -223,7 +223,7 @@ TEST_CASE("wmma needs the same address and stride in all lanes")
     CHECK(right.run->report.text() == "");
 }
 
-TEST_CASE("sparsity metadata must name different places")
+TEST_CASE("sparsity metadata that selects an element twice is reported")
 {
     const auto with = [](const char* metadata) {
         return execute(kernel(std::string("mov.b32 %r9, ") + metadata +
@@ -234,7 +234,7 @@ TEST_CASE("sparsity metadata must name different places")
     };
     CHECK(with("0x44444444") == 0);
     CHECK(with("0x44444454") > 0);
-    CHECK(with("0x44444454; mov.b32 %r0, 0; mov.b32 %r1, 0") == 0);  // zeros may lie where they like
+    CHECK(with("0x44444454; mov.b32 %r0, 0; mov.b32 %r1, 0") == 0);  // zeros may have any position
     CHECK(with("0x44444454; mov.b32 %r0, 0x3C00; mov.b32 %r1, 0") > 0);
 }
 
@@ -269,7 +269,7 @@ TEST_CASE("forms that do not exist are refused with a sentence")
               .find("12.x") != std::string::npos);
     CHECK(refused("wmma.load.a.sync.aligned.col.m8n8k32.shared.s4 {%r0}, [%s];\n"));
     CHECK(refused("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r0,%r1,%r2,%r3}, [%s];\n"));
-    // Since when each form exists.
+    // The first compute capability of each form.
     const std::string f16 =
         "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r0,%r1}, {%r0,%r1}, {%r0}, {%r0,%r1};\n";
     const std::string wide =
@@ -294,7 +294,7 @@ TEST_CASE("Turing and Blackwell multiply small integers as exactly as Hopper")
         const Outcome outcome = execute(kernel(body, 2, false, device.target), device.key);
         CAPTURE(device.key);
         CHECK(outcome.result.code == 0);
-        // eight K elements: four threes and four twos make 20 = 0x4D00
+        // Eight K elements: four threes and four twos give 20 = 0x4D00.
         for (unsigned i = 0; i < 512; i += 16) {
             CHECK(outcome.bytes[i + 1] == 0x4D);
             CHECK(outcome.bytes[i] == 0x00);

@@ -66,7 +66,7 @@ inline InstructionForm wgmma_form(const WgmmaCase& c)
                      ";\nshr.u32 %x, %x, 4;\nand.b32 %x, %x, 16383;\ncvt.u64.u32 " + std::string(to) +
                      ", %x;\nor.b64 " + to + ", " + to + ", " + number(fields) + ";\n";
     };
-    // The instruction's K is 32 bytes; wider swizzles see the first 32 bytes of each line.
+    // The instruction's K is 32 bytes; wider swizzles use the first 32 bytes of each line.
     descriptor("%a", 0, wgmma_descriptor_fields(c.swizzle, c.a_mn, 64, k));
     descriptor("%b", region, wgmma_descriptor_fields(c.swizzle, c.b_mn, c.n, k));
     const bool floating = std::string_view(c.d) != "s32";

@@ -1,4 +1,4 @@
-// What wgmma demands of a program beyond operands: each rule kept, and each broken.
+// The rules of wgmma beyond its operands: each rule kept, and each broken.
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@ namespace {
 using namespace tessera::emulator;
 using test::PtxRun;
 
-/// A kernel of one CTA whose shared memory (64 KiB) is full of bf16 ones; `ready` makes it visible to wgmma. %a and %b
+/// A kernel of one CTA whose shared memory (64 KiB) is full of bf16 ones. `ready` makes it visible to wgmma. %a and %b
 /// are descriptors of K-major tiles with 128-byte swizzle, so a wgmma adds 16 to each element of D.
 const std::string fill =
     "mov.u32 %s, smem;\nshl.b32 %x, %me, 4;\nadd.u32 %y, %s, %x;\nmov.b32 %x, 0x3f803f80;\nmov.u32 %z, 32;\n"
@@ -68,9 +68,9 @@ Outcome execute(const std::string& body, unsigned threads = 128, Schedule schedu
 
 const std::string prepared = fill + ready + descriptors + zero;
 
-TEST_CASE("a right program is reported clean in every schedule")
+TEST_CASE("a correct program has no findings in any schedule")
 {
-    // Two groups in flight, the second adds to the first; a third after it on its own registers.
+    // Two groups in flight, the second accumulates on the first; a third follows in its own registers.
     const std::string other =
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f4,%f5,%f6,%f7}, %a, %b, 0, 1, 1, 0, 0;\n";
     const std::string body = prepared + fence + multiply + commit + multiply + multiply + commit + other + commit +
@@ -90,7 +90,7 @@ TEST_CASE("a right program is reported clean in every schedule")
     }
 }
 
-TEST_CASE("statistics count one instruction of the four warps")
+TEST_CASE("statistics count a wgmma of four warps once")
 {
     const Outcome outcome = execute(prepared + fence + multiply + commit + wait + store);
     CHECK(outcome.result.statistics.mma_issued == 1);
@@ -98,7 +98,7 @@ TEST_CASE("statistics count one instruction of the four warps")
     CHECK(outcome.result.statistics.mma_operand_bytes == (64 + 8) * 32);
 }
 
-TEST_CASE("an accumulator that is not waited for has no value")
+TEST_CASE("an accumulator that was not waited for is undefined")
 {
     const Outcome outcome = execute(prepared + fence + multiply + commit + store);
     CHECK(std::bit_cast<std::uint32_t>(outcome.values[0]) != std::bit_cast<std::uint32_t>(16.0F));
@@ -128,7 +128,7 @@ TEST_CASE("a move of an accumulator in flight gives the value after the wait")
     CHECK(outcome.values[5] == 16.0F);
 }
 
-TEST_CASE("accumulators that overlap in part are reported, and right after a wait")
+TEST_CASE("partly overlapping accumulators are reported, and are right after a wait")
 {
     const std::string shifted =
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1,%f0,%f2,%f3}, %a, %b, 1, 1, 1, 0, 0;\n";
@@ -172,7 +172,7 @@ TEST_CASE("a missing proxy fence is reported")
     const Outcome outcome =
         execute(fill + "bar.sync 0;\n" + descriptors + zero + fence + multiply + commit + wait + store);
     CHECK(outcome.count(FindingKind::missing_proxy_fence) > 0);
-    // As Triton's kernels do it: one fence of every thread, after the barrier.
+    // Like Triton's kernels: one fence of every thread, after the barrier.
     const Outcome late = execute(fill + "bar.sync 0;\nfence.proxy.async.shared::cta;\n" + descriptors + zero + fence +
                                  multiply + commit + wait + store);
     CHECK(late.text() == "");
@@ -193,13 +193,13 @@ TEST_CASE("a stage overwritten before the wait is reported in every schedule")
             CHECK(wrong.count(FindingKind::stage_overwritten) + wrong.count(FindingKind::shared_race) +
                       wrong.count(FindingKind::missing_proxy_fence) >
                   0);
-            // After the wait, and a barrier for the other warps' sake, it may be.
+            // Allowed after the wait, and a barrier for the other warps.
             const Outcome right = execute(
                 prepared + fence + multiply + commit + wait + "bar.sync 0;\n" + overwrite + store, 128, schedule, seed);
             CHECK(right.text() == "");
         }
     }
-    // The wait is for the four warps' common instruction, so that one warp may give B back for all of them.
+    // The wait covers the four warps' common instruction, so one warp may release B for all of them.
     const std::string overwrite_b =
         "shl.b32 %x, %me, 3;\nadd.u32 %y, %s, %x;\nst.shared.v2.b32 [%y+16384], {%me,%me};\n";
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
@@ -231,14 +231,14 @@ TEST_CASE("wrong descriptors are reported")
     };
     CHECK(with("") == 0);
     CHECK(with("or.b64 %b, %b, 0x0000400000000000;\n") > 0);  // the form of tcgen05
-    CHECK(with("or.b64 %b, %b, 0x2000000000000000;\n") > 0);  // 61: no field of wgmma's
+    CHECK(with("or.b64 %b, %b, 0x2000000000000000;\n") > 0);  // bit 61: not a field of wgmma's descriptor
     CHECK(with("add.u64 %b, %b, 7;\n") > 0);                  // 112 bytes into a row: a K step does not fit
     CHECK(with("add.u64 %b, %b, 8;\n") == 0);                 // the next row: the pattern follows the addresses
     CHECK(with("or.b64 %b, %b, 0xC000;\n") > 0);              // a start address that was not masked
     CHECK(with("add.u64 %b, %b, 2;\n") == 0);                 // one K step: 32 bytes
 }
 
-TEST_CASE("the warpgroup's warps must agree")
+TEST_CASE("disagreeing warps of a warpgroup are reported")
 {
     const auto with = [](const std::string& change) {
         return execute(prepared + change + fence + multiply + commit + wait + store);
@@ -255,7 +255,7 @@ TEST_CASE("the warpgroup's warps must agree")
     CHECK(execute(prepared + fence + apart + commit + wait + store).count(FindingKind::divergent_aligned) > 0);
 }
 
-TEST_CASE("a warp of the warpgroup that never comes hangs the others")
+TEST_CASE("a missing warp of the warpgroup is a deadlock")
 {
     const Outcome outcome =
         execute(prepared + "setp.ge.u32 %p, %me, 96;\n@%p exit;\n" + fence + multiply + commit + wait + store);
@@ -264,19 +264,19 @@ TEST_CASE("a warp of the warpgroup that never comes hangs the others")
     CHECK(outcome.text().find("warp 3") != std::string::npos);
 }
 
-TEST_CASE("three warps are no warpgroup")
+TEST_CASE("a warpgroup of three warps is reported")
 {
     CHECK(execute(prepared + fence + multiply + commit + wait + store, 96).count(FindingKind::invalid_operand) > 0);
 }
 
-TEST_CASE("a part of a warp is reported")
+TEST_CASE("execution by part of a warp is reported")
 {
     const Outcome outcome = execute(prepared + fence + "setp.lt.u32 %p, %me, 16;\n@%p bra SKIP;\n" + multiply +
                                     "SKIP:\n" + commit + wait + store);
     CHECK(outcome.count(FindingKind::divergent_aligned) > 0);
 }
 
-TEST_CASE("wgmma is refused where it does not exist, and in wrong forms")
+TEST_CASE("wgmma is refused on other devices and in wrong forms")
 {
     const auto error_on = [](const std::string& text, const char* device) {
         PtxRun run(text, device);

@@ -25,7 +25,7 @@ TEST_CASE("cvta makes a generic address of each space, and back")
         ".global .u32 variable[2] = {7, 9}; .const .u32 constant = 8;");
 }
 
-TEST_CASE("isspacep tells the spaces apart")
+TEST_CASE("isspacep distinguishes the spaces")
 {
     const std::vector<std::string> spaces{"global", "shared", "shared::cta", "shared::cluster",
                                           "local",  "const",  "param"};
@@ -42,7 +42,7 @@ TEST_CASE("isspacep tells the spaces apart")
     check_lanes(
         body,
         [](unsigned, const Slot&, Slot& out) {
-            // of: a buffer, shared, local, constant, parameter, no memory at all
+            // Of: a buffer, shared, local, constant, parameter, unmapped memory.
             const std::uint8_t expected[7][6] = {{1, 0, 0, 0, 0, 1}, {0, 1, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0},
                                                  {0, 1, 0, 0, 0, 0}, {0, 0, 1, 0, 0, 0}, {0, 0, 0, 1, 0, 0},
                                                  {0, 0, 0, 0, 1, 0}};
@@ -112,7 +112,7 @@ TEST_CASE("mapa and getctarank")
     }
 }
 
-TEST_CASE("mapa beyond the cluster is a finding")
+TEST_CASE("mapa beyond the cluster is reported")
 {
     const ClusterRun run("mapa.shared::cluster.u32 %r2, s, 2; mapa.u64 %d1, %out, 0;", 2);
     REQUIRE(run.result.code == 0);
@@ -143,14 +143,14 @@ TEST_CASE("distributed shared memory: loads, stores and atomics on a peer's memo
         for (unsigned rank = 0; rank < 2; ++rank) {
             const auto words = run.read<std::uint32_t>(run.out + 256 * rank, 64);
             for (unsigned lane = 0; lane < 32; ++lane) {
-                CHECK(words[lane] == rank * 1000 + lane + 64);  // the peer sent back what it had read here
+                CHECK(words[lane] == rank * 1000 + lane + 64);  // the peer sent back what it read here
                 CHECK(words[32 + lane] == 0);
             }
         }
     }
 }
 
-TEST_CASE("a peer's memory before it has started, or after it has left")
+TEST_CASE("an access to a peer before it has started or after it has exited is reported")
 {
     const std::string early =
         "xor.b32 %r4, %rank, 1; mapa.shared::cluster.u32 %r5, s, %r4; st.shared::cluster.b32 [%r5], 1;";
@@ -167,7 +167,7 @@ TEST_CASE("a peer's memory before it has started, or after it has left")
     CHECK(second.count(FindingKind::cluster_protocol) > 0);
 }
 
-TEST_CASE("addresses of a CTA that is not there, or of another CTA with .shared::cta")
+TEST_CASE("addresses of a missing CTA, or of another CTA with .shared::cta, are reported")
 {
     const ClusterRun missing("mov.b32 %r1, 0x05000400; ld.shared::cluster.b32 %r2, [%r1];", 2);
     CHECK(missing.result.code == 700);
@@ -181,7 +181,7 @@ TEST_CASE("addresses of a CTA that is not there, or of another CTA with .shared:
     CHECK(other.count(FindingKind::invalid_operand) == 64);
 }
 
-TEST_CASE("hints to the caches are accepted, in the forms that PTX has")
+TEST_CASE("cache hints are accepted in the forms that PTX has")
 {
     check_lanes(
         R"(
@@ -210,7 +210,7 @@ TEST_CASE("hints to the caches are accepted, in the forms that PTX has")
     CHECK(load_error("mapa.shared::cluster.u32 %r1, %r2, 0;", "", "t4", "sm_75").find("clusters") != std::string::npos);
 }
 
-TEST_CASE("what was discarded must not be read")
+TEST_CASE("a read of discarded memory is reported")
 {
     PtxRun run(lane_kernel(
         "shl.b32 %r1, %lane, 27; setp.eq.u32 %p1, %lane, 0; @%p1 discard.global.L2 [%all+128], 128; bar.warp.sync -1;"

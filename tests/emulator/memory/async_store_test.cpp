@@ -4,8 +4,8 @@ namespace tessera::emulator::test {
 
 namespace {
 
-/// Two CTAs of one warp. CTA 1 sends with `send` to CTA 0, where %r20 is the address of s and %r21 that of the barrier
-/// (in CTA 0), %lane the lane, %r1 to %r4 are 100 + lane, 200 + lane, ...; CTA 0 expects `bytes` bytes and copies s to
+/// Two CTAs of one warp. CTA 1 sends with `send` to CTA 0. %r20 is the address of s and %r21 that of the barrier (in
+/// CTA 0); %lane is the lane; %r1 to %r4 are 100 + lane, 200 + lane, ... CTA 0 expects `bytes` bytes and copies s to
 /// the output.
 struct Send : PtxRun {
     Send(const std::string& send, unsigned bytes, Schedule schedule, const std::string& wait = "")
@@ -106,7 +106,7 @@ TEST_CASE("red.async of each operation")
 {
     struct Case {
         std::string operation;
-        std::function<std::uint32_t()> expected;  // of 32 lanes with 100 + lane on one word that holds 7
+        std::function<std::uint32_t()> expected;  // result of 32 lanes with 100 + lane on one word that holds 7
     };
     const auto fold = [](auto f) {
         return [f] {
@@ -155,7 +155,7 @@ TEST_CASE("red.async of each operation")
     }
 }
 
-TEST_CASE("reading what st.async sends without waiting for its barrier is a finding")
+TEST_CASE("a read of st.async's data without a wait for its barrier is reported")
 {
     std::uint64_t findings = 0;
     for (const Schedule schedule : schedules) {
@@ -173,7 +173,7 @@ TEST_CASE("reading what st.async sends without waiting for its barrier is a find
     CHECK(findings > 0);
 }
 
-TEST_CASE("the data and the mbarrier of st.async must be in one CTA, aligned, and inside")
+TEST_CASE("data and mbarrier of st.async must be in one CTA, aligned and in bounds")
 {
     const Send apart(
         "mapa.shared::cluster.u32 %r22, s, 1; st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r22], %r1, "
@@ -242,7 +242,7 @@ TEST_CASE("st.bulk zeroes shared memory")
     CHECK_FALSE(load_error("st.bulk [%in], 16, 1;").empty());
 }
 
-TEST_CASE("forms that PTX does not have are refused")
+TEST_CASE("invalid forms are refused")
 {
     for (const std::string body :
          {"st.async.b32 [%r1], %r2, [%r3];",

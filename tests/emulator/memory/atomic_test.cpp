@@ -8,7 +8,7 @@ namespace tessera::emulator::test {
 
 namespace {
 
-/// What one atomic operation is: the value at the address and the operand give the new value. All as 64 bits.
+/// The definition of one atomic operation: the value at the address and the operand give the new value. All as 64 bits.
 using Definition = std::function<std::uint64_t(std::uint64_t old, std::uint64_t operand)>;
 
 template <typename T>
@@ -65,7 +65,7 @@ const std::vector<Atomic>& atomics()
 
 std::uint64_t masked(std::uint64_t value, unsigned bytes) { return bytes == 8 ? value : value & 0xFFFFFFFF; }
 
-/// The word of `bytes` bytes that 32 lanes update in turn: what each got, and what is there at the end.
+/// A word of `bytes` bytes that 32 lanes update in turn: what each received, and the final value.
 struct History {
     std::vector<std::uint64_t> before;
     std::uint64_t last = 0;
@@ -95,7 +95,7 @@ std::vector<Slot> slots(const std::vector<std::uint32_t>& words)
     return result;
 }
 
-// An f16 or bf16 addition by exact arithmetic in double, rounded once by the host's conversions to float where exact.
+// An f16 or bf16 addition in double, which is exact, rounded once by the host's conversions to float where exact.
 std::uint16_t half_of(double value)  // of values that f16 holds exactly
 {
     const int exponent = value == 0 ? 0 : std::ilogb(value);
@@ -126,7 +126,7 @@ TEST_CASE("atom of every integer operation, all lanes on one word of global memo
              {".global", "", ".relaxed.gpu.global", ".acq_rel.sys", ".acquire.cta.global", ".release.cluster"}) {
             const std::string reg = atomic.bytes == 4 ? "%r" : "%d";
             const std::string b = std::to_string(8 * atomic.bytes);
-            // All in the last lane's input, at byte 32: it is %all + 31 * 64 + 32.
+            // All lanes use the last lane's input at byte 32: %all + 31 * 64 + 32.
             const std::string body = "ld.global.b" + b + " " + reg + "1, [%in]; atom" + space + "." + atomic.operation +
                                      " " + reg + "2, [%all+2016], " + reg + "1; st.global.b" + b + " [%out], " + reg +
                                      "2;";
@@ -185,12 +185,12 @@ TEST_CASE("atom and red of every integer operation on shared memory, also throug
     }
 }
 
-TEST_CASE("compare and swap of each width")
+TEST_CASE("compare and swap works in each width")
 {
     for (const unsigned bytes : {2u, 4u, 8u, 16u}) {
         const std::string reg = bytes == 2 ? "%h" : bytes == 4 ? "%r" : bytes == 8 ? "%d" : "%q";
         const std::string b = std::to_string(8 * bytes);
-        // Each lane: once with the right value, once with a wrong one. Places are the lane's own.
+        // Each lane: once with the right value, once with a wrong one. Each lane has its own place.
         const std::string body = "ld.global.b" + b + " " + reg + "1, [%in]; ld.global.b" + b + " " + reg +
                                  "2, [%in+16]; atom.global.cas.b" + b + " " + reg + "3, [%in], " + reg + "1, " + reg +
                                  "2; st.global.b" + b + " [%out], " + reg + "3; atom.cas.b" + b + " " + reg +
@@ -270,7 +270,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("32 lanes add f32 to one word in the order of the lanes")
+TEST_CASE("32 lanes add f32 to one word in lane order")
 {
     std::vector<Slot> input(32);
     float sum = 1.0F;
@@ -307,7 +307,7 @@ TEST_CASE("f64 addition")
 TEST_CASE("f16, bf16 and packed additions, subnormals kept")
 {
     const double values[] = {1,       2.5,      -3,  0.125,
-                             0x1p-24, -0x1p-20, 512, -0.75};  // sums of two are exact in both formats or tested below
+                             0x1p-24, -0x1p-20, 512, -0.75};  // sums of two are exact in both formats, or tested below
     for (const bool brain : {false, true}) {
         const auto code = brain ? bf16_of : half_of;
         const std::string type = brain ? "bf16" : "f16";
@@ -350,7 +350,7 @@ TEST_CASE("f16, bf16 and packed additions, subnormals kept")
     }
 }
 
-TEST_CASE("vector atomics: elements one by one, add, min and max")
+TEST_CASE("vector atomics work element by element: add, min and max")
 {
     std::vector<Slot> input(32);
     for (unsigned lane = 0; lane < 32; ++lane) {

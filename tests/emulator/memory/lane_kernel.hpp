@@ -34,9 +34,9 @@ void put(Slot& slot, T value, std::size_t offset = 0)
     std::memcpy(slot.data() + offset, &value, sizeof(T));
 }
 
-/// `body` finds in %in and %out the addresses of the lane's input and output, in %lane its number, in %all the input of
-/// lane 0; registers %h (16 bits), %r, %d, %f, %e (f64), %q (128), %p are free from number 1 on. `module_scope` stands
-/// before the kernel.
+/// `body` has the addresses of the lane's input and output in %in and %out, its number in %lane, and the input of lane
+/// 0 in %all. Registers %h (16 bits), %r, %d, %f, %e (f64), %q (128), %p are free from number 1 on. `module_scope`
+/// comes before the kernel.
 [[nodiscard]] inline std::string lane_kernel(std::string_view body, std::string_view module_scope = "",
                                              std::string_view target = "sm_100a")
 {
@@ -55,7 +55,7 @@ void put(Slot& slot, T value, std::size_t offset = 0)
 )" + std::string(body) + "\n    ret;\n}\n");
 }
 
-/// Bytes without a pattern, the same in each run.
+/// Irregular bytes, the same in each run.
 [[nodiscard]] inline std::vector<Slot> lane_input()
 {
     std::vector<Slot> input(32);
@@ -96,8 +96,7 @@ struct LaneResult {
     return result;
 }
 
-/// Runs `body` and compares each lane's output with what `expected` makes of its input (the output is 0xEE where
-/// nothing is written).
+/// Runs `body` and compares each lane's output with `expected` of its input (unwritten output is 0xEE).
 inline void check_lanes(std::string_view body,
                         const std::function<void(unsigned lane, const Slot& in, Slot& out)>& expected,
                         std::string_view module_scope = "", std::string_view device = "b200",

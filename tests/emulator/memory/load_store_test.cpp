@@ -14,7 +14,7 @@ const std::vector<Form> forms{{"b8", 1, false},  {"u8", 1, false},  {"s8", 1, tr
                               {"u16", 2, false}, {"s16", 2, true},  {"b32", 4, false}, {"u32", 4, false},
                               {"s32", 4, true},  {"b64", 8, false}, {"u64", 8, false}, {"s64", 8, true}};
 
-/// What a load of `bytes` bytes puts into a register of `width`.
+/// The contents of a register of `width` bytes after a load of `bytes` bytes.
 std::uint64_t extended(const Slot& in, unsigned offset, unsigned bytes, bool is_signed)
 {
     std::uint64_t value = 0;
@@ -47,7 +47,7 @@ TEST_CASE("ld of each type into registers of each width that may hold it")
     }
 }
 
-TEST_CASE("st of each type from registers of each width stores the low bits")
+TEST_CASE("st of each type stores the low bits of registers of each width")
 {
     for (const Form& form : forms) {
         for (const unsigned width : {2u, 4u, 8u}) {
@@ -145,7 +145,7 @@ TEST_CASE("the destination may be the register of the address")
                 [](unsigned, const Slot& in, Slot& out) { std::memcpy(out.data(), in.data(), 16); });
 }
 
-TEST_CASE("strength, caches and policies do not change values")
+TEST_CASE("memory order, cache hints and policies do not change values")
 {
     for (const std::string load :
          {"ld.weak.global.b32 %r1, [%in]", "ld.volatile.global.b32 %r1, [%in]", "ld.relaxed.gpu.global.b32 %r1, [%in]",
@@ -229,7 +229,7 @@ TEST_CASE("shared memory: static and dynamic addressing, every width, generic ad
     });
 }
 
-TEST_CASE("local memory is each lane's own")
+TEST_CASE("each lane has its own local memory")
 {
     check_lanes(R"(
         .local .align 16 .b8 first[32]; .local .align 16 .b8 second[32];
@@ -307,7 +307,7 @@ TEST_CASE("kernel parameters: by name, through a register, as a generic address"
     }
 }
 
-TEST_CASE("parameters of functions: each lane has its own")
+TEST_CASE("each lane has its own parameters of functions")
 {
     check_lanes(
         R"(
@@ -329,7 +329,7 @@ TEST_CASE("parameters of functions: each lane has its own")
 })");
 }
 
-TEST_CASE("the counters of a launch tell the bytes of ld and st")
+TEST_CASE("the counters of a launch have the bytes of ld and st")
 {
     const LaneResult result = run_lanes(lane_kernel(R"(
         .shared .align 16 .b8 s[2048]; mov.b32 %r1, s; mad.lo.u32 %r1, %lane, 64, %r1;
@@ -342,7 +342,7 @@ TEST_CASE("the counters of a launch tell the bytes of ld and st")
     CHECK(result.launch.statistics.shared_read_bytes == 32 * 4);
 }
 
-TEST_CASE("forms that PTX does not have are refused")
+TEST_CASE("invalid forms are refused")
 {
     for (const std::string body : {"ld.global.f16 %h1, [%in];",
                                    "ld.shared.v8.b32 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%r9];",

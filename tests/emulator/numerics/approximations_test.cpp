@@ -1,4 +1,4 @@
-// The approximate instructions: inside the errors of the PTX ISA, and its tables of special cases.
+// The approximate instructions: within the errors of the PTX ISA, and with its special cases.
 
 #include "numerics/approximations.hpp"
 
@@ -27,7 +27,7 @@ bool is_nan(float value) { return std::bit_cast<std::uint32_t>(value) == canonic
 
 }  // namespace
 
-TEST_CASE("f32 approximations are inside the documented errors")
+TEST_CASE("f32 approximations are within the documented errors")
 {
     Generator random(21);
     for (int i = 0; i < 50000; ++i) {
@@ -52,7 +52,7 @@ TEST_CASE("f32 approximations are inside the documented errors")
     }
 }
 
-TEST_CASE("16-bit and f64 approximations are inside the documented errors")
+TEST_CASE("16-bit and f64 approximations are within the documented errors")
 {
     for (std::uint32_t code = 0; code < 65536; ++code) {
         const auto half = static_cast<std::uint16_t>(code);

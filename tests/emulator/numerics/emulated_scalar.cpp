@@ -1,4 +1,4 @@
-// Gives the instructions of the scalar probe to the emulator's arithmetic, by their PTX names.
+// Executes the instructions of the scalar probe with the emulator's arithmetic, by their PTX names.
 
 #include <bit>
 #include <string>
@@ -133,7 +133,7 @@ double floating_source(const Instruction& i, std::uint64_t bits)
 {
     const std::string_view type = i.source();
     const auto half = static_cast<std::uint16_t>(bits);
-    // The hardware does not flush the source of cvt.*.ftz.f16.f32, which only .rm and .rp can show.
+    // Hardware does not flush the source of cvt.*.ftz.f16.f32, which only .rm and .rp can show.
     const bool ftz = i.has("ftz") && i.target() != "f16";
     return type == "f64"    ? std::bit_cast<double>(bits)
            : type == "f16"  ? double_from_f16(half)

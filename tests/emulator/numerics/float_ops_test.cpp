@@ -1,4 +1,4 @@
-// Rounding of scalar arithmetic against exact integers. What the hardware gave is in hopper_scalar_test.cpp.
+// Rounding of scalar arithmetic against exact integers. Results of hardware are in hopper_scalar_test.cpp.
 
 #include "numerics/float_ops.hpp"
 
@@ -31,10 +31,10 @@ float operand(Generator& random)
     }
 }
 
-/// `against(x)` is the sign of (exact result - x). Says whether `got` is the exact result rounded by `mode`.
+/// `against(x)` is the sign of (exact result - x). Returns true if `got` is the exact result rounded by `mode`.
 bool is_rounded(float got, Rounding mode, const std::function<int(const ExactInteger&)>& against)
 {
-    if (std::isinf(got)) {  // beyond the largest number, in a mode that goes there
+    if (std::isinf(got)) {  // beyond the largest number, in a mode that rounds there
         const ExactInteger bound = ExactInteger(std::signbit(got), (1U << 25) - 1, 127 - 24);  // largest + half a step
         const ExactInteger last = ExactInteger::of(std::signbit(got) ? -largest : largest);
         const int sign = std::signbit(got) ? -1 : 1;
@@ -66,7 +66,7 @@ bool is_rounded(float got, Rounding mode, const std::function<int(const ExactInt
     }
     // Nearest: twice the exact result against the sum of both neighbours.
     const ExactInteger sum = ExactInteger::of(got) + neighbour;
-    // against() wants x itself: halve by comparing with the middle, which needs one more bit than f32 has.
+    // against() needs x itself: compare with the middle by halving, which needs one bit more than f32 has.
     const auto got_bits = std::bit_cast<std::uint32_t>(got);
     const float low = std::fabs(got) < std::fabs(next) ? got : next;
     const auto low_bits = std::bit_cast<std::uint32_t>(low) & 0x7FFF'FFFFU;
@@ -119,13 +119,13 @@ TEST_CASE("f32 div, rcp and sqrt round the exact result")
     Generator random(12);
     int wrong = 0;
     for (int i = 0; i < 20000; ++i) {
-        // Small integers make exact quotients and roots, and ties do not exist.
+        // Small integers give exact quotients and roots; there are no ties.
         const float a = random.one_in(3) ? static_cast<float>(random.below(4096)) : operand(random);
         const float b = random.one_in(3) ? static_cast<float>(1 + random.below(64)) : operand(random);
         for (const Rounding mode : modes) {
             const Modifiers how{mode, false, false};
             const float quotient = b == 0.0F ? 1.0F : div(a, b, how);
-            // a / b against the f32 x: a against x * b. A neighbour in between needs its own check.
+            // a / b against the f32 x: compare a with x * b. A neighbour in between needs a separate check.
             if (b != 0.0F && std::isfinite(quotient) && std::fabs(quotient) < largest) {
                 const auto side = [&](float x) {
                     return compare(ExactInteger::of(a), ExactInteger::product(x, b)) * (std::signbit(b) ? -1 : 1);
@@ -174,7 +174,7 @@ TEST_CASE("f16 and bf16 arithmetic rounds once")
         const auto wide = [](std::uint16_t code) { return static_cast<__float128>(float_from_f16(code)); };
         const __float128 exact = wide(a) * wide(b) + wide(c);
         if (exact - exact == 0) {
-            // To f64, to odd: the rest of the way rounds rightly.
+            // To f64, rounded to odd: the next rounding is then correct.
             auto narrow = static_cast<double>(exact);
             const __float128 error = exact - static_cast<__float128>(narrow);
             if (error != 0 && (std::bit_cast<std::uint64_t>(narrow) & 1U) == 0) {
@@ -185,7 +185,7 @@ TEST_CASE("f16 and bf16 arithmetic rounds once")
         }
     }
     CHECK(wrong == 0);
-    // 1.5 + 2^-7 + 2^-8 is a tie of bf16; the addend, far below f32's last place, decides it.
+    // 1.5 + 2^-7 + 2^-8 is a tie of bf16; the addend, far below f32's last place, breaks it.
     CHECK(fma_bf16(0x3F81, 0x3FC0, 0x0080) == 0x3FC2);
     CHECK(fma_bf16(0x3F81, 0x3FC0, 0x8080) == 0x3FC1);
     CHECK(fma_bf16(0x3F80, 0x3F80, 0x3B80) == 0x3F80);  // 1 + 2^-8: a tie, to even
@@ -230,7 +230,7 @@ TEST_CASE("f64 rounding modes bracket the exact result")
     CHECK(!std::signbit(add(1.0, -1.0, Rounding::up)));
 }
 
-TEST_CASE("flush to zero, saturation and signed zeros")
+TEST_CASE("arithmetic flushes to zero, saturates and keeps signed zeros")
 {
     const float tiny = 0x1p-130F;
     CHECK(add(tiny, tiny, {.ftz = true}) == 0.0F);

@@ -1,5 +1,5 @@
-// Conversions against their definitions, by other means: values from powers of two in long double, rounding by looking
-// for the neighbours in the sorted list of all values of a format.
+// Conversions against their definitions, computed differently: values from powers of two in long double, rounding by
+// searching the neighbours in the sorted list of all values of a format.
 
 #include "numerics/formats.hpp"
 
@@ -79,7 +79,7 @@ std::uint32_t slow_encode(const Described& f, const std::vector<double>& values,
     }
     const bool away_mode = (mode == Rounding::up && !negative) || (mode == Rounding::down && negative);
     const bool nearest = mode == Rounding::nearest_even || mode == Rounding::nearest_away;
-    // Beyond the last value, the next one would be a step further.
+    // After the last value, the next one would be one step further.
     const double low = values[above - 1];
     const double high = above <= last ? values[above] : low + (low - values[last - 1]);
     bool up = away_mode;
@@ -150,7 +150,7 @@ TEST_CASE("ue8m0, ue4m3 and tf32 decode to their definition")
     }
 }
 
-TEST_CASE("the conversions of whole tiles are those of single elements")
+TEST_CASE("whole tiles convert like single elements")
 {
     std::vector<std::uint16_t> codes(65536);
     for (std::size_t i = 0; i < codes.size(); ++i) {
@@ -225,7 +225,7 @@ TEST_CASE("values between two codes round by the definition of each mode")
     }
 }
 
-TEST_CASE("the fast conversions to f16 and bf16 are the general ones")
+TEST_CASE("the fast conversions to f16 and bf16 equal the general ones")
 {
     tessera::probe::Generator random(2);
     int wrong = 0;
@@ -281,7 +281,7 @@ TEST_CASE("modifiers and special values of cvt")
     CHECK(encode_f64(f16_layout, std::bit_cast<double>(0xFFF0'0000'0000'0001U)) == 0xFE00);
 }
 
-TEST_CASE("ue8m0 takes the exponent of the magnitude")
+TEST_CASE("ue8m0 is the exponent of the magnitude")
 {
     for (int code = 0; code < 255; ++code) {
         const float power = std::ldexp(1.0F, code - 127);
@@ -299,7 +299,7 @@ TEST_CASE("ue8m0 takes the exponent of the magnitude")
     CHECK(ue8m0_from_float(std::nanf(""), Rounding::up, true) == 0xFF);
 }
 
-TEST_CASE("stochastic rounding goes up as often as the fraction says")
+TEST_CASE("stochastic rounding rounds up as often as the fraction requires")
 {
     tessera::probe::Generator random(3);
     for (int i = 0; i < 50; ++i) {

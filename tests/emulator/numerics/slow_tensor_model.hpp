@@ -1,7 +1,7 @@
 #pragma once
 
-// The dot product of a tensor core, written down literally and slowly from the description of the model (MMA-Sim,
-// arXiv 2511.10909): one term after the other, 128-bit integers, no shared code with the emulator.
+// The dot product of a tensor core, written literally and slowly from the description of the model (MMA-Sim, arXiv
+// 2511.10909): one term after the other, 128-bit integers, no code shared with the emulator.
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@ namespace tessera::slow {
 using probe::Bits;
 using Wide = __int128;
 
-/// A number as the hardware splits it: (-1)^sign * significand * 2^(exponent - fraction), or infinity or NaN.
+/// A number as hardware splits it: (-1)^sign * significand * 2^(exponent - fraction), or infinity or NaN.
 struct Split {
     bool sign = false;
     bool infinite = false;
@@ -26,7 +26,7 @@ struct Split {
     int exponent = 0;
 };
 
-/// `code` has `bits.pad` low bits that do not take part.
+/// The low `bits.pad` bits of `code` are ignored.
 inline Split split(std::uint64_t code, const Bits& bits)
 {
     code >>= bits.pad;
@@ -55,10 +55,10 @@ struct Model {
     int terms_per_sum = 1 << 20;
     Output output = Output::f32;
     int smallest_exponent = -133;  ///< of the common exponent; measured on an H200
-    int c_shift = 0;               ///< the addend counts 2^-c_shift times
+    int c_shift = 0;               ///< the addend is multiplied by 2^-c_shift
 };
 
-/// Magnitude * 2^(-fraction_bits) * 2^exponent, as the hardware writes it.
+/// Magnitude * 2^(-fraction_bits) * 2^exponent in the hardware's format.
 inline std::uint32_t finish(Wide sum, int exponent, const Model& model)
 {
     const bool sign = sum < 0;

@@ -41,7 +41,7 @@ std::vector<float> numbers(probe::Generator& random, std::size_t count, int spre
 
 }  // namespace
 
-TEST_CASE("the fast path is inside its bound for every shape")
+TEST_CASE("the fast path is within its bound for every shape")
 {
     with_each_width([] {
         probe::Generator random(41);
@@ -205,7 +205,7 @@ TEST_CASE("single bits and f64")
     CHECK(d == std::vector<std::int32_t>{10 + 1 + 8, 20});
     multiply_bits(1, 2, 2, a.data(), b.data(), BitOperation::bit_xor, d.data(), 2, false);
     CHECK(d == std::vector<std::int32_t>{31 + 16, 32 + 16});
-    // The order of the chain shows: (1 * 1 + 2^60) - 2^60 loses the 1.
+    // The order of the chain is visible: (1 * 1 + 2^60) - 2^60 loses the 1.
     const std::vector<double> x = {1.0, 0x1p60, -0x1p60};
     const std::vector<double> y = {1.0, 1.0, 1.0};
     std::vector<double> sum = {0.0};

@@ -1,4 +1,4 @@
-// The exact path against the literal model, on every unit, format, vector width and awkward shape.
+// The exact path against the literal model, on every unit, format and vector width, and on awkward shapes.
 
 #include <doctest/doctest.h>
 
@@ -31,7 +31,7 @@ const Operand e2m3{Format::e2m3, {3, 2, 1, false, 0, false}, 1};
 const Operand e3m2{Format::e3m2, {2, 3, 3, false, 0, false}, 1};
 const Operand e2m1{Format::e2m1, {1, 2, 1, false, 0, false}, 1};
 
-/// Codes as they lie in memory, and one by one.
+/// Codes in memory order, and one by one.
 struct Tile {
     std::vector<std::uint64_t> codes;  ///< [outer][k]
     std::vector<unsigned char> cells;
@@ -138,7 +138,7 @@ void compare(TensorUnit unit, const Operand& a, const Operand& b, bool is_f16, s
     CHECK(wrong == 0);
 }
 
-/// Runs `body` with every vector width this processor has.
+/// Runs `body` with every vector width of this processor.
 template <typename Body>
 void with_each_width(Body body)
 {
@@ -241,7 +241,7 @@ TEST_CASE("mxf8: the scales add to the exponents")
             for (std::size_t i = 0; i < d.size(); ++i) {
                 const std::size_t row = i / n;
                 const std::size_t column = i % n;
-                // The exponent of the scales moves into the bias of A.
+                // Moves the exponent of the scales into the bias of A.
                 probe::Bits scaled = e4m3.bits;
                 scaled.bias -= sa[row] - 127 + sb[column] - 127;
                 std::uint32_t expected =
@@ -313,7 +313,7 @@ TEST_CASE("mxf4: groups of 16 are exact, then one sum of 35 fraction bits")
                     const std::uint8_t mask = format == Format::ue8m0 ? 0xFF : 0x7F;
                     slow::Split scale_x = slow::split(x & mask, scale_bits);
                     slow::Split scale_y = slow::split(y & mask, scale_bits);
-                    if (format == Format::ue8m0) {  // a code is an exponent, 0 too
+                    if (format == Format::ue8m0) {  // every code is an exponent, including 0
                         scale_x = {false, false, x == 0xFF, 1, 0, x - 127};
                         scale_y = {false, false, y == 0xFF, 1, 0, y - 127};
                     }

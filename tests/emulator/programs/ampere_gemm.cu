@@ -1,4 +1,4 @@
-// The GEMM with cp.async and mma.sync and every faulty form of it.
+// The GEMM with cp.async and mma.sync and all its faulty forms.
 
 #include "simt_gemm.cuh"
 

@@ -1,4 +1,4 @@
-// The Blackwell GEMM and every faulty form of it, for one CTA and for pairs.
+// The Blackwell GEMM and all its faulty forms, for one CTA and for pairs.
 
 #include "blackwell_gemm.cuh"
 

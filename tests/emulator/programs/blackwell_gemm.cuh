@@ -1,8 +1,8 @@
 #pragma once
 
-// A plain Blackwell GEMM, D = A * B^T in bf16 with f32 sums, written with bare PTX: one warp loads with TMA, one issues
-// tcgen05.mma, four store. It is what the emulated device's tests and benchmark run, once right and once with each of
-// the faults that it must find.
+// A plain Blackwell GEMM, D = A * B^T in bf16 with f32 sums, in bare PTX: one warp loads with TMA, one issues
+// tcgen05.mma, four store. The emulated device's tests and benchmark run it, once right and once with each planted
+// fault.
 
 #ifdef __CUDACC__
 #include "device_ptx.cuh"
@@ -14,7 +14,7 @@
 
 namespace tessera_emulator_test {
 
-/// What is wrong with the kernel.
+/// The planted fault.
 enum class BlackwellFault {
     none,
     wrong_parity,               // consumer waits for the wrong parity of the full barriers

@@ -1,4 +1,4 @@
-// The Blackwell GEMM, right and wrong.
+// The Blackwell GEMM, right and with faults.
 
 #include "blackwell_gemm.cuh"
 
@@ -54,7 +54,7 @@ void check(int group, BlackwellFault fault, const char* name, std::vector<Findin
 
 }  // namespace
 
-TEST_CASE("the Blackwell GEMM is right and clean")
+TEST_CASE("the Blackwell GEMM is right and has no findings")
 {
     const Reference expected = reference(random_values(std::size_t{m} * usual_k, 1),
                                          random_values(std::size_t{n} * usual_k, 2), m, n, usual_k, 0x1p-8);
@@ -66,7 +66,7 @@ TEST_CASE("the Blackwell GEMM is right and clean")
     check_clean_outcome(empty, {std::vector<double>(std::size_t{m} * n), std::vector<double>(std::size_t{m} * n)});
 }
 
-TEST_CASE("faults of the Blackwell GEMM")
+TEST_CASE("every planted fault of the Blackwell GEMM is reported")
 {
     using Kind = FindingKind;
     using F = BlackwellFault;

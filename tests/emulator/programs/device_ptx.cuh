@@ -1,6 +1,6 @@
 #pragma once
 
-// The PTX that the test programs use beyond what CUDA C++ offers, one function per instruction.
+// The PTX of the test programs that CUDA C++ does not offer, one function per instruction.
 
 #include <cuda.h>
 #include <cuda_bf16.h>
@@ -166,13 +166,13 @@ __device__ inline std::uint64_t blackwell_descriptor(std::uint32_t address)
     return 0x4000404000010000 | (address & 0x3FFFF) >> 4;
 }
 
-/// The same as wgmma has it.
+/// The same for wgmma.
 __device__ inline std::uint64_t hopper_descriptor(std::uint32_t address)
 {
     return 0x4000004000010000 | (address & 0x3FFFF) >> 4;
 }
 
-/// The address in the shared memory of CTA `rank` of the cluster that has the same place as `address` here.
+/// The address in CTA `rank` of the cluster with the same place as `address` in this CTA.
 __device__ inline std::uint32_t in_cta(std::uint32_t address, int rank)
 {
     std::uint32_t result;
@@ -216,10 +216,10 @@ __device__ inline void barrier_wait_cluster(std::uint32_t barrier, int parity)
 
 __device__ inline void fence_barrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
-/// Generic accesses to shared memory before are seen by asynchronous copies after.
+/// Makes earlier generic accesses to shared memory visible to later asynchronous copies.
 __device__ inline void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/// A box for each CTA in `mask`, at the same place in each; each one's barrier counts the bytes.
+/// A box for each CTA in `mask`, at the same place in each; each CTA's barrier counts the bytes.
 __device__ inline void load_box_multicast(std::uint32_t destination, const CUtensorMap* map, int column, int row,
                                           std::uint32_t barrier, std::uint16_t mask)
 {
@@ -239,7 +239,7 @@ __device__ inline void store_box(const CUtensorMap* map, int column, int row, st
 
 __device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
-/// Until the sources of all but the latest `groups` groups have been read.
+/// Waits until the sources of all but the latest `groups` groups have been read.
 template <int groups>
 __device__ inline void wait_for_sources()
 {

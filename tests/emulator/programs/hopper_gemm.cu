@@ -1,4 +1,4 @@
-// The Hopper GEMM and every faulty form of it.
+// The Hopper GEMM and all its faulty forms.
 
 #include "hopper_gemm.cuh"
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// A Hopper GEMM, D = A * B^T in bf16 with f32 sums: clusters of two CTAs one above the other share their part of B by
-// TMA multicast; one warp group produces, two multiply with wgmma, registers move from the one to the others.
-// Once right and once with each of the faults that the emulated device must find.
+// A Hopper GEMM, D = A * B^T in bf16 with f32 sums. Clusters of two CTAs, one above the other, share their part of B by
+// TMA multicast. One warpgroup produces, two multiply with wgmma; registers move from the producer to the consumers.
+// Once right and once with each planted fault.
 
 #include <cstdint>
 

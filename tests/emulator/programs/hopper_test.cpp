@@ -1,4 +1,4 @@
-// The Hopper GEMM, right and wrong.
+// The Hopper GEMM, right and with faults.
 
 #include "hopper_gemm.cuh"
 
@@ -53,14 +53,14 @@ void check(HopperFault fault, const char* name, std::vector<FindingKind> kinds, 
 
 }  // namespace
 
-TEST_CASE("the Hopper GEMM is right and clean")
+TEST_CASE("the Hopper GEMM is right and has no findings")
 {
     const Reference expected =
         reference(random_values(std::size_t{m} * k, 1), random_values(std::size_t{n} * k, 2), m, n, k, 0x1p-8);
     check_clean(program(), expected, [] { return launch(HopperFault::none); });
 }
 
-TEST_CASE("faults of the Hopper GEMM")
+TEST_CASE("every planted fault of the Hopper GEMM is reported")
 {
     using Kind = FindingKind;
     using F = HopperFault;

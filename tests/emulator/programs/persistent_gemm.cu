@@ -1,4 +1,4 @@
-// The persistent GEMM and every faulty form of it.
+// The persistent GEMM and all its faulty forms.
 
 #include "persistent_gemm.cuh"
 

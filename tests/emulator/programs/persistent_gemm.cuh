@@ -1,8 +1,8 @@
 #pragma once
 
-// A persistent Blackwell GEMM, D = A * B^T in bf16: pairs of CTAs take tiles by cluster launch control; one warp loads,
-// one multiplies into two accumulators in turn, one asks for more work, four store through shared memory with TMA.
-// Once right and once with each of the faults that the emulated device must find.
+// A persistent Blackwell GEMM, D = A * B^T in bf16. Pairs of CTAs take tiles by cluster launch control. One warp loads,
+// one multiplies into two accumulators in turn, one requests more work, four store through shared memory with TMA. Once
+// right and once with each planted fault.
 
 #include <cstdint>
 
@@ -39,8 +39,8 @@ constexpr int store_bytes = store_rows * store_columns * 2;
 constexpr int staging_bytes = 4 * 2 * store_bytes;  // two buffers for each of four warps
 constexpr int threads = 256;
 constexpr int shared_bytes = stages * stage_bytes + staging_bytes + 1024 + 256;
-/// Who reads an answer of launch control: loader and four storing warps of both CTAs, multiplier and asker of the
-/// first.
+/// Readers of an answer of launch control: the loader and four storing warps of both CTAs, the MMA warp and the
+/// requesting warp of the first.
 constexpr int readers = 12;
 
 }  // namespace persistent

@@ -1,4 +1,4 @@
-// The persistent GEMM, right and wrong.
+// The persistent GEMM, right and with faults.
 
 #include "persistent_gemm.cuh"
 
@@ -54,14 +54,14 @@ void check(PersistentFault fault, const char* name, std::vector<FindingKind> kin
 
 }  // namespace
 
-TEST_CASE("the persistent GEMM is right and clean")
+TEST_CASE("the persistent GEMM is right and has no findings")
 {
     const Reference expected =
         reference(random_values(std::size_t{m} * k, 1), random_values(std::size_t{n} * k, 2), m, n, k, 0x1p-8);
     check_clean(program(), expected, [] { return launch(PersistentFault::none); });
 }
 
-TEST_CASE("faults of the persistent GEMM")
+TEST_CASE("every planted fault of the persistent GEMM is reported")
 {
     using Kind = FindingKind;
     using F = PersistentFault;

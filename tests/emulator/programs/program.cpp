@@ -50,7 +50,7 @@ std::string demangled(const std::string& name)
 
 std::string ptx_path(const std::string& name) { return std::string(TESSERA_TEST_PTX_FOLDER) + "/" + name + ".ptx"; }
 
-/// The text of a source line, of files that were read before from memory.
+/// The text of a source line. Files are read once.
 std::string source_line(const Place& place)
 {
     static std::map<std::string, std::vector<std::string>> files;
@@ -61,7 +61,7 @@ std::string source_line(const Place& place)
     return place.line >= 1 && place.line <= file->second.size() ? file->second[place.line - 1] : "";
 }
 
-/// The PTX lines that a finding names: of a deadlock those of everyone who waits.
+/// The PTX lines that a finding names; for a deadlock those of all waiting warps.
 std::vector<std::uint32_t> lines_of(const Finding& finding)
 {
     std::vector<std::uint32_t> lines{finding.ptx_line};
@@ -245,7 +245,7 @@ void check_outcome(const TestProgram& program, const std::string& family, const 
         return;
     }
     if (planted.within_seeds == 1) {
-        CHECK(found);  // shows what there was instead
+        CHECK(found);  // shows the findings instead
     }
 }
 

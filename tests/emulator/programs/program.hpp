@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs the test programs: PTX that nvcc made while building, launched again and again on one emulated device.
+// Runs the test programs: PTX from nvcc at build time, launched many times on one emulated device.
 
 #include <array>
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace tessera::emulator::test {
 
-/// Seeds of each schedule that chooses, for programs that must be clean: --seeds N.
+/// Seeds of the schedules `random` and `adversarial`, for programs that must have no findings: --seeds N.
 [[nodiscard]] unsigned clean_seeds();
 void set_clean_seeds(unsigned seeds);
 
-/// What one launch did. Its buffers are gone, D was copied.
+/// The result of one launch. Its buffers are freed; D was copied.
 struct Outcome {
     LaunchResult result;
     std::vector<Finding> findings;
@@ -52,7 +52,7 @@ private:
     std::vector<std::string> lines_;
 };
 
-/// Product of row-major A (m x k) and B^T (B is n x k) in double, and how far off a result may be.
+/// Product of row-major A (m x k) and B^T (B is n x k) in double, and the allowed error of a result.
 struct Reference {
     std::vector<double> d, bound;
 };
@@ -65,8 +65,8 @@ struct Reference {
 [[nodiscard]] std::vector<std::uint16_t> to_bf16(const std::vector<double>& values);
 [[nodiscard]] std::vector<double> from_bf16(const std::vector<std::uint16_t>& bits);
 
-/// Calls launch(run, a, b, d) with the addresses of A, B and room for `count` results in the program's memory, which is
-/// given back. Result: float, or std::uint16_t for bf16.
+/// Calls launch(run, a, b, d) with the addresses of A, B and room for `count` results in the program's memory, and
+/// frees them. Result: float, or std::uint16_t for bf16.
 template <typename Result, typename Element, typename Launch>
 [[nodiscard]] Outcome run_with(TestProgram& program, const std::vector<Element>& a, const std::vector<Element>& b,
                                std::size_t count, Launch&& launch);
@@ -75,7 +75,7 @@ template <typename Result, typename Element, typename Launch>
 [[nodiscard]] std::array<std::byte, tensor_map_bytes> bf16_map(std::uint64_t address, int rows, int columns,
                                                                int box_rows, int box_columns);
 
-/// One way to do it wrong, and how it must be told.
+/// One planted fault, and how it must be reported.
 struct PlantedFault {
     const char* name;
     int fault;
@@ -83,15 +83,15 @@ struct PlantedFault {
     const char* ptx = "";            ///< in the PTX text of the finding
     const char* source = "";         ///< in a source line that the instruction comes from
     int k = 0;                       ///< 0: the program's own
-    /// Every seed finds it; or else seeds of each schedule one of which does.
+    /// 1: every seed finds it; else one of so many seeds of each schedule does.
     unsigned within_seeds = 1;
 };
 
-/// Calls launch(fault, k) under each schedule and checks what it finds. Prints it.
+/// Calls launch(fault, k) under each schedule, checks the findings, and prints them.
 template <typename Launch>
 void check_planted(TestProgram& program, const std::string& family, const PlantedFault& planted, Launch&& launch);
 
-/// Calls launch() with several seeds of each schedule: no finding, and D is the reference.
+/// Calls launch() with several seeds of each schedule: there is no finding, and D equals the reference.
 template <typename Launch>
 void check_clean(TestProgram& program, const Reference& expected, Launch&& launch);
 

@@ -1,4 +1,4 @@
-// The SIMT GEMM and every faulty form of it.
+// The SIMT GEMM and all its faulty forms.
 
 #include "simt_gemm.cuh"
 

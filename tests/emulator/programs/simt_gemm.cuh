@@ -1,7 +1,7 @@
 #pragma once
 
-// Kernels that any generation runs: D = A * B^T in f32 with tiles in shared memory, and, with cp.async and mma.sync, in
-// bf16. Once right and once with each of the faults that the emulated device must find.
+// Kernels for any generation: D = A * B^T in f32 with tiles in shared memory and, with cp.async and mma.sync, in bf16.
+// Once right and once with each planted fault.
 
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// The kernels without asynchronous tensor copies, right and wrong: sm_75 on the emulated T4, sm_80 on the H200.
+// The kernels without asynchronous tensor copies, right and with faults: sm_75 on the emulated T4, sm_80 on the H200.
 
 #include <doctest/doctest.h>
 
@@ -81,14 +81,14 @@ void check(Fault fault, const char* name, FindingKind kind, const char* ptx, con
 
 }  // namespace
 
-TEST_CASE("the SIMT GEMM is right and clean")
+TEST_CASE("the SIMT GEMM is right and has no findings")
 {
     const Reference expected = reference(a_values(), b_values(), m, n, k, 0);
     check_clean(simt(), expected, [] { return launch(SimtFault::none); });
     check_clean(ampere(), expected, [] { return launch(AmpereFault::none); });
 }
 
-TEST_CASE("faults of the SIMT GEMM")
+TEST_CASE("every planted fault of the SIMT GEMM is reported")
 {
     using Kind = FindingKind;
     using F = SimtFault;
@@ -106,7 +106,7 @@ TEST_CASE("faults of the SIMT GEMM")
     check(F::misaligned_vector, "misaligned vector", Kind::misaligned, "ld.shared", "FAULT misaligned_vector");
 }
 
-TEST_CASE("faults of the GEMM with cp.async")
+TEST_CASE("every planted fault of the GEMM with cp.async is reported")
 {
     using Kind = FindingKind;
     using F = AmpereFault;

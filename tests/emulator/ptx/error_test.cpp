@@ -1,4 +1,4 @@
-// What the parser says about text that is not PTX: the sentence, the line and its text.
+// The parser's errors for text that is not PTX: the sentence, the line and its text.
 #include "snippets.hpp"
 
 namespace tessera::emulator::ptx {
@@ -312,7 +312,7 @@ TEST_CASE("constant expressions")
     CHECK(body_error("mov a, b+1.5;") == "PTX line 5: '+' needs integers, not a real number: mov a, b+1.5;");
 }
 
-TEST_CASE("what nests has a bound")
+TEST_CASE("nesting is limited")
 {
     const auto repeated = [](std::string_view unit, std::size_t times) {
         std::string text;

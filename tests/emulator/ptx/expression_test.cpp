@@ -1,4 +1,4 @@
-// Constant expressions. The results are those of ptxas 13.0, but where the names say otherwise.
+// Constant expressions. The results are those of ptxas 13.0, unless a name says otherwise.
 #include "snippets.hpp"
 
 namespace tessera::emulator::ptx {

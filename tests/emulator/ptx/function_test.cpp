@@ -153,7 +153,7 @@ TEST_CASE("target lists and prototypes")
     CHECK(!empty.no_return);
 }
 
-TEST_CASE(".loc names the source of what follows")
+TEST_CASE(".loc sets the source of the following statements")
 {
     const Module module = parse_module(R"(.entry a() {
         add;
@@ -218,7 +218,7 @@ $g:
     CHECK(statement<Instruction>(body, 3).location.inlined == 0);
     CHECK(module.inlined[1] == InlinedCall{"$g", 0, 1, 20, 1});
     CHECK(module.inlined[0] == InlinedCall{"$f", 0, 1, 50, 0});
-    // Another function has not said where the caller was inlined.
+    // The other function did not say where the caller was inlined.
     CHECK(statement<Instruction>(module.functions.at(1).body, 0).location.inlined == 3);
     CHECK(module.inlined[2] == InlinedCall{"$g", 0, 1, 20, 0});
     CHECK(module.debug_strings.at("$f") == std::string("_Z1fi\0", 6));

@@ -34,7 +34,7 @@ TEST_CASE("white space and comments between all tokens")
     CHECK(instruction.text == "@ ! p add .u32 a , b , [ c + 4 ] , { d , e } , p | q ;");
 }
 
-TEST_CASE("modifiers with double colons, and those that begin with digits")
+TEST_CASE("modifiers with double colons, and modifiers that begin with digits")
 {
     CHECK(parse_instruction("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2;")
               .modifiers == Words{"async", "bulk", "tensor", "2d", "shared::cluster", "global",
@@ -173,7 +173,7 @@ TEST_CASE("vectors")
     CHECK(operand.elements[4].component == "x");
 }
 
-TEST_CASE("as many elements as wgmma and tcgen05 have")
+TEST_CASE("operands as long as those of wgmma and tcgen05")
 {
     std::string list = "%f0";
     for (int i = 1; i < 128; ++i) {
@@ -236,7 +236,7 @@ TEST_CASE("calls")
     CHECK(call.operands[1].elements.empty());
 }
 
-TEST_CASE("operands of every kind print as they are")
+TEST_CASE("operands of every kind print unchanged")
 {
     for (const char* const text :
          {"shfl.sync.bfly.b32 %r1|%p1, %r2, 31, -1;", "elect.sync _|p, -1;", "setp.eq.and.u32 p|_, a, 4, !q;",

@@ -20,7 +20,7 @@ TEST_CASE("an address has 64 bits unless the module says otherwise")
     CHECK(parse(".version 8.7 .target sm_80").address_size == 64);
 }
 
-TEST_CASE("zero bytes after the text are ignored")
+TEST_CASE("zero bytes at the end of the text are ignored")
 {
     using namespace std::string_view_literals;
     CHECK(parse(".version 8.7 .target sm_80\n\0\0\0"sv).target == "sm_80");
@@ -32,7 +32,7 @@ TEST_CASE("source files")
     CHECK(module.files == std::map<std::uint32_t, std::string>{{1, "a.cu"}, {7, "c:\\dir\\b \"q\".cu"}});
 }
 
-TEST_CASE("aliases, pragmas and what debuggers read")
+TEST_CASE("aliases, pragmas and debug directives")
 {
     const Module module = parse_module(R"(
         .func original() { ret; }

@@ -1,6 +1,6 @@
 #pragma once
 
-// A module's tree as PTX text again, in one spelling, so that trees can be compared and printed text be parsed again.
+// A module's tree printed as PTX text in one spelling, so that trees can be compared and printed text parsed again.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace tessera::emulator::ptx {
 
-/// All of the tree but locations and the statements' own text. Variables come before functions.
+/// The whole tree except locations and the statements' own text. Variables come before functions.
 [[nodiscard]] std::string print(const Module& module);
 [[nodiscard]] std::string print(const Instruction& instruction);
 [[nodiscard]] std::string print(const Operand& operand);

@@ -1,5 +1,5 @@
-// A tree that is printed and parsed again is the same tree, for PTX as compilers write it; and every prefix of such a
-// text is refused with an error, never taken for something else and never a crash.
+// A tree that is printed and parsed again is the same tree, for PTX as compilers write it. Every prefix of such a text
+// is refused with an error, and is never misread or a crash.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -11,7 +11,7 @@
 namespace tessera::emulator::ptx {
 namespace {
 
-/// The fuzzer's corpus: each file has a different part of the language.
+/// The fuzzer's corpus: each file covers a different part of the language.
 std::vector<std::string> corpus()
 {
     std::vector<std::string> texts;
@@ -49,7 +49,7 @@ TEST_CASE("the line count survives comments, strings and carriage returns")
     }
 }
 
-TEST_CASE("text that breaks off is refused or is whole statements")
+TEST_CASE("truncated text is refused, unless it ends after a whole statement")
 {
     for (const std::string& text : corpus()) {
         std::size_t refused = 0;

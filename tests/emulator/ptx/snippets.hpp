@@ -1,6 +1,6 @@
 #pragma once
 
-// Shortens tests: PTX around the line that a test is about.
+// Shortens tests: the PTX around the line that a test is about.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -43,7 +43,7 @@ inline Instruction parse_instruction(std::string_view text)
     return statement<Instruction>(body, 0);
 }
 
-/// An operand that is not the first, so that .5 is no modifier.
+/// An operand that is not the first one, so that .5 is not a modifier.
 inline Operand parse_operand_of(std::string_view text)
 {
     const Instruction instruction = parse_instruction(fmt::format("op _, {};", text));
@@ -65,7 +65,7 @@ inline Variable parse_variable(std::string_view declaration)
     return module.variables[0];
 }
 
-/// What the parser says about `text`; empty if it takes it.
+/// The parser's error for `text`; empty if there is none.
 inline std::string error_of(std::string_view text)
 {
     try {

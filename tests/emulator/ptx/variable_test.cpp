@@ -81,7 +81,7 @@ TEST_CASE("attributes and opaque types")
     CHECK(parse_variable(".tex .u32 t;").type == Type::texref);
 }
 
-TEST_CASE("initial integers are cut to the type")
+TEST_CASE("initial integers are truncated to the type")
 {
     CHECK(bits_of(parse_variable(".global .u8 x = 300;")) == Bits{44});
     CHECK(bits_of(parse_variable(".global .s16 x = -2;")) == Bits{0xFFFE});
@@ -114,7 +114,7 @@ TEST_CASE("initial values of arrays and vectors are flat, in the order of the el
     CHECK(bits_of(parse_variable(".global .u8 x[4] = {};")).empty());
 }
 
-TEST_CASE("initial values give the extent of []")
+TEST_CASE("initial values determine the extent of []")
 {
     const Variable flat = parse_variable(".global .u16 x[] = {1, 2, 3};");
     CHECK(flat.extents == std::vector<std::uint64_t>{3});

@@ -1,4 +1,4 @@
-/// Memory: two views of the same bytes, bounds, what was written.
+/// Memory: two mappings of the same bytes, bounds, and written bytes.
 
 #include "machine/address_space.hpp"
 
@@ -32,7 +32,7 @@ int signal_of_read(std::uint64_t address)
 
 }  // namespace
 
-TEST_CASE("a host that reads device memory stops; the emulator's view of it works")
+TEST_CASE("a host that reads device memory is stopped; the emulator's own mapping works")
 {
     AddressSpace memory;
     const std::uint64_t address = memory.allocate(1000, MemoryKind::device, 0);
@@ -48,7 +48,7 @@ TEST_CASE("a host that reads device memory stops; the emulator's view of it work
     CHECK(signal_of_read(memory.allocate(16, MemoryKind::pinned, 0)) == 0);
 }
 
-TEST_CASE("bounds are those of the request, with a gap between allocations")
+TEST_CASE("bounds are those requested, with a gap between allocations")
 {
     AddressSpace memory;
     const std::uint64_t first = memory.allocate(100, MemoryKind::device, 0);
@@ -60,7 +60,7 @@ TEST_CASE("bounds are those of the request, with a gap between allocations")
     CHECK(memory.find(second)->address == second);
 }
 
-TEST_CASE("what was written is known byte by byte")
+TEST_CASE("written bytes are tracked byte by byte")
 {
     AddressSpace memory;
     Allocation& allocation = *memory.find(memory.allocate(1000, MemoryKind::device, 0));
@@ -76,7 +76,7 @@ TEST_CASE("what was written is known byte by byte")
     CHECK(memory.find(memory.allocate(16, MemoryKind::managed, 0))->is_initialized(0, 16));
 }
 
-TEST_CASE("fresh memory has a pattern and counts as not written, also where memory was before")
+TEST_CASE("fresh memory has a pattern and counts as unwritten, also at a reused address")
 {
     AddressSpace memory;
     std::set<std::uint64_t> addresses;
@@ -90,7 +90,7 @@ TEST_CASE("fresh memory has a pattern and counts as not written, also where memo
         addresses.insert(address);
         CHECK(memory.free(address));
     }
-    CHECK(addresses.size() == 100);  // addresses are not used again soon: a stale pointer hits nothing
+    CHECK(addresses.size() == 100);  // addresses are not reused soon, so a stale pointer hits nothing
 }
 
 TEST_CASE("a large allocation costs nothing until it is touched")
@@ -152,7 +152,7 @@ TEST_CASE("host memory can be added and stays when it is removed")
     CHECK(host[99] == 7);
 }
 
-TEST_CASE("several threads allocate, mark and free")
+TEST_CASE("several threads can allocate, mark and free at once")
 {
     AddressSpace memory;
     std::vector<std::thread> threads;

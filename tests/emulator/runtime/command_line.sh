@@ -78,7 +78,7 @@ expect 2 "a folder with a ':' in its name" "$folder/a:b/tessera-emu" -- "$progra
 expect 2 'white space in its name for a program that has an RPATH (/nowhere)' "$folder/a b/tessera-emu" -- "$with_rpath"
 said=$("$folder/a b/tessera-emu" -- "$program" leak 2>&1)
 grep -q 'resource-leak: 1 device allocation was' <<<"$said" || fails 'a folder with a blank is emulated from, too' "$said"
-# A group that is not ours, or another user: what may be made depends on who runs this.
+# A foreign group, or another user: which of these can be made depends on who runs this.
 cp "$program" "$folder/set"
 if [ "$(id -u)" = 0 ]; then
     chown 65534 "$folder/set" && chmod u+s "$folder/set"
@@ -92,14 +92,14 @@ else
     done
 fi
 
-# Output that is lost is an error, whatever the program says.
+# Lost output is an error, whatever the program's exit status.
 if [ -e /dev/full ]; then
     expect 2 'the report cannot be written to /dev/full: No space left' "$emulator" --report json:/dev/full -- "$program" clean
     expect 2 'the statistics cannot be written to /dev/full: No space left' \
         "$emulator" --statistics text:/dev/full -- "$program" printf
 fi
 
-# A process that uses no CUDA leaves the settings and the report of others alone.
+# A process without CUDA does not touch the settings and reports of others.
 "$emulator" --report "json:$folder/report.json" -- sh -c "\"$program\" leak" >/dev/null 2>&1
 grep -q '"kind": "resource-leak"' "$folder/report.json" || fails 'the report of a child is lost' "$(cat "$folder/report.json")"
 

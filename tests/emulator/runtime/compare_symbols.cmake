@@ -1,4 +1,4 @@
-# The functions that REAL exports must be those of EMULATED, with their versions.
+# REAL and EMULATED must export the same functions, with the same versions.
 function(symbols_of library out)
     execute_process(COMMAND ${OBJDUMP} -T ${library} OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
     string(REGEX MATCHALL "libcudart\\.so\\.13 +_*cuda[A-Za-z0-9_]+" symbols "${table}")

@@ -1,5 +1,5 @@
-/// Asks the runtime what it does in the corner cases that programs meet, and prints each answer on a line. The lines of
-/// a real device are in conformance_h200.txt: the emulated runtime must give the same ones (of an emulated H200).
+/// Queries the runtime in corner cases that programs meet, and prints each answer on a line. The answers of a real H200
+/// are in conformance_h200.txt: the emulated runtime must give the same for an emulated H200.
 
 #include "conformance.hpp"
 

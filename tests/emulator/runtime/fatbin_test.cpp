@@ -1,4 +1,4 @@
-/// The fat binary reader, with binaries made here; that nvcc's are read is shown by the programs that run.
+/// The fat binary reader, with binaries made here. Programs that run show that nvcc's are read.
 
 #include "runtime/fatbin.hpp"
 
@@ -91,7 +91,7 @@ TEST_CASE("images are found with their targets, plain text without its padding")
     CHECK(entries[2].target() == "sm_100f");
 }
 
-TEST_CASE("a wrapper leads to the same images")
+TEST_CASE("the wrapper gives the same images")
 {
     const Fatbin fatbin(ptx(80));
     struct {
@@ -113,7 +113,7 @@ TEST_CASE("a wrapper leads to the same images")
     CHECK(read_prelinked(&linked)[0].size() == 1);
 }
 
-TEST_CASE("compressed images")
+TEST_CASE("compressed images are decompressed")
 {
     std::string text = ".version 9.0\n.target sm_100a\n";
     for (int i = 0; i < 500; ++i) {
@@ -137,7 +137,7 @@ TEST_CASE("compressed images")
     CHECK_THROWS_WITH_AS(ptx_text(damaged.entries()[0]), doctest::Contains("zstd"), std::runtime_error);
 }
 
-TEST_CASE("the PTX that the driver would take: exact chip, family, newest that is not newer")
+TEST_CASE("the PTX that the driver would choose: exact chip, family, newest target not newer than the device")
 {
     const Fatbin all(ptx(75) + ptx(80) + ptx(90) + ptx(90, flags_plain | flag_a) + ptx(100) +
                      ptx(100, flags_plain | flag_f) + ptx(100, flags_plain | flag_a) + ptx(120));
@@ -152,7 +152,7 @@ TEST_CASE("the PTX that the driver would take: exact chip, family, newest that i
     CHECK(Fatbin(image(2, 100, flags_plain, "\177ELF")).choice("b200") == "none");
 }
 
-TEST_CASE("without PTX, the sentence names what there is and how to compile")
+TEST_CASE("without PTX, the message names the available targets and how to compile")
 {
     const Fatbin fatbin(ptx(90, flags_plain | flag_a) + image(2, 100, flags_plain | flag_a, "\177ELF"));
     const std::string sentence = explain_no_ptx(fatbin.entries(), *find_device_model("b200"));
@@ -164,7 +164,7 @@ TEST_CASE("without PTX, the sentence names what there is and how to compile")
     CHECK(empty.find("code=[sm_75,compute_75]") != std::string::npos);
 }
 
-TEST_CASE("what is no fat binary is refused")
+TEST_CASE("data that is not a fat binary is refused")
 {
     const std::string text(64, 'x');
     CHECK_FALSE(is_fatbin(text.data()));

@@ -22,7 +22,7 @@ __global__ void reverse(const T* in, T* out)
     out[blockIdx.x * tile + i] = block[tile - 1 - i];
 }
 
-// Sixteen loads in the PTX, of a buffer that nobody has written.
+// Sixteen loads in the PTX, of a buffer that was never written.
 __global__ void copy(const float* in, float* out)
 {
 #pragma unroll

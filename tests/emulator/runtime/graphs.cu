@@ -1,5 +1,5 @@
-/// Graphs: capture over streams that come and go, conditional nodes, objects that live as long as a graph, batches of
-/// copies. Prints what is wrong; the exit status is the number of faults.
+/// Graphs: capture over streams that are created and destroyed, conditional nodes, objects that live as long as a
+/// graph, batches of copies. Prints what is wrong; the exit status is the number of faults.
 
 #include <cuda_runtime.h>
 
@@ -35,7 +35,7 @@ void expect(const char* what, Value got, Value wanted)
     }
 }
 
-/// What must work for the rest to make sense.
+/// Required for the rest.
 void check(const char* what, cudaError_t status)
 {
     if (status != cudaSuccess) {
@@ -194,7 +194,7 @@ void if_and_else()
     cudaGraphDestroy(graph);
 }
 
-/// A loop in a loop: the inner one's default is assigned anew for each turn of the outer one.
+/// A loop in a loop: the inner loop's default is set again for each iteration of the outer one.
 void nested_loops()
 {
     const Numbers numbers(3);
@@ -274,7 +274,7 @@ void wrong_conditionals()
     cudaGraphDestroy(graph);
 }
 
-/// A workspace that is tied to a graph lives until the graph, what was instantiated of it, and the launches are gone.
+/// A workspace tied to a graph lives until the graph, its executables and their launches are gone.
 void workspace_of_a_graph()
 {
     int destroyed = 0;
@@ -308,7 +308,7 @@ void workspace_of_a_graph()
     expect("destroyed once", destroyed, 1);
 }
 
-/// Memory that a graph allocates may be freed outside of it, in any way; the next launch allocates it again.
+/// Memory that a graph allocates may be freed outside of it, by any call; the next launch allocates it again.
 void memory_of_a_graph()
 {
     cudaGraph_t graph = nullptr;

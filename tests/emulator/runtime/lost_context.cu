@@ -1,4 +1,4 @@
-/// What a kernel that faults does to the calls after it, what leaks and a report say at the end.
+/// The effect of a kernel's fault on the calls after it, and leaks and the report at the end.
 /// Argument: "fault", "assert", "trap", "printf", "leak", "clean".
 
 #include <cuda_runtime.h>

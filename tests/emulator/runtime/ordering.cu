@@ -37,7 +37,7 @@ int failures = 0;
 
 #define OK(call) EXPECT((call) == cudaSuccess)
 
-/// A kernel that holds its stream up until open().
+/// A kernel that blocks its stream until open().
 class Gate {
 public:
     Gate()
@@ -84,7 +84,7 @@ struct Stream {
     cudaStream_t handle = nullptr;
 };
 
-/// The host goes on while a kernel waits for it.
+/// The host continues while a kernel waits for it.
 void host_is_not_held_up()
 {
     Gate gate;

@@ -1,5 +1,5 @@
-/// Linking of several translation units' PTX. That ptxas accepts the result is shown by the program of two units that
-/// runs.
+/// Linking the PTX of several translation units. The program of two units, which runs, shows that ptxas accepts the
+/// result.
 
 #include "runtime/ptx_link.hpp"
 
@@ -24,7 +24,7 @@ std::size_t count(const std::string& text, const std::string& part)
 
 }  // namespace
 
-TEST_CASE("what one unit declares is what the other defines, before its use")
+TEST_CASE("a declaration in one unit refers to the definition in another, placed before its use")
 {
     const std::vector<std::string> units{
         head +
@@ -42,7 +42,7 @@ TEST_CASE("what one unit declares is what the other defines, before its use")
     CHECK(linked.find("table[16] =") < linked.find(".entry k"));
 }
 
-TEST_CASE("names without linkage are made different, in all their uses and nowhere else")
+TEST_CASE("names without linkage are made distinct in all their uses, and nothing else changes")
 {
     const std::string unit =
         ".global .align 1 .b8 $str[2] = {65};\n.func hidden() { mov.u64 %rd1, $str; mov.u64 %rd2, $str$1; }\n";
@@ -57,7 +57,7 @@ TEST_CASE("names without linkage are made different, in all their uses and nowhe
     CHECK(count(linked, ".func hidden$unit1()") == 1);
 }
 
-TEST_CASE("weak definitions and what nobody defines are taken once")
+TEST_CASE("weak definitions and undefined names appear once")
 {
     const std::string unit =
         ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b)\n;\n.weak .func shared_code() { ret; }\n"
@@ -69,7 +69,7 @@ TEST_CASE("weak definitions and what nobody defines are taken once")
     CHECK(count(linked, "counter") == 1);
 }
 
-TEST_CASE("source files keep their lines apart; comments hide nothing")
+TEST_CASE("source files of the units stay distinct; comments hide nothing")
 {
     const std::string unit =
         ".file 1 \"a;b{.cu\"\n// } ; {\n.visible .func f() { /* } */ .loc 1 5 3, function_name $L, inlined_at 1 7 "

@@ -1,4 +1,4 @@
-/// Queues: order, waits across queues, and that the host goes on.
+/// Queues: order, waits across queues, and a host that continues.
 
 #include "runtime/queue.hpp"
 
@@ -11,7 +11,7 @@
 
 using namespace tessera::emulator;
 
-TEST_CASE("work is done in order, while the host goes on")
+TEST_CASE("work is done in order while the host continues")
 {
     auto queue = std::make_shared<Queue>();
     std::atomic<bool> open{false};
@@ -36,7 +36,7 @@ TEST_CASE("work is done in order, while the host goes on")
     }
 }
 
-TEST_CASE("a position of another queue holds up what waits for it, and nothing else")
+TEST_CASE("a wait for another queue delays only the work that waits")
 {
     auto first = std::make_shared<Queue>();
     auto second = std::make_shared<Queue>();
@@ -61,7 +61,7 @@ TEST_CASE("a position of another queue holds up what waits for it, and nothing e
     CHECK(Position{}.is_reached());
 }
 
-TEST_CASE("a queue wakes up again after it was idle, and finishes when nobody holds it")
+TEST_CASE("a queue wakes up after being idle, and finishes its work without an owner")
 {
     auto queue = std::make_shared<Queue>();
     std::atomic<int> count{0};
@@ -78,7 +78,7 @@ TEST_CASE("a queue wakes up again after it was idle, and finishes when nobody ho
     CHECK(count == 3);
 }
 
-TEST_CASE("many queues with random waits end, each wait kept")
+TEST_CASE("many queues with random waits finish, and every wait is respected")
 {
     std::mt19937 random(7);
     std::vector<std::shared_ptr<Queue>> queues;
@@ -108,7 +108,7 @@ TEST_CASE("many queues with random waits end, each wait kept")
     CHECK(broken == 0);
 }
 
-TEST_CASE("who sees work done sees the instant work behind it done")
+TEST_CASE("when work is seen complete, the instant work after it is complete, too")
 {
     for (int round = 0; round < 300; ++round) {
         auto queue = std::make_shared<Queue>();

@@ -1,4 +1,4 @@
-/// What is not emulated says so by name, and fails. The exit status is the number of calls that did not.
+/// Calls that are not emulated say so by name, and fail. The exit status is the number of calls that did not.
 
 #include <cuda.h>
 #include <cuda_runtime.h>

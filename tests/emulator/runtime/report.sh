@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The report of findings.cu, as a pipe and as a terminal get it, as JSON and as HTML.
+# The report of findings.cu in a pipe, on a terminal, as JSON and as HTML.
 # Usage: report.sh <tessera-emu> <program> <file with the expected text> <1: host lines are known>
 set -u
 emulator=$1
@@ -16,12 +16,12 @@ fails() {
     failures=$((failures + 1))
 }
 
-# What differs from run to run or from compiler to compiler: addresses, registers, lines of PTX.
+# Removes what differs between runs and compilers: addresses, registers, lines of PTX.
 normalized() {
     sed -E 's/0x[0-9a-f]{9,}/ADDRESS/g; s/PTX line [0-9]+/PTX line N/; s/%[a-z]+[0-9]+/%r/g; /^  PTX line/d' "$@"
 }
 
-# What only debug information of host code can tell.
+# Removes lines that need debug information of host code.
 without_host_lines() {
     sed -E '/^ *(launched|called|allocated) /d; s/( x (invalid-operand|resource-leak)) .*/\1/' "$@"
 }

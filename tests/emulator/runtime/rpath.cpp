@@ -1,2 +1,2 @@
-/// A program for its file alone: the linker gives it an RPATH.
+/// A program used only as a file: the linker gives it an RPATH.
 int main() { return 0; }

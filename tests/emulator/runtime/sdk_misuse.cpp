@@ -1,4 +1,4 @@
-/// Mistakes with the SDK that neither its types nor its checks can see, for the emulated device to find.
+/// Misuse of the SDK that neither its types nor its checks can see, but that the emulated device reports.
 
 #include <tessera/tessera.hpp>
 

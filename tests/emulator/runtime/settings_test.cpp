@@ -26,7 +26,7 @@ Settings read(std::map<std::string, std::string> variables)
 
 }  // namespace
 
-TEST_CASE("without variables, a b200 with checks")
+TEST_CASE("without variables the device is a b200 with checks")
 {
     const Settings settings = read({});
     REQUIRE(settings.devices.size() == 1);
@@ -39,7 +39,7 @@ TEST_CASE("without variables, a b200 with checks")
     CHECK(settings.errors.empty());
 }
 
-TEST_CASE("all variables")
+TEST_CASE("every variable is read")
 {
     const Settings settings = read({{"TESSERA_EMU_DEVICE", "h200,t4"},
                                     {"TESSERA_EMU_SEED", "42"},
@@ -64,13 +64,13 @@ TEST_CASE("all variables")
     CHECK(settings.options.strict);
     CHECK(settings.options.threads == 3);
     CHECK(settings.report_format == OutputFormat::json);
-    CHECK(settings.report_path == std::filesystem::absolute("emulator_settings.json"));  // the program may go elsewhere
+    CHECK(settings.report_path == std::filesystem::absolute("emulator_settings.json"));  // absolute
     CHECK(settings.statistics);
     CHECK(settings.statistics_path.empty());
     CHECK(settings.faults == "3=cudaErrorUnknown");
 }
 
-TEST_CASE("what cannot be understood is named, with what can, and with what may be meant")
+TEST_CASE("a wrong value is named, with the allowed values and a likely correction")
 {
     for (const auto& [name, value, expected] :
          {std::tuple{"TESSERA_EMU_DEVICE", "b300", "b200, h200, t4 (did you mean \"b200\"?)"},
@@ -107,7 +107,7 @@ TEST_CASE("what cannot be understood is named, with what can, and with what may 
         1);
 }
 
-TEST_CASE("every setting is refused by the name that it was given by")
+TEST_CASE("a refusal uses the option or variable that set the value")
 {
     CHECK(known_settings().size() == 12);
     for (const Setting& setting : known_settings()) {
@@ -119,7 +119,7 @@ TEST_CASE("every setting is refused by the name that it was given by")
     }
 }
 
-TEST_CASE("asking whether a file can be written leaves none behind")
+TEST_CASE("testing whether a file can be written leaves no file behind")
 {
     const std::string path = "output_problem_test.txt";
     CHECK(output_problem(path).empty());
@@ -128,7 +128,7 @@ TEST_CASE("asking whether a file can be written leaves none behind")
     CHECK_FALSE(output_problem("/").empty());
 }
 
-TEST_CASE("the n-th call fails, of a name or of any")
+TEST_CASE("the n-th call fails, of one name or of all")
 {
     FaultInjection faults;
     faults.plan("cudaMalloc:2=cudaErrorMemoryAllocation,4=999");
@@ -145,7 +145,7 @@ TEST_CASE("the n-th call fails, of a name or of any")
     CHECK(faults.next("cudaFree") == 0);
 }
 
-TEST_CASE("plans that mean nothing are refused")
+TEST_CASE("invalid plans of failing calls are refused")
 {
     for (const char* plan : {"cudaMalloc", "cudaMalloc:x=cudaErrorUnknown", "cudaMalloc:0=cudaErrorUnknown",
                              "1=cudaErrorNoSuchThing", "1=0", "1=cudaSuccess", "=cudaErrorUnknown"}) {
@@ -155,7 +155,7 @@ TEST_CASE("plans that mean nothing are refused")
     }
 }
 
-TEST_CASE("error names both ways")
+TEST_CASE("error names and codes convert both ways")
 {
     CHECK(std::string_view(error_name(700)) == "cudaErrorIllegalAddress");
     CHECK(find_error("cudaErrorTensorMemoryLeak") == 721);
@@ -165,7 +165,7 @@ TEST_CASE("error names both ways")
     CHECK(std::string_view(error_text(2)) == "out of memory");
 }
 
-TEST_CASE("a finding is counted where it was seen before")
+TEST_CASE("a repeated finding is counted, not added")
 {
     Report report;
     int news = 0;
@@ -196,7 +196,7 @@ TEST_CASE("a finding is counted where it was seen before")
     CHECK(report.total() == 0);
 }
 
-TEST_CASE("findings without a place differ by what they say")
+TEST_CASE("findings without a place are told apart by their messages")
 {
     Report report;
     Finding leak;
@@ -223,7 +223,7 @@ TEST_CASE("JSON escapes what must be escaped")
     CHECK(json.find("\"total\": 1,") != std::string::npos);
 }
 
-TEST_CASE("every kind of finding has a name of its own")
+TEST_CASE("every kind of finding has its own name")
 {
     std::map<std::string_view, int> names;
     for (int kind = 0; kind <= static_cast<int>(FindingKind::not_emulated); ++kind) {

@@ -1,4 +1,4 @@
-/// Tensor maps: what is stored comes back, and what the driver refuses is refused.
+/// Tensor maps: encoding and decoding agree, and maps that the driver refuses are refused.
 
 #include "machine/tensor_map.hpp"
 
@@ -34,7 +34,7 @@ bool mentions(const std::string& text, const char* what) { return text.find(what
 
 }  // namespace
 
-TEST_CASE("a map comes back as it was encoded")
+TEST_CASE("a decoded map equals the encoded one")
 {
     TensorMap map = matrix();
     CHECK(decode_tensor_map(encode(map)) == map);
@@ -54,7 +54,7 @@ TEST_CASE("a map comes back as it was encoded")
     CHECK(decode_tensor_map(encode(map)) == map);
 }
 
-TEST_CASE("bytes that are no map are none")
+TEST_CASE("bytes that are not a map are refused")
 {
     auto bytes = encode(matrix());
     bytes[0] ^= std::byte{1};
@@ -62,7 +62,7 @@ TEST_CASE("bytes that are no map are none")
     CHECK_FALSE(decode_tensor_map(std::array<std::byte, tensor_map_bytes>{}).has_value());
 }
 
-TEST_CASE("a whole box counts for the mbarrier, element strides thin it out")
+TEST_CASE("the mbarrier counts the whole box, reduced by element strides")
 {
     TensorMap map = matrix();
     CHECK(map.box_bytes() == 64 * 128 * 2);
@@ -78,7 +78,7 @@ TEST_CASE("a whole box counts for the mbarrier, element strides thin it out")
     CHECK(global_bits(map.element) == 6);
 }
 
-TEST_CASE("the driver's constraints, one by one")
+TEST_CASE("each constraint of the driver is checked")
 {
     CHECK(refusals(matrix()).empty());
     CHECK(mentions(refusals_of([](TensorMap& m) { m.rank = 0; }), "rank is 0"));
@@ -112,7 +112,7 @@ TEST_CASE("the driver's constraints, one by one")
     CHECK(refusals_of([](TensorMap& m) { m.strides[0] = 0; }).empty());
 }
 
-TEST_CASE("boxes up to the shared memory of a multiprocessor")
+TEST_CASE("boxes up to the shared memory of an SM are accepted")
 {
     TensorMap map = matrix();
     map.swizzle = TensorSwizzle::none;

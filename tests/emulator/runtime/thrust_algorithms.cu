@@ -1,4 +1,4 @@
-/// Host code of Thrust and CUB, which asks the runtime much before it launches.
+/// Host code of Thrust and CUB, which make many runtime queries before they launch.
 
 #include <thrust/device_vector.h>
 #include <thrust/functional.h>

@@ -67,7 +67,7 @@ Paper on_paper(const BlackwellConfig& config, const Problem& problem, std::uint6
     return paper;
 }
 
-/// The figure with this name in a line of statistics.
+/// The count with this name in a line of statistics.
 std::uint64_t figure(std::string_view line, std::string_view name)
 {
     const std::string key = fmt::format("\"{}\": ", name);
@@ -75,7 +75,7 @@ std::uint64_t figure(std::string_view line, std::string_view name)
     return at == std::string_view::npos ? 0 : std::strtoull(line.data() + at + key.size(), nullptr, 10);
 }
 
-/// The sum of the figures whose names begin like this, in the object with this name.
+/// The sum of the counts whose names begin like this, in the object with this name.
 template <class Predicate>
 std::uint64_t sum(std::string_view line, std::string_view object, Predicate counts)
 {
@@ -94,7 +94,7 @@ std::uint64_t sum(std::string_view line, std::string_view object, Predicate coun
     return total;
 }
 
-/// The part of the scheduler's steps in which MMAs and `other` were in flight, of those in which anything was.
+/// The share of the scheduler's steps with any work in flight in which both MMAs and `other` were in flight.
 double part_in_flight(std::string_view line, std::string_view other)
 {
     const auto busy = sum(line, "overlap_steps", [](std::string_view name) { return name != "\"idle\""; });

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What most tests of the emulated device include, precompiled: see docs/building.md.
+/// The headers that most tests of the emulated device include, precompiled: see docs/building.md.
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs PTX text on the emulated device and looks at memory and the report: what the tests of instructions stand on.
+// Runs PTX text on the emulated device and gives access to memory and the report: the basis of the instruction tests.
 
 #include <algorithm>
 #include <cstddef>
@@ -27,12 +27,12 @@ struct Shape {
 /// "  .version ... .target ... .address_size 64" for a device, before the rest of a test's module.
 [[nodiscard]] std::string module_text(std::string_view target, std::string_view body);
 
-/// One module on one emulated device with memory of its own.
+/// One module on one emulated device with its own memory.
 class PtxRun {
 public:
     explicit PtxRun(std::string_view ptx, std::string_view device = "b200");
 
-    /// New device memory with these values; its address.
+    /// Allocates device memory with these values; returns its address.
     template <typename T>
     std::uint64_t buffer(const std::vector<T>& values)
     {

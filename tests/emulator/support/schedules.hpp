@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs a test under every schedule: once in order, and with several seeds of those that choose.
+// Runs a test under every schedule: once in order, and with several seeds of the other schedules.
 
 #include <doctest/doctest.h>
 
@@ -36,7 +36,7 @@ void under_every_schedule(std::string_view ptx, std::string_view device, Body&& 
     }
 }
 
-/// The launch ended well and nothing was reported.
+/// Requires that the launch succeeded and nothing was reported.
 #define REQUIRE_CLEAN(run, result)                \
     do {                                          \
         INFO(findings_text(run));                 \
@@ -45,7 +45,7 @@ void under_every_schedule(std::string_view ptx, std::string_view device, Body&& 
         REQUIRE((run).report.findings().empty()); \
     } while (false)
 
-/// Findings of this kind were reported (and the report is shown if not).
+/// Checks that findings of this kind were reported; shows the report if not.
 #define CHECK_FOUND(run, kind)        \
     do {                              \
         INFO(findings_text(run));     \

@@ -1,5 +1,5 @@
-// tcgen05.ld, st, cp and shift: every shape against the tables of the PTX ISA, through kernels that use one of them at
-// a time.
+// tcgen05.ld, st, cp and shift: every shape against the tables of the PTX ISA, in kernels that use one instruction
+// each.
 
 #include <doctest/doctest.h>
 
@@ -46,7 +46,7 @@ std::string registers(unsigned count)
     return text + "}";
 }
 
-/// Word that the tests put at a place: lane and column can be read off.
+/// The word that the tests store at a place: it encodes lane and column.
 std::uint32_t tag(unsigned lane, unsigned column) { return lane << 16 | column; }
 
 /// Fills columns 0 .. count-1 of all lanes with tags.
@@ -62,7 +62,7 @@ std::string fill(unsigned count)
     return text + "    tcgen05.wait::st.sync.aligned;\n";
 }
 
-/// Runs ld of one shape and dumps its registers: [thread][register].
+/// Executes ld of one shape and returns its registers: [thread][register].
 std::vector<std::uint32_t> run_load(const std::string& shape, unsigned number, unsigned lane_offset,
                                     const std::string& suffix, const std::string& extra, TensorKernel::Outcome& outcome)
 {
@@ -287,7 +287,7 @@ TEST_CASE("cp: decompression of 4- and 6-bit elements to bytes")
         const Matrix codes = make_matrix(32, 16, [&] { return random() % (1u << bits); });
         std::vector<std::byte> image(512);
         for (unsigned row = 0; row < 32; ++row) {
-            // 16 codes one after the other, low bits first, then padding up to 16 bytes
+            // 16 consecutive codes, low bits first, then padding up to 16 bytes.
             for (unsigned bit = 0; bit < 16 * bits; ++bit) {
                 image[row * 16 + bit / 8] |=
                     static_cast<std::byte>((codes.at(row, bit / bits) >> (bit % bits) & 1) << (bit % 8));
@@ -313,7 +313,7 @@ TEST_CASE("cp: decompression of 4- and 6-bit elements to bytes")
     }
 }
 
-TEST_CASE("shift: lane i takes what lane i + 1 holds, within one quarter")
+TEST_CASE("shift: lane i gets the contents of lane i + 1, within one quarter")
 {
     TensorKernel kernel;
     kernel.dump_columns = 16;

@@ -1,4 +1,4 @@
-// Matrix and instruction descriptors: the values that nvcc and CUTLASS use, and addresses against the definitions.
+// Matrix and instruction descriptors: values of nvcc and CUTLASS, and addresses against the definitions.
 
 #include <doctest/doctest.h>
 
@@ -34,7 +34,7 @@ TEST_CASE("matrix descriptors: fields of known values")
     CHECK(wgmma.descriptor.swizzle == TensorSwizzle::span_128);
     CHECK(decode_wgmma_descriptor(0x8000002000010000).descriptor.swizzle == TensorSwizzle::span_64);
     CHECK(decode_wgmma_descriptor(0xC000001000010000).descriptor.swizzle == TensorSwizzle::span_32);
-    // Each form refuses the other's.
+    // Each form is refused by the other's decoder.
     CHECK(decode_tcgen05_descriptor(0x4000004000010000).problem.find("wgmma") != std::string::npos);
     CHECK(decode_wgmma_descriptor(0x4000404000010000).problem.find("tcgen05") != std::string::npos);
     CHECK(decode_wgmma_descriptor(0x4010004000010000).problem.find("52-61") != std::string::npos);
@@ -279,7 +279,7 @@ TEST_CASE("instruction descriptors: values from nvcc and CUTLASS")
     CHECK(decode_instruction_descriptor(0x08410490, {.kind = MmaKind::f16}).descriptor.a_major == Major::k);
 }
 
-TEST_CASE("instruction descriptors: what is refused, and the sentence names the field")
+TEST_CASE("instruction descriptors: wrong ones are refused, and the sentence names the field")
 {
     struct Bad {
         MmaForm form;

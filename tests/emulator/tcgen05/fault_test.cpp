@@ -1,5 +1,5 @@
-// Planted faults: each check of the tcgen05 family finds its own, by name, and a correct kernel next to it is found
-// clean.
+// Planted faults: each check of the tcgen05 family reports its own fault, by name, and a correct kernel next to it has
+// no findings.
 
 #include <doctest/doctest.h>
 
@@ -57,7 +57,7 @@ TensorKernel::Outcome run(const TensorKernel& kernel, Schedule schedule = Schedu
     return kernel.run(std::vector<std::byte>(std::size_t{image_bytes} * kernel.ctas, std::byte{0x3C}), options);
 }
 
-/// The finding is there under every schedule. `only`: no finding of another kind.
+/// Requires the finding under every schedule. `only`: and no finding of another kind.
 void expect(const TensorKernel& kernel, FindingKind kind, const std::string& words = "", bool only = true)
 {
     for (const Schedule schedule : {Schedule::in_order, Schedule::random, Schedule::adversarial}) {
@@ -107,7 +107,7 @@ TensorKernel pair_kernel()
 
 }  // namespace
 
-TEST_CASE("faults: the correct kernels are clean")
+TEST_CASE("faults: the correct kernels have no findings")
 {
     expect_clean(good_kernel());
     expect_clean(pair_kernel());
@@ -125,33 +125,33 @@ TEST_CASE("faults: the correct kernels are clean")
     const TensorKernel::Outcome outcome = run(kernel);
     for (unsigned lane = 0; lane < 128; ++lane) {
         // 16 products of 0x3C3C, which is 1 + 15/256, once in the upper halves of the quarters and twice in the lower
-        // ones
+        // halves.
         const float product = 16.0F * (1 + 15.0F / 256) * (1 + 15.0F / 256);
         CHECK(std::bit_cast<float>(outcome.words[lane]) == (lane % 32 < 16 ? 2 * product : product));
     }
 }
 
-TEST_CASE("faults: accumulator read before its commit")
+TEST_CASE("faults: an accumulator read before its commit")
 {
     TensorKernel kernel = good_kernel();
     kernel.by_all_before = "";
     kernel.wait = false;
     kernel.by_one = descriptors() + mma();
     expect(kernel, FindingKind::accumulator_before_commit, "tcgen05.commit", false);
-    // A commit that only the issuing warp waits for, and another warp that reads all the same.
+    // Only the issuing warp waits for the commit, but another warp reads, too.
     kernel.by_one += commit() + TensorKernel::wait_for("control+8", 0);
     expect(kernel, FindingKind::accumulator_before_commit, "", false);
 }
 
-TEST_CASE("faults: the next MMA overwrites what is still being loaded")
+TEST_CASE("faults: the next MMA overwrites columns that are still being loaded")
 {
-    // Warps load and do not tell the issuing thread that they are done.
+    // Warps load without telling the issuing thread when they are done.
     TensorKernel kernel = good_kernel();
     kernel.dump_columns = 0;
     kernel.by_all_after = load() + "    @!%first bra later;\n" + descriptors() + mma() + commit("control+16") +
                           "later:\n    bar.warp.sync 0xffffffff;\n" + TensorKernel::wait_for("control+16", 0);
     expect(kernel, FindingKind::accumulator_before_commit, "tcgen05.ld");
-    // With a barrier in between all is well.
+    // With a barrier in between it is correct.
     kernel.by_all_after = load() +
                           "    tcgen05.fence::before_thread_sync;\n    bar.sync 0;\n    @!%first bra later;\n    "
                           "tcgen05.fence::after_thread_sync;\n" +
@@ -160,7 +160,7 @@ TEST_CASE("faults: the next MMA overwrites what is still being loaded")
     expect_clean(kernel);
 }
 
-TEST_CASE("faults: load not waited for before the accumulator is given back")
+TEST_CASE("faults: an accumulator released before its load is complete")
 {
     TensorKernel kernel = good_kernel();
     kernel.dump_columns = 0;
@@ -171,7 +171,7 @@ TEST_CASE("faults: load not waited for before the accumulator is given back")
     expect(kernel, FindingKind::async_read_pending, "tcgen05.wait::ld", false);
 }
 
-TEST_CASE("faults: store not waited for before an MMA reads A from there")
+TEST_CASE("faults: an MMA that reads A before its store is complete")
 {
     const auto store = [](bool wait) {
         std::string text = "    mov.b32 %a1, 0x3c003c00;\n";
@@ -217,7 +217,7 @@ TEST_CASE("faults: columns that are not allocated")
     expect(kernel, FindingKind::tmem_after_release, "has been freed", false);
 }
 
-TEST_CASE("faults: beyond the last column")
+TEST_CASE("faults: columns after the last one")
 {
     TensorKernel kernel = good_kernel();
     kernel.by_one = "    add.u32 %a7, %taddr, 480;\n" + descriptors() + mma(false, f16_128x64, "%a7") + commit();
@@ -243,7 +243,7 @@ TEST_CASE("faults: allocation")
             warp0 + alloc("32", "32") + "    ld.shared.b32 %a5, [control+32];\n" + dealloc("%a5", "32") + skipped;
         expect(kernel, FindingKind::tmem_allocation, "relinquish");
     }
-    SUBCASE("growing, and more than there is")
+    SUBCASE("growing, and more than available")
     {
         kernel.relinquish = false;
         kernel.by_all_before =
@@ -260,7 +260,7 @@ TEST_CASE("faults: allocation")
         expect(kernel, FindingKind::tmem_allocation, "power of two", false);
         CHECK(run(kernel).result.code == 715);
     }
-    SUBCASE("freed with another size, twice, or elsewhere")
+    SUBCASE("freed with another size, twice, or at another place")
     {
         kernel.by_all_after = "    bar.sync 0;\n" + warp0 + dealloc("%taddr", "32") + skipped + "    bar.sync 0;\n";
         kernel.dump_columns = 0;
@@ -358,23 +358,23 @@ TEST_CASE("faults: misaligned stage, and reading outside of shared memory")
 TEST_CASE("faults: operands in shared memory")
 {
     TensorKernel kernel = good_kernel();
-    // Generic writes by a thread that did not fence.
+    // Generic writes by a thread that executed no fence.
     kernel.by_all_before =
         "    mov.b32 %a5, 0;\n    setp.eq.u32 %p1, %thread, 37;\n    @%p1 st.shared.b32 [%smem+16], %a5;\n";
     expect(kernel, FindingKind::missing_proxy_fence, "fence.proxy.async");
-    // Stage written again after the MMA was issued, before the commit is known to be complete.
+    // A stage written again after the MMA was issued, before the commit is known to be complete.
     kernel = good_kernel();
     kernel.dump_columns = 0;
     kernel.by_one += "    mov.b32 %a5, 0;\n    st.shared.b32 [%smem+64], %a5;\n";
     kernel.by_one.replace(kernel.by_one.rfind("smem+64"), 7, "smem+16");
     expect(kernel, FindingKind::stage_overwritten, "tcgen05.mma", false);
-    // Written after the commit: fine.
+    // Written after the commit: correct.
     kernel = good_kernel();
     kernel.by_all_after =
         "    @!%first bra unwritten;\n    st.shared.b32 [%smem+64], %a5;\nunwritten:\n    bar.warp.sync 0xffffffff;\n";
     kernel.by_all_before = "    mov.b32 %a5, 0;\n";
     expect_clean(kernel);
-    // Memory that nobody has written: two CTAs' worth of space, half an image.
+    // Memory that was never written: two CTAs' worth of space, half an image.
     kernel = good_kernel();
     PtxRun half(kernel.text());
     const std::uint64_t source = half.buffer(std::vector<std::byte>(16384, std::byte{0x3C}));
@@ -383,13 +383,13 @@ TEST_CASE("faults: operands in shared memory")
     CHECK(half.count(FindingKind::uninitialized_shared) >= 1);
 }
 
-TEST_CASE("faults: MMAs that are not ordered with each other")
+TEST_CASE("faults: unordered MMAs on the same columns")
 {
     // Another shape on the same columns.
     TensorKernel kernel = good_kernel();
     kernel.by_one = descriptors() + mma() + mma(true, 0x08080010) + commit();
     expect(kernel, FindingKind::accumulator_before_commit, "another accumulator or shape");
-    // Issued by another warp with no synchronization.
+    // Issued by another warp without synchronization.
     kernel = good_kernel();
     kernel.by_one = descriptors() + mma() + commit();
     kernel.wait = false;
@@ -398,7 +398,7 @@ TEST_CASE("faults: MMAs that are not ordered with each other")
                           commit("control+16") + "other:\n    bar.warp.sync 0xffffffff;\n" +
                           TensorKernel::wait_for("control+8", 0) + TensorKernel::wait_for("control+16", 0);
     expect(kernel, FindingKind::accumulator_before_commit, "issued by another thread");
-    // With a barrier in between they are in the order of issue.
+    // With a barrier in between they execute in the order of issue.
     kernel.by_all_after =
         "    tcgen05.fence::before_thread_sync;\n    bar.sync 0;\n    tcgen05.fence::after_thread_sync;\n" +
         kernel.by_all_after;
@@ -409,7 +409,7 @@ TEST_CASE("faults: CTA groups")
 {
     TensorKernel kernel = pair_kernel();
     kernel.by_one = descriptors() + mma(false, 0x10100010, "%taddr", ".cta_group::2.kind::f16") +
-                    commit();  // of group 1: follows nothing
+                    commit();  // of group 1: covers nothing
     kernel.wait = false;
     kernel.dump_columns = 0;
     expect(kernel, FindingKind::cta_group, "tcgen05.commit with cta_group::1", false);
@@ -437,7 +437,7 @@ TEST_CASE("faults: CTA masks of a commit")
 
 TEST_CASE("faults: pairs")
 {
-    // Before the cluster is known to be there.
+    // Before the cluster is known to have started.
     TensorKernel kernel = pair_kernel();
     std::string text = kernel.text();
     SUBCASE("allocation before the cluster is synchronized")
@@ -471,14 +471,14 @@ TEST_CASE("faults: pairs")
                      source, std::uint32_t{image_bytes}, target);
         CHECK(sizes.count(FindingKind::tmem_allocation) >= 1);
     }
-    SUBCASE("the peer leaves while the MMA is under way")
+    SUBCASE("the peer exits while the MMA is in flight")
     {
         kernel.wait = false;
         kernel.dump_columns = 0;
         kernel.sync_cluster = false;
         kernel.by_all_before = "";
         const std::string sync = "    barrier.cluster.arrive;\n    barrier.cluster.wait;\n";
-        // Everything as it should be up to the MMA, then both free and leave without waiting.
+        // Correct up to the MMA; then both CTAs free and exit without waiting.
         kernel.by_one = descriptors() + mma(false, 0x10100010, "%taddr", ".cta_group::2.kind::f16");
         std::string leaving = kernel.text();
         const std::string before = "initialized:\n    bar.sync 0;\n";
@@ -496,7 +496,7 @@ TEST_CASE("faults: pairs")
     }
 }
 
-TEST_CASE("a relaxed synchronization of the cluster is enough to know that the peer is there")
+TEST_CASE("a relaxed cluster synchronization is enough to know that the peer has started")
 {
     std::string text = pair_kernel().text();
     const std::string arrive = "barrier.cluster.arrive;";
@@ -511,7 +511,7 @@ TEST_CASE("a relaxed synchronization of the cluster is enough to know that the p
     CHECK(relaxed.count(FindingKind::cluster_protocol) == 0);
 }
 
-TEST_CASE("faults: all lanes issue")
+TEST_CASE("faults: all lanes issue the instruction")
 {
     TensorKernel kernel = good_kernel();
     const std::string lanes = descriptors() + mma();
@@ -524,7 +524,7 @@ TEST_CASE("faults: all lanes issue")
     expect(kernel, FindingKind::invalid_operand, "32 lanes execute tcgen05.mma", false);
 }
 
-TEST_CASE("faults: what the program cannot mean is refused when it is loaded")
+TEST_CASE("faults: invalid forms are refused when the module is loaded")
 {
     const std::vector<std::pair<std::string, std::string>> cases{
         {"tcgen05.mma.kind::f16 [%r1], %rd1, %rd2, %r2, %p1;", "cta_group"},

@@ -16,7 +16,7 @@ namespace tessera::emulator::test {
 inline double half_value(std::uint32_t word) { return f16.value(word & 0xFFFF); }
 inline double float_value(std::uint32_t word) { return static_cast<double>(std::bit_cast<float>(word)); }
 
-/// Where D's element (m, n) lies: CTA, lane, column (PTX ISA "Data Path Layout Organization").
+/// The place of D's element (m, n): CTA, lane, column (PTX ISA "Data Path Layout Organization").
 struct DPlace {
     unsigned cta = 0, lane = 0, column = 0;
 };
@@ -81,7 +81,7 @@ struct MmaCase {
                a_code << 7 | b_code << 10 | unsigned{negate_a} << 13 | unsigned{negate_b} << 14 |
                unsigned{a_mn_major} << 15 | unsigned{b_mn_major} << 16 | (n >> 3) << 17 | (m >> 4) << 24;
     }
-    /// A layout for `rows` rows and all steps of K, tightly packed.
+    /// A tightly packed layout for `rows` rows and all steps of K.
     [[nodiscard]] MemoryLayout memory(Layout layout, bool mn_major, unsigned rows) const
     {
         const std::size_t widths[] = {16, 32, 64, 128, 128};
@@ -111,7 +111,7 @@ struct MmaCase {
     struct Result {
         TensorKernel::Outcome outcome;
         double worst = 0;      ///< largest difference from the expected value
-        unsigned touched = 0;  ///< elements outside of D that are not as they were before
+        unsigned touched = 0;  ///< elements outside of D that changed
         std::string first;
     };
 
@@ -129,7 +129,7 @@ struct MmaCase {
         const Matrix mb = make_matrix(n, std::size_t{k()} * steps,
                                       [&] { return static_cast<std::uint32_t>(sample(b, is_signed_b)); });
 
-        // Images: A at 0, B after it, at multiples of 1024; a pair's CTAs have half of each.
+        // Images: A at 0, B after it, at multiples of 1024; each CTA of a pair has half of each.
         const unsigned rows_a = m / group, rows_b = n / group;
         const MemoryLayout la = memory(a_layout, a_mn_major, rows_a), lb = memory(b_layout, b_mn_major, rows_b);
         std::vector<std::byte> image;
@@ -151,7 +151,7 @@ struct MmaCase {
         kernel.cta_group = kernel.ctas = group;
         kernel.dump_column = d_column;
         kernel.dump_columns = d_columns;
-        // A pattern first, so that what D does not cover can be seen to stay.
+        // A pattern first, to see that columns outside of D do not change.
         for (unsigned c = 0; c < d_columns; ++c) {
             kernel.by_all_before += fmt::format(
                 "    mov.b32 %a1, {};\n    add.u32 %a0, %taddr, {};\n    tcgen05.st.sync.aligned.32x32b.x1.b32 [%a0], "

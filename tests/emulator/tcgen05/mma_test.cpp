@@ -1,5 +1,5 @@
-// Dense tcgen05.mma of every kind without block scaling, against products in double. All inputs are such that every sum
-// is exact, so both numeric paths must give exactly the expected values.
+// Dense tcgen05.mma of every kind without block scaling, against products in double. The inputs make every sum exact,
+// so both numeric paths must give exactly the expected values.
 
 #include <doctest/doctest.h>
 
@@ -149,7 +149,7 @@ TEST_CASE("mma: weight stationary")
     expect_exact({.kind = "i8", .a = e4m3, .b = e4m3, .m = 32, .n = 64, .ws = true});
 }
 
-TEST_CASE("mma: zero-column masks, as the examples of the PTX ISA have them")
+TEST_CASE("mma: zero-column masks, with the examples of the PTX ISA")
 {
     // Zero runs of 3, used runs of 4. M = 128: 0b...111 0000 111 0000.
     MmaCase test{.m = 128, .n = 64, .ws = true};

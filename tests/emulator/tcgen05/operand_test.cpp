@@ -80,7 +80,7 @@ struct OperandCase {
     }
 };
 
-struct Chunk {  // what a chunk of K of a sparse A looks like: its 4 bits of metadata and which elements are stored
+struct Chunk {  // a chunk of K of a sparse A: its 4 bits of metadata, and which elements are stored
     unsigned bits;
     std::vector<unsigned> places;
 };
@@ -247,7 +247,7 @@ void run_case(const OperandCase& test, std::size_t expected_findings = 0)
     if (outcome.findings.size() > expected_findings) {
         MESSAGE(outcome.findings.front().message);
     }
-    if (expected_findings != 0) {  // then there is no right result
+    if (expected_findings != 0) {  // then the result is undefined
         return;
     }
     unsigned wrong = 0;
@@ -470,7 +470,7 @@ TEST_CASE("mma: sparse A")
               .sparse = true});
 }
 
-TEST_CASE("mma: metadata that names one place twice, for zeros and for others")
+TEST_CASE("mma: metadata that selects one element twice, for zeros and for other values")
 {
     OperandCase test{.kind = "f16",
                      .a = f16,
@@ -488,7 +488,7 @@ TEST_CASE("mma: metadata that names one place twice, for zeros and for others")
     run_case(bytes, 1);
 }
 
-TEST_CASE("mma: scale factors that are not in all partitions of the lanes")
+TEST_CASE("mma: scale factors missing from some partitions of the lanes")
 {
     run_case({.kind = "mxf8f6f4", .a = e4m3, .b = e4m3, .scales = 1, .break_replicas = true}, 1);
 }

@@ -1,6 +1,6 @@
-// A matrix product as real kernels do it: tensor copies into a ring of stages, MMAs that release them with commits, two
-// accumulators in turn that the epilogue gives back; alone and in pairs of CTAs. Right and free of findings under every
-// schedule.
+// A matrix product like those of real kernels: tensor copies into a ring of stages, MMAs that release them with
+// commits, and two accumulators in turn that the epilogue releases; for single CTAs and for pairs. Right and without
+// findings under every schedule.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -256,7 +256,7 @@ done:
             fmt::arg("wait_result_full", wait("wrf", fmt::format("%a7+{}", result_full), "%a8")),
             fmt::arg("commit_empty", commit("%a2")), fmt::arg("commit_result", commit("%a2")),
             fmt::arg("copy_group", group == 2 ? "cta_group::2." : ""),
-            // A pair's bytes are all expected by the even CTA.
+            // The even CTA expects all bytes of a pair.
             fmt::arg("expect", group == 1 ? fmt::format("    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%a2], {};",
                                                         16384 + 128 * n)
                                           : fmt::format("    setp.eq.u32 %p3, %rank, 0;\n    @%p3 "
@@ -361,7 +361,7 @@ void check(const Problem& problem, const Options& options)
 
 }  // namespace
 
-TEST_CASE("pipelined products are right and clean under every schedule")
+TEST_CASE("pipelined products are right and have no findings in any schedule")
 {
     for (const unsigned group : {1u, 2u}) {
         const Problem problem(group);
@@ -377,17 +377,17 @@ TEST_CASE("pipelined products are right and clean under every schedule")
     }
 }
 
-TEST_CASE("faults in the pipeline are found under every schedule")
+TEST_CASE("planted faults in the pipeline are reported in every schedule")
 {
     const std::string commit = "    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%a2];\n";
     const Problem problem(1);
     for (const Schedule schedule : {Schedule::in_order, Schedule::random, Schedule::adversarial}) {
         CAPTURE(static_cast<int>(schedule));
         std::unique_ptr<PtxRun> run;
-        // A stage released by an ordinary arrival, right after the MMAs were issued.
+        // A stage released by an ordinary arrival, immediately after the MMAs were issued.
         faulty_run(problem, commit, "    mbarrier.arrive.shared::cta.b64 _, [%a2];\n", schedule, run);
         CHECK(run->count(FindingKind::stage_overwritten) >= 1);
-        // The accumulator is written again before the epilogue has given it back.
+        // The accumulator is written again before the epilogue has released it.
         faulty_run(problem, wait("wre", fmt::format("%a7+{}", result_empty), "%a8"), "", schedule, run);
         CAPTURE(run->report.text());
         CHECK(run->count(FindingKind::accumulator_before_commit) >= 1);
@@ -400,7 +400,7 @@ TEST_CASE("faults in the pipeline are found under every schedule")
         CHECK(run->count(FindingKind::async_read_pending) + run->count(FindingKind::stage_overwritten) +
                   run->count(FindingKind::uninitialized_shared) >=
               1);
-        // The accumulator is given back before the load from it is complete.
+        // The accumulator is released before the load from it is complete.
         faulty_run(problem, "    tcgen05.wait::ld.sync.aligned;\n", "", schedule, run);
         CHECK(run->count(FindingKind::async_read_pending) + run->count(FindingKind::accumulator_before_commit) >= 1);
     }

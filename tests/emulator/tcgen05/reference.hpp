@@ -1,8 +1,8 @@
 #pragma once
 
-// What the tests of tcgen05 compare with, written from the definitions and apart from the emulator: where an element of
-// an operand lies in shared memory (PTX ISA "Shared Memory Layout and Swizzling"), what a code of a narrow format is
-// worth, and a product in double.
+// The reference of the tcgen05 tests, written from the definitions and independent of the emulator: the place of an
+// operand's element in shared memory (PTX ISA "Shared Memory Layout and Swizzling"), the value of a code of a narrow
+// format, and a product in double.
 
 #include <cmath>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace tessera::emulator::test {
 
-/// Numbers that look random, the same in every run.
+/// Pseudo-random numbers, the same in every run.
 class Random {
 public:
     explicit Random(unsigned seed) : engine_(seed) {}
@@ -85,7 +85,7 @@ struct NumberFormat {
         return exponent == 0 ? sign * std::ldexp(mantissa * scale, 1 - bias)
                              : sign * std::ldexp(1 + mantissa * scale, exponent - bias);
     }
-    /// A code with a value between 1/4 and 4 or so, or zero, and at most 3 significant bits: sums of products of these
+    /// A code with a value between about 1/4 and 4, or zero, and at most 3 significant bits: sums of products of these
     /// are exact.
     [[nodiscard]] std::uint32_t sample(Random& random) const
     {
@@ -119,8 +119,8 @@ Matrix make_matrix(std::size_t mn, std::size_t k, Sample&& sample)
     return matrix;
 }
 
-/// Rows first .. first + rows - 1 of a matrix of 8-, 16- or 32-bit elements as they lie in shared memory, from `base`
-/// of the image on.
+/// Stores rows first .. first + rows - 1 of a matrix of 8-, 16- or 32-bit elements in the layout of shared memory, from
+/// `base` of the image on.
 inline void store(std::vector<std::byte>& image, std::size_t base, const MemoryLayout& layout, const Matrix& matrix,
                   std::size_t size, std::size_t first, std::size_t rows)
 {

@@ -13,9 +13,9 @@
 
 namespace tessera::emulator::test {
 
-/// What a test puts into the kernel. Registers to use: %smem (u32, address of the image), %taddr (u32, first allocated
-/// column), %thread, %warp, %rank (CTA in the cluster), %a0-%a19 (b32), %l0-%l19 (b64), %p0-%p9. Static shared memory:
-/// control + 0 the address, + 8, + 16, + 24 mbarriers (count 1), + 32 .. + 63 free.
+/// The part of the kernel that a test provides. Registers to use: %smem (u32, address of the image), %taddr (u32, first
+/// allocated column), %thread, %warp, %rank (CTA in the cluster), %a0-%a19 (b32), %l0-%l19 (b64), %p0-%p9. Static
+/// shared memory: control + 0 the address, + 8, + 16, + 24 mbarriers (count 1), + 32 .. + 63 free.
 struct TensorKernel {
     unsigned columns = 512;  ///< to allocate
     unsigned cta_group = 1;
@@ -129,7 +129,7 @@ done:
                         fmt::arg("after", by_all_after), fmt::arg("dump", dump)));
     }
 
-    /// A loop that waits for a phase of an mbarrier, then the fence that tcgen05 asks for.
+    /// A loop that waits for a phase of an mbarrier, then the fence that tcgen05 requires.
     [[nodiscard]] static std::string wait_for(const std::string& barrier, unsigned parity)
     {
         static int label = 0;
@@ -171,7 +171,7 @@ done:
                 std::count_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.kind == kind; }));
         }
     };
-    /// Runs it with one image per CTA.
+    /// Runs the kernel with one image per CTA.
     [[nodiscard]] Outcome run(const std::vector<std::byte>& image, const Options& options = {}) const
     {
         PtxRun run(text());

@@ -86,7 +86,7 @@ __global__ void execute(const Operation* operations, int count, unsigned* answer
     }
 }
 
-/// Words of a script, as below.
+/// Parses the words of a script, as below.
 std::vector<Operation> parse(const std::string& script)
 {
     const std::pair<const char*, Step> words[] = {
@@ -123,7 +123,7 @@ std::vector<Operation> parse(const std::string& script)
     return operations;
 }
 
-/// Scripts of steps "word:value". What a step answers is the fact.
+/// Scripts of steps "word:value". The answers of the steps are the fact.
 constexpr const char* scripts[] = {
     "init:1 parity:0 parity:1",
     "init:1 arrive:1 pending token parity:0 parity:1 arrive:1 pending token parity:0 parity:1 arrive:1 pending",
@@ -149,7 +149,7 @@ constexpr const char* scripts[] = {
     "init:1 arrive:1 token init:1 token parity:0 parity:1",
 };
 
-/// More arrivals than a phase has.
+/// More arrivals than a phase expects.
 constexpr const char* faulty_scripts[] = {
     "init:1 arrive_expect:16 arrive_one pending complete:16 parity:0 parity:1",
     "init:2 arrive:3 pending parity:0",

@@ -31,7 +31,7 @@ void launch_cluster(void (*kernel)(Parameters...), const Shape& shape, unsigned 
     attribute.val.clusterDim.z = shape.z;
     config.attrs = &attribute;
     config.numAttrs = 1;
-    // the launch's status comes again from outcome()
+    // outcome() returns the launch's status again.
     static_cast<void>(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
 }
 
@@ -51,7 +51,7 @@ __global__ void note_addresses(unsigned* out)
         asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
         const std::uint32_t last = map_address(mine, size - 1);
         asm volatile("getctarank.shared::cluster.u32 %0, %1;" : "=r"(owner) : "r"(last));
-        // the same by generic addresses: how far the last CTA's variable is from the own one
+        // The same by generic addresses: distance of the last CTA's variable from the own one.
         std::uint64_t generic = 0;
         asm volatile("mapa.u64 %0, %1, %2;" : "=l"(generic) : "l"(fixed), "r"(size - 1));
         const std::uint64_t distance = generic - reinterpret_cast<std::uint64_t>(fixed);
@@ -102,7 +102,7 @@ struct Received {
     unsigned completed = 0, first = 0, last = 0;
 };
 
-/// CTA `issuer` loads to offset 256 with `mask`; all expect one box. Odd CTAs have their barrier where even ones have
+/// CTA `issuer` loads to offset 256 with `mask`; all expect one box. Odd CTAs have their barrier where even CTAs have
 /// none.
 __global__ void multicast(const __grid_constant__ CUtensorMap map, unsigned issuer, unsigned mask, Received* out)
 {
@@ -183,7 +183,7 @@ void ask_multicast(Facts& facts, int)
 }
 void ask_mask_beyond(Facts& facts, int mask) { ask_multicast_of(facts, {2}, 0, static_cast<unsigned>(mask)); }
 
-// ---- what arrives at a peer ----
+// ---- operations on a peer ----
 
 enum class Remote : int {
     tensor_load,  ///< of a box to the peer's memory and barrier
@@ -326,7 +326,7 @@ __global__ void act_on_peer(const __grid_constant__ CUtensorMap map, Remote what
         }
     }
     if (threadIdx.x == 0) {
-        // the actor's own barrier must not notice
+        // The actor's own barrier must not change.
         out[rank * 8] = rank == 0 ? test_parity(own_barrier, 0) : wait_bounded(own_barrier, 0);
         for (unsigned i = 0; i < 5; ++i) {
             out[rank * 8 + 1 + i] = stage[target + i];

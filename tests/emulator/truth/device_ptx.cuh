@@ -34,7 +34,7 @@ __device__ inline bool test_parity(std::uint32_t barrier, unsigned parity)
     return done != 0;
 }
 
-/// Looks as often as is enough for any copy to be complete; false if the phase is not by then.
+/// Polls long enough for any copy to complete; returns false if the phase is then incomplete.
 __device__ inline bool wait_bounded(std::uint32_t barrier, unsigned parity)
 {
     constexpr int looks = 3000;

@@ -13,7 +13,7 @@
 
 namespace tessera::truth {
 
-/// Ends the process: a fact that cannot be asked for is no fact.
+/// Ends the process on an error: a fact that cannot be asked for is not a fact.
 inline void check(cudaError_t status, const std::string& what)
 {
     if (status != cudaSuccess) {
@@ -22,7 +22,7 @@ inline void check(cudaError_t status, const std::string& what)
     }
 }
 
-/// Takes facts as lines "name = value". Values must not depend on timing, addresses or the process.
+/// Records facts as lines "name = value". Values must not depend on timing, addresses or the process.
 class Facts {
 public:
     explicit Facts(std::FILE* out) : out_(out) {}
@@ -36,7 +36,7 @@ private:
     std::FILE* out_;
 };
 
-/// Facts that are asked for in a process of their own.
+/// Facts asked for in a separate process.
 struct Section {
     std::string name;
     void (*ask)(Facts& facts, int variant);
@@ -63,7 +63,7 @@ public:
     ~DeviceArray() { cudaFree(data_); }
 
     [[nodiscard]] Element* data() const { return data_; }
-    /// What is in it when all launches are complete.
+    /// Its contents when all launches are complete.
     [[nodiscard]] std::vector<Element> values() const
     {
         std::vector<Element> result(size_);
@@ -76,7 +76,7 @@ private:
     std::size_t size_;
 };
 
-/// Waits for a kernel. "" if it ended well, else the error's name.
+/// Waits for a kernel. Returns "" if it succeeded, else the error's name.
 inline std::string outcome()
 {
     const cudaError_t launched = cudaGetLastError();
@@ -92,11 +92,11 @@ inline std::string hex(std::uint64_t value, int digits)
     return text;
 }
 
-/// The byte that shared memory is filled with where a fact says what was written.
+/// The byte that fills shared memory before a fact shows what was written.
 constexpr unsigned char untouched = 0xEE;
 constexpr std::uint32_t untouched_word = 0xEEEEEEEE;
 
-/// Words that count up as "first-last", equal ones as "value*count", untouched ones as "-".
+/// Words that count up as "first-last", equal words as "value*count", untouched words as "-".
 inline std::string runs(const std::vector<std::uint32_t>& words)
 {
     const auto text_of = [](std::uint32_t word) {
@@ -123,7 +123,7 @@ inline std::string runs(const std::vector<std::uint32_t>& words)
     return text;
 }
 
-/// FNV-1a, for what is too long to be read.
+/// FNV-1a, for values that are too long to print.
 template <typename Element>
 std::string checksum(const std::vector<Element>& values)
 {

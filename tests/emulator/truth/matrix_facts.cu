@@ -1,5 +1,5 @@
 // Facts about ldmatrix, stmatrix and wgmma: which thread holds which element, and which addresses a matrix descriptor
-// means, with base offsets and tiles that do not start where the swizzle's pattern does.
+// selects, with base offsets and tiles that do not start at the start of the swizzle's pattern.
 
 #include <cuda_fp16.h>
 
@@ -335,7 +335,7 @@ void ask_fragments(Facts& facts, int)
     }
 }
 
-// ---- wgmma: the addresses that a descriptor means ----
+// ---- wgmma: the addresses that a descriptor selects ----
 
 constexpr unsigned region_bytes = 32768;
 
@@ -419,7 +419,7 @@ std::string units_read(const Tile& tile)
 void ask_tiles(Facts& facts, int)
 {
     std::vector<Tile> tiles;
-    // K-major: dense tiles, each start within the pattern with the base offset that PTX asks for and with 0
+    // K-major: dense tiles, each start within the pattern, with the base offset that PTX requires and with 0.
     for (const unsigned swizzle : {128U, 64U, 32U}) {
         const unsigned stride = 8 * swizzle;
         for (unsigned row = 0; row < 8; ++row) {
@@ -495,10 +495,10 @@ void ask_tiles(Facts& facts, int)
     }
 }
 
-// ---- wgmma: who waits for whom ----
+// ---- wgmma: which warps wait for each other ----
 
-/// Warps 1 to 3 begin only after they have seen a flag of warp 0, or looked for it long enough. Warp 0 sets it after so
-/// many of its instructions.
+/// Warps 1 to 3 begin only after they have seen a flag of warp 0, or have polled for it long enough. Warp 0 sets it
+/// after so many of its instructions.
 constexpr const char* waits[] = {"wgmma.fence", "wgmma.mma_async", "wgmma.commit_group", "wgmma.wait_group"};
 constexpr unsigned none = std::size(waits);
 __global__ void wait_alone(unsigned which, unsigned* seen)

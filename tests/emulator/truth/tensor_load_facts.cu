@@ -1,5 +1,5 @@
-// Facts about loads through tensor maps: where bytes land, what is filled in, how many bytes are signalled, what the
-// encoder takes.
+// Facts about loads through tensor maps: where bytes are written, what is filled in, how many bytes are signalled, and
+// what the encoder accepts.
 
 #include <algorithm>
 
@@ -14,8 +14,8 @@ constexpr unsigned stage_bytes = 4096;
 constexpr unsigned barrier_offset = stage_bytes;
 constexpr unsigned shared_bytes = stage_bytes + 16;
 
-/// Loads one box to `offset` in an untouched stage, expecting so many bytes; out: the stage, completed: if the phase
-/// was.
+/// Loads one box to `offset` in an untouched stage and expects this many bytes. out: the stage; completed: whether the
+/// phase completed.
 template <int rank>
 __global__ void load_box(const __grid_constant__ CUtensorMap map, Coordinates at, unsigned offset, unsigned expected,
                          unsigned char* out, unsigned* completed)
@@ -92,8 +92,8 @@ std::vector<Element> counting(std::size_t count, Element first)
     return values;
 }
 
-/// Does a load complete so many bytes, and not more? (With fewer expected, the phase may or may not be complete in
-/// passing, as the bytes are signalled in pieces.) And what came.
+/// Tests that a load completes exactly this many bytes, and shows what arrived. (With fewer expected, the phase may or
+/// may not complete in passing, because the bytes are signalled in pieces.)
 template <typename Describe>
 std::string completions(const CUtensorMap& map, unsigned rank, const Coordinates& at, unsigned offset, unsigned bytes,
                         Describe describe)
@@ -113,8 +113,7 @@ std::string completions(const CUtensorMap& map, unsigned rank, const Coordinates
 constexpr unsigned source_pitch = 256;  ///< bytes of a row of the source
 constexpr unsigned source_rows = 16;
 
-/// For each unit of shared memory from `begin` on: row and column of the unit that came there, a hexadecimal digit
-/// each.
+/// For each unit of shared memory from `begin` on: row and column of the unit written there, a hexadecimal digit each.
 std::string placement(const std::vector<unsigned char>& stage, unsigned begin, unsigned unit)
 {
     std::string text =
@@ -180,7 +179,7 @@ void ask_placement(Facts& facts, int)
 
 void ask_fill(Facts& facts, int)
 {
-    // two rows of 32 bytes; the box begins 16 bytes before the first row's start and ends a row below the last
+    // Two rows of 32 bytes; the box begins 16 bytes before the start of the first row and ends one row after the last.
     const DeviceArray<std::uint32_t> source(counting<std::uint32_t>(16, 1));
     for (const ElementType& type : element_types) {
         for (const auto fill : {CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA}) {
@@ -217,7 +216,7 @@ constexpr Coordinates starts_of_boxes[] = {
     {{1000, -1000}},
     {{-2147483647 - 1, 0}},
     {{2147483644, 2147483647}},
-    // not at a multiple of 16 bytes
+    // Not at a multiple of 16 bytes.
     {{1, 0}},
     {{-1, 0}},
     {{3, 5}},
@@ -239,7 +238,7 @@ void ask_transactions(Facts& facts, int index)
         completions(map, 2, start, 0, full, [](const Loaded& loaded) { return runs(loaded.words(33)); }));
 }
 
-/// A map, where to begin, and what came; `bytes` if it is less than the box says.
+/// A map, the start of the box, and what arrived; `bytes` if fewer than in the box.
 void ask_box(Facts& facts, const std::string& name, MapRequest request, const Coordinates& at, unsigned bytes = 0)
 {
     const DeviceArray<std::uint32_t> source(counting<std::uint32_t>(4096, 1));
@@ -378,7 +377,7 @@ void ask_conversions(Facts& facts, int)
     }
 }
 
-// ---- what may fault: each in a process of its own ----
+// ---- possible faults, each in a separate process ----
 
 void ask_destination(Facts& facts, int offset)
 {

@@ -34,7 +34,7 @@ inline CUresult encode(const MapRequest& request, CUtensorMap& map)
     std::vector<std::uint32_t> steps = request.element_strides;
     steps.resize(request.box.size(), 1);
     std::vector<std::uint64_t> strides = request.strides;
-    strides.resize(request.extents.size());  // a map of one dimension has none, and the driver still wants a pointer
+    strides.resize(request.extents.size());  // none for a map of one dimension, but the driver requires a pointer
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(
         &map, request.type, static_cast<cuuint32_t>(request.extents.size()), request.address,
         reinterpret_cast<const cuuint64_t*>(request.extents.data()),

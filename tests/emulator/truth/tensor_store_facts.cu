@@ -98,7 +98,7 @@ std::vector<std::uint32_t> counting(unsigned count)
     return words;
 }
 
-// The tensor is 8x4 words; the target has 8 more words around it, of which nobody should write.
+// The tensor is 8x4 words; the target has 8 more words around it, which nothing should write.
 constexpr unsigned target_words = 40;
 const MapRequest plain{.type = CU_TENSOR_MAP_DATA_TYPE_UINT32, .extents = {8, 4}, .strides = {32}, .box = {8, 2}};
 
@@ -125,7 +125,7 @@ void ask_stores(Facts& facts, int)
         request.extents = {8, 32};
         request.box = {8, 32};
         CUtensorMap map{};
-        request.address = reinterpret_cast<void*>(std::uintptr_t{1} << 20);  // only to ask
+        request.address = reinterpret_cast<void*>(std::uintptr_t{1} << 20);  // only to ask the encoder
         if (const CUresult status = encode(request, map); status != CUDA_SUCCESS) {
             facts.add(std::string("tensor store, swizzle ") + swizzle.name,
                       "encoder: " + std::to_string(static_cast<int>(status)));
@@ -150,7 +150,7 @@ void ask_stores(Facts& facts, int)
     }
 }
 
-/// Rows that end inside of a 16-byte chunk: what becomes of the rest of the chunk, of which the box has values?
+/// Rows that end inside a 16-byte chunk: is the rest of the chunk written with the box's values?
 void ask_last_chunks(Facts& facts, int)
 {
     struct Row {
@@ -175,7 +175,7 @@ void ask_last_chunks(Facts& facts, int)
                                                                 std::vector<std::uint32_t>(target_words, 1000)));
         }
     }
-    // As it was first seen: rows of 255 in memory for 256, a box of 32.
+    // As first seen: rows of 255 in memory for 256, a box of 32.
     facts.add("tensor store, f32 box 32x2, extent 255 of 256",
               store(Operation::store,
                     {.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32, .extents = {255, 2}, .strides = {1024}, .box = {32, 2}},
@@ -234,7 +234,7 @@ constexpr Reduction reductions[] = {
     {Operation::bit_or, CU_TENSOR_MAP_DATA_TYPE_UINT64, "u64"},
     {Operation::bit_xor, CU_TENSOR_MAP_DATA_TYPE_UINT32, "u32"},
     {Operation::bit_xor, CU_TENSOR_MAP_DATA_TYPE_UINT64, "u64"},
-    // combinations that PTX does not list
+    // Combinations that PTX does not list.
     {Operation::add, CU_TENSOR_MAP_DATA_TYPE_INT64, "s64"},
     {Operation::add, CU_TENSOR_MAP_DATA_TYPE_FLOAT64, "f64"},
     {Operation::add, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, "tf32"},

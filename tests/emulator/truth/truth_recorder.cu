@@ -1,10 +1,11 @@
-// Asks a Hopper card what it does, fact by fact, and prints the answers, one line each: "name = value".
-// hopper_facts.txt has a real card's; with --check the emulated device, or another card, is compared with it.
+// Asks a Hopper GPU what it does, fact by fact, and prints the answers, one line each: "name = value". hopper_facts.txt
+// has the answers of a real one; with --check the emulated device, or another GPU, is compared with it.
 //
-// A line "name ~ value" of the file is a fact that the emulated device answers otherwise on purpose: docs/notes/emulator-h200.md
-// says why. It is not compared. Nor is a question that the file has no answer to, until a card was asked.
+// A line "name ~ value" of the file is a fact that the emulated device answers differently on purpose:
+// docs/notes/emulator-h200.md says why. It is not compared. Nor is a question without an answer in the file, until a
+// GPU was asked.
 //
-// Facts are values, never times. Each section runs in a process of its own, so that a fault is an answer like another.
+// Facts are values, never times. Each section runs in a separate process, so that a fault is an ordinary answer.
 //
 // Build:   nvcc -std=c++20 -O1 -cudart shared -gencode arch=compute_90a,code=sm_90a *.cu -o truth_recorder
 // Record:  ./truth_recorder > hopper_facts.txt  (and put the comment lines back)
@@ -25,9 +26,9 @@
 namespace tessera::truth {
 namespace {
 
-constexpr unsigned longest_section = 60;  ///< seconds, then it hangs
+constexpr unsigned longest_section = 60;  ///< seconds; then it counts as a hang
 
-/// What a section printed. The CUDA runtime does not survive a fork, so this process must never call it.
+/// The output of a section. The CUDA runtime does not survive a fork, so this process must never call it.
 std::string ask(const Section& section)
 {
     int ends[2] = {};
@@ -60,7 +61,7 @@ std::string ask(const Section& section)
 
 using FactMap = std::map<std::string, std::string>;
 
-/// Takes a line "name = value" apart; `mark` may be another character than '='.
+/// Splits a line "name = value"; `mark` may be another character than '='.
 void take_line(const std::string& line, FactMap& facts, char mark = '=')
 {
     const std::size_t split = line.find(std::string{' ', mark, ' '});
@@ -69,7 +70,7 @@ void take_line(const std::string& line, FactMap& facts, char mark = '=')
     }
 }
 
-/// The number of facts that differ or are no longer asked for. Questions that are newer than the file are only listed.
+/// The number of facts that differ or are no longer asked. Questions newer than the file are only listed.
 int compare(const FactMap& stored, const FactMap& asked)
 {
     int differing = 0, unanswered = 0;
