@@ -67,6 +67,14 @@ def hopper_config(name: str) -> SimpleNamespace:
     return SimpleNamespace(**{field: _value(text) for field, text in re.findall(r"\.(\w+) = ([\w:]+)", chosen)})
 
 
+def simt_config(name: str) -> SimpleNamespace:
+    """A configuration of kernels/simt: its fields."""
+    chosen = _search(
+        rf"struct {name} \{{\s*static constexpr SimtConfig config\{{(.*?)\}};", "kernels/simt/simt_config.hpp"
+    )
+    return SimpleNamespace(**{field: _value(text) for field, text in re.findall(r"\.(\w+) = ([\w:]+)", chosen[1])})
+
+
 def barrier_kinds() -> list[tuple[str, bool, bool, bool]]:
     """Each kind of barrier, and whether it takes bytes, arrivals of threads, and commits of the tensor core."""
     file = "sdk/include/tessera/device/barrier.cuh"

@@ -22,7 +22,7 @@ class Hue(NamedTuple):
 BLUE = Hue("#dbeaf7", "#4a97d2", "#0b5394")
 ORANGE = Hue("#fdebcf", "#eda63a", "#8a5200")
 GREEN = Hue("#d6f0e6", "#2fa884", "#05664b")
-PURPLE = Hue("#efe2f4", "#b07cc6", "#6c3483")
+PURPLE = Hue("#efe2f4", "#d3abe6", "#6c3483")
 RED = Hue("#fbe0d5", "#e0703c", "#a63603")
 YELLOW = Hue("#fbf6c9", "#ddcb3b", "#6b6000")
 GREY = Hue("#e9edf1", "#a9b4bf", "#42505d")

@@ -34,9 +34,10 @@ def blackwell_pipeline() -> Picture:
 
     p.box(14, memory, 62, 72, GREY, "A, B", "global\nmemory")
     ring = p.rect(130, memory, 162, 72, BLUE.tint, BLUE.dark, radius=5, width=1.3)
-    fills = [GREEN.tint, GREEN.tint, PURPLE.mid, ORANGE.mid, ORANGE.mid, BLUE.tint]
+    # In the order of the ring: stage 2 is the oldest one in use, stage 1 is loaded next.
+    fills = [ORANGE.mid, BLUE.tint, PURPLE.mid, BLUE.mid, BLUE.mid, ORANGE.mid]
     for index, fill in enumerate(fills):
-        p.rect(134 + index * 25.6, memory + 26, 25.6, 42, fill if index > 1 else BLUE.mid, BLUE.dark)
+        p.rect(134 + index * 25.6, memory + 26, 25.6, 42, fill, BLUE.dark)
         p.text(134 + index * 25.6 + 12.8, memory + 52, str(index), size=12, anchor="middle")
     p.text(ring.center.x, memory + 17, "6 stages, shared", size=12, bold=True, anchor="middle", color=BLUE.dark)
     tmem = p.rect(344, memory, 104, 72, BLUE.tint, BLUE.dark, radius=5, width=1.3)
