@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -39,6 +40,7 @@ struct Entry {
     Contender contender;
     Accumulation accumulation;
     bool computes;
+    GeluForm gelu;
     std::size_t measurement;
 };
 
@@ -46,7 +48,55 @@ struct Entry {
 struct HostInputs {
     std::vector<unsigned char> a;
     std::vector<unsigned char> b;
+    std::vector<unsigned char> c;            // empty, or as D
+    std::vector<float> bias;                 // empty, or one for each column of D
+    std::vector<unsigned char> narrow_bias;  // the same numbers in D's type
 };
+
+/// What the epilogue adds, about as large as the sums of k products are: standard normal, rounded to D's type, times a
+/// power of two. An addend that is left out is then seen.
+template <class Output>
+std::vector<Output> random_addends(std::size_t size, std::int64_t k, std::uint64_t seed, std::uint64_t sequence)
+{
+    std::vector<Output> elements(size);
+    fill_normal(gsl::span<Output>(elements), seed, sequence);
+    const float scale = std::exp2(std::round(0.5F * std::log2(static_cast<float>(k))));
+    for (Output& element : elements) {
+        element = Output(static_cast<float>(element) * scale);
+    }
+    return elements;
+}
+
+template <class T>
+std::vector<unsigned char> bytes_of(const std::vector<T>& elements)
+{
+    const auto* bytes = reinterpret_cast<const unsigned char*>(elements.data());
+    return {bytes, bytes + elements.size() * sizeof(T)};
+}
+
+/// Makes what the problem's epilogue adds, and the function that tells the reference of it.
+template <class Output>
+SampledReference::Addend add_addends(HostInputs& inputs, const Problem& problem, std::uint64_t seed)
+{
+    const auto columns = static_cast<std::size_t>(problem.shape.n);
+    if (has_bias(problem.fusion)) {
+        const std::vector<Output> bias = random_addends<Output>(columns, problem.shape.k, seed, 2);
+        inputs.narrow_bias = bytes_of(bias);
+        inputs.bias.assign(bias.begin(), bias.end());
+        return [bias](std::int64_t, std::int64_t column) {
+            return static_cast<double>(static_cast<float>(bias[static_cast<std::size_t>(column)]));
+        };
+    }
+    if (has_c(problem.fusion)) {
+        std::vector<Output> c = random_addends<Output>(problem.d_size(), problem.shape.k, seed, 3);
+        inputs.c = bytes_of(c);
+        return [c = std::move(c), columns](std::int64_t row, std::int64_t column) {
+            return static_cast<double>(
+                static_cast<float>(c[static_cast<std::size_t>(row) * columns + static_cast<std::size_t>(column)]));
+        };
+    }
+    return {};
+}
 
 template <class T>
 std::vector<unsigned char> random_bytes(std::size_t size, std::uint64_t seed, std::uint64_t sequence,
@@ -54,8 +104,7 @@ std::vector<unsigned char> random_bytes(std::size_t size, std::uint64_t seed, st
 {
     elements.resize(size);
     fill_normal(gsl::span<T>(elements), seed, sequence);
-    const auto* bytes = reinterpret_cast<const unsigned char*>(elements.data());
-    return {bytes, bytes + size * sizeof(T)};
+    return bytes_of(elements);
 }
 
 /// Used only to divide the remaining time: a rate that good kernels reach, a constant for inputs and checks, the
@@ -112,10 +161,17 @@ public:
             on_step("inputs and reference", 0);
             std::vector<Input> a;
             std::vector<Input> b;
-            const HostInputs bytes{random_bytes(problem.a_size(), options_.seed, 0, a),
-                                   random_bytes(problem.b_size(), options_.seed, 1, b)};
+            HostInputs bytes{random_bytes(problem.a_size(), options_.seed, 0, a),
+                             random_bytes(problem.b_size(), options_.seed, 1, b),
+                             {},
+                             {},
+                             {}};
+            const SampledReference::Addend addend =
+                with_output_element(problem.output, [&]<class Output>(std::type_identity<Output>) {
+                    return add_addends<Output>(bytes, problem, options_.seed);
+                });
             const SampledReference reference(problem, gsl::span<const Input>(a), gsl::span<const Input>(b),
-                                             options_.seed);
+                                             options_.seed, addend);
             return measure(problem, bytes, reference, deadline, on_step);
         });
     }
@@ -137,13 +193,21 @@ private:
                           Clock::time_point deadline, const OnStep& on_step) const
     {
         const RingSize size = RingSize::for_problem(problem, device_.properties().l2_cache_bytes, options_.most_sets);
-        OperandRing ring(stream_, problem, size.sets, inputs.a, inputs.b);
+        OperandRing ring(stream_, problem, size.sets, inputs.a, inputs.b, inputs.c);
+        DeviceBuffer<float> bias(stream_, inputs.bias.size());
+        bias.copy_from(inputs.bias);
+        DeviceBuffer<unsigned char> narrow_bias(stream_, inputs.narrow_bias.size());
+        narrow_bias.copy_from(inputs.narrow_bias);
         ProblemReport report;
         report.problem = problem;
         report.input_sets = size.sets;
         report.exceeds_cache = size.exceeds_cache;
 
-        const Task task{device_, stream_, problem, ring.sets(),
+        const Task task{device_,
+                        stream_,
+                        problem,
+                        ring.sets(),
+                        {bias.data(), narrow_bias.data()},
                         [&](const std::vector<Enqueue>& products) { return race(products, size.sets); }};
         std::vector<Entry> entries;
         for (const GemmContender& contender : contenders_) {
@@ -153,6 +217,7 @@ private:
                 entries.push_back({{contender.name, std::move(prepared.enqueue)},
                                    prepared.accumulation,
                                    prepared.computes,
+                                   prepared.gelu,
                                    report.measurements.size()});
             }
             report.measurements.push_back({contender.name, false, Outcome::not_run, std::move(prepared.remark), 0, {}});
@@ -249,7 +314,7 @@ private:
             const gsl::span<unsigned char> bytes(reinterpret_cast<unsigned char*>(d.data()), d.size() * sizeof(Output));
             for (std::size_t set = 0; set < report.input_sets; set += std::max<std::size_t>(report.input_sets - 1, 1)) {
                 ring.copy_output_to(set, bytes);
-                const Verdict verdict = reference.judge(gsl::span<const Output>(d), entry.accumulation);
+                const Verdict verdict = reference.judge(gsl::span<const Output>(d), entry.accumulation, entry.gelu);
                 measurement.error_over_bound = std::max(measurement.error_over_bound, verdict.error_over_bound);
                 if (!verdict.fault.empty()) {
                     measurement.outcome = Outcome::wrong;

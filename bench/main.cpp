@@ -10,12 +10,14 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gemm/presets.hpp"
 #include "gemm_bench.hpp"
 #include "launch_bench.hpp"
 #include "method/bandwidth.hpp"
+#include "problem/fusion.hpp"
 #include "report/environment.hpp"
 #include "report/html.hpp"
 #include "report/report.hpp"
@@ -37,6 +39,7 @@ struct CommandLine {
     std::uint64_t seed = 1;
     // gemm
     std::vector<std::string> presets;
+    std::vector<std::string> epilogues{"none"};
     std::vector<std::string> shapes;
     std::vector<std::string> gemm_types{"bf16"};
     std::vector<std::string> gemm_orders{"rc"};
@@ -148,6 +151,13 @@ GemmOptions gemm_options_of(const CommandLine& line)
     for (const std::string& name : presets) {
         const std::vector<Problem> problems = preset(name);
         options.problems.insert(options.problems.end(), problems.begin(), problems.end());
+    }
+    const std::vector<Problem> plain = std::exchange(options.problems, {});
+    for (const Problem& problem : plain) {
+        for (const std::string& epilogue : line.epilogues) {
+            options.problems.push_back(problem);
+            options.problems.back().fusion = parse_fusion(epilogue);
+        }
     }
     options.variants = line.variants;
     options.peers = line.peers != "none";
@@ -321,6 +331,10 @@ int run(int argc, char** argv)
     gemm->add_option("--orders", line.gemm_orders, "orders of A and B for --shapes: rr, rc, cr, cc (r: row-major)")
         ->delimiter(',')
         ->capture_default_str();
+    gemm->add_option("--epilogue", line.epilogues,
+                     fmt::format("epilogues, fused by both sides: {}", fmt::join(fusion_names(), ", ")))
+        ->delimiter(',')
+        ->capture_default_str();
     gemm->add_option("--variant", line.variants, "Tessera's variants, separated by commas, or none")
         ->delimiter(',')
         ->capture_default_str();
@@ -361,6 +375,7 @@ int run(int argc, char** argv)
     tune->add_option("--shapes", line.shapes, "see gemm")->delimiter(',');
     tune->add_option("--types", line.gemm_types, "see gemm")->delimiter(',')->capture_default_str();
     tune->add_option("--orders", line.gemm_orders, "see gemm")->delimiter(',')->capture_default_str();
+    tune->add_option("--epilogue", line.epilogues, "epilogues, as for gemm")->delimiter(',')->capture_default_str();
     tune->add_option("--repetitions", line.rounds, "samples per finalist")->check(CLI::Range(1, 1000000));
     tune->add_option("--sample", line.sample, "shortest sample of a finalist, in milliseconds")
         ->check(CLI::Range(1, 1000))

@@ -64,6 +64,9 @@ std::vector<kernels::GemmArguments> arguments_of(const Task& task, const GemmPro
 
 Prepared prepare(const Task& task, const std::string& text)
 {
+    if (task.problem.fusion != Fusion::none) {
+        return {{}, "--config measures plain products only"};
+    }
     const DeviceProperties& device = task.device.properties();
     GemmProblem problem = detail::resolved(task.problem.gemm_problem());
     problem.fp8_accumulation = Fp8Accumulation::fast;

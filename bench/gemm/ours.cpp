@@ -11,6 +11,22 @@
 namespace tessera::bench {
 namespace {
 
+template <class Output>
+Epilogue epilogue_of(const Task& task, const Operands& set)
+{
+    const GemmProblem problem = gemm_problem_of(task);
+    Epilogue epilogue{.activation = problem.activation, .fp8_accumulation = problem.fp8_accumulation};
+    if (has_c(task.problem.fusion)) {
+        epilogue.c = MatrixView<const Output>::from_raw_device_pointer(static_cast<const Output*>(set.c), problem.m,
+                                                                       problem.n, problem.n);
+    }
+    if (has_bias(task.problem.fusion)) {
+        epilogue.bias = Bias::per_column(
+            DeviceSpan<const float>::from_raw_device_pointer(task.bias.f32, static_cast<std::size_t>(problem.n)));
+    }
+    return epilogue;
+}
+
 // Plans, not Gemm::launch: a choice that was made before another contender tuned the same problem stays what it was.
 template <class OrderA, class OrderB, class Input, class Output>
 Enqueue launch_of(const Task& task, const GemmPlan& plan)
@@ -19,6 +35,7 @@ Enqueue launch_of(const Task& task, const GemmPlan& plan)
         MatrixView<const Input, OrderA> a;
         MatrixView<const Input, OrderB> b;
         MatrixView<Output> d;
+        Epilogue epilogue;
     };
     const Problem& problem = task.problem;
     const auto [m, n, k] = problem.shape;
@@ -28,11 +45,12 @@ Enqueue launch_of(const Task& task, const GemmPlan& plan)
                                                                                   k, problem.a_leading_dimension()),
                          MatrixView<const Input, OrderB>::from_raw_device_pointer(static_cast<const Input*>(set.b), k,
                                                                                   n, problem.b_leading_dimension()),
-                         MatrixView<Output>::from_raw_device_pointer(static_cast<Output*>(set.d), m, n, n)});
+                         MatrixView<Output>::from_raw_device_pointer(static_cast<Output*>(set.d), m, n, n),
+                         epilogue_of<Output>(task, set)});
     }
     return [views = std::move(views), plan](StreamRef stream, std::size_t set) {
         const Views& operands = views[set];
-        plan.launch(stream, operands.a, operands.b, operands.d, {.fp8_accumulation = Fp8Accumulation::fast});
+        plan.launch(stream, operands.a, operands.b, operands.d, operands.epilogue);
     };
 }
 

@@ -52,11 +52,24 @@ Layout make_layout(ElementType type, std::int64_t rows, std::int64_t columns, st
     return Layout(layout);
 }
 
+cublasLtEpilogue_t epilogue_of(Fusion fusion)
+{
+    switch (fusion) {
+        case Fusion::bias: return CUBLASLT_EPILOGUE_BIAS;
+        case Fusion::bias_relu: return CUBLASLT_EPILOGUE_RELU_BIAS;
+        case Fusion::bias_gelu: return CUBLASLT_EPILOGUE_GELU_BIAS;
+        case Fusion::none:
+        case Fusion::residual: break;  // C is added by beta
+    }
+    return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 /// A product as cuBLASLt sees it. It is column-major: a row-major D is the column-major D^T = B^T * A^T, and a
 /// row-major B already lies in memory as B^T does.
 struct Product {
-    explicit Product(const Problem& problem)
+    explicit Product(const Task& task)
     {
+        const Problem& problem = task.problem;
         const auto [m, n, k] = problem.shape;
         const bool a_rows = problem.orders.a_row_major;
         const bool b_rows = problem.orders.b_row_major;
@@ -70,6 +83,12 @@ struct Product {
         set(CUBLASLT_MATMUL_DESC_TRANSB, a_rows ? CUBLAS_OP_N : CUBLAS_OP_T);
         if (is_float8(problem.input)) {
             set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
+        }
+        set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(problem.fusion));
+        if (has_bias(problem.fusion)) {
+            // The bias runs along the rows of what cuBLASLt computes, which are D's columns.
+            set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, task.bias.output_type);
+            set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(problem.output));
         }
         left = make_layout(problem.input, b_rows ? n : k, b_rows ? k : n, problem.b_leading_dimension());
         right = make_layout(problem.input, a_rows ? k : m, a_rows ? m : k, problem.a_leading_dimension());
@@ -107,7 +126,7 @@ CublasLt::~CublasLt() { cublasLtDestroy(handle_); }
 
 std::vector<Enqueue> CublasLt::candidates(const Task& task, std::size_t most) const
 {
-    const auto product = std::make_shared<const Product>(task.problem);
+    const auto product = std::make_shared<const Product>(task);
     cublasLtMatmulPreference_t created = nullptr;
     check(cublasLtMatmulPreferenceCreate(&created), "cublasLtMatmulPreferenceCreate");
     const Preference preference(created);
@@ -133,10 +152,11 @@ std::vector<Enqueue> CublasLt::candidates(const Task& task, std::size_t most) co
         enqueues.emplace_back([handle = handle_, workspace = const_cast<unsigned char*>(workspace_.data()), product,
                                algorithm = result.algo, sets = task.sets](StreamRef stream, std::size_t set) {
             const float alpha = 1;
-            const float beta = 0;
             const Operands& operands = sets[set];
+            const float beta = operands.c != nullptr ? 1 : 0;
+            const void* const c = operands.c != nullptr ? operands.c : operands.d;
             check(cublasLtMatmul(handle, product->description.get(), &alpha, operands.b, product->left.get(),
-                                 operands.a, product->right.get(), &beta, operands.d, product->output.get(), operands.d,
+                                 operands.a, product->right.get(), &beta, c, product->output.get(), operands.d,
                                  product->output.get(), &algorithm, workspace, workspace_bytes, stream.get()),
                   "cublasLtMatmul");
         });
@@ -154,8 +174,9 @@ std::vector<GemmContender> cublaslt_contenders(const CublasLt& cublaslt)
 {
     const auto heuristic = [&cublaslt](const Task& task) -> Prepared {
         std::vector<Enqueue> found = cublaslt.candidates(task, 1);
-        return found.empty() ? Prepared{{}, no_algorithm}
-                             : Prepared{std::move(found.front()), {}, accumulation_of(task.problem)};
+        return found.empty()
+                   ? Prepared{{}, no_algorithm}
+                   : Prepared{std::move(found.front()), {}, accumulation_of(task.problem), true, GeluForm::tanh};
     };
     const auto best = [&cublaslt](const Task& task) -> Prepared {
         std::vector<Enqueue> found = cublaslt.candidates(task, cublaslt_candidates);
@@ -166,7 +187,7 @@ std::vector<GemmContender> cublaslt_contenders(const CublasLt& cublaslt)
         const auto fastest =
             static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
         return {std::move(found[fastest]), fmt::format("candidate {} of {}", fastest + 1, found.size()),
-                accumulation_of(task.problem)};
+                accumulation_of(task.problem), true, GeluForm::tanh};
     };
     return {{std::string(heuristic_name), heuristic}, {std::string(best_name), best}};
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Device memory for one product of any types: several sets of A, B and D that are used in turn, so that a product
+/// Device memory for one product of any types: several sets of A, B, C and D that are used in turn, so that a product
 /// finds nothing of its operands in the second-level cache. All sets hold the same numbers, made once: a cache knows
 /// addresses only.
 
@@ -17,14 +17,17 @@ namespace tessera::bench {
 
 class OperandRing {
 public:
-    /// Allocates `sets` sets; A and B are copies of the given elements, gaps included. Blocks.
+    /// Allocates `sets` sets; A, B and C are copies of the given elements, gaps included. `c` is empty where the
+    /// problem has no C. Blocks.
     OperandRing(StreamRef stream, const Problem& problem, std::size_t sets, gsl::span<const unsigned char> a,
-                gsl::span<const unsigned char> b)
+                gsl::span<const unsigned char> b, gsl::span<const unsigned char> c)
         : a_step_(aligned(a.size())),
           b_step_(aligned(b.size())),
+          c_step_(aligned(c.size())),
           d_bytes_(problem.d_size() * size_of(problem.output)),
           a_(stream, sets * a_step_),
           b_(stream, sets * b_step_),
+          c_(stream, sets * c_step_),
           d_(stream, sets * aligned(d_bytes_))
     {
         for (std::size_t set = 0; set < sets; ++set) {
@@ -32,6 +35,10 @@ public:
             b_.copy_from(b, set * b_step_);
             sets_.push_back(
                 {a_.data() + set * a_step_, b_.data() + set * b_step_, d_.data() + set * aligned(d_bytes_)});
+            if (!c.empty()) {
+                c_.copy_from(c, set * c_step_);
+                sets_.back().c = c_.data() + set * c_step_;
+            }
         }
     }
 
@@ -52,9 +59,11 @@ private:
 
     std::size_t a_step_;
     std::size_t b_step_;
+    std::size_t c_step_;
     std::size_t d_bytes_;
     DeviceBuffer<unsigned char> a_;
     DeviceBuffer<unsigned char> b_;
+    DeviceBuffer<unsigned char> c_;
     DeviceBuffer<unsigned char> d_;
     std::vector<Operands> sets_;
 };

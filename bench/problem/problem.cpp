@@ -20,6 +20,16 @@ GemmProblem Problem::gemm_problem() const
     problem.a.leading_dimension = a_leading_dimension();
     problem.b.row_major = orders.b_row_major;
     problem.b.leading_dimension = b_leading_dimension();
+    if (has_bias(fusion)) {
+        problem.bias = BiasAxis::per_column;
+    }
+    if (has_c(fusion)) {
+        problem.has_c = true;
+        problem.c.leading_dimension = shape.n;
+    }
+    problem.activation = fusion == Fusion::bias_relu   ? Activation::relu
+                         : fusion == Fusion::bias_gelu ? Activation::gelu
+                                                       : Activation::none;
     return problem;
 }
 

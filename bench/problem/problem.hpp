@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "problem/fusion.hpp"
 #include "tessera/gemm_problem.hpp"
 
 namespace tessera::bench {
@@ -28,7 +29,7 @@ struct Orders {
     friend bool operator==(const Orders&, const Orders&) = default;
 };
 
-/// D = A*B with A and B of type `input`.
+/// D = A*B with A and B of type `input`, and what the epilogue makes of it.
 struct Problem {
     Shape shape;
     ElementType input = ElementType::f32;
@@ -36,6 +37,7 @@ struct Problem {
     ElementType output = ElementType::f32;
     /// Elements behind each row of A and B (behind each column, where they are column-major). D has no gaps.
     std::int64_t padding = 0;
+    Fusion fusion = Fusion::none;  ///< what the epilogue adds and applies
 
     double flops() const noexcept
     {
@@ -53,7 +55,11 @@ struct Problem {
         return static_cast<std::size_t>(b_leading_dimension() * (orders.b_row_major ? shape.k : shape.n));
     }
     std::size_t d_size() const noexcept { return static_cast<std::size_t>(shape.m * shape.n); }
-    std::size_t bytes() const noexcept { return (a_size() + b_size()) * size_of(input) + d_size() * size_of(output); }
+    /// Of A, B and D, and of C where there is one.
+    std::size_t bytes() const noexcept
+    {
+        return (a_size() + b_size()) * size_of(input) + (has_c(fusion) ? 2 : 1) * d_size() * size_of(output);
+    }
 
     friend bool operator==(const Problem&, const Problem&) = default;
 

@@ -79,8 +79,8 @@ double unit_roundoff(ElementType type)
 
 template <class T>
 SampledReference::SampledReference(const Problem& problem, gsl::span<const T> a, gsl::span<const T> b,
-                                   std::uint64_t seed)
-    : shape_(problem.shape)
+                                   std::uint64_t seed, const Addend& addend)
+    : shape_(problem.shape), fusion_(problem.fusion)
 {
     std::mt19937_64 generator(seed);
     rows_ = sample_indices(shape_.m, generator);
@@ -96,6 +96,7 @@ SampledReference::SampledReference(const Problem& problem, gsl::span<const T> a,
     const auto length = static_cast<std::size_t>(k);
     values_.resize(rows_.size() * columns_.size());
     magnitudes_.resize(values_.size());
+    addends_.resize(values_.size());
     peaks_.resize(values_.size());
     for_each_in_parallel(rows_.size(), [&](std::size_t row) {
         for (std::size_t column = 0; column < columns_.size(); ++column) {
@@ -114,13 +115,14 @@ SampledReference::SampledReference(const Problem& problem, gsl::span<const T> a,
             }
             values_[row * columns_.size() + column] = value;
             magnitudes_[row * columns_.size() + column] = magnitude;
+            addends_[row * columns_.size() + column] = addend ? addend(rows_[row], columns_[column]) : 0;
             peaks_[row * columns_.size() + column] = largest_sum + largest_product;
         }
     });
 }
 
 template <class Output>
-Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumulation) const
+Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumulation, GeluForm gelu) const
 {
     const auto columns = static_cast<std::size_t>(shape_.n);
     std::atomic<std::size_t> unwritten = d.size();
@@ -146,13 +148,20 @@ Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumula
             const std::size_t sample = row * columns_.size() + column;
             const auto found = static_cast<float>(
                 d[static_cast<std::size_t>(rows_[row]) * columns + static_cast<std::size_t>(columns_[column])]);
-            const double error = std::abs(static_cast<double>(found) - values_[sample]);
+            const double sum = values_[sample] + addends_[sample];
+            const double expected = activate(fusion_, gelu, sum);
+            const double error = std::abs(static_cast<double>(found) - expected);
             const double accumulated =
                 accumulation == Accumulation::hopper_fp8 ? fp8 * peaks_[sample] : relative * magnitudes_[sample];
-            const double bound = accumulated + output_unit * (std::abs(values_[sample]) + accumulated);
+            const double added = fusion_ == Fusion::none
+                                     ? 0
+                                     : gamma(2, 0x1p-24) * (std::abs(values_[sample]) + std::abs(addends_[sample]));
+            const double activated =
+                activation_slope(fusion_) * (accumulated + added) + activation_error(fusion_, gelu) * std::abs(sum);
+            const double bound = activated + output_unit * (std::abs(expected) + activated);
             if (error > bound && verdict.fault.empty()) {
                 verdict.fault = fmt::format("D({}, {}) is {:.9g}, the float64 reference is {:.9g}, the bound is {:.3g}",
-                                            rows_[row], columns_[column], found, values_[sample], bound);
+                                            rows_[row], columns_[column], found, expected, bound);
             }
             if (error > 0) {
                 verdict.error_over_bound = std::max(verdict.error_over_bound, error / bound);
@@ -162,19 +171,21 @@ Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumula
     return verdict;
 }
 
-template SampledReference::SampledReference(const Problem&, gsl::span<const f32>, gsl::span<const f32>, std::uint64_t);
-template SampledReference::SampledReference(const Problem&, gsl::span<const f16>, gsl::span<const f16>, std::uint64_t);
-template SampledReference::SampledReference(const Problem&, gsl::span<const bf16>, gsl::span<const bf16>,
-                                            std::uint64_t);
-template SampledReference::SampledReference(const Problem&, gsl::span<const tf32>, gsl::span<const tf32>,
-                                            std::uint64_t);
+template SampledReference::SampledReference(const Problem&, gsl::span<const f32>, gsl::span<const f32>, std::uint64_t,
+                                            const Addend&);
+template SampledReference::SampledReference(const Problem&, gsl::span<const f16>, gsl::span<const f16>, std::uint64_t,
+                                            const Addend&);
+template SampledReference::SampledReference(const Problem&, gsl::span<const bf16>, gsl::span<const bf16>, std::uint64_t,
+                                            const Addend&);
+template SampledReference::SampledReference(const Problem&, gsl::span<const tf32>, gsl::span<const tf32>, std::uint64_t,
+                                            const Addend&);
 template SampledReference::SampledReference(const Problem&, gsl::span<const f8e4m3>, gsl::span<const f8e4m3>,
-                                            std::uint64_t);
+                                            std::uint64_t, const Addend&);
 template SampledReference::SampledReference(const Problem&, gsl::span<const f8e5m2>, gsl::span<const f8e5m2>,
-                                            std::uint64_t);
+                                            std::uint64_t, const Addend&);
 
-template Verdict SampledReference::judge(gsl::span<const f32>, Accumulation) const;
-template Verdict SampledReference::judge(gsl::span<const f16>, Accumulation) const;
-template Verdict SampledReference::judge(gsl::span<const bf16>, Accumulation) const;
+template Verdict SampledReference::judge(gsl::span<const f32>, Accumulation, GeluForm) const;
+template Verdict SampledReference::judge(gsl::span<const f16>, Accumulation, GeluForm) const;
+template Verdict SampledReference::judge(gsl::span<const bf16>, Accumulation, GeluForm) const;
 
 }  // namespace tessera::bench

@@ -6,9 +6,11 @@
 /// gamma_k * sum |a||b| with gamma_k = k*u / (1 - k*u), in whatever order it is summed, fused or not (Higham, Accuracy
 /// and Stability of Numerical Algorithms, section 3.1). The reference's own error is bounded the same way, with
 /// float64's unit. A sum of more than a hundred products must keep the probabilistic bound, 10 * sqrt(k) * u. A D of 16
-/// bits is rounded once more, which its own unit roundoff bounds.
+/// bits is rounded once more, which its own unit roundoff bounds. What an epilogue adds is rounded twice in fp32, and its
+/// activation multiplies the error by its slope at most.
 
 #include <cstdint>
+#include <functional>
 #include <gsl/span>
 #include <string>
 #include <vector>
@@ -35,15 +37,20 @@ struct Verdict {
 
 class SampledReference {
 public:
+    using Addend = std::function<double(std::int64_t row, std::int64_t column)>;
+
     /// Computes the product at the crossings of rows and columns: all of up to 64, else one random row out of each band
     /// of at most 64, the first and the last among them (beyond 32768, the bands grow: there are at most 512).
+    ///
+    /// @param addend  C(row, column) + bias(column), where the problem's epilogue adds something
     template <class T>
-    SampledReference(const Problem& problem, gsl::span<const T> a, gsl::span<const T> b, std::uint64_t seed);
+    SampledReference(const Problem& problem, gsl::span<const T> a, gsl::span<const T> b, std::uint64_t seed,
+                     const Addend& addend = {});
 
     /// Judges a row-major D that was filled with NaN before the product was computed: each element must have been
     /// written, and the sampled ones must keep the bound.
     template <class Output>
-    Verdict judge(gsl::span<const Output> d, Accumulation accumulation) const;
+    Verdict judge(gsl::span<const Output> d, Accumulation accumulation, GeluForm gelu = GeluForm::erf) const;
     Verdict judge(const std::vector<float>& d, Accumulation accumulation) const
     {
         return judge(gsl::span<const float>(d), accumulation);
@@ -51,24 +58,26 @@ public:
 
 private:
     Shape shape_;
+    Fusion fusion_;
     std::vector<std::int64_t> rows_;
     std::vector<std::int64_t> columns_;
     std::vector<double> values_;      // (rows, columns), row-major: sum of a * b
     std::vector<double> magnitudes_;  // sum of |a| * |b|
+    std::vector<double> addends_;     // 0 where the epilogue adds nothing
     std::vector<double> peaks_;       // largest partial sum in ascending k, and largest product, together
 };
 
 extern template SampledReference::SampledReference(const Problem&, gsl::span<const f32>, gsl::span<const f32>,
-                                                   std::uint64_t);
+                                                   std::uint64_t, const Addend&);
 extern template SampledReference::SampledReference(const Problem&, gsl::span<const f16>, gsl::span<const f16>,
-                                                   std::uint64_t);
+                                                   std::uint64_t, const Addend&);
 extern template SampledReference::SampledReference(const Problem&, gsl::span<const bf16>, gsl::span<const bf16>,
-                                                   std::uint64_t);
+                                                   std::uint64_t, const Addend&);
 extern template SampledReference::SampledReference(const Problem&, gsl::span<const tf32>, gsl::span<const tf32>,
-                                                   std::uint64_t);
+                                                   std::uint64_t, const Addend&);
 extern template SampledReference::SampledReference(const Problem&, gsl::span<const f8e4m3>, gsl::span<const f8e4m3>,
-                                                   std::uint64_t);
+                                                   std::uint64_t, const Addend&);
 extern template SampledReference::SampledReference(const Problem&, gsl::span<const f8e5m2>, gsl::span<const f8e5m2>,
-                                                   std::uint64_t);
+                                                   std::uint64_t, const Addend&);
 
 }  // namespace tessera::bench

@@ -111,8 +111,9 @@ std::string readable(std::string name)
 
 std::string name_of(const Problem& problem)
 {
-    return fmt::format("{} {} {}{}", to_string(problem.shape), to_string(Types{problem.input, problem.output}),
-                       to_string(problem.orders), problem.padding == 0 ? "" : fmt::format(" ld+{}", problem.padding));
+    return fmt::format("{} {} {}{}{}", to_string(problem.shape), to_string(Types{problem.input, problem.output}),
+                       to_string(problem.orders), problem.padding == 0 ? "" : fmt::format(" ld+{}", problem.padding),
+                       problem.fusion == Fusion::none ? "" : fmt::format(" {}", to_string(problem.fusion)));
 }
 
 GemmTable::GemmTable(std::vector<std::string> ours, std::vector<std::string> peers, bool remarks)

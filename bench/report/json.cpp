@@ -94,13 +94,13 @@ std::string object_of(const ProblemReport& report)
     for (std::size_t i = 0; i < report.measurements.size(); ++i) {
         measurements.push_back(object_of(report, i));
     }
-    const auto& [shape, input, orders, output, padding] = report.problem;
+    const auto& [shape, input, orders, output, padding, fusion] = report.problem;
     return fmt::format(
-        R"({{"m": {}, "n": {}, "k": {}, "input": "{}", "output": "{}", "orders": "{}", "padding": {}, "input_sets": {}, )"
+        R"({{"m": {}, "n": {}, "k": {}, "input": "{}", "output": "{}", "orders": "{}", "padding": {}, "epilogue": "{}", "input_sets": {}, )"
         R"("exceeds_l2": {}, "products_per_sample": {}, "graph_replay": {}, "baseline": {}, )"
         "\"measurements\": [{}\n    ]}}",
         shape.m, shape.n, shape.k, tessera::to_string(input), tessera::to_string(output), to_string(orders), padding,
-        report.input_sets, report.exceeds_cache, report.launches_per_sample, report.graph_replay,
+        to_string(fusion), report.input_sets, report.exceeds_cache, report.launches_per_sample, report.graph_replay,
         text_value(report.baseline), join(measurements, "      "));
 }
 

@@ -183,6 +183,79 @@ TEST_CASE("the bound of a 16-bit result includes its own rounding, for operands 
     }
 }
 
+TEST_CASE("an epilogue is judged by what it adds and applies, and a missing part is seen")
+{
+    for (const Fusion fusion : {Fusion::bias, Fusion::bias_relu, Fusion::bias_gelu, Fusion::residual}) {
+        for (const GeluForm gelu : {GeluForm::erf, GeluForm::tanh}) {
+            Problem problem{{70, 65, 40}, ElementType::f32, {true, true}, ElementType::bf16};
+            problem.fusion = fusion;
+            CAPTURE(name_of(problem));
+            std::vector<float> a(problem.a_size());
+            std::vector<float> b(problem.b_size());
+            std::vector<float> added(problem.d_size());
+            fill_normal<float>(a, 3, 0);
+            fill_normal<float>(b, 3, 1);
+            fill_normal<float>(added, 3, 2);
+            const auto addend = [&](std::int64_t row, std::int64_t column) {
+                return 6.0 *
+                       static_cast<double>(added[static_cast<std::size_t>(has_c(fusion) ? row * 65 + column : column)]);
+            };
+            const SampledReference reference(problem, gsl::span<const float>(a), gsl::span<const float>(b), 3, addend);
+            const std::vector<float> sums = product<float>(problem, a, b);
+            const auto result = [&](bool adds, bool applies) {
+                std::vector<bf16> d;
+                for (std::int64_t row = 0; row < 70; ++row) {
+                    for (std::int64_t column = 0; column < 65; ++column) {
+                        const double sum = static_cast<double>(sums[static_cast<std::size_t>(row * 65 + column)]) +
+                                           (adds ? addend(row, column) : 0);
+                        d.push_back(bf16(static_cast<float>(applies ? activate(fusion, gelu, sum) : sum)));
+                    }
+                }
+                return d;
+            };
+            const auto fault = [&](const std::vector<bf16>& d) {
+                return reference.judge(gsl::span<const bf16>(d), Accumulation::fp32, gelu).fault;
+            };
+            CHECK(fault(result(true, true)) == "");
+            CHECK(fault(result(false, true)) != "");
+            CHECK((fault(result(true, false)) == "") == (fusion == Fusion::bias || fusion == Fusion::residual));
+        }
+    }
+}
+
+TEST_CASE("an epilogue is part of the problem that the library is asked for, and of its name")
+{
+    Problem problem{{5, 7, 3}, ElementType::bf16, {true, false}, ElementType::bf16};
+    CHECK(name_of(problem) == "5x7x3 bf16:bf16 rc");
+    for (const std::string_view name : fusion_names()) {
+        CHECK(to_string(parse_fusion(name)) == name);
+    }
+    CHECK_THROWS_WITH_AS(parse_fusion("gelu"),
+                         "'gelu' is no epilogue: write one of none, bias, bias+relu, bias+gelu, residual",
+                         std::invalid_argument);
+    problem.fusion = Fusion::bias_gelu;
+    CHECK(name_of(problem) == "5x7x3 bf16:bf16 rc bias+gelu");
+    CHECK(problem.gemm_problem().bias == BiasAxis::per_column);
+    CHECK(problem.gemm_problem().activation == Activation::gelu);
+    const std::size_t without_c = problem.bytes();
+    problem.fusion = Fusion::residual;
+    CHECK(problem.gemm_problem().has_c);
+    CHECK(problem.gemm_problem().bias == BiasAxis::none);
+    CHECK(problem.bytes() == without_c + 2 * 35);
+}
+
+TEST_CASE("GELU is x for large x, 0 for very negative x, and its two forms differ by less than a thousandth")
+{
+    for (double x = -6; x <= 6; x += 0.01) {
+        const double exact = activate(Fusion::bias_gelu, GeluForm::erf, x);
+        CHECK(std::abs(exact - activate(Fusion::bias_gelu, GeluForm::tanh, x)) < 1e-3);
+        CHECK(exact <= std::max(x, 0.0));
+        CHECK(exact >= -0.17);
+    }
+    CHECK(activate(Fusion::bias_gelu, GeluForm::erf, 6) == doctest::Approx(6));
+    CHECK(activate(Fusion::bias_relu, GeluForm::erf, -2) == 0);
+}
+
 TEST_CASE("at least one element of each tile of 64 x 64 is judged, wherever the tile is")
 {
     const Problem problem{{320, 5000, 4}, ElementType::f32, k_contiguous, ElementType::f32};

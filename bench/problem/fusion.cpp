@@ -1,0 +1,79 @@
+#include "problem/fusion.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <stdexcept>
+
+namespace tessera::bench {
+namespace {
+
+constexpr std::array fusions{Fusion::none, Fusion::bias, Fusion::bias_relu, Fusion::bias_gelu, Fusion::residual};
+
+}  // namespace
+
+double activate(Fusion fusion, GeluForm form, double x)
+{
+    switch (fusion) {
+        case Fusion::bias_relu: return std::max(x, 0.0);
+        case Fusion::bias_gelu:
+            return form == GeluForm::erf
+                       ? 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2))
+                       : 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+        case Fusion::none:
+        case Fusion::bias:
+        case Fusion::residual: break;
+    }
+    return x;
+}
+
+double activation_slope(Fusion fusion) noexcept
+{
+    return fusion == Fusion::bias_gelu ? 1.13 : 1;  // GELU's largest derivative, both forms: 1.129
+}
+
+double activation_error(Fusion fusion, GeluForm form) noexcept
+{
+    if (fusion != Fusion::bias_gelu) {
+        return 0;
+    }
+    return form == GeluForm::tanh ? 0x1p-11 : 0x1p-20;
+}
+
+std::string_view to_string(Fusion fusion) noexcept
+{
+    switch (fusion) {
+        case Fusion::none: return "none";
+        case Fusion::bias: return "bias";
+        case Fusion::bias_relu: return "bias+relu";
+        case Fusion::bias_gelu: return "bias+gelu";
+        case Fusion::residual: return "residual";
+    }
+    return "unknown";
+}
+
+std::vector<std::string_view> fusion_names()
+{
+    std::vector<std::string_view> names;
+    for (const Fusion fusion : fusions) {
+        names.push_back(to_string(fusion));
+    }
+    return names;
+}
+
+Fusion parse_fusion(std::string_view text)
+{
+    for (const Fusion fusion : fusions) {
+        if (text == to_string(fusion)) {
+            return fusion;
+        }
+    }
+    throw std::invalid_argument(
+        fmt::format("'{}' is no epilogue: write one of {}", text, fmt::join(fusion_names(), ", ")));
+}
+
+}  // namespace tessera::bench

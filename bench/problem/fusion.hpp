@@ -1,0 +1,48 @@
+#pragma once
+
+/// What a product's epilogue adds and applies: the `--epilogue` axis of `tessera-bench gemm`.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera::bench {
+
+/// D = act(A*B + C + bias). The names are those of the command line and of the reports.
+enum class Fusion : std::uint8_t {
+    none,       ///< D = A*B
+    bias,       ///< one number for each column of D
+    bias_relu,  ///< a bias, then max(x, 0)
+    bias_gelu,  ///< a bias, then GELU
+    residual,   ///< beta = 1: C has D's type and layout, and is another matrix
+};
+
+constexpr bool has_bias(Fusion fusion) noexcept
+{
+    return fusion == Fusion::bias || fusion == Fusion::bias_relu || fusion == Fusion::bias_gelu;
+}
+constexpr bool has_c(Fusion fusion) noexcept { return fusion == Fusion::residual; }
+
+/// Two functions are called GELU. Ours is the first; cuBLASLt's is the second.
+enum class GeluForm : std::uint8_t {
+    erf,   ///< x/2 * (1 + erf(x / sqrt 2))
+    tanh,  ///< x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) (Hendrycks and Gimpel, arXiv 1606.08415)
+};
+
+/// The activation of `fusion` at x, in float64.
+double activate(Fusion fusion, GeluForm form, double x);
+
+/// By how much `activate` may multiply an error of its argument.
+double activation_slope(Fusion fusion) noexcept;
+
+/// What a kernel's own arithmetic of the activation may add to the error, as a fraction of |x|: approximate
+/// instructions for the tensor-core kernels' special functions (tanh.approx.f32: 2^-11, PTX ISA).
+double activation_error(Fusion fusion, GeluForm form) noexcept;
+
+std::string_view to_string(Fusion fusion) noexcept;
+std::vector<std::string_view> fusion_names();
+/// The inverse. @throws std::invalid_argument listing all names
+Fusion parse_fusion(std::string_view text);
+
+}  // namespace tessera::bench
