@@ -21,13 +21,16 @@ if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 13.1.1)
     message(STATUS "nvcc before 13.1.1 could miscompile kernels for sm_120: run the device tests there before relying on it")
 endif()
 
-# ccache remembers what was compiled. It must be told that precompiled headers may be remembered, too. Used only if it can
-# compile something here: it needs a folder that it may write to.
+# ccache must be told that it may keep precompiled headers. It needs a folder that it may write to: it is used only if it
+# can compile something here.
 if(TESSERA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
     find_program(TESSERA_CCACHE_PROGRAM ccache DOC "ccache")
     mark_as_advanced(TESSERA_CCACHE_PROGRAM)
     if(TESSERA_CCACHE_PROGRAM)
-        set(ccache ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+        # A precompiled header records the text of each header that says #pragma once. So comments must count as well:
+        # otherwise a changed comment brings back the old precompiled header, and the compiler sees that header twice.
+        set(ccache ${CMAKE_COMMAND} -E env CCACHE_COMMENTS=1
+            CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
             ${TESSERA_CCACHE_PROGRAM})
         set(probe ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/ccache_probe)
         file(WRITE ${probe}.cpp "int probe;\n")
@@ -37,6 +40,7 @@ if(TESSERA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT CMAKE_CUDA_COMPILE
             message(STATUS "ccache is installed, but does not work here: it is not used")
         else()
             message(STATUS "Compiling through ccache: ${TESSERA_CCACHE_PROGRAM}")
+            set(TESSERA_CCACHE_COMMAND ${ccache})
             set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache})
             set(CMAKE_CUDA_COMPILER_LAUNCHER ${ccache})
         endif()
