@@ -13,9 +13,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_launch
-/// @{
-
 class Device;
 class StreamRef;
 
@@ -135,6 +132,4 @@ inline void require_same_device(std::string_view operation, const std::source_lo
 }
 
 }  // namespace detail
-/// @}
-
 }  // namespace tessera

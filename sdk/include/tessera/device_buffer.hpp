@@ -23,9 +23,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_memory
-/// @{
-
 /// Device memory without an owner: `DeviceBuffer::release` returns it and `DeviceBuffer::adopt` takes it.
 template <class T>
 struct RawAllocation {
@@ -575,7 +572,5 @@ private:
 
     detail::DeviceMemory memory_;
 };
-
-/// @}
 
 }  // namespace tessera

@@ -16,9 +16,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_views
-/// @{
-
 namespace detail {
 
 [[noreturn]] void raise_range(std::string_view operation, const std::source_location& caller, std::size_t offset,
@@ -179,7 +176,5 @@ private:
     std::size_t size_ = 0;
     int device_ = -1;
 };
-
-/// @}
 
 }  // namespace tessera

@@ -35,9 +35,6 @@ struct __nv_bfloat16;  // NOLINT(bugprone-reserved-identifier)
 
 namespace tessera {
 
-/// @addtogroup host_elements
-/// @{
-
 /// IEEE binary32.
 using f32 = float;
 
@@ -388,7 +385,5 @@ TESSERA_DETAIL_HOST_DEVICE constexpr bool can_multiply(InputTypes types) noexcep
 
 static_assert(sizeof(f16) == 2 && std::is_trivially_copyable_v<f16>);
 static_assert(sizeof(bf16) == 2 && std::is_trivially_copyable_v<bf16>);
-
-/// @}
 
 }  // namespace tessera

@@ -11,9 +11,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_gemm
-/// @{
-
 /// The function that is applied to each element of alpha * A*B + beta * C + bias.
 enum class Activation : std::uint8_t {
     none = 0,  ///< x itself
@@ -40,7 +37,5 @@ enum class BiasAxis : std::uint8_t {
     per_row = 1,     ///< m elements: element i is added to all of row i
     per_column = 2,  ///< n elements: element j is added to all of column j
 };
-
-/// @}
 
 }  // namespace tessera

@@ -18,9 +18,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_errors
-/// @{
-
 /// What went wrong, for programs to decide on. Numbers and names are stable; docs/errors has a page for each.
 enum class ErrorCode : std::uint8_t {
     /// Two operands do not fit together: sizes that must be equal are not.
@@ -162,6 +159,4 @@ void drop(cudaError_t status, const char* call) noexcept;
 void drop(const char* who, const char* what) noexcept;
 
 }  // namespace detail
-/// @}
-
 }  // namespace tessera

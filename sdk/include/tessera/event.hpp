@@ -15,9 +15,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_streams
-/// @{
-
 /// What an event is for. `ordering` events are cheaper: the device writes no time stamp.
 enum class EventKind : std::uint8_t {
     ordering,  ///< can be waited for
@@ -118,7 +115,5 @@ private:
     int device_ = -1;
     EventKind kind_ = EventKind::ordering;
 };
-
-/// @}
 
 }  // namespace tessera

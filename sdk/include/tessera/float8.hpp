@@ -26,9 +26,6 @@ struct __nv_fp8_e5m2;  // NOLINT(bugprone-reserved-identifier)
 
 namespace tessera {
 
-/// @addtogroup host_elements
-/// @{
-
 namespace detail {
 
 /// An 8-bit format: sign, `7 - significand_bits` exponent bits, `significand_bits`.
@@ -193,8 +190,6 @@ struct f8e5m2 {
         return __builtin_bit_cast(Float8, bits);
     }
 };
-
-/// @}
 
 static_assert(sizeof(f8e4m3) == 1 && std::is_trivially_copyable_v<f8e4m3>);
 static_assert(sizeof(f8e5m2) == 1 && std::is_trivially_copyable_v<f8e5m2>);

@@ -26,9 +26,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_gemm
-/// @{
-
 struct TuningOptions;  // gemm_tuner.hpp; forward declarations keep <vector> out of this header
 struct TuningResult;
 
@@ -414,7 +411,5 @@ private:
     std::size_t workspace_limit_;
     detail::KernelChoice choice_;
 };
-
-/// @}
 
 }  // namespace tessera

@@ -18,9 +18,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_gemm
-/// @{
-
 /// A compiled kernel configuration that can be requested by name. The numbers are stable: they appear in plans and
 /// caches.
 enum class Variant : std::uint8_t {
@@ -105,7 +102,5 @@ struct GemmProblem {
     /// Returns one line for people: extents, types, orders, epilogue.
     std::string describe() const;
 };
-
-/// @}
 
 }  // namespace tessera

@@ -28,9 +28,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_gemm
-/// @{
-
 /// How thorough a measurement is.
 struct TuningOptions {
     std::size_t rounds = 5;         ///< samples of each finalist; their median counts
@@ -107,7 +104,5 @@ public:
     /// @return the previous handler
     static WarningHandler set_warning_handler(WarningHandler handler) noexcept;
 };
-
-/// @}
 
 }  // namespace tessera

@@ -14,9 +14,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_streams
-/// @{
-
 namespace detail {
 
 /// Keeps the stream in capture mode from construction to finish(). Leaving early abandons the capture.
@@ -117,7 +114,5 @@ private:
     cudaGraphExec_t executable_ = nullptr;
     int device_ = -1;
 };
-
-/// @}
 
 }  // namespace tessera

@@ -15,9 +15,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_views
-/// @{
-
 /// `size()` elements of host memory that somebody else owns. Converts to `gsl::span` and `std::span`.
 ///
 /// An index or range outside of it throws an Error with the values, where `std::span` does nothing and `gsl::span` ends
@@ -90,8 +87,6 @@ private:
     T* data_ = nullptr;
     std::size_t size_ = 0;
 };
-
-/// @}
 
 }  // namespace tessera
 

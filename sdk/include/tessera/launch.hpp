@@ -18,9 +18,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_launch
-/// @{
-
 /// Extents of a grid (in CTAs), a CTA (in threads) or a cluster (in CTAs).
 struct Dim3 {
     unsigned x = 1;  ///< innermost dimension
@@ -261,7 +258,5 @@ void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Arguments
         }
     }
 }
-
-/// @}
 
 }  // namespace tessera

@@ -31,9 +31,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_memory
-/// @{
-
 namespace detail {
 
 /// One end is device memory of `device`, the other has `host_size` elements on the host.
@@ -95,7 +92,5 @@ std::vector<std::remove_const_t<T>> to_vector(StreamRef stream, MatrixView<T, Or
                                 source.device(), elements.data(), elements.size(), caller);
     return elements;
 }
-
-/// @}
 
 }  // namespace tessera

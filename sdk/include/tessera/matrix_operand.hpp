@@ -16,9 +16,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_views
-/// @{
-
 /// How the matrices of a `MatrixOperand` are stored: a `BatchLayout` with a storage order. All numbers are in elements;
 /// what is left out means that there are no gaps.
 struct OperandLayout {
@@ -127,6 +124,4 @@ MatrixOperand operand_of(const T& operand)
 }
 
 }  // namespace detail
-/// @}
-
 }  // namespace tessera

@@ -25,9 +25,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_views
-/// @{
-
 /// Row-major storage: element (row, column) is at `row * leading_dimension + column`.
 struct RowMajor {
     /// The order of the same memory with rows and columns exchanged.
@@ -524,7 +521,5 @@ BatchView<ElementOf<T>, Order> checked_matrices(std::string_view operation, T* d
 }
 
 }  // namespace detail
-
-/// @}
 
 }  // namespace tessera

@@ -45,9 +45,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_views
-/// @{
-
 namespace detail {
 
 /// Returns the leading dimension of an mdspan with these strides, in this order. @throws Error  `invalid_argument`
@@ -148,8 +145,6 @@ auto from_raw_device_mdspan(const Span& span, std::source_location caller = std:
                                     static_cast<std::int64_t>(span.stride(1)), View::is_row_major, caller);
     return View::from_raw_device_pointer(span.data_handle(), rows, columns, leading_dimension, caller);
 }
-
-/// @}
 
 }  // namespace tessera
 

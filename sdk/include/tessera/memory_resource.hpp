@@ -16,9 +16,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_memory
-/// @{
-
 class MemoryResourceRef;
 
 /// How device memory is obtained and given back.
@@ -219,7 +216,5 @@ struct OwnedMemory {
 };
 
 }  // namespace detail
-
-/// @}
 
 }  // namespace tessera

@@ -19,9 +19,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_memory
-/// @{
-
 template <class T>
 class DeviceBuffer;
 
@@ -299,7 +296,5 @@ private:
 
     detail::PinnedMemory memory_;
 };
-
-/// @}
 
 }  // namespace tessera

@@ -20,9 +20,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_streams
-/// @{
-
 class Event;
 class Stream;
 class StreamRef;
@@ -248,7 +245,5 @@ private:
     cudaStream_t stream_ = nullptr;
     int device_ = -1;
 };
-
-/// @}
 
 }  // namespace tessera

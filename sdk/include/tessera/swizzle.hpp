@@ -13,9 +13,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_tensor_maps
-/// @{
-
 /// A swizzle pattern: inside a span of 32, 64 or 128 bytes, chunks of 16 bytes are exchanged by an XOR with higher
 /// address bits. The numbers are those of the driver's CUtensorMapSwizzle.
 enum class Swizzle : std::uint8_t {
@@ -62,7 +59,5 @@ TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t swizzled(Swizzle swizzle, std
     }
     return address;
 }
-
-/// @}
 
 }  // namespace tessera

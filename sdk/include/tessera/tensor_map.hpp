@@ -22,9 +22,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_tensor_maps
-/// @{
-
 /// What a load delivers for elements outside of the tensor.
 enum class OutOfBounds : std::uint8_t {
     zero = 0,  ///< 0
@@ -325,7 +322,5 @@ public:
 private:
     detail::TensorMapBits bits_;
 };
-
-/// @}
 
 }  // namespace tessera

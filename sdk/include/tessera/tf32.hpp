@@ -12,9 +12,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_elements
-/// @{
-
 namespace detail {
 
 /// binary32 to tf32, round to nearest, ties away from zero. Overflow gives infinity; a NaN stays a quiet NaN of the
@@ -60,8 +57,6 @@ struct tf32 {
     /// Converts to float, exactly.
     TESSERA_DETAIL_HOST_DEVICE constexpr operator float() const noexcept { return __builtin_bit_cast(float, bits); }
 };
-
-/// @}
 
 static_assert(sizeof(tf32) == sizeof(float) && alignof(tf32) == alignof(float) && std::is_trivially_copyable_v<tf32>);
 

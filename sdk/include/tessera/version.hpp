@@ -6,9 +6,6 @@
 
 #include "tessera/detail/language.hpp"
 
-/// @addtogroup host_version
-/// @{
-
 /// The first number of the release. The build reads the three numbers from here.
 #define TESSERA_VERSION_MAJOR 0
 /// The second number of the release.
@@ -25,12 +22,7 @@
 /// The release as text.
 #define TESSERA_VERSION_STRING "0.1.0"
 
-/// @}
-
 namespace tessera {
-
-/// @addtogroup host_version
-/// @{
 
 /// A release.
 struct Version {
@@ -41,7 +33,5 @@ struct Version {
 
 /// The release of the headers.
 inline constexpr Version version{TESSERA_VERSION_MAJOR, TESSERA_VERSION_MINOR, TESSERA_VERSION_PATCH};
-
-/// @}
 
 }  // namespace tessera

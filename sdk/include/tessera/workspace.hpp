@@ -14,9 +14,6 @@
 
 namespace tessera {
 
-/// @addtogroup host_gemm
-/// @{
-
 /// Says whose memory the workspace of a launch is, and how large it may be.
 ///
 /// @code{.cpp}
@@ -75,7 +72,5 @@ private:
     std::size_t limit_ = static_cast<std::size_t>(-1);
     bool is_callers_ = false;
 };
-
-/// @}
 
 }  // namespace tessera

@@ -28,9 +28,6 @@
 
 namespace tessera {
 
-/// @addtogroup device_barriers
-/// @{
-
 /// Kind of a barrier: completed by TMA when all announced bytes have landed, and by one thread that announces them.
 /// Other threads that write may arrive, too.
 struct FilledByTma {};
@@ -225,7 +222,5 @@ public:
 private:
     std::uint64_t* word_;
 };
-
-/// @}
 
 }  // namespace tessera

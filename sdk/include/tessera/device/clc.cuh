@@ -34,9 +34,6 @@
 
 namespace tessera {
 
-/// @addtogroup device_clusters
-/// @{
-
 /// A work tile, or none. Not copyable: the cluster that has one computes it.
 class WorkItem {
 public:
@@ -275,7 +272,5 @@ private:
     RingConsumer<typename ClcStorage<Slots>::Ring> consumer_;
     CtaRank first_cta_;
 };
-
-/// @}
 
 }  // namespace tessera

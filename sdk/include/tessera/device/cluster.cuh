@@ -21,9 +21,6 @@
 
 namespace tessera {
 
-/// @addtogroup device_clusters
-/// @{
-
 /// A CTA of the calling thread's cluster.
 class CtaRank {
 public:
@@ -187,7 +184,5 @@ __device__ __forceinline__ std::uint32_t in_first_of_pair(std::uint32_t shared_a
 }
 
 }  // namespace detail
-
-/// @}
 
 }  // namespace tessera

@@ -47,9 +47,6 @@ class DisjointSpan;
 template <class T, class Order>
 class DisjointMatrix;
 
-/// @addtogroup device_outputs
-/// @{
-
 #ifdef __CUDACC__
 
 /// The calling thread's position among all threads of the grid: unique, from 0 to size - 1. Neighbouring threads of a
@@ -240,7 +237,5 @@ DisjointSpan(DeviceBuffer<T>&) -> DisjointSpan<T>;
 /// Deduces `T` from a span.
 template <class T>
 DisjointSpan(DeviceSpan<T>) -> DisjointSpan<T>;
-
-/// @}
 
 }  // namespace tessera

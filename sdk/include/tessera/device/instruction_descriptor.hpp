@@ -26,9 +26,6 @@
 
 namespace tessera {
 
-/// @addtogroup device_mma
-/// @{
-
 /// A valid instruction descriptor. What is part of the instruction's name is part of the type.
 /// @tparam Kind    the list of element types
 /// @tparam Group   one CTA or a pair
@@ -331,7 +328,5 @@ struct InstructionDescriptor {
     /// Scale>()`, `scale_vector<Vector>()`, `long_k()`, and at the end `build()`, which returns an MmaInstruction.
     TESSERA_DETAIL_HOST_DEVICE static constexpr detail::InstructionBuilder<MmaSpec{}> builder() noexcept { return {}; }
 };
-
-/// @}
 
 }  // namespace tessera

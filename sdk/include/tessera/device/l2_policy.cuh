@@ -10,9 +10,6 @@
 
 namespace tessera {
 
-/// @addtogroup device_tma
-/// @{
-
 /// A hint for L2: when it needs room, which of the lines that an access brings in go first. No result depends on it.
 ///
 /// For data that is streamed, `evict_first` keeps data that is used again in L2, and keeps dirty lines from being
@@ -50,7 +47,5 @@ private:
 
     std::uint64_t bits_;
 };
-
-/// @}
 
 }  // namespace tessera

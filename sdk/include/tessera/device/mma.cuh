@@ -44,9 +44,6 @@
 
 namespace tessera {
 
-/// @addtogroup device_mma
-/// @{
-
 /// Says whether an instruction adds to the accumulator or overwrites it.
 enum class Accumulate : std::uint32_t {
     overwrite = 0,  ///< D = A * B
@@ -301,7 +298,5 @@ __device__ __forceinline__ void commit(const Barrier<Kind, Ready>& barrier, CtaM
                   "tessera: the tensor core commits to a barrier that is FreedByTensorCore or AccumulatorFull");
     detail::tcgen05_commit_multicast<Group>(barrier.word(), receivers.bits());
 }
-
-/// @}
 
 }  // namespace tessera

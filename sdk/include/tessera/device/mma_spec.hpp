@@ -15,9 +15,6 @@
 
 namespace tessera {
 
-/// @addtogroup device_mma
-/// @{
-
 /// `.kind` of tcgen05.mma. The last three are block-scaled.
 enum class MmaKind : std::uint8_t {
     f16,       ///< f16 or bf16
@@ -369,7 +366,5 @@ TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t instruction_k(const MmaSpec& 
     }
     return spec.sparse ? 2 * k : k;
 }
-
-/// @}
 
 }  // namespace tessera

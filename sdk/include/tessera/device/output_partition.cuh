@@ -22,9 +22,6 @@
 
 namespace tessera {
 
-/// @addtogroup device_outputs
-/// @{
-
 /// A tile of (Rows, Columns) elements of the output. Elements outside of the matrix are not stored. Made by an
 /// OutputPartition, and by cutting a tile into parts.
 /// @tparam Rows     in elements
@@ -151,7 +148,5 @@ __device__ __forceinline__ void tma_store(const AnyTensorMap<3>& map, const Outp
                                          static_cast<std::int32_t>(part.batch())};
     cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_global, cuda::ptx::space_shared, &map, coordinates, shared);
 }
-
-/// @}
 
 }  // namespace tessera

@@ -47,9 +47,6 @@
 
 namespace tessera {
 
-/// @addtogroup device_barriers
-/// @{
-
 /// The numbers of arrivals that complete the barriers of a ring's slots.
 struct RingArrivals {
     std::uint32_t producers;  ///< arrivals that fill a slot, the one that announces bytes included
@@ -337,7 +334,5 @@ private:
     BarriersPublished published_;
     detail::RingPosition<Ring::slots> position_;
 };
-
-/// @}
 
 }  // namespace tessera

@@ -10,9 +10,6 @@
 
 namespace tessera {
 
-/// @addtogroup device_warps
-/// @{
-
 /// N values of T in a thread's registers.
 ///
 /// Index it with what the compiler knows after unrolling. An index that it does not know moves the tile into local
@@ -42,7 +39,5 @@ struct RegisterTile {
         }
     }
 };
-
-/// @}
 
 }  // namespace tessera

@@ -24,9 +24,6 @@
 
 namespace tessera {
 
-/// @addtogroup device_mma
-/// @{
-
 /// The direction in which an operand is contiguous.
 enum class Major : std::uint8_t {
     k,  ///< along K
@@ -278,7 +275,5 @@ TESSERA_DETAIL_HOST_DEVICE constexpr Tcgen05Descriptor tcgen05_descriptor(std::u
                   "no other tile with it");
     return tcgen05_descriptor(tile, shared_address);
 }
-
-/// @}
 
 }  // namespace tessera

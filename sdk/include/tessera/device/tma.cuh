@@ -38,9 +38,6 @@
 
 namespace tessera {
 
-/// @addtogroup device_tma
-/// @{
-
 /// The first element of a box, innermost dimension first, for example `{k, m}`.
 ///
 /// Made from integers of any type. A number that is too large is cut to the hardware's 32 bits, so that an unsigned
@@ -527,7 +524,5 @@ __device__ void tma_wait_stores_read()
 {
     cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<Newest>());
 }
-
-/// @}
 
 }  // namespace tessera

@@ -34,9 +34,6 @@ namespace tessera {
 
 // Assembly: cuda::ptx of CUDA 13.0 has these instructions for sm_100a only, not for the family.
 
-/// @addtogroup device_tensor_memory
-/// @{
-
 /// Shared memory through which an allocation's address reaches all threads. For a pair, at the same offset in both
 /// CTAs.
 struct TmemSlot {
@@ -351,7 +348,5 @@ private:
 
     TmemSlot& slot_;
 };
-
-/// @}
 
 }  // namespace tessera

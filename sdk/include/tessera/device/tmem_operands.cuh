@@ -26,9 +26,6 @@
 
 namespace tessera {
 
-/// @addtogroup device_tensor_memory
-/// @{
-
 template <class State, std::uint32_t Columns, CtaGroup Group>
 class Tmem;
 
@@ -130,7 +127,5 @@ private:
 
 /// Waits until the warp's stores to tensor memory are done. Called by the whole, converged warp.
 __device__ __forceinline__ void tcgen05_wait_stores() { asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory"); }
-
-/// @}
 
 }  // namespace tessera

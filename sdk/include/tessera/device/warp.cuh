@@ -15,9 +15,6 @@
 
 namespace tessera {
 
-/// @addtogroup device_warps
-/// @{
-
 /// Returns true in one thread of the calling warp, always the same one. The warp must be converged. Needs sm_90.
 ///
 /// Unlike `lane == 0`, it tells the compiler that one thread executes the code that follows.
@@ -137,7 +134,5 @@ __device__ __forceinline__ void store_matrices(const void* row, const std::uint3
                  "r"(values[1])
                  : "memory");
 }
-
-/// @}
 
 }  // namespace tessera

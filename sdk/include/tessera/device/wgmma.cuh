@@ -31,9 +31,6 @@
 
 namespace tessera {
 
-/// @addtogroup device_mma
-/// @{
-
 /// The element types of A and B. Products are accumulated in fp32.
 enum class WgmmaTypes : std::uint8_t {
     f16,        ///< both f16
@@ -295,7 +292,5 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], WgmmaDescriptor a
 #undef TESSERA_DETAIL_T256
 #undef TESSERA_DETAIL_WGMMA
 #undef TESSERA_DETAIL_TYPES
-
-/// @}
 
 }  // namespace tessera
