@@ -48,13 +48,13 @@ struct Entry {
 struct HostInputs {
     std::vector<unsigned char> a;
     std::vector<unsigned char> b;
-    std::vector<unsigned char> c;            // empty, or as D
-    std::vector<float> bias;                 // empty, or one for each column of D
+    std::vector<unsigned char> c;            // empty, or of D's size
+    std::vector<float> bias;                 // empty, or one per column of D
     std::vector<unsigned char> narrow_bias;  // the same numbers in D's type
 };
 
-/// What the epilogue adds, about as large as the sums of k products are: standard normal, rounded to D's type, times a
-/// power of two. An addend that is left out is then seen.
+/// The epilogue's addend, about as large as the sums of k products: standard normal, rounded to D's type, times a power
+/// of two. A missing addend is then detected.
 template <class Output>
 std::vector<Output> random_addends(std::size_t size, std::int64_t k, std::uint64_t seed, std::uint64_t sequence)
 {
@@ -74,7 +74,7 @@ std::vector<unsigned char> bytes_of(const std::vector<T>& elements)
     return {bytes, bytes + elements.size() * sizeof(T)};
 }
 
-/// Makes what the problem's epilogue adds, and the function that tells the reference of it.
+/// Makes the epilogue's addends, and the function that gives them to the reference.
 template <class Output>
 SampledReference::Addend add_addends(HostInputs& inputs, const Problem& problem, std::uint64_t seed)
 {

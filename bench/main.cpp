@@ -375,7 +375,7 @@ int run(int argc, char** argv)
     tune->add_option("--shapes", line.shapes, "see gemm")->delimiter(',');
     tune->add_option("--types", line.gemm_types, "see gemm")->delimiter(',')->capture_default_str();
     tune->add_option("--orders", line.gemm_orders, "see gemm")->delimiter(',')->capture_default_str();
-    tune->add_option("--epilogue", line.epilogues, "epilogues, as for gemm")->delimiter(',')->capture_default_str();
+    tune->add_option("--epilogue", line.epilogues, "see gemm")->delimiter(',')->capture_default_str();
     tune->add_option("--repetitions", line.rounds, "samples per finalist")->check(CLI::Range(1, 1000000));
     tune->add_option("--sample", line.sample, "shortest sample of a finalist, in milliseconds")
         ->check(CLI::Range(1, 1000))

@@ -19,10 +19,10 @@
 namespace tessera::bench {
 namespace {
 
-/// What every candidate's launches share; they follow each other on one stream.
+/// Shared by the launches of all candidates, which follow each other on one stream.
 struct Shared {
     GemmProblem problem;
-    std::vector<kernels::GemmArguments> arguments;  // of each set
+    std::vector<kernels::GemmArguments> arguments;  // one per set
     DeviceBuffer<std::byte> partials;
     DeviceBuffer<std::uint32_t> counters;  // zero before and after each launch
     DeviceBuffer<std::byte> copies;
@@ -78,7 +78,7 @@ Prepared prepare(const Task& task, const std::string& text)
         return detail::describe_hopper(problem, choice).find(text) == std::string::npos;
     });
     if (choices.empty()) {
-        return {{}, fmt::format("no configuration for this problem is described by '{}'", text)};
+        return {{}, fmt::format("no configuration for this problem has '{}' in its description", text)};
     }
 
     detail::HopperWorkspaceNeed need;
@@ -108,7 +108,7 @@ Prepared prepare(const Task& task, const std::string& text)
     const std::vector<double> seconds = task.race(products);
     const auto fastest = static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
     return {std::move(products[fastest]),
-            fmt::format("{} (the fastest of {})", detail::describe_hopper(problem, choices[fastest]), choices.size()),
+            fmt::format("{} (fastest of {})", detail::describe_hopper(problem, choices[fastest]), choices.size()),
             is_float8(task.problem.input) ? Accumulation::hopper_fp8 : Accumulation::tensor_core};
 }
 

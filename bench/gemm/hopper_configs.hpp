@@ -1,6 +1,6 @@
 #pragma once
 
-/// The configurations of the Hopper kernels by name, to see what the choice among them is worth.
+/// Contenders for single configurations of the Hopper kernel, to see how good the library's choice is.
 
 #include <string>
 
@@ -8,8 +8,9 @@
 
 namespace tessera::bench {
 
-/// "tessera_config": the fastest, by Task::race, of the configurations and ways to launch them that can run the problem
-/// and whose description contains `text`, such as "PingPong128x128" or "stream-K"; an empty text is in all.
+/// "tessera_config": the fastest, by Task::race, of the configurations and launch parameters that can run the problem
+/// and whose description contains `text`, such as "PingPong128x128" or "stream-K". Every description contains an empty
+/// text.
 GemmContender hopper_config_contender(std::string text);
 
 }  // namespace tessera::bench

@@ -27,7 +27,7 @@ Epilogue epilogue_of(const Task& task, const Operands& set)
     return epilogue;
 }
 
-// Plans, not Gemm::launch: a choice that was made before another contender tuned the same problem stays what it was.
+// Plans, not Gemm::launch: a plan keeps its choice even if another contender tunes the same problem.
 template <class OrderA, class OrderB, class Input, class Output>
 Enqueue launch_of(const Task& task, const GemmPlan& plan)
 {
@@ -69,7 +69,7 @@ Enqueue launch_of(const Task& task, const GemmPlan& plan)
     });
 }
 
-/// The line of the plan's explanation that says which kernel runs, and how.
+/// Returns the line of the plan's explanation that names the kernel and its configuration.
 std::string what_runs(const GemmPlan& plan)
 {
     constexpr std::string_view label = "runs: ";
@@ -100,7 +100,7 @@ GemmContender contender(Variant variant)
 GemmProblem gemm_problem_of(const Task& task)
 {
     GemmProblem problem = task.problem.gemm_problem();
-    problem.fp8_accumulation = Fp8Accumulation::fast;  // as cuBLASLt is asked to
+    problem.fp8_accumulation = Fp8Accumulation::fast;  // as for cuBLASLt
     return problem;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// This library's contenders.
+/// Tessera's contenders.
 
 #include <string>
 #include <vector>
@@ -10,14 +10,14 @@
 
 namespace tessera::bench {
 
-/// One contender for each variant: "tessera_automatic" is what Gemm::launch runs by itself.
+/// Returns one contender per variant. "tessera_automatic" is what Gemm::launch chooses by itself.
 ///
-/// @param variants  names as variant_from_string knows them, or "none". @throws Error `invalid_argument` for others
+/// @param variants  names for variant_from_string, or "none". @throws Error `invalid_argument` for others
 std::vector<GemmContender> our_contenders(const std::vector<std::string>& variants);
 
-/// The task's product as the library is asked for it.
+/// Returns the task's product as a problem for the library.
 GemmProblem gemm_problem_of(const Task& task);
-/// A plan for it, ready to be timed.
+/// Returns a plan for it, ready to be timed.
 Prepared prepare_plan(const Task& task, const GemmPlan& plan);
 
 }  // namespace tessera::bench

@@ -10,7 +10,7 @@ namespace tessera::bench {
 namespace {
 
 // Square and large, ragged, wide, skinny (few rows: the weights are streamed), deep (one tile, long k) and flat (k of
-// one pipeline stage): what separates good GEMMs from each other.
+// one pipeline stage): the cases that distinguish GEMM implementations.
 constexpr std::array hopper_shapes{Shape{1024, 1024, 1024}, Shape{2048, 2048, 2048},    Shape{4096, 4096, 4096},
                                    Shape{8192, 8192, 8192}, Shape{16384, 16384, 16384}, Shape{4000, 4096, 4096},
                                    Shape{4096, 4096, 4000}, Shape{1536, 6144, 2048},    Shape{8192, 28672, 4096},
@@ -92,7 +92,8 @@ std::vector<Problem> preset(std::string_view name)
             return known.problems();
         }
     }
-    throw std::invalid_argument(fmt::format("'{}' is no preset: there are {}", name, fmt::join(preset_names(), ", ")));
+    throw std::invalid_argument(
+        fmt::format("unknown preset '{}': there are {}", name, fmt::join(preset_names(), ", ")));
 }
 
 }  // namespace tessera::bench

@@ -12,7 +12,7 @@
 namespace tessera::bench {
 namespace {
 
-// Twice what NVIDIA recommends for Hopper and Blackwell (32 MiB): the choice of algorithms is not narrowed.
+// Twice NVIDIA's recommendation for Hopper and Blackwell (32 MiB), so that it limits no algorithm.
 constexpr std::size_t workspace_bytes = std::size_t{64} << 20;
 
 void check(cublasStatus_t status, const char* call)
@@ -35,7 +35,7 @@ cudaDataType_t data_type(ElementType type)
     return CUDA_R_32F;
 }
 
-/// Calls cuBLASLt's destroy function in the end.
+/// Calls cuBLASLt's destroy function at the end of its life.
 template <class Handle, cublasStatus_t (*destroy)(Handle)>
 using Owned =
     std::unique_ptr<std::remove_pointer_t<Handle>, decltype([](Handle handle) { static_cast<void>(destroy(handle)); })>;
@@ -64,8 +64,8 @@ cublasLtEpilogue_t epilogue_of(Fusion fusion)
     return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-/// A product as cuBLASLt sees it. It is column-major: a row-major D is the column-major D^T = B^T * A^T, and a
-/// row-major B already lies in memory as B^T does.
+/// A product as cuBLASLt sees it. cuBLASLt is column-major: a row-major D is the column-major D^T = B^T * A^T, and a
+/// row-major B has the same memory layout as B^T.
 struct Product {
     explicit Product(const Task& task)
     {
@@ -86,7 +86,7 @@ struct Product {
         }
         set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(problem.fusion));
         if (has_bias(problem.fusion)) {
-            // The bias runs along the rows of what cuBLASLt computes, which are D's columns.
+            // The bias runs along the rows of cuBLASLt's result, which are D's columns.
             set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, task.bias.output_type);
             set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(problem.output));
         }
@@ -108,7 +108,7 @@ struct Product {
     Layout output;
 };
 
-constexpr const char* no_algorithm = "cuBLASLt has no algorithm for this";
+constexpr const char* no_algorithm = "cuBLASLt has no algorithm for this problem";
 
 Accumulation accumulation_of(const Problem& problem)
 {

@@ -73,7 +73,7 @@ Fusion parse_fusion(std::string_view text)
         }
     }
     throw std::invalid_argument(
-        fmt::format("'{}' is no epilogue: write one of {}", text, fmt::join(fusion_names(), ", ")));
+        fmt::format("'{}' is not an epilogue: write one of {}", text, fmt::join(fusion_names(), ", ")));
 }
 
 }  // namespace tessera::bench

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a product's epilogue adds and applies: the `--epilogue` axis of `tessera-bench gemm`.
+/// The epilogue of a product: the `--epilogue` axis of `tessera-bench gemm`.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@ namespace tessera::bench {
 /// D = act(A*B + C + bias). The names are those of the command line and of the reports.
 enum class Fusion : std::uint8_t {
     none,       ///< D = A*B
-    bias,       ///< one number for each column of D
+    bias,       ///< one number per column of D
     bias_relu,  ///< a bias, then max(x, 0)
     bias_gelu,  ///< a bias, then GELU
     residual,   ///< beta = 1: C has D's type and layout, and is another matrix
@@ -24,20 +24,20 @@ constexpr bool has_bias(Fusion fusion) noexcept
 }
 constexpr bool has_c(Fusion fusion) noexcept { return fusion == Fusion::residual; }
 
-/// Two functions are called GELU. Ours is the first; cuBLASLt's is the second.
+/// Two functions are called GELU. Tessera computes the first, cuBLASLt the second.
 enum class GeluForm : std::uint8_t {
     erf,   ///< x/2 * (1 + erf(x / sqrt 2))
     tanh,  ///< x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) (Hendrycks and Gimpel, arXiv 1606.08415)
 };
 
-/// The activation of `fusion` at x, in float64.
+/// Returns the activation of `fusion` at x, in float64.
 double activate(Fusion fusion, GeluForm form, double x);
 
-/// By how much `activate` may multiply an error of its argument.
+/// Returns the largest factor by which `activate` multiplies an error of its argument.
 double activation_slope(Fusion fusion) noexcept;
 
-/// What a kernel's own arithmetic of the activation may add to the error, as a fraction of |x|: approximate
-/// instructions for the tensor-core kernels' special functions (tanh.approx.f32: 2^-11, PTX ISA).
+/// Returns the error that a kernel's arithmetic of the activation may add, as a fraction of |x|: tensor-core kernels
+/// use approximate instructions for special functions (tanh.approx.f32: 2^-11, PTX ISA).
 double activation_error(Fusion fusion, GeluForm form) noexcept;
 
 std::string_view to_string(Fusion fusion) noexcept;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Device memory for one problem: several sets of A, B and D that are used in turn, so that a product finds nothing of
-/// its operands in the second-level cache.
+/// Device memory for one problem: several sets of A, B and D that are used in turn, so that a product does not find its
+/// operands in L2.
 
 #include <algorithm>
 #include <cmath>
@@ -16,11 +16,11 @@
 
 namespace tessera::bench {
 
-/// Sets so that between two uses of one, the others move at least twice the cache through it; at most as many as a
-/// graph has launches.
+/// Number of sets. Between two uses of a set, the others move at least twice the size of L2; but there are at most as
+/// many sets as a graph has launches.
 struct RingSize {
     std::size_t sets;
-    bool exceeds_cache;  // false if the cap was reached first: tiny problems
+    bool exceeds_cache;  // false if the limit was reached first: tiny problems
 
     static RingSize for_problem(const Problem& problem, std::size_t l2_cache_bytes, std::size_t max_sets)
     {
@@ -55,7 +55,7 @@ public:
     DeviceSpan<const T> b(std::size_t set) const { return b_.subspan(set * aligned<T>(b_size_), b_size_); }
     DeviceSpan<float> d(std::size_t set) { return d_.subspan(set * aligned<float>(d_size_), d_size_); }
 
-    /// Fills every D with NaN, so that an element that a product leaves out is seen.
+    /// Fills every D with NaN, so that an element that a product does not write is detected.
     void poison_outputs(StreamRef stream) { d_.fill(stream, std::numeric_limits<float>::quiet_NaN()); }
 
     /// The first set, on the host.

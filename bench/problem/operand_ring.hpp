@@ -1,8 +1,8 @@
 #pragma once
 
 /// Device memory for one product of any types: several sets of A, B, C and D that are used in turn, so that a product
-/// finds nothing of its operands in the second-level cache. All sets hold the same numbers, made once: a cache knows
-/// addresses only.
+/// does not find its operands in L2. All sets hold the same numbers, which are made once; a cache distinguishes addresses
+/// only.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace tessera::bench {
 
 class OperandRing {
 public:
-    /// Allocates `sets` sets; A, B and C are copies of the given elements, gaps included. `c` is empty where the
-    /// problem has no C. Blocks.
+    /// Allocates `sets` sets; A, B and C are copies of the given elements, gaps included. `c` is empty if the problem
+    /// has no C. Blocks.
     OperandRing(StreamRef stream, const Problem& problem, std::size_t sets, gsl::span<const unsigned char> a,
                 gsl::span<const unsigned char> b, gsl::span<const unsigned char> c)
         : a_step_(aligned(a.size())),
@@ -44,7 +44,7 @@ public:
 
     const std::vector<Operands>& sets() const noexcept { return sets_; }
 
-    /// Fills every D with bytes of ones: NaN in each element type, so that an element that is left out is seen.
+    /// Fills every D with bytes of ones, NaN in each element type, so that an element that is not written is detected.
     void poison_outputs(StreamRef stream) { d_.fill(stream, 0xFF); }
 
     /// Copies D of one set to the host. Blocks.

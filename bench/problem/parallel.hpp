@@ -1,6 +1,6 @@
 #pragma once
 
-/// Work on the host that falls into independent pieces, on all processors.
+/// Independent pieces of work on the host, on all processors.
 
 #include <algorithm>
 #include <atomic>

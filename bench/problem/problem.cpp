@@ -36,8 +36,8 @@ GemmProblem Problem::gemm_problem() const
 Shape parse_shape(std::string_view text)
 {
     const auto refuse = [&] {
-        return std::invalid_argument(
-            fmt::format("'{}' is no size: write MxNxK, or one number for a cube, each from 1 to {}", text, max_extent));
+        return std::invalid_argument(fmt::format(
+            "'{}' is not a size: write MxNxK, or one number for a cube, each from 1 to {}", text, max_extent));
     };
     std::array<std::int64_t, 3> extents{};
     std::size_t count = 0;
@@ -72,7 +72,7 @@ ElementType parse_type(std::string_view text)
             return type;
         }
     }
-    throw std::invalid_argument(fmt::format("'{}' is no element type: write f32, f16 or bf16", text));
+    throw std::invalid_argument(fmt::format("'{}' is not an element type: write f32, f16 or bf16", text));
 }
 
 Types parse_types(std::string_view text)
@@ -85,10 +85,10 @@ Types parse_types(std::string_view text)
                 return type;
             }
         }
-        throw std::invalid_argument(
-            fmt::format("'{}' names no types: write input:output, where A and B are f32, f16, bf16, tf32, f8e4m3 or "
-                        "f8e5m2 and D is f32, f16 or bf16",
-                        text));
+        throw std::invalid_argument(fmt::format(
+            "'{}' is not a pair of types: write input:output, where A and B are f32, f16, bf16, tf32, f8e4m3 or "
+            "f8e5m2 and D is f32, f16 or bf16",
+            text));
     };
     const std::size_t colon = text.find(':');
     const ElementType input = parse(text.substr(0, colon), [](ElementType) { return true; });
@@ -108,7 +108,7 @@ Orders parse_orders(std::string_view text)
     const auto known = [](char letter) { return letter == 'r' || letter == 'c'; };
     if (text.size() != 2 || !known(text[0]) || !known(text[1])) {
         throw std::invalid_argument(
-            fmt::format("'{}' names no orders: write rr, rc, cr or cc (A's, then B's; r is row-major)", text));
+            fmt::format("'{}' is not a pair of orders: write rr, rc, cr or cc (A, then B; r is row-major)", text));
     }
     return {text[0] == 'r', text[1] == 'r'};
 }

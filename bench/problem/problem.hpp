@@ -1,6 +1,6 @@
 #pragma once
 
-/// The products that are measured, and how the command line names them.
+/// The products to measure, and their names on the command line.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,13 +29,13 @@ struct Orders {
     friend bool operator==(const Orders&, const Orders&) = default;
 };
 
-/// D = A*B with A and B of type `input`, and what the epilogue makes of it.
+/// D = A*B with A and B of type `input`, and the epilogue.
 struct Problem {
     Shape shape;
     ElementType input = ElementType::f32;
     Orders orders;
     ElementType output = ElementType::f32;
-    /// Elements behind each row of A and B (behind each column, where they are column-major). D has no gaps.
+    /// Elements after each row of A and B (after each column if they are column-major). D has no gaps.
     std::int64_t padding = 0;
     Fusion fusion = Fusion::none;  ///< what the epilogue adds and applies
 
@@ -55,7 +55,7 @@ struct Problem {
         return static_cast<std::size_t>(b_leading_dimension() * (orders.b_row_major ? shape.k : shape.n));
     }
     std::size_t d_size() const noexcept { return static_cast<std::size_t>(shape.m * shape.n); }
-    /// Of A, B and D, and of C where there is one.
+    /// Of A, B and D, and of C if there is one.
     std::size_t bytes() const noexcept
     {
         return (a_size() + b_size()) * size_of(input) + (has_c(fusion) ? 2 : 1) * d_size() * size_of(output);
@@ -63,11 +63,11 @@ struct Problem {
 
     friend bool operator==(const Problem&, const Problem&) = default;
 
-    /// As the SDK describes it.
+    /// The problem for the SDK.
     GemmProblem gemm_problem() const;
 };
 
-/// Larger extents are refused: sizes in bytes could leave 64 bits.
+/// Larger extents are refused, because sizes in bytes could exceed 64 bits.
 inline constexpr std::int64_t max_extent = std::int64_t{1} << 24;
 
 /// "4096x4096x64" is M x N x K, "1024" is 1024 cubed. @throws std::invalid_argument with a sentence
@@ -77,7 +77,7 @@ std::string to_string(const Shape& shape);
 /// "f32", "f16" or "bf16". @throws std::invalid_argument
 ElementType parse_type(std::string_view text);
 
-/// The types of A and B and of D.
+/// The type of A and B, and the type of D.
 struct Types {
     ElementType input;
     ElementType output;
@@ -85,8 +85,8 @@ struct Types {
     friend bool operator==(const Types&, const Types&) = default;
 };
 
-/// "bf16:f32" is D in f32 from A and B in bf16. "bf16" alone is short for "bf16:bf16"; 8-bit types alone give bf16, and
-/// tf32 alone gives f32. @throws std::invalid_argument
+/// "bf16:f32" is D in f32 from A and B in bf16. "bf16" is short for "bf16:bf16"; an 8-bit type alone has D in bf16, and
+/// tf32 alone has D in f32. @throws std::invalid_argument
 Types parse_types(std::string_view text);
 std::string to_string(const Types& types);
 

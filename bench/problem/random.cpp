@@ -8,7 +8,7 @@
 namespace tessera::bench {
 namespace {
 
-// Every chunk has a generator of its own, so that threads may take chunks in any order.
+// Every chunk has its own generator, so that threads can fill chunks in any order.
 constexpr std::size_t chunk_size = std::size_t{1} << 18;
 
 template <class T>

@@ -11,7 +11,7 @@
 namespace tessera::bench {
 
 /// Fills `elements` with standard normal numbers, rounded to T. Equal (seed, sequence) give equal numbers, however many
-/// threads the machine has; another sequence gives others.
+/// threads the machine has; another sequence gives other numbers.
 template <class T>
 void fill_normal(gsl::span<T> elements, std::uint64_t seed, std::uint64_t sequence);
 

@@ -12,14 +12,14 @@
 namespace tessera::bench {
 namespace {
 
-// At least so many vectors, if there are as many; more where a band, of the rows or columns that one vector stands for,
-// would be wider than any kernel's smallest tile; at most so many, for the host's sake.
+// At least this many vectors, if the matrix has them; more if one vector would otherwise stand for a group wider than
+// any kernel's smallest tile; at most so many, to limit the work of the host.
 constexpr std::int64_t fewest_vectors = 64;
 constexpr std::int64_t widest_band = 64;
 constexpr std::int64_t most_vectors = 512;
 
-/// One random index out of each of equal bands, the first and the last index among them, ascending. All if there are
-/// few.
+/// Returns one random index per group of equal size, always with the first and the last index, ascending. Returns all
+/// indices if there are few.
 std::vector<std::int64_t> sample_indices(std::int64_t extent, std::mt19937_64& generator)
 {
     const std::int64_t bands =
@@ -34,7 +34,7 @@ std::vector<std::int64_t> sample_indices(std::int64_t extent, std::mt19937_64& g
     return indices;
 }
 
-/// The vectors of a matrix at `indices`, each with k neighbours, as double.
+/// Returns the vectors of a matrix at `indices`, each with k neighbours, as double.
 template <class T>
 std::vector<double> gather(gsl::span<const T> matrix, const std::vector<std::int64_t>& indices, std::int64_t k,
                            std::int64_t vector_stride, std::int64_t k_stride)
@@ -52,14 +52,14 @@ std::vector<double> gather(gsl::span<const T> matrix, const std::vector<std::int
 
 double gamma(double roundings, double unit) { return roundings * unit / (1 - roundings * unit); }
 
-// With rounding errors that are independent and have mean zero, lambda * sqrt(k) * u is exceeded with a probability of
-// at most 2k * exp(-lambda^2 / 2): 4e-17 for lambda = 10 and the longest sum that is measured (Higham and Mary, A New
-// Approach to Probabilistic Rounding Error Analysis, 2019). For a long sum, gamma_k would let anything pass.
+// If rounding errors are independent and have mean zero, lambda * sqrt(k) * u is exceeded with a probability of at most
+// 2k * exp(-lambda^2 / 2): 4e-17 for lambda = 10 and the longest sum that is measured (Higham and Mary, A New Approach
+// to Probabilistic Rounding Error Analysis, 2019). For a long sum, gamma_k would let anything pass.
 constexpr double lambda = 10;
 
 /// The largest error of a sum of k products in Hopper's accumulator for 8-bit elements, as a fraction of the largest
-/// partial sum. Each of k products and, for every 32 of them, the old sum are cut 13 bits behind the largest one's
-/// leading bit: fewer than 2k cuts, each of at most 2^-13 of that.
+/// partial sum. Each of k products and, for every 32 of them, the old sum are truncated 13 bits below the leading bit
+/// of the largest: fewer than 2k truncations, each of at most 2^-13 of that.
 double hopper_fp8_bound(double k) { return std::min(2 * k, lambda * std::sqrt(2 * k)) * 0x1p-13; }
 
 /// The largest error of a sum of k products, as a fraction of the sum of their magnitudes.
@@ -160,8 +160,9 @@ Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumula
                 activation_slope(fusion_) * (accumulated + added) + activation_error(fusion_, gelu) * std::abs(sum);
             const double bound = activated + output_unit * (std::abs(expected) + activated);
             if (error > bound && verdict.fault.empty()) {
-                verdict.fault = fmt::format("D({}, {}) is {:.9g}, the float64 reference is {:.9g}, the bound is {:.3g}",
-                                            rows_[row], columns_[column], found, expected, bound);
+                verdict.fault =
+                    fmt::format("D({}, {}) is {:.9g}; the float64 reference is {:.9g}, the error bound {:.3g}",
+                                rows_[row], columns_[column], found, expected, bound);
             }
             if (error > 0) {
                 verdict.error_over_bound = std::max(verdict.error_over_bound, error / bound);

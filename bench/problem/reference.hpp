@@ -1,13 +1,13 @@
 #pragma once
 
-/// Judges results: a float64 reference at sampled elements, and the bound that a product accumulated in fp32 must keep.
+/// Judges results by a float64 reference at sampled elements, and the error bound of a product accumulated in fp32.
 ///
-/// A sum of k products of which each passes through at most k roundings of unit u is off by at most
-/// gamma_k * sum |a||b| with gamma_k = k*u / (1 - k*u), in whatever order it is summed, fused or not (Higham, Accuracy
-/// and Stability of Numerical Algorithms, section 3.1). The reference's own error is bounded the same way, with
-/// float64's unit. A sum of more than a hundred products must keep the probabilistic bound, 10 * sqrt(k) * u. A D of 16
-/// bits is rounded once more, which its own unit roundoff bounds. What an epilogue adds is rounded twice in fp32, and its
-/// activation multiplies the error by its slope at most.
+/// If each of k products passes through at most k roundings of unit u, their sum is off by at most gamma_k * sum |a||b|
+/// with gamma_k = k*u / (1 - k*u), in whatever order it is summed, fused or not (Higham, Accuracy and Stability of
+/// Numerical Algorithms, section 3.1). The reference's own error is bounded the same way, with float64's unit. A sum of
+/// more than a hundred products must stay within the probabilistic bound, 10 * sqrt(k) * u. A D of 16 bits is rounded
+/// once more, which its own unit roundoff bounds. An epilogue's additions are rounded twice in fp32, and its activation
+/// multiplies the error by at most its slope.
 
 #include <cstdint>
 #include <functional>
@@ -22,14 +22,14 @@ namespace tessera::bench {
 /// How a contender accumulates.
 enum class Accumulation : std::uint8_t {
     fp32,         ///< IEEE additions or fused multiply-adds: u = 2^-24
-    tensor_core,  ///< the addends of a block are aligned to the largest and cut to 24 bits, each off by up to 2^-23 of
-                  ///< the sum of magnitudes; b products and the old sum make (b + 1)/b <= 2 cuts per product: u = 4 *
-                  ///< 2^-24
-    hopper_fp8,   ///< Hopper's own accumulator for 8-bit elements: addends are cut to 13 bits behind the largest one
+    tensor_core,  ///< the addends of a block are aligned to the largest and truncated to 24 bits, each off by up to
+                  ///< 2^-23 of the sum of magnitudes; b products and the old sum make (b + 1)/b <= 2 truncations per
+                  ///< product: u = 4 * 2^-24
+    hopper_fp8,   ///< Hopper's accumulator for 8-bit elements: addends are truncated 13 bits below the largest one
 };
 
 struct Verdict {
-    /// A sentence, empty if the result is right.
+    /// A sentence; empty if the result is right.
     std::string fault;
     /// The largest error at a sampled element, as a fraction of its bound; at most 1 for a right result.
     double error_over_bound = 0;
@@ -39,16 +39,17 @@ class SampledReference {
 public:
     using Addend = std::function<double(std::int64_t row, std::int64_t column)>;
 
-    /// Computes the product at the crossings of rows and columns: all of up to 64, else one random row out of each band
-    /// of at most 64, the first and the last among them (beyond 32768, the bands grow: there are at most 512).
+    /// Computes the product where sampled rows and columns cross. Up to 64 rows (or columns) are all sampled. Otherwise
+    /// one random row per group of at most 64 is, and always the first and the last. Beyond 32768 the groups grow:
+    /// there are at most 512.
     ///
-    /// @param addend  C(row, column) + bias(column), where the problem's epilogue adds something
+    /// @param addend  C(row, column) + bias(column), if the problem's epilogue adds something
     template <class T>
     SampledReference(const Problem& problem, gsl::span<const T> a, gsl::span<const T> b, std::uint64_t seed,
                      const Addend& addend = {});
 
     /// Judges a row-major D that was filled with NaN before the product was computed: each element must have been
-    /// written, and the sampled ones must keep the bound.
+    /// written, and the sampled elements must be within the bound.
     template <class Output>
     Verdict judge(gsl::span<const Output> d, Accumulation accumulation, GeluForm gelu = GeluForm::erf) const;
     Verdict judge(const std::vector<float>& d, Accumulation accumulation) const
@@ -63,8 +64,8 @@ private:
     std::vector<std::int64_t> columns_;
     std::vector<double> values_;      // (rows, columns), row-major: sum of a * b
     std::vector<double> magnitudes_;  // sum of |a| * |b|
-    std::vector<double> addends_;     // 0 where the epilogue adds nothing
-    std::vector<double> peaks_;       // largest partial sum in ascending k, and largest product, together
+    std::vector<double> addends_;     // 0 if the epilogue adds nothing
+    std::vector<double> peaks_;       // largest partial sum in ascending k plus largest product
 };
 
 extern template SampledReference::SampledReference(const Problem&, gsl::span<const f32>, gsl::span<const f32>,

@@ -1,6 +1,6 @@
 #pragma once
 
-/// From element types that are known at run time to types of C++.
+/// Maps element types known at run time to C++ types.
 
 #include <stdexcept>
 #include <type_traits>
@@ -9,7 +9,7 @@
 
 namespace tessera::bench {
 
-/// Calls `use(std::type_identity<T>{})` with the type that `type` names, and returns what it returns.
+/// Calls `use(std::type_identity<T>{})` with the type that `type` names, and returns the result.
 template <class Use>
 decltype(auto) with_element(ElementType type, const Use& use)
 {
@@ -21,7 +21,7 @@ decltype(auto) with_element(ElementType type, const Use& use)
         case ElementType::f8e4m3: return use(std::type_identity<f8e4m3>{});
         case ElementType::f8e5m2: return use(std::type_identity<f8e5m2>{});
     }
-    throw std::logic_error("an element type that the benchmark does not know");
+    throw std::logic_error("unknown element type");
 }
 
 /// The same for the types that D can have.
@@ -32,7 +32,7 @@ decltype(auto) with_output_element(ElementType type, const Use& use)
         case ElementType::f32: return use(std::type_identity<f32>{});
         case ElementType::f16: return use(std::type_identity<f16>{});
         case ElementType::bf16: return use(std::type_identity<bf16>{});
-        default: throw std::logic_error("an element type that D cannot have");
+        default: throw std::logic_error("not an element type of D");
     }
 }
 

@@ -183,7 +183,7 @@ TEST_CASE("the bound of a 16-bit result includes its own rounding, for operands 
     }
 }
 
-TEST_CASE("an epilogue is judged by what it adds and applies, and a missing part is seen")
+TEST_CASE("the judge checks all parts of an epilogue, and finds a missing one")
 {
     for (const Fusion fusion : {Fusion::bias, Fusion::bias_relu, Fusion::bias_gelu, Fusion::residual}) {
         for (const GeluForm gelu : {GeluForm::erf, GeluForm::tanh}) {
@@ -223,7 +223,7 @@ TEST_CASE("an epilogue is judged by what it adds and applies, and a missing part
     }
 }
 
-TEST_CASE("an epilogue is part of the problem that the library is asked for, and of its name")
+TEST_CASE("the epilogue is a part of the library's problem and of the problem's name")
 {
     Problem problem{{5, 7, 3}, ElementType::bf16, {true, false}, ElementType::bf16};
     CHECK(name_of(problem) == "5x7x3 bf16:bf16 rc");
@@ -231,7 +231,7 @@ TEST_CASE("an epilogue is part of the problem that the library is asked for, and
         CHECK(to_string(parse_fusion(name)) == name);
     }
     CHECK_THROWS_WITH_AS(parse_fusion("gelu"),
-                         "'gelu' is no epilogue: write one of none, bias, bias+relu, bias+gelu, residual",
+                         "'gelu' is not an epilogue: write one of none, bias, bias+relu, bias+gelu, residual",
                          std::invalid_argument);
     problem.fusion = Fusion::bias_gelu;
     CHECK(name_of(problem) == "5x7x3 bf16:bf16 rc bias+gelu");
