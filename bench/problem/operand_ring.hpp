@@ -1,8 +1,8 @@
 #pragma once
 
 /// Device memory for one product of any types: several sets of A, B, C and D that are used in turn, so that a product
-/// does not find its operands in L2. All sets hold the same numbers, which are made once; a cache distinguishes addresses
-/// only.
+/// does not find its operands in L2. All sets hold the same numbers, which are made once; a cache distinguishes
+/// addresses only.
 
 #include <cstddef>
 #include <cstdint>
