@@ -58,7 +58,7 @@ class Reference:
             compound = ET.parse(xml / f"{entry.get('refid')}.xml").getroot().find("compounddef")
             self.compounds[entry.get("refid")] = compound
         self.errors: dict[str, list[str]] = {}  # header: names without a group
-        self.xml: dict[str, str] = {}  # what Breathe reads of a compound, by its name
+        self.xml: dict[str, str] = {}  # name of a compound: what Breathe reads of it
         self.groups: dict[str, Group] = {}
         self.group_of: dict[str, str] = {}  # id of a file, class or concept: name of its group
         self.names: dict[str, tuple[str, str]] = {}  # name as a comment writes it: id, kind of reference
@@ -237,10 +237,11 @@ class Reference:
     # Pages for Sphinx
 
     def write_pages(self, out: Path) -> None:
+        # Sphinx reads a page again when its text has changed: the mark stands for all that pages show and link to.
+        state = "".join(self.xml.values()) + Path(__file__).read_text()
+        mark = hashlib.sha256(state.encode()).hexdigest()[:16]
         written = set()
         for name, text in self.pages():
-            used = "".join(self.xml[match] for match in re.findall(r"doxygen\w+:: (\S.*)", text))
-            mark = hashlib.sha256(used.encode()).hexdigest()[:16]  # Sphinx reads a page again if what it shows has changed
             written.add(write(out / f"{name}.rst", f".. {mark}\n\n.. highlight:: cpp\n\n{text}"))
         for page in out.glob("*.rst"):
             if page not in written:
