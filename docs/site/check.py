@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import functools
 import http.server
+import json
 import shutil
 import sys
 import tempfile
@@ -104,6 +105,11 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, *_):
+        pass  # Chromium gives up what a page that it leaves has asked for
+
+
 class Check:
     def __init__(self, folder: Path, address: str):
         self.folder, self.address = folder, address
@@ -188,8 +194,8 @@ class Check:
             await box.fill(words)
             await box.press("Enter")
             try:
-                await page.wait_for_function("document.querySelector('#search-results p.search-summary')?.textContent.match(/found/)",
-                                             timeout=15000)
+                await page.wait_for_function("document.querySelector('#search-results p.search-summary')"
+                                             "?.textContent.match(/found|did not match/)", timeout=15000)
             except Exception:  # says so below
                 pass
             found = await page.evaluate("[...document.querySelectorAll('#search-results li a')].map(a => a.href)")
@@ -213,7 +219,7 @@ class Check:
                 await page.locator("a[href]").nth(place).click()
                 await page.wait_for_url(lambda url: urldefrag(url)[0] == address)
             else:
-                if words not in await page.inner_text("article"):
+                if words not in await page.inner_text("body"):
                     self.find(wish, f"{clicks[-1]} does not have the words '{words}'")
         await page.close()
 
@@ -238,7 +244,7 @@ class Check:
 
 def check(folder: Path, parts: tuple[str, ...] = ("pages", "contrast", "searches", "ways")) -> list[str]:
     handler = functools.partial(Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with Server(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         job = Check(folder, f"http://127.0.0.1:{server.server_port}")
         asyncio.run(job.run(parts))
@@ -259,15 +265,21 @@ PLANTS = {
     "grey on grey": ('<p style="color:#888;background:#999">hard to read</p>', "has contrast"),
 }
 
+# An index of the search in which nothing is found.
+NOTHING = "Search.setIndex(" + json.dumps({
+    "docnames": [], "filenames": [], "titles": [], **{name: {} for name in (
+        "alltitles", "envversion", "indexentries", "objects", "objnames", "objtypes", "terms", "titleterms")}}) + ")"
+
 
 def self_test(folder: Path) -> list[str]:
     """What of the plants is not found, or found where nothing was planted."""
     missed = []
     with tempfile.TemporaryDirectory() as temporary:
         site = Path(temporary)
-        for name in ("_static", "searchindex.js"):
-            source = folder / name
-            (shutil.copytree if source.is_dir() else shutil.copy)(source, site / name)
+        for name in ("_static", "_images"):
+            shutil.copytree(folder / name, site / name)
+        shutil.copy(folder / "search.html", site)
+        (site / "searchindex.js").write_text(NOTHING)
         clean = "<!doctype html><html lang=en><title>x</title><body style='color:#000;background:#fff'><article><p>x</p>{}</article>"
         frame = (folder / "index.html").read_text()
         before, _, rest = frame.partition("</article>")
@@ -276,7 +288,8 @@ def self_test(folder: Path) -> list[str]:
         (site / "clean.html").write_text(clean.format(""))
         # The last kind is looked for on the pages that readers begin with.
         (site / "index.html").write_text(before + PLANTS["grey on grey"][0] + "</article>" + rest)
-        shutil.copytree(folder / "_images", site / "_images")
+        (site / "reference").mkdir()
+        (site / "reference/host_api.html").write_text(clean.format(""))
         findings = check(site)
         for number, (kind, (_, words)) in enumerate(PLANTS.items()):
             page = "index.html" if kind == "grey on grey" else f"plant{number}.html"
@@ -289,6 +302,8 @@ def self_test(folder: Path) -> list[str]:
         for wish in WAYS:
             if not any(finding.startswith(wish) for finding in findings):
                 missed.append(f"that there is no way to '{wish}' was not found")
+        if not any("no link to reference/Gemm.html can be seen" in finding for finding in findings):
+            missed.append("a missing second click was not found")
     return missed
 
 
