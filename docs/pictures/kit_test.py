@@ -76,6 +76,27 @@ class Refusals(unittest.TestCase):
         self.assertAlmostEqual(contrast("#000000", WHITE), 21)
 
 
+class Files(unittest.TestCase):
+    """Committed files that are not what is drawn."""
+
+    def findings(self, drawn: dict[str, str]) -> list[str]:
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "one.svg").write_text("<svg/>", encoding="utf-8")
+            return make.check_files(drawn, Path(folder))
+
+    def test_same(self) -> None:
+        self.assertEqual(self.findings({"one": "<svg/>"}), [])
+
+    def test_changed(self) -> None:
+        self.assertIn("one.svg is not what is drawn", self.findings({"one": "<svg></svg>"})[0])
+
+    def test_missing(self) -> None:
+        self.assertIn("two.svg is missing", self.findings({"one": "<svg/>", "two": "<svg/>"})[0])
+
+    def test_not_drawn(self) -> None:
+        self.assertEqual(self.findings({}), ["nothing draws one.svg"])
+
+
 class Pages(unittest.TestCase):
     """Pages and pictures that do not match."""
 

@@ -41,15 +41,17 @@ def draw(names: list[str]) -> tuple[dict[str, str], list[str]]:
     return drawn, findings
 
 
-def check_files(drawn: dict[str, str]) -> list[str]:
+def check_files(drawn: dict[str, str], pictures: Path = HERE) -> list[str]:
+    """What differs between the drawn pictures and the committed files."""
     findings = []
     for name, text in drawn.items():
-        file = HERE / f"{name}.svg"
+        file = pictures / f"{name}.svg"
         if not file.exists():
             findings.append(f"{name}.svg is missing; run docs/pictures/make.py")
         elif file.read_text(encoding="utf-8") != text:
             findings.append(f"{name}.svg is not what is drawn; run docs/pictures/make.py")
-    findings += [f"nothing draws {file.name}" for file in sorted(HERE.glob("*.svg")) if file.stem not in drawn]
+    known = {*drawn, *svg.drawings()}
+    findings += [f"nothing draws {file.name}" for file in sorted(pictures.glob("*.svg")) if file.stem not in known]
     return findings
 
 
