@@ -168,6 +168,8 @@ class Reference:
             for child in list(parent):
                 if child.tag == "verbatim":
                     as_listing(child)
+                elif child.tag == "programlisting":
+                    plain_listing(child)
                 elif child.tag == "param" and child.findtext("declname") == "caller" and \
                         "source_location" in text_of(child.find("type")):
                     parent.remove(child)
@@ -361,6 +363,16 @@ def as_listing(verbatim: ET.Element) -> None:
     for line in lines:
         highlight = ET.SubElement(ET.SubElement(verbatim, "codeline"), "highlight", {"class": "normal"})
         highlight.text = line
+
+
+def plain_listing(listing: ET.Element) -> None:
+    """Code as lines of text: Breathe drops an indentation that is an element of its own, and Sphinx highlights the text."""
+    for line in listing.iter("codeline"):
+        for space in line.iter("sp"):
+            space.text = " "
+        text = "".join(line.itertext())
+        line[:] = []
+        ET.SubElement(line, "highlight", {"class": "normal"}).text = text
 
 
 def dissolve(parent: ET.Element, child: ET.Element) -> None:
