@@ -24,7 +24,7 @@ enum class ErrorCode : std::uint8_t {
     shape_mismatch = 1,
     /// A range, tile or matrix reaches outside of its memory.
     out_of_range = 2,
-    /// A count times a size does not fit into 64 bits, or into what CUDA takes.
+    /// A count times a size does not fit into 63 bits, or into what CUDA takes.
     size_overflow = 3,
     /// One argument is impossible by itself: a negative extent, a leading dimension smaller than a row.
     invalid_argument = 4,

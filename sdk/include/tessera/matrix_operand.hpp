@@ -112,7 +112,7 @@ struct MatrixOperand {
 
 namespace detail {
 
-/// Returns a view, or what converts to one, as an operand of run time.
+/// Returns a view, or what converts to one, as a MatrixOperand.
 template <Operand T>
 MatrixOperand operand_of(const T& operand)
 {

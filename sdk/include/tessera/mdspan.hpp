@@ -89,7 +89,7 @@ concept MatrixSpan = requires(const Span& span) {
 }  // namespace detail
 
 #ifdef TESSERA_DETAIL_HAS_CUDA_MDSPAN
-/// Returns the matrix as an mdspan of CCCL. It is indexed (row, column), in kernels with `[...]` or `(...)` as in CCCL,
+/// Returns the matrix as a CCCL mdspan. It is indexed (row, column), in kernels with `[...]` or `(...)` as in CCCL,
 /// without the bounds checks of a view. It must not outlive the memory.
 template <class T, class Order>
 TESSERA_DETAIL_HOST_DEVICE auto to_cuda_mdspan(const MatrixView<T, Order>& matrix)

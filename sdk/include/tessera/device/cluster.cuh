@@ -2,7 +2,7 @@
 
 /// @file
 /// @ingroup device_clusters
-/// @brief Thread-block clusters by role: who am I, who are my peers, and whom does a multicast reach.
+/// @brief Thread-block clusters by role: who am I, who are my peers, which CTAs does a multicast reach?
 ///
 /// Ranks and masks are types made from roles; none is made from a bare integer.
 ///

@@ -135,7 +135,7 @@ __device__ void tma_store(const TensorMap<T, BoxShape, Pattern>& map, const Outp
     }
 }
 
-/// Stores through a map of run time, of a batch; a single matrix is a batch of one.
+/// Stores through an `AnyTensorMap` of a batch; a single matrix is a batch of one.
 /// @param map     the map
 /// @param part    where to store
 /// @param shared  the part, stored as the map's box and swizzle say, and aligned for the swizzle

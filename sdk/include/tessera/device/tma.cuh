@@ -377,7 +377,7 @@ __device__ void tma_load(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile,
 {
     tma_load<Group>(map, tile, slot, coordinates.values);
 }
-/// Loads a box through a map of run time, with a barrier that need not be a ring's.
+/// Loads a box through an `AnyTensorMap`, with a barrier that need not be a ring's.
 /// @param destination  shared memory for the map's box, aligned for its swizzle
 template <CtaGroup Group = CtaGroup::one, std::size_t Rank, std::same_as<std::int32_t> Number>
 __device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byte* destination,
@@ -385,7 +385,7 @@ __device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byt
 {
     detail::tensor_load<Group>(destination, &map, coordinates, barrier.word());
 }
-/// Loads a box through a map of run time, at any integer coordinates.
+/// Loads a box through an `AnyTensorMap`, at any integer coordinates.
 template <CtaGroup Group = CtaGroup::one, std::size_t Rank>
 __device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byte* destination,
                                          const Barrier<FilledByTma, Ready>& barrier,
@@ -431,7 +431,7 @@ __device__ void tma_load_multicast(const TensorMap<T, BoxShape, Pattern>& map, T
 {
     tma_load_multicast(map, tile, slot, coordinates.values, receivers);
 }
-/// Loads a box into several CTAs through a map of run time.
+/// Loads a box into several CTAs through an `AnyTensorMap`.
 template <std::size_t Rank, std::same_as<std::int32_t> Number>
 __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<Rank>& map, std::byte* destination,
                                                    const Barrier<FilledByTma, Ready>& barrier,
@@ -439,7 +439,7 @@ __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<Rank>& map
 {
     detail::tensor_load_multicast(destination, &map, coordinates, barrier.word(), receivers);
 }
-/// Loads a box into several CTAs through a map of run time, at any integer coordinates.
+/// Loads a box into several CTAs through an `AnyTensorMap`, at any integer coordinates.
 template <std::size_t Rank>
 __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<Rank>& map, std::byte* destination,
                                                    const Barrier<FilledByTma, Ready>& barrier,
