@@ -118,7 +118,11 @@ class Stage:
     def front_page(self) -> None:
         """The site's own index.md, with the README in the place of its marks."""
         readme = self.links("README.md", "index.md", (self.root / "README.md").read_text())
-        introduction, mark, rest = readme.partition("\n![")
+        before, heading, after = readme.partition("\n## Four ways in\n")
+        if not heading:
+            self.errors.append("README.md has no section 'Four ways in', in whose place the site has cards")
+        _, next_heading, after = after.partition("\n## ")
+        introduction, mark, rest = f"{before}{next_heading}{after}".partition("\n![")
         text = (self.root / "docs/site/index.md").read_text()
         for name, part in (("introduction", introduction), ("rest", mark + rest)):
             if text.count(f"<!-- README: {name} -->") != 1:
