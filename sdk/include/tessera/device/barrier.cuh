@@ -4,18 +4,7 @@
 /// @ingroup device_barriers
 /// @brief Barriers in shared memory (mbarriers) whose type says who completes them and whether they may be used yet.
 ///
-/// @code{.cpp}
-/// __shared__ BarrierWord word;
-/// if (threadIdx.x == 0) {
-///     Barrier<FilledByTma, Uninitialized>(word).initialize(1);  // one arrival per phase
-/// }
-/// const BarriersPublished published = publish_barriers();       // all threads of the CTA
-/// const Barrier<FilledByTma, Ready> loaded(word, published);
-/// loaded.wait(PhaseParity::even);                               // a whole warp
-/// @endcode
-///
-/// A barrier cannot be waited for before it was published: only `publish_barriers` and its cluster forms make the
-/// token. Kernels need not keep phases: the rings of pipeline.cuh do.
+/// `Barrier` has an example. Most kernels need only the rings of pipeline.cuh.
 ///
 /// Source: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier".
 
@@ -107,6 +96,20 @@ __device__ inline BarriersAnnounced announce_barriers_to_cluster()
 __device__ inline BarriersPublished publish_barriers_to_cluster() { return announce_barriers_to_cluster().await(); }
 
 /// A barrier in shared memory.
+///
+/// @code{.cpp}
+/// __shared__ BarrierWord word;
+/// if (threadIdx.x == 0) {
+///     Barrier<FilledByTma, Uninitialized>(word).initialize(1);  // one arrival per phase
+/// }
+/// const BarriersPublished published = publish_barriers();       // all threads of the CTA
+/// const Barrier<FilledByTma, Ready> loaded(word, published);
+/// loaded.wait(PhaseParity::even);                               // a whole warp
+/// @endcode
+///
+/// A barrier cannot be waited for before it was published: only `publish_barriers` and its cluster forms make the
+/// token. Kernels need not keep phases: the rings of pipeline.cuh do.
+///
 /// @tparam Kind   who completes a phase: FilledByTma, FilledByThreads, FreedByThreads, FreedByTensorCore,
 ///                AccumulatorFull, AccumulatorEmpty or WorkAnswered
 /// @tparam State  Uninitialized or Ready

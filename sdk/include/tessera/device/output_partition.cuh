@@ -3,16 +3,6 @@
 /// @file
 /// @ingroup device_outputs
 /// @brief `OutputPartition`: a batch of matrices cut into tiles that share no element, one for each work tile.
-///
-/// @code{.cpp}
-/// const OutputPartition<128, 256> output(rows, columns, raster_group);
-/// for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
-///     const OutputTile<128, 256> tile = output.tile(work);
-///     if (elect_one()) {
-///         tma_store(d_map, tile.part<32, 64>(0, 1), staged);
-///     }
-/// }
-/// @endcode
 
 #include <cstdint>
 #include <type_traits>
@@ -75,6 +65,16 @@ struct TilePosition {
 };
 
 /// A batch of matrices cut into tiles of (TileRows, TileColumns) elements.
+///
+/// @code{.cpp}
+/// const OutputPartition<128, 256> output(rows, columns, raster_group);
+/// for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
+///     const OutputTile<128, 256> tile = output.tile(work);
+///     if (elect_one()) {
+///         tma_store(d_map, tile.part<32, 64>(0, 1), staged);
+///     }
+/// }
+/// @endcode
 ///
 /// In each matrix the tiles are numbered in raster groups of `band` tile rows, each group column by column. Clusters
 /// that run at the same time then form a compact block, and share their rows of A and columns of B in L2.

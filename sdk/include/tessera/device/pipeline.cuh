@@ -2,7 +2,24 @@
 
 /// @file
 /// @ingroup device_barriers
-/// @brief Rings of slots between producers and consumers, with their obligations in the types.
+/// @brief Rings of slots between producers and consumers, with their obligations in the types: see `RingBarriers`.
+
+#include <cassert>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "tessera/device/barrier.cuh"
+
+namespace tessera {
+
+/// The numbers of arrivals that complete the barriers of a ring's slots.
+struct RingArrivals {
+    std::uint32_t producers;  ///< arrivals that fill a slot, the one that announces bytes included
+    std::uint32_t consumers;  ///< arrivals that free a slot
+};
+
+/// The barriers of a ring, in shared memory.
 ///
 /// @code{.cpp}
 /// __shared__ RingBarriers<FilledByTma, FreedByThreads, 4> stages;
@@ -37,23 +54,7 @@
 /// can prove that none is dropped. Only the rings keep phases.
 ///
 /// Tokens, producers and consumers belong to the thread that made them; the CTA or cluster shares the barriers.
-
-#include <cassert>
-#include <cstdint>
-#include <type_traits>
-#include <utility>
-
-#include "tessera/device/barrier.cuh"
-
-namespace tessera {
-
-/// The numbers of arrivals that complete the barriers of a ring's slots.
-struct RingArrivals {
-    std::uint32_t producers;  ///< arrivals that fill a slot, the one that announces bytes included
-    std::uint32_t consumers;  ///< arrivals that free a slot
-};
-
-/// The barriers of a ring, in shared memory.
+///
 /// @tparam FullKind   who completes a slot's full barrier
 /// @tparam EmptyKind  who completes a slot's empty barrier
 /// @tparam Slots      number of slots

@@ -2,22 +2,7 @@
 
 /// @file
 /// @ingroup device_tensor_memory
-/// @brief Tensor memory (sm_100a and its family) with its state in the type.
-///
-/// An address exists only between allocation and release. Both happen once, and for a pair of CTAs both take the proof
-/// that they may.
-///
-/// @code{.cpp}
-/// __shared__ TmemSlot slot;
-/// Tmem<Unallocated, 256, CtaGroup::one> unallocated(slot);
-/// auto tensor_memory = std::move(unallocated).allocate(warp == 0);    // all threads
-/// const auto first = tensor_memory.accumulator<128>(0);               // 128 of its columns
-/// const auto columns = first.load_rows<16>(warp, 0).wait();           // 16 of a thread's row
-/// const auto released = std::move(tensor_memory).release(warp == 0);  // all threads
-/// @endcode
-///
-/// Tensor memory is 128 lanes of 512 columns of 32 bits. A warp reads the 32 lanes of its position in its warpgroup:
-/// warp w reads those from 32 * (w % 4) on.
+/// @brief Tensor memory (sm_100a and its family) with its state in the type: see `Tmem`.
 ///
 /// Source: PTX ISA 9.0, "Tensor Memory", "tcgen05.alloc", "tcgen05.ld", "tcgen05.wait".
 
@@ -181,6 +166,22 @@ private:
 };
 
 /// Tensor memory.
+///
+/// An address exists only between allocation and release. Both happen once, and for a pair of CTAs both take the proof
+/// that they may.
+///
+/// @code{.cpp}
+/// __shared__ TmemSlot slot;
+/// Tmem<Unallocated, 256, CtaGroup::one> unallocated(slot);
+/// auto tensor_memory = std::move(unallocated).allocate(warp == 0);    // all threads
+/// const auto first = tensor_memory.accumulator<128>(0);               // 128 of its columns
+/// const auto columns = first.load_rows<16>(warp, 0).wait();           // 16 of a thread's row
+/// const auto released = std::move(tensor_memory).release(warp == 0);  // all threads
+/// @endcode
+///
+/// Tensor memory is 128 lanes of 512 columns of 32 bits. A warp reads the 32 lanes of its position in its warpgroup:
+/// warp w reads those from 32 * (w % 4) on.
+///
 /// @tparam State    Unallocated, Allocated or Released
 /// @tparam Columns  columns of the allocation: 32, 64, 128, 256 or 512
 /// @tparam Group    one CTA, or a pair: each of the two has the columns, at the same address
