@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT / "docs" / "pictures"))
 
 from charts.simt import ORDERS, RUNGS  # noqa: E402
 from charts.speed_cublaslt import by_shape  # noqa: E402
+from charts.speed_fused import fused_products, fused_ratio  # noqa: E402
 from charts.stored import Row, Stored, geometric_mean, shape  # noqa: E402
 
 PAGES = ["README.md", "docs/performance.md", "docs/simt-ladder.md", "docs/limitations.md",
@@ -114,6 +115,39 @@ def cublaslt() -> str:
         f"{first.large[-1]:.3f} and {best.large[0]:.3f} to {best.large[-1]:.3f}.")
 
 
+class Fused:
+    """Speed ratios with a fused epilogue, and of the same shapes without."""
+
+    def __init__(self) -> None:
+        products = fused_products()
+        self.shapes = len(products)
+        self.plain = sorted(fused_ratio(rows["none"]) for rows in products.values())
+        self.by_case = {(name, epilogue): fused_ratio(contenders) for name, rows in products.items()
+                        for epilogue, contenders in rows.items() if epilogue != "none"}
+        self.all = sorted(self.by_case.values())
+        self.worst = " with ".join(min(self.by_case, key=self.by_case.__getitem__))
+        if self.all[-1] >= 1:
+            raise ValueError("a fused product is no longer slower: the sentences below must say so")
+
+
+@maker
+def fused_speed() -> str:
+    """What the front page says."""
+    fused = Fused()
+    return paragraph(f"These are plain products. With a fused bias, activation or residual Tessera is slower than cuBLASLt's "
+                     f"fused kernels: {fused.all[0]:.2f} to {fused.all[-1]:.2f} of their speed. No Blackwell GPU has run the "
+                     "kernels yet.")
+
+
+@maker
+def fused() -> str:
+    fused = Fused()
+    return paragraph(
+        f"With a bias, an activation or a residual, these {fused.shapes} shapes run at {fused.all[0]:.2f} to "
+        f"{fused.all[-1]:.2f} of the speed of cuBLASLt's first proposal (geometric mean {geometric_mean(fused.all):.2f}, worst "
+        f"{fused.worst}). Plain, they run at {fused.plain[0]:.2f} to {fused.plain[-1]:.2f}.")
+
+
 @maker
 def limits() -> str:
     """The measured limits, as a list."""
@@ -122,13 +156,16 @@ def limits() -> str:
     on_cuda_cores = by_shape(Stored("h200/simt.csv"))[cube]["simt_register_blocked"]
     on_tensor_cores = by_shape(Stored("h200/gemm.csv"))[cube]["tessera_automatic"]
     skinny = simt_ratios()["64x4096x4096"]
+    fused = Fused()
     items = [
         f"Tensor cores only on compute capability 9.0, 10.0 and 10.3. All other GPUs use CUDA cores: at 4096 cubed an H200's "
         f"CUDA cores do {float(on_cuda_cores['gflops']) / 1e3:.0f} TFLOP/s in `f32`, its tensor cores "
         f"{float(on_tensor_cores['gflops']) / 1e3:.0f} in `bf16`.",
         f"{first.slower} of the {len(first.all)} products that are compared are slower than cuBLASLt's own choice, down to "
         f"{first.all[0]:.2f}.",
-        f"SIMT kernels do not split K: {skinny:.2f} of cuBLAS at 64x4096x4096."]
+        f"SIMT kernels do not split K: {skinny:.2f} of cuBLAS at 64x4096x4096.",
+        f"Fused epilogues (bias, activation, beta) leave the fast path on Hopper: {fused.all[0]:.2f} to {fused.all[-1]:.2f} of "
+        "cuBLASLt's speed."]
     return "\n" + "".join(textwrap.fill(item, 120, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False,
                                         break_long_words=False) + "\n" for item in items)
 
