@@ -4,7 +4,7 @@
     results.py           writes them into the pages
     results.py --check   fails if a page says something else
 
-A page marks each by a line `<!-- results: NAME -->` before and a line `<!-- end -->` after it.
+A page marks each by a line `<!--results:NAME-->` before and a line `<!--end-->` after it.
 """
 
 import re
@@ -26,7 +26,7 @@ from charts.stored import Row, Stored, geometric_mean, shape  # noqa: E402
 PAGES = ["README.md", "docs/performance.md", "docs/simt-ladder.md", "docs/limitations.md",
          "docs/notes/blackwell-kernel.md", "docs/notes/simt-kernels.md"]
 LARGE = 1500  # a product is large if all of its extents are above this
-MARKED = re.compile(r"(<!-- results: ([a-z-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+MARKED = re.compile(r"(<!--results:([a-z-]+)-->\n)(.*?)(<!--end-->)", re.DOTALL)
 
 _makers: dict[str, Callable[[], str]] = {}
 
