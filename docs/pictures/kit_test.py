@@ -51,6 +51,11 @@ class Refusals(unittest.TestCase):
         self.picture.text(110, 104, "two")
         self.refused("overlaps")
 
+    def test_circle_on_text(self) -> None:
+        self.picture.text(100, 100, "a mark on it")
+        self.picture.circle((150, 96), 5, BLUE.mid)
+        self.refused("meets a circle")
+
     def test_line_through_text(self) -> None:
         self.picture.text(100, 100, "crossed")
         self.picture.arrow((50, 96), (300, 96))

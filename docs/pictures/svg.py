@@ -98,6 +98,7 @@ class Picture:
         self._texts: list[_Text] = []
         self._frames: list[_Frame] = []
         self._segments: list[tuple[Point, Point]] = []
+        self._discs: list[Rect] = []
         self._fills: list[tuple[Rect, str]] = [(self.area, PANEL)]
         self._findings: list[str] = []
 
@@ -143,6 +144,8 @@ class Picture:
         return area
 
     def circle(self, center: Sequence[float], radius: float, fill: str, stroke: str = "none", width: float = 1) -> None:
+        """A disc. Text is inside of it or does not meet it."""
+        self._discs.append(Rect(center[0] - radius, center[1] - radius, 2 * radius, 2 * radius))
         line = f' stroke="{stroke}" stroke-width="{number(width)}"' if stroke != "none" else ""
         self._parts.append(
             f'<circle cx="{number(center[0])}" cy="{number(center[1])}" r="{number(radius)}" fill="{fill}"{line}/>'
@@ -479,6 +482,8 @@ class Picture:
                     found.append(f"{text.text!r} crosses the edge of a box at {tuple(map(round, frame.area))}")
                 elif frame.filled and frame.order > text.order and text.area.meets(frame.area):
                     found.append(f"{text.text!r} is below a box at {tuple(map(round, frame.area))}")
+            if any(text.area.meets(disc, 1.5) and not disc.holds(text.area) for disc in self._discs):
+                found.append(f"{text.text!r} meets a circle")
             if not text.halo:
                 core = Rect(text.area.x, text.area.y + 2, text.area.w, text.area.h - 4)
                 if any(crosses(start, end, core) for start, end in self._segments):

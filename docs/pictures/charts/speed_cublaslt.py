@@ -2,7 +2,7 @@
 
 from svg import MUTED, Picture, drawing, linear
 
-from charts.bars import BAR, FASTER, SLOWER, Ratio, axis, percentile, ratio_bar
+from charts.bars import FASTER, SLOWER, Ratio, axis, percentile, ratio_bar
 from charts.stored import Row, Stored, shape
 
 TOP, PITCH = 84, 21
