@@ -200,7 +200,7 @@ struct TensorMapOptions {
 ///
 /// @tparam T         f32, f16, bf16, tf32, f8e4m3, f8e5m2, double, uint8/16/32/64 or int32/64
 /// @tparam BoxShape  the Box that one operation moves: 1 to 5 dimensions, at most 228 KiB, innermost a multiple of 16
-///     bytes
+///                   bytes
 /// @tparam Pattern   the swizzle of the tile in shared memory; the innermost extent must fit into its span
 template <class T, class BoxShape, Swizzle Pattern = Swizzle::none>
 class TensorMap {

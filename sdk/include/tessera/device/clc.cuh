@@ -166,7 +166,7 @@ __device__ __forceinline__ void arrive_and_expect_at(const std::uint64_t* barrie
 }  // namespace detail
 
 /// The shared memory of a ClcWorkQueue, at the same offset in every CTA of the cluster.
-/// @tparam Slots  the number of answers that can be on their way
+/// @tparam Slots  the number of answers in flight
 template <std::uint32_t Slots>
 struct ClcStorage {
     /// The barriers of the answers.

@@ -31,7 +31,8 @@
 
 namespace tessera {
 
-/// The element types of A and B. Products are accumulated in fp32.
+/// The element types of A and B. Products are accumulated in fp32; for 8-bit types the tensor core keeps about 14 bits
+/// of a sum.
 enum class WgmmaTypes : std::uint8_t {
     f16,        ///< both f16
     bf16,       ///< both bf16
