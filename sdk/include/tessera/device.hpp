@@ -53,6 +53,11 @@ struct DeviceProperties {
 
 /// One CUDA device of this process. A small value; copying it copies only its ordinal.
 ///
+/// @code{.cpp}
+/// const DeviceProperties& facts = Device::current().properties();
+/// std::printf("%s, %d SMs\n", facts.name.c_str(), facts.sm_count);
+/// @endcode
+///
 /// @par Thread safety
 /// Every function may be called from several threads at the same time. Each thread has its own current device.
 class Device {

@@ -10,6 +10,12 @@
 /// here.
 ///
 /// `ElementType` names a type at run time.
+///
+/// @code{.cpp}
+/// const bf16 rounded(1.0F / 3);   // rounds to nearest
+/// const float widened = rounded;  // exact
+/// const f16 one = f16::from_bits(0x3C00);
+/// @endcode
 
 // Compiler built-ins replace std::bit_cast and std::is_constant_evaluated: device code cannot call those without
 // --expt-relaxed-constexpr, a flag that a header should not force on its users.

@@ -131,6 +131,12 @@ bool is_sticky(cudaError_t status) noexcept;
 
 /// Returns what failed in destructors since the last call of this function, oldest first: one text per failure, at most
 /// the latest 64. A free that fails is recorded here; its memory counts as lost. Thread-safe. May throw std::bad_alloc.
+///
+/// @code{.cpp}
+/// for (const std::string& text : dropped_errors()) {
+///     std::fprintf(stderr, "%s\n", text.c_str());
+/// }
+/// @endcode
 std::vector<std::string> dropped_errors();
 
 namespace detail {

@@ -341,6 +341,10 @@ private:
 ///
 /// That truncates, with a relative error of up to 2^-10, where `tf32(float)` rounds with one of 2^-11. A NaN that
 /// differs from infinity only in those bits becomes infinity; CUDA makes no such NaN.
+///
+/// @code{.cpp}
+/// Gemm::launch(stream, as_tf32(a.matrix(m, k)), as_tf32(b.matrix(k, n)), d.matrix(m, n));
+/// @endcode
 template <class T, class Order>
     requires std::same_as<std::remove_const_t<T>, f32>
 TESSERA_DETAIL_HOST_DEVICE auto as_tf32(MatrixView<T, Order> matrix) noexcept

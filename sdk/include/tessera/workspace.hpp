@@ -53,6 +53,10 @@ public:
 
     /// The library's own memory, at most `bytes`: a kernel that needs no more is chosen, even if it is slower. With 0,
     /// a launch never allocates.
+    ///
+    /// @code{.cpp}
+    /// Gemm::launch(stream, a16, b16, d16, {}, Variant::automatic, Workspace::at_most(0));
+    /// @endcode
     static Workspace at_most(std::size_t bytes) noexcept
     {
         Workspace workspace;

@@ -52,6 +52,14 @@ class DisjointMatrix;
 /// The calling thread's position among all threads of the grid: unique, from 0 to size - 1. Neighbouring threads of a
 /// warp have neighbouring values. Only `in_grid()` makes one; it cannot be made from an integer or copied, so whoever
 /// has one is the thread that it names.
+///
+/// @code{.cpp}
+/// __global__ void fill(DisjointSpan<float> out, float value)  // a grid of any size
+/// {
+///     auto index = ThreadIndex::in_grid();
+///     for (; out.contains(index); index.advance()) out[index] = value;
+/// }
+/// @endcode
 class ThreadIndex {
 public:
     /// Returns the calling thread's own index.

@@ -489,6 +489,18 @@ __device__ __forceinline__ void tma_prefetch(const AnyTensorMap<Rank>& map,
 
 /// Stores `tile` to a box; elements outside of the tensor are not stored. Asynchronous, part of the calling thread's
 /// open group of stores; called by one thread. The tile must not change before `tma_wait_stores_read`.
+///
+/// @code{.cpp}
+/// staged(row, column) = 1;        // all threads write their elements
+/// make_visible_to_tma();
+/// __syncthreads();
+/// if (warp == 0 && elect_one()) {
+///     tma_store(d_map, {64, 32}, staged);
+///     tma_commit_stores();
+///     tma_wait_stores_read<0>();  // now `staged` may change
+/// }
+/// @endcode
+///
 /// @pre The threads that wrote the tile have called `make_visible_to_tma`, and the calling thread has synchronized with
 ///      them since.
 /// @param map          a kernel parameter, `const __grid_constant__`
