@@ -18,16 +18,16 @@ namespace tessera_emulator_test {
 enum class BlackwellFault {
     none,
     wrong_parity,               // consumer waits for the wrong parity of the full barriers
-    missing_expect,             // nobody arms the full barriers with bytes
-    too_many_bytes,             // more bytes are expected than come
-    too_few_bytes,              // fewer
+    missing_expect,             // the full barriers expect no bytes
+    too_many_bytes,             // more bytes are expected than arrive
+    too_few_bytes,              // fewer bytes are expected than arrive
     stage_reused_early,         // the empty barrier is released by the MMA thread instead of by a commit
     accumulator_before_commit,  // the epilogue does not wait for the last commit
     tensor_memory_leak,         // no dealloc
     read_after_release,         // tcgen05.ld after dealloc
     allocate_after_relinquish,
     allocated_by_two,          // two warps allocate all of tensor memory, the first does not free it
-    no_arrival_on_zero_trips,  // nobody commits if k is 0
+    no_arrival_on_zero_trips,  // no commit if k is 0
     barrier_memory_reused,     // the barriers' memory is written as data without mbarrier.inval
     barrier_initialized_twice,
     misaligned_stage,         // stages start 512 bytes off the swizzle's pattern
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(threads)
             allocate<group>(address_slot, columns);
         }
         if constexpr (fault == BlackwellFault::release_before_peer_allocates) {
-            if (rank == 0) {  // what the other CTA does is still to come
+            if (rank == 0) {  // commits of the other CTA are still to arrive
                 deallocate<group>(load_shared(address_slot), columns);
             }
         }
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(threads)
     std::uint32_t accumulator;
     asm volatile("ld.shared.b32 %0, [%1];" : "=r"(accumulator) : "r"(address_slot));
 
-    if (warp == 0) {  // loads
+    if (warp == 0) {  // load warp
         if (elect_one()) {
             for (int step = 0; step < steps; ++step) {
                 const int s = step % stages;
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(threads)
                 barrier_wait(empty(step % stages), (step / stages & 1) ^ 1);
             }
         }
-    } else if (warp == 1 && rank == 0) {  // multiplies
+    } else if (warp == 1 && rank == 0) {  // MMA warp
         if (elect_one()) {
             for (int step = 0; step < steps; ++step) {
                 const int s = step % stages;
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(threads)
                 commit<group>(done, pair);
             }
         }
-    } else if (warp >= 2) {  // stores
+    } else if (warp >= 2) {  // store warps
         if constexpr (fault != BlackwellFault::accumulator_before_commit) {
             barrier_wait(done, 0);
         }
@@ -214,7 +214,7 @@ __global__ void __launch_bounds__(threads)
         const int row = m_base + 32 * (warp % 4) + lane;
         for (int column = 0; column < columns; column += 16) {
             std::uint32_t r[16] = {};
-            if (steps > 0) {  // else nothing was multiplied, and D is 0
+            if (steps > 0) {  // otherwise there is no product, and D is 0
                 load_columns<fault != BlackwellFault::no_wait_for_load>(
                     accumulator + (static_cast<std::uint32_t>(quarter) << 21) + column, r);
             }

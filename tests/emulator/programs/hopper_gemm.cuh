@@ -15,15 +15,15 @@ namespace tessera_emulator_test {
 enum class HopperFault {
     none,
     multicast_before_init,    // no cluster barrier between the barriers' initialization and the first multicast
-    multicast_before_arming,  // the CTA's own expect_tx is left out: its bytes arrive at a barrier that nobody armed
+    multicast_before_arming,  // the CTA's own expect_tx is missing: bytes arrive at a barrier without an expectation
     mask_beyond_cluster,      // multicast to CTAs that do not exist
-    mask_of_one,              // multicast to the issuer only, while both expect the bytes
-    exit_during_multicast,    // the second CTA leaves without waiting for what the peer sends
-    no_last_barrier,          // nobody waits for the peer's last arrivals
-    peer_not_asked,           // the stage's own consumers released it, not those of the peer
+    mask_of_one,              // multicast only to the issuer, while both expect the bytes
+    exit_during_multicast,    // the second CTA exits without waiting for the peer's multicast
+    no_last_barrier,          // no wait for the peer's last arrivals
+    peer_not_asked,           // only the CTA's own consumers released the stage, not the peer's
     no_wgmma_fence,
     no_wgmma_wait,         // accumulators are used while wgmma writes them
-    released_early,        // the stage is given back while wgmma reads it
+    released_early,        // the stage is released while wgmma reads it
     blackwell_descriptor,  // version and swizzle code of another generation
     last,
 };

@@ -15,11 +15,11 @@ namespace tessera_emulator_test {
 enum class PersistentFault {
     none,
     no_proxy_fence,            // staged rows are not made visible to the tensor copy that stores them
-    staging_reused_early,      // no wait until the store has read the rows before
+    staging_reused_early,      // no wait until the store has read the earlier rows
     accumulator_reused_early,  // the next tile's MMA does not wait for the epilogue
-    no_wait_for_response,      // reads the answer of launch control before it is there
-    response_overwritten,      // asks again before everyone has read the answer
-    response_not_expected,     // nobody expects the 16 bytes of the answer
+    no_wait_for_response,      // reads the response of launch control before it has arrived
+    response_overwritten,      // requests again before all have read the response
+    response_not_expected,     // the barrier does not expect the 16 bytes of the response
     last,
 };
 
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(persistent::threads)
         barrier_arrive_cluster(in_cta(asked, 0));
     };
 
-    if (warp == 0 && lane == 0) {  // loads
+    if (warp == 0 && lane == 0) {  // load warp
         int count = 0;
         for (int round = 0; tile.valid; ++round) {
             for (int step = 0; step < steps; ++step, ++count) {
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(persistent::threads)
         for (int i = 0; i < stages; ++i, ++count) {  // nobody leaves while a commit may still arrive
             barrier_wait_cluster(empty(count % stages), (count / stages & 1) ^ 1);
         }
-    } else if (warp == 1 && lane == 0 && rank == 0) {  // multiplies
+    } else if (warp == 1 && lane == 0 && rank == 0) {  // MMA warp
         int count = 0;
         for (int round = 0; tile.valid; ++round) {
             const int buffer = round % accumulators;
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(persistent::threads)
             commit<2>(computed(buffer), 0b11);
             next_tile(round);
         }
-    } else if (warp == 2 && lane == 0 && rank == 0) {  // asks
+    } else if (warp == 2 && lane == 0 && rank == 0) {  // requesting warp
         for (int round = 0; tile.valid; ++round) {
             if constexpr (fault != PersistentFault::response_overwritten) {
                 barrier_wait_cluster(asked, (round & 1) ^ 1);
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(persistent::threads)
             ask_for_work(response, answered);
             next_tile(round);
         }
-    } else if (warp >= 4) {  // stores
+    } else if (warp >= 4) {  // store warps
         const int quarter = warp % 4;
         int stores = 0;
         for (int round = 0; tile.valid; ++round) {
