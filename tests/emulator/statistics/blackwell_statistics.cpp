@@ -40,7 +40,7 @@ struct Paper {
     std::uint64_t stored;  ///< bytes of D
     std::uint64_t products;
     std::uint64_t waits;  ///< for a stage: to fill it and to multiply it; for an accumulator: to fill it, to store it
-    std::uint64_t other_waits;  ///< not for data: for the next tile's number, and before a CTA leaves
+    std::uint64_t other_waits;  ///< not for data: for the next tile's number, and before a CTA exits
 };
 
 Paper on_paper(const BlackwellConfig& config, const Problem& problem, std::uint64_t ctas)
