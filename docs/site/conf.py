@@ -43,6 +43,7 @@ html_theme_options = {
         "color-api-name": "#7a3e00",
         "color-api-pre-name": "#555555",
         "color-link-underline": "#a9cdb9",
+        "color-code-background": "#f3f6f4",
     },
     "dark_css_variables": {
         "color-brand-primary": "#7fd0a5",
