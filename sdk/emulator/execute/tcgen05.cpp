@@ -183,8 +183,7 @@ void check_tile_bounds(Warp& warp, const Operation& operation, LaneMask lanes, c
         if (range.begin < shared_base || range.end > shared_base + cta.shared.size()) {
             warp.fault(operation, FindingKind::out_of_bounds, error_illegal_address, lanes,
                        fmt::format("{}: its descriptor (start {:#x}, leading offset {}, stride offset {}) reaches "
-                                   "{:#x} to {:#x}, outside of the "
-                                   "shared memory of CTA {}, {:#x} to {:#x}",
+                                   "{:#x} to {:#x}, outside of the shared memory of CTA {}, {:#x} to {:#x}",
                                    what, tile.descriptor.start, tile.descriptor.leading, tile.descriptor.stride,
                                    range.begin, range.end, cta.rank, shared_base, shared_base + cta.shared.size()));
         }

@@ -94,8 +94,7 @@ void check_rules(Warp& warp, const Operation& operation, LaneMask active, unsign
     if (memory.last_columns != 0 && columns > memory.last_columns) {
         warp.report(operation, FindingKind::tmem_allocation, active,
                     fmt::format("tcgen05.alloc of {} columns after one of {}: the number must not grow from one "
-                                "allocation of a CTA to the "
-                                "next; allocate the largest first",
+                                "allocation of a CTA to the next; allocate the largest first",
                                 columns, memory.last_columns));
     }
 }
@@ -219,8 +218,7 @@ Step allocate_pair(Warp& warp, const Operation& operation, LaneMask active, unsi
         first_try) {
         warp.report(operation, FindingKind::tmem_allocation, active,
                     fmt::format("tcgen05.alloc with cta_group::2 writes its result to {:#x} here and to {:#x} in CTA "
-                                "{}: use the same place in "
-                                "both CTAs of a pair",
+                                "{}: use the same place in both CTAs of a pair",
                                 own.result_address, other->result_address, peer.rank));
     }
     const auto column = memory.find_free(std::max(columns, other->columns), *peer.tensor_memory);
@@ -263,8 +261,7 @@ bool check_release(Warp& warp, const Operation& operation, LaneMask active, Tens
     if (allocation == nullptr || address.lane != 0) {
         warp.report(operation, FindingKind::tmem_allocation, active,
                     fmt::format("tcgen05.dealloc of tensor memory {:#x}, where no allocation starts (freed twice, or "
-                                "not the address that "
-                                "tcgen05.alloc gave); allocated: {}",
+                                "not the address that tcgen05.alloc returned); allocated: {}",
                                 address.bits(), memory.describe_allocations()));
         return allocation != nullptr;
     }

@@ -116,10 +116,11 @@ TensorAddress own_address(Warp& warp, const Operation& operation, LaneMask activ
     TensorAddress address(bits);
     const unsigned quarter = warp.index % 4;
     if (address.lane >= tensor_lanes || (address.lane / 32 != 0 && address.lane / 32 != quarter)) {
-        warp.report(operation, FindingKind::tmem_lanes, active,
-                    fmt::format("{} of warp {} with lane {} in its address {:#x}: warp {} of a warpgroup reaches lanes "
-                                "{} to {} only, and gets those",
-                                access.what, warp.index, address.lane, bits, quarter, 32 * quarter, 32 * quarter + 31));
+        warp.report(
+            operation, FindingKind::tmem_lanes, active,
+            fmt::format("{} of warp {} with lane {} in its address {:#x}: warp {} of a warpgroup can access only "
+                        "lanes {} to {}, and accesses those",
+                        access.what, warp.index, address.lane, bits, quarter, 32 * quarter, 32 * quarter + 31));
     }
     const unsigned offset = address.lane % 32;
     const bool whole = access.shape == Shape::l32x32b;
@@ -208,8 +209,7 @@ Step execute_store(Warp& warp, const Operation& operation, LaneMask active)
         if (const TensorWork* work = memory.pending_on(region, true)) {
             warp.report(operation, FindingKind::accumulator_before_commit, active,
                         fmt::format("tcgen05.st writes columns {} to {} of tensor memory, which the {} (PTX line {}) "
-                                    "still uses: wait for the mbarrier of a "
-                                    "tcgen05.commit after it",
+                                    "still uses: wait for the mbarrier of a tcgen05.commit after it",
                                     region.column, region.column + region.columns - 1, work->describe(),
                                     line_of(work->operation)));
             continue;

@@ -370,8 +370,7 @@ void decode_mma(Decoder& decoder, Operation& operation)
         if (decoder.operands() < next + count) {
             decoder.fail(
                 "tcgen05.mma takes D, A, B, the sparsity metadata with .sp, the instruction descriptor, the scale "
-                "factors of block-scaled kinds, and "
-                "whether to accumulate: too few operands");
+                "factors of block-scaled kinds, and whether to accumulate: too few operands");
         }
     };
     const auto is_address = [&] {

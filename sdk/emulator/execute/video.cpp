@@ -330,7 +330,7 @@ void decode_vmad(Decoder& decoder, Operation& operation)
     payload.negate_product = sources[0].negated != sources[1].negated;
     payload.negate_addend = sources[2].negated && !constant_c;
     if (payload.plus_one + payload.negate_product + payload.negate_addend > 1) {
-        decoder.fail("only one of .po, a negated product and a negated addend can be");
+        decoder.fail("only one of .po, a negated product and a negated addend can be used");
     }
     if (!decoder.operand(0).component.empty()) {
         decoder.fail("the destination of vmad has no selector");

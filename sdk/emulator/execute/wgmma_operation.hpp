@@ -246,8 +246,7 @@ private:
     {
         cluster.report(*this, FindingKind::out_of_bounds,
                        fmt::format("the descriptor of {} (start {:#x}, leading offset {}, stride offset {}) reaches "
-                                   "address {:#x} in line {}, "
-                                   "outside of the CTA's shared memory [{:#x}, {:#x})",
+                                   "address {:#x} in line {}, outside of the CTA's shared memory [{:#x}, {:#x})",
                                    name, tile.descriptor.start, tile.descriptor.leading, tile.descriptor.stride,
                                    address, line, shared_base, shared_base + warp_.cta.shared.size()));
     }

@@ -294,7 +294,7 @@ TEST_CASE("faults: lanes of another warp")
     kernel.by_all_after =
         "    shl.b32 %a0, %warp, 21;\n    xor.b32 %a0, %a0, 0x200000;\n    add.u32 %a0, %a0, %taddr;\n"
         "    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%a1}, [%a0];\n    tcgen05.wait::ld.sync.aligned;\n";
-    expect(kernel, FindingKind::tmem_lanes, "reaches lanes");
+    expect(kernel, FindingKind::tmem_lanes, "can access only lanes");
 }
 
 TEST_CASE("faults: instruction descriptors")
