@@ -31,7 +31,8 @@ NARROW, WIDE = 360, 1280
 CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
 
 # What one looks for, and a page that must be among the first results.
-SEARCHES = {"Gemm::launch": "reference/Gemm.html", "race": "emulator.html", "TMEM": "reference/Tmem.html", "bank conflict": "glossary.html"}
+FIRST = 5
+SEARCHES = {"Gemm::launch": "reference/Gemm.html#", "race": "emulator.html", "TMEM": "reference/Tmem.html", "bank conflict": "glossary.html"}
 # What a newcomer wants, the links to click on the front page and the next one (the beginning of their addresses), and words
 # that must be where they lead.
 WAYS = {
@@ -199,8 +200,8 @@ class Check:
             except Exception:  # says so below
                 pass
             found = await page.evaluate("[...document.querySelectorAll('#search-results li a')].map(a => a.href)")
-            if not any(wanted in address for address in found[:10]):
-                self.find(where[0], f"{wanted} is not among the first ten of {len(found)} results")
+            if not any(wanted in address for address in found[:FIRST]):
+                self.find(where[0], f"{wanted} is not among the first {FIRST} of {len(found)} results")
         await page.close()
 
     async def ways(self, context: BrowserContext) -> None:

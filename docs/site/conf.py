@@ -62,10 +62,12 @@ html_static_path = [os.path.join(here, "static")]
 html_css_files = ["tessera.css"]
 html_logo = os.path.join(here, "static/logo.svg")
 html_favicon = os.path.join(here, "static/favicon.svg")
+html_search_scorer = os.path.join(here, "static/scorer.js")
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False
 copybutton_exclude = ".linenos, .gp, .go"
+copybutton_prompt_text = "$ "  # of a session only the commands are copied
 copybutton_selector = "div:not(.output) > div.highlight pre"
 
 
