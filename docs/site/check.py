@@ -28,16 +28,21 @@ from playwright.async_api import BrowserContext, Page, async_playwright
 
 TABS = 4
 NARROW, WIDE = 360, 1280
-CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 # What one looks for, and a page that must be among the first results.
 FIRST = 5
-SEARCHES = {"Gemm::launch": "reference/Gemm.html#", "race": "emulator.html", "TMEM": "reference/Tmem.html", "bank conflict": "glossary.html"}
-# What a newcomer wants, the links to click on the front page and the next one (the beginning of their addresses), and words
-# that must be where they lead.
+SEARCHES = {
+    "Gemm::launch": "reference/Gemm.html#",
+    "race": "emulator.html",
+    "TMEM": "reference/Tmem.html",
+    "bank conflict": "glossary.html",
+}
+# What a newcomer wants: the links to click, on the front page and on the next one, and words that must be there.
 WAYS = {
     "how to install": (["cmake.html"], "find_package(tessera"),
-    "the contract of Gemm::launch": (["reference/host_api.html", "reference/Gemm.html"], "This is the contract of every launch"),
+    "the contract of Gemm::launch": (
+        ["reference/host_api.html", "reference/Gemm.html"], "This is the contract of every launch"),
     "what runs on an RTX card": (["support.html"], "RTX"),
     "how fast against cuBLASLt and where slower": (["performance.html"], "cuBLASLt"),
     "how to find a race without a GPU": (["emulator.html"], "race"),
@@ -59,8 +64,10 @@ INSPECT = """() => {
     const wide = [];
     for (const element of document.querySelectorAll('article *')) {
         const box = element.getBoundingClientRect();
-        if (box.width > 0 && box.right > width + 1 && getComputedStyle(element).position !== 'absolute' && !clipped(element)) {
-            wide.push(element.tagName.toLowerCase() + ' ' + (element.textContent || '').replace(/\\s+/g, ' ').trim().slice(0, 40));
+        const floats = getComputedStyle(element).position === 'absolute';
+        if (box.width > 0 && box.right > width + 1 && !floats && !clipped(element)) {
+            const words = (element.textContent || '').replace(/\\s+/g, ' ').trim();
+            wide.push(element.tagName.toLowerCase() + ' ' + words.slice(0, 40));
         }
     }
     return {
@@ -75,9 +82,12 @@ INSPECT = """() => {
 
 # Text whose contrast with what is behind it is less than WCAG's 4.5 (3 for large text).
 CONTRAST = """() => {
-    const parse = (text) => { const v = text.match(/[\\d.]+/g).map(Number); return v.length < 4 ? [...v.slice(0, 3), 1] : v; };
-    const light = (c) => { const [r, g, b] = c.slice(0, 3).map(v => { v /= 255;
-        return v <= 0.03928 ? v / 12.92 : Math.pow((v + 0.055) / 1.055, 2.4); }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const parse = (text) => {
+        const parts = text.match(/[\\d.]+/g).map(Number);
+        return parts.length < 4 ? [...parts.slice(0, 3), 1] : parts;
+    };
+    const linear = (v) => v <= 0.03928 ? v / 12.92 : Math.pow((v + 0.055) / 1.055, 2.4);
+    const light = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
     const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] + below[i] * (1 - top[3])).concat(1);
     const behind = (element) => {
         const layers = [];
@@ -88,7 +98,8 @@ CONTRAST = """() => {
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
         const element = walker.currentNode.parentElement, words = walker.currentNode.data.trim();
-        if (!words || element.closest('script, style, noscript, svg, .headerlink, .linenos') || !element.checkVisibility()) continue;
+        const skipped = element.closest('script, style, noscript, svg, .headerlink, .linenos');
+        if (!words || skipped || !element.checkVisibility()) continue;
         const style = getComputedStyle(element), below = behind(element), text = over(parse(style.color), below);
         const [a, b] = [light(text), light(below)].sort((x, y) => y - x), ratio = (a + 0.05) / (b + 0.05);
         const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.6 && style.fontWeight >= 700);
@@ -171,8 +182,8 @@ class Check:
                     self.find(name, f"links to {target}#{anchor}, which has no such place")
 
     async def contrast(self, browser) -> None:
-        some = ["index.html", "guide.html", "support.html", "emulator.html", "reference/Gemm.html", "reference/Barrier.html",
-                "source/examples/quickstart/main.cpp.html", "changelog.html"]
+        some = ["index.html", "guide.html", "support.html", "emulator.html", "changelog.html", "reference/Gemm.html",
+                "reference/Barrier.html", "source/examples/quickstart/main.cpp.html"]
         for scheme in ("light", "dark"):
             context = await browser.new_context(color_scheme=scheme, viewport={"width": WIDE, "height": 800})
             page = await self.new_page(context, where := [""])
@@ -212,7 +223,8 @@ class Check:
             await page.goto(f"{self.address}/index.html")
             for target in clicks:
                 address = f"{self.address}/{target}"
-                links = await page.evaluate("[...document.querySelectorAll('a[href]')].map(a => a.checkVisibility() ? a.href : '')")
+                links = await page.evaluate(
+                    "[...document.querySelectorAll('a[href]')].map(a => a.checkVisibility() ? a.href : '')")
                 place = next((i for i, link in enumerate(links) if urldefrag(link)[0] == address), None)
                 if place is None:
                     self.find(wish, f"no link to {target} can be seen on {page.url.removeprefix(self.address)}")
@@ -281,7 +293,8 @@ def self_test(folder: Path) -> list[str]:
             shutil.copytree(folder / name, site / name)
         shutil.copy(folder / "search.html", site)
         (site / "searchindex.js").write_text(NOTHING)
-        clean = "<!doctype html><html lang=en><title>x</title><body style='color:#000;background:#fff'><article><p>x</p>{}</article>"
+        clean = ("<!doctype html><html lang=en><title>x</title><body style='color:#000;background:#fff'>"
+                 "<article><p>x</p>{}</article>")
         frame = (folder / "index.html").read_text()
         before, _, rest = frame.partition("</article>")
         for number, (plant, _) in enumerate(PLANTS.values()):
@@ -296,7 +309,8 @@ def self_test(folder: Path) -> list[str]:
             page = "index.html" if kind == "grey on grey" else f"plant{number}.html"
             if not any(finding.startswith(page) and words in finding for finding in findings):
                 missed.append(f"{kind} was not found")
-        missed += [f"found where nothing was planted: {finding}" for finding in findings if finding.startswith("clean.html")]
+        missed += [f"found where nothing was planted: {finding}"
+                   for finding in findings if finding.startswith("clean.html")]
         for words, wanted in SEARCHES.items():
             if not any(finding.startswith(f"search for {words}") for finding in findings):
                 missed.append(f"a search for {words} without {wanted} was not found")

@@ -48,7 +48,8 @@ def inventory(file: Path) -> set[str]:
 def main() -> int:
     xml, html = Path(sys.argv[1]), Path(sys.argv[2])
     names = inventory(html / "objects.inv")
-    anchors = {page.name: set(re.findall(r'id="([^"]+)"', page.read_text())) for page in (html / "reference").glob("*.html")}
+    anchors = {page.name: set(re.findall(r'id="([^"]+)"', page.read_text()))
+               for page in (html / "reference").glob("*.html")}
     found = list(documented(xml))
 
     def absent(pages: set[str]) -> list[str]:

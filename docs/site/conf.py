@@ -1,7 +1,7 @@
 """The site of Tessera: the Markdown pages of the repository and the reference of the public headers.
 
-build.sh puts the pages into the folder that Sphinx reads and says by TESSERA_SITE_VERSION and TESSERA_SITE_XML which release
-it is and where Doxygen's XML is.
+build.sh puts the pages into the folder that Sphinx reads. It says by TESSERA_SITE_VERSION which release it is, and by
+TESSERA_SITE_XML where the XML for Breathe is.
 """
 
 import os
@@ -72,8 +72,8 @@ copybutton_selector = "div:not(.output) > div.highlight pre"
 
 
 class SearchableCPPDomain(CPPDomain):
-    """Names as one searches for them: no parameters of functions and templates, no template arguments (the search page would
-    show them escaped twice), and one entry for all overloads of a page."""
+    """Names as one searches for them: no parameters of functions and templates, no template arguments (the search page
+    would show them escaped twice), and one entry for all overloads of a page."""
 
     def get_objects(self):
         seen = set()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Makes the pages of the API reference from Doxygen's XML: a page for each side (host, device), group and class.
 
-Breathe renders the declarations and their comments. This script decides what stands where, and hands Breathe XML in which
+Breathe renders the declarations and their comments. This script decides what is on which page, and gives Breathe XML in
+which
 
   - a free function, enum, constant or type belongs to the group that it names, or else to the group of its header;
   - a name in code type leads to what it names, and the name of an error code to its page;
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 CLASS_KINDS = ("class", "struct", "union")
-SECTIONS = {"enum": "enum", "typedef": "typedef", "var": "variable", "func": "function", "define": "define"}
+CALLER = re.compile(r",? ?(const )?std::source_location ?&?caller(=std::source_location::current\(\))?")
 
 
 def text_of(element: ET.Element | None) -> str:
@@ -44,7 +45,7 @@ class Group:
     title: str
     description: list[ET.Element]
     parent: str = ""
-    classes: dict[str, list[ET.Element]] = field(default_factory=dict)  # name without arguments: template, specializations
+    classes: dict[str, list[ET.Element]] = field(default_factory=dict)  # name: the template and its specializations
     headers: dict[str, Header] = field(default_factory=dict)
 
     def header(self, path: str) -> Header:
@@ -107,7 +108,8 @@ class Reference:
         self.known.add(identifier)
 
     def read_compounds(self) -> None:
-        nested = {inner.get("refid") for compound in self.of_kind(*CLASS_KINDS) for inner in compound.iter("innerclass")}
+        nested = {inner.get("refid")
+                  for compound in self.of_kind(*CLASS_KINDS) for inner in compound.iter("innerclass")}
         for compound in self.of_kind(*CLASS_KINDS, "concept"):
             name, identifier = compound.findtext("compoundname"), compound.get("id")
             if not name.startswith("tessera::"):
@@ -174,8 +176,7 @@ class Reference:
                         "source_location" in text_of(child.find("type")):
                     parent.remove(child)
                 elif child.tag == "argsstring" and child.text:
-                    child.text = re.sub(r",? ?(const )?std::source_location ?&?caller(=std::source_location::current\(\))?", "",
-                                        child.text)
+                    child.text = CALLER.sub("", child.text)
                 elif child.tag == "ref" and child.get("refid") not in self.known:
                     dissolve(parent, child)
                 elif child.tag == "computeroutput":
@@ -187,7 +188,9 @@ class Reference:
         if len(code):
             return
         name = (code.text or "").removesuffix("()").removeprefix("tessera::")
-        found = self.names.get(name) or self.names.get(name.split("<")[0]) if re.match(r"[\w:]+(<.*>)?$", name) else None
+        found = self.names.get(name)
+        if found is None and re.match(r"[\w:]+<.*>$", name):
+            found = self.names.get(name.split("<")[0])
         if f"ErrorCode::{name}" in self.names:
             link = ET.SubElement(code, "ulink", {"url": f"../errors/{name}.html"})
         elif found:
@@ -196,7 +199,8 @@ class Reference:
             return
         link.text, code.text = code.text, None
 
-    def group_compound(self, name: str, title: str, description: list[ET.Element], members: list[ET.Element]) -> ET.Element:
+    def group_compound(self, name: str, title: str, description: list[ET.Element],
+                       members: list[ET.Element]) -> ET.Element:
         compound = ET.Element("compounddef", {"id": f"site_{name}", "kind": "group"})
         ET.SubElement(compound, "compoundname").text = name
         ET.SubElement(compound, "title").text = title
@@ -232,6 +236,7 @@ class Reference:
             root = ET.Element("doxygen", {"version": "1.9.4"})
             root.append(compound)
             text = ET.tostring(root, encoding="unicode")
+            text = re.sub(r"\bdocs/([\w/-]+)\.md\b", r'<ulink url="../\1.html">docs/\1.md</ulink>', text)
             self.xml[compound.findtext("compoundname")] = text
             write(out / f"{compound.get('id')}.xml", text)
         write(out / "index.xml", ET.tostring(index, encoding="unicode"))
@@ -264,7 +269,8 @@ class Reference:
         for group in groups:
             text += heading(f":doc:`{group.title} <{group.name}>`", "-") + sentence(group.description) + "\n\n"
             if group.classes:
-                text += ".. rst-class:: names\n\n" + " · ".join(f":doc:`{name} <{name}>`" for name in group.classes) + "\n\n"
+                links = " · ".join(f":doc:`{name} <{name}>`" for name in group.classes)
+                text += f".. rst-class:: names\n\n{links}\n\n"
         return text + toctree([group.name for group in groups])
 
     def group_page(self, group: Group) -> str:
@@ -284,7 +290,8 @@ class Reference:
                 text += f".. doxygenconcept:: {concept.findtext('compoundname')}\n\n"
                 text += code_block(concept_definition(concept))
             if header.members:
-                text += f".. cpp:namespace:: tessera\n\n.. doxygengroup:: {header.name}\n   :content-only:\n\n.. cpp:namespace:: NULL\n\n"
+                text += ".. cpp:namespace:: tessera\n\n"
+                text += f".. doxygengroup:: {header.name}\n   :content-only:\n\n.. cpp:namespace:: NULL\n\n"
         return text + toctree(group.classes)
 
     def class_page(self, group: Group, name: str, compounds: list[ET.Element]) -> str:
@@ -296,7 +303,8 @@ class Reference:
             text += ".. rubric:: Deduction guides\n\n"
         for guide in self.guides.get(name, {}).values():
             parameters = ", ".join(text_of(parameter) for parameter in guide.find("templateparamlist").iter("param"))
-            text += code_block(f"template <{parameters}>\n{name}{guide.findtext('argsstring')};".replace("< ", "<").replace(" >", ">"))
+            signature = f"{name}{guide.findtext('argsstring')}".replace("< ", "<").replace(" >", ">")
+            text += code_block(f"template <{parameters}>\n{signature};")
             text += sentence(descriptions(guide)) + "\n\n"
         return text
 
@@ -405,7 +413,8 @@ def main() -> int:
     arguments = parser.parse_args()
     reference = Reference(arguments.xml)
     for path, names in reference.errors.items():
-        print(f"reference.py: {path}: in no group: {', '.join(names)}. Write @ingroup in the comment of the file", file=sys.stderr)
+        print(f"reference.py: {path}: in no group: {', '.join(names)}. Write @ingroup in the comment of the file",
+              file=sys.stderr)
     if reference.errors and not arguments.draft:
         return 1
     if arguments.comments:

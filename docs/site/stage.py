@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Copies the Markdown pages of the repository to the folder that Sphinx reads, with links that work on the site.
 
-The pages link to each other, to pictures and to sources by relative paths of the repository. On the site a link to a page
-leads to its rendered form, a link to a source file to a highlighted copy, a link to a folder to a list of its files. A link
-to what does not exist is an error. Files whose content has not changed keep their time, so that Sphinx skips them.
+The pages link to each other, to pictures and to sources by relative paths of the repository. On the site a link to a
+page leads to its rendered form, a link to a source file to a highlighted copy, a link to a folder to a list of its
+files. A link to what does not exist is an error. Files whose content has not changed keep their time, so that Sphinx
+skips them.
 """
 
 import argparse
@@ -27,12 +28,12 @@ PLACES = {
     "docs/notes/README.md": "notes/index.md",
 }
 LANGUAGES = {
-    ".cpp": "cpp", ".hpp": "cpp", ".cu": "cuda", ".cuh": "cuda", ".cmake": "cmake", ".py": "python", ".sh": "bash", ".json": "json",
-    ".md": "markdown",
+    ".cpp": "cpp", ".hpp": "cpp", ".cu": "cuda", ".cuh": "cuda", ".cmake": "cmake", ".py": "python", ".sh": "bash",
+    ".json": "json",
 }
 # Fenced code, code in a line, or a link: whichever comes first.
-LINK = re.compile(r"^ *```.*?^ *```|``[^`].*?``|`[^`\n]+`|(!?\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^()\s]+)(\s+\"[^\"]*\")?\)",
-                  re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"^ *```.*?^ *```|``[^`].*?``|`[^`\n]+`"
+                  r"|(!?\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^()\s]+)(\s+\"[^\"]*\")?\)", re.MULTILINE | re.DOTALL)
 # Pages whose folder is listed below them in the navigation.
 PARENTS = ("docs/errors/README.md", "docs/notes/README.md")
 BELOW = "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
@@ -106,14 +107,16 @@ class Stage:
         head = "---\norphan: true\nnosearch: true\n---\n"
         if (self.root / path).is_dir():
             files = sorted(file.name for file in (self.root / path).iterdir() if file.is_file())
-            rows = "".join(f"- [`{name}`]({posixpath.relpath(self.target_of(f'{path}/{name}'), posixpath.dirname(place))})\n"
-                           for name in files)
+            here = posixpath.dirname(place)
+            links = {name: posixpath.relpath(self.target_of(f"{path}/{name}"), here) for name in files}
+            rows = "".join(f"- [`{name}`]({link})\n" for name, link in links.items())
             self.write(place, f"{head}# `{path}/`\n\nThe files of this folder of the repository:\n\n{rows}")
             return
         name = posixpath.basename(path)
         language = "cmake" if name == "CMakeLists.txt" else LANGUAGES.get(posixpath.splitext(name)[1], "text")
-        self.write(place, f"{head}# `{path}`\n\n```{{literalinclude}} {os.path.relpath(self.root / path, (self.out / place).parent)}\n:language: {language}\n"
-                          f":linenos:\n```\n")
+        source = os.path.relpath(self.root / path, (self.out / place).parent)
+        include = f"```{{literalinclude}} {source}\n:language: {language}\n:linenos:\n```\n"
+        self.write(place, f"{head}# `{path}`\n\n{include}")
 
     def front_page(self) -> None:
         """The site's own index.md, with the README in the place of its marks."""

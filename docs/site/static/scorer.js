@@ -1,4 +1,4 @@
-// How the search orders what it finds: Sphinx's own weights, but what has exactly the name that was asked for comes first.
+// How the search orders what it finds: by Sphinx's own weights, but a declaration with exactly that name comes first.
 var Scorer = {
     score: ([, title, , , score, , kind]) => {
         const query = (new URLSearchParams(window.location.search).get("q") || "").trim().toLowerCase();
