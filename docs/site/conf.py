@@ -29,7 +29,7 @@ breathe_show_include = False  # the pages have their own
 primary_domain = "cpp"
 highlight_language = "none"
 # A parameter per line where a signature does not fit into one.
-maximum_signature_line_length = 80
+maximum_signature_line_length = 100
 toc_object_entries_show_parents = "hide"
 cpp_index_common_prefix = ["tessera::"]
 

@@ -166,6 +166,8 @@ class Reference:
                 compound.remove(element)
         for member in compound.iter("memberdef"):
             member.set("inline", "no")
+        for constrained in [compound, *compound.iter("memberdef")]:
+            show_requirement(constrained)
         for parent in list(compound.iter()):
             for child in list(parent):
                 if child.tag == "verbatim":
@@ -176,8 +178,10 @@ class Reference:
                         "source_location" in text_of(child.find("type")):
                     parent.remove(child)
                 elif child.tag == "argsstring" and child.text:
-                    child.text = CALLER.sub("", child.text)
-                elif child.tag == "ref" and child.get("refid") not in self.known:
+                    child.text = CALLER.sub("", child.text).replace("detail::", "")
+                elif child.tag == "type" and child.text:
+                    child.text = child.text.replace("detail::", "")
+                elif child.tag == "ref" and (child.get("refid") not in self.known or is_plain_word(parent, child)):
                     dissolve(parent, child)
                 elif child.tag == "computeroutput":
                     self.link_code(child)
@@ -313,6 +317,24 @@ def descriptions(element: ET.Element) -> list[ET.Element]:
     return [element.find("briefdescription"), element.find("detaileddescription")]
 
 
+def is_plain_word(parent: ET.Element, reference: ET.Element) -> bool:
+    """Whether Doxygen has made a link of a word of the text that is also the name of a type, like "Device"."""
+    return parent.tag == "para" and re.fullmatch(r"[A-Z]?[a-z]+", text_of(reference)) is not None
+
+
+def show_requirement(declaration: ET.Element) -> None:
+    """Breathe leaves requires-clauses out, so the description has them."""
+    clause = text_of(declaration.find("requiresclause"))
+    if not clause:
+        return
+    paragraph = ET.Element("para")
+    ET.SubElement(paragraph, "bold").text = "Requires"
+    paragraph[0].tail = " "
+    ET.SubElement(paragraph, "computeroutput").text = clause.replace("detail::", "")
+    first = declaration.find("briefdescription")
+    (first if text_of(first) else declaration.find("detaileddescription")).append(paragraph)
+
+
 def is_deduction_guide(member: ET.Element) -> bool:
     return "->" in (member.findtext("argsstring") or "") and member.findtext("name")[0].isupper()
 
@@ -374,7 +396,7 @@ def as_listing(verbatim: ET.Element) -> None:
 
 
 def plain_listing(listing: ET.Element) -> None:
-    """Code as lines of text: Breathe drops an indentation that is an element of its own, and Sphinx highlights the text."""
+    """Code as lines of text: Breathe drops an indentation that is an element of its own. Sphinx highlights the text."""
     for line in listing.iter("codeline"):
         for space in line.iter("sp"):
             space.text = " "
