@@ -1,4 +1,4 @@
-# The sizes of the library that docs/cmake.md and docs/performance.md name are that of the built one, within a tenth:
+# The sizes of the library that docs/cmake.md and docs/building.md name are that of the built one, within a tenth:
 # cmake -DROOT=<repository> -DLIBRARY=<libtessera.a> -P ...
 cmake_minimum_required(VERSION 3.25)
 
@@ -20,4 +20,4 @@ function(compare file pattern)
     endif()
 endfunction()
 compare(docs/cmake.md "to the ([0-9]+)\\.([0-9]) MB of the default")
-compare(docs/performance.md "default: [^|\n]*\\| ([0-9]+)\\.([0-9]) \\|")
+compare(docs/building.md "libtessera\\.a`[^|\n]*\\| ([0-9]+)\\.([0-9]) MB")

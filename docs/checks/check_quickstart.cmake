@@ -5,7 +5,7 @@ cmake_minimum_required(VERSION 3.25)
 file(READ ${ROOT}/README.md readme)
 file(READ ${ROOT}/examples/quickstart/main.cpp example)
 
-# between(<variable> <text> <opening> <closing>): what is between the two, each of which occurs once.
+# between(<variable> <text> <opening> <closing>): the text between the two; each occurs once.
 function(between variable text opening closing)
     foreach(mark IN ITEMS "${opening}" "${closing}")
         string(FIND "${text}" "${mark}" first)

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class MissingFact(Exception):
-    """The code does not say any more what a picture shows."""
+    """The code no longer says what a picture shows."""
 
 
 def _search(pattern: str, file: str) -> "re.Match[str]":

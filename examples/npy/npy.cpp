@@ -17,7 +17,7 @@
 namespace npy {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "elements are stored as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "elements are stored as they are in memory");
 
 template <Element T>
 constexpr detail::TypeCode type_code{

@@ -1,4 +1,4 @@
-"""Conan 2 recipe of the checkout that it lies in: conan create packaging/conan"""
+"""Conan 2 recipe of the checkout that contains it: conan create packaging/conan"""
 
 import re
 from pathlib import Path

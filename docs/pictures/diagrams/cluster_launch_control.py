@@ -62,7 +62,7 @@ def cluster_launch_control() -> Picture:
         389,
         652,
         "The grid has a cluster for each tile. clusterlaunchcontrol.try_cancel, issued while a tile runs, "
-        "answers with the number of a cluster that will not start any more, or with none. (Schematic, not measured.)",
+        "answers with the number of a cluster that will no longer start, or with none. (Schematic, not measured.)",
         size=11.5,
     )
     return p

@@ -2,7 +2,7 @@
 
 from svg import BLUE, GREY, MUTED, ORANGE, Picture, WHITE, drawing
 
-# name, exponent bits, mantissa bits, bits that are not read, largest finite value, what follows from it
+# name, exponent bits, mantissa bits, bits that are zero, largest finite value, what follows from it
 FORMATS = (
     ("f32", 8, 23, 0, "3.4e38"),
     ("tf32", 8, 10, 13, "3.4e38"),
@@ -49,7 +49,7 @@ def element_formats() -> Picture:
         if rest:
             p.rect(x, y, rest * cell, high, WHITE, GREY.mid, dash="3 3")
             p.text(
-                x + rest * cell / 2, y + 20, f"{rest} bits that are not read", size=11.5, anchor="middle", color=MUTED
+                x + rest * cell / 2, y + 20, f"{rest} bits, zero", size=11.5, anchor="middle", color=MUTED
             )
         p.text(676, y + 20, largest, size=12.5, anchor="end")
     return p

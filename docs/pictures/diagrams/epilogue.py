@@ -24,7 +24,7 @@ def epilogue() -> Picture:
     for first, second in zip(boxes, boxes[1:]):
         p.arrow(first.right, second.left, color=INK, width=2)
     inputs = (
-        (1, BLUE, "scale_a, scale_b", "on the device, 8 bits"),
+        (1, BLUE, "scale_a, scale_b", "in device memory"),
         (2, GREEN, "C", "may be D itself"),
         (3, ORANGE, "bias", "per row or column"),
         (4, PURPLE, "relu, gelu, silu", "or none"),

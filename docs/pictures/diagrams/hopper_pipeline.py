@@ -44,7 +44,7 @@ def hopper_pipeline() -> Picture:
     timeline(
         132,
         "Cooperative",
-        "Both consumers have half of the rows of one tile.",
+        "Each consumer has half of the rows of a tile.",
         (
             (
                 "consumer 0",

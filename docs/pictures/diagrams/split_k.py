@@ -21,7 +21,7 @@ def split_k() -> Picture:
             "two consumers of a CTA",
             lambda k: HUES[k % 2],
             "shared memory",
-            "stages in turn, one adds",
+            "alternate stages, one adds",
         ),
         (
             "Cluster split-K",
@@ -32,7 +32,7 @@ def split_k() -> Picture:
         ),
         (
             "Stream-K",
-            "clusters, by equal work",
+            "clusters, equal work",
             lambda k: HUES[0] if k < 5 else HUES[1],
             "workspace, global",
             "cut anywhere",

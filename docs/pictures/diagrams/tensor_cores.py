@@ -14,7 +14,7 @@ def tensor_cores() -> Picture:
     )
     width = 196
     columns = (
-        ("mma.sync", "since Ampere", "a warp, 32 threads", "16 × 8 × 16", "in step with its warp"),
+        ("mma.sync", "since Volta", "a warp, 32 threads", "16 × 8 × 16", "in step with its warp"),
         ("wgmma", "Hopper", "a warpgroup, 128 threads", "64 × 256 × 16", "asynchronously"),
         ("tcgen05.mma", "Blackwell", "one thread", "256 × 256 × 16, a pair", "asynchronously"),
     )

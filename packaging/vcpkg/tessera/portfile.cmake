@@ -1,4 +1,4 @@
-# An overlay port of the checkout that it lies in.
+# An overlay port of the checkout that contains it.
 get_filename_component(SOURCE_PATH "${CURRENT_PORT_DIR}/../../.." ABSOLUTE)
 
 vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS FEATURES lineinfo TESSERA_LINEINFO)

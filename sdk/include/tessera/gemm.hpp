@@ -169,7 +169,8 @@ concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
 ///
 /// @par Types
 /// A and B have the same type: f32, tf32, f16, bf16, f8e4m3 or f8e5m2; or one is f8e4m3 and the other f8e5m2. D is f32,
-/// f16 or bf16, whatever A and B are. C has D's type. Types that are wrong at compile time do not compile.
+/// f16 or bf16, whatever A and B are. C has D's type. Wrong types do not compile; those of a `MatrixOperand` are checked
+/// by the call.
 ///
 /// @par Arithmetic
 /// Products are accumulated in fp32, and the result is rounded once, to D's type. SIMT kernels add the products one by
@@ -192,7 +193,8 @@ concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
 ///
 /// @par What is enqueued
 /// One kernel. The exceptions, which `GemmPlan::explain` names for a problem:
-/// - If several clusters add up one tile, a memset of a few hundred bytes comes before the kernel.
+/// - If several clusters add up one tile, a memset of a few hundred bytes precedes the kernel where the workspace is the
+///   caller's or was just allocated.
 /// - On compute capability 9.0, one more kernel comes first where large operands that TMA cannot load are repacked.
 /// - A batch of two levels whose strides do not fold into one level is a kernel for each batch of the level with fewer.
 ///   Strides fold if, for each of A, B, C and D, the outer stride is the inner stride times the inner count, or both

@@ -183,7 +183,7 @@ public:
     Stream(const Device& device, StreamPriority priority,
            std::source_location caller = std::source_location::current());
 
-    /// Takes over a stream that came from cudaStreamCreate*. The caller must not destroy it any more.
+    /// Takes over a stream that came from cudaStreamCreate*. The caller must no longer destroy it.
     /// @throws Error  `invalid_argument` for a default stream, which has no owner
     static Stream adopt(cudaStream_t stream, std::source_location caller = std::source_location::current());
 
