@@ -55,7 +55,7 @@ std::vector<T> read(const std::filesystem::path& path, const std::vector<std::in
 {
     auto array = npy::read<T>(path);
     if (array.shape != shape || array.column_major) {
-        throw npy::Error(path.string(), "the array has another shape or order than this network needs",
+        throw npy::Error(path.string(), "the array does not have the shape and order that this network needs",
                          "make the data again with train.py");
     }
     return std::move(array.elements);

@@ -108,7 +108,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code)
     app.add_option_function<std::string>(
            "--compute-capability",
            [&](const std::string& text) { options.compute_capability = parse_compute_capability(text); },
-           "explain for such a device, e.g. 9.0, which need not be present")
+           "explain for a device of this compute capability, e.g. 9.0, present or not")
         ->type_name("X.Y")
         ->needs(explain);
 

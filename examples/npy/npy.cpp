@@ -51,7 +51,7 @@ std::vector<T> read_elements(std::istream& stream, std::string_view name, const 
     stream.read(reinterpret_cast<char*>(elements.data()), static_cast<std::streamsize>(header.data_bytes()));
     if (static_cast<std::size_t>(stream.gcount()) != header.data_bytes()) {
         throw Error(name, fmt::format("reading stopped after {} of {} bytes", stream.gcount(), header.data_bytes()),
-                    "check the disk, and that nobody writes the file meanwhile");
+                    "check the disk, and that no other program writes the file");
     }
     if (header.big_endian) {
         for (T& element : elements) {

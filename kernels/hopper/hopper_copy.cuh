@@ -160,7 +160,7 @@ public:
         std::move(ring).drain();
     }
 
-    /// Fetches the descriptors that there are.
+    /// Prefetches the descriptors of the tensor maps in use.
     __device__ static void prefetch_maps(const HopperArguments& arguments)
     {
         using Loader = HopperTmaLoader<Config, Element>;

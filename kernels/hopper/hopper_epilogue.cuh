@@ -78,9 +78,9 @@ public:
     /// Sums up the parts of a shared tile, in an order that does not depend on timing, and writes it.
     ///
     /// The CTAs of a cluster that splits K exchange their parts through distributed shared memory, and each sums up one
-    /// slice. They reuse the memory of the stages, which is free because such a cluster has one work tile. Every thread
-    /// of the cluster takes part in two cluster synchronizations: the load warpgroup in the kernel itself. Clusters
-    /// exchange their parts through the workspace, of the whole tile or of the CTA's slice: see HopperSharedTile.
+    /// slice. They reuse the memory of the stages, which is free because a cluster that splits K has one work tile.
+    /// Every thread of the cluster takes part in two cluster synchronizations: the load warpgroup in the kernel itself.
+    /// Clusters exchange their parts through the workspace, of the whole tile or of the CTA's slice: see HopperSharedTile.
     /// @param is_last  this is the last work tile of the CTA
     __device__ __forceinline__ void combine(const Accumulators& accumulators, const HopperQueue& queue,
                                             const HopperUnit& unit, bool is_last, const ClusterGrid& cluster,

@@ -38,7 +38,7 @@ struct HopperKernel {
     {
         return 2 * clusters * cluster_size * static_cast<std::size_t>(tile_m * tile_n) * sizeof(float);
     }
-    /// Counters for such a launch, all zero before and after it.
+    /// Counters of this launch, all zero before and after it.
     std::size_t workspace_counters(std::size_t clusters, std::size_t cluster_size) const noexcept
     {
         return 2 * clusters * cluster_size * hopper_tile_counters;

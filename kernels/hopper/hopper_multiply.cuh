@@ -35,7 +35,7 @@ public:
     }
 
 private:
-    /// The CTAs of the own row come first, then the others of the own column.
+    /// The CTAs of this CTA's row come first, then the others of its column.
     __device__ static CtaRank peer_of_thread(const ClusterGrid& cluster)
     {
         const std::uint32_t thread = threadIdx.x % 128;

@@ -99,7 +99,7 @@ public:
         if (threadIdx.x % 32 == 0) {
             before = add_in_order(counters + arrived, own);
             if (((before + own) & arrived_mask) == count_) {  // the last part: the counter is not used any more
-                // Subtracted instead of zeroed: the announcing thread is another one, and may be late.
+                // Subtracted instead of zeroed: another thread announces, and may be late.
                 atomicSub(counters + started, count_);
             }
         }

@@ -25,7 +25,7 @@ bool serves_batch(const MatrixOperand& operand, const MatrixOperand& d)
            (operand.outer_batches == d.outer_batches || operand.outer_batches == 1);
 }
 
-/// Checks an operand that was put together by hand. A view has made these checks when it was created.
+/// Checks an operand that was made from raw values. A view was checked when it was created.
 void require_sound(const char* name, const MatrixOperand& operand, std::string_view operation,
                    const std::source_location& caller)
 {

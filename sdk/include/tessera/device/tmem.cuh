@@ -167,8 +167,8 @@ private:
 
 /// Tensor memory.
 ///
-/// An address exists only between allocation and release. Both happen once, and for a pair of CTAs both take the proof
-/// that they may.
+/// An address exists only between allocation and release. Each happens once. For a pair of CTAs, each takes a proof that
+/// the peer is ready.
 ///
 /// @code{.cpp}
 /// __shared__ TmemSlot slot;
