@@ -7,7 +7,10 @@ TESSERA_SITE_XML where the XML for Breathe is.
 import os
 import re
 
+from docutils import nodes
 from sphinx.domains.cpp import CPPDomain
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.nodes import make_refnode
 
 project = "Tessera"
 author = "The Tessera developers"
@@ -88,5 +91,39 @@ class SearchableCPPDomain(CPPDomain):
                 yield name, shown, kind, page, anchor, priority
 
 
+class LinkNames(SphinxPostTransform):
+    """In the pages, the first `Gemm::launch` or `DeviceBuffer` in code type leads to the reference, and so does the first
+    name of an error code to its page."""
+
+    default_priority = 400
+
+    def run(self):
+        page = self.env.docname
+        if page.startswith(("reference/", "source/")):
+            return
+        places = self.places()
+        for literal in list(self.document.findall(nodes.literal)):
+            name = literal.astext().removesuffix("()").removeprefix("tessera::")
+            name = re.sub(r"<[^<>]*>$", "", name)
+            outer = literal.parent
+            while outer is not None and not isinstance(outer, (nodes.reference, nodes.title)):
+                outer = outer.parent
+            if outer is None and name in places and places[name][0] != page:
+                link = make_refnode(self.app.builder, page, *places.pop(name), nodes.literal())
+                literal.replace_self(link)
+                link.children[0].replace_self(literal)
+
+    def places(self):
+        """Page and anchor of each type and each member, by its name without the namespace."""
+        places = {page.rpartition("/")[2]: (page, "") for page in self.env.found_docs
+                  if page.startswith("errors/") and not page.endswith("/index")}
+        for name, shown, kind, page, anchor, _ in self.env.get_domain("cpp").get_objects():
+            shown = shown.removeprefix("tessera::")
+            if "::" in shown or kind in ("class", "struct", "enum", "concept"):
+                places.setdefault(shown, (page, anchor))
+        return places
+
+
 def setup(app):
     app.add_domain(SearchableCPPDomain, override=True)
+    app.add_post_transform(LinkNames)
