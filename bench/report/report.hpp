@@ -70,7 +70,7 @@ std::string table_of(const ProblemReport& report);
 std::string table_of(const LaunchReport& report);
 std::string table_of(const Environment& environment);
 
-/// One row per contender behind `# name: value` lines with the environment. The last column has all samples.
+/// `# name: value` lines with the environment, then one row per contender. The last column has all samples.
 std::string csv_of(const Environment& environment, const std::vector<ProblemReport>& reports);
 std::string csv_of(const Environment& environment, const LaunchReport& report);
 

@@ -1,7 +1,7 @@
 #pragma once
 
 /// Chooses a rung of the Blackwell ladder by a cost model that is calculated only: none of its figures was measured.
-/// docs/blackwell-ladder.md has the reasoning.
+/// docs/notes/blackwell-kernel.md has the reasoning.
 
 #include <string>
 
