@@ -35,7 +35,7 @@ missing_packages() {
     [ "${1:-}" != tests ] || have_header doctest/doctest.h || have_header doctest.h || echo "doctest-dev:the tests"
 }
 
-# may_install: whether packages may be installed. Root needs no permission, and who cannot be asked (-y, CI, no terminal)
+# may_install: true if packages may be installed. Root needs no permission, and who cannot be asked (-y, CI, no terminal)
 # has given it by starting the script.
 may_install() {
     [ "$(id -u)" != 0 ] && [ -z "${TESSERA_YES:-}" ] && [ -z "${CI:-}" ] && [ -t 0 ] && [ -t 1 ] || return 0
@@ -44,7 +44,7 @@ may_install() {
     case $answer in '' | [yY]*) return 0 ;; *) return 1 ;; esac
 }
 
-# apt_install <package>...: whether they could be installed.
+# apt_install <package>...: installs them; true on success.
 apt_install() {
     local as_root=
     [ "$(id -u)" = 0 ] || as_root=sudo

@@ -63,7 +63,7 @@ SimtTile choose_simt_tile(std::int64_t m, std::int64_t n, std::int64_t batches, 
                             static_cast<double>(tiles(n, config.block_n)) * static_cast<double>(batches);
         return std::ceil(ctas / multiprocessors) * config.block_m * config.block_n * candidate.cost_per_output;
     };
-    return std::ranges::min_element(candidates, {}, cost)->tile;  // the first of equals, which is the largest
+    return std::ranges::min_element(candidates, {}, cost)->tile;  // in a tie the first, which is the largest
 }
 
 }  // namespace tessera::kernels

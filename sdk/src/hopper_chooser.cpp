@@ -200,7 +200,7 @@ KernelChoice cheapest(const GemmProblem& problem, const DeviceProperties& device
             continue;
         }
         const double cost = expected_cycles(problem, device, choice);
-        if (cost < least) {  // the first of equals: the model does not include the raster
+        if (cost < least) {  // in a tie the first: the model does not include the raster
             best = choice;
             least = cost;
         }

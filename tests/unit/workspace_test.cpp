@@ -283,7 +283,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "no other launch uses the memory of a lease 
     });
 }
 
-TEST_CASE_FIXTURE(WorkspaceRuntime, "a raw stream that is being captured is not asked for its id or device")
+TEST_CASE_FIXTURE(WorkspaceRuntime, "CUDA is not queried for the id or device of a raw stream that is being captured")
 {
     cudaStream_t raw = nullptr;
     REQUIRE(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking) == cudaSuccess);

@@ -18,7 +18,7 @@ def by_groups(index: int) -> tuple[int, int]:
 def raster() -> Picture:
     p = Picture(
         "Raster groups keep what L2 holds small",
-        "D in 8 by 16 work tiles, of which 16 run at one time. Taken row by row, the 16 need one row panel of A and "
+        "D in 8 by 16 work tiles; 16 run at one time. Taken row by row, the 16 need one row panel of A and "
         "16 column panels of B. Taken column by column in raster groups of four tile rows, they need four row "
         "panels of A and four column panels of B.",
         height=362,

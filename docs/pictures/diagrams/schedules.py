@@ -2,7 +2,7 @@
 
 from svg import BLUE, GREEN, MUTED, ORANGE, Picture, drawing
 
-# What happens, in order. a to d are instructions of warp 0, of which b and c issue a load each. e, f and h are of warp 1;
+# What happens, in order. a to d are instructions of warp 0; b and c issue a load each. e, f and h are of warp 1;
 # "wait" passes when both loads are complete. 1 and 2 are loads that complete; "1 ½" is a half of load 1.
 ORDERS = (
     (

@@ -71,7 +71,7 @@ struct TuningResult {
 /// allocate.
 class GemmTuningCache {
 public:
-    /// What became of the entries of a file.
+    /// How the entries of a file were treated.
     struct Loaded {
         std::size_t used = 0;     ///< entries that are known from now on; a newer entry in the process wins
         std::size_t skipped = 0;  ///< entries for another driver, release or kernel table
