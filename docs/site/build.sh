@@ -4,7 +4,7 @@
 # installed into the output folder once, after which no network is needed.
 #
 # Usage: docs/site/build.sh [--draft | --comments | --check] [<output folder>]      (default: build/site)
-#   --draft     while you write: warnings do not fail, and what they spoil is left out
+#   --draft     while you write: warnings do not fail the build; what is broken is left out
 #   --comments  only the headers' comments: does Doxygen understand them, and is every declaration in a group
 #   --check     then test the site in Chromium (check.py), and the test itself
 # TESSERA_SITE_PYTHON: a Python that has the packages of requirements.txt (and of check-requirements.txt)

@@ -119,7 +119,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 class Server(http.server.ThreadingHTTPServer):
     def handle_error(self, *_):
-        pass  # Chromium gives up what a page that it leaves has asked for
+        pass  # Chromium cancels the requests of a page that it leaves
 
 
 class Check:
