@@ -21,7 +21,7 @@ have_header() {
     return 1
 }
 
-# missing_packages [tests]: the package, why it is needed, and how to see that it is there.
+# missing_packages [tests]: the package, and why it is needed, if it is not installed.
 missing_packages() {
     command -v cmake >/dev/null || echo "cmake:the build"
     command -v ninja >/dev/null || echo "ninja-build:the build"

@@ -36,7 +36,7 @@ def choice() -> Picture:
         24,
         306,
         440,
-        "A variant that you name is only asked whether it is eligible. Preference never makes a variant eligible.",
+        "If you name a variant, only its eligibility is checked. Preference never makes a variant eligible.",
         size=12,
     )
     return p
