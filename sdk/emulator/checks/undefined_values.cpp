@@ -26,11 +26,17 @@ void UndefinedValues::write(const Frame* frame, Ref row, LaneMask written, Lanes
         return;
     }
     const LaneMask kept = known->lanes.mask & ~written;
-    known->lanes = {kept | undefined.mask, undefined.mask != 0 ? undefined.origin : known->lanes.origin};
+    const std::uint64_t until = std::max(kept != 0 ? known->lanes.until : 0, undefined.until);
+    known->lanes = {kept | undefined.mask, undefined.mask != 0 ? undefined.origin : known->lanes.origin, until};
     if (known->lanes.mask == 0) {
         *known = rows_.back();
         rows_.pop_back();
     }
+}
+
+void UndefinedValues::waited(std::uint64_t wgmmas)
+{
+    std::erase_if(rows_, [&](const Row& row) { return row.lanes.until <= wgmmas; });
 }
 
 void UndefinedValues::forget(const Frame* frame)

@@ -1,7 +1,10 @@
 #pragma once
 
-// Registers whose value was read from memory that was never written. Compilers load ahead and then drop the value, so
-// the load is no fault. It becomes one when the value is used, and is then reported with the place of the load.
+// Registers without a defined value. There are two kinds.
+// - Values read from memory that was never written. Compilers load ahead and then drop the value, so the load is no
+//   fault. It becomes one when the value is used, and is then reported with the place of the load.
+// - Values that a wgmma is still computing. Compilers move them, because nothing in the PTX text says that a register is
+//   in flight. Any other use before the wgmma was waited for is a fault. After the wait, the value is defined.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,23 +24,26 @@ class UndefinedValues {
 public:
     using OriginId = std::uint32_t;
 
-    /// The instruction that read memory that was never written.
+    /// The instruction that read memory that was never written, or that is in flight.
     struct Origin {
         const Operation* operation;
         FindingKind kind;
         FindingText text;  ///< of its first such read
     };
 
-    /// The undefined lanes of a register, and the read that the first of them comes from.
+    /// The undefined lanes of a register, and the instruction that the first of them comes from.
     struct Lanes {
         LaneMask mask = 0;
         OriginId origin = 0;
+        std::uint64_t until = 0;  ///< in flight: defined once so many wgmmas of the warp were waited for
     };
 
     [[nodiscard]] bool empty() const noexcept { return rows_.empty(); }
     [[nodiscard]] Lanes of(const Frame* frame, Ref row) const noexcept;
     /// Of the register's lanes in `written`, those in `undefined` have no value from now on, and the others have one.
     void write(const Frame* frame, Ref row, LaneMask written, Lanes undefined);
+    /// So many wgmmas of the warp were waited for.
+    void waited(std::uint64_t wgmmas);
     /// The registers of the frame no longer exist.
     void forget(const Frame* frame);
 

@@ -113,22 +113,6 @@ bool has_whole_warpgroup(Warp& warp, const Operation& operation, LaneMask active
     return false;
 }
 
-void keep_operand_registers(Warp& warp, const Operation& operation, const WgmmaPayload& payload, WarpgroupState& state)
-{
-    WgmmaOperandRegisters kept;
-    kept.registers = {warp.split().frame, payload.a};
-    kept.end = state.issued + 1;
-    kept.operation = &operation;
-    for (const Ref ref : payload.a) {
-        if (ref >= in_constants) {
-            return;  // an immediate: cannot change
-        }
-        std::array<std::uint32_t, warp_size>& values = kept.values.emplace_back();
-        std::copy_n(warp.row<std::uint32_t>(ref), warp_size, values.begin());
-    }
-    state.operands.push_back(std::move(kept));
-}
-
 Step execute_wgmma(Warp& warp, const Operation& operation, LaneMask active)
 {
     if (!whole_warp(warp, operation, active)) {
@@ -137,26 +121,28 @@ Step execute_wgmma(Warp& warp, const Operation& operation, LaneMask active)
     const auto& payload = operation.as<WgmmaPayload>();
     WarpgroupState& state = warpgroup_state(warp);
     const bool accumulate = read_scale_d(warp, operation, active, payload);
-    std::shared_ptr<WgmmaAccumulator> accumulator =
-        take_accumulator(warp, operation, {warp.split().frame, payload.d}, payload.accumulator, accumulate);
-    if (accumulator == nullptr) {
+    const FrameRegisters d{warp.split().frame, payload.d, payload.d_sorted};
+    bool overlaps = false;
+    if (!settle_overlapping(warp, d, overlaps) || !access_a(warp, operation, payload.a_sorted)) {
+        return Step::wait;
+    }
+    if (overlaps && warp.checks()) {
         warp.report(operation, FindingKind::async_read_pending, active,
                     "the accumulator overlaps that of another wgmma in flight without being the same registers in the "
                     "same order; wait for that wgmma first (wgmma.wait_group)");
-        if (state.completed < state.issued) {  // ptxas would insert a wait
-            warp.split().wait = {.kind = Wait::Kind::async_group, .phase = state.issued};
-            return Step::wait;
-        }
-        write_back(warp, state.issued);
-        accumulator =
-            take_accumulator(warp, operation, {warp.split().frame, payload.d}, payload.accumulator, accumulate);
     }
     if (!state.fenced && warp.checks()) {
         warp.report(operation, FindingKind::invalid_operand, active,
                     "the warp's first wgmma has no wgmma.fence before it and may read old register values; put "
                     "wgmma.fence.sync.aligned before it");
         state.fenced = true;
+    } else if (warp.checks()) {
+        if (accumulate) {
+            check_fence(warp, operation, payload.d, "D");
+        }
+        check_fence(warp, operation, payload.a_sorted, "A");
     }
+    const std::shared_ptr<WgmmaAccumulator> accumulator = take_accumulator(warp, d, payload.accumulator, accumulate);
     auto wgmma = std::make_unique<WgmmaOperation>(warp, payload, accumulator);
     wgmma->number = state.issued;
     wgmma->accumulate = accumulate;
@@ -165,7 +151,7 @@ Step execute_wgmma(Warp& warp, const Operation& operation, LaneMask active)
         wgmma->a_registers.resize(payload.a_fragment.line_bytes() * rows_per_warp);
         payload.a_fragment.gather(warp, payload.a, wgmma->a_registers.data());
         if (warp.checks()) {
-            keep_operand_registers(warp, operation, payload, state);
+            state.operands.push_back({{warp.split().frame, payload.a, payload.a_sorted}, state.issued + 1, &operation});
         }
     } else {
         wgmma->a_descriptor = read_descriptor(warp, operation, active, payload, true);
@@ -200,7 +186,7 @@ Step execute_fence(Warp& warp, const Operation& operation, LaneMask active)
     }
     WarpgroupState& state = warpgroup_state(warp);
     state.fenced = true;
-    state.written_back.clear();
+    ++state.fences;
     return Step::next;
 }
 
@@ -211,9 +197,6 @@ Step execute_commit(Warp& warp, const Operation& operation, LaneMask active)
     }
     WarpgroupState& state = warpgroup_state(warp);
     state.groups.push_back(state.issued);
-    if (warp.checks()) {
-        report_early_use(warp, warp.split().pc + 1);
-    }
     return Step::next;
 }
 
@@ -245,10 +228,7 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
                 state.completions.pop_front();
             }
         }
-        write_back(warp, end);
-    }
-    if (warp.checks()) {
-        report_early_use(warp, warp.split().pc + 1);
+        waited(warp, end);
     }
     return Step::next;
 }
@@ -325,11 +305,12 @@ void read_accumulator(Decoder& decoder, WgmmaPayload& payload)
         decoder.fail(fmt::format("d has {} registers; N = {} needs {}", payload.d.size(), payload.product.n,
                                  payload.accumulator.registers()));
     }
-    std::vector<Ref> sorted = payload.d;
-    std::sort(sorted.begin(), sorted.end());
-    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+    payload.d_sorted = payload.d;
+    std::ranges::sort(payload.d_sorted);
+    if (std::ranges::adjacent_find(payload.d_sorted) != payload.d_sorted.end()) {
         decoder.fail("d names a register twice");
     }
+    decoder.mark_late_registers(payload.d);
 }
 
 void read_a(Decoder& decoder, WgmmaPayload& payload)
@@ -345,6 +326,13 @@ void read_a(Decoder& decoder, WgmmaPayload& payload)
     if (payload.a.size() != payload.a_fragment.registers()) {
         decoder.fail(fmt::format("a has {} registers; it needs {}", payload.a.size(), payload.a_fragment.registers()));
     }
+    for (const Ref ref : payload.a) {
+        if (ref < in_constants) {  // an immediate cannot change
+            payload.a_sorted.push_back(ref);
+        }
+    }
+    std::ranges::sort(payload.a_sorted);
+    decoder.mark_late_registers(payload.a_sorted);
 }
 
 void decode_mma_async(Decoder& decoder, Operation& operation)

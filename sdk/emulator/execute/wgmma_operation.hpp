@@ -29,7 +29,8 @@ struct WgmmaPayload final : Payload {
     bool a_mn_major = false, b_mn_major = false;
     OperandFragment a_fragment;
     AccumulatorFragment accumulator;
-    std::vector<Ref> d, a;  ///< a: with A in registers
+    std::vector<Ref> d, a;                ///< a: with A in registers
+    std::vector<Ref> d_sorted, a_sorted;  ///< without immediates
     Ref a_descriptor = no_row, b_descriptor = no_row;
     Decoder::Predicate scale_d;
     Ref metadata = no_row;

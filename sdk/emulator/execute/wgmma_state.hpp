@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <set>
-#include <utility>
+#include <span>
 #include <vector>
 
 #include "checks/clocks.hpp"
@@ -16,38 +15,38 @@
 
 namespace tessera::emulator {
 
-/// Registers of a frame. The frame may be gone when asynchronous work completes.
+/// Registers of one function call. The call may be over when asynchronous work completes.
 struct FrameRegisters {
     Frame* frame = nullptr;
-    std::vector<Ref> refs;
+    std::uint64_t generation = 0;
+    std::span<const Ref> refs, sorted;  ///< in the payload of a wgmma
 
+    FrameRegisters() = default;
+    FrameRegisters(Frame* frame_, std::span<const Ref> refs_, std::span<const Ref> sorted_);
     [[nodiscard]] std::uint32_t* row(std::size_t index) const noexcept
     {
         return reinterpret_cast<std::uint32_t*>(frame->registers + (refs[index] & 0x3FFFFFFF));
     }
-    friend bool operator==(const FrameRegisters&, const FrameRegisters&) = default;
+    /// Returns false if the function has returned.
+    [[nodiscard]] bool exist() const noexcept { return frame->generation == generation; }
+    [[nodiscard]] bool contain(const Frame* of, Ref ref) const noexcept;
+    [[nodiscard]] bool overlap(const FrameRegisters& other) const noexcept;
+    bool operator==(const FrameRegisters& other) const noexcept;
 };
 
-/// The accumulator of one or more wgmmas, 16 rows of the warp. While they are in flight its value is here, and the
-/// registers hold poison: each 32-bit value encodes an accumulator, register and lane. wait_group writes the value to
-/// the registers.
-///
-/// A move of a poisoned register copies the poison; wait_group replaces these copies, too. Compilers make such moves,
-/// because nothing in the PTX text says that a register is in flight. ptxas resolves them by waiting, or by using one
-/// register for both.
+/// The accumulator of one or more wgmmas, 16 rows of the warp, until wait_group.
 struct WgmmaAccumulator {
     FrameRegisters registers;
     AccumulatorFragment fragment;
     std::vector<std::uint32_t> values;  ///< fragment.rows x fragment.columns: bits of f32 (f16 sums, too) or s32
+    bool in_registers = true;           ///< the registers have the value, because an instruction accessed one of them
     std::uint64_t end = 0;              ///< one past the last wgmma that accumulates into it
-    std::uint32_t token = 0;            ///< poison of register 0, lane 0
     const Operation* last = nullptr;    ///< that wgmma
 };
 
-/// Registers from which a wgmma reads A, and their values when it was issued.
+/// Registers from which a wgmma in flight reads A.
 struct WgmmaOperandRegisters {
     FrameRegisters registers;
-    std::vector<std::array<std::uint32_t, warp_size>> values;
     std::uint64_t end = 0;
     const Operation* operation = nullptr;
 };
@@ -58,12 +57,24 @@ struct WarpgroupState {
     std::deque<std::uint64_t> groups;   ///< `issued` at each commit_group not yet waited for
     std::deque<SyncPoint> completions;  ///< of the wgmmas from `acquired` on
     std::uint64_t acquired = 0;
-    bool fenced = false;  ///< wgmma.fence was executed
-    std::vector<std::shared_ptr<WgmmaAccumulator>> in_flight;
-    std::vector<std::shared_ptr<WgmmaAccumulator>> written_back;  ///< since the last wgmma.fence
-    std::vector<WgmmaOperandRegisters> operands;
-    std::uint32_t next_token = 0;
-    std::set<std::pair<std::uint32_t, Ref>> inspected;  ///< report_early_use: place, and first register in flight there
+    bool fenced = false;                                       ///< wgmma.fence was executed
+    std::vector<std::shared_ptr<WgmmaAccumulator>> in_flight;  ///< until they are waited for
+    std::vector<WgmmaOperandRegisters> operands;               ///< the same
+
+    /// The last write of a register that a wgmma uses, by another instruction.
+    struct Written {
+        std::uint64_t fences = 0;  ///< one more than wgmma.fences before it; 0: not written
+        const Operation* operation = nullptr;
+    };
+    std::vector<Written> written;  ///< by the place of the row in the frame, in units of 64 bytes
+    std::uint64_t written_in = 0;  ///< generation of the frame
+    std::uint64_t fences = 0;      ///< number of wgmma.fences
+    /// The write of the register since the last wgmma.fence; null if there is none.
+    [[nodiscard]] const Written* written_since_fence(Ref row) const noexcept
+    {
+        const std::size_t place = row / 64;
+        return place < written.size() && written[place].fences == fences + 1 ? &written[place] : nullptr;
+    }
 
     /// The last wgmmas, for comparison with the other warps of the warpgroup: number i is at i % size.
     struct Issue {
@@ -97,17 +108,20 @@ void decode_setmaxnreg(Decoder& decoder, Operation& operation);
 
 // --- accumulators in flight: execute/wgmma_accumulator.cpp ---
 
+/// Waits for accumulators in flight that share a part of the registers. Returns false while they are not complete:
+/// Split::wait is set. `found`: there are such accumulators.
+[[nodiscard]] bool settle_overlapping(Warp& warp, const FrameRegisters& registers, bool& found);
+/// Waits for accumulators in flight that are A of `wgmma`, and reports them. Returns false while they are not complete:
+/// Split::wait is set.
+[[nodiscard]] bool access_a(Warp& warp, const Operation& wgmma, std::span<const Ref> refs);
 /// Returns the accumulator in these registers: one in flight, or a new one with the registers' contents
-/// (`read_registers`). Poisons the registers. Returns null if a part of the registers belongs to another accumulator in
-/// flight.
-[[nodiscard]] std::shared_ptr<WgmmaAccumulator> take_accumulator(Warp& warp, const Operation& operation,
-                                                                 FrameRegisters registers,
+/// (`read_registers`).
+[[nodiscard]] std::shared_ptr<WgmmaAccumulator> take_accumulator(Warp& warp, FrameRegisters registers,
                                                                  const AccumulatorFragment& fragment,
                                                                  bool read_registers);
-/// For wait_group: all wgmmas before `end` are complete. Writes their accumulators to the registers, and reports
-/// accumulator or A registers that were written in the meantime.
-void write_back(Warp& warp, std::uint64_t end);
-/// Reports instructions between `pc` and the next wait or branch that use registers of accumulators in flight.
-void report_early_use(Warp& warp, std::uint32_t pc);
+/// Reports that a register which `wgmma` reads was written since the last wgmma.fence.
+void check_fence(Warp& warp, const Operation& wgmma, std::span<const Ref> refs, const char* what);
+/// For wait_group: all wgmmas before `end` are complete. Writes their accumulators to the registers.
+void waited(Warp& warp, std::uint64_t end);
 
 }  // namespace tessera::emulator

@@ -132,6 +132,7 @@ Frame* Warp::new_frame(const FunctionCode& function, Frame* caller)
     frame->caller = caller;
     frame->call = nullptr;
     frame->references = 0;
+    frame->generation = ++calls_;
     const std::size_t bytes = function.register_bytes + row_alignment;
     if (frame->storage.size() < bytes) {
         frame->storage.resize(bytes);
@@ -164,7 +165,8 @@ void Warp::release(Frame* frame)
         Frame* caller = frame->caller;
         if (follows_) {
             undefined_.forget(frame);
-            follows_ = !undefined_.empty();
+            in_flight_.forget(frame);
+            update_follows();
         }
         const auto found = std::ranges::find_if(frames_, [&](const auto& owned) { return owned.get() == frame; });
         spare_frames_.push_back(std::move(*found));
@@ -218,13 +220,17 @@ unsigned Warp::run(unsigned budget)
                 !arrive_at_join(*split)) {
                 break;
             }
-            if (follows_) [[unlikely]] {
-                pass_on_undefined(operation);
-            }
             LaneMask active = split->mask;
             if (operation.guard != no_row) {
                 const LaneMask guard = predicate(operation.guard);
                 active &= operation.guard_negated ? ~guard : guard;
+            }
+            bool ready = true;
+            if (operation.names_late_registers && active != 0) [[unlikely]] {
+                ready = access_late_registers(*this, operation, active);
+            }
+            if (follows_ && ready) [[unlikely]] {
+                pass_on_undefined(operation);
             }
             ++done;
             ++executed_;
@@ -232,7 +238,7 @@ unsigned Warp::run(unsigned budget)
                 ++split->pc;
                 continue;
             }
-            const Step step = operation.execute(*this, operation, active);
+            const Step step = ready ? operation.execute(*this, operation, active) : Step::wait;
             if (step == Step::next) [[likely]] {
                 ++counts[static_cast<std::size_t>(operation.kind)];
                 split->wait.kind = Wait::Kind::none;

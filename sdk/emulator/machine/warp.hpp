@@ -19,11 +19,17 @@
 #include "machine/lanes.hpp"
 #include "machine/warp_barriers.hpp"
 #include "program/decoder.hpp"
+#include "program/operand_rows.hpp"
 #include "program/operation.hpp"
 
 namespace tessera::emulator {
 
 struct WarpgroupState;  // execute/wgmma_state.hpp
+class Warp;
+
+/// Called before an operation that names a register which a wgmma of its function uses after it was issued. Returns
+/// false if the operation must wait: Split::wait is set. (execute/wgmma_accumulator.cpp)
+[[nodiscard]] bool access_late_registers(Warp& warp, const Operation& operation, LaneMask active);
 
 /// Registers, .param and .local variables of one function call, for all lanes.
 struct Frame {
@@ -36,6 +42,7 @@ struct Frame {
     std::vector<std::byte> parameters;  ///< lane-major: lane * function->parameter_bytes
     std::uint32_t local_base = 0;       ///< of its .local variables, in each lane's local memory
     std::uint32_t references = 0;       ///< number of splits and frames that hold it
+    std::uint64_t generation = 0;       ///< another one for each call, because frames are used again
 };
 
 /// Why a split does not continue. Set by the handler that returns Step::wait; `kind` is none while the split runs.
@@ -161,6 +168,12 @@ public:
         undefined_.write(current_->frame, row, undefined, {undefined, origin});
         follows_ = true;
     }
+    /// The register `row` has no value until so many wgmmas of the warp were waited for; `wgmma` computes it.
+    void follow_in_flight(const Operation& wgmma, Ref row, std::uint64_t until);
+    /// Reports that `operation` uses a value in the lanes `lanes` of `row` that is in flight.
+    void report_in_flight(const Operation& operation, Ref row, LaneMask lanes);
+    /// So many wgmmas of the warp were waited for.
+    void end_in_flight(std::uint64_t wgmmas);
     /// Returns true if there are undefined values now. If not, the other functions need not be called.
     [[nodiscard]] bool follows_undefined() const noexcept { return follows_; }
     /// The undefined lanes of a register of the current frame.
@@ -208,10 +221,12 @@ private:
     void absorb(Split& into, Split& from);  // both are at the same place
     void initialize_constants();
     void pass_on_undefined(const Operation& operation);
+    void pass_on_in_flight(const Operation& operation, const OperandRows::Of& rows);
+    void update_follows() noexcept { follows_ = !undefined_.empty() || !in_flight_.empty(); }
 
     std::array<std::byte*, 4> bases_{};
     Split* current_ = nullptr;
-    bool follows_ = false;  ///< undefined_ is not empty
+    bool follows_ = false;  ///< undefined_ or in_flight_ is not empty
     std::vector<std::unique_ptr<Split>> splits_;
     std::vector<Join> joins_;
     std::vector<std::byte> constants_storage_;  // rows of the warp's own constants
@@ -219,8 +234,10 @@ private:
     std::uint32_t local_stride_ = 0;
     std::vector<std::unique_ptr<Frame>> frames_, spare_frames_;
     std::uint64_t executed_ = 0;
+    std::uint64_t calls_ = 0;  ///< number of frames so far
     unsigned parked_ = 0;
     UndefinedValues undefined_;
+    UndefinedValues in_flight_;  ///< apart, because a register may hold values of both kinds
 };
 
 }  // namespace tessera::emulator

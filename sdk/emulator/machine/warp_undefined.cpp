@@ -47,13 +47,69 @@ void Warp::report_undefined(const Operation& operation, Ref row, LaneMask lanes_
         return;
     }
     undefined_.write(current_->frame, row, used, {});  // report it once
-    follows_ = !undefined_.empty();
+    update_follows();
     const UndefinedValues::Origin& origin = undefined_.origin(found.origin);
     const ptx::Instruction& use = *operation.source;
     report(
         *origin.operation, origin.kind, used,
         {fmt::format("{}; the value is used by \"{}\" (PTX line {})", origin.text.message, use.text, use.location.line),
          origin.text.cause});
+}
+
+void Warp::follow_in_flight(const Operation& wgmma, Ref row, std::uint64_t until)
+{
+    const UndefinedValues::OriginId origin =
+        in_flight_.origin(wgmma, FindingKind::async_read_pending, [] { return FindingText{""}; });
+    in_flight_.write(current_->frame, row, all_lanes, {all_lanes, origin, until});
+    follows_ = true;
+}
+
+void Warp::end_in_flight(std::uint64_t wgmmas)
+{
+    if (!in_flight_.empty()) {
+        in_flight_.waited(wgmmas);
+        update_follows();
+    }
+}
+
+void Warp::report_in_flight(const Operation& operation, Ref row, LaneMask lanes_)
+{
+    const UndefinedValues::Lanes found = in_flight_.of(current_->frame, row);
+    const LaneMask used = found.mask & lanes_;
+    if (used == 0) {
+        return;
+    }
+    in_flight_.write(current_->frame, row, used, {});  // report it once
+    const UndefinedValues::Origin& origin = in_flight_.origin(found.origin);
+    report(operation, origin.kind, used,
+           fmt::format("this instruction uses an accumulator of the wgmma at PTX line {}, for which this warp has not "
+                       "waited; commit the wgmma (wgmma.commit_group) and wait for its group (wgmma.wait_group) first, "
+                       "in each warp of the warpgroup",
+                       origin.operation->source->location.line));
+}
+
+void Warp::pass_on_in_flight(const Operation& operation, const OperandRows::Of& rows)
+{
+    const Frame* const frame = current_->frame;
+    const LaneMask guard = operation.guard == no_row ? all_lanes : predicate(operation.guard);
+    const LaneMask active = current_->mask & (operation.guard_negated ? ~guard : guard);
+    UndefinedValues::Lanes moved;
+    for (const Ref row : rows.reads) {
+        if (rows.flow != ValueFlow::moved) {
+            report_in_flight(operation, row, active);
+            continue;
+        }
+        const UndefinedValues::Lanes lanes_ = in_flight_.of(frame, row);
+        moved = {moved.mask | lanes_.mask, moved.until < lanes_.until ? lanes_.origin : moved.origin,
+                 std::max(moved.until, lanes_.until)};
+    }
+    for (const Ref row : rows.addresses) {
+        report_in_flight(operation, row, active);
+    }
+    for (const Ref row : rows.writes) {
+        in_flight_.write(frame, row, active, moved);
+    }
+    update_follows();
 }
 
 void Warp::pass_on_undefined(const Operation& operation)
@@ -63,6 +119,12 @@ void Warp::pass_on_undefined(const Operation& operation)
     }
     const Program& program = cluster.grid.program;
     const OperandRows::Of rows = program.rows.of(current_->pc);
+    if (!in_flight_.empty()) {
+        pass_on_in_flight(operation, rows);
+    }
+    if (undefined_.empty()) {
+        return;
+    }
     const Frame* const frame = current_->frame;
     LaneMask active = current_->mask;
     UndefinedValues::Lanes result;
@@ -95,6 +157,7 @@ void Warp::pass_on_undefined(const Operation& operation)
             break;
         case ValueFlow::stored: break;  // see the store's handler
         case ValueFlow::passed_on:
+        case ValueFlow::moved:
             for (std::size_t i = 0; i < rows.reads.size(); ++i) {
                 add(read(i));
             }
@@ -135,7 +198,7 @@ void Warp::pass_on_undefined(const Operation& operation)
     for (const Ref row : rows.writes) {
         undefined_.write(frame, row, active, result);
     }
-    follows_ = !undefined_.empty();
+    update_follows();
 }
 
 }  // namespace tessera::emulator

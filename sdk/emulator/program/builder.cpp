@@ -496,6 +496,25 @@ void FunctionBuilder::when_placed(const std::string& label, std::function<void(s
 
 void FunctionBuilder::insert_before(Operation operation) { program.program().operations.push_back(operation); }
 
+void FunctionBuilder::add_late_registers(std::span<const Ref> rows)
+{
+    late_registers_.insert(rows.begin(), rows.end());
+    late_users_.insert(current_);
+}
+
+void FunctionBuilder::mark_names_of_late_registers()
+{
+    std::vector<Operation>& operations = program.program().operations;
+    for (std::uint32_t i = code().entry; !late_registers_.empty() && i < operations.size(); ++i) {
+        const OperandRows::Of rows = program.program().rows.of(i);
+        const auto names = [&](std::span<const Ref> refs) {
+            return std::ranges::any_of(refs, [&](Ref ref) { return late_registers_.contains(ref); });
+        };
+        operations[i].names_late_registers = !late_users_.contains(operations[i].source) &&
+                                             (names(rows.reads) || names(rows.writes) || names(rows.addresses));
+    }
+}
+
 void FunctionBuilder::lower(const ptx::Block& block)
 {
     scopes_.emplace_back();
@@ -576,6 +595,7 @@ void FunctionBuilder::build()
         end.kind = InstructionClass::control;
         operations.push_back(end);
         connect();
+        mark_names_of_late_registers();
         find_joins(operations, code().entry, static_cast<std::uint32_t>(operations.size()));
     } catch (const DecodeError& error) {
         std::string place = fmt::format("in {}", source.name);

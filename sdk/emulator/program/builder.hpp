@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -91,6 +92,8 @@ public:
     [[nodiscard]] const ptx::TargetList* target_list(std::string_view label) const;
     /// Inserts an operation before the one that is being decoded.
     void insert_before(Operation operation);
+    /// See Decoder::mark_late_registers.
+    void add_late_registers(std::span<const Ref> rows);
 
     ProgramBuilder& program;
     const ptx::Function& source;
@@ -107,6 +110,7 @@ private:
     void lower(const ptx::Block& block);
     void lower(const ptx::Instruction& instruction);
     void connect();
+    void mark_names_of_late_registers();
 
     FunctionCode& code() noexcept { return program.program().functions[index]; }
 
@@ -127,6 +131,8 @@ private:
     std::vector<Use> label_uses_;
     std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> placed_;  // (block id, label)
     std::vector<std::uint32_t> open_blocks_;
+    std::unordered_set<Ref> late_registers_;
+    std::unordered_set<const ptx::Instruction*> late_users_;
     std::uint32_t next_block_ = 0;
     const ptx::Instruction* current_ = nullptr;
 };

@@ -471,6 +471,8 @@ const DeviceModel& Decoder::device() const noexcept { return function_.program.d
 
 void Decoder::mark_cross_cta() { function_.program.program().cross_cta = true; }
 
+void Decoder::mark_late_registers(std::span<const Ref> rows) { function_.add_late_registers(rows); }
+
 void Decoder::fail(const std::string& message) const { throw DecodeError(message); }
 
 void Decoder::finish() const

@@ -113,6 +113,9 @@ public:
     [[nodiscard]] FunctionBuilder& function() noexcept { return function_; }
     /// Declares that this program's clusters may communicate through global memory, so that they must run side by side.
     void mark_cross_cta();
+    /// Declares that asynchronous work uses these registers after the instruction was issued. Warp::run then calls
+    /// access_late_registers() before each other operation of the function that names one of them.
+    void mark_late_registers(std::span<const Ref> rows);
     /// @throws DecodeError(message)
     [[noreturn]] void fail(const std::string& message) const;
     /// Rows requested so far, in this order: bases of addresses; operands to read, constants included; operands to

@@ -41,10 +41,11 @@ ValueFlow value_flow(const ptx::Instruction& instruction, bool computes)
     if (!computes) {
         return ValueFlow::used;
     }
-    return instruction.opcode == "selp"  ? ValueFlow::selected
-           : instruction.opcode == "and" ? ValueFlow::conjunction
-           : instruction.opcode == "or"  ? ValueFlow::disjunction
-                                         : ValueFlow::passed_on;
+    return instruction.opcode == "mov"    ? ValueFlow::moved
+           : instruction.opcode == "selp" ? ValueFlow::selected
+           : instruction.opcode == "and"  ? ValueFlow::conjunction
+           : instruction.opcode == "or"   ? ValueFlow::disjunction
+                                          : ValueFlow::passed_on;
 }
 
 }  // namespace tessera::emulator

@@ -17,6 +17,7 @@ namespace tessera::emulator {
 enum class ValueFlow : std::uint8_t {
     used,         ///< it decides something, or leaves the registers
     passed_on,    ///< the results are undefined, too
+    moved,        ///< mov: the same, and a value that is not there yet may be moved
     selected,     ///< selp: only if it is selected
     conjunction,  ///< and: not if the other operand is 0
     disjunction,  ///< or: not if the other operand has all bits set

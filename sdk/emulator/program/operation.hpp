@@ -46,7 +46,8 @@ struct Operation {
     std::array<Ref, 6> operand{no_row, no_row, no_row, no_row, no_row, no_row};
     Ref guard = no_row;
     bool guard_negated = false;
-    bool join = false;  ///< diverged lanes may wait here for each other
+    bool join = false;                  ///< diverged lanes may wait here for each other
+    bool names_late_registers = false;  ///< registers that a wgmma of the function uses after it was issued
     InstructionClass kind = InstructionClass::other;
 
     template <typename P>
