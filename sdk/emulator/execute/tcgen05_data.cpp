@@ -192,6 +192,22 @@ Step execute_load(Warp& warp, const Operation& operation, LaneMask active)
     return Step::next;
 }
 
+void write_stored(TensorMemory& memory, const TensorMemory::OutstandingAccess& access)
+{
+    const auto& store = access.operation->as<LoadStore>();
+    if (store.packed) {
+        // The upper halves of the words are undocumented: zero here.
+        for_each_word(memory, store, access.address, access.lanes, [&](unsigned r, unsigned t, std::uint32_t* word) {
+            const std::uint32_t value = access.values[r * warp_size + t];
+            word[0] = value & 0xFFFF;
+            word[1] = value >> 16;
+        });
+    } else {
+        for_each_word(memory, store, access.address, access.lanes,
+                      [&](unsigned r, unsigned t, std::uint32_t* word) { *word = access.values[r * warp_size + t]; });
+    }
+}
+
 Step execute_store(Warp& warp, const Operation& operation, LaneMask active)
 {
     if (!warp.gather_aligned(operation)) {
@@ -234,24 +250,12 @@ Step execute_store(Warp& warp, const Operation& operation, LaneMask active)
         const auto* row = warp.row<std::uint32_t>(ref);
         access.values.insert(access.values.end(), row, row + warp_size);
     }
+    if (warp.cluster.options().schedule == Schedule::in_order) {  // soon, as on a GPU; the wait is needed all the same
+        write_stored(memory, access);
+        access.values.clear();
+    }
     memory.outstanding.push_back(std::move(access));
     return Step::next;
-}
-
-void write_stored(TensorMemory& memory, const TensorMemory::OutstandingAccess& access)
-{
-    const auto& store = access.operation->as<LoadStore>();
-    if (store.packed) {
-        // The upper halves of the words are undocumented: zero here.
-        for_each_word(memory, store, access.address, access.lanes, [&](unsigned r, unsigned t, std::uint32_t* word) {
-            const std::uint32_t value = access.values[r * warp_size + t];
-            word[0] = value & 0xFFFF;
-            word[1] = value >> 16;
-        });
-    } else {
-        for_each_word(memory, store, access.address, access.lanes,
-                      [&](unsigned r, unsigned t, std::uint32_t* word) { *word = access.values[r * warp_size + t]; });
-    }
 }
 
 template <bool stores>
@@ -267,7 +271,7 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask)
             continue;
         }
         any = true;
-        if constexpr (stores) {
+        if (!access.values.empty()) {
             write_stored(memory, access);
         }
         for (const TensorRegion& region : access.regions) {

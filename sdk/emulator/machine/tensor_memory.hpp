@@ -198,7 +198,8 @@ public:
     void happened(const TensorRegion& region, const TensorAccess& access);
 
     // --- loads and stores of warps. Loads read when they are issued, because PTX allows using the registers from then
-    // on; until wait::ld they count as in flight. Stores write at wait::st.
+    // on; until wait::ld they count as in flight. Stores write when they are issued in the schedule in_order, else at
+    // wait::st, as late as PTX allows.
     struct OutstandingAccess {
         std::uint32_t warp = 0;
         bool is_store = false;
@@ -207,7 +208,7 @@ public:
         std::uint32_t line = 0;
         TensorAddress address;              ///< st: where
         LaneMask lanes = 0;                 ///< and for which lanes
-        std::vector<std::uint32_t> values;  ///< register by register, 32 lanes each
+        std::vector<std::uint32_t> values;  ///< still to be written: register by register, 32 lanes each
     };
     std::vector<OutstandingAccess> outstanding;
     /// Returns a finding if a warp's load or store of the region was not waited for. `writes`: loads count, too.

@@ -194,6 +194,33 @@ TEST_CASE("faults: an MMA that reads A before its store is complete")
     expect(kernel, FindingKind::async_read_pending, "tcgen05.wait::st");
 }
 
+TEST_CASE("faults: a store that nobody waits for takes effect at once in order, and late in the other schedules")
+{
+    const auto store = [](unsigned value, bool wait) {
+        return fmt::format(
+            "    add.u32 %a1, %thread, {};\n    tcgen05.st.sync.aligned.32x32b.x1.b32 [%taddr], {{%a1}};\n{}", value,
+            wait ? "    tcgen05.wait::st.sync.aligned;\n" : "");
+    };
+    const auto values = [](unsigned value) {
+        std::vector<std::uint32_t> words;
+        for (unsigned thread = 0; thread < 128; ++thread) {
+            words.push_back(value + thread);
+        }
+        return words;
+    };
+    TensorKernel kernel = good_kernel();
+    kernel.by_one = "";
+    kernel.wait = false;
+    kernel.by_all_before = store(1000, true) + store(2000, true);
+    for (const Schedule schedule : {Schedule::in_order, Schedule::random, Schedule::adversarial}) {
+        CHECK(run(kernel, schedule).words == values(2000));
+    }
+    kernel.by_all_before = store(1000, true) + store(2000, false);
+    CHECK(run(kernel).words == values(2000));
+    CHECK(run(kernel, Schedule::random).words == values(1000));
+    CHECK(run(kernel, Schedule::adversarial).words == values(1000));
+}
+
 TEST_CASE("faults: uninitialized accumulator and columns")
 {
     TensorKernel kernel = good_kernel();
