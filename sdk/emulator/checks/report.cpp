@@ -40,6 +40,7 @@ constexpr std::array kind_names{
     std::string_view{"exit-before-read"},
     std::string_view{"divergent-aligned"},
     std::string_view{"deadlock"},
+    std::string_view{"stack-overflow"},
     std::string_view{"trap"},
     std::string_view{"assertion"},
     std::string_view{"launch-control"},

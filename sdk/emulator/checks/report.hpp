@@ -46,6 +46,7 @@ enum class FindingKind : std::uint8_t {
     exit_before_read,    ///< a CTA exits while its own bulk stores read its shared memory; optional
     divergent_aligned,   ///< .aligned instruction executed by a part of a warp
     deadlock,
+    stack_overflow,  ///< recursion that needs more stack than a thread has
     trap,
     assertion,
     launch_control,  ///< cluster launch control protocol

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "checks/source_place.hpp"
 #include "machine/cluster.hpp"
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"
@@ -14,6 +15,13 @@ namespace tessera::emulator {
 namespace {
 
 constexpr std::size_t row_alignment = 64;
+constexpr std::uint64_t most_stack = 512 << 10;  // a thread's local memory, whatever limit is set
+
+/// What a compiler needs at least for a call: the return address, and local variables that have an address.
+std::uint64_t stack_bytes(const FunctionCode& function)
+{
+    return 8 + (std::uint64_t{function.local_bytes} + 7) / 8 * 8;
+}
 
 [[nodiscard]] std::byte* aligned(std::vector<std::byte>& storage) noexcept
 {
@@ -133,6 +141,7 @@ Frame* Warp::new_frame(const FunctionCode& function, Frame* caller)
     frame->call = nullptr;
     frame->references = 0;
     frame->generation = ++calls_;
+    frame->stack = caller == nullptr ? 0 : caller->stack + stack_bytes(function);
     const std::size_t bytes = function.register_bytes + row_alignment;
     if (frame->storage.size() < bytes) {
         frame->storage.resize(bytes);
@@ -159,6 +168,29 @@ Frame* Warp::new_frame(const FunctionCode& function, Frame* caller)
     return frames_.back().get();
 }
 
+/// Only recursion can exceed the limit: a compiler knows what other calls need, and a driver provides it.
+void Warp::check_stack(const Operation& operation, LaneMask active, const FunctionCode& callee)
+{
+    const Frame* const caller = current_->frame;
+    const std::uint64_t limit = std::min(cluster.grid.request.stack_limit, most_stack);
+    const std::uint64_t needed = caller->stack + stack_bytes(callee);
+    if (needed <= limit) {
+        return;
+    }
+    unsigned depth = 0;
+    for (const Frame* frame = caller; frame != nullptr; frame = frame->caller) {
+        depth += frame->function == &callee ? 1 : 0;
+    }
+    if (depth != 0) {
+        fault(
+            operation, FindingKind::stack_overflow, error_hardware_stack, active,
+            fmt::format("{} is called again inside of {} calls of it, and needs {} bytes of stack in each thread; the "
+                        "limit is {}. End the recursion, or raise the limit with cudaDeviceSetLimit("
+                        "cudaLimitStackSize, bytes)",
+                        shown_function(callee.name), depth, needed, limit));
+    }
+}
+
 void Warp::release(Frame* frame)
 {
     while (frame != nullptr && --frame->references == 0) {
@@ -168,7 +200,9 @@ void Warp::release(Frame* frame)
             in_flight_.forget(frame);
             update_follows();
         }
-        const auto found = std::ranges::find_if(frames_, [&](const auto& owned) { return owned.get() == frame; });
+        // From the back: the innermost calls end first.
+        const auto found =
+            std::find_if(frames_.rbegin(), frames_.rend(), [&](const auto& owned) { return owned.get() == frame; });
         spare_frames_.push_back(std::move(*found));
         *found = std::move(frames_.back());
         frames_.pop_back();

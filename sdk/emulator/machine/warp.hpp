@@ -43,6 +43,7 @@ struct Frame {
     std::uint32_t local_base = 0;       ///< of its .local variables, in each lane's local memory
     std::uint32_t references = 0;       ///< number of splits and frames that hold it
     std::uint64_t generation = 0;       ///< another one for each call, because frames are used again
+    std::uint64_t stack = 0;            ///< bytes of a thread's stack, of this call and its callers
 };
 
 /// Why a split does not continue. Set by the handler that returns Step::wait; `kind` is none while the split runs.
@@ -211,6 +212,7 @@ private:
     void remove(Split& split);
     Frame* new_frame(const FunctionCode& function, Frame* caller);
     void release(Frame* frame);
+    void check_stack(const Operation& operation, LaneMask active, const FunctionCode& callee);
     [[nodiscard]] bool waits(const Split& split) const;
     bool arrive_at_join(Split& split);
     void check_joins();  // after lanes have exited: parked splits may be complete

@@ -238,6 +238,7 @@ Step Warp::call(const Operation& operation, LaneMask active, const FunctionCode&
     if (again != 0) {
         new_split(split, again, split.pc);
     }
+    check_stack(operation, active, callee);
     Frame& caller = *split.frame;
     Frame* frame = new_frame(callee, &caller);
     frame->return_pc = return_pc;

@@ -12,15 +12,21 @@ namespace tessera::emulator {
 
 /// Properties of a call apart from its body.
 struct CallKind {
-    bool needs_context = true;     ///< fails once the device's context is lost
-    bool performs_anyway = false;  ///< destroys or waits: does its work even if it reports an error, like CUDA's
+    bool needs_context = true;     ///< fails once the device's context is lost, and in host functions of streams
+    bool performs_anyway = false;  ///< destroys or waits: does its work even if the context is lost, like CUDA's
 };
 inline constexpr CallKind context_call{};
 inline constexpr CallKind query_call{.needs_context = false};
 inline constexpr CallKind release_call{.needs_context = true, .performs_anyway = true};
 
-/// The error that the call must return without running its body, or success.
-[[nodiscard]] cudaError_t status_before(const char* name, CallKind kind) noexcept;
+/// What is decided before the body of a call runs.
+struct Verdict {
+    cudaError_t status = cudaSuccess;  ///< if not success: what the call returns
+    bool performs = true;              ///< the body runs
+};
+[[nodiscard]] Verdict judge_call(const char* name, CallKind kind) noexcept;
+/// cudaErrorNotPermitted, and a finding, on a thread that runs a host function of a stream or a graph; else success.
+[[nodiscard]] cudaError_t forbid_in_host_function(const char* name);
 /// Stores `status` as the thread's last error if it is an error ("not ready" is not).
 cudaError_t remember(cudaError_t status) noexcept;
 /// The error code of the current exception. Prints it to stderr.
@@ -30,13 +36,13 @@ cudaError_t remember(cudaError_t status) noexcept;
 template <class Body>
 cudaError_t call(const char* name, CallKind kind, Body&& body) noexcept
 {
-    const cudaError_t before = status_before(name, kind);
-    if (before != cudaSuccess && (!kind.performs_anyway || before == cudaErrorCudartUnloading)) {
-        return remember(before);
+    const Verdict verdict = judge_call(name, kind);
+    if (!verdict.performs) {
+        return remember(verdict.status);
     }
     try {
         const cudaError_t status = body();
-        return remember(before != cudaSuccess ? before : status);
+        return remember(verdict.status != cudaSuccess ? verdict.status : status);
     } catch (...) {
         return remember(status_of_exception(name));
     }

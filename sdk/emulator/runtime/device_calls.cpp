@@ -37,6 +37,12 @@ bool are_peers(int device, int peer) { return device != peer; }
 
 }  // namespace
 
+std::size_t tessera::emulator::limit_of(const Device& device, cudaLimit limit)
+{
+    const auto found = device.limits.find(limit);
+    return found == device.limits.end() ? default_limit(limit) : found->second;
+}
+
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count)
@@ -133,6 +139,9 @@ cudaError_t cudaDeviceSynchronize()
 cudaError_t cudaDeviceReset()
 {
     return call("cudaDeviceReset", query_call, [&]() -> cudaError_t {
+        if (const cudaError_t forbidden = forbid_in_host_function("cudaDeviceReset"); forbidden != cudaSuccess) {
+            return forbidden;
+        }
         if (const cudaError_t forbidden = forbid_in_capture(); forbidden != cudaSuccess) {
             return forbidden;
         }
@@ -170,6 +179,7 @@ cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value)
         if (!is_limit(limit)) {
             return cudaErrorInvalidValue;
         }
+        const std::scoped_lock lock(Runtime::get().mutex);
         current_device().limits[limit] = value;
         return cudaSuccess;
     });
@@ -184,9 +194,8 @@ cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit)
         if (!is_limit(limit)) {
             return cudaErrorUnsupportedLimit;
         }
-        const auto& limits = current_device().limits;
-        const auto found = limits.find(limit);
-        *value = found == limits.end() ? default_limit(limit) : found->second;
+        const std::scoped_lock lock(Runtime::get().mutex);
+        *value = limit_of(current_device(), limit);
         return cudaSuccess;
     });
 }

@@ -4,8 +4,12 @@
 #include <lz4.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
+
+#include "runtime/readable_memory.hpp"
 
 namespace tessera::emulator {
 
@@ -41,6 +45,9 @@ struct EntryHeader {
 };
 static_assert(sizeof(EntryHeader) == 64);
 
+/// Far more than PTX needs. Larger sizes are not believed.
+constexpr std::uint64_t max_text = std::uint64_t{1} << 30U;
+
 constexpr std::uint64_t flag_lz4 = 0x2000;
 constexpr std::uint64_t flag_zstd = 0x8000;
 constexpr std::uint64_t flag_exact_chip = 0x100000;
@@ -54,12 +61,32 @@ Struct load(const void* address)
     return value;
 }
 
-std::vector<FatbinEntry> read_data(const std::byte* data)
+[[noreturn]] void refuse_address(const char* what, const void* address)
 {
+    throw std::runtime_error(
+        fmt::format("{} of the fat binary is at {}, where there is no readable memory", what, fmt::ptr(address)));
+}
+
+/// Reads the fat binary at the beginning of `memory`.
+std::vector<FatbinEntry> read_data(std::span<const std::byte> memory)
+{
+    if (memory.size() < sizeof(Header)) {
+        throw std::runtime_error(fmt::format("the fat binary ends within its header, after {} bytes", memory.size()));
+    }
+    const std::byte* const data = memory.data();
     const auto header = load<Header>(data);
-    if (header.magic != data_magic || header.header_size < sizeof(Header)) {
+    if (header.magic != data_magic) {
         throw std::runtime_error(
             fmt::format("the fat binary begins with {:#x} instead of {:#x}", header.magic, data_magic));
+    }
+    if (header.header_size < sizeof(Header)) {
+        throw std::runtime_error(fmt::format("the fat binary's header has {} bytes, but at least {} are needed",
+                                             header.header_size, sizeof(Header)));
+    }
+    if (header.header_size > memory.size() || header.size > memory.size() - header.header_size) {
+        throw std::runtime_error(fmt::format(
+            "the fat binary is cut off: a header of {} bytes and images of {} bytes, but only {} bytes exist",
+            header.header_size, header.size, memory.size()));
     }
     const std::byte* position = data + header.header_size;
     const std::byte* const end = position + header.size;
@@ -90,6 +117,12 @@ std::vector<FatbinEntry> read_data(const std::byte* data)
         }
         const std::uint64_t payload =
             is_compressed ? std::min<std::uint64_t>(entry.compressed_size, entry.payload_size) : entry.payload_size;
+        if (result.kind == FatbinEntry::Kind::ptx && payload > max_text) {
+            throw std::runtime_error(
+                fmt::format("image {} of the fat binary has {} bytes of PTX, more than the {} that "
+                            "can be loaded",
+                            entries.size(), payload, max_text));
+        }
         result.payload = {position + entry.header_size, payload};
         entries.push_back(result);
         position += entry.header_size + entry.payload_size;
@@ -125,22 +158,54 @@ bool is_fatbin(const void* data) noexcept
     return magic == wrapper_magic || magic == data_magic;
 }
 
+std::vector<FatbinEntry> read_fatbin(std::span<const std::byte> file) { return read_data(file); }
+
+namespace {
+
+std::vector<FatbinEntry> read_fatbin(const void* wrapper_or_data, const ReadableMemory& readable)
+{
+    if (readable.bytes_from(wrapper_or_data) < sizeof(Header)) {
+        refuse_address("the beginning", wrapper_or_data);
+    }
+    const void* data = wrapper_or_data;
+    if (load<std::uint32_t>(data) == wrapper_magic) {
+        if (readable.bytes_from(wrapper_or_data) < sizeof(Wrapper)) {
+            refuse_address("the wrapper", wrapper_or_data);
+        }
+        data = load<Wrapper>(wrapper_or_data).data;
+    }
+    const std::size_t available = readable.bytes_from(data);
+    if (available == 0) {
+        refuse_address("the data", data);
+    }
+    return read_data({static_cast<const std::byte*>(data), available});
+}
+
+}  // namespace
+
 std::vector<FatbinEntry> read_fatbin(const void* wrapper_or_data)
 {
-    const auto magic = load<std::uint32_t>(wrapper_or_data);
-    if (magic != wrapper_magic) {
-        return read_data(static_cast<const std::byte*>(wrapper_or_data));
-    }
-    return read_data(load<Wrapper>(wrapper_or_data).data);
+    return read_fatbin(wrapper_or_data, ReadableMemory());
 }
 
 std::vector<std::vector<FatbinEntry>> read_prelinked(const void* wrapper)
 {
     std::vector<std::vector<FatbinEntry>> units;
+    const ReadableMemory readable;
+    if (readable.bytes_from(wrapper) < sizeof(Wrapper)) {
+        refuse_address("the wrapper", wrapper);
+    }
     const auto head = load<Wrapper>(wrapper);
     if (head.magic == wrapper_magic && head.version == prelinked_version && head.prelinked != nullptr) {
-        for (const void* const* unit = head.prelinked; *unit != nullptr; ++unit) {
-            units.push_back(read_fatbin(*unit));
+        for (const void* const* unit = head.prelinked;; ++unit) {
+            if (readable.bytes_from(unit) < sizeof *unit) {
+                refuse_address("the list of units", unit);
+            }
+            const auto* const data = load<const void*>(unit);
+            if (data == nullptr) {
+                break;
+            }
+            units.push_back(read_fatbin(data, readable));
         }
     }
     return units;
@@ -162,32 +227,73 @@ const FatbinEntry* choose_ptx(std::span<const FatbinEntry> entries, const Device
     return best;
 }
 
+namespace {
+
+[[noreturn]] void refuse_text(const FatbinEntry& entry, std::string_view method, std::string_view why)
+{
+    throw std::runtime_error(
+        fmt::format("the PTX for {} cannot be decompressed ({}): {}", entry.target(), method, why));
+}
+
+/// Grows with what is there: a wrong `uncompressed_size` does not decide how much memory is used.
+std::string decompress_zstd(const FatbinEntry& entry)
+{
+    const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), &ZSTD_freeDCtx);
+    std::string text;
+    std::vector<char> piece(ZSTD_DStreamOutSize());
+    ZSTD_inBuffer source{entry.payload.data(), entry.payload.size(), 0};
+    std::size_t left = 1;
+    while (left != 0 || source.pos < source.size) {
+        ZSTD_outBuffer target{piece.data(), piece.size(), 0};
+        const std::size_t before = source.pos;
+        left = ZSTD_decompressStream(context.get(), &target, &source);
+        if (ZSTD_isError(left) != 0) {
+            refuse_text(entry, "zstd", ZSTD_getErrorName(left));
+        }
+        if (left != 0 && target.pos == 0 && source.pos == before) {
+            refuse_text(entry, "zstd", "its data end too early");
+        }
+        text.append(piece.data(), target.pos);
+        if (text.size() > entry.uncompressed_size) {
+            refuse_text(entry, "zstd", fmt::format("it has more than the {} bytes announced", entry.uncompressed_size));
+        }
+    }
+    return text;
+}
+
+std::string decompress_lz4(const FatbinEntry& entry)
+{
+    constexpr std::uint64_t largest_ratio = 255;
+    if (entry.uncompressed_size > largest_ratio * (entry.payload.size() + 1)) {
+        refuse_text(entry, "LZ4",
+                    fmt::format("{} bytes cannot have been {} bytes", entry.payload.size(), entry.uncompressed_size));
+    }
+    std::string text(entry.uncompressed_size, '\0');
+    const int size =
+        LZ4_decompress_safe(reinterpret_cast<const char*>(entry.payload.data()), text.data(),
+                            static_cast<int>(entry.payload.size()), static_cast<int>(entry.uncompressed_size));
+    if (size < 0) {
+        refuse_text(entry, "LZ4", "its data are damaged");
+    }
+    text.resize(static_cast<std::size_t>(size));
+    return text;
+}
+
+}  // namespace
+
 std::string ptx_text(const FatbinEntry& entry)
 {
+    if (entry.uncompressed_size > max_text) {
+        throw std::runtime_error(fmt::format("the PTX for {} has {} bytes, more than the {} that can be loaded",
+                                             entry.target(), entry.uncompressed_size, max_text));
+    }
     std::string text;
-    const auto* source = reinterpret_cast<const char*>(entry.payload.data());
     switch (entry.compression) {
-        case FatbinEntry::Compression::none: text.assign(source, entry.payload.size()); break;
-        case FatbinEntry::Compression::zstd: {
-            text.resize(entry.uncompressed_size);
-            const std::size_t size = ZSTD_decompress(text.data(), text.size(), source, entry.payload.size());
-            if (ZSTD_isError(size) != 0) {
-                throw std::runtime_error(fmt::format("the PTX for {} cannot be decompressed (zstd): {}", entry.target(),
-                                                     ZSTD_getErrorName(size)));
-            }
-            text.resize(size);
+        case FatbinEntry::Compression::none:
+            text.assign(reinterpret_cast<const char*>(entry.payload.data()), entry.payload.size());
             break;
-        }
-        case FatbinEntry::Compression::lz4: {
-            text.resize(entry.uncompressed_size);
-            const int size = LZ4_decompress_safe(source, text.data(), static_cast<int>(entry.payload.size()),
-                                                 static_cast<int>(text.size()));
-            if (size < 0) {
-                throw std::runtime_error(fmt::format("the PTX for {} cannot be decompressed (LZ4)", entry.target()));
-            }
-            text.resize(static_cast<std::size_t>(size));
-            break;
-        }
+        case FatbinEntry::Compression::zstd: text = decompress_zstd(entry); break;
+        case FatbinEntry::Compression::lz4: text = decompress_lz4(entry); break;
     }
     // Images are padded with zeros to a multiple of 8 bytes.
     text.resize(std::strlen(text.c_str()));

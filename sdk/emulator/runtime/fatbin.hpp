@@ -31,14 +31,18 @@ struct FatbinEntry {
 
 /// The images of a fat binary: of its wrapper ({0x466243B1, ..}, as registered by the compiler), or of its data
 /// ({0xBA55ED50, ..}). The wrapper of a program with relocatable device code refers to several fat binaries.
-/// @throws std::runtime_error with a sentence if it is not a fat binary
+/// Nothing that it says about itself is trusted: nothing outside of the process's readable memory is accessed.
+/// @throws std::runtime_error with a sentence if it is not a fat binary, or is damaged
 [[nodiscard]] std::vector<FatbinEntry> read_fatbin(const void* wrapper_or_data);
+
+/// The same for the contents of a file, which may not be a wrapper: that has addresses.
+[[nodiscard]] std::vector<FatbinEntry> read_fatbin(std::span<const std::byte> file);
 
 /// The relocatable images that the link step of nvcc -rdc=true combined, one vector for each translation unit; empty
 /// for an ordinary wrapper.
 [[nodiscard]] std::vector<std::vector<FatbinEntry>> read_prelinked(const void* wrapper);
 
-/// Returns true if `data` begins like a fat binary or its wrapper.
+/// Returns true if `data`, of at least 4 bytes, begins like a fat binary or its wrapper.
 [[nodiscard]] bool is_fatbin(const void* data) noexcept;
 
 /// The image that the driver would compile for `device`: PTX for exactly this chip ("a"), else for its family ("f"),

@@ -225,6 +225,7 @@ cudaError_t make_kernel_work(const void* function, const LaunchOptions& options,
     request.block = {options.block.x, options.block.y, options.block.z};
     request.cluster = {1, 1, 1};
     request.cooperative = options.cooperative;
+    request.stack_limit = limit_of(device, cudaLimitStackSize);
     if (ready.info->required_cluster.x != 0) {
         request.cluster = ready.info->required_cluster;
         request.explicit_cluster = true;
@@ -254,7 +255,6 @@ cudaError_t make_kernel_work(const void* function, const LaunchOptions& options,
     if (Runtime::get().settings.options.check) {
         work.host = std::make_shared<const HostStack>(HostStack::here());
     }
-    work.kernel = ready.kernel;
     work.module = ready.module;
     work.info = ready.info;
     work.parameters.func = const_cast<void*>(function);

@@ -1,21 +1,28 @@
 // Code that programs load themselves: PTX text or fat binaries.
 
 #include <cuda_runtime_api.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <span>
+#include <stdexcept>
 
 #include "runtime/call.hpp"
 #include "runtime/kernels.hpp"
+#include "runtime/readable_memory.hpp"
 
 using namespace tessera::emulator;
 
 namespace {
 
 constexpr char elf_magic[] = "\177ELF";
+constexpr std::size_t code_header_bytes = 16;  ///< less is no code of any kind
+constexpr std::uint64_t largest_file = std::uint64_t{4} << 30U;
 
 cudaError_t open_library(cudaLibrary_t* handle, std::shared_ptr<CodeImage> image)
 {
@@ -27,19 +34,129 @@ cudaError_t open_library(cudaLibrary_t* handle, std::shared_ptr<CodeImage> image
     return cudaSuccess;
 }
 
-/// Identifies `code` by its first bytes.
+cudaError_t refuse_machine_code()
+{
+    say("machine code (a cubin) cannot be loaded on the emulated device: load PTX or a fat binary that has PTX");
+    return cudaErrorNoKernelImageForDevice;
+}
+
+cudaError_t set_text(std::string text, CodeImage& image)
+{
+    image.text = std::move(text);
+    return image.text.find(".version") == std::string::npos ? cudaErrorInvalidKernelImage : cudaSuccess;
+}
+
+/// The program may free its fat binary after the call: the PTX moves to the image. Only the targets of the rest are kept.
+void copy_payloads(CodeImage& image)
+{
+    std::string& bytes = image.file;
+    bytes.clear();
+    std::vector<std::size_t> offsets;
+    for (FatbinEntry& entry : image.entries) {
+        if (entry.kind != FatbinEntry::Kind::ptx) {
+            entry.payload = {};
+        }
+        offsets.push_back(bytes.size());
+        bytes.append(reinterpret_cast<const char*>(entry.payload.data()), entry.payload.size());
+    }
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+        FatbinEntry& entry = image.entries[i];
+        entry.payload = std::as_bytes(std::span(bytes)).subspan(offsets[i], entry.payload.size());
+    }
+}
+
+/// Identifies `code` by its first bytes. Its size is unknown: fat binaries name theirs, and text ends with a zero.
 cudaError_t read_code(const void* code, CodeImage& image)
 {
+    const std::size_t readable = ReadableMemory().bytes_from(code);
+    if (readable < code_header_bytes) {
+        return cudaErrorInvalidValue;
+    }
     if (std::memcmp(code, elf_magic, 4) == 0) {
-        say("machine code (a cubin) cannot be loaded on the emulated device: load PTX or a fat binary that has PTX");
-        return cudaErrorNoKernelImageForDevice;
+        return refuse_machine_code();
     }
     if (is_fatbin(code)) {
         image.entries = read_fatbin(code);
+        copy_payloads(image);
         return cudaSuccess;
     }
-    image.text = static_cast<const char*>(code);
-    return image.text.find(".version") == std::string::npos ? cudaErrorInvalidKernelImage : cudaSuccess;
+    const auto* const text = static_cast<const char*>(code);
+    const std::size_t length = ::strnlen(text, readable);
+    return length == readable ? cudaErrorInvalidKernelImage : set_text({text, length}, image);
+}
+
+/// Reads an ordinary file. Others (a device, a pipe) may never end, or block before they begin.
+cudaError_t read_file(const char* path, std::string& contents)
+{
+    struct File {
+        int descriptor;
+        explicit File(const char* name) : descriptor(::open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+        ~File()
+        {
+            if (descriptor >= 0) {
+                ::close(descriptor);
+            }
+        }
+        File(const File&) = delete;
+        File& operator=(const File&) = delete;
+    } const file(path);
+    struct stat status {};
+    if (file.descriptor < 0 || ::fstat(file.descriptor, &status) != 0) {
+        return cudaErrorFileNotFound;
+    }
+    if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) > largest_file) {
+        say(fmt::format("{} cannot be loaded: {}", path,
+                        S_ISREG(status.st_mode)
+                            ? fmt::format("it has {} bytes, and at most {} can be loaded", status.st_size, largest_file)
+                            : std::string("it is not an ordinary file. Copy its contents to one")));
+        return cudaErrorInvalidKernelImage;
+    }
+    // To the end, but not beyond what may be loaded: the size of some files, as in /proc, is not what they contain.
+    constexpr std::size_t piece = 1 << 16;
+    std::size_t size = 0;
+    while (size <= largest_file) {
+        contents.resize(size + piece);
+        const ssize_t got = ::read(file.descriptor, contents.data() + size, piece);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            contents.resize(size);
+            return got == 0 && size >= code_header_bytes ? cudaSuccess : cudaErrorInvalidKernelImage;
+        }
+        size += static_cast<std::size_t>(got);
+    }
+    return cudaErrorInvalidKernelImage;
+}
+
+/// The same as read_code, of which the size is known.
+cudaError_t read_file_code(const char* path, CodeImage& image)
+{
+    if (const cudaError_t status = read_file(path, image.file); status != cudaSuccess) {
+        return status;
+    }
+    if (image.file.starts_with(elf_magic)) {
+        return refuse_machine_code();
+    }
+    if (is_fatbin(image.file.data())) {
+        image.entries = read_fatbin(std::as_bytes(std::span(image.file)));
+        return cudaSuccess;
+    }
+    std::string text = std::move(image.file);
+    image.file.clear();
+    text.resize(std::strlen(text.c_str()));
+    return set_text(std::move(text), image);
+}
+
+template <class Read>
+cudaError_t unless_damaged(Read&& read)
+{
+    try {
+        return read();
+    } catch (const std::runtime_error& error) {
+        say(fmt::format("code cannot be loaded: {}", error.what()));
+        return cudaErrorInvalidKernelImage;
+    }
 }
 
 template <class Body>
@@ -89,7 +206,7 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJi
             return cudaErrorInvalidValue;
         }
         auto image = std::make_shared<CodeImage>();
-        const cudaError_t status = read_code(code, *image);
+        const cudaError_t status = unless_damaged([&] { return read_code(code, *image); });
         return status != cudaSuccess ? status : open_library(library, std::move(image));
     });
 }
@@ -103,16 +220,8 @@ cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t* library, const char* path, cu
         if (library == nullptr || path == nullptr) {
             return cudaErrorInvalidValue;
         }
-        std::ifstream file(path, std::ios::binary);
-        if (!file) {
-            return cudaErrorFileNotFound;
-        }
         auto image = std::make_shared<CodeImage>();
-        image->file.assign(std::istreambuf_iterator<char>(file), {});
-        if (image->file.size() < 16) {
-            return cudaErrorInvalidKernelImage;
-        }
-        const cudaError_t status = read_code(image->file.c_str(), *image);
+        const cudaError_t status = unless_damaged([&] { return read_file_code(path, *image); });
         return status != cudaSuccess ? status : open_library(library, std::move(image));
     });
 }
@@ -121,10 +230,10 @@ cudaError_t cudaLibraryUnload(cudaLibrary_t handle)
 {
     return with_library("cudaLibraryUnload", handle, [](Library& library) {
         Runtime& runtime = Runtime::get();
-        for (auto& [name, kernel] : library.kernels) {
+        for (const auto& [name, kernel] : library.kernels) {
             runtime.kernels.erase(kernel.get());
-            runtime.retired_kernels.push_back(std::move(kernel));
         }
+        // Launches in flight and graph nodes hold their module. With the last of them it is freed.
         runtime.libraries.erase(&library);
         delete &library;
         return cudaSuccess;

@@ -82,7 +82,6 @@ struct Library {
 // Work: the operations of streams and graph nodes.
 
 struct KernelWork {
-    Kernel* kernel = nullptr;
     std::shared_ptr<const LoadedModule> module;
     const KernelInfo* info = nullptr;
     LaunchRequest request;

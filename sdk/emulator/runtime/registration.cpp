@@ -50,11 +50,10 @@ void __cudaUnregisterFatBinary(void** handle)
         if (image == runtime.images.end()) {
             return;
         }
-        // Launches in flight hold their module.
+        // Launches in flight and graph nodes hold their module.
         for (auto entry = runtime.kernels_by_symbol.begin(); entry != runtime.kernels_by_symbol.end();) {
             if (entry->second->image == image->second) {
                 runtime.kernels.erase(entry->second.get());
-                runtime.retired_kernels.push_back(std::move(entry->second));  // graph nodes may still refer to it
                 entry = runtime.kernels_by_symbol.erase(entry);
             } else {
                 ++entry;

@@ -213,21 +213,42 @@ int finish(Runtime& runtime)
     return is_written && !runtime.output_failed ? 0 : refused_exit_status;
 }
 
-cudaError_t status_before(const char* name, CallKind kind) noexcept
+cudaError_t forbid_in_host_function(const char* name)
 {
+    if (!ThreadState::get().is_in_host_function) {
+        return cudaSuccess;
+    }
+    report_host(
+        FindingKind::invalid_operand,
+        fmt::format("{} is called in a host function (cudaLaunchHostFunc, cudaStreamAddCallback), where CUDA calls "
+                    "are not permitted. Let the host function wake a thread of your own, and call it there",
+                    name));
+    return cudaErrorNotPermitted;
+}
+
+Verdict judge_call(const char* name, CallKind kind) noexcept
+{
+    constexpr auto refused = [](cudaError_t status) { return Verdict{status, false}; };
     try {
         Runtime& runtime = Runtime::get();
         if (runtime.is_unloading) {
-            return cudaErrorCudartUnloading;
+            return refused(cudaErrorCudartUnloading);
         }
         if (const int planned = runtime.faults.next(name); planned != 0) {
             const char* error = error_name(planned);
             say(fmt::format("{} fails on purpose with {}", name, error == nullptr ? "an error" : error));
-            return static_cast<cudaError_t>(planned);
+            return refused(static_cast<cudaError_t>(planned));
         }
-        return kind.needs_context ? static_cast<cudaError_t>(current_device().failure.load()) : cudaSuccess;
+        if (!kind.needs_context) {
+            return {};
+        }
+        if (const cudaError_t forbidden = forbid_in_host_function(name); forbidden != cudaSuccess) {
+            return refused(forbidden);
+        }
+        const auto lost = static_cast<cudaError_t>(current_device().failure.load());
+        return {lost, lost == cudaSuccess || kind.performs_anyway};
     } catch (...) {
-        return cudaErrorInitializationError;
+        return refused(cudaErrorInitializationError);
     }
 }
 

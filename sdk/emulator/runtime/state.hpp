@@ -36,7 +36,6 @@ struct Runtime {
     std::map<const void*, Variable> variables;                         ///< by host variable
     std::vector<void**> managed_variables;                             ///< host pointers to managed variables
     std::set<const Kernel*> kernels;                                   ///< living, for handles
-    std::vector<std::unique_ptr<Kernel>> retired_kernels;
     std::set<Library*> libraries;
 
     unsigned long long next_id = 1;
@@ -59,6 +58,7 @@ struct ThreadState {
     cudaError_t last_error = cudaSuccess;
     cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
     std::map<int, Stream*> default_streams;  ///< the per-thread ones, by device
+    bool is_in_host_function = false;        ///< of a stream or a graph: most CUDA calls are not permitted
     struct Configuration {
         dim3 grid, block;
         std::size_t shared = 0;
@@ -78,6 +78,9 @@ void report_host(FindingKind kind, std::string message, bool error = false);
 [[nodiscard]] Device& current_device();
 /// Null if there is no such device.
 [[nodiscard]] Device* find_device(int index);
+
+/// The value that cudaDeviceSetLimit set, or the default. Requires the runtime's mutex.
+[[nodiscard]] std::size_t limit_of(const Device& device, cudaLimit limit);
 
 /// The context is lost: every later call returns `code` until cudaDeviceReset.
 void fail(Device& device, int code, const std::string& message);

@@ -174,7 +174,18 @@ void perform(Device& device, const KernelWork& work)
     }
 }
 
-void perform(Device&, const HostWork& work) { work.function(work.argument); }
+void perform(Device&, const HostWork& work)
+{
+    // Also ends if the function throws.
+    struct Inside {
+        bool& flag = ThreadState::get().is_in_host_function;
+        Inside() { flag = true; }
+        ~Inside() { flag = false; }
+        Inside(const Inside&) = delete;
+        Inside& operator=(const Inside&) = delete;
+    } inside;
+    work.function(work.argument);
+}
 
 void perform(Device&, const EmptyWork&) {}
 

@@ -22,6 +22,7 @@ struct Shape {
     Dim3 grid{1, 1, 1}, block{32, 1, 1}, cluster{1, 1, 1};
     std::uint32_t dynamic_shared = 0;
     bool cooperative = false;
+    std::uint64_t stack_limit = LaunchRequest{}.stack_limit;
 };
 
 /// "  .version ... .target ... .address_size 64" for a device, before the rest of a test's module.
