@@ -13,6 +13,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -154,7 +155,7 @@ private:
 
     void change(std::string& text)
     {
-        constexpr std::size_t kinds = 9;
+        constexpr std::size_t kinds = 11;
         const std::size_t at = below(text.size() + 1);
         switch (below(kinds)) {
             case 0: text.insert(at, pick(tokens_)); break;
@@ -165,8 +166,30 @@ private:
             case 5: text.insert(at, 1, static_cast<char>(below(256))); break;
             case 6: text.replace(at, below(4), number()); break;
             case 7: text.resize(at); break;
+            case 8:
+            case 9: overwrite(text, at); break;
             default: repeat(text, at); break;
         }
+    }
+
+    /// Changes a field of a binary: 1, 2, 4 or 8 bytes in place.
+    void overwrite(std::string& text, std::size_t at)
+    {
+        const std::size_t bytes = std::size_t{1} << below(4);
+        at = at / bytes * bytes;
+        if (at + bytes > text.size()) {
+            return;
+        }
+        std::uint64_t value = 0;
+        std::memcpy(&value, text.data() + at, bytes);
+        switch (below(5)) {
+            case 0: value = random_(); break;
+            case 1: value += below(33) - 16; break;
+            case 2: value = std::uint64_t{1} << below(64); break;
+            case 3: value = ~std::uint64_t{0} << below(64); break;
+            default: value ^= std::uint64_t{1} << below(8 * bytes); break;
+        }
+        std::memcpy(text.data() + at, &value, bytes);
     }
 
     /// Tests depth and length: repeats the same few characters.

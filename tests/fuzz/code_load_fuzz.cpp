@@ -1,0 +1,120 @@
+// For any bytes, loading them as code at run time (cudaLibraryLoadData) either fails with a sentence, or makes modules
+// whose kernels can be queried. The bytes are a fat binary, or else PTX text. They lie at the end of readable memory.
+//
+// With libFuzzer: compile this file and the emulated device by clang++ -fsanitize=fuzzer,address,undefined. Without:
+// link fuzz_driver.cpp.
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "machine/launch.hpp"
+#include "runtime/fatbin.hpp"
+
+namespace {
+
+using namespace tessera::emulator;
+
+constexpr std::size_t page = 4096;
+constexpr std::size_t largest_input = 64 * page;
+constexpr long most_kilobytes = 3 << 20;  // of this process, with sanitizers
+
+/// Ends the process, as fuzzers expect, if loading broke a promise.
+void require(bool kept, std::string_view promise, std::string_view detail)
+{
+    if (!kept) {
+        fmt::print(stderr, "loading code broke a promise: {}\n{}\n", promise, detail);
+        std::abort();
+    }
+}
+
+/// The input, with memory behind it that nobody can access.
+std::span<const std::byte> at_the_end_of_memory(std::span<const std::byte> input)
+{
+    static std::byte* const memory = [] {
+        void* const mapped = ::mmap(nullptr, largest_input + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        require(mapped != MAP_FAILED && ::mprotect(mapped, largest_input, PROT_READ | PROT_WRITE) == 0,
+                "there is memory", "");
+        return static_cast<std::byte*>(mapped);
+    }();
+    std::byte* const at = memory + largest_input - input.size();
+    if (!input.empty()) {
+        std::memcpy(at, input.data(), input.size());
+    }
+    return {at, input.size()};
+}
+
+void check_error(const std::exception& error)
+{
+    const std::string_view what = error.what();
+    require(what.size() > 10 && what.size() < 4000, "an error is a sentence", what);
+}
+
+void load_text(const std::string& text, const DeviceModel& device)
+{
+    AddressSpace memory;
+    try {
+        const LoadedModule module(text, device, 0, memory);
+        for (const std::string& name : module.kernel_names()) {
+            const KernelInfo* const kernel = module.find_kernel(name);
+            require(kernel != nullptr, "a kernel that is listed is found", name);
+            std::uint64_t end = 0;
+            for (const ParameterLayout& parameter : kernel->parameters) {
+                end = std::max<std::uint64_t>(end, std::uint64_t{parameter.offset} + parameter.size);
+            }
+            require(end <= kernel->parameter_bytes, "parameters lie in their block", name);
+            require(kernel->load_error.size() < 4000, "an error is short", kernel->load_error);
+        }
+    } catch (const std::exception& error) {
+        check_error(error);
+    }
+}
+
+void load_fatbin(const std::vector<FatbinEntry>& entries)
+{
+    for (const DeviceModel& device : device_models()) {
+        const FatbinEntry* const entry = choose_ptx(entries, device);
+        require(entry != nullptr || !explain_no_ptx(entries, device).empty(), "a missing target is explained", "");
+        if (entry != nullptr) {
+            load_text(ptx_text(*entry), device);
+        }
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
+{
+    if (size < 4 || size > largest_input) {
+        return 0;
+    }
+    const std::span<const std::byte> input = at_the_end_of_memory(std::as_bytes(std::span(data, size)));
+    if (is_fatbin(input.data())) {
+        // As a file, whose size is known, and as an address.
+        for (const bool as_file : {true, false}) {
+            try {
+                load_fatbin(as_file ? read_fatbin(input) : read_fatbin(static_cast<const void*>(input.data())));
+            } catch (const std::exception& error) {
+                check_error(error);
+            }
+        }
+    } else {
+        const std::string text(reinterpret_cast<const char*>(input.data()), input.size());
+        for (const DeviceModel& device : device_models()) {
+            load_text(text, device);
+        }
+    }
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    require(usage.ru_maxrss < most_kilobytes, "memory is bounded", fmt::format("{} KB", usage.ru_maxrss));
+    return 0;
+}
