@@ -123,19 +123,21 @@ std::string secure_execution(const std::string& path)
 
 constexpr const char* white_space = " \t\n";
 
-/// The loader treats a ':' as the end of a name, and would run the program without the emulated device. The same holds
-/// for white space in LD_PRELOAD. A bare name is found by LD_LIBRARY_PATH instead, unless the program has an RPATH.
+/// The loader treats a ':' as the end of a name, and would run the program without the emulated device. So it does with a
+/// ';' in LD_LIBRARY_PATH, and it replaces $LIB and other names that begin with '$'. White space ends a name in
+/// LD_PRELOAD. A bare name is found by LD_LIBRARY_PATH instead, unless the program has an RPATH.
 std::string folder_problem(const std::string& folder, const ElfFile& program)
 {
-    const bool colon = folder.find(':') != std::string::npos;
-    if (!colon && (folder.find_first_of(white_space) == std::string::npos || program.rpath.empty())) {
+    const std::size_t special = folder.find_first_of(":;$");
+    const bool is_special = special != std::string::npos;
+    if (!is_special && (folder.find_first_of(white_space) == std::string::npos || program.rpath.empty())) {
         return {};
     }
     return fmt::format(
         "its own folder is \"{}\", and the loader cannot preload a library from a folder with {} in its name{}. "
         "Install or build tessera-emu in another folder",
-        folder, colon ? "a ':'" : "white space",
-        colon ? "" : " for a program that has an RPATH (" + program.rpath + ")");
+        folder, is_special ? fmt::format("a '{}'", folder[special]) : "white space",
+        is_special ? "" : " for a program that has an RPATH (" + program.rpath + ")");
 }
 
 /// Prints the sentence; returns the exit status for it.

@@ -69,12 +69,14 @@ expect 127 './no_such_program: not found' "$emulator" -- ./no_such_program
 
 # The loader would not preload from there: the program would run on the machine's own device, or on none. In front of a blank
 # it takes the bare name, unless the program's own path is searched first.
-mkdir -p "$folder/a:b" "$folder/a b"
-for name in 'a:b' 'a b'; do
+for name in 'a:b' 'a;b' 'a$LIB' 'a b'; do
+    mkdir -p "$folder/$name"
     cp "$emulator" "$folder/$name/"
     cp -r "$(dirname "$emulator")/lib" "$folder/$name/"
 done
 expect 2 "a folder with a ':' in its name" "$folder/a:b/tessera-emu" -- "$program" clean
+expect 2 "a folder with a ';' in its name" "$folder/a;b/tessera-emu" -- "$program" clean
+expect 2 "a folder with a '\$' in its name" "$folder/a\$LIB/tessera-emu" -- "$program" clean
 expect 2 'white space in its name for a program that has an RPATH (/nowhere)' "$folder/a b/tessera-emu" -- "$with_rpath"
 said=$("$folder/a b/tessera-emu" -- "$program" leak 2>&1)
 grep -q 'resource-leak: 1 device allocation was' <<<"$said" || fails 'a folder with a blank is emulated from, too' "$said"
