@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "machine/launch.hpp"
+#include "ptx/parser.hpp"
 #include "runtime/fatbin.hpp"
 
 namespace {
@@ -26,6 +27,7 @@ using namespace tessera::emulator;
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t largest_input = 64 * page;
+constexpr std::uint64_t largest_variables = 64 << 20;
 constexpr long most_kilobytes = 3 << 20;  // of this process, with sanitizers
 
 /// Ends the process, as fuzzers expect, if loading broke a promise.
@@ -63,6 +65,14 @@ void load_text(const std::string& text, const DeviceModel& device)
 {
     AddressSpace memory;
     try {
+        // Variables of a valid program may be large, and all their bytes are written.
+        std::uint64_t bytes = 0;
+        for (const ptx::Variable& variable : ptx::parse(text).variables) {
+            bytes += variable.size();
+        }
+        if (bytes > largest_variables) {
+            return;
+        }
         const LoadedModule module(text, device, 0, memory);
         for (const std::string& name : module.kernel_names()) {
             const KernelInfo* const kernel = module.find_kernel(name);

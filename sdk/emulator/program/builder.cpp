@@ -1,6 +1,7 @@
 #include "program/builder.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -60,6 +61,12 @@ std::string function_name(const ptx::Module& module, const ptx::InlinedCall& cal
         return {};
     }
     return bytes->second.c_str() + call.offset;  // ends with a 0, or where the bytes end
+}
+
+/// Bytes of memory that this machine has.
+std::uint64_t host_memory()
+{
+    return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace
@@ -145,6 +152,8 @@ std::optional<std::uint32_t> ProgramBuilder::function_index(std::string_view nam
 void ProgramBuilder::place_variables()
 {
     std::uint64_t shared = 0;
+    // All of it is written now, as variables are initially zero.
+    std::uint64_t left = host_memory() / 2;
     for (const ptx::Variable& variable : program_->module.variables) {
         Symbol symbol;
         symbol.size = variable.size();
@@ -156,7 +165,10 @@ void ProgramBuilder::place_variables()
                 }
                 symbol.kind = Symbol::Kind::memory_variable;
                 const std::uint64_t size = std::max<std::uint64_t>(symbol.size, 1);
-                symbol.offset = memory_.allocate(size, MemoryKind::module, device_index_, variable.name);
+                const bool fits = size <= left;
+                symbol.offset =
+                    fits ? memory_.allocate(size, MemoryKind::module, device_index_, variable.name) : std::uint64_t{0};
+                left -= fits ? size : 0;
                 if (symbol.offset == 0) {
                     throw std::runtime_error(
                         fmt::format("out of memory for the variable {} of {} bytes", variable.name, size));

@@ -250,6 +250,24 @@ void many_libraries()
     expect("memory is given back", later < first);
 }
 
+/// A variable that this machine has no memory for.
+void large_variable()
+{
+    const auto memory =
+        static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const std::string head = ".version 8.0\n.target sm_75\n.address_size 64\n.global .b8 table[";
+    const std::string tail = "];\n.visible .entry k()\n{\n    ret;\n}\n";
+    cudaLibrary_t library = nullptr;
+    unsigned count = 0;
+    expect("load", load(library, (head + std::to_string(memory / 4 * 3) + tail).c_str()), cudaSuccess);
+    expect("too large", cudaLibraryGetKernelCount(&count, library), cudaErrorInvalidPtx);
+    expect("unload", cudaLibraryUnload(library), cudaSuccess);
+    expect("load", load(library, (head + std::to_string(1 << 20) + tail).c_str()), cudaSuccess);
+    expect("fits", cudaLibraryGetKernelCount(&count, library), cudaSuccess);
+    expect("unload", cudaLibraryUnload(library), cudaSuccess);
+    cudaGetLastError();
+}
+
 // ---- Calls that fail on purpose ----
 
 struct Gate {
@@ -358,6 +376,8 @@ int main(int argc, char** argv)
         damaged(argv[2]);
     } else if (what == "many_libraries") {
         many_libraries();
+    } else if (what == "large_variable") {
+        large_variable();
     } else if (what == "lost_wait") {
         lost_wait();
     } else if (what == "everything") {
