@@ -243,6 +243,19 @@ void ProgramBuilder::initialize(const ptx::Variable& variable, std::uint64_t add
 
 std::unique_ptr<Program> ProgramBuilder::build()
 {
+    // A module that cannot be loaded gives the memory of its variables back. One that can has left program_.
+    const struct Unfinished {
+        const std::unique_ptr<Program>& program;
+        AddressSpace& memory;
+        ~Unfinished()
+        {
+            if (program != nullptr) {
+                for (const auto& [name, variable] : program->variables) {
+                    memory.free(variable.address);
+                }
+            }
+        }
+    } unfinished{program_, memory_};
     place_variables();
     Program& program = *program_;
     const std::size_t count = program.module.functions.size();

@@ -9,7 +9,11 @@
 #include <csignal>
 #include <cstring>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <thread>
+
+#include "machine/launch.hpp"
 
 using namespace tessera::emulator;
 
@@ -174,4 +178,20 @@ TEST_CASE("several threads can allocate, mark and free at once")
         thread.join();
     }
     CHECK(memory.allocations().empty());
+}
+
+TEST_CASE("a module that cannot be loaded leaves no variables in memory, and one that is unloaded neither")
+{
+    AddressSpace memory;
+    const std::string head = ".version 9.0\n.target sm_80\n.address_size 64\n.global .b8 large[1048576];\n";
+    const DeviceModel& device = *find_device_model("b200");
+    const std::string unresolved = head + ".extern .global .u64 elsewhere;\n.global .u64 pointer = elsewhere;\n";
+    CHECK_THROWS_WITH_AS(LoadedModule(unresolved, device, 0, memory), doctest::Contains("elsewhere"),
+                         std::runtime_error);
+    CHECK(memory.used(0) == 0);
+    {
+        const LoadedModule module(head, device, 0, memory);
+        CHECK(memory.used(0) >= 1048576);
+    }
+    CHECK(memory.used(0) == 0);
 }
