@@ -40,7 +40,7 @@ struct Entry {
     Contender contender;
     Accumulation accumulation;
     bool computes;
-    GeluForm gelu;
+    EpilogueArithmetic epilogue;
     std::size_t measurement;
 };
 
@@ -217,7 +217,7 @@ private:
                 entries.push_back({{contender.name, std::move(prepared.enqueue)},
                                    prepared.accumulation,
                                    prepared.computes,
-                                   prepared.gelu,
+                                   prepared.epilogue,
                                    report.measurements.size()});
             }
             report.measurements.push_back({contender.name, false, Outcome::not_run, std::move(prepared.remark), 0, {}});
@@ -314,7 +314,7 @@ private:
             const gsl::span<unsigned char> bytes(reinterpret_cast<unsigned char*>(d.data()), d.size() * sizeof(Output));
             for (std::size_t set = 0; set < report.input_sets; set += std::max<std::size_t>(report.input_sets - 1, 1)) {
                 ring.copy_output_to(set, bytes);
-                const Verdict verdict = reference.judge(gsl::span<const Output>(d), entry.accumulation, entry.gelu);
+                const Verdict verdict = reference.judge(gsl::span<const Output>(d), entry.accumulation, entry.epilogue);
                 measurement.error_over_bound = std::max(measurement.error_over_bound, verdict.error_over_bound);
                 if (!verdict.fault.empty()) {
                     measurement.outcome = Outcome::wrong;

@@ -49,7 +49,7 @@ struct Prepared {
     std::string remark;  ///< why it cannot, or its choice
     Accumulation accumulation = Accumulation::tensor_core;
     bool computes = true;  ///< otherwise D is not written, and not judged
-    GeluForm gelu = GeluForm::erf;
+    EpilogueArithmetic epilogue = {};
 };
 
 struct GemmContender {

@@ -108,6 +108,7 @@ struct Product {
     Layout output;
 };
 
+constexpr EpilogueArithmetic epilogue_arithmetic{GeluForm::tanh, true};
 constexpr const char* no_algorithm = "cuBLASLt has no algorithm for this problem";
 
 Accumulation accumulation_of(const Problem& problem)
@@ -176,7 +177,7 @@ std::vector<GemmContender> cublaslt_contenders(const CublasLt& cublaslt)
         std::vector<Enqueue> found = cublaslt.candidates(task, 1);
         return found.empty()
                    ? Prepared{{}, no_algorithm}
-                   : Prepared{std::move(found.front()), {}, accumulation_of(task.problem), true, GeluForm::tanh};
+                   : Prepared{std::move(found.front()), {}, accumulation_of(task.problem), true, epilogue_arithmetic};
     };
     const auto best = [&cublaslt](const Task& task) -> Prepared {
         std::vector<Enqueue> found = cublaslt.candidates(task, cublaslt_candidates);
@@ -187,7 +188,7 @@ std::vector<GemmContender> cublaslt_contenders(const CublasLt& cublaslt)
         const auto fastest =
             static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
         return {std::move(found[fastest]), fmt::format("candidate {} of {}", fastest + 1, found.size()),
-                accumulation_of(task.problem), true, GeluForm::tanh};
+                accumulation_of(task.problem), true, epilogue_arithmetic};
     };
     return {{std::string(heuristic_name), heuristic}, {std::string(best_name), best}};
 }

@@ -30,6 +30,13 @@ enum class GeluForm : std::uint8_t {
     tanh,  ///< x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) (Hendrycks and Gimpel, arXiv 1606.08415)
 };
 
+/// How a contender computes an epilogue.
+struct EpilogueArithmetic {
+    GeluForm gelu = GeluForm::erf;
+    /// The product may be rounded to D's type before the bias or C is added. cuBLASLt does so for some small products.
+    bool may_round_product = false;
+};
+
 /// Returns the activation of `fusion` at x, in float64.
 double activate(Fusion fusion, GeluForm form, double x);
 

@@ -122,7 +122,8 @@ SampledReference::SampledReference(const Problem& problem, gsl::span<const T> a,
 }
 
 template <class Output>
-Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumulation, GeluForm gelu) const
+Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumulation,
+                                const EpilogueArithmetic& epilogue) const
 {
     const auto columns = static_cast<std::size_t>(shape_.n);
     std::atomic<std::size_t> unwritten = d.size();
@@ -149,15 +150,18 @@ Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumula
             const auto found = static_cast<float>(
                 d[static_cast<std::size_t>(rows_[row]) * columns + static_cast<std::size_t>(columns_[column])]);
             const double sum = values_[sample] + addends_[sample];
-            const double expected = activate(fusion_, gelu, sum);
+            const double expected = activate(fusion_, epilogue.gelu, sum);
             const double error = std::abs(static_cast<double>(found) - expected);
-            const double accumulated =
+            double accumulated =
                 accumulation == Accumulation::hopper_fp8 ? fp8 * peaks_[sample] : relative * magnitudes_[sample];
+            if (fusion_ != Fusion::none && epilogue.may_round_product) {
+                accumulated += output_unit * (std::abs(values_[sample]) + accumulated);
+            }
             const double added = fusion_ == Fusion::none
                                      ? 0
                                      : gamma(2, 0x1p-24) * (std::abs(values_[sample]) + std::abs(addends_[sample]));
-            const double activated =
-                activation_slope(fusion_) * (accumulated + added) + activation_error(fusion_, gelu) * std::abs(sum);
+            const double activated = activation_slope(fusion_) * (accumulated + added) +
+                                     activation_error(fusion_, epilogue.gelu) * std::abs(sum);
             const double bound = activated + output_unit * (std::abs(expected) + activated);
             if (error > bound && verdict.fault.empty()) {
                 verdict.fault =
@@ -185,8 +189,8 @@ template SampledReference::SampledReference(const Problem&, gsl::span<const f8e4
 template SampledReference::SampledReference(const Problem&, gsl::span<const f8e5m2>, gsl::span<const f8e5m2>,
                                             std::uint64_t, const Addend&);
 
-template Verdict SampledReference::judge(gsl::span<const f32>, Accumulation, GeluForm) const;
-template Verdict SampledReference::judge(gsl::span<const f16>, Accumulation, GeluForm) const;
-template Verdict SampledReference::judge(gsl::span<const bf16>, Accumulation, GeluForm) const;
+template Verdict SampledReference::judge(gsl::span<const f32>, Accumulation, const EpilogueArithmetic&) const;
+template Verdict SampledReference::judge(gsl::span<const f16>, Accumulation, const EpilogueArithmetic&) const;
+template Verdict SampledReference::judge(gsl::span<const bf16>, Accumulation, const EpilogueArithmetic&) const;
 
 }  // namespace tessera::bench

@@ -51,7 +51,7 @@ public:
     /// Judges a row-major D that was filled with NaN before the product was computed: each element must have been
     /// written, and the sampled elements must be within the bound.
     template <class Output>
-    Verdict judge(gsl::span<const Output> d, Accumulation accumulation, GeluForm gelu = GeluForm::erf) const;
+    Verdict judge(gsl::span<const Output> d, Accumulation accumulation, const EpilogueArithmetic& epilogue = {}) const;
     Verdict judge(const std::vector<float>& d, Accumulation accumulation) const
     {
         return judge(gsl::span<const float>(d), accumulation);

@@ -214,7 +214,7 @@ TEST_CASE("the judge checks all parts of an epilogue, and finds a missing one")
                 return d;
             };
             const auto fault = [&](const std::vector<bf16>& d) {
-                return reference.judge(gsl::span<const bf16>(d), Accumulation::fp32, gelu).fault;
+                return reference.judge(gsl::span<const bf16>(d), Accumulation::fp32, {gelu}).fault;
             };
             CHECK(fault(result(true, true)) == "");
             CHECK(fault(result(false, true)) != "");
