@@ -516,6 +516,11 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "the streams' memory comes from the set reso
 TEST_CASE("every problem has a Hopper kernel without a workspace, and a limit selects it")
 {
     const DeviceProperties h200 = DeviceProperties::of_compute_capability(9, 0);
+    if (!GemmPlan::refusal(GemmProblem{.m = 64, .n = 64, .k = 64, .input = ElementType::bf16}, h200, Variant::hopper)
+             .empty()) {
+        MESSAGE("skipped: this build has no code for compute capability 9.0");
+        return;
+    }
     int limited = 0;
     for (const ElementType type : {ElementType::bf16, ElementType::tf32, ElementType::f8e4m3}) {
         for (const std::int64_t k : {64, 8192, 8191}) {  // TMA cannot load the last
