@@ -53,7 +53,6 @@ function(tessera_compile target)
     target_compile_options(${target} PRIVATE
         $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion>
         $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>
-        $<$<COMPILE_LANGUAGE:CUDA>:-compress-mode=size>
         $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${TESSERA_LINEINFO}>>:-lineinfo>)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12)
         # False alarms of g++ 12 and 13 inside of std::string and of fmt 9's buffers, where they are inlined into our
