@@ -108,7 +108,7 @@ bool Report::add(Finding finding, const std::function<void(Finding&)>& complete)
             entries_.emplace_back();
         }
         Entry& entry = entries_[place->second];
-        if (entry.ctas.size() < counted_ctas) {
+        if (!finding.not_started && entry.ctas.size() < counted_ctas) {
             entry.ctas.insert(number_of(finding.cta));
         }
         entry.lines.insert(finding.ptx_line);
@@ -122,7 +122,7 @@ bool Report::add(Finding finding, const std::function<void(Finding&)>& complete)
             return false;
         }
         finding.accesses = accesses_of(finding);
-        finding.ctas = 1;
+        finding.ctas = finding.not_started ? 0 : 1;
         finding.instructions = 1;
         for (SourceFrame& frame : finding.frames) {
             frame.function = demangled(frame.function);

@@ -69,10 +69,11 @@ struct FindingText {
 
 struct Finding {
     FindingKind kind = FindingKind::invalid_operand;
-    bool error = false;   ///< hardware would stop the kernel here
-    std::string message;  ///< what, with the values, and the cure
-    std::string kernel;   ///< mangled; empty: no kernel is concerned
-    Dim3 cta;             ///< %ctaid of the first occurrence
+    bool error = false;        ///< hardware would stop the kernel here
+    std::string message;       ///< what, with the values, and the cure
+    std::string kernel;        ///< mangled; empty: no kernel is concerned
+    bool not_started = false;  ///< the kernel did not run: no CTA and no warp are concerned
+    Dim3 cta{0, 0, 0};         ///< %ctaid of the first occurrence
     std::uint32_t warp = 0;
     LaneMask lanes = 0;  ///< lanes concerned; 0: no lanes are concerned
     std::uint32_t ptx_line = 0;

@@ -143,7 +143,7 @@ std::string finding_html(const Finding& finding)
     }
     std::string rows;
     add_row(rows, "Seen", finding.count > 1 ? count_text(finding) : "once");
-    if (!finding.kernel.empty()) {
+    if (!finding.kernel.empty() && !finding.not_started) {
         add_row(rows, finding.count > 1 ? "First occurrence" : "By", agent_text(finding));
     }
     if (!finding.host.empty()) {

@@ -29,11 +29,12 @@ std::string finding_json(const Finding& finding)
 {
     return fmt::format(
         "{{\"kind\": {}, \"error\": {}, \"count\": {}, \"message\": {}, \"kernel\": {}, \"kernel_name\": {}, "
-        "\"cta\": [{}, {}, {}], \"warp\": {}, \"lanes\": {}, \"accesses\": {}, \"ctas\": {}, \"instructions\": {}, "
+        "\"cta\": {}, \"warp\": {}, \"lanes\": {}, \"accesses\": {}, \"ctas\": {}, \"instructions\": {}, "
         "\"ptx_line\": {}, \"ptx\": {}, \"source\": {}, \"place\": {}, \"frames\": {}, \"host\": {}}}",
         json_string(name_of(finding.kind)), finding.error, finding.count, json_string(finding.message),
         json_string(finding.kernel), json_string(finding.kernel.empty() ? "" : shown_kernel(finding.kernel)),
-        finding.cta.x, finding.cta.y, finding.cta.z, finding.warp, finding.lanes, finding.accesses, finding.ctas,
+        finding.not_started ? "null" : fmt::format("[{}, {}, {}]", finding.cta.x, finding.cta.y, finding.cta.z),
+        finding.not_started ? "null" : std::to_string(finding.warp), finding.lanes, finding.accesses, finding.ctas,
         finding.instructions, finding.ptx_line, json_string(finding.ptx_text), json_string(finding.source),
         leading_place(finding) == nullptr ? "null" : frame_json(*leading_place(finding)), frames_json(finding.frames),
         frames_json(finding.host));

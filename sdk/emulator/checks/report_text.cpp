@@ -196,7 +196,7 @@ std::string count_text(const Finding& finding)
         return {};
     }
     std::string text = fmt::format("{} times", finding.count);
-    if (!finding.kernel.empty()) {
+    if (!finding.kernel.empty() && !finding.not_started) {
         const bool at_least = finding.ctas >= Report::counted_ctas;
         text += fmt::format(": {} in {}{}",
                             finding.accesses == 1 ? "1 access" : fmt::format("{} accesses", finding.accesses),
@@ -228,7 +228,7 @@ std::string to_text(const Finding& finding, const TextStyle& style, std::string_
         write_source(finding, style, text);
     }
     Writer details(style, text);
-    if (!finding.kernel.empty()) {
+    if (!finding.kernel.empty() && !finding.not_started) {
         const std::string counted = count_text(finding);
         details.line(counted.empty() ? "by " + agent_text(finding) : counted + "; first by " + agent_text(finding));
     } else if (finding.count > 1) {

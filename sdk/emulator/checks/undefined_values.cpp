@@ -39,6 +39,21 @@ void UndefinedValues::waited(std::uint64_t wgmmas)
     std::erase_if(rows_, [&](const Row& row) { return row.lanes.until <= wgmmas; });
 }
 
+void UndefinedValues::move(const Frame* from, const Frame* to, LaneMask lanes)
+{
+    const std::vector<Row> before = rows_;
+    for (const Row& row : before) {
+        if (row.frame == to) {
+            write(to, row.row, lanes, {});
+        }
+    }
+    for (const Row& row : before) {
+        if (row.frame == from) {
+            write(to, row.row, lanes, row.lanes);
+        }
+    }
+}
+
 void UndefinedValues::forget(const Frame* frame)
 {
     std::erase_if(rows_, [&](const Row& row) { return row.frame == frame; });

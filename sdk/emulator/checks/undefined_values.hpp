@@ -44,6 +44,8 @@ public:
     void write(const Frame* frame, Ref row, LaneMask written, Lanes undefined);
     /// So many wgmmas of the warp were waited for.
     void waited(std::uint64_t wgmmas);
+    /// Lanes of `from` continue in `to`, a frame of the same function.
+    void move(const Frame* from, const Frame* to, LaneMask lanes);
     /// The registers of the frame no longer exist.
     void forget(const Frame* frame);
 

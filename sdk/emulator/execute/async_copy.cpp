@@ -23,8 +23,6 @@ using ptx::Type;
 
 constexpr const char* name = "cp.async";
 
-constexpr LaneMask bit(unsigned lane) { return LaneMask{1} << lane; }
-
 /// The copies that one instruction started for the lanes of a warp.
 class AsyncCopy : public AsyncOperation {
 public:
@@ -99,7 +97,7 @@ private:
     void move(Cluster& cluster, LaneMask now)
     {
         if (warp_.cta.shadow != nullptr) {
-            const std::uint32_t line = operation->source == nullptr ? 0 : operation->source->location.line;
+            const std::uint32_t line = line_of(operation);
             std::array<std::uint32_t, warp_size> offsets{};
             for_each_lane(now, [&](unsigned lane) { offsets[lane] = offset(lane); });
             if (auto found = warp_.cta.shadow->write_lanes(agent, offsets.data(), now, bytes_, name, line)) {
@@ -179,7 +177,7 @@ Step execute_copy(Warp& warp, const Operation& operation, LaneMask active)
     copy->sequence = warp.copies.add(active);
     AsyncCopy& started = *copy;
     warp.cluster.submit(std::move(copy), warp, operation, active);
-    started.watch(operation.source == nullptr ? 0 : operation.source->location.line);
+    started.watch(line_of(operation));
     return Step::next;
 }
 

@@ -88,7 +88,7 @@ private:
         std::byte* const at = cta->shared_bytes(address, bytes);
         if (cta->shadow && cluster.options().check) {
             const auto offset = static_cast<std::uint32_t>(at - cta->shared.data());
-            const std::uint32_t line = operation->source->location.line;
+            const std::uint32_t line = line_of(operation);
             std::optional<ShadowFinding> found;
             if (payload_.update != nullptr) {
                 found = cta->shadow->read(agent, offset, bytes, Proxy::generic, payload_.what.c_str(), line, true);
@@ -186,8 +186,7 @@ Step execute_async_store(Warp& warp, const Operation& operation, LaneMask active
         Cta* const cta = payload.completes ? warp.cluster.cta_of(static_cast<std::uint32_t>(address)) : nullptr;
         if (cta != nullptr && cta->shadow && warp.checks() && payload.update == nullptr) {
             const auto offset = static_cast<std::uint32_t>(address & ((1U << shared_rank_shift) - 1)) - shared_base;
-            cta->shadow->begin(submitted.agent, offset, bytes, true, payload.what.c_str(),
-                               operation.source->location.line);
+            cta->shadow->begin(submitted.agent, offset, bytes, true, payload.what.c_str(), line_of(operation));
         }
         Statistics& statistics = warp.cluster.statistics;
         (payload.completes ? statistics.shared_write_bytes : statistics.global_write_bytes) += bytes;

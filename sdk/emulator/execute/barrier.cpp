@@ -276,6 +276,8 @@ void complete_cluster_if_due(Cluster& cluster)
     barrier.arrived = 0;
     barrier.completed.join(barrier.arriving);
     barrier.arriving.clear();
+    barrier.relaxed.join(barrier.relaxed_arriving);
+    barrier.relaxed_arriving.clear();
     cluster.notify();
 }
 
@@ -294,6 +296,7 @@ Step execute_cluster_arrive(Warp& warp, const Operation& operation, LaneMask act
     if (warp.checks()) {
         if (payload.relaxed) {
             barrier.arriving.join(state.fenced);
+            warp.cluster.clocks.release(warp.agent, barrier.relaxed_arriving);
         } else {
             warp.cluster.clocks.release(warp.agent, barrier.arriving);
         }

@@ -171,9 +171,9 @@ void decode_lop3(Decoder& decoder, Operation& operation)
     for (unsigned i = 0; i < 8; ++i) {
         payload.minterm[i] = (*table >> i & 1) != 0 ? ~U32{0} : U32{0};
     }
-    operation.operand[0] = write_exact(decoder, 0, Type::b32);
+    operation.operand[0] = decoder.write(0, Type::b32);
     for (std::size_t i = 1; i < 4; ++i) {
-        operation.operand[i] = read_exact(decoder, i, Type::b32);
+        operation.operand[i] = decoder.read(i, Type::b32);
     }
     operation.execute = lookup;
     if (!combine.empty()) {

@@ -13,8 +13,6 @@ namespace {
 
 using ptx::Type;
 
-constexpr LaneMask bit(unsigned lane) { return LaneMask{1} << lane; }
-
 enum class Route : std::uint8_t { load, store, shared };
 
 struct BulkPayload : Payload {

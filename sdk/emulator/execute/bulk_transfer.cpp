@@ -8,20 +8,16 @@
 
 #include "machine/fault.hpp"
 #include "machine/memory_access.hpp"
+#include "machine/rounding.hpp"
 
 namespace tessera::emulator {
 
 namespace {
 
-std::uint32_t offset_in_cta(std::uint32_t address) { return address & ((1U << shared_rank_shift) - 1); }
 std::uint32_t rank_of(std::uint32_t address) { return address >> shared_rank_shift; }
 
 /// Start of the bytes that a swizzle keeps together.
 std::uint32_t round_down(std::uint32_t value, std::uint32_t multiple) { return value / multiple * multiple; }
-std::uint32_t round_up(std::uint32_t value, std::uint32_t multiple)
-{
-    return round_down(value + multiple - 1, multiple);
-}
 
 /// A swizzle moves bytes only within a line of this size.
 constexpr std::uint32_t swizzle_line = 128;
@@ -48,15 +44,10 @@ void with_swizzle(TensorSwizzle mode, Body&& body)
 
 // ---- common parts ----
 
-std::uint32_t BulkTransfer::line() const noexcept
-{
-    return operation == nullptr || operation->source == nullptr ? 0 : operation->source->location.line;
-}
-
 void BulkTransfer::begin(Cta& cta, std::uint32_t address, bool writes)
 {
     if (cta.shadow != nullptr) {
-        cta.shadow->begin(agent, offset_in_cta(address) - shared_base, box_.bytes, writes, what_, line());
+        cta.shadow->begin(agent, offset_in_cta(address) - shared_base, box_.bytes, writes, what_, line_of(operation));
     }
 }
 
@@ -112,8 +103,8 @@ void BulkTransfer::check(Cluster& cluster, Cta& cta, std::uint32_t address, std:
     }
     const auto access = [&](std::uint32_t start, std::uint32_t size) {
         const std::uint32_t offset = start - shared_base;
-        auto found = writes ? cta.shadow->write(agent, offset, size, Proxy::async, what_, line())
-                            : cta.shadow->read(agent, offset, size, Proxy::async, what_, line());
+        auto found = writes ? cta.shadow->write(agent, offset, size, Proxy::async, what_, line_of(operation))
+                            : cta.shadow->read(agent, offset, size, Proxy::async, what_, line_of(operation));
         if (found) {
             cluster.report(*this, found->kind, std::move(found->message));
         }

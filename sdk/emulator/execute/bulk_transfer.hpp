@@ -65,7 +65,6 @@ protected:
     void report_exit_before_read(Cluster& cluster, const Cta& cta);
     /// Number of the `left` runs to move in this step.
     [[nodiscard]] static std::size_t portion(Cluster& cluster, std::size_t left);
-    [[nodiscard]] std::uint32_t line() const noexcept;
 
     const char* what_;
     Warp& warp_;

@@ -271,8 +271,8 @@ void decode_setp(Decoder& decoder, Operation& operation)
     expect_operands(decoder, boolean == Boolean::none ? 3 : 4);
     operation.operand[0] = decoder.write(0, Type::pred);
     operation.operand[1] = decoder.write_second(0);
-    operation.operand[2] = read_exact(decoder, 1, type);
-    operation.operand[3] = read_exact(decoder, 2, type);
+    operation.operand[2] = decoder.read(1, type);
+    operation.operand[3] = decoder.read(2, type);
     if (boolean == Boolean::none && operation.operand[1] == no_row) {
         operation.execute = comparison.low.set_plain;
         return;
@@ -371,9 +371,9 @@ void decode_set(Decoder& decoder, Operation& operation)
     operation.kind = is_floating(source) ? InstructionClass::floating : InstructionClass::integer;
     const SourceComparison comparison = compare_type(decoder, source, relation, ftz);
     expect_operands(decoder, boolean == Boolean::none ? 3 : 4);
-    operation.operand[0] = write_exact(decoder, 0, destination);
-    operation.operand[1] = read_exact(decoder, 1, source);
-    operation.operand[2] = read_exact(decoder, 2, source);
+    operation.operand[0] = decoder.write(0, destination);
+    operation.operand[1] = decoder.read(1, source);
+    operation.operand[2] = decoder.read(2, source);
     auto& payload = decoder.emplace_payload<ComparePayload>();
     payload.compare = comparison.low.compare;
     payload.compare_high = comparison.high.compare;
@@ -425,9 +425,9 @@ void decode_selp(Decoder& decoder, Operation& operation)
         fail_type(decoder, type);
     }
     expect_operands(decoder, 4);
-    operation.operand[0] = write_exact(decoder, 0, type);
-    operation.operand[1] = read_exact(decoder, 1, type);
-    operation.operand[2] = read_exact(decoder, 2, type);
+    operation.operand[0] = decoder.write(0, type);
+    operation.operand[1] = decoder.read(1, type);
+    operation.operand[2] = decoder.read(2, type);
     decoder.emplace_payload<SelectPayload>().predicate = decoder.read_predicate(3);
     visit_bits(ptx::size_of(type), [&]<typename T>() { operation.execute = select<T>; });
 }
@@ -503,7 +503,7 @@ void decode_testp(Decoder& decoder, Operation& operation)
     }
     expect_operands(decoder, 2);
     operation.operand[0] = decoder.write(0, Type::pred);
-    operation.operand[1] = read_exact(decoder, 1, type);
+    operation.operand[1] = decoder.read(1, type);
     decoder.emplace_payload<ClassPayload>().which = *which;
     operation.execute = type == Type::f32 ? test_class<float> : test_class<double>;
 }

@@ -425,10 +425,13 @@ void check(const Decoder& decoder, const Modifiers& modifiers, Type destination,
     });
 }
 
-[[nodiscard]] unsigned register_bytes(const Decoder& decoder, std::size_t index, unsigned fallback)
+/// The type of an operand's register, which may be wider than the type that is converted. A constant has the latter.
+[[nodiscard]] Type register_type(const Decoder& decoder, std::size_t index, Type converted)
 {
     const Type declared = decoder.declared_type(index);
-    return declared == Type::none ? fallback : static_cast<unsigned>(ptx::size_of(declared));
+    const bool wider =
+        declared != Type::none && declared != Type::pred && ptx::size_of(declared) > ptx::size_of(converted);
+    return wider ? declared : converted;
 }
 
 void decode_single(Decoder& decoder, Operation& operation, const Modifiers& modifiers, Type destination, Type source)
@@ -447,12 +450,12 @@ void decode_single(Decoder& decoder, Operation& operation, const Modifiers& modi
     payload.flush_result = modifiers.ftz && destination == Type::f32;
     payload.destination_bytes = static_cast<unsigned>(ptx::size_of(destination));
     payload.source_bytes = static_cast<unsigned>(ptx::size_of(source));
-    payload.destination_register_bytes = register_bytes(decoder, 0, payload.destination_bytes);
-    payload.source_register_bytes = register_bytes(decoder, 1, payload.source_bytes);
+    payload.destination_register_bytes = static_cast<unsigned>(ptx::size_of(register_type(decoder, 0, destination)));
+    payload.source_register_bytes = static_cast<unsigned>(ptx::size_of(register_type(decoder, 1, source)));
     payload.sign_extend = is_signed(destination);
     payload.convert = conversion_between(*d, *s, modifiers);
-    operation.operand[0] = decoder.write(0, destination);
-    operation.operand[1] = decoder.read(1, source);
+    operation.operand[0] = decoder.write(0, register_type(decoder, 0, destination));
+    operation.operand[1] = decoder.read(1, register_type(decoder, 1, source));
     operation.execute = convert_lanes;
 }
 

@@ -192,8 +192,8 @@ void decode_stochastic_quad(Decoder& decoder, Operation& operation, const Modifi
         decoder.fail("needs four values {a, b, e, f}");
     }
     std::copy(sources.begin(), sources.end(), payload.sources.begin());
-    operation.operand[0] = write_exact(decoder, 0, container(to));
-    operation.operand[1] = read_exact(decoder, 2, Type::b32);
+    operation.operand[0] = decoder.write(0, container(to));
+    operation.operand[1] = decoder.read(2, Type::b32);
     operation.execute = to.cell_bits == 4 ? stochastic_quad<U16> : stochastic_quad<U32>;
 }
 

@@ -12,15 +12,6 @@ namespace tessera::emulator {
 
 namespace {
 
-void require_capability(Decoder& decoder, unsigned capability)
-{
-    if (decoder.device().capability() < capability) {
-        decoder.fail(fmt::format("this copy needs compute capability {}.{}, {} has {}.{}", capability / 10,
-                                 capability % 10, decoder.device().name, decoder.device().major,
-                                 decoder.device().minor));
-    }
-}
-
 void decode_cp(Decoder& decoder, Operation& operation)
 {
     operation.kind = InstructionClass::copy;
@@ -32,14 +23,14 @@ void decode_cp(Decoder& decoder, Operation& operation)
         decoder.fail("the forms are cp.async and cp.reduce.async");
     }
     if (!decoder.take("bulk")) {
-        require_capability(decoder, 80);
+        expect_capability(decoder, 80, "this copy");
         if (reduces) {
             decoder.fail("reductions are .bulk");
         }
         decode_async_copy(decoder, operation);
         return;
     }
-    require_capability(decoder, 90);
+    expect_capability(decoder, 90, "this copy");
     const bool prefetches = decoder.take("prefetch");
     const bool is_tensor = decoder.take("tensor");
     if (prefetches && is_tensor) {

@@ -251,8 +251,9 @@ Step divide(Warp& warp, const Operation& operation, LaneMask active)
         }
     });
     if (zero != 0 && warp.checks()) {
-        warp.report(operation, FindingKind::invalid_operand, zero,
-                    "integer division by zero: the result is undefined; test the divisor first");
+        warp.follow(operation, operation.operand[0], zero, FindingKind::invalid_operand, [] {
+            return "integer division by zero: the result is undefined; test the divisor before the result is used";
+        });
     }
     return Step::next;
 }

@@ -145,15 +145,6 @@ using Wrapping = std::conditional_t<(sizeof(T) <= 4), std::uint32_t, std::uint64
 
 [[nodiscard]] inline std::string dotted(ptx::Type type) { return "." + std::string(ptx::name_of(type)); }
 
-/// @throws DecodeError unless the device has this compute capability (100 for sm_100)
-inline void expect_capability(const Decoder& decoder, unsigned capability, std::string_view what)
-{
-    if (decoder.device().capability() < capability) {
-        decoder.fail(std::string(what) + " needs sm_" + std::to_string(capability) + ", the device is sm_" +
-                     std::to_string(decoder.device().capability()));
-    }
-}
-
 [[noreturn]] inline void fail_type(const Decoder& decoder, ptx::Type type)
 {
     decoder.fail("is not defined for type " + dotted(type));
@@ -170,38 +161,15 @@ inline void expect_capability(const Decoder& decoder, unsigned capability, std::
     return false;
 }
 
-/// Decoder::read for instructions whose registers must have exactly the size of the type.
-/// @throws DecodeError if the register is wider
-[[nodiscard]] inline Ref read_exact(Decoder& decoder, std::size_t index, ptx::Type type)
-{
-    if (const ptx::Type declared = decoder.declared_type(index);
-        declared != ptx::Type::none && ptx::size_of(declared) != ptx::size_of(type)) {
-        decoder.fail("operand " + std::to_string(index + 1) + " is a " + dotted(declared) + " register, the type is " +
-                     dotted(type));
-    }
-    return decoder.read(index, type);
-}
-
-/// The same for Decoder::write.
-[[nodiscard]] inline Ref write_exact(Decoder& decoder, std::size_t index, ptx::Type type)
-{
-    if (const ptx::Type declared = decoder.declared_type(index);
-        declared != ptx::Type::none && ptx::size_of(declared) != ptx::size_of(type)) {
-        decoder.fail("operand " + std::to_string(index + 1) + " is a " + dotted(declared) + " register, the type is " +
-                     dotted(type));
-    }
-    return decoder.write(index, type);
-}
-
 /// Reads the operands of d = f(sources...): operand 0 of the operation is d's row, 1 and up are the sources'.
 inline void decode_rows(Decoder& decoder, Operation& operation, ptx::Type destination,
                         std::initializer_list<ptx::Type> sources)
 {
     expect_operands(decoder, 1 + sources.size());
-    operation.operand[0] = write_exact(decoder, 0, destination);
+    operation.operand[0] = decoder.write(0, destination);
     std::size_t index = 1;
     for (const ptx::Type type : sources) {
-        operation.operand[index] = read_exact(decoder, index, type);
+        operation.operand[index] = decoder.read(index, type);
         ++index;
     }
 }

@@ -39,7 +39,7 @@ public:
     {
         for (const LoadTarget& target : targets_) {
             if (target.cta->shadow != nullptr) {
-                target.cta->shadow->begin(agent, offset(target), response_bytes, true, name, line());
+                target.cta->shadow->begin(agent, offset(target), response_bytes, true, name, line_of(operation));
             }
         }
     }
@@ -61,7 +61,7 @@ public:
         if (target.cta->shadow != nullptr) {
             target.cta->shadow->end(agent);
         }
-        if (const auto found = target.cta->mbarriers.find(target.barrier & ((1U << shared_rank_shift) - 1));
+        if (const auto found = target.cta->mbarriers.find(offset_in_cta(target.barrier));
             found != target.cta->mbarriers.end() && found->second.copies != 0) {
             --found->second.copies;
         }
@@ -80,13 +80,8 @@ private:
 
     [[nodiscard]] static std::uint32_t offset(const LoadTarget& target)
     {
-        return (target.address & ((1U << shared_rank_shift) - 1)) - shared_base;
+        return offset_in_cta(target.address) - shared_base;
     }
-    [[nodiscard]] std::uint32_t line() const
-    {
-        return operation->source == nullptr ? 0 : operation->source->location.line;
-    }
-
     void decide(Cluster& cluster)
     {
         const std::optional<std::uint64_t> taken = cluster.grid.cancel_cluster(cluster.index);
@@ -107,8 +102,8 @@ private:
                            fmt::format("{}: the response goes to CTA {}, which has exited", name, target.cta->rank));
         }
         if (target.cta->shadow != nullptr) {
-            if (auto found =
-                    target.cta->shadow->write(agent, offset(target), response_bytes, Proxy::async, name, line())) {
+            if (auto found = target.cta->shadow->write(agent, offset(target), response_bytes, Proxy::async, name,
+                                                       line_of(operation))) {
                 cluster.report(*this, found->kind, std::move(found->message));
             }
         }

@@ -65,9 +65,10 @@ std::array<Row, warp_size> load_rows(Warp& warp, const Operation& operation, Lan
 void store_rows(Warp& warp, const Operation& operation, LaneMask active, const MatrixTransfer& transfer,
                 const std::array<Row, warp_size>& rows)
 {
-    const MemoryAccess access{.space = transfer.space, .direction = Direction::write, .what = "stmatrix"};
+    MemoryAccess access{.space = transfer.space, .direction = Direction::write, .what = "stmatrix"};
     for (unsigned lane = 0; lane < transfer.rows; ++lane) {
         if ((active >> lane & 1U) != 0) {
+            access.stored = rows[lane].data();
             std::byte* bytes =
                 locate(warp, operation, access, warp.address(transfer.address, lane), row_bytes, row_bytes, lane);
             std::memcpy(bytes, rows[lane].data(), row_bytes);

@@ -14,8 +14,6 @@ namespace {
 
 using ptx::Type;
 
-constexpr LaneMask bit(unsigned lane) { return LaneMask{1} << lane; }
-
 enum class Arrival : std::uint8_t { arrive, drop, expect_only, complete_only };
 
 struct MbarrierPayload : Payload {
@@ -44,13 +42,6 @@ std::uint64_t address_of(const Warp& warp, const MbarrierPayload& payload, unsig
     const std::uint64_t address = warp.address(payload.address, lane);
     return payload.generic ? address : address & 0xFFFF'FFFFU;
 }
-
-std::uint32_t line_of(const Operation& operation)
-{
-    return operation.source == nullptr ? 0 : operation.source->location.line;
-}
-
-std::uint32_t offset_in_cta(std::uint32_t address) { return address & ((1U << shared_rank_shift) - 1); }
 
 /// The CTA, for its own barriers; faults if the 8 bytes are not accessible.
 Cta& own_memory(Warp& warp, const Operation& operation, std::uint32_t address, unsigned lane)
@@ -299,20 +290,13 @@ void refuse_remote(Decoder& decoder, const MbarrierPayload& payload)
     }
 }
 
-void require_operands(Decoder& decoder, std::size_t low, std::size_t high)
-{
-    if (decoder.operands() < low || decoder.operands() > high) {
-        decoder.fail(fmt::format("{} operands are given, {} to {} are needed", decoder.operands(), low, high));
-    }
-}
-
 void decode_wait(Decoder& decoder, Operation& operation, MbarrierPayload& payload)
 {
     payload.by_parity = decoder.take("parity");
     payload.relaxed = take_relaxed(decoder);
     take_space(decoder, payload);
     refuse_remote(decoder, payload);
-    require_operands(decoder, 3, payload.blocks ? 4 : 3);
+    expect_operands(decoder, 3, payload.blocks ? 4 : 3);
     operation.operand[result_row] = decoder.write(0, Type::pred);
     payload.address = decoder.address(1);
     operation.operand[value_row] = decoder.read(2, payload.by_parity ? Type::u32 : Type::b64);
@@ -327,7 +311,7 @@ void decode_transaction(Decoder& decoder, Operation& operation, MbarrierPayload&
     payload.relaxed = true;
     take_relaxed(decoder);
     take_space(decoder, payload);
-    require_operands(decoder, 2, 2);
+    expect_operands(decoder, 2);
     payload.address = decoder.address(0);
     operation.operand[value_row] = decoder.read(1, Type::u32);
     operation.execute = execute_arrive;
@@ -343,7 +327,7 @@ void decode_arrive(Decoder& decoder, Operation& operation, MbarrierPayload& payl
     // An arrival on a peer's barrier returns no state; some compilers leave out the sink.
     const bool has_result = decoder.operand(0).kind != ptx::Operand::Kind::address;
     const std::size_t address = has_result ? 1 : 0;
-    require_operands(decoder, address + (value_needed ? 2 : 1), address + 2);
+    expect_operands(decoder, address + (value_needed ? 2 : 1), address + 2);
     if (has_result && !decoder.is_sink(0)) {
         if (payload.remote) {
             decoder.fail("with '.shared::cluster' no state is returned: write the sink _");
@@ -369,6 +353,24 @@ std::uint32_t to_shared_window(Warp& warp, const Operation& operation, std::uint
     return shared;
 }
 
+namespace {
+
+/// What would order mbarrier.init before its use by `warp`.
+const char* missing_order(const Warp& warp, const BarrierSite& site)
+{
+    const Epoch initialized = site.barrier->initialized;
+    const std::vector<std::uint32_t>& relaxed = warp.cluster.barrier.relaxed.seen;
+    if (warp.barriers.cluster_has_started && initialized.agent < relaxed.size() &&
+        relaxed[initialized.agent] >= initialized.time) {
+        return "barrier.cluster.arrive.relaxed in between does not order it; execute fence.mbarrier_init before the "
+               "relaxed arrival, or arrive without .relaxed";
+    }
+    return site.cta == &warp.cta ? "execute bar.sync in between"
+                                 : "execute fence.mbarrier_init and barrier.cluster in between";
+}
+
+}  // namespace
+
 BarrierSite barrier_at(Warp& warp, const Operation& operation, std::uint64_t address, unsigned lane)
 {
     BarrierSite site;
@@ -380,9 +382,7 @@ BarrierSite barrier_at(Warp& warp, const Operation& operation, std::uint64_t add
             operation, FindingKind::barrier_misuse, bit(lane),
             fmt::format(
                 "the mbarrier at shared {:#x} of CTA {} is used without synchronization after its mbarrier.init: {}",
-                site.address, site.cta->rank,
-                site.cta == &warp.cta ? "execute bar.sync in between"
-                                      : "execute fence.mbarrier_init and barrier.cluster in between"));
+                site.address, site.cta->rank, missing_order(warp, site)));
         site.barrier->initialized = {};  // report it once
     }
     return site;
@@ -412,14 +412,14 @@ void decode_mbarrier(Decoder& decoder, Operation& operation)
     if (decoder.take("init")) {
         take_space(decoder, payload);
         refuse_remote(decoder, payload);
-        require_operands(decoder, 2, 2);
+        expect_operands(decoder, 2);
         payload.address = decoder.address(0);
         operation.operand[value_row] = decoder.read(1, Type::u32);
         operation.execute = execute_init;
     } else if (decoder.take("inval")) {
         take_space(decoder, payload);
         refuse_remote(decoder, payload);
-        require_operands(decoder, 1, 1);
+        expect_operands(decoder, 1);
         payload.address = decoder.address(0);
         operation.execute = execute_inval;
     } else if (decoder.take("arrive")) {
@@ -439,7 +439,7 @@ void decode_mbarrier(Decoder& decoder, Operation& operation)
         payload.blocks = true;
         decode_wait(decoder, operation, payload);
     } else if (decoder.take("pending_count")) {
-        require_operands(decoder, 2, 2);
+        expect_operands(decoder, 2);
         operation.operand[result_row] = decoder.write(0, Type::u32);
         operation.operand[value_row] = decoder.read(1, Type::b64);
         operation.execute = execute_pending_count;

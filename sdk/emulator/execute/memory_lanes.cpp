@@ -6,6 +6,7 @@
 #include <bit>
 #include <bitset>
 
+#include "execute/lanewise.hpp"
 #include "machine/cluster.hpp"
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"
@@ -162,7 +163,7 @@ bool resolve_shared(Warp& warp, const Operation& operation, const MemoryPayload&
         for (unsigned lane = 0; lane < warp_size; ++lane) {
             offsets[lane] = static_cast<std::uint32_t>(a[lane] - origin);
         }
-        const std::uint32_t line = operation.source->location.line;
+        const std::uint32_t line = line_of(operation);
         std::optional<ShadowFinding> found, second;
         if (access.direction != Direction::write) {
             bool unwritten = false;
@@ -464,18 +465,6 @@ std::string short_name(const ptx::Instruction& instruction)
 
 namespace {
 
-/// An untyped type of `bytes` bytes.
-ptx::Type bits_of(unsigned bytes)
-{
-    switch (bytes) {
-        case 1: return ptx::Type::b8;
-        case 2: return ptx::Type::b16;
-        case 4: return ptx::Type::b32;
-        case 8: return ptx::Type::b64;
-        default: return ptx::Type::b128;
-    }
-}
-
 template <typename Row>
 DataRows data_rows(Decoder& decoder, std::size_t index, ptx::Type type, Row&& row)
 {
@@ -499,7 +488,7 @@ DataRows data_rows(Decoder& decoder, std::size_t index, ptx::Type type, Row&& ro
         result.row_bytes = bytes;
     }
     wider = result.row_bytes > ptx::size_of(type);
-    const ptx::Type row_type = wider ? bits_of(result.row_bytes) : type;
+    const ptx::Type row_type = wider ? bits_of_size(result.row_bytes) : type;
     for (std::size_t i = 0; i < count; ++i) {
         const ptx::Operand& operand = element(i);
         // A constant has the instruction's type, whatever the width of its row.

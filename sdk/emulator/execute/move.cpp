@@ -140,13 +140,13 @@ constexpr std::array counters{
             if (bytes != 4 && !(bytes == 8 && is_wide)) {
                 decoder.fail(source.name + " does not fit a value of type " + dotted(type));
             }
-            operation.operand[0] = write_exact(decoder, 0, type);
+            operation.operand[0] = decoder.write(0, type);
             operation.execute = bytes == 4 ? counter.narrow : counter.wide;
             return true;
         }
     }
     if (const std::optional<U64> value = fixed_value(source.name)) {
-        operation.operand[0] = write_exact(decoder, 0, type);
+        operation.operand[0] = decoder.write(0, type);
         operation.operand[1] = decoder.constant_row(*value, type);
         operation.execute = copy_of(ptx::size_of(type));
         return true;
@@ -238,7 +238,7 @@ void decode_vector(Decoder& decoder, Operation& operation, Type type, bool packs
                      " elements does not make a value of type " + dotted(type));
     }
     if (packs) {
-        operation.operand[0] = write_exact(decoder, 0, type);
+        operation.operand[0] = decoder.write(0, type);
         for (std::size_t i = 0; i < form->count; ++i) {
             operation.operand[i + 1] = decoder.read(vector.elements[i], form->part);
         }
@@ -249,7 +249,7 @@ void decode_vector(Decoder& decoder, Operation& operation, Type type, bool packs
             const bool sink = element.kind == ptx::Operand::Kind::sink || element.name == "_";
             operation.operand[i] = sink ? no_row : decoder.write(element, form->part);
         }
-        operation.operand[form->count] = read_exact(decoder, 1, type);
+        operation.operand[form->count] = decoder.read(1, type);
         operation.execute = form->unpack;
     }
 }
@@ -326,8 +326,8 @@ void decode_mov(Decoder& decoder, Operation& operation)
     if (decode_special(decoder, operation, type)) {
         return;
     }
-    operation.operand[0] = write_exact(decoder, 0, type);
-    operation.operand[1] = read_exact(decoder, 1, type);
+    operation.operand[0] = decoder.write(0, type);
+    operation.operand[1] = decoder.read(1, type);
     operation.execute = copy_of(ptx::size_of(type));
 }
 

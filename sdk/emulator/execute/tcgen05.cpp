@@ -79,11 +79,6 @@ void take_sync_aligned(Decoder& decoder)
     }
 }
 
-std::uint32_t line_of(const Operation* operation) noexcept
-{
-    return operation == nullptr || operation->source == nullptr ? 0 : operation->source->location.line;
-}
-
 void report(Warp& warp, const Operation& operation, LaneMask lanes, const std::optional<ShadowFinding>& finding)
 {
     if (finding) {

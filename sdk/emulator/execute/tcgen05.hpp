@@ -30,7 +30,6 @@ void decode_commit(Decoder& decoder, Operation& operation);      // tcgen05_comm
 /// Takes .sync.aligned.
 void take_sync_aligned(Decoder& decoder);
 
-[[nodiscard]] std::uint32_t line_of(const Operation* operation) noexcept;
 /// Reports the finding, if any.
 void report(Warp& warp, const Operation& operation, LaneMask lanes, const std::optional<ShadowFinding>& finding);
 void report(Cluster& cluster, const AsyncOperation& work, const std::optional<ShadowFinding>& finding);

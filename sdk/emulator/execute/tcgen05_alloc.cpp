@@ -293,7 +293,7 @@ bool check_release(Warp& warp, const Operation& operation, LaneMask active, Tens
                               .agent = warp.agent,
                               .issue = {},
                               .what = "tcgen05.dealloc",
-                              .line = line_of(&operation)};
+                              .line = line_of(operation)};
     report(warp, operation, active, memory.write(region, access));
     return true;
 }

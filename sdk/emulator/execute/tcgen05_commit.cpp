@@ -65,7 +65,7 @@ std::vector<std::uint32_t> multicast_targets(Warp& warp, const Operation& operat
     std::vector<std::uint32_t> targets;
     for (unsigned rank = 0; rank < ctas; ++rank) {
         if ((mask >> rank & 1) != 0) {
-            targets.push_back((barrier & ((1u << shared_rank_shift) - 1)) | rank << shared_rank_shift);
+            targets.push_back(offset_in_cta(barrier) | rank << shared_rank_shift);
         }
     }
     return targets;

@@ -159,14 +159,14 @@ Step execute_load(Warp& warp, const Operation& operation, LaneMask active)
         }
         if (const auto finding = memory.check_initialized(region, load.what, false)) {
             report(warp, operation, active, finding);
-            memory.note_early_load(region, line_of(&operation));
+            memory.note_early_load(region, line_of(operation));
         }
         report(warp, operation, active,
                memory.read(region, {.kind = TensorAccess::Kind::load,
                                     .agent = warp.agent,
                                     .issue = {},
                                     .what = load.what,
-                                    .line = line_of(&operation)}));
+                                    .line = line_of(operation)}));
     }
     std::vector<std::uint32_t*> rows(load.registers.size());
     for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -184,7 +184,7 @@ Step execute_load(Warp& warp, const Operation& operation, LaneMask active)
         memory.outstanding.push_back({.warp = warp.index,
                                       .regions = std::move(regions),
                                       .operation = &operation,
-                                      .line = line_of(&operation),
+                                      .line = line_of(operation),
                                       .address = address,
                                       .lanes = active,
                                       .values = {}});
@@ -235,13 +235,13 @@ Step execute_store(Warp& warp, const Operation& operation, LaneMask active)
                                      .agent = warp.agent,
                                      .issue = {},
                                      .what = store.what,
-                                     .line = line_of(&operation)}));
+                                     .line = line_of(operation)}));
     }
     TensorMemory::OutstandingAccess access{.warp = warp.index,
                                            .is_store = true,
                                            .regions = std::move(regions),
                                            .operation = &operation,
-                                           .line = line_of(&operation),
+                                           .line = line_of(operation),
                                            .address = address,
                                            .lanes = active,
                                            .values = {}};

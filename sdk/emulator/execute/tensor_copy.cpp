@@ -13,8 +13,6 @@ namespace {
 
 using ptx::Type;
 
-constexpr LaneMask bit(unsigned lane) { return LaneMask{1} << lane; }
-
 constexpr std::uint32_t tensor_alignment = 128;
 
 struct TensorPayload : Payload {
@@ -210,13 +208,6 @@ void read_offsets(Decoder& decoder, TensorPayload& payload, std::size_t index)
     }
 }
 
-void require_operands(Decoder& decoder, std::size_t count)
-{
-    if (decoder.operands() != count) {
-        decoder.fail(fmt::format("{} operands are given, {} are needed", decoder.operands(), count));
-    }
-}
-
 void decode_load(Decoder& decoder, Operation& operation, TensorPayload& payload)
 {
     take_shape(decoder, payload, false);
@@ -241,7 +232,7 @@ void decode_load(Decoder& decoder, Operation& operation, TensorPayload& payload)
         }
     }
     next += decoder.take("L2::cache_hint") ? 1 : 0;
-    require_operands(decoder, next);
+    expect_operands(decoder, next);
     operation.execute = execute_load;
 }
 
@@ -253,7 +244,7 @@ void decode_store(Decoder& decoder, Operation& operation, TensorPayload& payload
     }
     read_tensor(decoder, payload, 0);
     payload.shared = decoder.address(1);
-    require_operands(decoder, decoder.take("L2::cache_hint") ? 3 : 2);
+    expect_operands(decoder, decoder.take("L2::cache_hint") ? 3 : 2);
     operation.execute = execute_store;
 }
 
@@ -309,7 +300,7 @@ void decode_tensor_prefetch(Decoder& decoder, Operation& operation)
         read_offsets(decoder, payload, next++);
     }
     next += decoder.take("L2::cache_hint") ? 1 : 0;
-    require_operands(decoder, next);
+    expect_operands(decoder, next);
     operation.execute = execute_prefetch;
 }
 

@@ -20,8 +20,6 @@ namespace {
 
 using ptx::Type;
 
-constexpr LaneMask bit(unsigned lane) { return LaneMask{1} << lane; }
-
 using MapBytes = std::span<const std::byte, tensor_map_bytes>;
 
 // PTX and the driver number element types differently.

@@ -338,7 +338,7 @@ void decode_vmad(Decoder& decoder, Operation& operation)
     payload.final_signed = payload.a_signed || payload.b_signed || payload.negate_product || payload.negate_addend;
     payload.a = part_of(decoder, sources[0]);
     payload.b = part_of(decoder, sources[1]);
-    operation.operand[0] = write_exact(decoder, 0, Type::b32);
+    operation.operand[0] = decoder.write(0, Type::b32);
     for (std::size_t i = 0; i < sources.size(); ++i) {
         if (sources[i].kind != ptx::Operand::Kind::integer) {
             sources[i].negated = false;

@@ -156,10 +156,10 @@ void decode_shfl(Decoder& decoder, Operation& operation)
         fail_type(decoder, type);
     }
     expect_operands(decoder, 5);
-    operation.operand[0] = write_exact(decoder, 0, Type::b32);
+    operation.operand[0] = decoder.write(0, Type::b32);
     operation.operand[1] = decoder.write_second(0);
     for (std::size_t i = 1; i < 5; ++i) {
-        operation.operand[i + 1] = read_exact(decoder, i, Type::b32);
+        operation.operand[i + 1] = decoder.read(i, Type::b32);
     }
     operation.execute = mode == "up"     ? shuffle<Shuffle::up>
                         : mode == "down" ? shuffle<Shuffle::down>
@@ -209,9 +209,9 @@ void decode_vote(Decoder& decoder, Operation& operation)
         fail_type(decoder, type);
     }
     expect_operands(decoder, 3);
-    operation.operand[0] = type == Type::pred ? decoder.write(0, type) : write_exact(decoder, 0, type);
+    operation.operand[0] = type == Type::pred ? decoder.write(0, type) : decoder.write(0, type);
     decoder.emplace_payload<VotePayload>().predicate = decoder.read_predicate(1);
-    operation.operand[2] = read_exact(decoder, 2, Type::b32);
+    operation.operand[2] = decoder.read(2, Type::b32);
     operation.execute = mode == "ballot" ? ballot
                         : mode == "all"  ? vote<Vote::all>
                         : mode == "any"  ? vote<Vote::any>
@@ -267,10 +267,10 @@ void decode_match(Decoder& decoder, Operation& operation)
         fail_type(decoder, type);
     }
     expect_operands(decoder, 3);
-    operation.operand[0] = write_exact(decoder, 0, Type::b32);
+    operation.operand[0] = decoder.write(0, Type::b32);
     operation.operand[1] = decoder.write_second(0);
-    operation.operand[2] = read_exact(decoder, 1, type);
-    operation.operand[3] = read_exact(decoder, 2, Type::b32);
+    operation.operand[2] = decoder.read(1, type);
+    operation.operand[3] = decoder.read(2, Type::b32);
     if (mode == "any" && operation.operand[1] != no_row) {
         decoder.fail("match.any has no predicate as second destination");
     }
@@ -396,12 +396,12 @@ void decode_elect(Decoder& decoder, Operation& operation)
     expect_sync(decoder);
     expect_capability(decoder, 90, "elect.sync");
     expect_operands(decoder, 2);
-    operation.operand[0] = write_exact(decoder, 0, Type::b32);
+    operation.operand[0] = decoder.write(0, Type::b32);
     operation.operand[1] = decoder.write_second(0);
     if (operation.operand[1] == no_row) {
         decoder.fail("needs a predicate as second destination: d|p");
     }
-    operation.operand[2] = read_exact(decoder, 1, Type::b32);
+    operation.operand[2] = decoder.read(1, Type::b32);
     operation.execute = elect;
 }
 
@@ -412,7 +412,7 @@ void decode_activemask(Decoder& decoder, Operation& operation)
         fail_type(decoder, type);
     }
     expect_operands(decoder, 1);
-    operation.operand[0] = write_exact(decoder, 0, Type::b32);
+    operation.operand[0] = decoder.write(0, Type::b32);
     operation.execute = [](Warp& warp, const Operation& op, LaneMask active) -> Step {
         U32* const d = warp.row<U32>(op.operand[0]);
         for_each_lane(active, [&](unsigned lane) { d[lane] = active; });

@@ -45,8 +45,8 @@ MatrixDescriptor read_descriptor(Warp& warp, const Operation& operation, LaneMas
         }
         std::string problem = decoded.problem;
         if (problem.empty()) {
-            problem = payload.tile(decoded.descriptor, is_a)
-                          .problem(bits_of(is_a ? payload.product.a : payload.product.b), true);
+            problem =
+                payload.tile(decoded.descriptor, is_a).problem(bits_of(is_a ? payload.product.a : payload.product.b));
         }
         if (!problem.empty()) {
             warp.report(operation, FindingKind::invalid_descriptor, active,

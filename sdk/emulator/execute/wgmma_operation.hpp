@@ -233,8 +233,8 @@ private:
         if (!run.clean || run.begin == run.end) {
             return;
         }
-        const auto finding = warp_.cta.shadow->read(agent, run.begin, run.end - run.begin, Proxy::async, "wgmma",
-                                                    operation->source->location.line);
+        const auto finding =
+            warp_.cta.shadow->read(agent, run.begin, run.end - run.begin, Proxy::async, "wgmma", line_of(operation));
         run.begin = run.end = 0;
         if (finding) {
             run.clean = false;

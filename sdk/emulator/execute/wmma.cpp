@@ -82,10 +82,11 @@ struct FragmentTransfer final : Payload {
 
 constexpr std::size_t matrix_bytes = 2048;  // 16 x 16 f32 and 32 x 8 f32 are 1024
 
-/// Calls body(bytes in memory, offset in the dense copy of all lines, count) for pieces of the matrix.
+/// Calls body(bytes in memory, offset in the dense copy of all lines, count) for pieces of the matrix. `stored`: what a
+/// store writes, in the order of that copy.
 template <typename Body>
 void for_each_piece(Warp& warp, const Operation& operation, LaneMask active, const FragmentTransfer& transfer,
-                    Direction direction, const char* what, Body&& body)
+                    Direction direction, const char* what, const std::byte* stored, Body&& body)
 {
     const auto lane = static_cast<unsigned>(std::countr_zero(active));
     const std::uint64_t base = warp.address(transfer.address, lane);
@@ -104,13 +105,14 @@ void for_each_piece(Warp& warp, const Operation& operation, LaneMask active, con
         });
     }
     const unsigned line_bytes = transfer.line_elements() * transfer.element_bits / 8;
-    const MemoryAccess access{.space = transfer.space, .direction = direction, .what = what};
+    MemoryAccess access{.space = transfer.space, .direction = direction, .what = what};
     const unsigned alignment = std::max(1U, transfer.element_bits / 8);
     constexpr unsigned piece = 16;
     for (unsigned line = 0; line < transfer.lines(); ++line) {
         const std::uint64_t address = base + std::uint64_t{line} * stride * transfer.element_bits / 8;
         for (unsigned byte = 0; byte < line_bytes; byte += piece) {
             const unsigned count = std::min(piece, line_bytes - byte);
+            access.stored = stored == nullptr ? nullptr : stored + line * line_bytes + byte;
             body(locate(warp, operation, access, address + byte, count, alignment, lane), line * line_bytes + byte,
                  count);
         }
@@ -184,7 +186,7 @@ Step execute_load(Warp& warp, const Operation& operation, LaneMask active)
     }
     const auto& transfer = operation.as<FragmentTransfer>();
     alignas(64) std::array<std::byte, matrix_bytes> lines;
-    for_each_piece(warp, operation, active, transfer, Direction::read, "wmma.load",
+    for_each_piece(warp, operation, active, transfer, Direction::read, "wmma.load", nullptr,
                    [&](const std::byte* bytes, std::size_t offset, std::size_t count) {
                        std::memcpy(lines.data() + offset, bytes, count);
                    });
@@ -211,7 +213,7 @@ Step execute_store(Warp& warp, const Operation& operation, LaneMask active)
     }
     const std::byte* from = transfer.transposed ? lines.data() : matrix.data();
     for_each_piece(
-        warp, operation, active, transfer, Direction::write, "wmma.store",
+        warp, operation, active, transfer, Direction::write, "wmma.store", from,
         [&](std::byte* bytes, std::size_t offset, std::size_t count) { std::memcpy(bytes, from + offset, count); });
     warp.cluster.progress();
     return Step::next;

@@ -1,4 +1,5 @@
 #include "machine/address_space.hpp"
+#include "machine/rounding.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -23,11 +24,6 @@ constexpr std::uint64_t large_alignment = 2 << 20;
 constexpr std::uint64_t patterned_bytes = 4 << 20;  // at the start of each allocation
 constexpr int pattern = 0xFF;                       // a NaN in every floating-point format
 constexpr std::size_t remembered_frees = 4096;
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple)
-{
-    return (value + multiple - 1) / multiple * multiple;
-}
 
 std::byte* map_pages(std::uint64_t bytes, int protection)
 {

@@ -370,8 +370,7 @@ void Cluster::report_hang(bool deadlock)
                 continue;
             }
             text += fmt::format("\n  CTA {} warp {} lanes {:#010x} at PTX line {}: {}", warp->cta.rank, warp->index,
-                                split->mask, at.source == nullptr ? 0 : at.source->location.line,
-                                at.source == nullptr ? "ret" : at.source->text);
+                                split->mask, line_of(at), at.source == nullptr ? "ret" : at.source->text);
             const Wait& wait = split->wait;
             switch (wait.kind) {
                 case Wait::Kind::mbarrier: {
@@ -379,7 +378,7 @@ void Cluster::report_hang(bool deadlock)
                                         wait.object, wait.cta);
                     if (wait.cta < ctas.size()) {
                         const auto& barriers = ctas[wait.cta]->mbarriers;
-                        const auto found = barriers.find(wait.object & ((1u << shared_rank_shift) - 1));
+                        const auto found = barriers.find(offset_in_cta(wait.object));
                         if (found == barriers.end()) {
                             text += ": not initialized";
                         } else {

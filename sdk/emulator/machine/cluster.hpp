@@ -28,6 +28,7 @@ struct ClusterBarrier {
     std::uint64_t phase = 0;
     std::uint32_t arrived = 0;  ///< threads
     SyncPoint arriving, completed;
+    SyncPoint relaxed_arriving, relaxed;  ///< what came before relaxed arrivals, which do not order it: for messages
 };
 
 class Cluster {

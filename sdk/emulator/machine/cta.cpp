@@ -38,8 +38,7 @@ std::uint32_t Cta::multiprocessor() const noexcept
 
 std::byte* Cta::shared_bytes(std::uint32_t address, std::uint64_t size) noexcept
 {
-    const std::uint32_t offset =
-        (address & ((1u << shared_rank_shift) - 1)) - shared_base;  // wraps to a large value below the base
+    const std::uint32_t offset = offset_in_cta(address) - shared_base;  // wraps to a large value below the base
     if (size > shared.size() || offset > shared.size() - size) {
         return nullptr;
     }

@@ -13,6 +13,9 @@ inline constexpr unsigned warp_size = 32;
 using LaneMask = std::uint32_t;
 inline constexpr LaneMask all_lanes = 0xFFFFFFFF;
 
+/// The mask of one lane.
+[[nodiscard]] constexpr LaneMask bit(unsigned lane) noexcept { return LaneMask{1} << lane; }
+
 /// Calls `body(lane)` for each lane of `mask`, lowest first.
 template <typename Body>
 inline void for_each_lane(LaneMask mask, Body&& body)

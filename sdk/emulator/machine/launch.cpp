@@ -253,6 +253,7 @@ LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const 
         Finding finding;
         finding.kind = FindingKind::not_emulated;
         finding.error = true;
+        finding.not_started = true;
         finding.kernel = kernel.name;
         finding.message = kernel.load_error;
         report.add(std::move(finding), [&](Finding& first) {

@@ -164,7 +164,7 @@ std::vector<OperandTile::Range> OperandTile::cover() const
     return result;
 }
 
-std::string OperandTile::problem(unsigned element_bits, bool anywhere) const
+std::string OperandTile::problem(unsigned element_bits) const
 {
     const MatrixDescriptor& d = descriptor;
     const std::uint32_t span = row_span(d.swizzle);
@@ -214,14 +214,6 @@ std::string OperandTile::problem(unsigned element_bits, bool anywhere) const
     }
     if (major == Major::k && line_bytes > span) {
         return fmt::format("a K step of {} bytes is wider than {}", line_bytes, swizzle_name(d.swizzle));
-    }
-    const std::uint32_t repeat = swizzle_repeat(d.swizzle);
-    if (const std::uint32_t row_bits = d.start & (repeat - 1) & ~(span - 1);
-        !anywhere && d.base_offset == 0 && row_bits != 0) {
-        return fmt::format(
-            "the tile's start address {:#x} is not at a multiple of {} bytes, where the pattern of {} repeats, and the "
-            "base offset field is 0; align the stage to {} bytes",
-            d.start, repeat, swizzle_name(d.swizzle), repeat);
     }
     return {};
 }

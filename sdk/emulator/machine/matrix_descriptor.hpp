@@ -92,11 +92,10 @@ struct OperandTile {
     void for_each_piece(Body&& body) const;
 
     /// What is wrong with the tile as a whole: a majorness and swizzle that cannot be combined, lines wider than the
-    /// swizzle, a start that the pattern does not allow. Empty if nothing is. `element_bits` is the size in memory (8
-    /// for padded 4- and 6-bit elements). `anywhere`: a tile may start at any row of the pattern, which is at the place
-    /// given by its addresses. This is for wgmma: stages of production kernels are only 128-byte aligned, and TMA's
-    /// writes follow the addresses, too.
-    [[nodiscard]] std::string problem(unsigned element_bits, bool anywhere = false) const;
+    /// swizzle, a start within a row that leaves no room for a line. Empty if nothing is. `element_bits` is the size in
+    /// memory (8 for padded 4- and 6-bit elements). A tile may start at any row of the pattern: with a base offset of 0
+    /// the pattern begins at multiples of swizzle_repeat(), wherever the tile does, as TMA writes it.
+    [[nodiscard]] std::string problem(unsigned element_bits) const;
 };
 
 inline std::uint32_t OperandTile::chunk_address(std::uint32_t line, std::uint32_t chunk) const noexcept

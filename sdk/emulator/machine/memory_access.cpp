@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "machine/cluster.hpp"
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"
@@ -9,13 +11,6 @@
 namespace tessera::emulator {
 
 namespace {
-
-[[nodiscard]] LaneMask bit(unsigned lane) noexcept { return LaneMask{1} << lane; }
-
-[[nodiscard]] std::uint32_t line_of(const Operation* operation) noexcept
-{
-    return operation == nullptr || operation->source == nullptr ? 0 : operation->source->location.line;
-}
 
 /// One access, with what its checks print.
 struct Request {
@@ -99,6 +94,42 @@ std::byte* locate_local(const Request& r)
     return bytes;
 }
 
+/// The values of a store of consecutive bytes.
+class StoredRange final : public StoredBytes {
+public:
+    StoredRange(const void* bytes, std::uint32_t offset, std::uint32_t size, const Cta& cta)
+        : bytes_(static_cast<const std::byte*>(bytes)), offset_(offset), size_(size), cta_(cta)
+    {}
+    [[nodiscard]] bool unchanged(std::uint32_t offset, std::uint8_t bytes) const override
+    {
+        bool same = true;
+        for (std::uint32_t i = 0; i < 4; ++i) {
+            const std::uint32_t place = offset + i - offset_;  // wraps around to a large value
+            if ((bytes >> i & 1) != 0 && place < size_) {
+                same = same && bytes_[place] == cta_.shared[offset + i];
+            }
+        }
+        return same;
+    }
+
+private:
+    const std::byte* bytes_;
+    std::uint32_t offset_, size_;
+    const Cta& cta_;
+};
+
+std::optional<ShadowFinding> check_shared_write(const Request& r, Cta& cta, std::uint32_t offset, std::uint32_t line)
+{
+    if (r.access.stored == nullptr) {
+        return cta.shadow->write(r.warp.agent, offset, r.size, Proxy::generic, r.access.what, line, r.strong(), r.lane);
+    }
+    const StoredRange stored(r.access.stored, offset, r.size, cta);
+    std::array<std::uint32_t, warp_size> offsets{};
+    offsets[r.lane] = offset;
+    return cta.shadow->write_lanes(r.warp.agent, offsets.data(), bit(r.lane), r.size, r.access.what, line, r.strong(),
+                                   &stored);
+}
+
 std::byte* locate_shared(const Request& r)
 {
     Warp& warp = r.warp;
@@ -134,7 +165,7 @@ std::byte* locate_shared(const Request& r)
     }
     if (cta->shadow && warp.checks()) {
         const auto offset = static_cast<std::uint32_t>(bytes - cta->shared.data());
-        const std::uint32_t line = line_of(&r.operation);
+        const std::uint32_t line = line_of(r.operation);
         std::optional<ShadowFinding> found;
         if (r.reads()) {
             bool unwritten = false;
@@ -152,8 +183,7 @@ std::byte* locate_shared(const Request& r)
             }
         }
         if (r.writes()) {
-            std::optional<ShadowFinding> second =
-                cta->shadow->write(warp.agent, offset, r.size, Proxy::generic, r.access.what, line, r.strong(), r.lane);
+            std::optional<ShadowFinding> second = check_shared_write(r, *cta, offset, line);
             found = found ? std::move(found) : std::move(second);
         }
         if (found) {
@@ -322,7 +352,7 @@ Mbarrier* find_mbarrier(Warp& warp, const Operation& operation, std::uint64_t ad
                         shared, rank, cta->exited() && cta->started ? "has exited" : "may not have started",
                         cta->exited() && cta->started ? "before a CTA exits" : "before the first access to a peer"));
     }
-    const auto found = cta->mbarriers.find(shared & ((1U << shared_rank_shift) - 1));
+    const auto found = cta->mbarriers.find(offset_in_cta(shared));
     if (found == cta->mbarriers.end()) {
         warp.report(operation, FindingKind::barrier_misuse, bit(lane),
                     fmt::format("no mbarrier at shared 0x{:x}: execute mbarrier.init and synchronize before it is used",
@@ -351,7 +381,7 @@ void async_arrive(Cluster& cluster, const AsyncOperation& by, std::uint32_t shar
                                    "the cluster (barrier.cluster) before a CTA exits",
                                    shared_address, rank));
     }
-    const auto found = cta->mbarriers.find(shared_address & ((1U << shared_rank_shift) - 1));
+    const auto found = cta->mbarriers.find(offset_in_cta(shared_address));
     if (found == cta->mbarriers.end()) {
         cluster.report(
             by, FindingKind::barrier_misuse,

@@ -28,6 +28,9 @@ struct MemoryAccess {
     /// The registers that receive the value, one for each of the equal parts of the access, if nothing else does. An
     /// undefined value is then reported when it is used. If empty, it is reported at once.
     std::span<const Ref> registers{};
+    /// The bytes that the access is about to write, if known: stores of several warps that leave the same value are no
+    /// race.
+    const void* stored = nullptr;
 };
 
 /// The `size` bytes at `address`. Checks alignment, bounds, initialization and races; reports or faults. Use the

@@ -309,8 +309,8 @@ unsigned Warp::run(unsigned budget)
                 break;
             }
         }
-        if (split != nullptr && split->wait.kind != Wait::Kind::lanes) {
-            split->last_run = executed_;  // a split that waits for lanes gives up after a while, see gather_aligned()
+        if (split != nullptr) {
+            split->last_run = executed_;
         }
     }
     return done;

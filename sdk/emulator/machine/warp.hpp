@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -147,9 +148,9 @@ public:
     /// the current split has all of them; exited lanes do not count. Otherwise Wait::lanes is set, the handler returns
     /// Step::wait, and the splits are merged when the others arrive.
     bool gather(LaneMask members);
-    /// Returns true if the split is the whole live warp, or if checks are off. Returns false while the other lanes may
-    /// still arrive; the handler must then return Step::wait. Reports `divergent_aligned` once it is clear that they
-    /// will not.
+    /// Returns true if the split is the whole live warp. Returns false while other lanes may still arrive, however long
+    /// they take; the handler must then return Step::wait. Returns true and reports `divergent_aligned` once it is
+    /// clear that they will not: no path leads them here, or they wait for this split.
     bool gather_aligned(const Operation& operation);
 
     // --- reports ---
@@ -221,6 +222,13 @@ private:
     std::uint32_t add_join(std::uint32_t pc, Frame* frame, LaneMask mask);
     void free_unused_join(std::uint32_t join);
     void absorb(Split& into, Split& from);  // both are at the same place
+    // `from` is of the same call as `to`. Its lanes `moved` continue in `to`.
+    void move_lanes(Frame& to, Frame& from, LaneMask moved);
+    // The lanes without which a split that waits at a join, or for lanes, does not continue.
+    [[nodiscard]] LaneMask awaited_lanes(const Split& split) const;
+    // The other lanes that may still arrive where `split` is.
+    [[nodiscard]] LaneMask lanes_that_may_come(const Split& split);
+    [[nodiscard]] bool may_reach(const Split& from, const Split& to);
     void initialize_constants();
     void pass_on_undefined(const Operation& operation);
     void pass_on_in_flight(const Operation& operation, const OperandRows::Of& rows);
@@ -238,6 +246,7 @@ private:
     std::uint64_t executed_ = 0;
     std::uint64_t calls_ = 0;  ///< number of frames so far
     unsigned parked_ = 0;
+    std::map<std::uint32_t, std::vector<bool>> ways_to_;  // by operation: see operations_before()
     UndefinedValues undefined_;
     UndefinedValues in_flight_;  ///< apart, because a register may hold values of both kinds
 };

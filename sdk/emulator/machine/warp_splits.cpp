@@ -1,7 +1,5 @@
 // Which lanes of a warp run together: how they separate at branches and calls, and where they join again.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -14,8 +12,9 @@ namespace tessera::emulator {
 namespace {
 
 /// Lanes that wait at a join for running lanes continue alone after this many operations of the warp: the others may be
-/// spinning until these have done something (independent thread scheduling).
-constexpr std::uint64_t join_patience = 20'000;
+/// spinning until these have done something (independent thread scheduling). This only chooses a schedule. No finding
+/// depends on it: before an .aligned instruction the lanes meet again, see gather_aligned().
+constexpr std::uint64_t starvation_bound = 20'000;
 
 }  // namespace
 
@@ -87,9 +86,38 @@ void Warp::absorb(Split& into, Split& from)
     }
     leave_joins(into, common);
     leave_joins(from, common);
+    Frame* to = into.frame;
+    for (Frame* frame = from.frame; frame != to; frame = frame->caller, to = to->caller) {
+        move_lanes(*to, *frame, from.mask);
+    }
     into.mask |= from.mask;
     from.mask = 0;
     remove(from);
+}
+
+void Warp::move_lanes(Frame& to, Frame& from, LaneMask moved)
+{
+    for (const RegisterRow& row : to.function->rows) {
+        std::byte* const into = to.registers + row.offset;
+        const std::byte* const values = from.registers + row.offset;
+        if (row.bytes == 0) {
+            LaneMask a = 0, b = 0;
+            std::memcpy(&a, into, sizeof a);
+            std::memcpy(&b, values, sizeof b);
+            a = (a & ~moved) | (b & moved);
+            std::memcpy(into, &a, sizeof a);
+        } else {
+            for_each_lane(moved, [&](unsigned lane) {
+                std::memcpy(into + lane * row.bytes, values + lane * row.bytes, row.bytes);
+            });
+        }
+    }
+    const std::size_t parameter_bytes = to.function->parameter_bytes;
+    for_each_lane(moved, [&](unsigned lane) {
+        std::copy_n(from.parameters.data() + lane * parameter_bytes, parameter_bytes,
+                    to.parameters.data() + lane * parameter_bytes);
+    });
+    undefined_.move(&from, &to, moved);
 }
 
 void Warp::leave_joins(Split& split, std::size_t keep)
@@ -323,102 +351,6 @@ Step Warp::exit(LaneMask active)
     return Step::ended;
 }
 
-// ---- lanes that must arrive together ----
-
-bool Warp::gather(LaneMask members)
-{
-    Split& split = *current_;
-    if (split.granted) {
-        split.granted = false;
-        return true;
-    }
-    const LaneMask needed = members & live();
-    if ((needed & ~split.mask) == 0) {
-        return true;
-    }
-    const Operation& operation = operation_at(split.pc);
-    const auto is_warp_barrier = [](const Operation& other) {
-        return other.source != nullptr && (other.source->opcode == "bar" || other.source->opcode == "barrier") &&
-               !other.source->modifiers.empty() && other.source->modifiers.front() == "warp";
-    };
-    const bool any_place = is_warp_barrier(operation);
-    const auto waits_here = [&](const Split& other) {
-        if (&other == &split || other.wait.kind != Wait::Kind::lanes) {
-            return false;
-        }
-        return (other.pc == split.pc && other.frame == split.frame) ||
-               (any_place && is_warp_barrier(operation_at(other.pc)));
-    };
-    LaneMask here = split.mask;
-    for (const auto& other : splits_) {
-        here |= waits_here(*other) ? other->mask : 0;
-    }
-    if ((needed & ~here) != 0) {
-        split.wait.kind = Wait::Kind::lanes;
-        split.wait.lanes = needed & ~here;
-        return false;
-    }
-    for (std::size_t i = 0; i < splits_.size();) {
-        Split& other = *splits_[i];
-        if (!waits_here(other)) {
-            ++i;
-        } else if (other.pc == split.pc && other.frame == split.frame) {
-            other.wait = {};
-            absorb(split, other);
-        } else {
-            other.wait = {};
-            other.granted = true;
-            ++i;
-        }
-    }
-    check_joins();
-    if (any_place) {
-        return true;  // bar.warp.sync has no lane-wise work
-    }
-    split.wait = {};  // more lanes than the handler was given: execute again at once
-    return false;
-}
-
-bool Warp::gather_aligned(const Operation& operation)
-{
-    Split& split = *current_;
-    if (split.mask == live()) {
-        return true;
-    }
-    // Splits at the same place must join first, whatever divided them.
-    for (std::size_t i = 0; i < splits_.size(); ++i) {
-        Split& other = *splits_[i];
-        if (&other != &split && other.pc == split.pc && other.frame == split.frame && !other.parked) {
-            other.wait = {};
-            absorb(split, other);
-            check_joins();
-            split.wait = {};
-            return false;
-        }
-    }
-    if (!cluster.options().check) {
-        return true;
-    }
-    LaneMask may_come = 0;
-    for (const auto& other : splits_) {
-        if (other.get() != &split && !other->parked && !(other->wait.kind != Wait::Kind::none && cluster.idle())) {
-            may_come |= other->mask;
-        }
-    }
-    if (may_come != 0 && executed_ - split.last_run < join_patience) {
-        split.wait.kind = Wait::Kind::lanes;
-        split.wait.lanes = may_come;
-        return false;
-    }
-    report(
-        operation, FindingKind::divergent_aligned, split.mask,
-        fmt::format(
-            "only lanes {:#010x} of the warp's {:#010x} execute this .aligned instruction together: move it out of the "
-            "divergent branch, or bring the lanes together with bar.warp.sync first",
-            split.mask, live()));
-    return true;
-}
-
 // ---- scheduling ----
 
 bool Warp::waits(const Split& split) const
@@ -476,7 +408,7 @@ Split* Warp::pick()
     }
     if (parked_ > 0) {
         for (const auto& split : splits_) {
-            if (split->parked && executed_ - joins_[split->joins.back()].since > join_patience) {
+            if (split->parked && executed_ - joins_[split->joins.back()].since > starvation_bound) {
                 split->parked = false;
                 --parked_;
                 leave_joins(*split, split->joins.size() - 1);

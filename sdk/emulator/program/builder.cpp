@@ -1,4 +1,5 @@
 #include "program/builder.hpp"
+#include "machine/rounding.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -15,11 +16,6 @@ using ptx::StateSpace;
 using ptx::Type;
 
 namespace {
-
-[[nodiscard]] std::uint64_t round_up(std::uint64_t value, std::uint64_t alignment)
-{
-    return (value + alignment - 1) / alignment * alignment;
-}
 
 [[nodiscard]] std::uint64_t alignment_of(const ptx::Variable& variable)
 {
@@ -360,6 +356,7 @@ Ref FunctionBuilder::new_row(unsigned bytes)
     if (end >= in_constants) {
         throw DecodeError("the function has too many registers");
     }
+    code().rows.push_back({row, bytes});
     return row;
 }
 
@@ -610,6 +607,7 @@ void FunctionBuilder::build()
     std::vector<Operation>& operations = program.program().operations;
     code().entry = static_cast<std::uint32_t>(operations.size());
     code().register_bytes = rows_.bytes();
+    code().rows = rows_.layout();
     program.uses[index].registers = rows_.peak();
     try {
         declare_parameters();

@@ -160,4 +160,8 @@ struct BranchPayload : Payload {
 /// Sets `join` of the branches in [first, last) to their immediate post-dominators and marks the operations there.
 void find_joins(std::vector<Operation>& operations, std::uint32_t first, std::uint32_t last);
 
+/// For each operation of the function [first, last): whether a path of at least one step leads from it to `target`.
+[[nodiscard]] std::vector<bool> operations_before(const std::vector<Operation>& operations, std::uint32_t first,
+                                                  std::uint32_t last, std::uint32_t target);
+
 }  // namespace tessera::emulator

@@ -210,6 +210,15 @@ Ref Decoder::read(const Operand& operand, Type type)
     return reads_.back();
 }
 
+void Decoder::expect_size(const Operand& operand, const Symbol& symbol, Type type) const
+{
+    // A row has the stride of its register: read with another width, a lane would get a part of its neighbour's value.
+    if ((symbol.type == Type::pred) != (type == Type::pred) || ptx::size_of(symbol.type) != ptx::size_of(type)) {
+        fail(fmt::format("'{}' is a .{} register, a .{} one is needed here", operand.name, ptx::name_of(symbol.type),
+                         ptx::name_of(type)));
+    }
+}
+
 Ref Decoder::find_row_to_read(const Operand& operand, Type type)
 {
     if (const std::optional<std::uint64_t> bits = constant_bits(operand, type)) {
@@ -238,16 +247,14 @@ Ref Decoder::find_row_to_read(const Operand& operand, Type type)
         fail(fmt::format("'{}' is not declared", name_with_component(operand)));
     }
     const auto addend = static_cast<std::uint64_t>(operand.integer);  // symbol+4
+    if (const bool wide = symbol->kind == Symbol::Kind::memory_variable || symbol->kind == Symbol::Kind::function ||
+                          symbol->kind == Symbol::Kind::frame_local;
+        wide && bytes != 8) {
+        fail(fmt::format("the address of '{}' has 64 bits, .{} has {}", operand.name, ptx::name_of(type), 8 * bytes));
+    }
     switch (symbol->kind) {
         case Symbol::Kind::reg: {
-            if ((symbol->type == Type::pred) != (type == Type::pred)) {
-                fail(fmt::format("'{}' is a .{} register, .{} is needed", operand.name, ptx::name_of(symbol->type),
-                                 ptx::name_of(type)));
-            }
-            if (ptx::size_of(symbol->type) < ptx::size_of(type)) {
-                fail(fmt::format("'{}' has {} bytes, .{} needs {}", operand.name, ptx::size_of(symbol->type),
-                                 ptx::name_of(type), ptx::size_of(type)));
-            }
+            expect_size(operand, *symbol, type);
             return symbol->row;
         }
         case Symbol::Kind::memory_variable: return constant_row(symbol->offset + addend, Type::u64);
@@ -261,8 +268,8 @@ Ref Decoder::find_row_to_read(const Operand& operand, Type type)
             }
             return function_.program.warp_constant(WarpConstant::dynamic_shared_address, bytes,
                                                    static_cast<std::uint32_t>(symbol->offset));
-        case Symbol::Kind::kernel_parameter: return constant_row(symbol->offset + addend, Type::u64);
-        case Symbol::Kind::frame_parameter: return constant_row(symbol->offset + addend, Type::u64);
+        case Symbol::Kind::kernel_parameter: return constant_row(symbol->offset + addend, type);
+        case Symbol::Kind::frame_parameter: return constant_row(symbol->offset + addend, type);
         case Symbol::Kind::frame_local: {
             const Ref row = function_.new_row(8);
             Operation load;
@@ -298,10 +305,7 @@ Ref Decoder::find_row_to_write(const Operand& operand, Type type)
     if (symbol == nullptr || symbol->kind != Symbol::Kind::reg) {
         fail(fmt::format("'{}' is not a register", name_with_component(operand)));
     }
-    if ((symbol->type == Type::pred) != (type == Type::pred) || ptx::size_of(symbol->type) < ptx::size_of(type)) {
-        fail(fmt::format("'{}' is a .{} register, .{} does not fit", operand.name, ptx::name_of(symbol->type),
-                         ptx::name_of(type)));
-    }
+    expect_size(operand, *symbol, type);
     return symbol->row;
 }
 
@@ -401,8 +405,9 @@ AddressRef Decoder::address(const Operand& operand)
     }
     switch (symbol->kind) {
         case Symbol::Kind::reg:
-            if (ptx::size_of(symbol->type) < 4) {
-                fail(fmt::format("'{}' is too narrow for an address", operand.name));
+            if (symbol->type == Type::pred || (ptx::size_of(symbol->type) != 4 && ptx::size_of(symbol->type) != 8)) {
+                fail(fmt::format("'{}' is a .{} register, an address has 32 or 64 bits", operand.name,
+                                 ptx::name_of(symbol->type)));
             }
             result.base = symbol->row;
             result.wide = ptx::size_of(symbol->type) == 8;
@@ -487,6 +492,21 @@ void Decoder::own(std::unique_ptr<Payload> payload)
 {
     operation_.payload = payload.get();
     function_.program.program().payloads.push_back(std::move(payload));
+}
+
+void expect_capability(const Decoder& decoder, unsigned capability, std::string_view what)
+{
+    if (decoder.device().capability() < capability) {
+        decoder.fail(
+            fmt::format("{} needs sm_{}, the device is sm_{}", what, capability, decoder.device().capability()));
+    }
+}
+
+void expect_operands(const Decoder& decoder, std::size_t low, std::size_t high)
+{
+    if (decoder.operands() < low || decoder.operands() > high) {
+        decoder.fail(fmt::format("takes {} to {} operands, not {}", low, high, decoder.operands()));
+    }
 }
 
 void expect_operands(const Decoder& decoder, std::size_t count)

@@ -20,6 +20,7 @@
 namespace tessera::emulator {
 
 class FunctionBuilder;
+struct Symbol;
 
 /// The instruction is unknown or invalid; the message names the wrong part.
 class DecodeError : public std::runtime_error {
@@ -65,12 +66,12 @@ public:
     // --- operands ---
     [[nodiscard]] std::size_t operands() const noexcept { return instruction_.operands.size(); }
     [[nodiscard]] const ptx::Operand& operand(std::size_t index) const;
-    /// Row to read a value of `type` from: register, special register, immediate (converted to the type), address of a
-    /// variable or function. Negation (-r, !p) is resolved for immediates and refused for registers, except for
+    /// Row to read a value of `type` from: register of exactly this size, special register, immediate (converted to the
+    /// type), address of a variable or function. Negation (-r, !p) is resolved for immediates and refused for registers, except for
     /// predicates: see read_predicate.
     Ref read(std::size_t index, ptx::Type type);
     Ref read(const ptx::Operand& operand, ptx::Type type);
-    /// Row to write to; a scratch row for the sink "_".
+    /// Row to write to: a register of exactly the size of `type`; a scratch row for the sink "_".
     Ref write(std::size_t index, ptx::Type type);
     Ref write(const ptx::Operand& operand, ptx::Type type);
     /// For p|q as destination: the second predicate's row; no_row if the operand has none.
@@ -128,6 +129,7 @@ public:
 
 private:
     void own(std::unique_ptr<Payload> payload);
+    void expect_size(const ptx::Operand& operand, const Symbol& symbol, ptx::Type type) const;
     Ref find_row_to_read(const ptx::Operand& operand, ptx::Type type);
     Ref find_row_to_write(const ptx::Operand& operand, ptx::Type type);
 
@@ -171,5 +173,9 @@ launch_control_instructions();  // execute/launch_control.cpp: clusterlaunchcont
 
 /// @throws DecodeError unless the instruction has `count` operands
 void expect_operands(const Decoder& decoder, std::size_t count);
+/// @throws DecodeError unless it has `low` to `high` operands
+void expect_operands(const Decoder& decoder, std::size_t low, std::size_t high);
+/// @throws DecodeError unless the device has this compute capability (100 for sm_100)
+void expect_capability(const Decoder& decoder, unsigned capability, std::string_view what);
 
 }  // namespace tessera::emulator

@@ -159,4 +159,27 @@ void find_joins(std::vector<Operation>& operations, std::uint32_t first, std::ui
     }
 }
 
+std::vector<bool> operations_before(const std::vector<Operation>& operations, std::uint32_t first, std::uint32_t last,
+                                    std::uint32_t target)
+{
+    std::vector<bool> before(last - first, false);
+    for (bool again = true; again;) {  // backward, so that only backward jumps need another pass
+        again = false;
+        for (std::uint32_t i = last; i-- > first;) {
+            const auto leads = [&](std::uint32_t next) {
+                return next == target || (next < last && before[next - first]);
+            };
+            if (before[i - first]) {
+                continue;
+            }
+            const Operation& operation = operations[i];
+            before[i - first] =
+                (falls_through(operation) && leads(i + 1)) ||
+                (is_branch(operation) && std::ranges::any_of(operation.as<BranchPayload>().targets, leads));
+            again = again || before[i - first];
+        }
+    }
+    return before;
+}
+
 }  // namespace tessera::emulator

@@ -34,6 +34,12 @@ inline constexpr Ref no_row = 0xFFFFFFFF;
 inline constexpr Ref in_constants = 1u << 30;
 inline constexpr Ref in_warp = 2u << 30;
 
+/// A row of a function's registers.
+struct RegisterRow {
+    Ref offset = 0;
+    unsigned bytes = 0;  ///< of a lane's value; 0: predicates, a bit for each lane
+};
+
 /// Base class for settings of an instruction beyond its operands.
 struct Payload {
     virtual ~Payload() = default;
@@ -56,5 +62,12 @@ struct Operation {
         return static_cast<const P&>(*payload);
     }
 };
+
+/// The PTX line of an operation; 0 for operations that no instruction of the module gave.
+[[nodiscard]] inline std::uint32_t line_of(const Operation* operation) noexcept
+{
+    return operation == nullptr || operation->source == nullptr ? 0 : operation->source->location.line;
+}
+[[nodiscard]] inline std::uint32_t line_of(const Operation& operation) noexcept { return line_of(&operation); }
 
 }  // namespace tessera::emulator

@@ -83,6 +83,7 @@ struct FunctionCode {
     std::uint32_t entry = 0;                         ///< index of its first operation
     std::uint32_t end = 0;                           ///< one past its last
     std::uint32_t register_bytes = 0;                ///< of a frame
+    std::vector<RegisterRow> rows;                   ///< in these bytes
     std::uint32_t parameter_bytes = 0;               ///< per lane: formal and local .param variables
     std::uint32_t local_bytes = 0;                   ///< per lane: .local variables
     std::vector<FrameVariable> results, parameters;  ///< a .func's formal ones, in its frame's param area

@@ -20,6 +20,12 @@ namespace {
                : std::max<std::uint32_t>(static_cast<std::uint32_t>(ptx::size_of(type)) * warp_size, 64);
 }
 
+/// Bytes of a lane's value; 0 for predicates.
+[[nodiscard]] unsigned value_bytes(ptx::Type type)
+{
+    return type == ptx::Type::pred ? 0 : static_cast<unsigned>(ptx::size_of(type));
+}
+
 /// Instructions whose first operand is read although it is a plain register.
 [[nodiscard]] bool reads_first_operand(std::string_view opcode)
 {
@@ -252,22 +258,24 @@ void RegisterRows::assign()
     }
     std::ranges::sort(by_first, {}, [&](std::uint32_t i) { return std::pair{lives_[i].first, i}; });
     std::ranges::sort(by_last, {}, [&](std::uint32_t i) { return std::pair{lives_[i].last, i}; });
-    std::map<std::uint32_t, std::vector<Ref>> free;  // by size of the row
+    std::map<unsigned, std::vector<Ref>> free;  // by size of a value: a row always holds values of the same size
     std::uint32_t words = 0;
     std::size_t over = 0;
     for (const std::uint32_t i : by_first) {
         while (lives_[by_last[over]].last < lives_[i].first) {  // ends before this one begins
             const Life& ended = lives_[by_last[over++]];
             const std::uint32_t size = row_size(ended.key.declaration->type);
-            free[size].push_back(rows_[ended.key]);
+            free[value_bytes(ended.key.declaration->type)].push_back(rows_[ended.key]);
             words -= size == 4 ? 0 : (size + 127) / 128;
         }
-        const std::uint32_t size = row_size(lives_[i].key.declaration->type);
-        std::vector<Ref>& spare = free[size];
+        const ptx::Type type = lives_[i].key.declaration->type;
+        const std::uint32_t size = row_size(type);
+        std::vector<Ref>& spare = free[value_bytes(type)];
         if (spare.empty()) {
             const std::uint32_t alignment = size == 4 ? 4 : 64;
             bytes_ = (bytes_ + alignment - 1) / alignment * alignment;
             rows_[lives_[i].key] = bytes_;
+            layout_.push_back({bytes_, value_bytes(type)});
             bytes_ += size;
         } else {
             rows_[lives_[i].key] = spare.back();

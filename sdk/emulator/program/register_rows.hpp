@@ -20,6 +20,8 @@ public:
     [[nodiscard]] Ref row(const ptx::Variable& declaration, std::uint32_t number) const;
     /// Bytes of all rows.
     [[nodiscard]] std::uint32_t bytes() const noexcept { return bytes_; }
+    /// All rows.
+    [[nodiscard]] const std::vector<RegisterRow>& layout() const noexcept { return layout_; }
     /// Largest number of 32-bit registers live at the same time, by the same conservative measure.
     [[nodiscard]] std::uint32_t peak() const noexcept { return peak_; }
 
@@ -47,6 +49,7 @@ private:
 
     std::vector<Life> lives_;
     std::unordered_map<Key, Ref, Hash> rows_;
+    std::vector<RegisterRow> layout_;
     std::uint32_t bytes_ = 0, peak_ = 0;
 };
 

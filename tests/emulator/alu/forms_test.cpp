@@ -33,6 +33,43 @@ TEST_CASE("invalid forms are refused with a sentence")
     }
 }
 
+TEST_CASE("a register of another width than the operand is refused, or read and written with its own width")
+{
+    // Loads, stores and cvt allow wider registers (PTX ISA 9.4.1), and mov has forms of every width; their own tests
+    // have the values.
+    constexpr std::array<std::string_view, 4> any_width{"ld", "st", "cvt", "mov"};
+    const std::map<std::string, std::vector<std::string>> others{
+        {"rs", {"rb", "r", "rd"}}, {"r", {"rs", "rd"}}, {"rd", {"r", "rq"}}, {"f", {"rs", "fd"}}, {"fd", {"f", "rs"}}};
+    unsigned tried = 0;
+    for (const std::string form : accepted) {
+        if (std::ranges::find(any_width, form.substr(0, form.find('.'))) != any_width.end()) {
+            continue;
+        }
+        for (std::size_t at = form.find('%'); at != std::string::npos; at = form.find('%', at + 1)) {
+            const std::size_t digits = form.find_first_of("0123456789", at);
+            const auto replacements = others.find(form.substr(at + 1, digits - at - 1));
+            const bool in_address = form.find('[') < at && at < form.find(']');
+            if (replacements == others.end() || in_address) {
+                continue;
+            }
+            for (const std::string& other : replacements->second) {
+                const std::string changed = form.substr(0, at + 1) + other + form.substr(digits);
+                INFO(changed);
+                CHECK(refusal(changed) != "");
+                ++tried;
+            }
+        }
+    }
+    CHECK(tried > 1000);
+    for (const char* form : {"mbarrier.init.shared::cta.b64 [%r0], %rd1;", "mbarrier.pending_count.b64 %rd0, %rd1;",
+                             "bar.sync %rd0;", "barrier.sync %r0, %rd1;", "bar.warp.sync %rd0;", "nanosleep.u32 %rd0;",
+                             "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%rd0}, [%r1];", "mov.u32 %r0, k;",
+                             "mbarrier.expect_tx.shared::cta.b64 [%r0], %rd1;", "ld.global.u32 %r0, [%rq1];"}) {
+        INFO(std::string(form));
+        CHECK(refusal(form) != "");
+    }
+}
+
 TEST_CASE("refusals name the wrong part")
 {
     const auto names = [](const char* form, const char* part) {

@@ -253,6 +253,42 @@ TEST_CASE("multiply-add with carry computes a 128-bit product")
         words);
 }
 
+TEST_CASE("division by zero is no finding if nothing uses the result")
+{
+    // Compilers divide first and select later.
+    const auto findings = [](const std::string& use) {
+        PtxRun run(module_text("sm_90", R"(
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 x, y, z; .reg .b64 p, q; .reg .pred zero;
+    ld.param.u64 p, [out];
+    mov.u32 y, %tid.x;
+    mul.wide.u32 q, y, 4;
+    add.u64 p, p, q;
+    setp.eq.u32 zero, y, 0;
+    mov.u32 x, 7;
+    rem.u32 z, x, y;
+    div.u32 x, x, y;
+    add.u32 x, x, z;
+)" + use + "\n    ret;\n}\n"),
+                   "h200");
+        const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(32));
+        CHECK(run.launch("k", {}, out).code == 0);
+        for (const Finding& finding : run.report.findings()) {
+            CHECK(finding.kind == FindingKind::invalid_operand);
+            CHECK(finding.lanes == 1);
+            CHECK(finding.message.find("division by zero") != std::string::npos);
+            CHECK(finding.message.find("the value is used by") != std::string::npos);
+        }
+        return run.report.findings().size();
+    };
+    CHECK(findings("") == 0);
+    CHECK(findings("selp.b32 x, 1, x, zero; st.global.u32 [p], x;") == 0);
+    CHECK(findings("@!zero st.global.u32 [p], x;") == 0);
+    CHECK(findings("st.global.u32 [p], x;") == 1);
+    CHECK(findings("selp.b32 x, x, 1, zero; st.global.u32 [p], x;") == 1);
+}
+
 TEST_CASE("division by zero is reported")
 {
     PtxRun run(

@@ -268,6 +268,16 @@ TEST_CASE("a peer's use of a barrier before it is known to be initialized is rep
     PtxRun run(ptx, "h200");
     launch(run, 32, 2);
     CHECK_FOUND(run, FindingKind::barrier_misuse);
+    CHECK(findings_text(run).find("barrier.cluster.arrive.relaxed in between does not order it") != std::string::npos);
+    // Without any barrier, the message names the whole cure.
+    std::string bare = ptx;
+    for (const std::string part : {"barrier.cluster.arrive.relaxed;", "barrier.cluster.wait.acquire;"}) {
+        bare.erase(bare.find(part), part.size());
+    }
+    PtxRun unordered(bare, "h200");
+    launch(unordered, 32, 2);
+    CHECK(findings_text(unordered).find("execute fence.mbarrier_init and barrier.cluster in between") !=
+          std::string::npos);
 }
 
 TEST_CASE("another warp's use of a barrier without synchronization after its initialization is reported")

@@ -12,6 +12,7 @@
 #include "checks/report_json.hpp"
 #include "checks/report_text.hpp"
 #include "checks/source_place.hpp"
+#include "run_ptx.hpp"
 
 namespace tessera::emulator::test {
 
@@ -186,6 +187,23 @@ TEST_CASE("slow details are looked up once for each finding")
     CHECK(asked == 1);
     CHECK(report.findings()[0].host[0].file == "other.cpp");
     CHECK(report.findings()[0].count == 5);
+}
+
+TEST_CASE("a kernel that cannot be loaded is reported without a CTA and a warp")
+{
+    test::PtxRun run(test::module_text("sm_90", ".visible .entry k() { .reg .b32 r; add.u32 r, r; ret; }"), "h200");
+    CHECK(run.launch("k", {}).code != 0);
+    CHECK(run.launch("k", {}).code != 0);
+    REQUIRE(run.report.findings().size() == 1);
+    const Finding finding = run.report.findings()[0];
+    const std::string text = to_text(finding);
+    INFO(text);
+    CHECK(text.starts_with("error: not-emulated: "));
+    CHECK(text.find(" in k") != std::string::npos);
+    CHECK(text.find("CTA") == std::string::npos);
+    CHECK(text.find("warp") == std::string::npos);
+    CHECK(finding.count == 2);
+    CHECK(finding.ctas == 0);
 }
 
 TEST_CASE("a launch without debug information names the function")

@@ -223,6 +223,32 @@ TEST_CASE("wmma with different addresses or strides in its lanes is reported")
     CHECK(right.run->report.text() == "");
 }
 
+TEST_CASE("stmatrix and wmma.store of equal values by two warps are a race only with --also")
+{
+    for (const std::string store : {"stmatrix.sync.aligned.m8n8.x4.shared.b16 [%y], {%r0,%r1,%r2,%r3};\n",
+                                    "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%y], {%r0,%r1};\n",
+                                    "wmma.store.d.sync.aligned.row.m16n16k16.shared.s32 [%s], "
+                                    "{%r0,%r1,%r2,%r3,%r0,%r1,%r2,%r3}, 16;\n"}) {
+        CAPTURE(store);
+        const auto findings = [&](const std::string& before, bool also) {
+            PtxRun run(kernel("bar.sync 0;\n" + before + store, 0, false), "b200");
+            run.options.same_value_races = also;
+            const std::uint64_t in = run.buffer(rows()), out = run.buffer(Bytes(512));
+            CHECK(run.launch("k", {.block = {64, 1, 1}}, in, out).code == 0);
+            return run.report.findings();
+        };
+        CHECK(findings("", false).empty());
+        const std::vector<Finding> equal = findings("", true);
+        REQUIRE(equal.size() >= 1);
+        CHECK(equal.back().kind == FindingKind::same_value_race);
+        // One lane of one warp stores another value.
+        const std::vector<Finding> differing =
+            findings("mov.u32 %x, %tid.x;\nsetp.eq.u32 %p, %x, 37;\n@%p add.u32 %r1, %r1, 65537;\n", false);
+        REQUIRE(differing.size() == 1);
+        CHECK(differing.front().kind == FindingKind::shared_race);
+    }
+}
+
 TEST_CASE("sparsity metadata that selects an element twice is reported")
 {
     const auto with = [](const char* metadata) {

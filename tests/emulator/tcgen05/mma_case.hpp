@@ -53,6 +53,7 @@ struct MmaCase {
     bool f16_result = false;
     bool negate_a = false, negate_b = false;
     unsigned steps = 1;      ///< instructions along K
+    unsigned a_skip = 0;     ///< rows in front of a swizzled K-major A, so that it starts within the pattern
     unsigned scale_d = 0;    ///< of the second and later steps
     std::string disabled{};  ///< "{%a4, ...}" registers, with the code that sets them in `prepare`
     std::string prepare{};
@@ -98,6 +99,11 @@ struct MmaCase {
         const std::size_t group = layout == Layout::swizzle_128_atom_32 ? 4 : 8;
         return {layout, true, width * all_k, width * group};
     }
+    /// Bytes of a row of a swizzled layout.
+    [[nodiscard]] static unsigned row_bytes(Layout layout)
+    {
+        return layout == Layout::swizzle_32 ? 32 : layout == Layout::swizzle_64 ? 64 : 128;
+    }
     /// Bytes from one step along K to the next.
     [[nodiscard]] std::size_t advance(const MemoryLayout& layout) const
     {
@@ -136,7 +142,9 @@ struct MmaCase {
         std::size_t b_base = 0, per_cta = 0;
         for (unsigned cta = 0; cta < group; ++cta) {
             std::vector<std::byte> part;
-            store(part, 0, la, ma, size(), cta * rows_a, rows_a);
+            Matrix stored = ma;
+            stored.codes.insert(stored.codes.begin(), a_skip * ma.k, 0);
+            store(part, 0, la, stored, size(), cta * rows_a, rows_a + a_skip);
             b_base = (part.size() + 1023) / 1024 * 1024;
             part.resize(b_base);
             store(part, b_base, lb, mb, size(), cta * rows_b, rows_b);
@@ -163,7 +171,8 @@ struct MmaCase {
             prepare + fmt::format("    add.u32 %a0, %taddr, {};\n    mov.b32 %a1, {:#x};\n", d_column, descriptor());
         for (unsigned step = 0; step < steps; ++step) {
             kernel.by_one +=
-                TensorKernel::descriptor("%l0", la.descriptor(), static_cast<unsigned>(step * advance(la))) +
+                TensorKernel::descriptor("%l0", la.descriptor(),
+                                         static_cast<unsigned>(a_skip * row_bytes(a_layout) + step * advance(la))) +
                 TensorKernel::descriptor("%l1", lb.descriptor(), static_cast<unsigned>(b_base + step * advance(lb))) +
                 fmt::format("    setp.ne.u32 %p0, {}, 0;\n", step);
             std::string tail = disabled.empty() ? "%p0" : disabled + ", %p0";

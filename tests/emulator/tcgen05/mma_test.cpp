@@ -42,6 +42,17 @@ TEST_CASE("mma: f16 in every layout of A and B")
     }
 }
 
+TEST_CASE("mma: a tile that starts within the swizzle's pattern needs no base offset if the pattern is at its place")
+{
+    for (const Layout layout : {Layout::swizzle_32, Layout::swizzle_64, Layout::swizzle_128}) {
+        CAPTURE(static_cast<int>(layout));
+        for (const unsigned skip : {1u, 3u, 8u, 13u}) {
+            CAPTURE(skip);
+            expect_exact({.n = 64, .a_layout = layout, .a_skip = skip});
+        }
+    }
+}
+
 TEST_CASE("mma: shapes of f16")
 {
     for (const unsigned n : {8u, 24u, 128u, 256u}) {
