@@ -36,7 +36,7 @@ void UndefinedValues::write(const Frame* frame, Ref row, LaneMask written, Lanes
 
 void UndefinedValues::waited(std::uint64_t wgmmas)
 {
-    std::erase_if(rows_, [&](const Row& row) { return row.lanes.until <= wgmmas; });
+    std::erase_if(rows_, [&](const Row& row) { return row.lanes.until != 0 && row.lanes.until <= wgmmas; });
 }
 
 void UndefinedValues::move(const Frame* from, const Frame* to, LaneMask lanes)
