@@ -184,11 +184,17 @@ template <typename Bits>
 Step execute_atomic(Warp& warp, const Operation& operation, LaneMask active)
 {
     const auto& payload = operation.as<AtomicPayload>();
+    const bool meets = reaches_global(warp, payload, active);
+    if (meets && !warp.cluster.may_meet()) {
+        return Step::later;
+    }
     LanePointers pointers;
     resolve(warp, operation, payload, active, pointers);
     // Before the loop: the result may overwrite the register of the address.
     const LaneMask shared = in_shared(payload, warp, active);
     bool changed = false;
+    Step result = Step::next;
+    Bits seen{};
     for_each_lane(active, [&](unsigned lane) {
         // A lane does all its elements before the next lane starts, so a sum adds the lanes in their order.
         for (unsigned k = 0; k < payload.elements; ++k) {
@@ -202,19 +208,30 @@ Step execute_atomic(Warp& warp, const Operation& operation, LaneMask active)
             Bits after;
             std::memcpy(&after, pointers[lane] + k * sizeof(Bits), sizeof(Bits));
             changed = changed || after != before;
+            seen = before;
+            if (after != before && meets && warp.cluster.changed(pointers[lane]) == Step::yield) {
+                result = Step::yield;
+            }
         }
     });
     if (changed) {  // a failed compare-and-swap in a spin loop is not progress
         warp.cluster.progress();
+        return result;
     }
-    return Step::next;
+    return meets ? warp.cluster.polled(pointers[std::bit_width(active) - 1], seen) : Step::next;
 }
 
 Step execute_atomic_wide(Warp& warp, const Operation& operation, LaneMask active)
 {
     const auto& payload = operation.as<AtomicPayload>();
+    const bool meets = reaches_global(warp, payload, active);
+    if (meets && !warp.cluster.may_meet()) {
+        return Step::later;
+    }
     LanePointers pointers;
     resolve(warp, operation, payload, active, pointers);
+    const auto last = static_cast<unsigned>(std::bit_width(active)) - 1;
+    std::uint64_t seen = 0;
     bool changed = false;
     for_each_lane(active, [&](unsigned lane) {
         const Bits128 b = warp.row<Bits128>(payload.operand_b[0])[lane];
@@ -225,14 +242,16 @@ Step execute_atomic_wide(Warp& warp, const Operation& operation, LaneMask active
             changed = changed || !(after == a);
             return after;
         });
+        std::memcpy(&seen, &before, sizeof seen);
         if (payload.returns) {
             warp.row<Bits128>(payload.rows[0])[lane] = before;
         }
     });
     if (changed) {
         warp.cluster.progress();
+        return warp.cluster.changed(pointers[last]);
     }
-    return Step::next;
+    return warp.cluster.polled(pointers[last], seen);
 }
 
 Execute handler(Type type)
@@ -321,7 +340,7 @@ void decode_atomic(Decoder& decoder, Operation& operation, bool returns)
     }
     const bool order_matters = ptx::name_of(type).find('f') != std::string_view::npos;  // sums are rounded
     if ((returns || order_matters) && space != Space::shared) {
-        decoder.mark_cross_cta();  // a loop may wait for another cluster's atomic
+        decoder.mark_synchronizes_clusters();  // a loop may wait for another cluster's atomic
     }
     payload.update = type == Type::b128 ? nullptr : atomic_update(*kind, type);
     operation.execute = handler(type);

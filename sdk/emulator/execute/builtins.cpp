@@ -156,6 +156,9 @@ template <typename T>
 
 Step execute_printf(Warp& warp, const Operation& operation, LaneMask active)
 {
+    if (!warp.cluster.may_meet()) {
+        return Step::later;
+    }
     const auto& call = operation.as<CallPayload>();
     for_each_lane(active, [&](unsigned lane) {
         const std::string text = load_string(warp, operation, argument(warp, call, 0, lane), lane, "printf");
@@ -182,6 +185,9 @@ Step execute_assert(Warp& warp, const Operation& operation, LaneMask active)
 
 Step execute_malloc(Warp& warp, const Operation& operation, LaneMask active)
 {
+    if (!warp.cluster.may_meet()) {
+        return Step::later;
+    }
     const auto& call = operation.as<CallPayload>();
     for_each_lane(active, [&](unsigned lane) {
         const std::uint64_t size = argument(warp, call, 0, lane);
@@ -194,6 +200,9 @@ Step execute_malloc(Warp& warp, const Operation& operation, LaneMask active)
 
 Step execute_free(Warp& warp, const Operation& operation, LaneMask active)
 {
+    if (!warp.cluster.may_meet()) {
+        return Step::later;
+    }
     const auto& call = operation.as<CallPayload>();
     for_each_lane(active, [&](unsigned lane) {
         const std::uint64_t address = argument(warp, call, 0, lane);

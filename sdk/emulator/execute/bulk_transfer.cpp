@@ -322,6 +322,7 @@ StoreTransfer::StoreTransfer(const char* what, Warp& warp, SharedBox box, std::u
       byte_mask_(byte_mask)
 {
     kind = Kind::store;
+    meets_clusters = reduce != nullptr;
 }
 
 void StoreTransfer::watch() { begin(warp_.cta, source_, false); }

@@ -17,7 +17,7 @@ void decode_cp(Decoder& decoder, Operation& operation)
     operation.kind = InstructionClass::copy;
     const bool reduces = decoder.take("reduce");
     if (reduces) {
-        decoder.mark_cross_cta();  // several clusters may add: keep the order independent of timing
+        decoder.mark_synchronizes_clusters();  // several clusters may add: keep the order independent of timing
     }
     if (!decoder.take("async")) {
         decoder.fail("the forms are cp.async and cp.reduce.async");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <span>
 
@@ -23,6 +24,10 @@ template <typename M, typename R, bool strong>
 Step load(Warp& warp, const Operation& operation, LaneMask active)
 {
     const auto& payload = operation.as<MemoryPayload>();
+    const bool meets = strong && reaches_global(warp, payload, active);
+    if (meets && !warp.cluster.may_meet()) {
+        return Step::later;
+    }
     LanePointers pointers;
     resolve(warp, operation, payload, active, pointers);
     const auto value = [&](unsigned lane, std::size_t offset) {
@@ -58,7 +63,25 @@ Step load(Warp& warp, const Operation& operation, LaneMask active)
             }
         }
     }
+    if (meets) {
+        const auto first = static_cast<unsigned>(std::countr_zero(active));
+        std::uint64_t seen = 0;
+        std::memcpy(&seen, warp.row<R>(payload.rows[0]) + first, std::min(sizeof seen, sizeof(R)));
+        return warp.cluster.polled(pointers[first], seen);
+    }
     return Step::next;
+}
+
+/// A strong store has changed what other clusters may poll.
+Step changed(Warp& warp, const LanePointers& pointers, LaneMask active)
+{
+    Step result = Step::next;
+    for_each_lane(active, [&](unsigned lane) {
+        if (warp.cluster.changed(pointers[lane]) == Step::yield) {
+            result = Step::yield;
+        }
+    });
+    return result;
 }
 
 /// Writes the low bits of a register of type R to an M.
@@ -66,6 +89,10 @@ template <typename M, typename R, bool strong>
 Step store(Warp& warp, const Operation& operation, LaneMask active)
 {
     const auto& payload = operation.as<MemoryPayload>();
+    const bool meets = strong && reaches_global(warp, payload, active);
+    if (meets && !warp.cluster.may_meet()) {
+        return Step::later;
+    }
     LanePointers pointers;
     resolve(warp, operation, payload, active, pointers);
     if (warp.follows_undefined()) [[unlikely]] {
@@ -95,7 +122,7 @@ Step store(Warp& warp, const Operation& operation, LaneMask active)
         }
     }
     warp.cluster.progress();
-    return Step::next;
+    return meets ? changed(warp, pointers, active) : Step::next;
 }
 
 template <typename M, typename R>
@@ -245,7 +272,7 @@ void decode_access(Decoder& decoder, Operation& operation, bool loads)
         payload.row_bytes = data.row_bytes;
     }
     if (strong && loads && global) {
-        decoder.mark_cross_cta();  // may wait for another cluster's store
+        decoder.mark_synchronizes_clusters();  // may wait for another cluster's store
     }
     operation.execute = handler(type, data.row_bytes, loads, strong);
     operation.kind = InstructionClass::memory;

@@ -281,6 +281,18 @@ void resolve_frame_parameter(Warp& warp, const Operation& operation, const Memor
 
 }  // namespace
 
+bool reaches_global(const Warp& warp, const MemoryPayload& payload, LaneMask active)
+{
+    bool global = payload.access.space == Space::global;
+    if (payload.access.space == Space::generic) {
+        for_each_lane(active, [&](unsigned lane) {
+            std::uint32_t shared = 0;
+            global = global || !generic_to_shared(warp.address(payload.address, lane), shared);
+        });
+    }
+    return global;
+}
+
 void resolve(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
              LanePointers& pointers)
 {

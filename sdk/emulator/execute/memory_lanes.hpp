@@ -47,6 +47,10 @@ struct LanePointers {
 void resolve(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
              LanePointers& pointers);
 
+/// Returns true unless all active lanes access shared memory. Global accesses that synchronize clusters wait for the
+/// cluster's turn: see Cluster::may_meet.
+[[nodiscard]] bool reaches_global(const Warp& warp, const MemoryPayload& payload, LaneMask active);
+
 /// For a store, after resolve(): undefined registers make local memory undefined, and are reported for other memory.
 void store_undefined(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active);
 

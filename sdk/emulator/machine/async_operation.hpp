@@ -37,6 +37,7 @@ public:
 
     enum class Kind : std::uint8_t { load, store, mma, other };
     Kind kind = Kind::other;
+    bool meets_clusters = false;  ///< a reduction in global memory: its order among the clusters is part of the result
     // Set by Cluster::submit:
     AsyncQueue queue = unordered;
     std::uint64_t issued_at = 0;           ///< scheduler step

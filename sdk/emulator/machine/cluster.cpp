@@ -26,6 +26,16 @@ namespace {
 
 constexpr unsigned in_order_quantum = 256;
 
+/// Steps after which a cluster that runs apart lets the others go on: without visible effect, and at most. It may wait
+/// for one of them with loads that do not synchronize.
+constexpr std::uint64_t patience = 16'384, longest_apart = 262'144;
+
+/// In order: clusters poll the place, so that all see its value before it changes again.
+[[nodiscard]] bool is_watched(const Grid& grid, const std::byte* at)
+{
+    return grid.options.schedule == Schedule::in_order && (grid.polled.contains(at) || grid.polled_before.contains(at));
+}
+
 [[nodiscard]] unsigned warps_of(const LaunchRequest& request)
 {
     return static_cast<unsigned>((request.block.count() + warp_size - 1) / warp_size);
@@ -129,6 +139,9 @@ void Cluster::collect_eligible()
 
 void Cluster::step_async(std::size_t position)
 {
+    if (pending_[position]->meets_clusters && !may_meet()) {
+        return;
+    }
     ++steps_;
     if (!pending_[position]->step(*this)) {
         return;
@@ -155,7 +168,7 @@ unsigned Cluster::run_warp(Warp& warp, unsigned budget)
     if (warp.cta.exited() && !exited_[warp.cta.rank]) {
         check_exited(warp.cta);
     }
-    return done;
+    return wants_turn_ ? std::max(done, 1U) : done;  // other warps must not run instead
 }
 
 unsigned Cluster::run_in_order()
@@ -163,10 +176,14 @@ unsigned Cluster::run_in_order()
     unsigned done = 0;
     const unsigned quantum = pending_.empty() ? 4 * in_order_quantum : in_order_quantum;
     for (std::size_t i = 0; i < warps_.size() && done == 0; ++i) {
-        Warp& warp = *warps_[next_warp_];
+        const std::size_t position = next_warp_;
         next_warp_ = (next_warp_ + 1) % warps_.size();
-        if (!warp.finished()) {
+        if (Warp& warp = *warps_[position]; !warp.finished()) {
             done += run_warp(warp, quantum);
+        }
+        if (wants_turn_) {
+            next_warp_ = position;
+            return done;
         }
     }
     if (!pending_.empty()) {
@@ -258,13 +275,30 @@ bool Cluster::resolve_standstill()
     return false;
 }
 
-bool Cluster::run(std::uint64_t budget)
+Cluster::Pause Cluster::run_apart()
 {
-    const std::uint64_t until = budget == 0 ? ~std::uint64_t{0} : steps_ + budget;
-    while (!finished_ && steps_ < until) {
+    has_turn_ = wants_turn_ = end_turn_ = false;
+    return run(~std::uint64_t{0});
+}
+
+Cluster::Pause Cluster::run_turn(std::uint64_t budget)
+{
+    has_turn_ = true;
+    wants_turn_ = end_turn_ = met_ = false;
+    return run(steps_ + budget);
+}
+
+Cluster::Pause Cluster::run(std::uint64_t until)
+{
+    const std::uint64_t start = steps_;
+    while (!finished_ && !wants_turn_ && !end_turn_ && steps_ < until) {
         if (grid.stop.load(std::memory_order_relaxed)) {
             finished_ = true;
             break;
+        }
+        if (grid.clusters_meet && !has_turn_ &&
+            (steps_ - std::max(start, last_progress_) > patience || steps_ - start > longest_apart)) {
+            return Pause::stuck;
         }
         if (!pending_.empty()) {
             const auto is = [&](AsyncOperation::Kind kind) {
@@ -284,14 +318,54 @@ bool Cluster::run(std::uint64_t budget)
         if (done == 0) {
             check_finished();
             if (!finished_ && !resolve_standstill()) {
-                report_hang(true);
+                report_hang(true, "no warp can continue, and no asynchronous work is left that could wake one:");
             }
         } else if (steps_ - hang_check_ > 1'000'000) {
             check_hang();
         }
     }
     statistics.scheduler_steps = steps_;
-    return finished_;
+    return finished_ ? Pause::finished : wants_turn_ ? Pause::wants_turn : Pause::turn_over;
+}
+
+// ---- meeting other clusters ----
+
+bool Cluster::may_meet() noexcept
+{
+    if (!grid.clusters_meet) {
+        return true;
+    }
+    met_ = has_turn_;
+    wants_turn_ = !has_turn_;
+    return has_turn_;
+}
+
+Step Cluster::polled(const std::byte* at, std::uint64_t value)
+{
+    if (!has_turn_) {
+        return Step::next;
+    }
+    auto poll = std::ranges::find(polls_, at, &Poll::at);
+    const bool same = poll != polls_.end() && poll->value == value;
+    const bool polls = same && poll->repeated;  // the third time
+    if (poll == polls_.end()) {
+        poll = polls_.begin() + static_cast<std::ptrdiff_t>(next_poll_++ % polls_.size());
+    }
+    *poll = {at, value, same};
+    if (polls) {
+        grid.polled.insert(at);
+    }
+    end_turn_ = polls || is_watched(grid, at);
+    return end_turn_ ? Step::yield : Step::next;
+}
+
+Step Cluster::changed(const std::byte* at)
+{
+    if (!has_turn_ || !is_watched(grid, at)) {
+        return Step::next;
+    }
+    end_turn_ = true;
+    return Step::yield;
 }
 
 void Cluster::check_finished()
@@ -326,8 +400,15 @@ void Cluster::check_hang()
         return;
     }
     if (std::chrono::duration<double>(now - progress_time_).count() > grid.options.hang_seconds) {
-        report_hang(false);
+        report_hang(false, fmt::format("{} instructions had no visible effect:", steps_ - last_progress_));
     }
+}
+
+void Cluster::report_standstill(std::uint64_t instructions)
+{
+    report_hang(false, fmt::format("all clusters that run poll memory, and none writes what another waits for: {} "
+                                   "instructions had no visible effect. The first cluster:",
+                                   instructions));
 }
 
 namespace {
@@ -346,10 +427,8 @@ std::string unmatched_bytes(const Wait& wait, const Mbarrier& barrier)
 
 }  // namespace
 
-void Cluster::report_hang(bool deadlock)
+void Cluster::report_hang(bool deadlock, std::string text)
 {
-    std::string text = deadlock ? "no warp can continue, and no asynchronous work is left that could wake one:"
-                                : fmt::format("{} instructions had no visible effect:", steps_ - last_progress_);
     const Warp* first = nullptr;
     const Operation* operation = nullptr;
     unsigned lines = 0;
@@ -426,6 +505,17 @@ void Cluster::report_hang(bool deadlock)
     }
     for (const auto& pending : pending_) {
         text += fmt::format("\n  not complete: {}", pending->describe());
+    }
+    if (const std::uint64_t waiting = has_turn_ ? grid.waiting_clusters() : 0; !deadlock && waiting > 0) {
+        text += fmt::format(
+            "\n  {} of the grid's {} clusters of {} CTAs have not started: {} run at a time, and the next "
+            "one starts when one ends",
+            waiting, grid.clusters.count(), grid.request.cluster.count(), grid.resident);
+        if (!grid.fits) {
+            text +=
+                ". A GPU starts them in the same way: if CTAs wait for later ones, launch no more than are resident "
+                "(cudaOccupancyMaxActiveBlocksPerMultiprocessor), or let them wait for earlier ones only";
+        }
     }
     report_at(operation, first == nullptr ? 0 : first->cta.rank, first == nullptr ? 0 : first->index, 0,
               FindingKind::deadlock, text, true);

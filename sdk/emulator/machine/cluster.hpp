@@ -3,7 +3,9 @@
 // One cluster of a grid, and the scheduler that interleaves its warps and its asynchronous work. One CPU thread at a
 // time simulates a cluster; different clusters may run on different threads.
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -46,9 +48,28 @@ public:
     AllocationCache allocations;    ///< used last by this cluster
     std::uint64_t clock_reads = 0;  ///< reads of %clock and %globaltimer so far: each advances them
 
-    /// Runs up to `budget` scheduler steps (0: to the end). Returns true when the cluster has finished.
-    bool run(std::uint64_t budget);
-    [[nodiscard]] bool finished() const noexcept { return finished_; }
+    /// Why a cluster does not go on.
+    enum class Pause : std::uint8_t {
+        finished,
+        wants_turn,  ///< its next access synchronizes with other clusters
+        stuck,       ///< ran for long, or did nothing visible for a while: it may wait for another cluster
+        turn_over,
+    };
+    /// Runs beside other clusters, up to an access that synchronizes with them.
+    Pause run_apart();
+    /// Runs up to `budget` scheduler steps while the other clusters that synchronize stand still. Ends early when it
+    /// polls, and in order also where another cluster polls what it writes, so that no value is missed.
+    Pause run_turn(std::uint64_t budget);
+    /// An access that synchronizes with other clusters was made in the last turn.
+    [[nodiscard]] bool met() const noexcept { return met_; }
+
+    // --- for accesses that synchronize with other clusters ---
+    /// Returns true if it may happen now. If not, the instruction returns Step::later.
+    [[nodiscard]] bool may_meet() noexcept;
+    /// An access has read `value`, and changed nothing. Returns what the instruction has to return.
+    [[nodiscard]] Step polled(const std::byte* at, std::uint64_t value);
+    /// An access has changed what is at `at`. Returns what the instruction has to return.
+    [[nodiscard]] Step changed(const std::byte* at);
 
     /// Submits asynchronous work issued by `lanes` of `warp`. Gives it an agent if checks are on.
     void submit(std::unique_ptr<AsyncOperation> operation, Warp& warp, const Operation& source, LaneMask lanes,
@@ -58,6 +79,7 @@ public:
     [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
     /// Call when something visible happened (a value was written): the program does not hang.
     void progress() noexcept { last_progress_ = steps_; }
+    [[nodiscard]] std::uint64_t last_progress() const noexcept { return last_progress_; }
     [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
     /// Returns true if `test` is true for some pending asynchronous work.
     template <typename Test>
@@ -85,7 +107,11 @@ public:
     /// Nothing in the cluster can continue by itself: each waiting split is tried a last time.
     [[nodiscard]] bool idle() const noexcept { return idle_; }
 
+    /// Reports that no cluster of the grid can go on, and throws.
+    [[noreturn]] void report_standstill(std::uint64_t instructions);
+
 private:
+    Pause run(std::uint64_t until);
     void collect_eligible();
     void step_async(std::size_t position);
     unsigned run_in_order();
@@ -94,7 +120,7 @@ private:
     unsigned run_warp(Warp& warp, unsigned budget);
     [[nodiscard]] bool resolve_standstill();
     void check_hang();
-    [[noreturn]] void report_hang(bool deadlock);
+    [[noreturn]] void report_hang(bool deadlock, std::string text);
     void check_finished();
     void check_exited(Cta& cta);
 
@@ -111,6 +137,14 @@ private:
     std::chrono::steady_clock::time_point progress_time_;
     std::vector<bool> exited_;  // CTAs whose exit has been handled
     bool finished_ = false, idle_ = false;
+    bool has_turn_ = false, wants_turn_ = false, end_turn_ = false, met_ = false;
+    struct Poll {
+        const std::byte* at = nullptr;
+        std::uint64_t value = 0;
+        bool repeated = false;
+    };
+    std::array<Poll, 4> polls_;  ///< the latest, of different places
+    std::size_t next_poll_ = 0;
 };
 
 }  // namespace tessera::emulator

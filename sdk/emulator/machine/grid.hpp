@@ -3,11 +3,13 @@
 // A launch in progress: the state that its clusters share.
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "machine/launch.hpp"
@@ -47,6 +49,15 @@ struct Grid {
 
     void print(std::string_view text);
     std::mutex print_mutex;
+
+    /// Clusters may synchronize with each other, and several are resident: such an access happens in turns.
+    bool clusters_meet = false;
+    /// All clusters of the grid are resident at the same time on the device.
+    bool fits = true;
+    /// Places in memory that clusters poll: in this round of turns, and in the one before.
+    std::unordered_set<const std::byte*> polled{}, polled_before{};
+    /// Clusters that have not started. Only between turns, or in one.
+    [[nodiscard]] std::uint64_t waiting_clusters() const noexcept;
 };
 
 }  // namespace tessera::emulator

@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <mutex>
 #include <stdexcept>
 #include <thread>
 
-#include "machine/cluster.hpp"
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"
+#include "machine/residents.hpp"
 #include "program/builder.hpp"
 #include "program/program.hpp"
 #include "ptx/parser.hpp"
@@ -20,116 +19,11 @@ namespace tessera::emulator {
 
 namespace {
 
-/// Scheduler steps of one cluster before the next cluster's turn, if clusters may wait for each other.
-constexpr std::uint64_t turn = 4096;
-
 [[nodiscard]] std::uint64_t hash(std::uint64_t x) noexcept
 {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
     return x ^ (x >> 31);
-}
-
-/// The fault of the cluster with the lowest number, and the sum of the statistics.
-class Outcome {
-public:
-    void add(const Statistics& statistics)
-    {
-        const std::scoped_lock lock(mutex_);
-        sum_ += statistics;
-    }
-    void fail(std::uint64_t cluster, int code, const std::string& message)
-    {
-        const std::scoped_lock lock(mutex_);
-        if (code_ == 0 || cluster < cluster_) {
-            cluster_ = cluster;
-            code_ = code;
-            message_ = message;
-        }
-    }
-    [[nodiscard]] LaunchResult result() const { return {code_, message_, sum_}; }
-
-private:
-    std::mutex mutex_;
-    Statistics sum_;
-    std::uint64_t cluster_ = 0;
-    int code_ = 0;
-    std::string message_;
-};
-
-/// Runs `body(cluster)`. A fault is stored in the outcome and stops the grid.
-template <typename Body>
-void guarded(Grid& grid, Outcome& outcome, std::uint64_t cluster, Body&& body)
-{
-    try {
-        body();
-    } catch (const Fault& fault) {
-        outcome.fail(cluster, fault.code(), fault.what());
-        grid.stop = true;
-    } catch (const std::exception& error) {
-        outcome.fail(cluster, error_launch_failure, fmt::format("the emulated device failed: {}", error.what()));
-        grid.stop = true;
-    }
-}
-
-/// Clusters of different sequences never wait for each other here: each sequence is a task.
-void run_apart(Grid& grid, Outcome& outcome, unsigned threads)
-{
-    std::atomic<std::uint64_t> next_sequence{0};
-    const auto work = [&] {
-        for (std::uint64_t sequence = next_sequence++; sequence < grid.resident; sequence = next_sequence++) {
-            const std::uint64_t count = grid.clusters.count();
-            for (std::uint64_t index = sequence; index < count && !grid.stop;
-                 index = grid.next[sequence], grid.next[sequence] += grid.resident) {
-                guarded(grid, outcome, index, [&] {
-                    Cluster cluster(grid, index);
-                    cluster.run(0);
-                    outcome.add(cluster.statistics);
-                });
-            }
-        }
-    };
-    std::vector<std::jthread> helpers;
-    for (unsigned i = 1; i < std::min<std::uint64_t>(threads, grid.resident); ++i) {
-        helpers.emplace_back(work);
-    }
-    work();
-}
-
-/// Clusters may wait for each other: the resident ones take turns on one thread, so that the result does not depend on
-/// timing.
-void run_together(Grid& grid, Outcome& outcome)
-{
-    struct Resident {
-        std::uint64_t sequence;
-        std::unique_ptr<Cluster> cluster;
-    };
-    std::vector<Resident> residents;
-    for (std::uint64_t i = 0; i < grid.resident; ++i) {
-        residents.push_back({i, nullptr});
-        guarded(grid, outcome, i, [&] { residents.back().cluster = std::make_unique<Cluster>(grid, i); });
-    }
-    while (!residents.empty() && !grid.stop) {
-        for (std::size_t i = 0; i < residents.size() && !grid.stop;) {
-            Resident& resident = residents[i];
-            bool finished = false;
-            guarded(grid, outcome, resident.cluster->index, [&] { finished = resident.cluster->run(turn); });
-            if (!finished) {
-                ++i;
-                continue;
-            }
-            outcome.add(resident.cluster->statistics);
-            resident.cluster.reset();
-            const std::uint64_t index = grid.next[resident.sequence];
-            if (index < grid.clusters.count() && !grid.stop) {
-                grid.next[resident.sequence] += grid.resident;
-                guarded(grid, outcome, index, [&] { resident.cluster = std::make_unique<Cluster>(grid, index); });
-                ++i;
-            } else {
-                residents.erase(residents.begin() + static_cast<std::ptrdiff_t>(i));
-            }
-        }
-    }
 }
 
 /// What a driver provides to a cooperative launch, as cooperative_groups::grid_group::sync expects it: its own size and
@@ -219,6 +113,15 @@ std::optional<std::uint64_t> Grid::cancel_cluster(std::uint64_t asking)
     return index;
 }
 
+std::uint64_t Grid::waiting_clusters() const noexcept
+{
+    std::uint64_t waiting = 0;
+    for (const std::uint64_t index : next) {
+        waiting += index < clusters.count() ? (clusters.count() - 1 - index) / resident + 1 : 0;
+    }
+    return waiting;
+}
+
 void Grid::print(std::string_view text)
 {
     const std::scoped_lock lock(print_mutex);
@@ -283,8 +186,10 @@ LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const 
     const std::uint64_t per_multiprocessor = std::max(
         resident_ctas(module.device(), kernel, static_cast<unsigned>(request.block.count()), request.dynamic_shared),
         1U);
-    grid.resident =
-        std::clamp<std::uint64_t>(module.device().multiprocessors * per_multiprocessor / cluster_size, 1, count);
+    const std::uint64_t capacity =
+        std::max<std::uint64_t>(module.device().multiprocessors * per_multiprocessor / cluster_size, 1);
+    grid.resident = std::min(capacity, count);
+    grid.fits = capacity >= count;
     if (program.launch_control && options.schedule != Schedule::in_order) {
         grid.resident = 1 + hash(options.seed) % grid.resident;  // so that small grids, too, have clusters to hand out
     }
@@ -296,11 +201,8 @@ LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const 
     grid.workspace = workspace.address();
     Outcome outcome;
     const unsigned threads = options.threads != 0 ? options.threads : std::max(std::thread::hardware_concurrency(), 1U);
-    if ((program.cross_cta || request.cooperative) && grid.resident > 1) {
-        run_together(grid, outcome);
-    } else {
-        run_apart(grid, outcome, threads);
-    }
+    grid.clusters_meet = (kernel.synchronizes_clusters || request.cooperative) && grid.resident > 1;
+    run_clusters(grid, outcome, threads);
     return outcome.result();
 }
 

@@ -38,6 +38,9 @@ struct KernelInfo {
     std::uint32_t max_threads = 1024;  ///< from .maxntid/.reqntid
     Dim3 required_cluster{0, 0, 0};    ///< .reqnctapercluster; x = 0: not given
     bool explicit_cluster = false;
+    /// It, or a function that it may call, has atomics that return a value, floating-point red, bulk reductions, or
+    /// volatile or acquiring loads of global memory. Where they are executed, its clusters take turns.
+    bool synchronizes_clusters = false;
     std::string load_error;  ///< if not empty: why the kernel cannot be launched (unknown instruction ...)
 };
 
@@ -89,7 +92,7 @@ struct LaunchResult {
     Statistics statistics;
 };
 
-/// Runs a kernel to its end, on the calling thread and on the machine's thread pool. Does not check the configuration:
+/// Runs a kernel to its end, on the calling thread and on helpers. Does not check the configuration:
 /// the runtime does, because it returns the error codes. Several launches may run at the same time.
 [[nodiscard]] LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const LaunchRequest& request,
                                   const Options& options, AddressSpace& memory, Report& report);

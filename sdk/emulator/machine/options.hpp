@@ -31,7 +31,7 @@ struct Options {
     bool strict = false;   ///< a finding ends the launch with an error
     unsigned threads = 0;  ///< CPU threads for clusters; 0: all cores
     /// A cluster counts as hung when it has run this many instructions, for at least this many seconds, without a
-    /// visible effect.
+    /// visible effect; all clusters together, if all poll memory.
     std::uint64_t hang_limit = 5'000'000;
     double hang_seconds = 10;
 };

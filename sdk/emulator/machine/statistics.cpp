@@ -36,6 +36,7 @@ constexpr Figure figures[] = {
     {"clusters", &Statistics::clusters},
     {"ctas", &Statistics::ctas},
     {"scheduler_steps", &Statistics::scheduler_steps},
+    {"turns", &Statistics::turns},
 };
 
 /// "loads+mmas+epilogue", for an index of overlap_steps.

@@ -37,6 +37,7 @@ struct Statistics {
     std::uint64_t barrier_polls = 0;   ///< instructions that tested an mbarrier
     std::uint64_t clusters = 0, ctas = 0;
     std::uint64_t scheduler_steps = 0;
+    std::uint64_t turns = 0;  ///< of clusters that synchronize with others; 0: all ran side by side
     /// Scheduler steps in which loads, MMAs and epilogue instructions were in flight: [loads][mmas][epilogue].
     std::array<std::uint64_t, 8> overlap_steps{};
 

@@ -289,6 +289,12 @@ unsigned Warp::run(unsigned budget)
                 split->seen = split->wait.kind == Wait::Kind::lanes ? executed_ + cluster.changes() : cluster.changes();
                 break;
             }
+            if (step == Step::later) {
+                --executed_;
+                split->wait.kind = Wait::Kind::none;
+                split->last_run = executed_;
+                return done - 1;
+            }
             ++counts[static_cast<std::size_t>(operation.kind)];
             if (step == Step::yield) {
                 split->wait.kind = Wait::Kind::none;

@@ -297,7 +297,8 @@ void ProgramBuilder::describe_kernels()
             offset += parameter.size();
         }
         kernel.parameter_bytes = static_cast<std::uint32_t>(offset);
-        // What the kernel reaches: shared memory, depth of local memory, and whether all of it could be lowered.
+        // What the kernel reaches: shared memory, depth of local memory, accesses that synchronize clusters, and whether
+        // all of it could be lowered.
         std::set<std::uint32_t> reached{i};
         std::vector<std::uint32_t> open{i};
         bool module_shared = false;
@@ -305,6 +306,7 @@ void ProgramBuilder::describe_kernels()
             const std::uint32_t at = open.back();
             open.pop_back();
             module_shared = module_shared || uses[at].module_shared;
+            kernel.synchronizes_clusters = kernel.synchronizes_clusters || uses[at].synchronizes_clusters;
             kernel.local_bytes += program.functions[at].local_bytes;
             if (kernel.load_error.empty()) {
                 kernel.load_error = uses[at].error;

@@ -60,6 +60,7 @@ public:
     struct Uses {
         std::set<std::uint32_t> calls;
         bool module_shared = false;
+        bool synchronizes_clusters = false;
         std::uint32_t registers = 0;  ///< alive at the same time
         std::string error;            ///< first instruction that could not be lowered
     };

@@ -112,8 +112,8 @@ public:
     [[nodiscard]] Operation& operation() noexcept { return operation_; }
     [[nodiscard]] const DeviceModel& device() const noexcept;
     [[nodiscard]] FunctionBuilder& function() noexcept { return function_; }
-    /// Declares that this program's clusters may communicate through global memory, so that they must run side by side.
-    void mark_cross_cta();
+    /// Declares that kernels with this instruction synchronize clusters, see KernelInfo.
+    void mark_synchronizes_clusters();
     /// Declares that asynchronous work uses these registers after the instruction was issued. Warp::run then calls
     /// access_late_registers() before each other operation of the function that names one of them.
     void mark_late_registers(std::span<const Ref> rows);

@@ -20,6 +20,7 @@ enum class Step : std::uint8_t {
     jump,   ///< done; the function has set the pc of the current split
     wait,   ///< not done: Split::wait has the reason. Executed again, with the same lanes, after a change
     yield,  ///< done, but let others run before the next operation
+    later,  ///< not done: it has to happen in the cluster's turn among the clusters, and is executed again then
     ended,  ///< lanes of the current split have exited; it may be empty
 };
 

@@ -103,7 +103,6 @@ struct Program {
     std::map<std::string, std::uint32_t, std::less<>> kernel_functions;  ///< index in `functions`
     std::map<std::string, VariableInfo, std::less<>> variables;
     bool launch_control = false;  ///< uses cluster launch control
-    bool cross_cta = false;  ///< has atomics, volatile or acquiring accesses to global memory: clusters may communicate
 
     /// The source lines of an instruction, innermost first; function names are mangled. Empty without .loc.
     [[nodiscard]] std::vector<SourceFrame> frames_of(const ptx::Location& location) const;
