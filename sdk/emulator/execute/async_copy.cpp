@@ -108,16 +108,16 @@ private:
             std::byte* const target = warp_.cta.shared_bytes(destination[lane], bytes_);
             const std::uint32_t read = source_bytes[lane];
             if (read != 0) {
-                std::string problem;
+                GlobalProblem problem;
                 const std::byte* const bytes = locate_global(cluster, source[lane], read, Direction::read, problem);
                 if (bytes == nullptr) {
-                    cluster.fault(*this, FindingKind::out_of_bounds, error_illegal_address,
-                                  fmt::format("{} by lane {}: {}", name, lane, problem));
+                    cluster.fault(*this, problem.kind, error_illegal_address,
+                                  fmt::format("{} by lane {}: {}", name, lane, problem.text));
                 }
-                if (!problem.empty()) {
+                if (!problem.text.empty()) {
                     cluster.report(
-                        *this, FindingKind::uninitialized_global,
-                        {fmt::format("{} by lane {}: {}", name, lane, problem), cause_in(cluster, source[lane])});
+                        *this, problem.kind,
+                        {fmt::format("{} by lane {}: {}", name, lane, problem.text), cause_in(cluster, source[lane])});
                 }
                 std::memcpy(target, bytes, read);
             }

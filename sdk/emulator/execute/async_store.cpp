@@ -106,14 +106,14 @@ private:
 
     std::byte* global_bytes(Cluster& cluster, unsigned bytes)
     {
-        std::string problem;
+        GlobalProblem problem;
         std::byte* const at = locate_global(
             cluster, address_, bytes, payload_.update != nullptr ? Direction::read_write : Direction::write, problem);
         if (at == nullptr) {
-            cluster.fault(*this, FindingKind::out_of_bounds, error_illegal_address, problem);
+            cluster.fault(*this, problem.kind, error_illegal_address, problem.text);
         }
-        if (!problem.empty()) {
-            cluster.report(*this, FindingKind::uninitialized_global, {problem, cause_in(cluster, address_)});
+        if (!problem.text.empty()) {
+            cluster.report(*this, problem.kind, {problem.text, cause_in(cluster, address_)});
         }
         return at;
     }

@@ -139,14 +139,13 @@ void BulkTransfer::check(Cluster& cluster, Cta& cta, std::uint32_t address, std:
 
 std::byte* BulkTransfer::global(Cluster& cluster, std::uint64_t address, std::uint64_t size, Direction direction)
 {
-    std::string problem;
+    GlobalProblem problem;
     std::byte* const bytes = locate_global(cluster, address, size, direction, problem);
     if (bytes == nullptr) {
-        cluster.fault(*this, FindingKind::out_of_bounds, error_illegal_address, fmt::format("{}: {}", what_, problem));
+        cluster.fault(*this, problem.kind, error_illegal_address, fmt::format("{}: {}", what_, problem.text));
     }
-    if (!problem.empty()) {
-        cluster.report(*this, FindingKind::uninitialized_global,
-                       {fmt::format("{}: {}", what_, problem), cause_in(cluster, address)});
+    if (!problem.text.empty()) {
+        cluster.report(*this, problem.kind, {fmt::format("{}: {}", what_, problem.text), cause_in(cluster, address)});
     }
     return bytes;
 }
@@ -379,7 +378,7 @@ void StoreTransfer::write_overrun(Cluster& cluster, const BoxRun& run)
     if (run.overrun_bytes == 0) {
         return;
     }
-    std::string problem;
+    GlobalProblem problem;
     if (std::byte* const behind =
             locate_global(cluster, run.global + run.global_bytes, run.overrun_bytes, Direction::write, problem)) {
         put(behind, run.linear + run.global_bytes, run.overrun_bytes);

@@ -182,6 +182,9 @@ void decode_call(Decoder& decoder, Operation& operation)
                             "(without -rdc=true, or with device link-time optimization)",
                             callee.name));
         }
+        ProgramBuilder::Uses& uses = program.uses[decoder.function().index];
+        uses.uses_printf = uses.uses_printf || callee.name == "vprintf";
+        uses.uses_malloc = uses.uses_malloc || callee.name == "malloc" || callee.name == "free";
         operation.execute = builtin;
         decoder.emplace_payload(std::move(payload));
         return;

@@ -41,19 +41,28 @@ struct TensormapFencePayload : FencePayload {
     AddressRef address;
 };
 
-/// fence.proxy.tensormap::generic.acquire [address], 128: the map at this address will be used.
+/// fence.proxy.tensormap::generic.acquire [address], 128: the map at this address will be used. The fence itself accesses
+/// no memory, so a GPU raises nothing whatever the address is. By PTX only an address in global memory is defined. At null
+/// there is no map to use (kernels with an optional operand do this): nothing to say. Any other address is a mistake: the
+/// map that was meant is left without its fence.
 Step execute_tensormap_acquire(Warp& warp, const Operation& operation, LaneMask active)
 {
     const auto& payload = operation.as<TensormapFencePayload>();
     for_each_lane(active, [&](unsigned lane) {
         const std::uint64_t address = warp.address(payload.address, lane);
-        std::string problem;
+        if (address == 0) {
+            return;
+        }
+        GlobalProblem problem;
         if (address % tensor_map_bytes != 0) {
             warp.report(operation, FindingKind::misaligned, LaneMask{1} << lane,
                         fmt::format("a tensor map at {:#x}: the fence is for 128 bytes aligned to 128", address));
         }
         if (locate_global(warp.cluster, address, tensor_map_bytes, Direction::read, problem) == nullptr) {
-            warp.fault(operation, FindingKind::out_of_bounds, error_illegal_address, LaneMask{1} << lane, problem);
+            warp.report(operation, FindingKind::invalid_operand, LaneMask{1} << lane,
+                        fmt::format("the fence is for a tensor map at {:#x}, where none can be: {}: name the address "
+                                    "of the map that is used after the fence",
+                                    address, problem.text));
         }
     });
     return execute_fence(warp, operation, active);

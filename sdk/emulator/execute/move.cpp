@@ -258,51 +258,62 @@ struct RowList : Payload {
     std::vector<Ref> destinations, sources;
 };
 
-/// mov.v4.u32 {a, b, c, d}, %tid: a special register with all its components; the fourth is zero.
-void decode_special_vector(Decoder& decoder, Operation& operation, std::size_t count)
+/// mov.v4.u32 {a, b, c, d}, {e, f, g, h}; or from %tid: a special register with all its components; the fourth is zero.
+/// All elements are read before any is written.
+template <typename T>
+Step move_vector(Warp& warp, const Operation& operation, LaneMask active)
+{
+    const auto& list = operation.as<RowList>();
+    std::array<std::array<T, warp_size>, 4> values;
+    for (std::size_t i = 0; i < list.sources.size(); ++i) {
+        std::memcpy(values[i].data(), warp.row<T>(list.sources[i]), sizeof values[i]);
+    }
+    for (std::size_t i = 0; i < list.sources.size(); ++i) {
+        map_lanes(
+            active, [](T value) { return value; }, warp.row<T>(list.destinations[i]),
+            static_cast<const T*>(values[i].data()));
+    }
+    return Step::next;
+}
+
+void decode_vector_move(Decoder& decoder, Operation& operation, std::size_t count)
 {
     const Type type = decoder.require_type();
     expect_operands(decoder, 2);
     const ptx::Operand& source = decoder.operand(1);
+    const std::size_t bytes = ptx::size_of(type);
+    const bool special = source.kind == ptx::Operand::Kind::identifier && source.component.empty() &&
+                         source.name.starts_with('%') && !decoder.is_register(1) && (bytes == 2 || bytes == 4);
     if (!decoder.is_vector(0) || decoder.operand(0).elements.size() != count ||
-        source.kind != ptx::Operand::Kind::identifier || !source.component.empty() ||
-        (ptx::size_of(type) != 2 && ptx::size_of(type) != 4)) {
-        decoder.fail("mov of a vector takes {a, b, c, d} and a special register such as %tid");
+        !(special || (decoder.is_vector(1) && source.elements.size() == count)) || bytes == 0 || bytes * count > 16) {
+        decoder.fail("mov of a vector takes two vectors of its size, or a vector and a special register such as %tid");
     }
     auto& rows = decoder.emplace_payload<RowList>();
     constexpr std::array<std::string_view, 3> components{"x", "y", "z"};
     for (std::size_t i = 0; i < count; ++i) {
-        const ptx::Operand& element = decoder.operand(0).elements[i];
-        if (element.kind == ptx::Operand::Kind::sink || element.name == "_") {
-            continue;
-        }
-        rows.destinations.push_back(decoder.write(element, type));
-        if (i < components.size()) {
+        rows.destinations.push_back(decoder.write(decoder.operand(0).elements[i], type));
+        if (!special) {
+            rows.sources.push_back(decoder.read(source.elements[i], type));
+        } else if (i < components.size()) {
             ptx::Operand part = source;
             part.component = components[i];
             rows.sources.push_back(decoder.read(part, type));
         } else {
-            rows.sources.push_back(decoder.constant_row(0, type));
+            ptx::Operand zero;
+            zero.kind = ptx::Operand::Kind::integer;
+            rows.sources.push_back(decoder.read(zero, type));
         }
     }
-    visit_bits(ptx::size_of(type), [&]<typename T>() {
-        operation.execute = [](Warp& warp, const Operation& op, LaneMask active) -> Step {
-            const auto& list = op.as<RowList>();
-            for (std::size_t i = 0; i < list.destinations.size(); ++i) {
-                map_lanes(
-                    active, [](T value) { return value; }, warp.row<T>(list.destinations[i]),
-                    static_cast<const T*>(warp.row<T>(list.sources[i])));
-            }
-            return Step::next;
-        };
-    });
+    if (!visit_bits(bytes, [&]<typename T>() { operation.execute = move_vector<T>; })) {
+        fail_type(decoder, type);
+    }
 }
 
 void decode_mov(Decoder& decoder, Operation& operation)
 {
     operation.kind = InstructionClass::integer;
     if (const std::string_view vector = decoder.take_one_of({"v2", "v4"}); !vector.empty()) {
-        return decode_special_vector(decoder, operation, vector == "v2" ? 2 : 4);
+        return decode_vector_move(decoder, operation, vector == "v2" ? 2 : 4);
     }
     const Type type = decoder.require_type();
     expect_operands(decoder, 2);

@@ -258,11 +258,14 @@ TensorMap tensor_map_at(Warp& warp, const Operation& operation, const AddressRef
             operation, FindingKind::misaligned, error_misaligned_address, bit(lane),
             fmt::format("{}: the tensor map at {:#x} must be aligned to {} bytes", what, address, map_alignment));
     }
-    std::string problem;
+    GlobalProblem problem;
     const std::byte* const bytes = locate_global(warp.cluster, address, tensor_map_bytes, Direction::read, problem);
     if (bytes == nullptr) {
-        warp.fault(operation, FindingKind::out_of_bounds, error_illegal_address, bit(lane),
-                   fmt::format("{}: the tensor map: {}", what, problem));
+        warp.fault(operation, problem.kind, error_illegal_address, bit(lane),
+                   fmt::format("{}: the tensor map: {}", what, problem.text));
+    }
+    if (problem.kind == FindingKind::out_of_bounds && !problem.text.empty()) {
+        warp.report(operation, problem.kind, bit(lane), fmt::format("{}: the tensor map: {}", what, problem.text));
     }
     const std::optional<TensorMap> map = decode_tensor_map(MapBytes(bytes, tensor_map_bytes));
     if (!map) {

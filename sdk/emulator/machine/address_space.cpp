@@ -17,9 +17,9 @@ namespace {
 constexpr std::uint64_t largest_arena = std::uint64_t{8} << 40U;   // of virtual addresses; unused pages cost nothing
 constexpr std::uint64_t smallest_arena = std::uint64_t{1} << 30U;  // for processes with few virtual addresses
 constexpr std::uint64_t page = 4096;
-constexpr std::uint64_t guard = page;           // between allocations, so that an overrun is out of bounds
-constexpr std::uint64_t small_size = 1 << 20;   // below it, addresses are aligned to exactly small_alignment
-constexpr std::uint64_t small_alignment = 512;  // as cudaMalloc's
+constexpr std::uint64_t guard = page;          // between allocations, so that an overrun is out of bounds
+constexpr std::uint64_t small_size = 1 << 20;  // below it, addresses are aligned to exactly small_alignment
+constexpr std::uint64_t small_alignment = AddressSpace::granularity;  // as cudaMalloc's
 constexpr std::uint64_t large_alignment = 2 << 20;
 constexpr std::uint64_t patterned_bytes = 4 << 20;  // at the start of each allocation
 constexpr int pattern = 0xFF;                       // a NaN in every floating-point format
@@ -245,7 +245,7 @@ std::uint64_t AddressSpace::allocate(std::uint64_t size, MemoryKind kind, int de
         if (kind == MemoryKind::device) {
             allocation->initialized =
                 reinterpret_cast<std::atomic<std::uint64_t>*>(arena_->shadow + (offset + lead) / 8);
-            std::memset(allocation->bytes, pattern, std::min(size, patterned_bytes));
+            std::memset(allocation->bytes, pattern, std::min(round_up(size, granularity), patterned_bytes));
         }
     }
     allocation->id = next_id_++;
@@ -310,6 +310,21 @@ Allocation* AddressSpace::find(std::uint64_t address) const
     }
     const auto& allocation = std::prev(next)->second;
     return address - allocation->address < allocation->size ? allocation.get() : nullptr;
+}
+
+Allocation* AddressSpace::find_with_padding(std::uint64_t address, std::uint64_t size) const
+{
+    const std::shared_lock lock(mutex_);
+    const auto next = allocations_.upper_bound(address);
+    if (next == allocations_.begin()) {
+        return nullptr;
+    }
+    Allocation* const allocation = std::prev(next)->second.get();
+    const bool is_own = is_device_address(allocation->address) || allocation->mapped_bytes != 0;
+    const std::uint64_t offset = address - allocation->address;
+    const std::uint64_t end = round_up(allocation->size, granularity);
+    return is_own && allocation->kind != MemoryKind::module && offset < end && size <= end - offset ? allocation
+                                                                                                    : nullptr;
 }
 
 bool AddressSpace::is_device_address(std::uint64_t address) const noexcept

@@ -64,6 +64,12 @@ public:
     /// freed, and a while longer for kernels that are still running.
     [[nodiscard]] Allocation* find(std::uint64_t address) const;
 
+    /// The allocation that contains all of [address, address + size) when it is rounded up to a multiple of
+    /// `granularity`; null if there is none. No other allocation uses the padding. Variables of modules have none, because
+    /// on a GPU they are next to each other, nor has host memory that was registered.
+    [[nodiscard]] Allocation* find_with_padding(std::uint64_t address, std::uint64_t size) const;
+    static constexpr std::uint64_t granularity = 512;  ///< of a GPU's allocations
+
     /// Returns true if `address` is in the range of device memory. If find() is then null, it was never allocated or
     /// was freed; otherwise the address is the host's own.
     [[nodiscard]] bool is_device_address(std::uint64_t address) const noexcept;

@@ -41,6 +41,7 @@ struct KernelInfo {
     /// It, or a function that it may call, has atomics that return a value, floating-point red, bulk reductions, or
     /// volatile or acquiring loads of global memory. Where they are executed, its clusters take turns.
     bool synchronizes_clusters = false;
+    bool uses_printf = false, uses_malloc = false;
     std::string load_error;  ///< if not empty: why the kernel cannot be launched (unknown instruction ...)
 };
 

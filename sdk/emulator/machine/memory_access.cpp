@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "machine/cluster.hpp"
@@ -193,6 +194,39 @@ std::byte* locate_shared(const Request& r)
     return bytes;
 }
 
+/// What a finding about an access that continues in the padding says besides the place.
+constexpr const char* overrun_note =
+    "on a GPU it continues in the padding of the allocation, whose bytes have no defined value: check the index";
+
+/// The bytes in an allocation's padding if the options allow the access; null if not.
+Allocation* find_overrun(const Cluster& cluster, std::uint64_t address, std::uint64_t size)
+{
+    const Grid& grid = cluster.grid;
+    return grid.options.overruns_continue ? grid.memory.find_with_padding(address, size) : nullptr;
+}
+
+/// Bytes of [offset, offset + size) before the allocation's end.
+std::uint64_t bytes_inside(const Allocation& allocation, std::uint64_t offset, std::uint64_t size)
+{
+    return offset < allocation.size ? std::min(size, allocation.size - offset) : 0;
+}
+
+std::byte* locate_overrun(const Request& r, Allocation& allocation)
+{
+    Warp& warp = r.warp;
+    r.report(FindingKind::out_of_bounds,
+             fmt::format("{} of {} bytes at 0x{:x} by lane {}: {}; {}", r.access.what, r.size, r.address, r.lane,
+                         warp.cluster.grid.memory.describe(r.address + r.size - 1), overrun_note));
+    if (r.strong()) {
+        synchronize(warp, r.address, r.access.direction);
+    }
+    const std::uint64_t offset = r.address - allocation.address;
+    if (r.writes()) {
+        allocation.mark_initialized(offset, bytes_inside(allocation, offset, r.size));
+    }
+    return allocation.bytes + offset;
+}
+
 std::byte* locate_in_allocation(const Request& r)
 {
     Warp& warp = r.warp;
@@ -200,6 +234,9 @@ std::byte* locate_in_allocation(const Request& r)
     const AllocationCache::Entry* const entry =
         warp.cluster.allocations.find(memory, warp.cluster.grid.program, r.address);
     if (entry == nullptr || r.size > entry->size - (r.address - entry->begin)) {
+        if (Allocation* const allocation = find_overrun(warp.cluster, r.address, r.size)) {
+            return locate_overrun(r, *allocation);
+        }
         r.outside(memory.describe(entry == nullptr ? r.address : r.address + r.size - 1));
     }
     if (entry->constant && r.writes()) {
@@ -283,38 +320,48 @@ std::byte* locate(Warp& warp, const Operation& operation, const MemoryAccess& ac
 }
 
 std::byte* locate_global(Cluster& cluster, std::uint64_t address, std::uint64_t size, Direction direction,
-                         std::string& problem)
+                         GlobalProblem& problem)
 {
     const Grid& grid = cluster.grid;
     if (address - parameter_window < (std::uint64_t{1} << 32)) {
         const std::vector<std::byte>& parameters = grid.request.parameters;
         const std::uint64_t offset = address - parameter_window;
         if (direction != Direction::read) {
-            problem = fmt::format("0x{:x} is a kernel parameter, which cannot be written", address);
+            problem.text = fmt::format("0x{:x} is a kernel parameter, which cannot be written", address);
             return nullptr;
         }
         if (offset > parameters.size() || size > parameters.size() - offset) {
-            problem = fmt::format("{} bytes at 0x{:x} are beyond the kernel's parameters of {} bytes", size, address,
-                                  parameters.size());
+            problem.text = fmt::format("{} bytes at 0x{:x} are beyond the kernel's parameters of {} bytes", size,
+                                       address, parameters.size());
             return nullptr;
         }
         return const_cast<std::byte*>(parameters.data()) + offset;
     }
     const AllocationCache::Entry* const entry = cluster.allocations.find(grid.memory, grid.program, address);
     if (entry == nullptr || size > entry->size - (address - entry->begin)) {
-        problem = fmt::format("{} bytes at 0x{:x}: {}", size, address,
-                              grid.memory.describe(entry == nullptr ? address : address + size - 1));
+        if (Allocation* const allocation = find_overrun(cluster, address, size)) {
+            const std::uint64_t offset = address - allocation->address;
+            problem.text = fmt::format("{} bytes at 0x{:x}: {}; {}", size, address,
+                                       grid.memory.describe(address + size - 1), overrun_note);
+            if (direction != Direction::read) {
+                allocation->mark_initialized(offset, bytes_inside(*allocation, offset, size));
+            }
+            return allocation->bytes + offset;
+        }
+        problem.text = fmt::format("{} bytes at 0x{:x}: {}", size, address,
+                                   grid.memory.describe(entry == nullptr ? address : address + size - 1));
         return nullptr;
     }
     if (entry->constant && direction != Direction::read) {
-        problem = fmt::format("0x{:x} is in {}, constant memory, which kernels cannot write", address,
-                              entry->allocation->label);
+        problem.text = fmt::format("0x{:x} is in {}, constant memory, which kernels cannot write", address,
+                                   entry->allocation->label);
         return nullptr;
     }
     const std::uint64_t offset = address - entry->begin;
     if (direction != Direction::write && grid.options.check && !entry->allocation->is_initialized(offset, size)) {
-        problem = fmt::format("some of the {} bytes at 0x{:x} were never written: {}", size, address,
-                              grid.memory.describe(address));
+        problem.kind = FindingKind::uninitialized_global;
+        problem.text = fmt::format("some of the {} bytes at 0x{:x} were never written: {}", size, address,
+                                   grid.memory.describe(address));
     }
     if (direction != Direction::read) {
         entry->allocation->mark_initialized(offset, size);

@@ -44,12 +44,18 @@ struct MemoryAccess {
 /// pattern on the other). This rule gives no false alarm for spin flags of any style. Does nothing if checks are off.
 void synchronize(Warp& warp, std::uint64_t generic_address, Direction direction);
 
+/// What is wrong with an access; `text` is empty if nothing is.
+struct GlobalProblem {
+    FindingKind kind = FindingKind::out_of_bounds;
+    std::string text;
+};
+
 /// Like locate(), for asynchronous operations and others that are not an access of a lane: bytes in global memory or,
 /// when reading, of the kernel's parameters. Returns null outside of every allocation, or when writing constant memory;
-/// the caller decides if that is a fault. `problem` says what is wrong. It is also set, with a pointer returned, if
-/// bytes were read that were never written.
+/// the caller decides if that is a fault. `problem` is also set, with a pointer returned, if bytes were read that were
+/// never written, or if Options::overruns_continue allows an access out of bounds: the caller then reports it.
 [[nodiscard]] std::byte* locate_global(Cluster& cluster, std::uint64_t address, std::uint64_t size, Direction direction,
-                                       std::string& problem);
+                                       GlobalProblem& problem);
 
 /// Finding::cause of a finding about a whole allocation, or about the one that contains `address`.
 [[nodiscard]] std::string cause_of(const Allocation& allocation);

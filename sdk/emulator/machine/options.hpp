@@ -28,6 +28,9 @@ struct Options {
     bool check = true;  ///< races, uninitialized reads, protocol faults; out of bounds is always checked
     /// Optional findings: common in practice, and harmless on known hardware.
     bool same_value_races = false, exits_before_read = false;
+    /// An access in the padding after an allocation is reported and continues, as on a GPU: see
+    /// AddressSpace::find_with_padding.
+    bool overruns_continue = false;
     bool strict = false;   ///< a finding ends the launch with an error
     unsigned threads = 0;  ///< CPU threads for clusters; 0: all cores
     /// A cluster counts as hung when it has run this many instructions, for at least this many seconds, without a

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "execute/warp_collective.hpp"
 #include "machine/cluster.hpp"
@@ -94,7 +95,12 @@ void Warp::pass_on_in_flight(const Operation& operation, const OperandRows::Of& 
     const LaneMask guard = operation.guard == no_row ? all_lanes : predicate(operation.guard);
     const LaneMask active = current_->mask & (operation.guard_negated ? ~guard : guard);
     UndefinedValues::Lanes moved;
+    std::vector<UndefinedValues::Lanes> in_place;
     for (const Ref row : rows.reads) {
+        if (rows.flow == ValueFlow::in_place) {
+            in_place.push_back(in_flight_.of(frame, row));
+            continue;
+        }
         if (rows.flow != ValueFlow::moved) {
             report_in_flight(operation, row, active);
             continue;
@@ -106,8 +112,8 @@ void Warp::pass_on_in_flight(const Operation& operation, const OperandRows::Of& 
     for (const Ref row : rows.addresses) {
         report_in_flight(operation, row, active);
     }
-    for (const Ref row : rows.writes) {
-        in_flight_.write(frame, row, active, moved);
+    for (std::size_t i = 0; i < rows.writes.size(); ++i) {
+        in_flight_.write(frame, rows.writes[i], active, in_place.empty() ? moved : in_place[i]);
     }
     update_follows();
 }
@@ -162,6 +168,19 @@ void Warp::pass_on_undefined(const Operation& operation)
                 add(read(i));
             }
             break;
+        case ValueFlow::in_place: {
+            std::vector<UndefinedValues::Lanes> sources(rows.reads.size());  // all are read before any is written
+            for (std::size_t i = 0; i < sources.size(); ++i) {
+                sources[i] = read(i);
+                sources[i].origin = sources[i].mask != 0 ? sources[i].origin : result.origin;
+                sources[i].mask |= result.mask;
+            }
+            for (std::size_t i = 0; i < rows.writes.size(); ++i) {
+                undefined_.write(frame, rows.writes[i], active, sources[i]);
+            }
+            update_follows();
+            return;
+        }
         case ValueFlow::selected: {
             const LaneMask first = predicate(rows.reads[2]) ^ (operation.source->operands[3].negated ? all_lanes : 0);
             add(read(2));

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "program/vector_registers.hpp"
+
 namespace tessera::emulator {
 
 using ptx::StateSpace;
@@ -93,6 +95,9 @@ ProgramBuilder::ProgramBuilder(ptx::Module module, const DeviceModel& device_, i
     : device(device_), device_index_(device_index), memory_(memory), program_(std::make_unique<Program>())
 {
     program_->module = std::move(module);
+    for (ptx::Function& function : program_->module.functions) {
+        expand_vector_registers(function.body);
+    }
 }
 
 Ref ProgramBuilder::constant_row(std::uint64_t bits, unsigned bytes)
@@ -307,6 +312,8 @@ void ProgramBuilder::describe_kernels()
             open.pop_back();
             module_shared = module_shared || uses[at].module_shared;
             kernel.synchronizes_clusters = kernel.synchronizes_clusters || uses[at].synchronizes_clusters;
+            kernel.uses_printf = kernel.uses_printf || uses[at].uses_printf;
+            kernel.uses_malloc = kernel.uses_malloc || uses[at].uses_malloc;
             kernel.local_bytes += program.functions[at].local_bytes;
             if (kernel.load_error.empty()) {
                 kernel.load_error = uses[at].error;
@@ -450,7 +457,8 @@ void FunctionBuilder::declare(const ptx::Variable& variable)
     switch (variable.space) {
         case StateSpace::reg: {
             if (variable.vector_width != 1) {
-                throw DecodeError(fmt::format("{}: vector registers are not supported", variable.name));
+                throw DecodeError(fmt::format(
+                    "{}: a vector register has .v2 or .v4, no predicates, and at most 16 bytes", variable.name));
             }
             if (variable.count) {
                 scope.ranges[variable.name] = &variable;

@@ -61,6 +61,7 @@ public:
         std::set<std::uint32_t> calls;
         bool module_shared = false;
         bool synchronizes_clusters = false;
+        bool uses_printf = false, uses_malloc = false;
         std::uint32_t registers = 0;  ///< alive at the same time
         std::string error;            ///< first instruction that could not be lowered
     };

@@ -41,6 +41,9 @@ ValueFlow value_flow(const ptx::Instruction& instruction, bool computes)
     if (!computes) {
         return ValueFlow::used;
     }
+    if (instruction.opcode == "mov" && (has("v2") || has("v4"))) {
+        return ValueFlow::in_place;
+    }
     return instruction.opcode == "mov"    ? ValueFlow::moved
            : instruction.opcode == "selp" ? ValueFlow::selected
            : instruction.opcode == "and"  ? ValueFlow::conjunction

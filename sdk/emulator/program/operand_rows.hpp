@@ -22,6 +22,7 @@ enum class ValueFlow : std::uint8_t {
     conjunction,  ///< and: not if the other operand is 0
     disjunction,  ///< or: not if the other operand has all bits set
     shuffled,     ///< shfl: in the lanes that read it
+    in_place,     ///< mov.v2, mov.v4: each result comes from the operand at its place
     stored,       ///< st: depends on the destination, see the handler
 };
 

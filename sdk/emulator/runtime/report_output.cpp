@@ -129,6 +129,7 @@ RunFacts run_facts(const Settings& settings)
                                      options.same_value_races && options.exits_before_read ? "," : "",
                                      options.exits_before_read ? "exit-before-read" : "");
     }
+    facts.command += options.overruns_continue ? " --overrun continue" : "";
     facts.command += settings.faults.empty() ? "" : " --fail " + shell_word(settings.faults);
     facts.command += options.strict ? " --strict" : "";
     facts.command += " --" + command_line();

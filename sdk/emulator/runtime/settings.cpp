@@ -216,6 +216,8 @@ const std::vector<Setting>& known_settings()
          "0: do not search for races, uninitialized reads, protocol faults and leaks [1]"},
         {"--also", "TESSERA_EMU_ALSO", "one or more of same-value-race, exit-before-read, separated by commas",
          "also report same-value-race or exit-before-read; both, separated by a comma [none]"},
+        {"--overrun", "TESSERA_EMU_OVERRUN", "one of stop, continue",
+         "continue: report an access in the padding after an allocation, and go on as a GPU would [stop]"},
         {"--strict", "TESSERA_EMU_STRICT", "0 or 1",
          "a finding ends its launch with an error, and the program with exit status 86", true},
         {"--report", "TESSERA_EMU_REPORT", "text, json, text:FILE, json:FILE or html:FILE",
@@ -261,6 +263,7 @@ Settings read_settings(const std::function<const char*(const char*)>& get,
             *found->second = true;
         }
     });
+    reader.choice("TESSERA_EMU_OVERRUN", {"stop", "continue"}, settings.options.overruns_continue);
     reader.flag("TESSERA_EMU_STRICT", settings.options.strict);
     reader.number("TESSERA_EMU_THREADS", settings.options.threads, 0U, most_threads);
     reader.number("TESSERA_EMU_HANG_LIMIT", settings.options.hang_limit, std::uint64_t{1});

@@ -21,6 +21,7 @@ enum class OutputFormat { text, json, html };
 /// - NUMERICS: exact (default), fast.
 /// - CHECK: 1 (default), 0.
 /// - ALSO: optional findings to report: same-value-race, exit-before-read.
+/// - OVERRUN: stop (default), continue: an access in an allocation's padding is reported and continues.
 /// - STRICT: 0 (default), 1: a finding ends its launch with an error, and the process with exit status 86.
 /// - THREADS: CPU threads; 0 (default): all cores.
 /// - HANG_LIMIT: instructions of one cluster without a visible effect that count as a hang.

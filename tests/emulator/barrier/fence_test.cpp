@@ -29,12 +29,3 @@ TEST_CASE("every form of fence and membar runs")
     const LaunchResult result = run.launch("k", {}, out);
     REQUIRE_CLEAN(run, result);
 }
-
-TEST_CASE("the fence of a tensor map must name existing memory")
-{
-    PtxRun run(module_text("sm_90", R"(
-.visible .entry k() { .reg .b64 d<2>; mov.u64 d0, 0x1000; fence.proxy.tensormap::generic.acquire.gpu [d0], 128; ret; }
-)"));
-    CHECK(run.launch("k", {}).code == 700);
-    CHECK(run.count(FindingKind::out_of_bounds) == 1);
-}

@@ -224,6 +224,46 @@ TEST_CASE("a map may be made from zeros, but not from other bytes")
     CHECK(run.count(FindingKind::invalid_descriptor) > 0);
 }
 
+TEST_CASE("an acquire fence for a map stops no kernel, and says nothing at a null address")
+{
+    const auto fence = [](const std::string& address, FindingKind kind, bool reported) {
+        CAPTURE(address);
+        under_every_schedule(
+            replace_kernel(address + "fence.proxy.tensormap::generic.acquire.gpu [d1], 128;"), "b200",
+            [&](PtxRun& run) {
+                const auto encoded = encode(base_map());
+                std::vector<std::byte> bytes(encoded.begin(), encoded.end());
+                bytes.resize(512);
+                const std::uint64_t map = run.buffer(bytes);
+                const LaunchResult result = run.launch("k", {}, map);
+                INFO(findings_text(run));
+                CHECK(result.code == 0);
+                CHECK(run.report.findings().size() == (reported ? 1 : 0));
+                CHECK(run.count(kind) == (reported ? 1 : 0));
+            },
+            2);
+    };
+    fence("mov.u64 d1, d0;", FindingKind::invalid_operand, false);
+    fence("mov.u64 d1, 0;", FindingKind::invalid_operand, false);  // there is no map
+    fence("add.u64 d1, d0, 4096;", FindingKind::invalid_operand, true);
+    fence("mov.u64 d1, 0x80;", FindingKind::invalid_operand, true);
+    fence("add.u64 d1, d0, 64;", FindingKind::misaligned, true);
+}
+
+TEST_CASE("a null address has no map that a copy could use")
+{
+    const std::string load = R"(
+    .shared .align 128 .b8 data[256]; .shared .align 8 .b64 bar;
+    mov.u64 d1, 0; mov.u32 r4, data; mov.u32 r5, bar; mov.u32 r6, 0;
+    fence.proxy.tensormap::generic.acquire.gpu [d1], 128;
+    mbarrier.init.shared::cta.b64 [bar], 1;
+    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [r4], [d1, {r6, r6}], [r5];
+)";
+    PtxRun run(replace_kernel(load), "b200");
+    CHECK(run.launch("k", {}, std::uint64_t{0}).code == 700);
+    CHECK(run.count(FindingKind::out_of_bounds) == 1);
+}
+
 TEST_CASE("invalid forms are refused when the module is loaded")
 {
     for (const char* wrong :

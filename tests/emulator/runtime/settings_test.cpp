@@ -34,6 +34,7 @@ TEST_CASE("without variables the device is a b200 with checks")
     CHECK(settings.options.check);
     CHECK_FALSE(settings.options.same_value_races);
     CHECK_FALSE(settings.options.exits_before_read);
+    CHECK_FALSE(settings.options.overruns_continue);
     CHECK_FALSE(settings.options.strict);
     CHECK(settings.options.schedule == Schedule::in_order);
     CHECK(settings.errors.empty());
@@ -47,6 +48,7 @@ TEST_CASE("every variable is read")
                                     {"TESSERA_EMU_NUMERICS", "fast"},
                                     {"TESSERA_EMU_CHECK", "0"},
                                     {"TESSERA_EMU_ALSO", "exit-before-read,same-value-race"},
+                                    {"TESSERA_EMU_OVERRUN", "continue"},
                                     {"TESSERA_EMU_STRICT", "1"},
                                     {"TESSERA_EMU_THREADS", "3"},
                                     {"TESSERA_EMU_REPORT", "json:emulator_settings.json"},
@@ -61,6 +63,7 @@ TEST_CASE("every variable is read")
     CHECK_FALSE(settings.options.check);
     CHECK(settings.options.same_value_races);
     CHECK(settings.options.exits_before_read);
+    CHECK(settings.options.overruns_continue);
     CHECK(settings.options.strict);
     CHECK(settings.options.threads == 3);
     CHECK(settings.report_format == OutputFormat::json);
@@ -109,7 +112,7 @@ TEST_CASE("a wrong value is named, with the allowed values and a likely correcti
 
 TEST_CASE("a refusal uses the option or variable that set the value")
 {
-    CHECK(known_settings().size() == 12);
+    CHECK(known_settings().size() == 13);
     for (const Setting& setting : known_settings()) {
         const auto get = [&](const char* name) { return std::string_view(name) == setting.variable ? "?" : nullptr; };
         const Settings settings = read_settings(get, [&](const char*) { return std::string(setting.option); });
