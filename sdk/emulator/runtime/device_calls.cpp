@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -28,6 +29,8 @@ std::size_t default_limit(cudaLimit limit)
         default: return 0;
     }
 }
+
+constexpr std::size_t largest_fetch = 128;  // bytes, from the L2 cache
 
 bool is_limit(cudaLimit limit) { return limit >= cudaLimitStackSize && limit <= cudaLimitPersistingL2CacheSize; }
 
@@ -180,7 +183,15 @@ cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value)
             return cudaErrorInvalidValue;
         }
         const std::scoped_lock lock(Runtime::get().mutex);
-        current_device().limits[limit] = value;
+        Device& device = current_device();
+        if (limit == cudaLimitDevRuntimeSyncDepth && device.model->major >= 9) {
+            return cudaErrorUnsupportedLimit;
+        }
+        if ((limit == cudaLimitPrintfFifoSize && device.launched_printf) ||
+            (limit == cudaLimitMallocHeapSize && device.launched_malloc)) {
+            return cudaErrorInvalidValue;  // the buffer is in use
+        }
+        device.limits[limit] = limit == cudaLimitMaxL2FetchGranularity ? std::min(value, largest_fetch) : value;
         return cudaSuccess;
     });
 }

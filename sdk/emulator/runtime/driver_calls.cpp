@@ -1,5 +1,5 @@
-// The CUDA driver calls that programs of the runtime use (except those for tensor maps), on top of the runtime's public
-// functions. Compiled twice: into libcudart.so.13, for cudaGetDriverEntryPoint, and into libcuda.so.1, for programs
+// The CUDA driver calls that programs of the runtime use (except those for memory and tensor maps), on top of the runtime's
+// public functions. Compiled twice: into libcudart.so.13, for cudaGetDriverEntryPoint, and into libcuda.so.1, for programs
 // that link the driver.
 
 #include <cuda.h>
@@ -11,53 +11,12 @@
 #include <iterator>
 #include <utility>
 
+#include "runtime/driver_call.hpp"
 #include "runtime/driver_entry.hpp"
 
 using namespace tessera::emulator;
 
-extern "C" cudaMemPool_t tessera_emulator_pool_of(const void* address);  // pool_calls.cpp
-
 namespace {
-
-/// Both sets of error codes have the same numbers. Driver calls do not change the runtime's last error.
-template <class Body>
-CUresult on_runtime(Body&& body)
-{
-    const cudaError_t before = cudaPeekAtLastError();
-    const cudaError_t status = body();
-    if (before == cudaSuccess) {
-        static_cast<void>(cudaGetLastError());
-    }
-    return static_cast<CUresult>(status);
-}
-
-template <class To, class From>
-To cast(From from)
-{
-    return reinterpret_cast<To>(from);
-}
-
-cudaStream_t stream_of(CUstream stream) { return stream; }
-
-/// Fills `count` elements with `value`. The runtime only fills bytes: byte i of all elements is one column of a plane.
-template <class Value>
-cudaError_t fill_elements(CUdeviceptr to, Value value, std::size_t count, CUstream stream, bool wait)
-{
-    if (to % sizeof(Value) != 0) {
-        return cudaErrorInvalidValue;
-    }
-    cudaError_t status = cudaSuccess;
-    for (std::size_t i = 0; i < sizeof(Value) && status == cudaSuccess; ++i) {
-        const int byte = static_cast<int>(value >> (8 * i) & 0xFF);
-        void* const column = cast<void*>(to + i);
-        status = wait ? cudaMemset2D(column, sizeof(Value), byte, 1, count)
-                      : cudaMemset2DAsync(column, sizeof(Value), byte, 1, count, stream_of(stream));
-    }
-    return status;
-}
-
-/// A context is the device's primary one. Its handle is the device's number plus one.
-CUcontext context_of(int device) { return cast<CUcontext>(static_cast<std::uintptr_t>(device) + 1); }
 
 constexpr std::pair<int, const char*> error_names[] = {
 #define TESSERA_DRIVER_ERROR(code, name) {code, #name},
@@ -229,6 +188,16 @@ CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest)
     return on_runtime([&] { return cudaDeviceGetStreamPriorityRange(least, greatest); });
 }
 
+CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+    return on_runtime([&] { return cudaDeviceSetLimit(static_cast<cudaLimit>(limit), value); });
+}
+
+CUresult cuCtxGetLimit(size_t* value, CUlimit limit)
+{
+    return on_runtime([&] { return cudaDeviceGetLimit(value, static_cast<cudaLimit>(limit)); });
+}
+
 // Code and launches. A module is a library, a function is a kernel.
 
 CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* /*options*/, void** /*option_values*/,
@@ -257,10 +226,18 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* size, CUlibrary librar
         [&] { return cudaLibraryGetGlobal(cast<void**>(address), size, cast<cudaLibrary_t>(library), name); });
 }
 
+/// A function is a kernel that is loaded: one that the emulated device cannot run is refused here.
 CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel)
 {
-    *function = cast<CUfunction>(kernel);
-    return CUDA_SUCCESS;
+    if (function == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    cudaFuncAttributes attributes;
+    const CUresult status = on_runtime([&] { return cudaFuncGetAttributes(&attributes, kernel); });
+    if (status == CUDA_SUCCESS) {
+        *function = cast<CUfunction>(kernel);
+    }
+    return status;
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* code)
@@ -287,7 +264,9 @@ CUresult cuModuleUnload(CUmodule module) { return cuLibraryUnload(cast<CUlibrary
 
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name)
 {
-    return cuLibraryGetKernel(cast<CUkernel*>(function), cast<CUlibrary>(module), name);
+    CUkernel kernel = nullptr;
+    const CUresult status = cuLibraryGetKernel(&kernel, cast<CUlibrary>(module), name);
+    return status == CUDA_SUCCESS ? cuKernelGetFunction(function, kernel) : status;
 }
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* size, CUmodule module, const char* name)
@@ -376,119 +355,6 @@ CUresult cuOccupancyMaxActiveClusters(int* count, CUfunction function, const CUl
     return on_runtime([&] { return cudaOccupancyMaxActiveClusters(count, function, &runtime_config); });
 }
 
-// Memory.
-
-CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t size)
-{
-    return size == 0 ? CUDA_ERROR_INVALID_VALUE : on_runtime([&] { return cudaMalloc(cast<void**>(address), size); });
-}
-
-CUresult cuMemFree_v2(CUdeviceptr address)
-{
-    return on_runtime([&] { return cudaFree(cast<void*>(address)); });
-}
-
-CUresult cuMemGetInfo_v2(size_t* free, size_t* total)
-{
-    return on_runtime([&] { return cudaMemGetInfo(free, total); });
-}
-
-CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t size)
-{
-    return on_runtime([&] { return cudaMemcpy(cast<void*>(to), from, size, cudaMemcpyHostToDevice); });
-}
-
-CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t size)
-{
-    return on_runtime([&] { return cudaMemcpy(to, cast<void*>(from), size, cudaMemcpyDeviceToHost); });
-}
-
-CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size)
-{
-    return on_runtime([&] { return cudaMemcpy(cast<void*>(to), cast<void*>(from), size, cudaMemcpyDeviceToDevice); });
-}
-
-CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t size, CUstream stream)
-{
-    return on_runtime(
-        [&] { return cudaMemcpyAsync(cast<void*>(to), from, size, cudaMemcpyHostToDevice, stream_of(stream)); });
-}
-
-CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t size, CUstream stream)
-{
-    return on_runtime(
-        [&] { return cudaMemcpyAsync(to, cast<void*>(from), size, cudaMemcpyDeviceToHost, stream_of(stream)); });
-}
-
-CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
-{
-    return on_runtime([&] {
-        return cudaMemcpyAsync(cast<void*>(to), cast<void*>(from), size, cudaMemcpyDeviceToDevice, stream_of(stream));
-    });
-}
-
-CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count)
-{
-    return on_runtime([&] { return cudaMemset(cast<void*>(to), value, count); });
-}
-
-CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream)
-{
-    return on_runtime([&] { return cudaMemsetAsync(cast<void*>(to), value, count, stream_of(stream)); });
-}
-
-CUresult cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t count)
-{
-    return on_runtime([&] { return fill_elements(to, value, count, nullptr, true); });
-}
-
-CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream)
-{
-    return on_runtime([&] { return fill_elements(to, value, count, stream, false); });
-}
-
-CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t count)
-{
-    return on_runtime([&] { return fill_elements(to, value, count, nullptr, true); });
-}
-
-CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUstream stream)
-{
-    return on_runtime([&] { return fill_elements(to, value, count, stream, false); });
-}
-
-CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address)
-{
-    cudaPointerAttributes all;
-    const CUresult status = on_runtime([&] { return cudaPointerGetAttributes(&all, cast<void*>(address)); });
-    if (status != CUDA_SUCCESS) {
-        return status;
-    }
-    if (all.type == cudaMemoryTypeUnregistered) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    switch (attribute) {
-        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-            *static_cast<CUmemorytype*>(value) =
-                all.type == cudaMemoryTypeHost ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-            break;
-        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-            *static_cast<CUdeviceptr*>(value) = cast<CUdeviceptr>(all.devicePointer);
-            break;
-        case CU_POINTER_ATTRIBUTE_HOST_POINTER: *static_cast<void**>(value) = all.hostPointer; break;
-        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(value) = all.device; break;
-        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-            *static_cast<unsigned*>(value) = all.type == cudaMemoryTypeManaged ? 1 : 0;
-            break;
-        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-            *static_cast<CUmemoryPool*>(value) = tessera_emulator_pool_of(cast<const void*>(address));
-            break;
-        case CU_POINTER_ATTRIBUTE_CONTEXT: *static_cast<CUcontext*>(value) = context_of(all.device); break;
-        default: return CUDA_ERROR_NOT_SUPPORTED;
-    }
-    return CUDA_SUCCESS;
-}
-
 // Streams and events.
 
 CUresult cuStreamCreate(CUstream* stream, unsigned flags)
@@ -509,6 +375,13 @@ CUresult cuStreamSynchronize(CUstream stream)
 CUresult cuStreamQuery(CUstream stream)
 {
     return on_runtime([&] { return cudaStreamQuery(stream); });
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status)
+{
+    static_assert(sizeof(CUstreamCaptureStatus) == sizeof(cudaStreamCaptureStatus));
+    return on_runtime(
+        [&] { return cudaStreamIsCapturing(stream_of(stream), reinterpret_cast<cudaStreamCaptureStatus*>(status)); });
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)

@@ -382,6 +382,11 @@ cudaError_t launch_graph(GraphExec& exec, Stream& stream)
     if (const cudaError_t forbidden = forbid_on_captured(stream); forbidden != cudaSuccess) {
         return forbidden;
     }
+    for (const PlannedNode& node : *exec.plan) {
+        if (node.enabled) {
+            note_launch(*stream.device, node.work);
+        }
+    }
     // Launches of one executable graph do not overlap.
     exec.last_launch = enqueue(stream,
                                [&device = *stream.device, plan = exec.plan, memory = exec.memory,

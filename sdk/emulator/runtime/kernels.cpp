@@ -172,7 +172,18 @@ cudaError_t prepare(const void* function, Device& device, ReadyKernel& ready)
     ready.ptx_version = loaded.ptx_version;
     ready.info = ready.module->find_kernel(ready.kernel->name);
     ready.state = &ready.kernel->states[device.index];
-    return ready.info == nullptr ? cudaErrorInvalidDeviceFunction : cudaSuccess;
+    if (ready.info == nullptr) {
+        return cudaErrorInvalidDeviceFunction;
+    }
+    // As with lazy loading: a kernel that cannot run is refused at its first use, and others of the module can run.
+    if (!ready.info->load_error.empty()) {
+        if (!ready.state->refused) {
+            ready.state->refused = true;
+            say(fmt::format("kernel {} cannot be loaded: {}", shown_kernel(ready.info->name), ready.info->load_error));
+        }
+        return cudaErrorNotSupported;
+    }
+    return cudaSuccess;
 }
 
 cudaError_t find_symbol(const void* symbol, Device& device, VariableInfo& variable)
@@ -215,10 +226,6 @@ cudaError_t make_kernel_work(const void* function, const LaunchOptions& options,
     }
     if (const cudaError_t status = check_block(options.block, *ready.info); status != cudaSuccess) {
         return status;
-    }
-    if (!ready.info->load_error.empty()) {
-        say(fmt::format("kernel {} cannot be launched: {}", shown_kernel(ready.info->name), ready.info->load_error));
-        return cudaErrorNotSupported;
     }
     LaunchRequest& request = work.request;
     request.grid = {options.grid.x, options.grid.y, options.grid.z};

@@ -57,6 +57,7 @@ struct KernelState {
     int required_cluster[3] = {0, 0, 0};
     bool non_portable_cluster = false;
     int scheduling_policy = 0;
+    bool refused = false;  ///< it was said why the kernel cannot be loaded
 };
 
 /// A kernel by name, on every device: cudaKernel_t, and cudaFunction_t.
@@ -284,6 +285,7 @@ struct Device {
     Pool* current_pool = nullptr;
     std::set<int> peers;
     std::map<int, std::size_t> limits;
+    bool launched_printf = false, launched_malloc = false;  ///< kernels that use them fix their limits
     cudaFuncCache cache_config = cudaFuncCachePreferNone;
     std::uint64_t graph_memory_high = 0;
 

@@ -89,6 +89,14 @@ Position enqueue(Stream& stream, std::function<void()> body, std::vector<Positio
     return stream.queue->enqueue(std::move(waits), std::move(body), is_instant);
 }
 
+void note_launch(Device& device, const Work& work)
+{
+    if (const auto* kernel = std::get_if<KernelWork>(&work)) {
+        device.launched_printf = device.launched_printf || kernel->info->uses_printf;
+        device.launched_malloc = device.launched_malloc || kernel->info->uses_malloc;
+    }
+}
+
 cudaError_t submit(Stream& stream, Work work, std::vector<Position> waits)
 {
     Runtime& runtime = Runtime::get();
@@ -104,6 +112,7 @@ cudaError_t submit(Stream& stream, Work work, std::vector<Position> waits)
     if (const cudaError_t forbidden = forbid_implicit_dependency(stream); forbidden != cudaSuccess) {
         return forbidden;
     }
+    note_launch(*stream.device, work);
     auto shared = std::make_shared<const Work>(std::move(work));
     enqueue(stream, [&device = *stream.device, shared] { perform(device, *shared); }, std::move(waits));
     return cudaSuccess;

@@ -25,6 +25,9 @@ namespace tessera::emulator {
 /// order.
 [[nodiscard]] cudaError_t submit(Stream& stream, Work work, std::vector<Position> waits = {});
 
+/// Notes that `work` is launched: a kernel that uses printf or malloc fixes the size of their memory.
+void note_launch(Device& device, const Work& work);
+
 /// Enqueues work that cannot be captured. Returns its position, so that the caller can wait.
 /// Requires the runtime's mutex.
 Position enqueue(Stream& stream, std::function<void()> body, std::vector<Position> waits = {}, bool is_instant = false);

@@ -249,6 +249,10 @@ int run(const std::vector<std::string>& command, const std::string& path, const 
     put_in_front("LD_LIBRARY_PATH", folder, ":");
     const bool bare = folder.find_first_of(white_space) != std::string::npos;
     put_in_front("LD_PRELOAD", bare ? library_name : folder + "/" + library_name, ":");
+    // Triton assembles its kernels itself. Kept as PTX they can run here; the program's own choice is left alone.
+    for (const char* variable : {"TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"}) {
+        ::setenv(variable, (folder + "/ptxas").c_str(), 0);
+    }
     std::vector<std::string> words = command;
     std::vector<char*> arguments;
     for (std::string& word : words) {

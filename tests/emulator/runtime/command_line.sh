@@ -47,6 +47,7 @@ refused --schedule randon '(did you mean "random"?)'
 refused --seed -1 'a whole number from 0'
 refused --check 2 '0 or 1'
 refused --also same-race 'same-value-race, exit-before-read'
+refused --overrun contine '(did you mean "continue"?)'
 refused --report xml 'html:FILE'
 refused --report html 'html:FILE'
 refused --report json:/no/such/folder/report 'No such file or directory'
@@ -93,6 +94,20 @@ else
         break
     done
 fi
+
+# Triton gets a ptxas that keeps its PTX, unless the user has chosen another one.
+ptxas=$("$emulator" -- sh -c 'echo "$TRITON_PTXAS_PATH"')
+[ "$ptxas" = "$("$emulator" -- sh -c 'echo "$TRITON_PTXAS_BLACKWELL_PATH"')" ] || fails 'two assemblers for Triton' "$ptxas"
+said=$(TRITON_PTXAS_PATH=/own "$emulator" -- sh -c 'echo "$TRITON_PTXAS_PATH"')
+[ "$said" = /own ] || fails "the user's own ptxas is kept" "$said"
+case $("$ptxas" --version) in
+    *'release 13.0'*) ;;
+    *) fails 'the kept PTX has a version' "$("$ptxas" --version)" ;;
+esac
+echo '.version 9.0' >"$folder/kernel.ptx"
+"$ptxas" -lineinfo -v --opt-level 0 --gpu-name=sm_100a "$folder/kernel.ptx" -o "$folder/kernel.o" || fails 'PTX is kept' "$?"
+cmp -s "$folder/kernel.ptx" "$folder/kernel.o" || fails 'PTX is kept as it is' "$(cat "$folder/kernel.o")"
+expect 1 'name a file that ends with .ptx' "$ptxas" -v -o "$folder/kernel.o"
 
 # Lost output is an error, whatever the program's exit status.
 if [ -e /dev/full ]; then
