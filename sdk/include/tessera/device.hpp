@@ -54,8 +54,8 @@ struct DeviceProperties {
 /// One CUDA device of this process. A small value; copying it copies only its ordinal.
 ///
 /// @code{.cpp}
-/// const DeviceProperties& facts = Device::current().properties();
-/// std::printf("%s, %d SMs\n", facts.name.c_str(), facts.sm_count);
+/// const Device device = Device::current();
+/// std::printf("%s, %d SMs\n", device.properties().name.c_str(), device.properties().sm_count);
 /// @endcode
 ///
 /// @par Thread safety
