@@ -41,6 +41,9 @@ struct Symbol {
     std::uint64_t size = 0;
 };
 
+/// The variable's alignment in bytes: its own, or that of its type.
+[[nodiscard]] std::uint64_t alignment_of(const ptx::Variable& variable);
+
 class ProgramBuilder {
 public:
     ProgramBuilder(ptx::Module module, const DeviceModel& device, int device_index, AddressSpace& memory);
