@@ -11,7 +11,7 @@ file(RENAME ${WORK}/staging ${prefix})
 # Public headers, one library, and the files for CMake and pkg-config; the tools; the guide and the examples; and GSL,
 # if this build brought its own.
 set(expected "^(include/(tessera|gsl)/"
-    "|lib[^/]*/([^/]+/)?(libtessera|cmake/tessera/|pkgconfig/tessera[.]pc|tessera-emulator/lib(cudart|cuda)[.]so)"
+    "|lib[^/]*/([^/]+/)?(libtessera|cmake/tessera/|pkgconfig/tessera[.]pc|tessera-emulator/(lib(cudart|cuda)[.]so|ptxas$))"
     "|bin/tessera-(emu|bench)$|share/(doc|licenses)/tessera|share/cmake/Microsoft.GSL/)")
 list(JOIN expected "" expected)
 file(GLOB_RECURSE installed RELATIVE ${prefix} ${prefix}/*)
