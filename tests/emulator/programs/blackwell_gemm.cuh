@@ -30,7 +30,8 @@ enum class BlackwellFault {
     no_arrival_on_zero_trips,  // no commit if k is 0
     barrier_memory_reused,     // the barriers' memory is written as data without mbarrier.inval
     barrier_initialized_twice,
-    misaligned_stage,         // stages start 512 bytes off the swizzle's pattern
+    misaligned_stage,         // stages start 64 bytes after a place where TMA may write
+    stage_within_pattern,     // no fault: stages start in the middle of the swizzle's pattern, for TMA and MMA alike
     hopper_descriptor,        // the matrix descriptor lacks the constant bits and has Hopper's swizzle code
     wrong_instruction_shape,  // N of the instruction descriptor is not allowed
     first_step_accumulates,   // enable_input_d is true on uninitialized tensor memory
@@ -79,7 +80,9 @@ __global__ void __launch_bounds__(threads)
                                           (fault == BlackwellFault::wrong_instruction_shape ? 1u << 30 : 0);
     extern __shared__ std::uint8_t dynamic[];
     const std::uint32_t base = shared_address(dynamic);
-    const std::uint32_t first_stage = ((base + 1023) & ~1023u) + (fault == BlackwellFault::misaligned_stage ? 512 : 0);
+    const std::uint32_t first_stage = ((base + 1023) & ~1023u) + (fault == BlackwellFault::misaligned_stage       ? 64
+                                                                  : fault == BlackwellFault::stage_within_pattern ? 512
+                                                                                                                  : 0);
     const std::uint32_t barriers = base + stages * stage_bytes + 1024;
     const auto full = [&](int s) { return barriers + 8 * s; };
     const auto empty = [&](int s) { return barriers + 8 * (stages + s); };

@@ -61,6 +61,7 @@ TEST_CASE("the Blackwell GEMM is right and has no findings")
     for (const int group : {1, 2}) {
         CAPTURE(group);
         check_clean(program(), expected, [&] { return launch(group, BlackwellFault::none); });
+        check_clean(program(), expected, [&] { return launch(group, BlackwellFault::stage_within_pattern); });
     }
     const Outcome empty = launch(2, BlackwellFault::none, 0);
     check_clean_outcome(empty, {std::vector<double>(std::size_t{m} * n), std::vector<double>(std::size_t{m} * n)});
@@ -92,8 +93,8 @@ TEST_CASE("every planted fault of the Blackwell GEMM is reported")
               "st.shared.b64");
         check(group, F::barrier_initialized_twice, "barrier initialized twice", {Kind::barrier_misuse}, "mbarrier.init",
               "barrier_init(done, 1)");
-        check(group, F::misaligned_stage, "misaligned stage", {Kind::invalid_descriptor}, "tcgen05.mma",
-              "multiply<group>(");
+        check(group, F::misaligned_stage, "misaligned stage", {Kind::misaligned}, "cp.async.bulk.tensor",
+              "load_box<group>(stage");
         check(group, F::hopper_descriptor, "Hopper's matrix descriptor", {Kind::invalid_descriptor}, "tcgen05.mma",
               "multiply<group>(");
         check(group, F::wrong_instruction_shape, "wrong instruction descriptor", {Kind::invalid_descriptor},

@@ -80,7 +80,7 @@ TEST_CASE("a module's frame")
     CHECK(module_error(".file 1 \"x\", y") ==
           "PTX line 4: expected the time or size of a .file, found 'y': .file 1 \"x\", y");
     CHECK(module_error(".file 4294967296 \"x\"") ==
-          "PTX line 4: the number of a .file is 4294967296, at most 4294967295 is possible: .file 4294967296 \"x\"");
+          "PTX line 4: the number of a .file is 4294967296, but at most 4294967295 is allowed: .file 4294967296 \"x\"");
     CHECK(module_error(".section x {}") == "PTX line 4: expected the name of a .section, found 'x': .section x {}");
     CHECK(module_error(".section .x ;") == "PTX line 4: expected '{', found ';': .section .x ;");
     CHECK(module_error(".section .x {\n\n{}") == "PTX line 4: the '{' on this line has no '}': .section .x {");
@@ -112,7 +112,7 @@ TEST_CASE("declarations")
     CHECK(module_error(".global .align 0 .b32 x;") ==
           "PTX line 4: an alignment of 0 bytes is not a power of two: .global .align 0 .b32 x;");
     CHECK(module_error(".global .align 4294967296 .b32 x;") ==
-          "PTX line 4: the number of bytes of .align is 4294967296, at most 1073741824 is possible: "
+          "PTX line 4: the number of bytes of .align is 4294967296, but at most 1073741824 is allowed: "
           ".global .align 4294967296 .b32 x;");
     CHECK(module_error(".global .b32 x[2][];") ==
           "PTX line 4: expected the extent of an array, found ']': .global .b32 x[2][];");
@@ -123,7 +123,7 @@ TEST_CASE("declarations")
     CHECK(module_error(".global .b32 x[4294967296][4294967296];") ==
           "PTX line 4: 'x' has more than 2^48 bytes: .global .b32 x[4294967296][4294967296];");
     CHECK(module_error(".global .b32 x[18446744073709551615];") ==
-          "PTX line 4: the extent of an array is 18446744073709551615, at most 281474976710656 is possible: "
+          "PTX line 4: the extent of an array is 18446744073709551615, but at most 281474976710656 is allowed: "
           ".global .b32 x[18446744073709551615];");
     CHECK(module_error(".shared .b32 x<4>;") ==
           "PTX line 4: only registers can be declared as x<count>: declare an array or each variable: .shared .b32 "
@@ -134,7 +134,7 @@ TEST_CASE("declarations")
     CHECK(body_error(".reg .b32 %r<4;") ==
           "PTX line 5: expected '>' after the count of registers, found ';': .reg .b32 %r<4;");
     CHECK(body_error(".reg .b32 %r<4294967295>;") ==
-          "PTX line 5: the count of registers is 4294967295, at most 4194304 is possible: .reg .b32 %r<4294967295>;");
+          "PTX line 5: the count of registers is 4294967295, but at most 4194304 is allowed: .reg .b32 %r<4294967295>;");
     CHECK(module_error(".global .attribute .b32 x;") ==
           "PTX line 4: expected '(' after .attribute, found '.b32': .global .attribute .b32 x;");
     CHECK(module_error(".global .attribute(.cold) .b32 x;") ==
@@ -218,7 +218,7 @@ TEST_CASE("functions")
     CHECK(module_error(".entry k() .maxntid {}") ==
           "PTX line 4: expected the number after .maxntid, found '{': .entry k() .maxntid {}");
     CHECK(module_error(".entry k() .maxnreg 4294967296 {}") ==
-          "PTX line 4: the number after .maxnreg is 4294967296, at most 4294967295 is possible: "
+          "PTX line 4: the number after .maxnreg is 4294967296, but at most 4294967295 is allowed: "
           ".entry k() .maxnreg 4294967296 {}");
     CHECK(module_error(".entry k() .fast {}") ==
           "PTX line 4: '.fast' has no meaning between the parameters and the body of a function: .entry k() .fast {}");
