@@ -133,8 +133,9 @@ TEST_CASE("declarations")
     CHECK(body_error(".reg .b32 %r<n>;") == "PTX line 5: expected the count of registers, found 'n': .reg .b32 %r<n>;");
     CHECK(body_error(".reg .b32 %r<4;") ==
           "PTX line 5: expected '>' after the count of registers, found ';': .reg .b32 %r<4;");
-    CHECK(body_error(".reg .b32 %r<4294967295>;") ==
-          "PTX line 5: the count of registers is 4294967295, but at most 4194304 is allowed: .reg .b32 %r<4294967295>;");
+    CHECK(
+        body_error(".reg .b32 %r<4294967295>;") ==
+        "PTX line 5: the count of registers is 4294967295, but at most 4194304 is allowed: .reg .b32 %r<4294967295>;");
     CHECK(module_error(".global .attribute .b32 x;") ==
           "PTX line 4: expected '(' after .attribute, found '.b32': .global .attribute .b32 x;");
     CHECK(module_error(".global .attribute(.cold) .b32 x;") ==
