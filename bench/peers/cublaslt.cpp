@@ -98,6 +98,7 @@ struct Product {
     template <class Value>
     void set(cublasLtMatmulDescAttributes_t attribute, Value value) const
     {
+        // NOLINTNEXTLINE(bugprone-multi-level-implicit-pointer-conversion): the value may be a pointer
         check(cublasLtMatmulDescSetAttribute(description.get(), attribute, &value, sizeof value),
               "cublasLtMatmulDescSetAttribute");
     }

@@ -140,7 +140,7 @@ struct DroppedErrors {
                 dropped.texts.pop_front();
             }
             dropped.texts.push_back(fmt::format(format, std::forward<Arguments>(arguments)...));
-        } catch (...) {  // no memory for the text, and a destructor must not throw
+        } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for the text, and a destructor must not throw
         }
     }
 };
