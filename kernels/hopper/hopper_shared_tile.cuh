@@ -152,8 +152,8 @@ private:
         }
         return false;
     }
-    /// Acquire and release: earlier writes are visible to whoever acquires the sum, and those of the others to this
-    /// thread.
+    /// Acquire and release: a thread that acquires the sum sees this thread's earlier writes, and this thread sees the
+    /// writes of those that added before.
     __device__ static std::uint32_t add_in_order(std::uint32_t* counter, std::uint32_t addend)
     {
         return __nv_atomic_fetch_add(counter, addend, __NV_ATOMIC_ACQ_REL, __NV_THREAD_SCOPE_DEVICE);

@@ -225,8 +225,8 @@ SharedShadow::Mark SharedShadow::add_reader(Mark readers, const Access& access)
     }
     std::vector<Mark> kept;
     const auto keep = [&](Mark mark) {
-        // A reader that this one has seen need not be kept: whoever is ordered after this one is ordered after that
-        // one. Plain reads are kept beside atomic ones, which conflict with less.
+        // A reader that happened before this one need not be kept: what is ordered after this one is ordered after it,
+        // too. Plain reads are kept beside atomic ones, which conflict with less.
         const bool covered = clocks_.ordered(epoch_of(mark), access.agent) && (!access.atomic || is_atomic(mark));
         if (!covered) {
             kept.push_back(mark);

@@ -83,7 +83,7 @@ public:
     void run();
 
 private:
-    /// One place on the device, and the cluster that is there.
+    /// One place on the device, and the cluster that occupies it.
     struct Resident {
         std::uint64_t index = 0;           ///< of the cluster: running, or the next to start
         std::unique_ptr<Cluster> cluster;  ///< none: has not started

@@ -149,7 +149,7 @@ CUresult cuLinkComplete(CUlinkState state, void** code, size_t* size)
     }
     *code = link->linked.data();
     if (size != nullptr) {
-        *size = link->linked.size() + 1;  // with the zero, because whoever copies it loads it as text
+        *size = link->linked.size() + 1;  // with the terminating zero: callers load the copy as text
     }
     return CUDA_SUCCESS;
 }
