@@ -1,0 +1,18 @@
+# between(<variable> <text> <opening> <closing>): the text between the first `opening` and the next `closing`; empty if
+# either is missing.
+function(between variable text opening closing)
+    set(${variable} "" PARENT_SCOPE)
+    string(FIND "${text}" "${opening}" begin)
+    if(begin EQUAL -1)
+        return()
+    endif()
+    string(LENGTH "${opening}" length)
+    math(EXPR begin "${begin} + ${length}")
+    string(SUBSTRING "${text}" ${begin} -1 text)
+    string(FIND "${text}" "${closing}" length)
+    if(length EQUAL -1)
+        return()
+    endif()
+    string(SUBSTRING "${text}" 0 ${length} text)
+    set(${variable} "${text}" PARENT_SCOPE)
+endfunction()
