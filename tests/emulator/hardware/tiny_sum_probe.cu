@@ -1,0 +1,589 @@
+// Asks a Hopper GPU (sm_90a) which bits of a tiny sum its tensor cores keep, with f16 and with f32 accumulators.
+//
+// Build:  nvcc -std=c++20 -O1 -cudart static -gencode arch=compute_90a,code=sm_90a tiny_sum_probe.cu -o tiny_sum_probe
+// Run:    ./tiny_sum_probe
+//
+// All terms of a sum are aligned to the largest exponent among them and cut toward zero 25 bits below it (13 with fp8).
+// Published models differ on how far that exponent can fall:
+//
+//   floor -133   this emulator (with f32 accumulators it was measured on an H200): with products 2^-25 + 2^-48 and C =
+//                0, the largest exponent is -25. The cut is at 2^-50: 2^-48 counts, and an f16 result is 0x0001.
+//   floor  -21   Khattak and Mikaitis (arXiv 2512.07004), for f16 results: the cut is never below 2^-46. 2^-48 is lost,
+//                2^-25 is half of f16's last place, and the result is the even 0x0000.
+//
+// In a scan, the sum lies exactly between two f16 results; one more term of +-2^-j decides. A line shows, for each j,
+// if that term changed the result ("1"). The lines below it show the same for the two models, if they differ. Random
+// sums follow. The summary names each floor from -40 to -10 (and -133) under which all results are as measured.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int emulator_floor = -133;
+constexpr int published_floor = -21;
+
+void check(cudaError_t status, const char* what)
+{
+    if (status != cudaSuccess) {
+        std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(status));
+        std::exit(1);
+    }
+}
+
+/// One sum as the device gets it: operands as 32 bytes of K each, the same in all rows of A and all columns of B.
+struct Sum {
+    std::uint32_t a[8];
+    std::uint32_t b[8];
+    std::uint32_t c;  ///< an f16 twice, or an f32
+};
+
+/// d, and if all elements of D were equal, as they must be.
+struct Result {
+    std::uint32_t d;
+    std::uint32_t differs;
+};
+
+__device__ void store(const std::uint32_t* d, int registers, std::uint32_t first, Result* result)
+{
+    for (int r = 0; r < registers; ++r) {
+        if (d[r] != first) {
+            atomicExch(&result->differs, 1U);
+        }
+    }
+    if (threadIdx.x == 0) {
+        result->d = d[0];
+    }
+}
+
+/// 8 rows x 16 bytes are 128 contiguous bytes; the two K halves are 128 bytes apart, groups of 8 rows 256.
+__device__ std::uint64_t descriptor(const void* shared)
+{
+    const auto address = static_cast<std::uint64_t>(__cvta_generic_to_shared(shared));
+    return ((address & 0x3FFFF) >> 4) | (std::uint64_t{128 >> 4} << 16) | (std::uint64_t{256 >> 4} << 32);
+}
+
+#define WGMMA_HALF(NAME, INSTRUCTION, IMMEDIATES)                                             \
+    struct NAME {                                                                             \
+        static constexpr int registers = 2;                                                   \
+        static __device__ void run(std::uint32_t* d, std::uint64_t a, std::uint64_t b)        \
+        {                                                                                     \
+            asm volatile(                                                                     \
+                "{ .reg .pred p; setp.ne.b32 p, 1, 0; wgmma.fence.sync.aligned;\n"            \
+                "wgmma.mma_async.sync.aligned." INSTRUCTION " {%0, %1}, %2, %3, p" IMMEDIATES \
+                ";\n"                                                                         \
+                "wgmma.commit_group.sync.aligned;\n wgmma.wait_group.sync.aligned 0; }"       \
+                : "+r"(d[0]), "+r"(d[1])                                                      \
+                : "l"(a), "l"(b)                                                              \
+                : "memory");                                                                  \
+        }                                                                                     \
+    };
+WGMMA_HALF(WgmmaF16, "m64n8k16.f16.f16.f16", ", 1, 1, 0, 0")
+WGMMA_HALF(WgmmaE5m2, "m64n8k32.f16.e5m2.e5m2", ", 1, 1")
+
+struct WgmmaF32 {
+    static constexpr int registers = 4;
+    static __device__ void run(std::uint32_t* d, std::uint64_t a, std::uint64_t b)
+    {
+        float f[4];
+        for (int i = 0; i < 4; ++i) {
+            f[i] = __uint_as_float(d[i]);
+        }
+        asm volatile(
+            "{ .reg .pred p; setp.ne.b32 p, 1, 0; wgmma.fence.sync.aligned;\n"
+            "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, p, 1, 1, 0, 0;\n"
+            "wgmma.commit_group.sync.aligned;\n wgmma.wait_group.sync.aligned 0; }"
+            : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3])
+            : "l"(a), "l"(b)
+            : "memory");
+        for (int i = 0; i < 4; ++i) {
+            d[i] = __float_as_uint(f[i]);
+        }
+    }
+};
+
+template <typename Instruction>
+__global__ void wgmma_kernel(const Sum* sums, Result* results)
+{
+    __shared__ alignas(1024) std::uint32_t shared_a[64 * 8];
+    __shared__ alignas(1024) std::uint32_t shared_b[8 * 8];
+    const Sum& sum = sums[blockIdx.x];
+    for (unsigned i = threadIdx.x; i < 64 * 8; i += 128) {
+        const unsigned row = i / 8;
+        const unsigned word = i % 8;
+        const unsigned place = (row / 8) * 64 + (word / 4) * 32 + (row % 8) * 4 + word % 4;
+        shared_a[place] = sum.a[word];
+        if (row < 8) {
+            shared_b[place] = sum.b[word];
+        }
+    }
+    __shared__ std::uint32_t first;
+    std::uint32_t d[Instruction::registers];
+    for (std::uint32_t& value : d) {
+        value = sum.c;
+    }
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    Instruction::run(d, descriptor(shared_a), descriptor(shared_b));
+    if (threadIdx.x == 0) {
+        first = d[0];
+    }
+    __syncthreads();
+    store(d, Instruction::registers, first, &results[blockIdx.x]);
+}
+
+struct MmaF16K16 {
+    static constexpr int registers = 2;
+    static __device__ void run(std::uint32_t* d, const std::uint32_t* a, const std::uint32_t* b)
+    {
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+                     : "+r"(d[0]), "+r"(d[1])
+                     : "r"(a[0]), "r"(a[0]), "r"(a[1]), "r"(a[1]), "r"(b[0]), "r"(b[1]));
+    }
+};
+struct MmaF16K8 {
+    static constexpr int registers = 2;
+    static __device__ void run(std::uint32_t* d, const std::uint32_t* a, const std::uint32_t* b)
+    {
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"
+                     : "+r"(d[0]), "+r"(d[1])
+                     : "r"(a[0]), "r"(a[0]), "r"(b[0]));
+    }
+};
+struct MmaF32K16 {
+    static constexpr int registers = 4;
+    static __device__ void run(std::uint32_t* d, const std::uint32_t* a, const std::uint32_t* b)
+    {
+        float f[4];
+        for (int i = 0; i < 4; ++i) {
+            f[i] = __uint_as_float(d[i]);
+        }
+        asm volatile(
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+            "{%0, %1, %2, %3};"
+            : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3])
+            : "r"(a[0]), "r"(a[0]), "r"(a[1]), "r"(a[1]), "r"(b[0]), "r"(b[1]));
+        for (int i = 0; i < 4; ++i) {
+            d[i] = __float_as_uint(f[i]);
+        }
+    }
+};
+
+/// Word q of a lane is word lane % 4 + 4q of the row of A or column of B.
+template <typename Instruction>
+__global__ void mma_kernel(const Sum* sums, Result* results)
+{
+    const Sum& sum = sums[blockIdx.x];
+    const unsigned place = threadIdx.x % 4;
+    const std::uint32_t a[2] = {sum.a[place], sum.a[place + 4]};
+    const std::uint32_t b[2] = {sum.b[place], sum.b[place + 4]};
+    std::uint32_t d[Instruction::registers];
+    for (std::uint32_t& value : d) {
+        value = sum.c;
+    }
+    Instruction::run(d, a, b);
+    store(d, Instruction::registers, __shfl_sync(0xFFFFFFFFU, d[0], 0), &results[blockIdx.x]);
+}
+
+/// A floating-point format with a bias of 15.
+struct Format {
+    int mantissa;
+    [[nodiscard]] int bytes() const { return mantissa > 2 ? 2 : 1; }
+    [[nodiscard]] int smallest() const { return -14 - mantissa; }
+};
+
+/// significand * 2^exponent, the exponent not below that of the subnormal numbers.
+struct Operand {
+    std::uint32_t code = 0;
+    int significand = 0;  ///< with `mantissa` fraction bits
+    int exponent = 0;
+};
+
+Operand decode(const Format& format, std::uint32_t code)
+{
+    const int sign_bit = format.mantissa + 5;
+    const auto field = static_cast<int>((code >> format.mantissa) & 31U);
+    const auto fraction = static_cast<int>(code & ((1U << format.mantissa) - 1U));
+    const int significand = field == 0 ? fraction : fraction | 1 << format.mantissa;
+    return {code, (code >> sign_bit & 1U) != 0 ? -significand : significand, (field == 0 ? 1 : field) - 15};
+}
+
+/// odd * 2^exponent; false if the format does not have it.
+bool encode(const Format& format, int odd, int exponent, std::uint32_t& code)
+{
+    const std::uint32_t sign = odd < 0 ? 1U << (format.mantissa + 5) : 0U;
+    int magnitude = std::abs(odd);
+    if (magnitude == 0) {
+        code = 0;
+        return true;
+    }
+    while (magnitude < 1 << format.mantissa && exponent > format.smallest()) {
+        magnitude *= 2;
+        --exponent;
+    }
+    if (exponent < format.smallest() || magnitude >= 2 << format.mantissa) {
+        return false;
+    }
+    const bool subnormal = magnitude < 1 << format.mantissa;
+    const int field = subnormal ? 0 : exponent + format.mantissa + 15;
+    if (field > 30) {
+        return false;
+    }
+    code = sign | static_cast<std::uint32_t>(field) << format.mantissa |
+           (static_cast<std::uint32_t>(magnitude) & ((1U << format.mantissa) - 1U));
+    return true;
+}
+
+struct Term {
+    Operand a, b;
+};
+
+struct Case {
+    std::string scan;  ///< empty: random
+    int j = 0;         ///< 0: without the last term
+    std::vector<Term> terms;
+    int c_odd = 0, c_exponent = 0;  ///< C = c_odd * 2^c_exponent
+};
+
+/// odd * 2^exponent as a product. `first`: the exponent of the factor without `odd`.
+bool product(const Format& format, int odd, int exponent, int first, Term& term)
+{
+    std::uint32_t a = 0, b = 0;
+    if (!encode(format, 1, first, a) || !encode(format, odd, exponent - first, b)) {
+        return false;
+    }
+    term = {decode(format, a), decode(format, b)};
+    return true;
+}
+
+/// +-2^-j, with factors as equal as can be.
+bool power(const Format& format, int j, int sign, Term& term) { return product(format, sign, -j, -(j / 2), term); }
+
+struct Instruction {
+    const char* name;
+    Format format;
+    bool f32_result;
+    int fraction_bits;
+    unsigned k;
+    unsigned threads;
+    void (*kernel)(const Sum*, Result*);
+};
+
+void add_scan(std::vector<Case>& cases, const Instruction& instruction, const Case& base, int sign, int copies)
+{
+    cases.push_back(base);
+    for (int j = 20; j <= 48; ++j) {
+        Case next = base;
+        next.j = j;
+        Term term;
+        if (!power(instruction.format, j + (copies == 2 ? 1 : 0), sign, term)) {
+            continue;
+        }
+        next.terms.insert(next.terms.end(), static_cast<std::size_t>(copies), term);
+        cases.push_back(next);
+    }
+}
+
+std::vector<Case> scans(const Instruction& instruction)
+{
+    const Format& format = instruction.format;
+    std::vector<Case> cases;
+    const auto scan = [&](const std::string& name, std::vector<Term> terms, int sign, int copies = 1, int c_odd = 0,
+                          int c_exponent = 0) {
+        add_scan(cases, instruction, {name, 0, std::move(terms), c_odd, c_exponent}, sign, copies);
+    };
+    Term tie, other, opposite;
+    if (product(format, 1, -25, -12, tie)) {
+        scan("2^-25 + 2^-j", {tie}, 1);
+        scan("2^-25 + 2 * 2^-(j+1)", {tie}, 1, 2);
+        for (int c = 2; c <= 1024; c *= 2) {
+            scan("C = " + std::to_string(c) + " * 2^-24, 2^-25 + 2^-j", {tie}, 1, 1, c, -24);
+        }
+    }
+    if (product(format, 1, -25, format.smallest(), tie)) {
+        scan("subnormal factor, 2^-25 + 2^-j", {tie}, 1);
+    }
+    for (int bits = 1; bits <= 10; ++bits) {
+        const int odd = (1 << bits) + 1;
+        if (product(format, odd, -25, -10, tie)) {
+            const bool down = bits == 1;  // 1.5 is a tie to 2, 2.5 too
+            scan(std::to_string(odd) + " * 2^-25 " + (down ? "-" : "+") + " 2^-j", {tie}, down ? -1 : 1);
+        }
+    }
+    for (int exponent = -24; exponent <= -8; ++exponent) {
+        if (product(format, 1, -25, -12, tie) && product(format, 1, exponent, exponent / 2, other) &&
+            product(format, -1, exponent, exponent / 2, opposite)) {
+            scan("2^" + std::to_string(exponent) + " - 2^" + std::to_string(exponent) + " + 2^-25 + 2^-j",
+                 {other, opposite, tie}, 1);
+        }
+    }
+    for (int exponent = -14; exponent <= 0; ++exponent) {
+        if (product(format, 1, exponent - 11, (exponent - 11) / 2, tie)) {
+            scan("C = 2^" + std::to_string(exponent) + ", 2^" + std::to_string(exponent - 11) + " + 2^-j", {tie}, 1, 1,
+                 1, exponent);
+        }
+    }
+    return cases;
+}
+
+std::uint64_t next_random(std::uint64_t& state)  // splitmix64 (Steele, Lea, Flood 2014)
+{
+    std::uint64_t z = state += 0x9E37'79B9'7F4A'7C15;
+    z = (z ^ (z >> 30)) * 0xBF58'476D'1CE4'E5B9;
+    z = (z ^ (z >> 27)) * 0x94D0'49BB'1331'11EB;
+    return z ^ (z >> 31);
+}
+
+/// Ties and near ties of f16's subnormal numbers with terms near the smallest product.
+std::vector<Case> random_cases(const Instruction& instruction, int count)
+{
+    const Format& format = instruction.format;
+    std::uint64_t state = 18;
+    const auto below = [&state](int bound) { return static_cast<int>((next_random(state) >> 33) % bound); };
+    std::vector<Case> cases;
+    while (cases.size() < static_cast<std::size_t>(count)) {
+        Case sum;
+        if (below(4) == 0) {
+            sum.c_odd = below(64) - 32;
+            sum.c_exponent = -24;
+        }
+        const int ties = 1 + below(3);
+        for (int i = 0; i < ties; ++i) {
+            Term term;
+            if (product(format, (below(2) * 2 - 1) * (1 + 2 * below(4)), -25, -9 - below(6), term)) {
+                sum.terms.push_back(term);
+            }
+        }
+        const int smalls = 1 + below(4);
+        for (int i = 0; i < smalls; ++i) {
+            Term term;
+            if (product(format, below(2) * 2 - 1, -below(20) - 29, -below(4) - 18, term)) {
+                sum.terms.push_back(term);
+            }
+        }
+        cases.push_back(sum);
+    }
+    return cases;
+}
+
+using Wide = __int128;
+constexpr int unit = -100;  // of Wide
+
+/// The number of units of significand * 2^exponent, cut toward zero to multiples of 2^last.
+Wide cut(Wide significand, int exponent, int last)
+{
+    const bool negative = significand < 0;
+    Wide magnitude = (negative ? -significand : significand) << (exponent - unit);
+    const int drop = last - unit;
+    magnitude = drop <= 0 ? magnitude : magnitude >> drop << drop;
+    return negative ? -magnitude : magnitude;
+}
+
+/// What a model with the given floor predicts: the f16 or f32 code.
+std::uint32_t predict(const Instruction& instruction, const Case& sum, int floor)
+{
+    const Format& format = instruction.format;
+    int largest = floor;
+    for (const Term& term : sum.terms) {
+        if (term.a.significand != 0 && term.b.significand != 0) {
+            largest = std::max(largest, term.a.exponent + term.b.exponent);
+        }
+    }
+    if (sum.c_odd != 0) {
+        int exponent = sum.c_exponent - 1;
+        for (int magnitude = std::abs(sum.c_odd); magnitude != 0; magnitude /= 2) {
+            ++exponent;
+        }
+        largest = std::max(largest, instruction.f32_result ? exponent : std::max(exponent, -14));
+    }
+    const int last = largest - instruction.fraction_bits;
+    Wide total = cut(sum.c_odd, sum.c_exponent, last);
+    for (const Term& term : sum.terms) {
+        total += cut(Wide{term.a.significand} * term.b.significand,
+                     term.a.exponent + term.b.exponent - 2 * format.mantissa, last);
+    }
+    const bool negative = total < 0;
+    Wide magnitude = negative ? -total : total;
+    if (magnitude == 0) {
+        return 0;
+    }
+    int exponent = unit - 1;
+    for (Wide rest = magnitude; rest != 0; rest /= 2) {
+        ++exponent;
+    }
+    const int kept = instruction.f32_result ? 23 : 10;
+    const int smallest = instruction.f32_result ? -126 : -14;
+    const int field = std::max(exponent, smallest);
+    const int drop = field - kept - unit;
+    auto code = static_cast<std::uint32_t>(magnitude >> drop);
+    if (!instruction.f32_result) {  // to nearest even
+        const Wide rest = magnitude - (static_cast<Wide>(code) << drop);
+        const Wide half = Wide{1} << (drop - 1);
+        code += rest > half || (rest == half && (code & 1U) != 0) ? 1 : 0;
+    }
+    code += static_cast<std::uint32_t>(field - smallest) << kept;
+    return code == 0 ? 0 : code | (negative ? 1U << (instruction.f32_result ? 31 : 15) : 0U);
+}
+
+Sum pack(const Instruction& instruction, const Case& sum, std::size_t number)
+{
+    Sum packed{};
+    const auto bytes = static_cast<std::size_t>(instruction.format.bytes());
+    for (std::size_t i = 0; i < sum.terms.size(); ++i) {
+        const std::size_t place = (number * 5 + i * 3) % instruction.k;  // 3 is prime to every K: no place twice
+        std::memcpy(reinterpret_cast<char*>(packed.a) + place * bytes, &sum.terms[i].a.code, bytes);
+        std::memcpy(reinterpret_cast<char*>(packed.b) + place * bytes, &sum.terms[i].b.code, bytes);
+    }
+    if (instruction.f32_result) {
+        float c = static_cast<float>(sum.c_odd);
+        for (int e = sum.c_exponent; e < 0; ++e) {
+            c *= 0.5F;
+        }
+        std::memcpy(&packed.c, &c, sizeof c);
+    } else {
+        std::uint32_t code = 0;
+        encode({10}, sum.c_odd, sum.c_exponent, code);
+        packed.c = code | code << 16;
+    }
+    return packed;
+}
+
+std::vector<std::uint32_t> measure(const Instruction& instruction, const std::vector<Case>& cases)
+{
+    std::vector<Sum> sums;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+        sums.push_back(pack(instruction, cases[i], i));
+    }
+    void *in = nullptr, *out = nullptr;
+    check(cudaMalloc(&in, sums.size() * sizeof(Sum)), "cudaMalloc");
+    check(cudaMalloc(&out, sums.size() * sizeof(Result)), "cudaMalloc");
+    check(cudaMemcpy(in, sums.data(), sums.size() * sizeof(Sum), cudaMemcpyHostToDevice), "cudaMemcpy");
+    check(cudaMemset(out, 0, sums.size() * sizeof(Result)), "cudaMemset");
+    instruction.kernel<<<static_cast<unsigned>(sums.size()), instruction.threads>>>(static_cast<const Sum*>(in),
+                                                                                    static_cast<Result*>(out));
+    check(cudaGetLastError(), instruction.name);
+    check(cudaDeviceSynchronize(), instruction.name);
+    std::vector<Result> results(sums.size());
+    check(cudaMemcpy(results.data(), out, results.size() * sizeof(Result), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    check(cudaFree(in), "cudaFree");
+    check(cudaFree(out), "cudaFree");
+    std::vector<std::uint32_t> values;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        if (results[i].differs != 0) {
+            std::printf("%s: case %zu: the elements of D differ\n", instruction.name, i);
+        }
+        values.push_back(instruction.f32_result ? results[i].d : results[i].d & 0xFFFFU);
+    }
+    return values;
+}
+
+void print_scans(const Instruction& instruction, const std::vector<Case>& cases,
+                 const std::vector<std::uint32_t>& values)
+{
+    std::printf("  j from 20:%*s%s\n", 41, "", "20        30        40");
+    for (std::size_t first = 0; first < cases.size() && !cases[first].scan.empty();) {
+        std::string measured, by_emulator, by_published;
+        const std::uint32_t without[3] = {values[first], predict(instruction, cases[first], emulator_floor),
+                                          predict(instruction, cases[first], published_floor)};
+        std::size_t i = first + 1;
+        for (int j = 20; i < cases.size() && cases[i].j != 0; ++i, ++j) {
+            measured += values[i] != without[0] ? '1' : '.';
+            by_emulator += predict(instruction, cases[i], emulator_floor) != without[1] ? '1' : '.';
+            by_published += predict(instruction, cases[i], published_floor) != without[2] ? '1' : '.';
+        }
+        std::printf("  %-40s %08x  %s\n", cases[first].scan.c_str(), values[first], measured.c_str());
+        if (by_emulator != by_published) {
+            std::printf("  %40s %08x  %s\n", "floor -133:", without[1], by_emulator.c_str());
+            std::printf("  %40s %08x  %s\n", "floor -21:", without[2], by_published.c_str());
+        } else if (by_emulator != measured || without[1] != values[first]) {
+            std::printf("  %40s %08x  %s\n", "both models:", without[1], by_emulator.c_str());
+        }
+        first = i;
+    }
+}
+
+void print_case(const Case& sum, std::uint32_t value, std::uint32_t expected)
+{
+    std::printf("  %08x, predicted %08x: C = %d * 2^%d", value, expected, sum.c_odd, sum.c_exponent);
+    for (const Term& term : sum.terms) {
+        std::printf(" + 0x%x * 0x%x", term.a.code, term.b.code);
+    }
+    std::printf("\n");
+}
+
+void probe(const Instruction& instruction)
+{
+    std::vector<Case> cases = scans(instruction);
+    if (instruction.f32_result) {
+        std::erase_if(cases, [](const Case& sum) { return sum.scan.find("C = 2^") == 0; });  // exact in an f32
+    }
+    std::erase_if(cases, [](const Case& sum) { return sum.scan.empty(); });
+    const std::size_t scanned = cases.size();
+    const std::vector<Case> random = random_cases(instruction, 20000);
+    cases.insert(cases.end(), random.begin(), random.end());
+    const std::vector<std::uint32_t> values = measure(instruction, cases);
+
+    std::uint64_t checksum = 0xCBF2'9CE4'8422'2325;  // FNV-1a
+    for (const std::uint32_t value : values) {
+        for (int byte = 0; byte < 4; ++byte) {
+            checksum = (checksum ^ (value >> (8 * byte) & 0xFFU)) * 0x100'0000'01B3;
+        }
+    }
+    std::printf("%s|%zu scanned, %zu random|%016llx\n", instruction.name, scanned, random.size(),
+                static_cast<unsigned long long>(checksum));
+    print_scans(instruction, {cases.begin(), cases.begin() + static_cast<std::ptrdiff_t>(scanned)}, values);
+    int best = emulator_floor;
+    std::size_t fewest = cases.size() + 1;
+    std::printf("  floors with which every result agrees:");
+    const auto wrong_with = [&](int floor) {
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < cases.size(); ++i) {
+            wrong += predict(instruction, cases[i], floor) != values[i] ? 1 : 0;
+        }
+        return wrong;
+    };
+    for (int floor = -41; floor <= -10; ++floor) {
+        const int tried = floor == -41 ? emulator_floor : floor;
+        const std::size_t wrong = wrong_with(tried);
+        if (wrong == 0) {
+            std::printf(" %d", tried);
+        }
+        if (wrong < fewest) {
+            fewest = wrong;
+            best = tried;
+        }
+    }
+    std::printf("\n  results that disagree: floor -133: %zu, floor -21: %zu, best floor %d: %zu of %zu\n",
+                wrong_with(emulator_floor), wrong_with(published_floor), best, fewest, cases.size());
+    int printed = 0;
+    for (std::size_t i = 0; i < cases.size() && printed < 12; ++i) {
+        const std::uint32_t expected = predict(instruction, cases[i], best);
+        if (expected != values[i]) {
+            print_case(cases[i], values[i], expected);
+            ++printed;
+        }
+    }
+}
+
+}  // namespace
+
+int main()
+{
+    const Format f16{10}, e5m2{2};
+    const Instruction instructions[] = {
+        {"wgmma m64n8k16 f16.f16.f16", f16, false, 25, 16, 128, wgmma_kernel<WgmmaF16>},
+        {"mma.sync m16n8k16 f16.f16.f16.f16", f16, false, 25, 16, 32, mma_kernel<MmaF16K16>},
+        {"mma.sync m16n8k8 f16.f16.f16.f16", f16, false, 25, 8, 32, mma_kernel<MmaF16K8>},
+        {"wgmma m64n8k32 f16.e5m2.e5m2", e5m2, false, 13, 32, 128, wgmma_kernel<WgmmaE5m2>},
+        {"wgmma m64n8k16 f32.f16.f16", f16, true, 25, 16, 128, wgmma_kernel<WgmmaF32>},
+        {"mma.sync m16n8k16 f32.f16.f16.f32", f16, true, 25, 16, 32, mma_kernel<MmaF32K16>},
+    };
+    for (const Instruction& instruction : instructions) {
+        probe(instruction);
+    }
+    return 0;
+}
