@@ -17,11 +17,10 @@
 #include <deque>
 #include <vector>
 
-#include "machine/lanes.hpp"
+#include "base/agent.hpp"
+#include "base/lanes.hpp"
 
 namespace tessera::emulator {
-
-using Agent = std::uint16_t;
 
 /// A point in time of an agent.
 struct Epoch {

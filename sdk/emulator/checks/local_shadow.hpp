@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "machine/lanes.hpp"
+#include "base/lanes.hpp"
 
 namespace tessera::emulator {
 

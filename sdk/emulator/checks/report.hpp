@@ -12,8 +12,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "checks/source_place.hpp"
-#include "machine/lanes.hpp"
+#include "base/lanes.hpp"
+#include "base/source_place.hpp"
 
 namespace tessera::emulator {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/statistics.hpp"
 #include "checks/report_json.hpp"
-#include "machine/statistics.hpp"
 
 namespace tessera::emulator {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "machine/cta.hpp"
+#include "base/windows.hpp"
 
 namespace tessera::emulator {
 

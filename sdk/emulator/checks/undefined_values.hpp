@@ -11,13 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "base/lanes.hpp"
+#include "base/registers.hpp"
 #include "checks/report.hpp"
-#include "machine/lanes.hpp"
-#include "program/operation.hpp"
 
 namespace tessera::emulator {
 
 struct Frame;
+struct Operation;
 
 /// The undefined registers of one warp. Usually there are none, and then this costs nothing.
 class UndefinedValues {

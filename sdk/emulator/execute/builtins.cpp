@@ -8,12 +8,12 @@
 #include <cstring>
 #include <string>
 
-#include "execute/call.hpp"
 #include "machine/cluster.hpp"
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"
 #include "machine/memory_access.hpp"
 #include "machine/warp.hpp"
+#include "program/call.hpp"
 
 namespace tessera::emulator {
 

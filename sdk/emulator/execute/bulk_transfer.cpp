@@ -6,9 +6,9 @@
 #include <bit>
 #include <cstring>
 
+#include "base/rounding.hpp"
 #include "machine/fault.hpp"
 #include "machine/memory_access.hpp"
-#include "machine/rounding.hpp"
 
 namespace tessera::emulator {
 

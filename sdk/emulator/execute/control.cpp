@@ -5,12 +5,12 @@
 #include <array>
 
 #include "execute/builtins.hpp"
-#include "execute/call.hpp"
 #include "machine/cluster.hpp"
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"
 #include "machine/warp.hpp"
 #include "program/builder.hpp"
+#include "program/call.hpp"
 #include "program/decoder.hpp"
 
 namespace tessera::emulator {

@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "machine/device_model.hpp"
+#include "base/device_model.hpp"
 
 namespace tessera::emulator {
 

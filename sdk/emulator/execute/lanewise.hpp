@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "machine/lanes.hpp"
+#include "base/lanes.hpp"
 #include "machine/warp.hpp"
 #include "program/decoder.hpp"
 #include "program/operation.hpp"

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "machine/device_model.hpp"
+#include "base/device_model.hpp"
 #include "machine/options.hpp"
 #include "numerics/tensor_sum.hpp"
 

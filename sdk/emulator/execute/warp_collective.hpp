@@ -2,7 +2,7 @@
 
 // Which lanes a shfl reads, for use outside of its handler.
 
-#include "machine/lanes.hpp"
+#include "base/lanes.hpp"
 #include "program/operation.hpp"
 
 namespace tessera::emulator {

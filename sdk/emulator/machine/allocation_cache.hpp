@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "machine/address_space.hpp"
+#include "base/address_space.hpp"
 #include "program/program.hpp"
 
 namespace tessera::emulator {

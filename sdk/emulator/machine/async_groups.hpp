@@ -8,8 +8,8 @@
 #include <deque>
 #include <vector>
 
+#include "base/lanes.hpp"
 #include "checks/clocks.hpp"
-#include "machine/lanes.hpp"
 
 namespace tessera::emulator {
 

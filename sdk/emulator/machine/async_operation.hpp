@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "checks/clocks.hpp"
-#include "ptx/ast.hpp"
+#include "base/agent.hpp"
+#include "base/lanes.hpp"
 
 namespace tessera::emulator {
 

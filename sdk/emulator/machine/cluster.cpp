@@ -7,10 +7,10 @@
 #include <numeric>
 
 #include "machine/fault.hpp"
+#include "machine/finding_causes.hpp"
 #include "machine/grid.hpp"
 #include "machine/tensor_memory.hpp"
 #include "machine/warp.hpp"
-#include "program/places.hpp"
 
 namespace tessera::emulator {
 

@@ -9,8 +9,9 @@
 #include <memory>
 #include <vector>
 
+#include "base/lanes.hpp"
+#include "base/windows.hpp"
 #include "checks/shared_shadow.hpp"
-#include "machine/lanes.hpp"
 #include "machine/mbarrier.hpp"
 
 namespace tessera::emulator {
@@ -18,20 +19,6 @@ namespace tessera::emulator {
 class Cluster;
 class Warp;
 class TensorMemory;  // machine/tensor_memory.hpp
-
-/// Start of the CTA's own variables in the shared window. The system uses what is below (observed on sm_90 to sm_120).
-inline constexpr std::uint32_t shared_base = 0x400;
-/// Number of address bits below the CTA's rank in a shared address.
-inline constexpr unsigned shared_rank_shift = 24;
-/// A shared address without the rank of its CTA.
-[[nodiscard]] constexpr std::uint32_t offset_in_cta(std::uint32_t address) noexcept
-{
-    return address & ((1U << shared_rank_shift) - 1);
-}
-/// Start of the generic addresses of shared and local memory; bits 0-31 are the address in the window.
-inline constexpr std::uint64_t shared_window = 0x00E0'0000'0000'0000;
-inline constexpr std::uint64_t local_window = 0x00D0'0000'0000'0000;
-inline constexpr std::uint64_t parameter_window = 0x00C0'0000'0000'0000;
 
 /// A barrier of bar/barrier. Threads count in whole warps: missing and exited threads of a warp count with the others.
 struct NamedBarrier {

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "base/lanes.hpp"
 #include "checks/clocks.hpp"
 #include "checks/shared_shadow.hpp"
 #include "machine/async_operation.hpp"
-#include "machine/lanes.hpp"
 
 namespace tessera::emulator {
 

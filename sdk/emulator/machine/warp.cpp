@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "checks/source_place.hpp"
+#include "base/source_place.hpp"
 #include "machine/cluster.hpp"
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"

@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "base/lanes.hpp"
 #include "checks/local_shadow.hpp"
 #include "checks/report.hpp"
 #include "checks/undefined_values.hpp"
 #include "machine/async_groups.hpp"
 #include "machine/cta.hpp"
-#include "machine/lanes.hpp"
 #include "machine/warp_barriers.hpp"
 #include "program/decoder.hpp"
 #include "program/operand_rows.hpp"

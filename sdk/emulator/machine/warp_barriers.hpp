@@ -5,8 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include "base/lanes.hpp"
 #include "checks/clocks.hpp"
-#include "machine/lanes.hpp"
 
 namespace tessera::emulator {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "execute/call.hpp"
 #include "machine/cluster.hpp"
 #include "machine/warp.hpp"
+#include "program/call.hpp"
 
 namespace tessera::emulator {
 

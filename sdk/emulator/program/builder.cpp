@@ -1,5 +1,5 @@
 #include "program/builder.hpp"
-#include "machine/rounding.hpp"
+#include "base/rounding.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

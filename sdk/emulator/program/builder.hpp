@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "machine/address_space.hpp"
+#include "base/address_space.hpp"
 #include "program/decoder.hpp"
 #include "program/program.hpp"
 #include "program/register_rows.hpp"

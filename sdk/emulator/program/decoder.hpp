@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "machine/device_model.hpp"
+#include "base/device_model.hpp"
 #include "program/operation.hpp"
 #include "program/program.hpp"
 

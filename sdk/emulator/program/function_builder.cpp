@@ -4,7 +4,7 @@
 #include <cctype>
 #include <unordered_map>
 
-#include "machine/rounding.hpp"
+#include "base/rounding.hpp"
 #include "program/builder.hpp"
 
 namespace tessera::emulator {

@@ -5,8 +5,9 @@
 #include <array>
 #include <cstdint>
 
-#include "machine/lanes.hpp"
-#include "machine/statistics.hpp"
+#include "base/lanes.hpp"
+#include "base/registers.hpp"
+#include "base/statistics.hpp"
 #include "ptx/ast.hpp"
 
 namespace tessera::emulator {
@@ -26,14 +27,6 @@ enum class Step : std::uint8_t {
 
 /// Executes `operation` for the lanes in `active` (never empty): the lanes of the current split whose guard is true.
 using Execute = Step (*)(Warp& warp, const Operation& operation, LaneMask active);
-
-/// The place of an operand's row. A row holds one value for each lane. Bits 30-31 select the block (0 the frame's
-/// registers, 1 the program's constants, 2 the warp's own constants such as %tid), the other bits are the offset in
-/// bytes. A row of a type of n bytes has 32*n bytes; a predicate's row is one LaneMask.
-using Ref = std::uint32_t;
-inline constexpr Ref no_row = 0xFFFFFFFF;
-inline constexpr Ref in_constants = 1u << 30;
-inline constexpr Ref in_warp = 2u << 30;
 
 /// A row of a function's registers.
 struct RegisterRow {

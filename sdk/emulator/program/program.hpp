@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "checks/source_place.hpp"
-#include "machine/launch.hpp"
+#include "base/kernel_info.hpp"
+#include "base/source_place.hpp"
 #include "program/operand_rows.hpp"
 #include "program/operation.hpp"
 #include "ptx/ast.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "machine/device_model.hpp"
+#include "base/device_model.hpp"
 
 namespace tessera::emulator {
 

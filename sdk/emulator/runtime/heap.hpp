@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "machine/address_space.hpp"
+#include "base/address_space.hpp"
 #include "runtime/host_stack.hpp"
 
 namespace tessera::emulator {

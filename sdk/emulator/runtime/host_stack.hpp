@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "checks/source_place.hpp"
+#include "base/source_place.hpp"
 
 namespace tessera::emulator {
 

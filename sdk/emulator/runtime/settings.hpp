@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "machine/device_model.hpp"
+#include "base/device_model.hpp"
 #include "machine/options.hpp"
 
 namespace tessera::emulator {

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "machine/device_model.hpp"
+#include "base/device_model.hpp"
 #include "runtime/settings.hpp"
 #include "tool/elf_file.hpp"
 

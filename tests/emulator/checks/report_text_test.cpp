@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/source_place.hpp"
 #include "checks/report_html.hpp"
 #include "checks/report_json.hpp"
 #include "checks/report_text.hpp"
-#include "checks/source_place.hpp"
 #include "run_ptx.hpp"
 
 namespace tessera::emulator::test {

@@ -1,6 +1,6 @@
 /// Memory: two mappings of the same bytes, bounds, and written bytes.
 
-#include "machine/address_space.hpp"
+#include "base/address_space.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>

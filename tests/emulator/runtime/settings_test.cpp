@@ -6,8 +6,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "base/statistics.hpp"
 #include "checks/report_json.hpp"
-#include "machine/statistics.hpp"
 #include "runtime/error_names.hpp"
 #include "runtime/fault_injection.hpp"
 #include "runtime/settings.hpp"

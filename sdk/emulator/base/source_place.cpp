@@ -1,4 +1,4 @@
-#include "checks/source_place.hpp"
+#include "base/source_place.hpp"
 
 #include <cxxabi.h>
 #include <fmt/format.h>

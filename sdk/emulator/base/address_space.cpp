@@ -1,5 +1,5 @@
-#include "machine/address_space.hpp"
-#include "machine/rounding.hpp"
+#include "base/address_space.hpp"
+#include "base/rounding.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "machine/statistics.hpp"
+#include "base/statistics.hpp"
 
 #include <fmt/format.h>
 

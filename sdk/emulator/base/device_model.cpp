@@ -1,4 +1,4 @@
-#include "machine/device_model.hpp"
+#include "base/device_model.hpp"
 
 #include <array>
 #include <charconv>

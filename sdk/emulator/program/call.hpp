@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "program/builder.hpp"
+#include "program/operation.hpp"
 
 namespace tessera::emulator {
 
