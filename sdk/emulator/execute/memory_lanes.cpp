@@ -346,10 +346,13 @@ void resolve(Warp& warp, const Operation& operation, const MemoryPayload& payloa
         }
     }
     bool done = false;
+    const bool lane_by_lane = warp.cluster.options().paths == Paths::plain;
     if (space == Space::shared) {
         statistics.shared_read_bytes += reads ? bytes : 0;
         statistics.shared_write_bytes += writes ? bytes : 0;
-        if (window != 0) {
+        if (lane_by_lane) {
+            // below
+        } else if (window != 0) {
             Addresses inside;
             for (unsigned lane = 0; lane < warp_size; ++lane) {
                 inside[lane] = a[lane] - window;
@@ -362,7 +365,7 @@ void resolve(Warp& warp, const Operation& operation, const MemoryPayload& payloa
     } else if (space == Space::global || space == Space::constant) {
         statistics.global_read_bytes += reads ? bytes : 0;
         statistics.global_write_bytes += writes ? bytes : 0;
-        done = resolve_global(warp, payload, active, a, extent, pointers);
+        done = !lane_by_lane && resolve_global(warp, payload, active, a, extent, pointers);
     }
     if (done) {
         return;

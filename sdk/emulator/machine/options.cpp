@@ -14,4 +14,14 @@ std::string_view name_of(Schedule schedule) noexcept
 
 std::string_view name_of(Numerics numerics) noexcept { return numerics == Numerics::exact ? "exact" : "fast"; }
 
+std::string_view name_of(Paths paths) noexcept
+{
+    switch (paths) {
+        case Paths::fast: return "fast";
+        case Paths::plain: return "plain";
+        case Paths::both: return "both";
+    }
+    return "unknown";
+}
+
 }  // namespace tessera::emulator

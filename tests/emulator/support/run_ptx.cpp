@@ -1,5 +1,6 @@
 #include "run_ptx.hpp"
 
+#include <cstdlib>
 #include <stdexcept>
 
 namespace tessera::emulator::test {
@@ -17,6 +18,11 @@ PtxRun::PtxRun(std::string_view ptx, std::string_view device)
     }
     module_ = std::make_unique<LoadedModule>(ptx, *model, 0, memory);
     options.threads = 2;
+    if (const char* const paths = std::getenv("TESSERA_TEST_PATHS"); paths != nullptr) {
+        for (const Paths each : {Paths::plain, Paths::both}) {
+            options.paths = name_of(each) == paths ? each : options.paths;
+        }
+    }
 }
 
 std::uint64_t PtxRun::uninitialized(std::size_t bytes)
