@@ -68,6 +68,20 @@ struct CodeView {
     bool negate = false;  ///< imm-scale -1 of wgmma, the negate bits of a tcgen05 instruction descriptor
 };
 
+/// Numbers decoded for the exact path: values as floats, which hold every operand format exactly, and the exponents
+/// that hardware aligns by. Those of subnormal numbers are the smallest of their format; see exact_number.hpp for zeros,
+/// infinities and NaN.
+struct ExactNumbers {
+    std::vector<float> values;
+    std::vector<std::int16_t> exponents;
+
+    void resize(std::size_t count)
+    {
+        values.resize(count);
+        exponents.resize(count);
+    }
+};
+
 /// A decoded for the exact path: M x K. assign() reuses the memory.
 class ExactA {
 public:
@@ -77,21 +91,21 @@ public:
 
     [[nodiscard]] std::size_t m() const { return m_; }
     [[nodiscard]] std::size_t k() const { return k_; }
-    /// [m][k]: significands with 10 fraction bits, and their exponents.
-    [[nodiscard]] const std::int32_t* significands(std::size_t row) const { return significands_.data() + row * k_; }
-    [[nodiscard]] const std::int32_t* exponents(std::size_t row) const { return exponents_.data() + row * k_; }
-    /// True if the row holds an infinity or a NaN.
-    [[nodiscard]] bool is_special(std::size_t row) const { return special_[row] != 0; }
+    /// [k] of one row
+    [[nodiscard]] const float* values(std::size_t row) const { return numbers_.values.data() + row * k_; }
+    [[nodiscard]] const std::int16_t* exponents(std::size_t row) const { return numbers_.exponents.data() + row * k_; }
+    [[nodiscard]] std::int16_t largest_exponent(std::size_t row) const { return largest_[row]; }
 
 private:
     std::size_t m_ = 0;
     std::size_t k_ = 0;
-    std::vector<std::int32_t> significands_;
-    std::vector<std::int32_t> exponents_;
-    std::vector<std::uint8_t> special_;
+    ExactNumbers numbers_;               ///< [m][k]
+    std::vector<std::int16_t> largest_;  ///< exponent of each row
+    std::vector<std::byte> transposed_;
 };
 
-/// B decoded for the exact path: K rows of N, each padded with zeros to a multiple of 32.
+/// B decoded for the exact path: K rows of N. A whole group of columns can be read at the end of each row; what
+/// lies behind column N does not matter.
 class ExactB {
 public:
     ExactB() = default;
@@ -101,19 +115,22 @@ public:
     [[nodiscard]] std::size_t n() const { return n_; }
     [[nodiscard]] std::size_t k() const { return k_; }
     [[nodiscard]] std::size_t stride() const { return stride_; }
-    [[nodiscard]] const std::int16_t* significands() const { return significands_.data(); }
-    [[nodiscard]] const std::int16_t* exponents() const { return exponents_.data(); }
-    [[nodiscard]] bool is_special(std::size_t column) const { return special_[column] != 0; }
-    [[nodiscard]] bool has_special() const { return has_special_; }
+    /// [k][stride]
+    [[nodiscard]] const float* values() const { return numbers_.values.data(); }
+    [[nodiscard]] const std::int16_t* exponents() const { return numbers_.exponents.data(); }
+    /// Of the group of columns.
+    [[nodiscard]] std::int16_t largest_exponent(std::size_t group) const { return largest_[group]; }
+    /// The values as integers, value * 2^(10 - exponent), computed when first needed.
+    [[nodiscard]] const std::int16_t* significands() const;
 
 private:
     std::size_t n_ = 0;
     std::size_t k_ = 0;
     std::size_t stride_ = 0;
-    bool has_special_ = false;
-    std::vector<std::int16_t> significands_;
-    std::vector<std::int16_t> exponents_;
-    std::vector<std::uint8_t> special_;
+    ExactNumbers numbers_;
+    std::vector<std::int16_t> largest_;
+    std::vector<std::byte> transposed_;
+    mutable std::vector<std::int16_t> significands_;
 };
 
 /// What is done with the accumulator before the sum.
