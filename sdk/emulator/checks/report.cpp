@@ -31,6 +31,7 @@ constexpr std::array kind_names{
     std::string_view{"tmem-allocation"},
     std::string_view{"tmem-lanes"},
     std::string_view{"invalid-descriptor"},
+    std::string_view{"layout-mismatch"},
     std::string_view{"invalid-operand"},
     std::string_view{"cta-mask"},
     std::string_view{"barrier-misuse"},

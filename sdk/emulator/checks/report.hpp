@@ -37,6 +37,7 @@ enum class FindingKind : std::uint8_t {
     tmem_allocation,     ///< allocation rules: relinquish, order, size, pair
     tmem_lanes,          ///< a warp accesses lanes of another warp
     invalid_descriptor,  ///< instruction, matrix or tensor-map descriptor
+    layout_mismatch,     ///< operands read in another layout or type than the tensor copy gave them
     invalid_operand,     ///< anything else that PTX leaves undefined
     cta_mask,            ///< multicast or commit mask names CTAs that do not exist or do not wait
     barrier_misuse,      ///< mbarrier not initialized, reused without inval, count out of range

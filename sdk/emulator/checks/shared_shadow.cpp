@@ -503,4 +503,10 @@ void SharedShadow::mark_initialized(std::uint32_t offset, std::uint32_t size)
     }
 }
 
+std::uint32_t SharedShadow::async_writer_line(std::uint32_t offset) const noexcept
+{
+    const Mark writer = offset / 4 < cells_.size() ? cells_[offset / 4].writer : 0;
+    return is_async_proxy(writer) ? sites_[site_of(writer)].line : 0;
+}
+
 }  // namespace tessera::emulator

@@ -70,6 +70,8 @@ public:
     void mark_barrier(std::uint32_t offset, bool is_barrier);
     [[nodiscard]] bool initialized(std::uint32_t offset, std::uint32_t size) const;
     void mark_initialized(std::uint32_t offset, std::uint32_t size);
+    /// PTX line of the last write to the byte at `offset`, if it was one through the async proxy; else 0.
+    [[nodiscard]] std::uint32_t async_writer_line(std::uint32_t offset) const noexcept;
 
 private:
     // A time of an agent and its access: time in bits 32-63, agent in 16-31, proxy in 15, atomic in 14, index into

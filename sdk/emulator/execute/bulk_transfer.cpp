@@ -9,6 +9,7 @@
 #include "base/rounding.hpp"
 #include "machine/fault.hpp"
 #include "machine/memory_access.hpp"
+#include "machine/tile_provenance.hpp"
 
 namespace tessera::emulator {
 
@@ -254,6 +255,12 @@ void LoadTransfer::move(Cluster& cluster, const LoadTarget& target, std::size_t 
             std::memcpy(bytes, source + done, size);
         });
         cluster.statistics.tma_load_bytes += run.shared_bytes;
+    }
+    if (map_ && last == box_.runs.size() && target.cta->shadow != nullptr) {
+        if (target.cta->tiles == nullptr) {
+            target.cta->tiles = std::make_unique<TileProvenance>();
+        }
+        target.cta->tiles->loaded(*map_, offset_in_cta(target.address), box_.bytes, line_of(operation));
     }
     cluster.progress();
 }

@@ -212,6 +212,16 @@ void check_reading(Cluster& cluster, TensorWork& work, Cta& cta, const OperandTi
     report(cluster, work, found);
 }
 
+void check_reading(Cluster& cluster, TensorWork& work, Cta& cta, const OperandTile& tile, const TileUse& use)
+{
+    check_reading(cluster, work, cta, tile, use.what);
+    if (cta.tiles != nullptr) {
+        if (auto problem = cta.tiles->check(tile, use, *cta.shadow)) {
+            cluster.report(work, FindingKind::layout_mismatch, std::move(*problem));
+        }
+    }
+}
+
 void gather(const Cta& cta, const OperandTile& tile, std::byte* out, std::size_t pitch)
 {
     const std::byte* const shared = cta.shared.data();

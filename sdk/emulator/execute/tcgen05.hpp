@@ -9,6 +9,7 @@
 #include "checks/shared_shadow.hpp"
 #include "machine/matrix_descriptor.hpp"
 #include "machine/tensor_memory.hpp"
+#include "machine/tile_provenance.hpp"
 #include "machine/warp.hpp"
 #include "program/decoder.hpp"
 
@@ -54,6 +55,8 @@ void check_tile_bounds(Warp& warp, const Operation& operation, LaneMask lanes, c
 void begin_reading(TensorWork& work, Cta& cta, const OperandTile& tile, const char* what);
 /// The work reads the tile now, through the async proxy: checks the access.
 void check_reading(Cluster& cluster, TensorWork& work, Cta& cta, const OperandTile& tile, const char* what);
+/// The same, and whether the tile is read as it was loaded.
+void check_reading(Cluster& cluster, TensorWork& work, Cta& cta, const OperandTile& tile, const TileUse& use);
 /// Copies the tile's lines to `out`, one after the other, `pitch` bytes apart.
 void gather(const Cta& cta, const OperandTile& tile, std::byte* out, std::size_t pitch);
 

@@ -47,7 +47,7 @@ public:
             if (cta.shadow != nullptr) {
                 cta.shadow->end(agent);
             }
-            check_reading(cluster, *this, cta, tile, "tcgen05.cp");
+            check_reading(cluster, *this, cta, tile, {"tcgen05.cp", "its source", {}, true});
             std::vector<std::byte> rows(std::size_t{shape.rows} * shape.row_bytes);
             gather(cta, tile, rows.data(), shape.row_bytes);
             if (copy->source_bits != 8) {

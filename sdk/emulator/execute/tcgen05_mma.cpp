@@ -65,10 +65,12 @@ private:
     void check_shared(Cluster& cluster, Cta& cta)
     {
         cta.shadow->end(agent);
+        const InstructionDescriptor& d = operands.descriptor;
+        const bool padded = operands.form.kind == MmaKind::f8f6f4 || operands.form.kind == MmaKind::mxf8f6f4;
         if (!operands.form.a_in_tensor_memory) {
-            check_reading(cluster, *this, cta, operands.a, name);
+            check_reading(cluster, *this, cta, operands.a, {name, "A", name_of(d.a), padded});
         }
-        check_reading(cluster, *this, cta, operands.b, name);
+        check_reading(cluster, *this, cta, operands.b, {name, "B", name_of(d.b), padded});
     }
 
     void check_tensor(Cluster& cluster, TensorMemory& memory, std::size_t i)

@@ -18,6 +18,7 @@
 #include "machine/cluster.hpp"
 #include "machine/grid.hpp"
 #include "machine/matrix_descriptor.hpp"
+#include "machine/tile_provenance.hpp"
 
 namespace tessera::emulator {
 
@@ -73,6 +74,9 @@ public:
         product.positions = positions.empty() ? nullptr : positions.data();
         thread_local std::vector<std::byte> a_bytes, b_bytes;
         const unsigned rank = warp_.index % warps_per_warpgroup;
+        if (rank == 0 && warp_.cta.tiles != nullptr) {
+            check_layouts(cluster);
+        }
         OperandBlock a;
         if (payload_.a_in_registers) {
             a = {a_registers.data(), payload_.a_fragment.line_bytes(), false};
@@ -140,6 +144,21 @@ private:
             }
         }
         return absent;
+    }
+
+    /// Checks whether the operands are read as they were loaded. They are the same for all warps of the warpgroup.
+    void check_layouts(Cluster& cluster)
+    {
+        for (const bool is_a : {true, false}) {
+            if (is_a && payload_.a_in_registers) {
+                continue;
+            }
+            const TileUse use{"wgmma", is_a ? "A" : "B", name_of(is_a ? payload_.product.a : payload_.product.b)};
+            if (auto problem = warp_.cta.tiles->check(payload_.tile(is_a ? a_descriptor : b_descriptor, is_a), use,
+                                                      *warp_.cta.shadow)) {
+                cluster.report(*this, FindingKind::layout_mismatch, std::move(*problem));
+            }
+        }
     }
 
     /// A part of an operand tile, and the part of it whose races are checked.

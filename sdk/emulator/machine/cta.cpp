@@ -3,6 +3,7 @@
 #include "machine/cluster.hpp"
 #include "machine/grid.hpp"
 #include "machine/tensor_memory.hpp"
+#include "machine/tile_provenance.hpp"
 #include "machine/warp.hpp"
 
 namespace tessera::emulator {

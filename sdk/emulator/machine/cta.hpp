@@ -18,7 +18,8 @@ namespace tessera::emulator {
 
 class Cluster;
 class Warp;
-class TensorMemory;  // machine/tensor_memory.hpp
+class TensorMemory;    // machine/tensor_memory.hpp
+class TileProvenance;  // machine/tile_provenance.hpp
 
 /// A barrier of bar/barrier. Threads count in whole warps: missing and exited threads of a warp count with the others.
 struct NamedBarrier {
@@ -39,10 +40,11 @@ public:
     ~Cta();
 
     Cluster& cluster;
-    const std::uint32_t rank;              ///< %cluster_ctarank
-    const Dim3 id;                         ///< %ctaid
-    std::vector<std::byte> shared;         ///< static and dynamic; byte 0 is address shared_base
-    std::unique_ptr<SharedShadow> shadow;  ///< null if checks are off
+    const std::uint32_t rank;               ///< %cluster_ctarank
+    const Dim3 id;                          ///< %ctaid
+    std::vector<std::byte> shared;          ///< static and dynamic; byte 0 is address shared_base
+    std::unique_ptr<SharedShadow> shadow;   ///< null if checks are off
+    std::unique_ptr<TileProvenance> tiles;  ///< null until a tensor copy has written to the CTA, or if checks are off
     std::array<NamedBarrier, 16> barriers;
     std::map<std::uint32_t, Mbarrier> mbarriers;  ///< by address within the window (without the rank)
     std::unique_ptr<TensorMemory> tensor_memory;  ///< null on devices without tensor memory

@@ -146,6 +146,23 @@ std::string_view name_of(MmaKind kind) noexcept
     return "";
 }
 
+std::string_view name_of(MmaElement element) noexcept
+{
+    switch (element) {
+        case MmaElement::f16: return "f16";
+        case MmaElement::bf16: return "bf16";
+        case MmaElement::tf32: return "tf32";
+        case MmaElement::e4m3: return "e4m3";
+        case MmaElement::e5m2: return "e5m2";
+        case MmaElement::e2m3: return "e2m3";
+        case MmaElement::e3m2: return "e3m2";
+        case MmaElement::e2m1: return "e2m1";
+        case MmaElement::u8: return "u8";
+        case MmaElement::s8: return "s8";
+    }
+    return "";
+}
+
 numerics::Format format_of(MmaElement element) noexcept
 {
     switch (element) {

@@ -35,6 +35,7 @@ enum class MmaSum : std::uint8_t { f16, f32, s32 };
         default: return 8;
     }
 }
+[[nodiscard]] std::string_view name_of(MmaElement element) noexcept;
 /// The format in numerics; not for u8 and s8.
 [[nodiscard]] numerics::Format format_of(MmaElement element) noexcept;
 

@@ -49,18 +49,21 @@ void append(std::vector<OperandTile::Range>& ranges, std::uint32_t begin, std::u
     }
 }
 
-const char* swizzle_name(TensorSwizzle mode) noexcept
+}  // namespace
+
+std::string_view swizzle_name(TensorSwizzle mode) noexcept
 {
     switch (mode) {
         case TensorSwizzle::none: return "no swizzle";
         case TensorSwizzle::span_32: return "the 32-byte swizzle";
         case TensorSwizzle::span_64: return "the 64-byte swizzle";
         case TensorSwizzle::span_128: return "the 128-byte swizzle";
-        default: return "the 128-byte swizzle with 32-byte atom";
+        case TensorSwizzle::span_128_atom_32: return "the 128-byte swizzle with 32-byte atom";
+        case TensorSwizzle::span_128_atom_32_flip_8: return "the 128-byte swizzle with 32-byte atom and 8-byte flip";
+        case TensorSwizzle::span_128_atom_64: return "the 128-byte swizzle with 64-byte atom";
     }
+    return "";
 }
-
-}  // namespace
 
 DecodedMatrixDescriptor decode_tcgen05_descriptor(std::uint64_t bits)
 {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "machine/swizzle.hpp"
@@ -19,6 +20,9 @@ enum class Major : std::uint8_t { k, mn };
 {
     return mode == TensorSwizzle::none ? 16 : swizzle_span(mode);
 }
+
+/// "the 64-byte swizzle", for messages.
+[[nodiscard]] std::string_view swizzle_name(TensorSwizzle mode) noexcept;
 
 /// Bytes after which a swizzle's pattern repeats. Operand tiles start at multiples of it. 16 without swizzle.
 [[nodiscard]] constexpr std::uint32_t swizzle_repeat(TensorSwizzle mode) noexcept
@@ -42,6 +46,7 @@ struct MatrixDescriptor {
         0;  ///< 0 to 7: rows of 128 bytes from a repeat of the pattern to where this tile's pattern starts
     bool leading_absolute = false;  ///< tcgen05 of sm_103a only
     TensorSwizzle swizzle = TensorSwizzle::none;
+    friend bool operator==(const MatrixDescriptor&, const MatrixDescriptor&) = default;
 };
 
 /// A descriptor, or a sentence that names the wrong field (the descriptor then has what could be read).
@@ -96,6 +101,7 @@ struct OperandTile {
     /// memory (8 for padded 4- and 6-bit elements). A tile may start at any row of the pattern: with a base offset of 0
     /// the pattern begins at multiples of swizzle_repeat(), wherever the tile does, as TMA writes it.
     [[nodiscard]] std::string problem(unsigned element_bits) const;
+    friend bool operator==(const OperandTile&, const OperandTile&) = default;
 };
 
 inline std::uint32_t OperandTile::chunk_address(std::uint32_t line, std::uint32_t chunk) const noexcept
