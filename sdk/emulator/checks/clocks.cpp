@@ -81,6 +81,11 @@ bool Clocks::ordered_for_async(Epoch epoch, Agent agent, unsigned lane) const no
     if (is_async(agent) && epoch.agent < fenced.size() && fenced[epoch.agent] >= epoch.time) {
         return true;
     }
+    return this->fenced(epoch, agent, lane, fences_shared);
+}
+
+bool Clocks::fenced(Epoch epoch, Agent agent, unsigned lane, ProxyFences kinds) const noexcept
+{
     const std::vector<Fence>& fences = agents_[epoch.agent].fences;
     if (epoch.time < agents_[epoch.agent].forgotten) {
         return true;
@@ -88,13 +93,25 @@ bool Clocks::ordered_for_async(Epoch epoch, Agent agent, unsigned lane) const no
     const LaneMask wanted = lane == any_lane ? all_lanes : LaneMask{1} << lane;
     auto fence = std::lower_bound(fences.begin(), fences.end(), epoch.time,
                                   [](const Fence& a, std::uint32_t time) { return a.time < time; });
-    while (fence != fences.end() && (fence->lanes & wanted) == 0) {
+    while (fence != fences.end() && ((fence->lanes & wanted) == 0 || (fence->kinds & kinds) == 0)) {
         ++fence;
     }
     return fence != fences.end() && ordered({epoch.agent, fence->time}, agent);
 }
 
-void Clocks::proxy_fence(Agent warp, LaneMask lanes)
+bool Clocks::fenced_by_reader(Epoch epoch, Agent warp, ProxyFences kinds) const noexcept
+{
+    const State& state = agents_[warp];
+    for (std::size_t i = 0; i < state.reader_fenced_seen.size(); ++i) {
+        const std::vector<std::uint32_t>& seen = state.reader_fenced_seen[i];
+        if ((kinds >> i & 1) != 0 && epoch.agent < seen.size() && seen[epoch.agent] >= epoch.time) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void Clocks::proxy_fence(Agent warp, LaneMask lanes, ProxyFences kinds)
 {
     State& state = agents_[warp];
     if (state.fences.size() == remembered_fences) {
@@ -102,11 +119,17 @@ void Clocks::proxy_fence(Agent warp, LaneMask lanes)
         state.forgotten = oldest_kept->time;
         state.fences.erase(state.fences.begin(), oldest_kept);
     }
-    state.fences.push_back({state.time, lanes});
-    ++state.time;
-    if (lanes == all_lanes) {
+    state.fences.push_back({state.time, lanes, kinds});
+    if (lanes == all_lanes && (kinds & fences_shared) != 0) {
         state.fenced_seen = state.seen;
     }
+    for (std::size_t i = 0; i < state.reader_fenced_seen.size(); ++i) {
+        if ((kinds >> i & 1) != 0 && (kinds & fences_one_way) == 0) {
+            state.reader_fenced_seen[i] = state.seen;
+            note(state.reader_fenced_seen[i], warp, state.time);
+        }
+    }
+    ++state.time;
 }
 
 void Clocks::trust_issuers_fence(Agent async, Agent issuer)

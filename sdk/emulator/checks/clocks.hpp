@@ -22,6 +22,14 @@
 
 namespace tessera::emulator {
 
+/// Which accesses a proxy fence orders; a set of bits.
+using ProxyFences = std::uint8_t;
+inline constexpr ProxyFences fences_shared = 1;     ///< generic proxy and async proxy, in shared memory
+inline constexpr ProxyFences fences_global = 2;     ///< the same in global memory
+inline constexpr ProxyFences fences_tensormap = 4;  ///< generic proxy and tensormap proxy
+inline constexpr ProxyFences fences_one_way =
+    8;  ///< beside one of the above: orders the executing thread's accesses only
+
 /// A point in time of an agent.
 struct Epoch {
     Agent agent = 0;
@@ -61,9 +69,13 @@ public:
     static constexpr unsigned any_lane = warp_size;
     [[nodiscard]] bool is_async(Agent agent) const noexcept { return agent >= warps_; }
 
-    /// `lanes` executed fence.proxy.async: what *they* wrote so far counts for the async proxy. The warp's clock
-    /// advances.
-    void proxy_fence(Agent warp, LaneMask lanes);
+    /// `lanes` executed a proxy fence: what *they* wrote so far counts for the other proxy. The warp's clock advances.
+    void proxy_fence(Agent warp, LaneMask lanes, ProxyFences fences = fences_shared | fences_global);
+    /// Returns true if `lane` executed one of these fences after `epoch`, and `agent` knows that it did.
+    [[nodiscard]] bool fenced(Epoch epoch, Agent agent, unsigned lane, ProxyFences fences) const noexcept;
+    /// Returns true if `warp` executed one of these fences when it had seen `epoch`. Only its last fence of each kind is
+    /// known.
+    [[nodiscard]] bool fenced_by_reader(Epoch epoch, Agent warp, ProxyFences fences) const noexcept;
 
     /// Returns a new asynchronous agent that has seen what `issuer` has seen. The issuer's clock advances.
     [[nodiscard]] Agent begin_async(Agent issuer);
@@ -96,14 +108,18 @@ private:
     struct Fence {
         std::uint32_t time;
         LaneMask lanes;
+        ProxyFences kinds;
     };
     struct State {
         std::uint32_t time = 1;
         std::uint32_t start = 1;                 // earlier times belong to an operation that had the same number
         std::vector<std::uint32_t> seen;         // of other agents; own entry: operations that had the number before
         std::vector<Fence> fences;               // in the order of time
-        std::vector<std::uint32_t> fenced_seen;  // of other agents, at the last fence of all lanes
-        std::uint32_t forgotten = 0;             // fences before this time are forgotten: everything counts as fenced
+        std::vector<std::uint32_t> fenced_seen;  // of other agents, at the last fence of all lanes for shared memory
+        std::array<std::vector<std::uint32_t>, 3>
+            reader_fenced_seen;       // of all agents, at the last fence of any lane; by
+                                      // bit of ProxyFences
+        std::uint32_t forgotten = 0;  // fences before this time are forgotten: everything counts as fenced
         bool in_use = false;
     };
     static void join(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from);

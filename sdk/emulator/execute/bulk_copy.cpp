@@ -213,6 +213,9 @@ void decode_transfer(Decoder& decoder, Operation& operation, BulkPayload& payloa
     if (decoder.operands() != next) {
         decoder.fail(fmt::format("{} operands are given, {} are needed", decoder.operands(), next));
     }
+    if (direction != Route::shared) {
+        decoder.mark_uses_bulk_copies();
+    }
     operation.execute = direction == Route::load    ? execute_load
                         : direction == Route::store ? execute_store
                                                     : execute_shared;

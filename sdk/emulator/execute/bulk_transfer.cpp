@@ -207,6 +207,19 @@ void LoadTransfer::watch()
     for (const LoadTarget& target : targets_) {
         begin(*target.cta, target.address, true);
     }
+    GlobalShadow* const global = warp_.cluster.global_shadow.get();
+    if (global == nullptr || !global->written()) {
+        return;
+    }
+    for (const BoxRun& run : box_.runs) {
+        if (!run.inside) {
+            continue;
+        }
+        if (auto found = global->bulk_load(warp_.agent, run.global, run.global_bytes, what_)) {
+            warp_.cluster.report(*this, found->kind, std::move(found->message));
+            return;
+        }
+    }
 }
 
 bool LoadTransfer::step(Cluster& cluster)
@@ -331,7 +344,18 @@ StoreTransfer::StoreTransfer(const char* what, Warp& warp, SharedBox box, std::u
     meets_clusters = reduce != nullptr;
 }
 
-void StoreTransfer::watch() { begin(warp_.cta, source_, false); }
+void StoreTransfer::watch()
+{
+    begin(warp_.cta, source_, false);
+    if (GlobalShadow* const global = warp_.cluster.global_shadow.get()) {
+        for (const BoxRun& run : box_.runs) {
+            if (run.inside) {
+                global->bulk_store(agent, warp_.cta.rank, run.global, run.global_bytes, byte_mask_, what_,
+                                   line_of(operation));
+            }
+        }
+    }
+}
 
 void StoreTransfer::read_source(Cluster& cluster)
 {

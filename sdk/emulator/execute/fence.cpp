@@ -15,7 +15,7 @@ namespace {
 
 struct FencePayload : Payload {
     bool release = false, acquire = false;
-    bool proxy_async = false;
+    ProxyFences proxies = 0;
 };
 
 Step execute_fence(Warp& warp, const Operation& operation, LaneMask active)
@@ -28,8 +28,8 @@ Step execute_fence(Warp& warp, const Operation& operation, LaneMask active)
     if (payload.acquire) {
         clocks.acquire(warp.agent, warp.barriers.observed);
     }
-    if (payload.proxy_async) {
-        clocks.proxy_fence(warp.agent, active);
+    if (payload.proxies != 0) {
+        clocks.proxy_fence(warp.agent, active, payload.proxies);
     }
     if (payload.release) {
         clocks.release(warp.agent, warp.barriers.fenced);
@@ -58,6 +58,9 @@ Step execute_tensormap_acquire(Warp& warp, const Operation& operation, LaneMask 
             warp.report(operation, FindingKind::misaligned, LaneMask{1} << lane,
                         fmt::format("a tensor map at {:#x}: the fence is for 128 bytes aligned to 128", address));
         }
+        if (warp.cluster.global_shadow != nullptr) {
+            warp.cluster.global_shadow->acquire_map(warp.agent, address);
+        }
         if (locate_global(warp.cluster, address, tensor_map_bytes, Direction::read, problem) == nullptr) {
             warp.report(operation, FindingKind::invalid_operand, LaneMask{1} << lane,
                         fmt::format("the fence is for a tensor map at {:#x}, where none can be: {}: name the address "
@@ -81,6 +84,7 @@ void decode_proxy_fence(Decoder& decoder, Operation& operation)
             decoder.fail("the forms are .release.scope, and .acquire.scope [address], 128");
         }
         if (payload.release) {
+            payload.proxies = fences_tensormap;
             operation.execute = execute_fence;
             return;
         }
@@ -97,8 +101,10 @@ void decode_proxy_fence(Decoder& decoder, Operation& operation)
         return;
     }
     if (decoder.take("async")) {
-        // Only shared memory is checked for missing fences, so a fence for global memory alone changes nothing.
-        payload.proxy_async = decoder.take_one_of({"global", "shared::cta", "shared::cluster"}) != "global";
+        const std::string_view space = decoder.take_one_of({"global", "shared::cta", "shared::cluster"});
+        payload.proxies = space.empty()       ? fences_shared | fences_global
+                          : space == "global" ? fences_global
+                                              : fences_shared;
         return;
     }
     if (decoder.take("async::generic")) {
@@ -110,7 +116,7 @@ void decode_proxy_fence(Decoder& decoder, Operation& operation)
                 "the forms are .acquire.sync_restrict::shared::cluster.cluster and "
                 ".release.sync_restrict::shared::cta.cluster");
         }
-        payload.proxy_async = true;
+        payload.proxies = fences_shared | fences_one_way;
         payload.release = semantics == "release";
         payload.acquire = semantics == "acquire";
         return;

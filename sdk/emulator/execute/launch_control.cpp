@@ -117,6 +117,41 @@ private:
     bool decided_ = false, written_ = false;
 };
 
+/// The last answer at this place was read with ordinary loads. See ResponseReads.
+void check_response_reads(Warp& warp, const Operation& operation, unsigned lane, const LoadTarget& target)
+{
+    if (!warp.checks()) {
+        return;
+    }
+    const Clocks& clocks = warp.cluster.clocks;
+    const std::uint32_t offset = offset_in_cta(target.address) - shared_base;
+    const std::vector<ResponseReads::Read>* const reads = target.cta->responses.reads(offset);
+    for (std::size_t i = 0; reads != nullptr && i < reads->size(); ++i) {
+        const ResponseReads::Read& read = (*reads)[i];
+        // Reads without order are found as races.
+        if (!clocks.ordered(read.at, warp.agent) || clocks.fenced_by_reader(read.at, warp.agent, fences_shared)) {
+            continue;
+        }
+        LaneMask unfenced = 0;
+        for_each_lane(read.lanes, [&](unsigned reader) {
+            unfenced |= clocks.fenced(read.at, warp.agent, reader, fences_shared) ? 0 : bit(reader);
+        });
+        if (unfenced != 0) {
+            warp.report(
+                operation, FindingKind::missing_proxy_fence, bit(lane),
+                fmt::format("clusterlaunchcontrol.try_cancel writes its answer to shared 0x{:x} of CTA {} through "
+                            "the async proxy, but {} (warp {} of the cluster, PTX line {}) read the last one there "
+                            "through the generic proxy and lane {} executed no fence.proxy.async since: execute "
+                            "one after the load",
+                            offset + shared_base, target.cta->rank,
+                            read.operation->source->text.substr(0, read.operation->source->text.find(' ')),
+                            read.at.agent, line_of(read.operation), std::countr_zero(unfenced)));
+            break;
+        }
+    }
+    target.cta->responses.request(offset);
+}
+
 struct TryCancelPayload : Payload {
     AddressRef response, barrier;
     bool generic = false, multicast = false;
@@ -141,6 +176,9 @@ Step execute_try_cancel(Warp& warp, const Operation& operation, LaneMask active)
         }
         auto targets = load_targets(warp, operation, lane, "clusterlaunchcontrol.try_cancel", address(payload.response),
                                     address(payload.barrier), response_bytes, response_bytes, mask, 1);
+        for (const LoadTarget& target : targets) {
+            check_response_reads(warp, operation, lane, target);
+        }
         start(warp, operation, lane, std::make_unique<CancelRequest>(std::move(targets)));
     });
     return Step::next;

@@ -83,6 +83,9 @@ Step execute_init(Warp& warp, const Operation& operation, LaneMask active)
                             address, barrier.describe(),
                             barrier.copies == 0 ? "" : ", after the copies that complete on it"));
         }
+        if (cta.exit_order != nullptr) {
+            cta.exit_order->forget(offset_in_cta(address));
+        }
         const std::uint32_t copies = barrier.copies;  // they still complete on it
         const std::string problem = barrier.initialize(counts[lane]);
         barrier.copies = copies;
@@ -121,6 +124,9 @@ Step execute_inval(Warp& warp, const Operation& operation, LaneMask active)
                                     address, site.barrier->copies, site.barrier->describe()));
         }
         cta.mbarriers.erase(offset_in_cta(address));
+        if (cta.exit_order != nullptr) {
+            cta.exit_order->forget(offset_in_cta(address));
+        }
         if (cta.shadow != nullptr) {
             cta.shadow->mark_barrier(offset_in_cta(address) - shared_base, false);
         }
@@ -143,6 +149,11 @@ Step execute_arrive(Warp& warp, const Operation& operation, LaneMask active)
         }
         Mbarrier& barrier = *site.barrier;
         const std::int64_t value = values == no_row ? 1 : std::int64_t{warp.row<std::uint32_t>(values)[lane]};
+        if (site.cta != &warp.cta && site.cta->exit_order != nullptr && !site.cta->exited()) {
+            site.cta->exit_order->arrived(offset_in_cta(site.address), barrier.phase,
+                                          warp.cluster.clocks.now(warp.agent),
+                                          {&operation, warp.cta.rank, warp.index, active});
+        }
         if (warp.checks() && (released != &barrier || released_phase != barrier.phase)) {
             released = &barrier;
             released_phase = barrier.phase;
@@ -229,6 +240,9 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
             return;
         }
         complete |= bit(lane);
+        if (site.cta->exit_order != nullptr) {
+            site.cta->exit_order->observed(offset_in_cta(site.address), site.barrier->phase);
+        }
         if (warp.checks()) {
             if (payload.relaxed) {
                 warp.barriers.observed.join(site.barrier->completed);

@@ -155,8 +155,18 @@ bool resolve_shared(Warp& warp, const Operation& operation, const MemoryPayload&
     }
     const MemoryAccess& access = payload.access;
     const bool strong = access.atomic || access.volatile_access;
+    if (cta != &warp.cta && cta->exit_order != nullptr) {
+        cta->exit_order->accessed(warp.cluster.clocks.now(warp.agent), {&operation, warp.cta.rank, warp.index, active});
+    }
     if (strong) {
         synchronize_lanes(warp, a, shared_window, active, access.direction);
+    }
+    if (cta->responses.touches(extent.low - origin, extent.high - origin + payload.bytes) &&
+        access.direction == Direction::read) {
+        for_each_lane(active, [&](unsigned lane) {
+            cta->responses.read(static_cast<std::uint32_t>(a[lane] - origin), payload.bytes,
+                                warp.cluster.clocks.now(warp.agent), LaneMask{1} << lane, &operation);
+        });
     }
     if (cta->shadow && warp.checks()) {
         std::array<std::uint32_t, warp_size> offsets;
@@ -230,9 +240,31 @@ void mark_initialized(Allocation& allocation, unsigned bytes, LaneMask active, c
     }
 }
 
+/// Checks accesses of lanes to global memory against bulk copies of the cluster.
+void check_bulk_copies(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
+                       const Addresses& a)
+{
+    GlobalShadow& global = *warp.cluster.global_shadow;
+    const MemoryAccess& access = payload.access;
+    const bool strong = access.atomic || access.volatile_access;
+    std::optional<ShadowFinding> found;
+    for_each_lane(active, [&](unsigned lane) {
+        auto problem =
+            access.direction == Direction::read
+                ? global.read(warp.agent, a[lane], payload.bytes, strong, access.what)
+                : global.write(warp.agent, lane, a[lane], payload.bytes, strong, access.what, line_of(operation));
+        if (!found) {
+            found = std::move(problem);
+        }
+    });
+    if (found) {
+        warp.report(operation, found->kind, active, std::move(found->message));
+    }
+}
+
 /// Returns true if all lanes access one allocation, aligned and in bounds.
-bool resolve_global(Warp& warp, const MemoryPayload& payload, LaneMask active, const Addresses& a, const Extent& extent,
-                    LanePointers& pointers)
+bool resolve_global(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
+                    const Addresses& a, const Extent& extent, LanePointers& pointers)
 {
     Cluster& cluster = warp.cluster;
     if ((extent.bits & (payload.bytes - 1)) != 0) {
@@ -258,6 +290,10 @@ bool resolve_global(Warp& warp, const MemoryPayload& payload, LaneMask active, c
     }
     if (access.atomic || access.volatile_access) {
         synchronize_lanes(warp, a, 0, active, access.direction);
+    }
+    if (cluster.global_shadow != nullptr &&
+        (access.direction != Direction::read || cluster.global_shadow->bulk_stored())) {
+        check_bulk_copies(warp, operation, payload, active, a);
     }
     set_pointers(pointers, a,
                  reinterpret_cast<std::uintptr_t>(allocation.bytes) - static_cast<std::uintptr_t>(entry->begin));
@@ -365,7 +401,7 @@ void resolve(Warp& warp, const Operation& operation, const MemoryPayload& payloa
     } else if (space == Space::global || space == Space::constant) {
         statistics.global_read_bytes += reads ? bytes : 0;
         statistics.global_write_bytes += writes ? bytes : 0;
-        done = !lane_by_lane && resolve_global(warp, payload, active, a, extent, pointers);
+        done = !lane_by_lane && resolve_global(warp, operation, payload, active, a, extent, pointers);
     }
     if (done) {
         return;

@@ -45,6 +45,12 @@ TensorMap checked_map(Warp& warp, const Operation& operation, const TensorPayloa
                       unsigned lane, bool is_store)
 {
     const TensorMap map = tensor_map_at(warp, operation, payload.map, lane, payload.what);
+    if (warp.cluster.global_shadow != nullptr) {
+        if (auto found =
+                warp.cluster.global_shadow->use_map(warp.agent, warp.address(payload.map, lane), payload.what)) {
+            warp.report(operation, found->kind, bit(lane), std::move(found->message));
+        }
+    }
     if (map.interleave != TensorInterleave::none) {
         warp.fault(operation, FindingKind::not_emulated, error_illegal_instruction, bit(lane),
                    fmt::format("{}: interleaved tensors are not emulated", payload.what));
@@ -233,6 +239,7 @@ void decode_load(Decoder& decoder, Operation& operation, TensorPayload& payload)
     }
     next += decoder.take("L2::cache_hint") ? 1 : 0;
     expect_operands(decoder, next);
+    decoder.mark_uses_bulk_copies();
     operation.execute = execute_load;
 }
 
@@ -245,6 +252,7 @@ void decode_store(Decoder& decoder, Operation& operation, TensorPayload& payload
     read_tensor(decoder, payload, 0);
     payload.shared = decoder.address(1);
     expect_operands(decoder, decoder.take("L2::cache_hint") ? 3 : 2);
+    decoder.mark_uses_bulk_copies();
     operation.execute = execute_store;
 }
 

@@ -179,6 +179,7 @@ Step execute_copy_fence(Warp& warp, const Operation& operation, LaneMask active)
         locate(warp, operation, to, warp.address(payload.destination, lane), tensor_map_bytes, tensor_map_bytes, lane),
         bytes.data(), bytes.size());
     if (warp.checks()) {
+        warp.cluster.clocks.proxy_fence(warp.agent, active, fences_tensormap);
         warp.cluster.clocks.release(warp.agent, warp.barriers.fenced);
     }
     warp.cluster.progress();

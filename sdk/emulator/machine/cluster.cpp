@@ -71,6 +71,9 @@ Cluster::Cluster(Grid& grid_, std::uint64_t index_)
         }
         cta.live_warps = static_cast<std::uint32_t>(cta.warps.size());
     }
+    if (grid.options.check && grid.kernel.uses_bulk_copies) {
+        global_shadow = std::make_unique<GlobalShadow>(clocks, warps_of(grid.request), grid.clusters.count() == 1);
+    }
     exited_.resize(count);
     order_.resize(warps_.size());
     std::iota(order_.begin(), order_.end(), std::size_t{0});
@@ -375,8 +378,37 @@ void Cluster::check_finished()
             if (!exited_[cta->rank]) {
                 check_exited(*cta);
             }
+            if (cta->exit_order != nullptr) {
+                check_exit_order(*cta);
+            }
         }
         finished_ = true;
+    }
+}
+
+void Cluster::check_exit_order(const Cta& cta)
+{
+    for (const ExitOrder::Remote& remote : cta.exit_order->remotes()) {
+        // Relaxed arrivals at barrier.cluster order no memory, but they do say that the access is over.
+        const std::vector<std::uint32_t>& relaxed = barrier.relaxed.seen;
+        const bool known =
+            (remote.at.agent < relaxed.size() && relaxed[remote.at.agent] >= remote.at.time) ||
+            std::ranges::any_of(cta.warps, [&](const auto& warp) { return clocks.ordered(remote.at, warp->agent); });
+        if (known) {
+            continue;
+        }
+        const auto& [operation, rank, warp, lanes] = remote.place;
+        report_at(
+            operation, rank, warp, lanes, FindingKind::cluster_protocol,
+            remote.arrival
+                ? fmt::format("this arrives at the mbarrier at shared 0x{:x} of CTA {}, which exits without knowing "
+                              "that it has: wait there for phase {} of the mbarrier, or synchronize the cluster "
+                              "(barrier.cluster), before a CTA exits",
+                              remote.barrier, cta.rank, remote.phase)
+                : fmt::format("this accesses shared memory of CTA {}, which exits without knowing that the access "
+                              "is over: synchronize the cluster (barrier.cluster) before a CTA exits",
+                              cta.rank),
+            false);
     }
 }
 

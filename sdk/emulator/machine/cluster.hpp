@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "checks/clocks.hpp"
+#include "checks/global_shadow.hpp"
 #include "checks/report.hpp"
 #include "machine/allocation_cache.hpp"
 #include "machine/async_operation.hpp"
@@ -42,6 +43,7 @@ public:
     const std::uint64_t index;  ///< linear %clusterid
     const Dim3 id;
     Clocks clocks;
+    std::unique_ptr<GlobalShadow> global_shadow;  ///< null if checks are off, or the kernel has no bulk copies
     std::vector<std::unique_ptr<Cta>> ctas;
     ClusterBarrier barrier;
     Statistics statistics;
@@ -123,6 +125,7 @@ private:
     [[noreturn]] void report_hang(bool deadlock, std::string text);
     void check_finished();
     void check_exited(Cta& cta);
+    void check_exit_order(const Cta& cta);
 
     std::deque<std::unique_ptr<AsyncOperation>> pending_;
     std::vector<std::size_t> eligible_;  // positions in pending_ of operations that may make a step now

@@ -11,6 +11,8 @@
 
 #include "base/lanes.hpp"
 #include "base/windows.hpp"
+#include "checks/exit_order.hpp"
+#include "checks/response_reads.hpp"
 #include "checks/shared_shadow.hpp"
 #include "machine/mbarrier.hpp"
 
@@ -45,6 +47,8 @@ public:
     std::vector<std::byte> shared;          ///< static and dynamic; byte 0 is address shared_base
     std::unique_ptr<SharedShadow> shadow;   ///< null if checks are off
     std::unique_ptr<TileProvenance> tiles;  ///< null until a tensor copy has written to the CTA, or if checks are off
+    std::unique_ptr<ExitOrder> exit_order;  ///< null if checks are off, or if it has no peers
+    ResponseReads responses;                ///< of cluster launch control; empty if checks are off
     std::array<NamedBarrier, 16> barriers;
     std::map<std::uint32_t, Mbarrier> mbarriers;  ///< by address within the window (without the rank)
     std::unique_ptr<TensorMemory> tensor_memory;  ///< null on devices without tensor memory

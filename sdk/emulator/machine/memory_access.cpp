@@ -161,11 +161,18 @@ std::byte* locate_shared(const Request& r)
         r.outside(fmt::format("CTA {} has {} bytes of shared memory, from 0x{:x} on", rank, cta->shared.size(),
                               (rank << shared_rank_shift) + shared_base));
     }
+    const auto offset = static_cast<std::uint32_t>(bytes - cta->shared.data());
+    if (cta != &warp.cta && cta->exit_order != nullptr && !cta->exited()) {
+        cta->exit_order->accessed(warp.cluster.clocks.now(warp.agent),
+                                  {&r.operation, warp.cta.rank, warp.index, bit(r.lane)});
+    }
     if (r.strong()) {
         synchronize(warp, shared_window + address, r.access.direction);
     }
+    if (r.access.direction == Direction::read && cta->responses.touches(offset, offset + std::uint64_t{r.size})) {
+        cta->responses.read(offset, r.size, warp.cluster.clocks.now(warp.agent), bit(r.lane), &r.operation);
+    }
     if (cta->shadow && warp.checks()) {
-        const auto offset = static_cast<std::uint32_t>(bytes - cta->shared.data());
         const std::uint32_t line = line_of(r.operation);
         std::optional<ShadowFinding> found;
         if (r.reads()) {
@@ -258,6 +265,14 @@ std::byte* locate_in_allocation(const Request& r)
     }
     if (r.writes()) {
         entry->allocation->mark_initialized(offset, r.size);
+    }
+    if (GlobalShadow* const global = warp.cluster.global_shadow.get()) {
+        auto found = r.writes() ? global->write(warp.agent, r.lane, r.address, r.size, r.strong(), r.access.what,
+                                                line_of(r.operation))
+                                : global->read(warp.agent, r.address, r.size, r.strong(), r.access.what);
+        if (found) {
+            r.report(found->kind, std::move(found->message));
+        }
     }
     return entry->allocation->bytes + offset;
 }
@@ -439,6 +454,10 @@ void async_arrive(Cluster& cluster, const AsyncOperation& by, std::uint32_t shar
         return;
     }
     Mbarrier& barrier = found->second;
+    if (cta->exit_order != nullptr && rank != by.cta_rank && !cta->exited()) {
+        cta->exit_order->arrived(offset_in_cta(shared_address), barrier.phase, cluster.clocks.now(by.agent),
+                                 {by.operation, by.cta_rank, by.warp, by.lanes});
+    }
     if (cluster.options().check) {
         cluster.clocks.complete_async(by.agent, barrier.arriving);
     }

@@ -474,6 +474,7 @@ Ref Decoder::scratch_row(unsigned bytes) { return function_.new_row(bytes); }
 
 const DeviceModel& Decoder::device() const noexcept { return function_.program.device; }
 
+void Decoder::mark_uses_bulk_copies() { function_.program.uses[function_.index].uses_bulk_copies = true; }
 void Decoder::mark_synchronizes_clusters() { function_.program.uses[function_.index].synchronizes_clusters = true; }
 
 void Decoder::mark_late_registers(std::span<const Ref> rows) { function_.add_late_registers(rows); }

@@ -83,14 +83,12 @@ TEST_CASE("a relaxed arrival without a fence orders nothing")
     CHECK_FOUND(run, FindingKind::shared_race);
 }
 
-TEST_CASE("a CTA that exits while its neighbour still reads its memory is reported")
+TEST_CASE("a CTA that exits while its neighbour may still read its memory is reported in every schedule")
 {
-    unsigned found = 0;
     under_every_schedule(neighbours(barrier, ""), "h200", [&](PtxRun& run) {
         run_neighbours(run);
-        found += run.count(FindingKind::cluster_protocol) > 0 ? 1 : 0;
+        CHECK_FOUND(run, FindingKind::cluster_protocol);
     });
-    CHECK(found > 0);
 }
 
 TEST_CASE("arriving twice, and waiting without arriving, are reported")

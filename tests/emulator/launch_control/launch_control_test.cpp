@@ -146,15 +146,6 @@ TEST_CASE("a next request that overwrites the response before all have read it i
         3);
 }
 
-TEST_CASE("a missing proxy fence between the reads and the next request is no finding")
-{
-    // A strict reading of PTX requires the fence; kernels known to be right rely on the barrier alone for reads.
-    PtxRun run(persistent(alone, ""), "b200");
-    const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(6000));
-    const LaunchResult result = run.launch("k", {.grid = {6000, 1, 1}, .block = {32, 1, 1}}, out);
-    REQUIRE_CLEAN(run, result);
-}
-
 TEST_CASE("a request after a failure that the CTA has seen is reported")
 {
     PtxRun run(persistent(alone, "fence.proxy.async.shared::cta;",
@@ -245,4 +236,41 @@ TEST_CASE("launch control needs compute capability 10.0")
                     "mbarrier::complete_tx::bytes.b128 [r0], [r1]; ret; }"),
         "h200");
     CHECK(run.module().find_kernel("k")->load_error.find("10.0") != std::string::npos);
+}
+
+TEST_CASE("an answer that was read needs a proxy fence before its place is used again")
+{
+    const auto launch = [](PtxRun& run, Dim3 cluster) {
+        const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(6000));  // more than the device holds at once
+        return run.launch("k", {.grid = {6000, 1, 1}, .block = {64, 1, 1}, .cluster = cluster}, out);
+    };
+    for (const bool peers : {false, true}) {
+        CAPTURE(peers);
+        const Dim3 cluster{peers ? 2U : 1U, 1, 1};
+        for (const char* const fence : {"fence.proxy.async;", "fence.proxy.async.shared::cta;",
+                                        "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;"}) {
+            under_every_schedule(
+                persistent(peers ? multicast : alone, fence), "b200",
+                [&](PtxRun& run) {
+                    const LaunchResult result = launch(run, cluster);
+                    REQUIRE_CLEAN(run, result);
+                },
+                2);
+        }
+        // No fence; one for another memory; one of some lanes; one before the load.
+        for (const std::string fence :
+             {"", "fence.proxy.async.global;", "setp.lt.u32 p, r0, 40;\n@p fence.proxy.async;"}) {
+            CAPTURE(fence);
+            under_every_schedule(
+                persistent(peers ? multicast : alone, fence), "b200",
+                [&](PtxRun& run) {
+                    REQUIRE(launch(run, cluster).code == 0);
+                    CHECK_FOUND(run, FindingKind::missing_proxy_fence);
+                    INFO(findings_text(run));
+                    REQUIRE(run.report.findings().size() == 1);
+                    CHECK(run.report.findings().front().message.find("but ld.shared.b128 (warp") != std::string::npos);
+                },
+                4);
+        }
+    }
 }
