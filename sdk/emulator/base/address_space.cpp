@@ -52,6 +52,12 @@ std::string describe(const Allocation& allocation)
     return text;
 }
 
+std::uint64_t next_generation() noexcept
+{
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+}
+
 /// Calls `body(word, mask)` for the words whose bits represent `count` bytes from `offset`. Ends early if it returns
 /// false.
 template <typename Body>
@@ -74,7 +80,7 @@ bool for_each_word(std::uint64_t offset, std::uint64_t count, Body&& body)
 
 void Allocation::mark_initialized(std::uint64_t offset, std::uint64_t count) noexcept
 {
-    if (initialized == nullptr) {
+    if (initialized == nullptr || complete.load(std::memory_order_relaxed)) {
         return;
     }
     for_each_word(offset, count, [this](std::uint64_t word, std::uint64_t mask) {
@@ -84,11 +90,15 @@ void Allocation::mark_initialized(std::uint64_t offset, std::uint64_t count) noe
         }
         return true;
     });
+    if (offset == 0 && count >= size) {
+        complete.store(true, std::memory_order_relaxed);
+    }
 }
 
 bool Allocation::is_initialized(std::uint64_t offset, std::uint64_t count) const noexcept
 {
-    return initialized == nullptr || for_each_word(offset, count, [this](std::uint64_t word, std::uint64_t mask) {
+    return initialized == nullptr || complete.load(std::memory_order_relaxed) ||
+           for_each_word(offset, count, [this](std::uint64_t word, std::uint64_t mask) {
                return (initialized[word].load(std::memory_order_relaxed) & mask) == mask;
            });
 }
@@ -98,6 +108,7 @@ void Allocation::mark_uninitialized(std::uint64_t offset, std::uint64_t count) n
     if (initialized == nullptr) {
         return;
     }
+    complete.store(false, std::memory_order_relaxed);
     for_each_word(offset, count, [this](std::uint64_t word, std::uint64_t mask) {
         if ((initialized[word].load(std::memory_order_relaxed) & mask) != 0) {  // spares untouched pages
             initialized[word].fetch_and(~mask, std::memory_order_relaxed);
@@ -197,7 +208,7 @@ struct AddressSpace::Arena {
     }
 };
 
-AddressSpace::AddressSpace() : arena_(std::make_unique<Arena>()) {}
+AddressSpace::AddressSpace() : arena_(std::make_unique<Arena>()), generation_(next_generation()) {}
 
 AddressSpace::~AddressSpace()
 {
@@ -253,7 +264,7 @@ std::uint64_t AddressSpace::allocate(std::uint64_t size, MemoryKind kind, int de
     freed_.erase(allocation->address);
     const std::uint64_t address = allocation->address;
     allocations_[address] = std::move(allocation);
-    generation_.fetch_add(1, std::memory_order_release);
+    generation_.store(next_generation(), std::memory_order_release);
     return address;
 }
 
@@ -268,7 +279,7 @@ void AddressSpace::add_host(void* bytes, std::uint64_t size)
     allocation->id = next_id_++;
     freed_.erase(allocation->address);
     allocations_[allocation->address] = std::move(allocation);
-    generation_.fetch_add(1, std::memory_order_release);
+    generation_.store(next_generation(), std::memory_order_release);
 }
 
 bool AddressSpace::free(std::uint64_t address)
@@ -280,7 +291,7 @@ bool AddressSpace::free(std::uint64_t address)
     }
     std::unique_ptr<Allocation> allocation = std::move(found->second);
     allocations_.erase(found);
-    generation_.fetch_add(1, std::memory_order_release);
+    generation_.store(next_generation(), std::memory_order_release);
     if (allocation->kind != MemoryKind::pinned) {
         used_[allocation->device] -= allocation->size;
     }

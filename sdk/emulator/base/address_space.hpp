@@ -36,6 +36,9 @@ struct Allocation {
     std::string label;               ///< name of a module's variable, else empty
     std::uint64_t mapped_bytes = 0;  ///< size of its own mapping, which free() removes; 0: none
     std::uint64_t id = 0;
+    bool constant = false;  ///< a .const variable: kernels cannot write it
+    /// All bytes count as initialized: saves looking at the bits.
+    std::atomic<bool> complete{false};
 
     /// Offsets are relative to `address`; the range must be in bounds.
     void mark_initialized(std::uint64_t offset, std::uint64_t count) noexcept;
@@ -77,7 +80,8 @@ public:
     /// "0x7f.. is 16 bytes after a device allocation of 1024 bytes at 0x7f..", for messages.
     [[nodiscard]] std::string describe(std::uint64_t address) const;
 
-    /// Changes with each allocate and free, so that a reader may keep the result of find().
+    /// Changes with each allocate and free, so that a reader may keep the result of find(). No two address spaces of
+    /// the process have the same number, at any time.
     [[nodiscard]] std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
 
     /// Bytes in use by `device`.
@@ -93,7 +97,7 @@ private:
     std::map<std::uint64_t, std::uint64_t> freed_;    ///< recently freed: address to size, for messages
     std::deque<std::unique_ptr<Allocation>> graves_;  ///< recently freed: a kernel may still hold a pointer
     std::map<int, std::uint64_t> used_;
-    std::atomic<std::uint64_t> generation_{1};
+    std::atomic<std::uint64_t> generation_;
     std::uint64_t next_id_ = 1;
 };
 

@@ -2,7 +2,7 @@
 
 // Which bytes of the threads' local memory were written.
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -12,48 +12,40 @@ namespace tessera::emulator {
 
 class LocalShadow {
 public:
-    void write(unsigned lane, std::uint64_t address, std::uint64_t size)
+    /// The lanes in `lanes` write the same bytes, each of its own memory.
+    void write(LaneMask lanes, std::uint64_t address, std::uint64_t size)
     {
-        std::vector<bool>& bytes = written_[lane];
-        if (bytes.size() < address + size) {
-            bytes.resize(address + size);
+        if (written_.size() < address + size) {
+            written_.resize(address + size);
         }
-        for (std::uint64_t i = 0; i < size; ++i) {
-            bytes[address + i] = true;
+        for (std::uint64_t i = address; i < address + size; ++i) {
+            written_[i] |= lanes;
         }
     }
     /// The bytes have no value any more.
-    void erase(unsigned lane, std::uint64_t address, std::uint64_t size)
+    void erase(LaneMask lanes, std::uint64_t address, std::uint64_t size)
     {
-        std::vector<bool>& bytes = written_[lane];
-        for (std::uint64_t i = address; i < address + size && i < bytes.size(); ++i) {
-            bytes[i] = false;
+        for (std::uint64_t i = address; i < address + size && i < written_.size(); ++i) {
+            written_[i] &= ~lanes;
         }
     }
-    /// Returns true if at least one of the bytes was written. Not all need be: compilers copy the padding of
+    /// The lanes that have written at least one of the bytes. Not all need be written: compilers copy the padding of
     /// structures.
-    [[nodiscard]] bool any_written(unsigned lane, std::uint64_t address, std::uint64_t size) const
+    [[nodiscard]] LaneMask any_written(std::uint64_t address, std::uint64_t size) const
     {
-        const std::vector<bool>& bytes = written_[lane];
-        for (std::uint64_t i = address; i < address + size && i < bytes.size(); ++i) {
-            if (bytes[i]) {
-                return true;
-            }
+        LaneMask lanes = 0;
+        for (std::uint64_t i = address; i < address + size && i < written_.size(); ++i) {
+            lanes |= written_[i];
         }
-        return false;
+        return lanes;
     }
     /// A function starts: its variables, from `begin` on, have no value yet.
-    void forget(LaneMask lanes, std::uint64_t begin)
-    {
-        for_each_lane(lanes, [&](unsigned lane) {
-            if (written_[lane].size() > begin) {
-                written_[lane].resize(begin);
-            }
-        });
-    }
+    void forget(LaneMask lanes, std::uint64_t begin) { erase(lanes, begin, written_.size() - std::min(begin, end())); }
 
 private:
-    std::array<std::vector<bool>, warp_size> written_;
+    [[nodiscard]] std::uint64_t end() const noexcept { return written_.size(); }
+
+    std::vector<LaneMask> written_;  // by address
 };
 
 }  // namespace tessera::emulator

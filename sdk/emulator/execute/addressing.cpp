@@ -86,9 +86,8 @@ bool is_in(Warp& warp, AddressKind kind, std::uint64_t address)
     if (kind != AddressKind::global && kind != AddressKind::constant) {
         return false;
     }
-    const AllocationCache::Entry* const entry =
-        cluster.allocations.find(cluster.grid.memory, cluster.grid.program, address);
-    const bool constant = entry != nullptr && entry->constant;
+    const AllocationCache::Entry* const entry = cluster.allocations->find(cluster.grid.memory, address);
+    const bool constant = entry != nullptr && entry->allocation->constant;
     return constant == (kind == AddressKind::constant);
 }
 
@@ -257,8 +256,7 @@ Step execute_discard(Warp& warp, const Operation& operation, LaneMask active)
     for_each_lane(active, [&](unsigned lane) {
         const std::uint64_t address = warp.address(payload.address, lane);
         (void)locate(warp, operation, payload.access, address, payload.bytes, payload.bytes, lane);
-        const AllocationCache::Entry* const entry =
-            cluster.allocations.find(cluster.grid.memory, cluster.grid.program, address);
+        const AllocationCache::Entry* const entry = cluster.allocations->find(cluster.grid.memory, address);
         if (entry != nullptr) {
             entry->allocation->mark_uninitialized(address - entry->begin, payload.bytes);
         }

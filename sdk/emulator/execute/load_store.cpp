@@ -8,6 +8,8 @@
 #include <cstring>
 #include <span>
 
+#include "execute/compare_paths.hpp"
+#include "execute/fast_access.hpp"
 #include "execute/lanewise.hpp"
 #include "execute/locked.hpp"
 #include "execute/memory_lanes.hpp"
@@ -47,21 +49,7 @@ Step load(Warp& warp, const Operation& operation, LaneMask active)
     for (unsigned k = 0; k < payload.elements; ++k) {
         R* const row = warp.row<R>(payload.rows[k]);
         const std::size_t offset = k * sizeof(M);
-        if (active != all_lanes) {
-            for_each_lane(active, [&](unsigned lane) { row[lane] = value(lane, offset); });
-        } else if (pointers.shape == LanePointers::Shape::broadcast) {
-            const R same = value(0, offset);
-            for (unsigned lane = 0; lane < warp_size; ++lane) {
-                row[lane] = same;
-            }
-        } else if (!strong && std::is_same_v<M, R> && pointers.shape == LanePointers::Shape::row &&
-                   payload.elements == 1) {
-            std::memcpy(row, pointers[0], warp_size * sizeof(M));
-        } else {
-            for (unsigned lane = 0; lane < warp_size; ++lane) {
-                row[lane] = value(lane, offset);
-            }
-        }
+        for_each_lane(active, [&](unsigned lane) { row[lane] = value(lane, offset); });
     }
     if (meets) {
         const auto first = static_cast<unsigned>(std::countr_zero(active));
@@ -110,16 +98,7 @@ Step store(Warp& warp, const Operation& operation, LaneMask active)
                 std::memcpy(at, &memory, sizeof(M));
             }
         };
-        if (active != all_lanes) {
-            for_each_lane(active, put);
-        } else if (!strong && std::is_same_v<M, R> && pointers.shape == LanePointers::Shape::row &&
-                   payload.elements == 1) {
-            std::memcpy(pointers[0], row, warp_size * sizeof(M));
-        } else {
-            for (unsigned lane = 0; lane < warp_size; ++lane) {
-                put(lane);
-            }
-        }
+        for_each_lane(active, put);
     }
     warp.cluster.progress();
     return meets ? changed(warp, pointers, active) : Step::next;
@@ -201,6 +180,28 @@ bool is_memory_type(Type type)
     }
 }
 
+/// The faster handlers, where there are some.
+void choose_handlers(MemoryPayload& payload, const Operation& operation, Type type, unsigned register_bytes,
+                     bool strong)
+{
+    const bool loads = payload.access.direction == Direction::read;
+    const auto element_bytes = static_cast<unsigned>(ptx::size_of(type));
+    const AddressRef& address = payload.address;
+    FastHandlers fast;
+    if (!strong && element_bytes == register_bytes) {
+        if (address.anchor == AddressRef::Anchor::absolute) {
+            fast = fast_access(payload.access.space, element_bytes, loads);
+        } else if (address.anchor == AddressRef::Anchor::kernel_parameter) {
+            fast = fast_parameter_load(element_bytes);
+        }
+    }
+    payload.register_bytes = register_bytes;
+    payload.extends_sign = loads && is_signed(type);
+    payload.any = operation.execute;
+    payload.compared = fast.compared != nullptr ? fast.compared : payload.any;
+    payload.handlers = {fast.checked, fast.unchecked, nullptr, execute_compared};
+}
+
 void decode_access(Decoder& decoder, Operation& operation, bool loads)
 {
     auto& payload = decoder.emplace_payload<MemoryPayload>();
@@ -275,6 +276,7 @@ void decode_access(Decoder& decoder, Operation& operation, bool loads)
         decoder.mark_synchronizes_clusters();  // may wait for another cluster's store
     }
     operation.execute = handler(type, data.row_bytes, loads, strong);
+    choose_handlers(payload, operation, type, data.row_bytes, strong);
     operation.kind = InstructionClass::memory;
     if (operation.execute == nullptr) {
         decoder.fail(fmt::format("registers of {} bytes do not fit .{}", data.row_bytes, ptx::name_of(type)));

@@ -6,6 +6,8 @@
 #include <bit>
 #include <bitset>
 
+#include "execute/compare_paths.hpp"
+#include "execute/lane_access.hpp"
 #include "execute/lanewise.hpp"
 #include "machine/cluster.hpp"
 #include "machine/fault.hpp"
@@ -15,68 +17,6 @@
 namespace tessera::emulator {
 
 namespace {
-
-using Addresses = std::array<std::uint64_t, warp_size>;
-
-/// The largest and smallest address, all their bits, and the access pattern.
-struct Extent {
-    std::uint64_t low = ~std::uint64_t{0}, high = 0, bits = 0;
-    LanePointers::Shape shape = LanePointers::Shape::scattered;
-};
-
-Extent extent_of(const Addresses& a, LaneMask active, unsigned bytes)
-{
-    Extent extent;
-    if (active != all_lanes) {
-        for_each_lane(active, [&](unsigned lane) {
-            extent.low = std::min(extent.low, a[lane]);
-            extent.high = std::max(extent.high, a[lane]);
-            extent.bits |= a[lane];
-        });
-        return extent;
-    }
-    std::uint64_t unlike_row = 0, unlike_broadcast = 0;
-    for (unsigned lane = 0; lane < warp_size; ++lane) {
-        unlike_row |= a[lane] ^ (a[0] + std::uint64_t{lane} * bytes);
-        unlike_broadcast |= a[lane] ^ a[0];
-    }
-    if (unlike_row == 0 || unlike_broadcast == 0) {
-        const bool row = unlike_row == 0;
-        extent.shape = row ? LanePointers::Shape::row : LanePointers::Shape::broadcast;
-        extent.low = a[0];
-        extent.high = row ? a[0] + std::uint64_t{bytes} * (warp_size - 1) : a[0];
-        extent.bits = row ? a[0] | bytes : a[0];  // `bytes` is a power of two: the other lanes only add higher bits
-        return extent;
-    }
-    for (unsigned lane = 0; lane < warp_size; ++lane) {
-        extent.low = std::min(extent.low, a[lane]);
-        extent.high = std::max(extent.high, a[lane]);
-        extent.bits |= a[lane];
-    }
-    return extent;
-}
-
-void synchronize_lanes(Warp& warp, const Addresses& a, std::uint64_t window, LaneMask active, Direction direction)
-{
-    if (!warp.checks()) {
-        return;
-    }
-    std::bitset<Clocks::memory_slots> done;
-    for_each_lane(active, [&](unsigned lane) {
-        const unsigned slot = Clocks::memory_slot(window + a[lane]);
-        if (!done[slot]) {
-            done[slot] = true;
-            synchronize(warp, window + a[lane], direction);
-        }
-    });
-}
-
-void set_pointers(LanePointers& pointers, const Addresses& a, std::uintptr_t base)
-{
-    for (unsigned lane = 0; lane < warp_size; ++lane) {
-        pointers.at[lane] = static_cast<std::uintptr_t>(base + a[lane]);
-    }
-}
 
 /// The values that a store of plain registers writes, by lane.
 class LaneStores final : public StoredBytes {
@@ -133,81 +73,15 @@ void follow_unwritten(Warp& warp, const Operation& operation, const MemoryPayloa
     }
 }
 
-/// Returns true if all lanes access the shared memory of one CTA, aligned and in bounds. Otherwise locate() finds out
-/// what is wrong.
-bool resolve_shared(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
-                    const Addresses& a, const Extent& extent, LanePointers& pointers)
-{
-    const std::uint64_t rank = extent.low >> shared_rank_shift;
-    if (rank != extent.high >> shared_rank_shift || (extent.bits & (payload.bytes - 1)) != 0) {
-        return false;
-    }
-    Cta* cta = &warp.cta;
-    if (rank != warp.cta.rank) {
-        cta = extent.low >> 32 == 0 ? warp.cluster.cta_of(static_cast<std::uint32_t>(extent.low)) : nullptr;
-        if (cta == nullptr || !cta->started || cta->exited() || payload.own_cta) {
-            return false;
-        }
-    }
-    const std::uint64_t origin = (rank << shared_rank_shift) + shared_base;
-    if (extent.low < origin || extent.high + payload.bytes > origin + cta->shared.size()) {
-        return false;
-    }
-    const MemoryAccess& access = payload.access;
-    const bool strong = access.atomic || access.volatile_access;
-    if (cta != &warp.cta && cta->exit_order != nullptr) {
-        cta->exit_order->accessed(warp.cluster.clocks.now(warp.agent), {&operation, warp.cta.rank, warp.index, active});
-    }
-    if (strong) {
-        synchronize_lanes(warp, a, shared_window, active, access.direction);
-    }
-    if (cta->responses.touches(extent.low - origin, extent.high - origin + payload.bytes) &&
-        access.direction == Direction::read) {
-        for_each_lane(active, [&](unsigned lane) {
-            cta->responses.read(static_cast<std::uint32_t>(a[lane] - origin), payload.bytes,
-                                warp.cluster.clocks.now(warp.agent), LaneMask{1} << lane, &operation);
-        });
-    }
-    if (cta->shadow && warp.checks()) {
-        std::array<std::uint32_t, warp_size> offsets;
-        for (unsigned lane = 0; lane < warp_size; ++lane) {
-            offsets[lane] = static_cast<std::uint32_t>(a[lane] - origin);
-        }
-        const std::uint32_t line = line_of(operation);
-        std::optional<ShadowFinding> found, second;
-        if (access.direction != Direction::write) {
-            bool unwritten = false;
-            const bool at_once = access.registers.empty() && !access.ignores_value;
-            found = cta->shadow->read_lanes(warp.agent, offsets.data(), active, payload.bytes, access.what, line,
-                                            strong, at_once ? nullptr : &unwritten);
-            if (unwritten && !access.ignores_value) {
-                follow_unwritten(warp, operation, payload, active, offsets.data(), *cta);
-            }
-        }
-        if (access.direction != Direction::read) {
-            const LaneStores stores(warp, payload, active, offsets.data(), *cta);
-            second = cta->shadow->write_lanes(warp.agent, offsets.data(), active, payload.bytes, access.what, line,
-                                              strong, payload.row_bytes == 0 ? nullptr : &stores);
-        }
-        if (found || second) {
-            const ShadowFinding& finding = found ? *found : *second;
-            warp.report(operation, finding.kind, active, finding.message);
-        }
-    }
-    set_pointers(pointers, a,
-                 reinterpret_cast<std::uintptr_t>(cta->shared.data()) - static_cast<std::uintptr_t>(origin));
-    pointers.shape = extent.shape;
-    return true;
-}
-
 /// Calls `word(bits, mask)` for what each lane accesses of an allocation's initialized bits, until it returns false. A
 /// lane's bytes are aligned and at most 32, so they are in one word of bits.
 template <typename Word>
-bool for_each_lanes_bits(Allocation& allocation, unsigned bytes, LaneMask active, const Addresses& a, Word&& word)
+bool for_each_lanes_bits(Allocation& allocation, unsigned bytes, LaneMask active, const LaneAddresses<std::uint64_t>& a,
+                         Word&& word)
 {
     const std::uint64_t ones = (std::uint64_t{1} << bytes) - 1;
     for (LaneMask rest = active; rest != 0; rest &= rest - 1) {
-        const std::uint64_t offset = a[static_cast<unsigned>(std::countr_zero(rest))] - allocation.address;
+        const std::uint64_t offset = a.at[static_cast<unsigned>(std::countr_zero(rest))] - allocation.address;
         if (!word(allocation.initialized[offset / 64], ones << (offset % 64))) {
             return false;
         }
@@ -215,34 +89,205 @@ bool for_each_lanes_bits(Allocation& allocation, unsigned bytes, LaneMask active
     return true;
 }
 
-bool all_initialized(Allocation& allocation, unsigned bytes, LaneMask active, const Addresses& a, const Extent& extent)
+/// The bytes between the first and the last address, with the last lane's.
+struct Range {
+    std::uint64_t offset, size;
+};
+Range range_of(const Allocation& allocation, unsigned bytes, const LaneAddresses<std::uint64_t>& a)
 {
-    if (extent.shape != LanePointers::Shape::scattered) {
-        return allocation.is_initialized(extent.low - allocation.address, extent.high - extent.low + bytes);
-    }
-    return allocation.initialized == nullptr ||
-           for_each_lanes_bits(allocation, bytes, active, a, [](std::atomic<std::uint64_t>& word, std::uint64_t mask) {
-               return (word.load(std::memory_order_relaxed) & mask) == mask;
-           });
+    return {a.low - allocation.address, a.high - a.low + bytes};
 }
 
-void mark_initialized(Allocation& allocation, unsigned bytes, LaneMask active, const Addresses& a, const Extent& extent)
+/// Below it, looking at all bits of a range is faster than looking at those of each lane.
+constexpr std::uint64_t short_range = 1024;
+
+/// Local memory: all lanes at the same address, each in its own.
+bool resolve_local(Warp& warp, const MemoryPayload& payload, LaneMask active, const LaneAddresses<std::uint64_t>& a,
+                   LanePointers& pointers)
 {
-    if (extent.shape != LanePointers::Shape::scattered) {
-        allocation.mark_initialized(extent.low - allocation.address, extent.high - extent.low + bytes);
-    } else if (allocation.initialized != nullptr) {
-        for_each_lanes_bits(allocation, bytes, active, a, [](std::atomic<std::uint64_t>& word, std::uint64_t mask) {
-            if ((word.load(std::memory_order_relaxed) & mask) != mask) {
-                word.fetch_or(mask, std::memory_order_relaxed);
+    const Frame& frame = *warp.split().frame;
+    const std::uint64_t top = std::uint64_t{frame.local_base} + frame.function->local_bytes;
+    std::byte* const first = warp.local_bytes(0, a.low, payload.bytes);
+    if (a.shape != AccessShape::uniform || a.low % payload.bytes != 0 || first == nullptr ||
+        a.low + payload.bytes > top) {
+        return false;
+    }
+    if (warp.checks()) {
+        if (payload.access.direction != Direction::write &&
+            (active & ~warp.local_shadow.any_written(a.low, payload.bytes)) != 0) {
+            return false;
+        }
+        if (payload.access.direction != Direction::read) {
+            warp.local_shadow.write(active, a.low, payload.bytes);
+        }
+    }
+    pointers.shape = AccessShape::strided;
+    pointers.first = first;
+    pointers.stride = warp.local_stride();
+    return true;
+}
+
+void resolve_frame_parameter(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
+                             const LaneAddresses<std::uint64_t>& a, LanePointers& pointers)
+{
+    Frame& frame = *warp.split().frame;
+    const std::uint64_t stride = frame.function->parameter_bytes;
+    for_each_lane(active, [&](unsigned lane) {
+        if (a.at[lane] > stride || payload.bytes > stride - a.at[lane]) {
+            warp.fault(operation, FindingKind::out_of_bounds, error_illegal_address, bit(lane),
+                       fmt::format("{} at byte {} of {} bytes of .param variables", payload.what, a.at[lane], stride));
+        }
+        pointers.at[lane] = reinterpret_cast<std::uintptr_t>(frame.parameters.data() + lane * stride + a.at[lane]);
+    });
+}
+
+void locate_lanes(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
+                  const LaneAddresses<std::uint64_t>& a, LanePointers& pointers)
+{
+    pointers.shape = AccessShape::scattered;
+    const bool any_alignment = payload.access.space == Space::parameter && payload.address.base == no_row;
+    for_each_lane(active, [&](unsigned lane) {
+        const std::uint64_t address = a.at[lane];
+        if (payload.own_cta && address >> shared_rank_shift != warp.cta.rank) {
+            warp.report(operation, FindingKind::invalid_operand, bit(lane),
+                        fmt::format("0x{:x} is in the shared memory of CTA {} of the cluster, but {} can access only "
+                                    "the shared memory of its own CTA ({}): use .shared::cluster",
+                                    address, address >> shared_rank_shift, payload.what, warp.cta.rank));
+        }
+        pointers.at[lane] = reinterpret_cast<std::uintptr_t>(
+            locate(warp, operation, payload.access, address, payload.bytes, any_alignment ? 1 : payload.bytes, lane));
+    });
+}
+
+constexpr std::uint64_t window_bytes = std::uint64_t{1} << 32;
+
+/// The space of an access, if all lanes access the same: generic ones may not.
+Space space_of(const MemoryPayload& payload, const LaneAddresses<std::uint64_t>& a)
+{
+    if (payload.access.space != Space::generic) {
+        return payload.access.space;
+    }
+    const auto all_in = [&](std::uint64_t window) { return a.low >= window && a.high < window + window_bytes; };
+    return all_in(shared_window)                                                ? Space::shared
+           : all_in(local_window)                                               ? Space::local
+           : a.high < parameter_window || a.low >= shared_window + window_bytes ? Space::global
+                                                                                : Space::generic;
+}
+
+/// Returns true if the fast path could do it.
+bool resolve_at_once(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active, Space space,
+                     LaneAddresses<std::uint64_t>& a, LanePointers& pointers)
+{
+    const std::uint64_t window = payload.access.space != Space::generic ? 0
+                                 : space == Space::shared               ? shared_window
+                                 : space == Space::local                ? local_window
+                                                                        : 0;
+    switch (space) {
+        case Space::shared: {
+            if (a.high - window >= window_bytes) {
+                return false;
             }
-            return true;
+            LaneAddresses<std::uint32_t> narrow;
+            for (unsigned lane = 0; lane < warp_size; ++lane) {
+                narrow.at[lane] = static_cast<std::uint32_t>(a.at[lane]);
+            }
+            narrow.low = static_cast<std::uint32_t>(a.low);
+            narrow.high = static_cast<std::uint32_t>(a.high);
+            narrow.bits = static_cast<std::uint32_t>(a.bits);
+            narrow.stride = static_cast<std::uint32_t>(a.stride);
+            narrow.shape = a.shape;
+            return warp.checks() ? resolve_shared<true>(warp, operation, payload, active, narrow, pointers)
+                                 : resolve_shared<false>(warp, operation, payload, active, narrow, pointers);
+        }
+        case Space::global:
+        case Space::constant:
+            return warp.checks() ? resolve_global<true>(warp, operation, payload, active, a, pointers)
+                                 : resolve_global<false>(warp, operation, payload, active, a, pointers);
+        case Space::local: {
+            LaneAddresses<std::uint64_t> inside = a;
+            inside.low -= window;
+            return resolve_local(warp, payload, active, inside, pointers);
+        }
+        default: return false;
+    }
+}
+
+void count_bytes(Warp& warp, const MemoryPayload& payload, LaneMask active, Space space)
+{
+    Statistics& statistics = warp.cluster.statistics;
+    const std::uint64_t bytes = std::uint64_t{payload.bytes} * static_cast<unsigned>(std::popcount(active));
+    const bool reads = payload.access.direction != Direction::write;
+    const bool writes = payload.access.direction != Direction::read;
+    if (space == Space::shared) {
+        statistics.shared_read_bytes += reads ? bytes : 0;
+        statistics.shared_write_bytes += writes ? bytes : 0;
+    } else if (space == Space::global || space == Space::constant) {
+        statistics.global_read_bytes += reads ? bytes : 0;
+        statistics.global_write_bytes += writes ? bytes : 0;
+    }
+}
+
+}  // namespace
+
+void synchronize_lanes(Warp& warp, const std::uint64_t* generic, LaneMask active, Direction direction)
+{
+    std::bitset<Clocks::memory_slots> done;
+    for_each_lane(active, [&](unsigned lane) {
+        const unsigned slot = Clocks::memory_slot(generic[lane]);
+        if (!done[slot]) {
+            done[slot] = true;
+            synchronize(warp, generic[lane], direction);
+        }
+    });
+}
+
+void check_shared(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active, Cta& cta,
+                  const LaneAddresses<std::uint32_t>& offsets)
+{
+    const MemoryAccess& access = payload.access;
+    const bool strong = access.atomic || access.volatile_access;
+    if (&cta != &warp.cta && cta.exit_order != nullptr) {
+        cta.exit_order->accessed(warp.cluster.clocks.now(warp.agent), {&operation, warp.cta.rank, warp.index, active});
+    }
+    if (strong) {
+        LaneAddresses<std::uint64_t> generic;
+        const std::uint64_t origin = shared_window + (std::uint64_t{cta.rank} << shared_rank_shift) + shared_base;
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            generic.at[lane] = origin + offsets.at[lane];
+        }
+        synchronize_lanes(warp, generic.at.data(), active, access.direction);
+    }
+    if (cta.responses.touches(offsets.low, std::uint64_t{offsets.high} + payload.bytes) &&
+        access.direction == Direction::read) {
+        for_each_lane(active, [&](unsigned lane) {
+            cta.responses.read(offsets.at[lane], payload.bytes, warp.cluster.clocks.now(warp.agent), bit(lane),
+                               &operation);
         });
     }
+    const std::uint32_t line = line_of(operation);
+    std::optional<ShadowFinding> found, second;
+    if (access.direction != Direction::write) {
+        bool unwritten = false;
+        const bool at_once = access.registers.empty() && !access.ignores_value;
+        found = cta.shadow->read_lanes(warp.agent, offsets.at.data(), active, payload.bytes, access.what, line, strong,
+                                       at_once ? nullptr : &unwritten);
+        if (unwritten && !access.ignores_value) {
+            follow_unwritten(warp, operation, payload, active, offsets.at.data(), cta);
+        }
+    }
+    if (access.direction != Direction::read) {
+        const LaneStores stores(warp, payload, active, offsets.at.data(), cta);
+        second = cta.shadow->write_lanes(warp.agent, offsets.at.data(), active, payload.bytes, access.what, line,
+                                         strong, payload.row_bytes == 0 ? nullptr : &stores);
+    }
+    if (found || second) {
+        const ShadowFinding& finding = found ? *found : *second;
+        warp.report(operation, finding.kind, active, finding.message);
+    }
 }
 
-/// Checks accesses of lanes to global memory against bulk copies of the cluster.
 void check_bulk_copies(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
-                       const Addresses& a)
+                       const LaneAddresses<std::uint64_t>& a)
 {
     GlobalShadow& global = *warp.cluster.global_shadow;
     const MemoryAccess& access = payload.access;
@@ -251,8 +296,8 @@ void check_bulk_copies(Warp& warp, const Operation& operation, const MemoryPaylo
     for_each_lane(active, [&](unsigned lane) {
         auto problem =
             access.direction == Direction::read
-                ? global.read(warp.agent, a[lane], payload.bytes, strong, access.what)
-                : global.write(warp.agent, lane, a[lane], payload.bytes, strong, access.what, line_of(operation));
+                ? global.read(warp.agent, a.at[lane], payload.bytes, strong, access.what)
+                : global.write(warp.agent, lane, a.at[lane], payload.bytes, strong, access.what, line_of(operation));
         if (!found) {
             found = std::move(problem);
         }
@@ -262,60 +307,31 @@ void check_bulk_copies(Warp& warp, const Operation& operation, const MemoryPaylo
     }
 }
 
-/// Returns true if all lanes access one allocation, aligned and in bounds.
-bool resolve_global(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
-                    const Addresses& a, const Extent& extent, LanePointers& pointers)
+bool all_initialized(Allocation& allocation, unsigned bytes, LaneMask active, const LaneAddresses<std::uint64_t>& a)
 {
-    Cluster& cluster = warp.cluster;
-    if ((extent.bits & (payload.bytes - 1)) != 0) {
-        return false;
+    const Range range = range_of(allocation, bytes, a);
+    if (range.size <= short_range && allocation.is_initialized(range.offset, range.size)) {
+        return true;
     }
-    const AllocationCache::Entry* const entry =
-        cluster.allocations.find(cluster.grid.memory, cluster.grid.program, extent.low);
-    if (entry == nullptr || extent.high - entry->begin > entry->size - payload.bytes || entry->size < payload.bytes ||
-        (payload.access.direction != Direction::read && entry->constant)) {
-        return false;
-    }
-    Allocation& allocation = *entry->allocation;
-    if (entry->begin % 32 != 0 && allocation.initialized != nullptr) {
-        return false;  // a lane's bits would not be in one word
-    }
-    const MemoryAccess& access = payload.access;
-    if (access.direction != Direction::write && warp.checks() &&
-        !all_initialized(allocation, payload.bytes, active, a, extent)) {
-        return false;  // locate() finds the lane
-    }
-    if (access.direction != Direction::read) {
-        mark_initialized(allocation, payload.bytes, active, a, extent);
-    }
-    if (access.atomic || access.volatile_access) {
-        synchronize_lanes(warp, a, 0, active, access.direction);
-    }
-    if (cluster.global_shadow != nullptr &&
-        (access.direction != Direction::read || cluster.global_shadow->bulk_stored())) {
-        check_bulk_copies(warp, operation, payload, active, a);
-    }
-    set_pointers(pointers, a,
-                 reinterpret_cast<std::uintptr_t>(allocation.bytes) - static_cast<std::uintptr_t>(entry->begin));
-    pointers.shape = extent.shape;
-    return true;
-}
-
-void resolve_frame_parameter(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
-                             const Addresses& a, LanePointers& pointers)
-{
-    Frame& frame = *warp.split().frame;
-    const std::uint64_t stride = frame.function->parameter_bytes;
-    for_each_lane(active, [&](unsigned lane) {
-        if (a[lane] > stride || payload.bytes > stride - a[lane]) {
-            warp.fault(operation, FindingKind::out_of_bounds, error_illegal_address, LaneMask{1} << lane,
-                       fmt::format("{} at byte {} of {} bytes of .param variables", payload.what, a[lane], stride));
-        }
-        pointers.at[lane] = reinterpret_cast<std::uintptr_t>(frame.parameters.data() + lane * stride + a[lane]);
+    return for_each_lanes_bits(allocation, bytes, active, a, [](std::atomic<std::uint64_t>& word, std::uint64_t mask) {
+        return (word.load(std::memory_order_relaxed) & mask) == mask;
     });
 }
 
-}  // namespace
+void mark_initialized(Allocation& allocation, unsigned bytes, LaneMask active, const LaneAddresses<std::uint64_t>& a)
+{
+    const Range range = range_of(allocation, bytes, a);
+    if (a.shape == AccessShape::row || a.shape == AccessShape::uniform) {
+        allocation.mark_initialized(range.offset, range.size);
+    } else if (range.size > short_range || !allocation.is_initialized(range.offset, range.size)) {
+        for_each_lanes_bits(allocation, bytes, active, a, [](std::atomic<std::uint64_t>& word, std::uint64_t mask) {
+            if ((word.load(std::memory_order_relaxed) & mask) != mask) {
+                word.fetch_or(mask, std::memory_order_relaxed);
+            }
+            return true;
+        });
+    }
+}
 
 bool reaches_global(const Warp& warp, const MemoryPayload& payload, LaneMask active)
 {
@@ -333,89 +349,40 @@ void resolve(Warp& warp, const Operation& operation, const MemoryPayload& payloa
              LanePointers& pointers)
 {
     const AddressRef& ref = payload.address;
-    Addresses a;
-    const auto offset = static_cast<std::uint64_t>(ref.offset);
-    if (ref.base == no_row) {
-        a.fill(offset);
-    } else if (ref.wide) {
-        const std::uint64_t* const base = warp.row<std::uint64_t>(ref.base);
-        for (unsigned lane = 0; lane < warp_size; ++lane) {
-            a[lane] = base[lane] + offset;
-        }
-    } else {
-        const std::uint32_t* const base = warp.row<std::uint32_t>(ref.base);
-        for (unsigned lane = 0; lane < warp_size; ++lane) {
-            a[lane] = static_cast<std::uint32_t>(base[lane] + offset);  // 32-bit addresses wrap
-        }
-    }
-    pointers.shape = LanePointers::Shape::scattered;
+    const Paths paths = warp.cluster.options().paths;
+    LaneAddresses<std::uint64_t> a;
+    find_addresses(warp, ref, active, payload.bytes, a);
+    pointers.shape = AccessShape::scattered;
     if (ref.anchor == AddressRef::Anchor::frame_parameter) {
         resolve_frame_parameter(warp, operation, payload, active, a, pointers);
         return;
     }
     if (ref.anchor == AddressRef::Anchor::frame_local) {
-        for (std::uint64_t& address : a) {
-            address += warp.split().frame->local_base;
+        const std::uint32_t base = warp.split().frame->local_base;
+        for (std::uint64_t& address : a.at) {
+            address += base;
         }
+        a.low += base;
+        a.high += base;
     }
-    Space space = payload.access.space;
-    const unsigned first = static_cast<unsigned>(std::countr_zero(active));
-    if (space == Space::parameter && ref.base == no_row) {
-        const std::byte* const bytes = locate(warp, operation, payload.access, a[first], payload.bytes, 1, first);
-        pointers.at.fill(reinterpret_cast<std::uintptr_t>(bytes));
-        pointers.shape = active == all_lanes ? LanePointers::Shape::broadcast : LanePointers::Shape::scattered;
+    if (payload.access.space == Space::parameter && ref.base == no_row && paths != Paths::plain) {
+        const auto lane = static_cast<unsigned>(std::countr_zero(active));
+        pointers.shape = AccessShape::uniform;
+        pointers.first = locate(warp, operation, payload.access, a.low, payload.bytes, 1, lane);
+        pointers.stride = 0;
+        pointers.spread();
         return;
     }
-    const Extent extent = extent_of(a, active, payload.bytes);
-    Statistics& statistics = warp.cluster.statistics;
-    const std::uint64_t bytes = std::uint64_t{payload.bytes} * static_cast<unsigned>(std::popcount(active));
-    const bool reads = payload.access.direction != Direction::write;
-    const bool writes = payload.access.direction != Direction::read;
-    std::uint64_t window = 0;
-    if (space == Space::generic) {
-        // Lanes that access different spaces are resolved one by one below.
-        if (extent.low >= shared_window && extent.high < shared_window + (std::uint64_t{1} << 32)) {
-            space = Space::shared;
-            window = shared_window;
-        } else if (extent.high < parameter_window || extent.low >= shared_window + (std::uint64_t{1} << 32)) {
-            space = Space::global;
-        }
-    }
-    bool done = false;
-    const bool lane_by_lane = warp.cluster.options().paths == Paths::plain;
-    if (space == Space::shared) {
-        statistics.shared_read_bytes += reads ? bytes : 0;
-        statistics.shared_write_bytes += writes ? bytes : 0;
-        if (lane_by_lane) {
-            // below
-        } else if (window != 0) {
-            Addresses inside;
-            for (unsigned lane = 0; lane < warp_size; ++lane) {
-                inside[lane] = a[lane] - window;
-            }
-            const Extent moved{extent.low - window, extent.high - window, extent.bits, extent.shape};
-            done = resolve_shared(warp, operation, payload, active, inside, moved, pointers);
-        } else {
-            done = resolve_shared(warp, operation, payload, active, a, extent, pointers);
-        }
-    } else if (space == Space::global || space == Space::constant) {
-        statistics.global_read_bytes += reads ? bytes : 0;
-        statistics.global_write_bytes += writes ? bytes : 0;
-        done = !lane_by_lane && resolve_global(warp, operation, payload, active, a, extent, pointers);
-    }
-    if (done) {
+    const Space space = space_of(payload, a);
+    if (paths == Paths::plain || !resolve_at_once(warp, operation, payload, active, space, a, pointers)) {
+        count_bytes(warp, payload, active, space);
+        locate_lanes(warp, operation, payload, active, a, pointers);
         return;
     }
-    for_each_lane(active, [&](unsigned lane) {
-        if (payload.own_cta && a[lane] >> shared_rank_shift != warp.cta.rank) {
-            warp.report(operation, FindingKind::invalid_operand, LaneMask{1} << lane,
-                        fmt::format("0x{:x} is in the shared memory of CTA {} of the cluster, but {} can access only "
-                                    "the shared memory of its own CTA ({}): use .shared::cluster",
-                                    a[lane], a[lane] >> shared_rank_shift, payload.what, warp.cta.rank));
-        }
-        pointers.at[lane] = reinterpret_cast<std::uintptr_t>(
-            locate(warp, operation, payload.access, a[lane], payload.bytes, payload.bytes, lane));
-    });
+    if (paths == Paths::both) [[unlikely]] {
+        compare_pointers(warp, operation, payload, active, pointers);
+    }
+    pointers.spread();
 }
 
 void store_undefined(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active)
@@ -431,7 +398,7 @@ void store_undefined(Warp& warp, const Operation& operation, const MemoryPayload
                 payload.access.space == Space::generic && address - local_window < (std::uint64_t{1} << 32);
             if (generic_local || payload.access.space == Space::local) {
                 address -= generic_local ? local_window : 0;
-                warp.local_shadow.erase(lane, address + k * element_bytes, element_bytes);
+                warp.local_shadow.erase(bit(lane), address + k * element_bytes, element_bytes);
             } else {
                 elsewhere |= LaneMask{1} << lane;
             }
@@ -459,6 +426,7 @@ void take_address(Decoder& decoder, std::size_t index, MemoryPayload& payload)
 {
     using Anchor = AddressRef::Anchor;
     payload.address = decoder.address(index);
+    payload.allocation_site = static_cast<std::uint8_t>(decoder.instruction().location.line);
     AddressRef& address = payload.address;
     const Space space = payload.access.space;
     const bool parameter = address.anchor == Anchor::kernel_parameter || address.anchor == Anchor::frame_parameter;

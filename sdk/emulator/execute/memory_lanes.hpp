@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/access_shape.hpp"
 #include "machine/memory_access.hpp"
 #include "program/decoder.hpp"
 
@@ -27,23 +28,41 @@ struct MemoryPayload : Payload {
     unsigned elements = 1;
     std::array<Ref, max_vector> rows{};  ///< data, by element
     unsigned row_bytes = 0;              ///< per lane, in a row of a store
+    std::uint8_t allocation_site = 0;    ///< for AllocationCache
+    /// By Handlers: faster than Operation::execute, which each of them calls for what it cannot do. Null: there is none.
+    std::array<Execute, handler_sets> handlers{};
+    Execute any = nullptr;       ///< Operation::execute, for all accesses
+    Execute compared = nullptr;  ///< what execute_compared() compares
+    unsigned register_bytes = 0;
+    bool extends_sign = false;  ///< of what is loaded into a wider register
+
+    [[nodiscard]] Execute handler(Handlers set) const noexcept override
+    {
+        return handlers[static_cast<std::size_t>(set)];
+    }
 };
 
-/// Pointers to the lanes' bytes. Only entries of active lanes are meaningful.
+/// Where the lanes' bytes are.
 struct LanePointers {
-    enum class Shape : std::uint8_t {
-        scattered,
-        row,        ///< all 32 lanes, consecutive without gaps
-        broadcast,  ///< all 32 lanes at one place
-    };
-    std::array<std::uintptr_t, warp_size> at;
-    Shape shape = Shape::scattered;
+    AccessShape shape;      ///< not as the program sees it: lanes at one local address are strided
+    std::byte* first;       ///< of lane 0, unless scattered
+    std::ptrdiff_t stride;  ///< between lanes, unless scattered
+    /// By lane, if scattered or after spread(). Only entries of active lanes are meaningful.
+    alignas(64) std::array<std::uintptr_t, warp_size> at;
 
     [[nodiscard]] std::byte* operator[](unsigned lane) const noexcept { return reinterpret_cast<std::byte*>(at[lane]); }
+    void spread() noexcept
+    {
+        if (shape != AccessShape::scattered) {
+            for (unsigned lane = 0; lane < warp_size; ++lane) {
+                at[lane] = reinterpret_cast<std::uintptr_t>(first) + lane * static_cast<std::uintptr_t>(stride);
+            }
+        }
+    }
 };
 
 /// Resolves the addresses of the active lanes with all checks, marks written bytes as initialized, and counts the
-/// bytes.
+/// bytes. `pointers` are spread.
 void resolve(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
              LanePointers& pointers);
 

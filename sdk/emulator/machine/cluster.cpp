@@ -293,6 +293,8 @@ Cluster::Pause Cluster::run_turn(std::uint64_t budget)
 
 Cluster::Pause Cluster::run(std::uint64_t until)
 {
+    thread_local AllocationCache allocations_of_thread;
+    allocations = &allocations_of_thread;
     const std::uint64_t start = steps_;
     while (!finished_ && !wants_turn_ && !end_turn_ && steps_ < until) {
         if (grid.stop.load(std::memory_order_relaxed)) {

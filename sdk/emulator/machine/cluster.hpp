@@ -47,8 +47,8 @@ public:
     std::vector<std::unique_ptr<Cta>> ctas;
     ClusterBarrier barrier;
     Statistics statistics;
-    AllocationCache allocations;    ///< used last by this cluster
-    std::uint64_t clock_reads = 0;  ///< reads of %clock and %globaltimer so far: each advances them
+    AllocationCache* allocations = nullptr;  ///< of the CPU thread that runs the cluster
+    std::uint64_t clock_reads = 0;           ///< reads of %clock and %globaltimer so far: each advances them
 
     /// Why a cluster does not go on.
     enum class Pause : std::uint8_t {

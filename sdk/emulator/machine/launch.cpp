@@ -63,6 +63,14 @@ private:
     std::uint64_t address_ = 0;
 };
 
+[[nodiscard]] Handlers handlers_for(const Options& options) noexcept
+{
+    return options.paths == Paths::plain  ? Handlers::plain
+           : options.paths == Paths::both ? Handlers::compared
+           : options.check                ? Handlers::checked
+                                          : Handlers::unchecked;
+}
+
 }  // namespace
 
 LoadedModule::LoadedModule(std::string_view ptx_text, const DeviceModel& device, int device_index, AddressSpace& memory)
@@ -197,10 +205,14 @@ LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const 
     for (std::uint64_t i = 0; i < grid.resident; ++i) {
         grid.next[i] = i + grid.resident;
     }
+    grid.operations = program.operations_with(handlers_for(options)).data();
     const GridWorkspace workspace(memory, request.cooperative);
     grid.workspace = workspace.address();
     Outcome outcome;
-    const unsigned threads = options.threads != 0 ? options.threads : std::max(std::thread::hardware_concurrency(), 1U);
+    const unsigned cores = std::max(std::thread::hardware_concurrency(), 1U);
+    const unsigned threads = options.paths == Paths::both ? 1  // another thread might change what is compared
+                             : options.threads != 0       ? options.threads
+                                                          : cores;
     grid.clusters_meet = (kernel.synchronizes_clusters || request.cooperative) && grid.resident > 1;
     run_clusters(grid, outcome, threads);
     return outcome.result();

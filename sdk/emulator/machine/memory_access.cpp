@@ -79,7 +79,7 @@ std::byte* locate_local(const Request& r)
         r.outside(fmt::format("outside of the thread's local memory of {} bytes", top));
     }
     if (warp.checks()) {
-        if (r.reads() && !warp.local_shadow.any_written(r.lane, r.address, r.size)) {
+        if (r.reads() && (warp.local_shadow.any_written(r.address, r.size) & bit(r.lane)) == 0) {
             r.undefined(
                 FindingKind::uninitialized_local, [](unsigned, unsigned) { return false; },
                 [&] {
@@ -89,7 +89,7 @@ std::byte* locate_local(const Request& r)
                 });
         }
         if (r.writes()) {
-            warp.local_shadow.write(r.lane, r.address, r.size);
+            warp.local_shadow.write(bit(r.lane), r.address, r.size);
         }
     }
     return bytes;
@@ -238,15 +238,14 @@ std::byte* locate_in_allocation(const Request& r)
 {
     Warp& warp = r.warp;
     const AddressSpace& memory = warp.cluster.grid.memory;
-    const AllocationCache::Entry* const entry =
-        warp.cluster.allocations.find(memory, warp.cluster.grid.program, r.address);
+    const AllocationCache::Entry* const entry = warp.cluster.allocations->find(memory, r.address);
     if (entry == nullptr || r.size > entry->size - (r.address - entry->begin)) {
         if (Allocation* const allocation = find_overrun(warp.cluster, r.address, r.size)) {
             return locate_overrun(r, *allocation);
         }
         r.outside(memory.describe(entry == nullptr ? r.address : r.address + r.size - 1));
     }
-    if (entry->constant && r.writes()) {
+    if (entry->allocation->constant && r.writes()) {
         r.outside(fmt::format("{} is constant memory, which kernels cannot write", entry->allocation->label));
     }
     if (r.strong()) {
@@ -334,6 +333,53 @@ std::byte* locate(Warp& warp, const Operation& operation, const MemoryAccess& ac
     return locate_in_allocation(r);
 }
 
+std::byte* place_without_effects(Warp& warp, const MemoryAccess& access, std::uint64_t address, unsigned size,
+                                 unsigned alignment, unsigned lane)
+{
+    const bool reads = access.direction != Direction::write;
+    if (address % alignment != 0) {
+        return nullptr;
+    }
+    const auto in_window = [&](std::uint64_t window) {
+        return access.space == Space::generic && address - window < (std::uint64_t{1} << 32);
+    };
+    if (access.space == Space::parameter || in_window(parameter_window)) {
+        const std::uint64_t offset = address >= parameter_window ? address - parameter_window : address;
+        const bool inside = offset + size <= warp.parameters.size() && access.direction == Direction::read;
+        return inside ? const_cast<std::byte*>(warp.parameters.data()) + offset : nullptr;
+    }
+    if (access.space == Space::local || in_window(local_window)) {
+        const std::uint64_t inside = access.space == Space::local ? address : address - local_window;
+        const Frame& frame = *warp.split().frame;
+        if (inside + size > std::uint64_t{frame.local_base} + frame.function->local_bytes ||
+            (reads && warp.checks() && (warp.local_shadow.any_written(inside, size) & bit(lane)) == 0)) {
+            return nullptr;
+        }
+        return warp.local_bytes(lane, inside, size);
+    }
+    if (access.space == Space::shared || in_window(shared_window)) {
+        const std::uint64_t inside = access.space == Space::shared ? address : address - shared_window;
+        Cta* const cta = inside >> 32 != 0 ? nullptr : warp.cluster.cta_of(static_cast<std::uint32_t>(inside));
+        if (cta == nullptr || (cta != &warp.cta && (!cta->started || cta->exited()))) {
+            return nullptr;
+        }
+        return cta->shared_bytes(static_cast<std::uint32_t>(inside), size);  // its shadow compares itself
+    }
+    Allocation* const allocation = warp.cluster.grid.memory.find(address);
+    const std::uint64_t offset = allocation == nullptr ? 0 : address - allocation->address;
+    if (allocation == nullptr || offset + size > allocation->size ||
+        (allocation->constant && access.direction != Direction::read)) {
+        return nullptr;
+    }
+    for (std::uint64_t i = offset; i < offset + size && reads && warp.checks() && allocation->initialized != nullptr;
+         ++i) {
+        if ((allocation->initialized[i / 64].load() >> (i % 64) & 1) == 0) {
+            return nullptr;
+        }
+    }
+    return allocation->bytes + offset;
+}
+
 std::byte* locate_global(Cluster& cluster, std::uint64_t address, std::uint64_t size, Direction direction,
                          GlobalProblem& problem)
 {
@@ -352,7 +398,7 @@ std::byte* locate_global(Cluster& cluster, std::uint64_t address, std::uint64_t 
         }
         return const_cast<std::byte*>(parameters.data()) + offset;
     }
-    const AllocationCache::Entry* const entry = cluster.allocations.find(grid.memory, grid.program, address);
+    const AllocationCache::Entry* const entry = cluster.allocations->find(grid.memory, address);
     if (entry == nullptr || size > entry->size - (address - entry->begin)) {
         if (Allocation* const allocation = find_overrun(cluster, address, size)) {
             const std::uint64_t offset = address - allocation->address;
@@ -367,7 +413,7 @@ std::byte* locate_global(Cluster& cluster, std::uint64_t address, std::uint64_t 
                                    grid.memory.describe(entry == nullptr ? address : address + size - 1));
         return nullptr;
     }
-    if (entry->constant && direction != Direction::read) {
+    if (entry->allocation->constant && direction != Direction::read) {
         problem.text = fmt::format("0x{:x} is in {}, constant memory, which kernels cannot write", address,
                                    entry->allocation->label);
         return nullptr;

@@ -39,6 +39,11 @@ struct MemoryAccess {
 [[nodiscard]] std::byte* locate(Warp& warp, const Operation& operation, const MemoryAccess& access,
                                 std::uint64_t address, unsigned size, unsigned alignment, unsigned lane);
 
+/// The bytes that locate() returns, found without the fast paths and with no effect; null if locate() has something to
+/// report.
+[[nodiscard]] std::byte* place_without_effects(Warp& warp, const MemoryAccess& access, std::uint64_t address,
+                                               unsigned size, unsigned alignment, unsigned lane);
+
 /// Order between agents from accesses to memory: volatile, relaxed or stronger, and atomic accesses acquire from and
 /// release to the point of their (generic) address. PTX requires more (an acquire pattern on one side, a release
 /// pattern on the other). This rule gives no false alarm for spin flags of any style. Does nothing if checks are off.

@@ -36,7 +36,8 @@ Warp::Warp(Cta& cta_, std::uint32_t index_, LaneMask lanes_)
       cluster(cta_.cluster),
       index(index_),
       agent(static_cast<Agent>(cta_.rank * ((cta_.threads + warp_size - 1) / warp_size) + index_)),
-      lanes(lanes_)
+      lanes(lanes_),
+      parameters(cluster.grid.request.parameters)
 {
     const Grid& grid = cluster.grid;
     constants_storage_.resize(grid.program.warp_constant_bytes + row_alignment);
@@ -235,11 +236,11 @@ void Warp::fault(const Operation& operation, FindingKind kind, int code, LaneMas
 
 // ---- execution ----
 
-const Operation& Warp::operation_at(std::uint32_t pc) const noexcept { return cluster.grid.program.operations[pc]; }
+const Operation& Warp::operation_at(std::uint32_t pc) const noexcept { return cluster.grid.operations[pc]; }
 
 unsigned Warp::run(unsigned budget)
 {
-    const Operation* const operations = cluster.grid.program.operations.data();
+    const Operation* const operations = cluster.grid.operations;
     auto& counts = cluster.statistics.warp_instructions;
     unsigned done = 0;
     while (done < budget && !finished()) {

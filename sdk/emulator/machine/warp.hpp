@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -96,7 +97,8 @@ public:
     CopyGroups copies;         ///< cp.async
     CopyGroups bulk_copies;    ///< bulk copies that complete by groups
     WarpBarriers barriers;
-    std::shared_ptr<WarpgroupState> warpgroup;  ///< wgmma and setmaxnreg; null until used
+    const std::span<const std::byte> parameters;  ///< of the kernel
+    std::shared_ptr<WarpgroupState> warpgroup;    ///< wgmma and setmaxnreg; null until used
 
     // --- rows ---
     /// The 32 values of an operand.
@@ -195,6 +197,8 @@ public:
     [[nodiscard]] const std::vector<std::unique_ptr<Split>>& splits() const noexcept { return splits_; }
     /// Pointer to a lane's local memory at its local address.
     [[nodiscard]] std::byte* local_bytes(unsigned lane, std::uint64_t address, std::uint64_t size);
+    /// Bytes of local memory of a lane: the distance between the same address of two lanes.
+    [[nodiscard]] std::uint32_t local_stride() const noexcept { return local_stride_; }
     [[nodiscard]] Operation const& operation_at(std::uint32_t pc) const noexcept;
 
     static constexpr std::uint32_t no_join = 0xFFFFFFFF;

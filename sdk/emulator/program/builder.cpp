@@ -40,6 +40,20 @@ std::uint64_t alignment_of(const ptx::Variable& variable)
     return std::max<std::uint64_t>(variable.alignment, variable.alignment == 0 ? natural : 1);
 }
 
+const std::vector<Operation>& Program::operations_with(Handlers set) const
+{
+    const std::scoped_lock lock(mutex_);
+    std::vector<Operation>& result = operations_with_[static_cast<std::size_t>(set)];
+    if (result.empty()) {
+        result = operations;
+        for (Operation& operation : result) {
+            const Execute handler = operation.payload == nullptr ? nullptr : operation.payload->handler(set);
+            operation.execute = handler == nullptr ? operation.execute : handler;
+        }
+    }
+    return result;
+}
+
 std::vector<SourceFrame> Program::frames_of(const ptx::Location& location) const
 {
     const auto frame = [&](std::uint32_t file, std::uint32_t line) {
@@ -143,6 +157,7 @@ void ProgramBuilder::place_variables()
                     throw std::runtime_error(
                         fmt::format("out of memory for the variable {} of {} bytes", variable.name, size));
                 }
+                memory_.find(symbol.offset)->constant = variable.space == StateSpace::constant;
                 program_->variables[variable.name] = {symbol.offset, size, variable.space == StateSpace::constant};
                 break;
             }

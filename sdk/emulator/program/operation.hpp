@@ -34,9 +34,20 @@ struct RegisterRow {
     unsigned bytes = 0;  ///< of a lane's value; 0: predicates, a bit for each lane
 };
 
+/// Sets of handlers: which of them a launch needs depends on its options.
+enum class Handlers : std::uint8_t {
+    checked,
+    unchecked,
+    plain,     ///< Paths::plain
+    compared,  ///< Paths::both
+};
+inline constexpr std::size_t handler_sets = 4;
+
 /// Base class for settings of an instruction beyond its operands.
 struct Payload {
     virtual ~Payload() = default;
+    /// The handler of this set; null if it is Operation::execute, as in the other sets.
+    [[nodiscard]] virtual Execute handler(Handlers) const noexcept { return nullptr; }
 };
 
 struct Operation {

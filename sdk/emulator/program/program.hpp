@@ -2,10 +2,12 @@
 
 // A module's code, ready to execute.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -104,10 +106,17 @@ struct Program {
     std::map<std::string, VariableInfo, std::less<>> variables;
     bool launch_control = false;  ///< uses cluster launch control
 
+    /// The operations with the handlers of `set`. Thread-safe.
+    [[nodiscard]] const std::vector<Operation>& operations_with(Handlers set) const;
+
     /// The source lines of an instruction, innermost first; function names are mangled. Empty without .loc.
     [[nodiscard]] std::vector<SourceFrame> frames_of(const ptx::Location& location) const;
     /// `text` with the source line added after each "PTX line 12".
     [[nodiscard]] std::string with_places(std::string_view text) const;
+
+private:
+    mutable std::mutex mutex_;
+    mutable std::array<std::vector<Operation>, handler_sets> operations_with_;  // empty until wanted
 };
 
 /// Function pointers are this value plus the index of the function.

@@ -226,8 +226,8 @@ const std::vector<Setting>& known_settings()
          "counts of each launch: text, json, text:FILE or json:FILE [none]"},
         {"--numerics", "TESSERA_EMU_NUMERICS", "one of exact, fast",
          "sums of tensor cores: exact is bit by bit, fast uses vectors [exact]"},
-        {"--paths", "TESSERA_EMU_PATHS", "one of fast, plain",
-         "memory accesses of a warp: fast, or plain (lane by lane) to test the device itself [fast]"},
+        {"--paths", "TESSERA_EMU_PATHS", "one of fast, plain, both",
+         "memory accesses of a warp: fast, plain (lane by lane), or both compared, to test the device itself [fast]"},
         {"--fail", "TESSERA_EMU_FAIL", "NAME:N=ERROR or N=ERROR, several separated by commas",
          "make the N-th call fail: NAME:N=ERROR or N=ERROR, for example cudaMalloc:3=cudaErrorMemoryAllocation"},
         {"--threads", "TESSERA_EMU_THREADS", fmt::format("a whole number from 0 (all cores) to {}", most_threads),
@@ -254,7 +254,7 @@ Settings read_settings(const std::function<const char*(const char*)>& get,
     reader.number("TESSERA_EMU_SEED", settings.options.seed, std::uint64_t{0});
     reader.choice("TESSERA_EMU_SCHEDULE", {"in-order", "random", "adversarial"}, settings.options.schedule);
     reader.choice("TESSERA_EMU_NUMERICS", {"exact", "fast"}, settings.options.numerics);
-    reader.choice("TESSERA_EMU_PATHS", {"fast", "plain"}, settings.options.paths);
+    reader.choice("TESSERA_EMU_PATHS", {"fast", "plain", "both"}, settings.options.paths);
     reader.flag("TESSERA_EMU_CHECK", settings.options.check);
     const std::array also{std::pair{"same-value-race", &settings.options.same_value_races},
                           std::pair{"exit-before-read", &settings.options.exits_before_read}};

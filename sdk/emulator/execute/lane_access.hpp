@@ -1,0 +1,176 @@
+#pragma once
+
+// The fast path of memory accesses: all lanes of a warp at once. Each function returns false, and has done nothing, if
+// something about the access is unusual; locate(), lane by lane, then does it or says what is wrong.
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/windows.hpp"
+#include "execute/lane_addresses.hpp"
+#include "execute/memory_lanes.hpp"
+#include "machine/cluster.hpp"
+#include "machine/grid.hpp"
+
+namespace tessera::emulator {
+
+/// What the checks of shared memory say about an access, and its synchronization. (execute/memory_lanes.cpp)
+void check_shared(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active, Cta& cta,
+                  const LaneAddresses<std::uint32_t>& offsets);
+/// Order from accesses that are atomic or strong: see synchronize().
+void synchronize_lanes(Warp& warp, const std::uint64_t* generic, LaneMask active, Direction direction);
+/// Checks accesses to global memory against bulk copies of the cluster. There is a Cluster::global_shadow.
+void check_bulk_copies(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
+                       const LaneAddresses<std::uint64_t>& a);
+/// Whether all bytes were written, and marks them as written, where the lanes are not regular.
+[[nodiscard]] bool all_initialized(Allocation& allocation, unsigned bytes, LaneMask active,
+                                   const LaneAddresses<std::uint64_t>& a);
+void mark_initialized(Allocation& allocation, unsigned bytes, LaneMask active, const LaneAddresses<std::uint64_t>& a);
+
+/// The addresses of a memory operand in 64 bits.
+inline void find_addresses(const Warp& warp, const AddressRef& ref, LaneMask active, unsigned bytes,
+                           LaneAddresses<std::uint64_t>& a)
+{
+    const auto offset = static_cast<std::uint64_t>(ref.offset);
+    if (ref.base == no_row) {
+        a.at.fill(offset);
+    } else if (ref.wide) {
+        add_offset(a, warp.row<std::uint64_t>(ref.base), offset, active);
+    } else {
+        LaneAddresses<std::uint32_t> narrow;
+        add_offset(narrow, warp.row<std::uint32_t>(ref.base), static_cast<std::uint32_t>(offset), active);
+        std::copy(narrow.at.begin(), narrow.at.end(), a.at.begin());  // 32-bit addresses wrap
+    }
+    find_shape(a, active, bytes);
+}
+
+/// The addresses of a memory operand in the window of shared memory. Returns false if one has more than 32 bits.
+inline bool find_addresses(const Warp& warp, const AddressRef& ref, LaneMask active, unsigned bytes,
+                           LaneAddresses<std::uint32_t>& a)
+{
+    const auto offset = static_cast<std::uint64_t>(ref.offset);
+    if (ref.base == no_row) {
+        if (offset >> 32 != 0) {
+            return false;
+        }
+        a.at.fill(static_cast<std::uint32_t>(offset));
+    } else if (ref.wide) {
+        LaneAddresses<std::uint64_t> wide;
+        add_offset(wide, warp.row<std::uint64_t>(ref.base), offset, active);
+        std::uint64_t bits = 0;
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            bits |= wide.at[lane];
+            a.at[lane] = static_cast<std::uint32_t>(wide.at[lane]);
+        }
+        if (bits >> 32 != 0) {
+            return false;
+        }
+    } else {
+        add_offset(a, warp.row<std::uint32_t>(ref.base), static_cast<std::uint32_t>(offset), active);
+    }
+    find_shape(a, active, bytes);
+    return true;
+}
+
+/// `base`: where address 0 would be.
+template <typename A>
+inline void set_pointers(LanePointers& pointers, const LaneAddresses<A>& a, std::uintptr_t base)
+{
+    pointers.shape = a.shape;
+    pointers.first = reinterpret_cast<std::byte*>(base + a.at[0]);
+    pointers.stride = static_cast<std::ptrdiff_t>(a.stride);
+    if (a.shape == AccessShape::scattered) {
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            pointers.at[lane] = base + a.at[lane];
+        }
+    }
+}
+
+/// All lanes access the shared memory of one CTA, aligned and in bounds. `a` are addresses in the window, and are
+/// offsets in the CTA's memory afterwards.
+template <bool checked>
+inline bool resolve_shared(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
+                           LaneAddresses<std::uint32_t>& a, LanePointers& pointers)
+{
+    Cta* cta = &warp.cta;
+    const std::uint32_t rank = a.low >> shared_rank_shift;
+    if (rank != warp.cta.rank) [[unlikely]] {
+        cta = warp.cluster.cta_of(a.low);
+        if (cta == nullptr || !cta->started || cta->exited() || payload.own_cta) {
+            return false;
+        }
+    }
+    const std::uint32_t origin = (rank << shared_rank_shift) + shared_base;
+    const auto size = static_cast<std::uint32_t>(cta->shared.size());
+    // Addresses below the origin wrap to large offsets.
+    if ((a.bits & (payload.bytes - 1)) != 0 || payload.bytes > size || a.low - origin > size - payload.bytes ||
+        a.high - origin > size - payload.bytes) {
+        return false;
+    }
+    for (std::uint32_t& address : a.at) {
+        address -= origin;
+    }
+    a.low -= origin;
+    a.high -= origin;
+    if constexpr (checked) {
+        check_shared(warp, operation, payload, active, *cta, a);
+    }
+    set_pointers(pointers, a, reinterpret_cast<std::uintptr_t>(cta->shared.data()));
+    Statistics& statistics = warp.cluster.statistics;
+    const std::uint64_t bytes = std::uint64_t{payload.bytes} * static_cast<unsigned>(std::popcount(active));
+    statistics.shared_read_bytes += payload.access.direction != Direction::write ? bytes : 0;
+    statistics.shared_write_bytes += payload.access.direction != Direction::read ? bytes : 0;
+    return true;
+}
+
+/// All lanes access one allocation, aligned and in bounds.
+template <bool checked>
+inline bool resolve_global(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
+                           const LaneAddresses<std::uint64_t>& a, LanePointers& pointers)
+{
+    Cluster& cluster = warp.cluster;
+    if ((a.bits & (payload.bytes - 1)) != 0) {
+        return false;
+    }
+    const AllocationCache::Entry* const entry =
+        cluster.allocations->find(cluster.grid.memory, a.low, payload.allocation_site);
+    if (entry == nullptr || entry->size < payload.bytes || a.high - entry->begin > entry->size - payload.bytes) {
+        return false;
+    }
+    Allocation& allocation = *entry->allocation;
+    const MemoryAccess& access = payload.access;
+    const bool reads = access.direction != Direction::write, writes = access.direction != Direction::read;
+    if (writes && allocation.constant) {
+        return false;
+    }
+    if (allocation.initialized != nullptr && !allocation.complete.load(std::memory_order_relaxed)) {
+        if (entry->begin % 32 != 0) {
+            return false;  // a lane's bits would not be in one word
+        }
+        if (checked && reads && !all_initialized(allocation, payload.bytes, active, a)) {
+            return false;  // locate() finds the lane
+        }
+        if (writes) {
+            mark_initialized(allocation, payload.bytes, active, a);
+        }
+    }
+    if constexpr (checked) {
+        if (access.atomic || access.volatile_access) {
+            synchronize_lanes(warp, a.at.data(), active, access.direction);
+        }
+        if (cluster.global_shadow != nullptr && (writes || cluster.global_shadow->bulk_stored())) {
+            check_bulk_copies(warp, operation, payload, active, a);
+        }
+    }
+    set_pointers(pointers, a,
+                 reinterpret_cast<std::uintptr_t>(allocation.bytes) - static_cast<std::uintptr_t>(entry->begin));
+    Statistics& statistics = cluster.statistics;
+    const std::uint64_t bytes = std::uint64_t{payload.bytes} * static_cast<unsigned>(std::popcount(active));
+    statistics.global_read_bytes += reads ? bytes : 0;
+    statistics.global_write_bytes += writes ? bytes : 0;
+    return true;
+}
+
+}  // namespace tessera::emulator

@@ -1,0 +1,79 @@
+#pragma once
+
+// The addresses of a warp's lanes, and their shape: found once per instruction, in loops that compilers vectorize.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "base/access_shape.hpp"
+#include "base/lanes.hpp"
+
+namespace tessera::emulator {
+
+/// Addresses in 32 bits (shared memory) or 64 bits.
+template <typename A>
+struct LaneAddresses {
+    alignas(64) std::array<A, warp_size> at;  ///< lanes that are not active have the address of the first that is
+    A low, high;                              ///< least and greatest
+    A bits;                                   ///< its low bits are those of all addresses, or-ed
+    A stride;                                 ///< between lanes, modulo 2^n, unless scattered
+    AccessShape shape;
+};
+
+/// Finds everything else from `at`. `bytes`: what a lane accesses, a power of two.
+template <typename A>
+inline void find_shape(LaneAddresses<A>& a, LaneMask active, unsigned bytes)
+{
+    const A first = a.at[0];
+    const A stride = a.at[1] - first;
+    A irregular = 0;
+    for (unsigned lane = 0; lane < warp_size; ++lane) {
+        irregular |= a.at[lane] ^ static_cast<A>(first + static_cast<A>(lane * stride));
+    }
+    a.stride = stride;
+    if (irregular == 0 && stride == 0) {
+        a.low = a.high = a.bits = first;
+        a.shape = AccessShape::uniform;
+        return;
+    }
+    const A last = a.at[warp_size - 1];
+    const A span = static_cast<A>((warp_size - 1) * stride);
+    const bool rises = stride <= static_cast<A>(~A{0} / warp_size) && last >= first;
+    if (irregular == 0 && active == all_lanes && rises && last - first == span) {
+        a.low = first;
+        a.high = last;
+        a.bits = first | stride;
+        a.shape = stride == bytes ? AccessShape::row : AccessShape::strided;
+        return;
+    }
+    A low = first, high = first, bits = first;
+    for (unsigned lane = 0; lane < warp_size; ++lane) {
+        low = std::min(low, a.at[lane]);
+        high = std::max(high, a.at[lane]);
+        bits |= a.at[lane];
+    }
+    a.low = low;
+    a.high = high;
+    a.bits = bits;
+    a.shape = AccessShape::scattered;
+}
+
+/// at[lane] = base[lane] + offset, modulo 2^n.
+template <typename A>
+inline void add_offset(LaneAddresses<A>& a, const A* base, A offset, LaneMask active)
+{
+    if (active == all_lanes) {
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            a.at[lane] = base[lane] + offset;
+        }
+        return;
+    }
+    const A first = base[static_cast<unsigned>(std::countr_zero(active))];
+    for (unsigned lane = 0; lane < warp_size; ++lane) {
+        a.at[lane] = ((active >> lane & 1) != 0 ? base[lane] : first) + offset;
+    }
+}
+
+}  // namespace tessera::emulator
