@@ -40,7 +40,11 @@ void join_seen(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t
 
 }  // namespace
 
-void SyncPoint::join(const SyncPoint& other) { join_seen(seen, other.seen); }
+void SyncPoint::join(const SyncPoint& other)
+{
+    join_seen(seen, other.seen);
+    releases = std::max(releases, other.releases);
+}
 
 Clocks::Clocks(unsigned warps) : agents_(warps), warps_(warps)
 {
@@ -65,9 +69,15 @@ void Clocks::release(Agent agent, SyncPoint& point)
     join(point.seen, state.seen);
     note(point.seen, agent, state.time);
     ++state.time;
+    point.releases = ++releases_;
 }
 
-void Clocks::acquire(Agent agent, const SyncPoint& point) { join(agents_[agent].seen, point.seen); }
+void Clocks::acquire(Agent agent, const SyncPoint& point)
+{
+    State& state = agents_[agent];
+    join(state.seen, point.seen);
+    state.knows_releases = std::max(state.knows_releases, point.releases);
+}
 
 bool Clocks::ordered_for_async(Epoch epoch, Agent agent, unsigned lane) const noexcept
 {
@@ -156,6 +166,7 @@ Agent Clocks::begin_async(Agent issuer)
     State& state = agents_[agent];
     state.in_use = true;
     state.start = state.time;
+    state.knows_releases = ++releases_;
     state.seen.assign(from.seen.begin(), from.seen.end());
     state.fenced_seen.clear();
     note(state.seen, issuer, from.time);

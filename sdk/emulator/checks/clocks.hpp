@@ -39,7 +39,12 @@ struct Epoch {
 /// What a barrier passes from threads that arrive to threads that wait.
 struct SyncPoint {
     std::vector<std::uint32_t> seen;  ///< by agent; missing entries are 0
-    void clear() noexcept { seen.clear(); }
+    std::uint32_t releases = 0;       ///< of Clocks, at the last release to this point
+    void clear() noexcept
+    {
+        seen.clear();
+        releases = 0;
+    }
     void join(const SyncPoint& other);
 };
 
@@ -63,6 +68,10 @@ public:
         }
         return epoch.agent < state.seen.size() && state.seen[epoch.agent] >= epoch.time;
     }
+    /// The number of releases so far, by all agents: a stamp that needs no agent.
+    [[nodiscard]] std::uint32_t releases() const noexcept { return releases_; }
+    /// The agent can know of another's access only if fewer releases than this came before the access.
+    [[nodiscard]] std::uint32_t knows_releases(Agent agent) const noexcept { return agents_[agent].knows_releases; }
     /// Returns true if, in addition, the write is visible to the async proxy when `lane` of the warp made it
     /// (`any_lane`: any one of them).
     [[nodiscard]] bool ordered_for_async(Epoch epoch, Agent agent, unsigned lane = any_lane) const noexcept;
@@ -112,7 +121,8 @@ private:
     };
     struct State {
         std::uint32_t time = 1;
-        std::uint32_t start = 1;                 // earlier times belong to an operation that had the same number
+        std::uint32_t start = 1;  // earlier times belong to an operation that had the same number
+        std::uint32_t knows_releases = 0;
         std::vector<std::uint32_t> seen;         // of other agents; own entry: operations that had the number before
         std::vector<Fence> fences;               // in the order of time
         std::vector<std::uint32_t> fenced_seen;  // of other agents, at the last fence of all lanes for shared memory
@@ -126,6 +136,7 @@ private:
     static void note(std::vector<std::uint32_t>& seen, Agent agent, std::uint32_t time);
 
     std::vector<State> agents_;
+    std::uint32_t releases_ = 0;
     unsigned warps_;
     std::deque<Agent> free_;
     std::array<SyncPoint, memory_slots> memory_points_;

@@ -5,412 +5,376 @@
 #include <algorithm>
 #include <bit>
 
-#include "base/windows.hpp"
-
 namespace tessera::emulator {
 
 namespace {
 
-constexpr std::uint8_t whole_word = 0xF;
-
-constexpr Epoch epoch_of(std::uint64_t mark) noexcept
-{
-    return {static_cast<Agent>(mark >> 16), static_cast<std::uint32_t>(mark >> 32)};
-}
-
-constexpr unsigned site_bits = 14;
-constexpr std::uint64_t atomic_bit = std::uint64_t{1} << site_bits, proxy_bit = atomic_bit << 1;
-
-constexpr std::size_t site_of(std::uint64_t mark) noexcept { return mark & (atomic_bit - 1); }
-constexpr bool is_atomic(std::uint64_t mark) noexcept { return (mark & atomic_bit) != 0; }
-constexpr bool is_async_proxy(std::uint64_t mark) noexcept { return (mark & proxy_bit) != 0; }
-/// True for the same agent at the same time in the same way, perhaps by another instruction.
-constexpr bool alike(std::uint64_t a, std::uint64_t b) noexcept { return (a ^ b) >> site_bits == 0; }
-
-constexpr bool is_set(std::uint64_t mark) noexcept { return mark != 0 && (mark >> 32) == 0; }
+// State::bits: a bit for each byte.
+constexpr std::uint16_t all_bytes = 0xF;
+constexpr unsigned written_shift = 4, read_shift = 8;
+constexpr std::uint16_t all_written = all_bytes << written_shift, all_read = all_bytes << read_shift;
+constexpr std::uint16_t is_barrier = 1U << 12U;
 
 // Bits of the bytes of word `word` that are in [begin, end).
-constexpr std::uint8_t bytes_of_word(std::uint32_t word, std::uint32_t begin, std::uint32_t end) noexcept
+constexpr std::uint16_t bytes_of_word(std::uint32_t word, std::uint32_t begin, std::uint32_t end) noexcept
 {
     const std::uint32_t first = std::max(word * 4, begin) - word * 4;
     const std::uint32_t last = std::min(word * 4 + 4, end) - word * 4;
-    return static_cast<std::uint8_t>((whole_word << first) & (whole_word >> (4 - last)));
+    return static_cast<std::uint16_t>((all_bytes << first) & (all_bytes >> (4 - last)));
+}
+
+/// The lanes that do not continue at their predecessor's end; if `repeats`, nor repeat its address.
+LaneMask run_starts(const std::uint32_t* offsets, std::uint32_t size, bool repeats) noexcept
+{
+    const std::uint32_t same = repeats ? 0 : size;
+    LaneMask starts = 1;
+    for (unsigned lane = 1; lane < warp_size; ++lane) {
+        const std::uint32_t distance = offsets[lane] - offsets[lane - 1];
+        starts |= static_cast<LaneMask>((distance != size) & (distance != same)) << lane;
+    }
+    return starts;
 }
 
 }  // namespace
 
-struct SharedShadow::Access {
-    Agent agent;
-    Proxy proxy;
-    bool atomic;
-    const char* what;
-    std::uint32_t line;
-    Mark self;
-    // Already checked and in order: this writer (if it wrote with one of these lanes), and these readers.
-    Mark good_writer = 0;
-    std::uint64_t good_lanes = 0;
-    Mark good_readers = 0;
-    // The last step of add_reader.
-    Mark readers_before = 0, readers_after = 0;
-    std::optional<ShadowFinding> found;
-    bool* unwritten = nullptr;            // of read()
-    const StoredBytes* stored = nullptr;  // of write_lanes()
-};
-
-SharedShadow::SharedShadow(std::uint32_t bytes, const Clocks& clocks, bool same_value_races)
+SharedShadow::SharedShadow(std::uint32_t bytes, const Clocks& clocks, bool same_value_races, Paths paths)
     : clocks_(clocks),
       same_value_races_(same_value_races),
-      cells_((std::size_t{bytes} + 3) / 4),
-      pending_in_((bytes >> granule_bits) + std::size_t{1}, 0)
+      plain_(paths == Paths::plain),
+      words_((bytes + 3) / 4),
+      lines_((words_ + line_words - 1) / line_words),
+      // Written before they are read: split() fills the first three, and a word with a writer has its lane.
+      writer_(std::make_unique_for_overwrite<Mark[]>(lines_.size() * line_words)),
+      readers_(std::make_unique_for_overwrite<Readers[]>(lines_.size() * line_words)),
+      bits_(std::make_unique_for_overwrite<std::uint16_t[]>(lines_.size() * line_words)),
+      lanes_(std::make_unique_for_overwrite<std::uint8_t[]>(lines_.size() * line_words)),
+      reader_sets_(clocks),
+      pending_(bytes)
 {
     sites_.push_back({"an earlier access", 0});  // for accesses beyond what a mark can number
-}
-
-std::uint16_t SharedShadow::site(const char* what, std::uint32_t line)
-{
-    std::uint16_t& recent = recent_sites_[(line ^ reinterpret_cast<std::uintptr_t>(what) >> 4) % recent_sites_.size()];
-    if (sites_[recent].line == line && sites_[recent].what == what) {
-        return recent;
-    }
-    for (std::size_t i = 1; i < sites_.size(); ++i) {
-        if (sites_[i].line == line && sites_[i].what == what) {
-            return recent = static_cast<std::uint16_t>(i);
+    if (plain_) {
+        for (std::uint32_t word = 0; word < words_; word += line_words) {
+            split(word);
         }
     }
-    if (sites_.size() >> site_bits != 0) {
-        return 0;
+    if (paths == Paths::both) {
+        twin_ = std::make_unique<SharedShadow>(bytes, clocks, same_value_races, Paths::plain);
     }
-    sites_.push_back({what, line});
-    return recent = static_cast<std::uint16_t>(sites_.size() - 1);
 }
 
 SharedShadow::Access SharedShadow::start(Agent agent, Proxy proxy, const char* what, std::uint32_t line, bool atomic)
 {
-    if (reader_sets_.size() > set_limit_) {
-        drop_unused_sets();
+    if (reader_sets_.should_collect()) {
+        collect_readers();
     }
-    const Epoch now = clocks_.now(agent);
-    Access access{};
+    Access access;
     access.agent = agent;
     access.proxy = proxy;
     access.atomic = atomic;
     access.what = what;
     access.line = line;
-    access.self = (Mark{now.time} << 32) | (Mark{agent} << 16) | (proxy == Proxy::async ? proxy_bit : 0) |
-                  (atomic ? atomic_bit : 0) | site(what, line);
+    access.self = (Mark{clocks_.now(agent).time} << 32) | (Mark{agent} << 16) |
+                  (proxy == Proxy::async ? proxy_bit : 0) | (atomic ? atomic_bit : 0) | site(what, line);
     return access;
 }
 
-std::string SharedShadow::name(const Access& access, std::uint32_t offset, bool writes) const
+void SharedShadow::collect_readers()
 {
-    const std::string who = clocks_.is_async(access.agent) ? std::string{"asynchronous work"}
-                                                           : fmt::format("warp {} of the cluster", access.agent);
-    return fmt::format("{} ({}) {} shared 0x{:x}", access.what, who, writes ? "writes" : "reads", shared_base + offset);
-}
-
-std::string SharedShadow::name(Mark mark, bool writes) const
-{
-    const Site& at = sites_[site_of(mark)];
-    const Agent agent = epoch_of(mark).agent;
-    const std::string who =
-        clocks_.is_async(agent) ? std::string{"asynchronous work"} : fmt::format("warp {} of the cluster", agent);
-    return fmt::format("{} ({}, PTX line {}) {}", at.what, who, at.line, writes ? "wrote it" : "read it");
-}
-
-void SharedShadow::find(Access& access, FindingKind kind, std::string message)
-{
-    access.found = ShadowFinding{kind, std::move(message)};
-}
-
-void SharedShadow::check_writer(Access& access, const Cell& cell, std::uint32_t offset, std::uint8_t bytes, bool writes)
-{
-    const Epoch written = epoch_of(cell.writer);
-    if (!clocks_.ordered(written, access.agent)) {
-        if (access.atomic && is_atomic(cell.writer)) {
-            return;
-        }
-        if (clocks_.is_async(written.agent)) {
-            find(access, writes ? FindingKind::stage_overwritten : FindingKind::async_read_pending,
-                 fmt::format("{}, but {} and is not known to be complete: wait for its mbarrier or group first",
-                             name(access, offset, writes), name(cell.writer, true)));
-        } else if (access.stored != nullptr && !access.atomic && !is_atomic(cell.writer) &&
-                   access.stored->unchanged(offset, bytes)) {
-            if (same_value_races_) {
-                find(access, FindingKind::same_value_race,
-                     fmt::format("{}, but {} the same value, with no barrier or other synchronization between the two",
-                                 name(access, offset, writes), name(cell.writer, true)));
-            }
-        } else {
-            find(access, FindingKind::shared_race,
-                 fmt::format("{}, but {}, with no barrier or other synchronization between the two",
-                             name(access, offset, writes), name(cell.writer, true)));
-        }
-        return;
-    }
-    // A completed asynchronous operation needs no fence; nor does a generic write over a generic one. An async write
-    // over a generic one only needs order: every pipeline that reuses its stages does this.
-    if (!writes && access.proxy == Proxy::async && !is_async_proxy(cell.writer) &&
-        !clocks_.ordered_for_async(written, access.agent, cell.lane)) {
-        find(access, FindingKind::missing_proxy_fence,
-             fmt::format("{} through the async proxy, but {} through the generic proxy and lane {} executed no "
-                         "fence.proxy.async before the synchronization: each writing thread needs one",
-                         name(access, offset, writes), name(cell.writer, true),
-                         cell.lane < warp_size ? fmt::format("{}", cell.lane) : std::string{"of the writer"}));
-        return;
-    }
-    if (access.good_writer != cell.writer) {
-        access.good_writer = cell.writer;
-        access.good_lanes = 0;
-    }
-    // Only the async proxy distinguishes lanes.
-    access.good_lanes |= access.proxy == Proxy::async ? std::uint64_t{1} << cell.lane : ~std::uint64_t{0};
-}
-
-void SharedShadow::check_readers(Access& access, const Cell& cell, std::uint32_t offset)
-{
-    const Mark single[] = {cell.reader};
-    const bool set = is_set(cell.reader);
-    const Mark* const first = set ? reader_sets_[cell.reader - 1].data() : single;
-    const std::size_t count = set ? reader_sets_[cell.reader - 1].size() : 1;
-    for (std::size_t i = 0; i < count; ++i) {
-        const Epoch read = epoch_of(first[i]);
-        if ((access.atomic && is_atomic(first[i])) || clocks_.ordered(read, access.agent)) {
-            continue;
-        }
-        if (clocks_.is_async(read.agent)) {
-            find(access, FindingKind::stage_overwritten,
-                 fmt::format("{}, but {} and is not known to be complete: wait for its commit or group first",
-                             name(access, offset, true), name(first[i], false)));
-        } else {
-            find(access, FindingKind::shared_race,
-                 fmt::format("{}, but {}, with no barrier or other synchronization between the two",
-                             name(access, offset, true), name(first[i], false)));
-        }
-        return;
-    }
-    access.good_readers = cell.reader;
-}
-
-void SharedShadow::check_pending(Access& access, std::uint32_t offset, std::uint32_t size, bool writes)
-{
-    for (const Pending& p : pending_) {
-        if (p.async == access.agent || (!writes && !p.writes) || p.offset >= offset + size ||
-            offset >= p.offset + p.size) {
-            continue;
-        }
-        std::uint64_t own = next_order_;
-        for (const Pending& mine : pending_) {
-            if (mine.async == access.agent) {
-                own = std::min(own, mine.order);
+    reader_sets_.collect([&](auto&& use) {
+        for (std::uint32_t i = 0; i < lines_.size(); ++i) {
+            if (lines_[i].uniform) {
+                use(lines_[i].state.readers);
+            } else {
+                for (std::uint32_t word = i * line_words; word < (i + 1) * line_words; ++word) {
+                    use(readers_[word]);
+                }
             }
         }
-        // A read of data that is still being written. If the read was issued after the write, the read is too early;
-        // else the write is.
-        const bool too_early = !writes && p.order < own;
-        find(access, too_early ? FindingKind::async_read_pending : FindingKind::stage_overwritten,
-             fmt::format("{} while {} (PTX line {}) still {} 0x{:x} to 0x{:x}: wait until it is complete",
-                         name(access, std::max(offset, p.offset), writes), p.what, p.line,
-                         p.writes ? "writes" : "reads", shared_base + p.offset, shared_base + p.offset + p.size));
-        return;
-    }
+    });
 }
 
-SharedShadow::Mark SharedShadow::add_reader(Mark readers, const Access& access)
+void SharedShadow::fill(std::uint32_t begin, std::uint32_t end, const State& state) noexcept
 {
-    Extension& known = extensions_[((readers ^ (access.self >> 16)) * 0x9E37'79B9'7F4A'7C15ull) >> 58];
-    // What an agent knows changes with its acquires, not only with its clock. So this cache may keep a reader that
-    // could be dropped, which is harmless.
-    if (known.before == readers && known.by == access.self) {
-        return known.after;
-    }
-    std::vector<Mark> kept;
-    const auto keep = [&](Mark mark) {
-        // A reader that happened before this one need not be kept: what is ordered after this one is ordered after it,
-        // too. Plain reads are kept beside atomic ones, which conflict with less.
-        const bool covered = clocks_.ordered(epoch_of(mark), access.agent) && (!access.atomic || is_atomic(mark));
-        if (!covered) {
-            kept.push_back(mark);
-        }
-    };
-    if (is_set(readers)) {
-        std::for_each(reader_sets_[readers - 1].begin(), reader_sets_[readers - 1].end(), keep);
-    } else {
-        keep(readers);
-    }
-    Mark after = access.self;
-    if (!kept.empty()) {
-        kept.insert(std::ranges::lower_bound(kept, access.self), access.self);
-        std::uint64_t hash = kept.size();
-        for (const Mark mark : kept) {
-            hash = (hash ^ mark) * 0x9E37'79B9'7F4A'7C15ull;
-            hash ^= hash >> 29;
-        }
-        const auto [place, fresh] = set_numbers_.try_emplace(hash, reader_sets_.size() + 1);
-        if (fresh || reader_sets_[place->second - 1] != kept) {  // same hash, different members: not shared
-            reader_sets_.push_back(std::move(kept));
-            after = reader_sets_.size();
-        } else {
-            after = place->second;
-        }
-    }
-    known = {readers, access.self, after};
-    return after;
+    std::fill_n(&writer_[begin], end - begin, state.writer);
+    std::fill_n(&readers_[begin], end - begin, state.readers);
+    std::fill_n(&bits_[begin], end - begin, state.bits);
 }
 
-void SharedShadow::drop_unused_sets()
+/// The line of this word gets a state for each word.
+void SharedShadow::split(std::uint32_t word) noexcept
 {
-    std::vector<Mark> renumbered(reader_sets_.size() + 1, 0);
-    std::vector<std::vector<Mark>> used;
-    for (Cell& cell : cells_) {
-        if (is_set(cell.reader)) {
-            Mark& number = renumbered[cell.reader];
-            if (number == 0) {
-                used.push_back(std::move(reader_sets_[cell.reader - 1]));
-                number = used.size();
-            }
-            cell.reader = number;
-        }
+    const std::uint32_t line = word / line_words;
+    if (lines_[line].uniform) {
+        lines_[line].uniform = false;
+        fill(line * line_words, (line + 1) * line_words, lines_[line].state);
     }
-    reader_sets_ = std::move(used);
-    set_numbers_.clear();  // sets that occur again get a new number
-    set_limit_ = std::max<std::size_t>(4096, 2 * reader_sets_.size());
-    extensions_ = {};
 }
 
+bool SharedShadow::are_alike(std::uint32_t begin, std::uint32_t end) const noexcept
+{
+    const State first = state_of(begin);
+    Mark writers = 0;
+    Readers readers = 0;
+    unsigned bits = 0;
+    for (std::uint32_t word = begin; word < end; ++word) {
+        writers |= writer_[word] ^ first.writer;
+    }
+    for (std::uint32_t word = begin; word < end; ++word) {
+        readers |= readers_[word] ^ first.readers;
+    }
+    for (std::uint32_t word = begin; word < end; ++word) {
+        bits |= static_cast<unsigned>(bits_[word] ^ first.bits);
+    }
+    return writers == 0 && readers == 0 && bits == 0;
+}
+
+/// `merge`: the same access wrote the words before. Several lanes of one word are not distinguished.
+void SharedShadow::set_lanes(std::uint32_t begin, std::uint32_t end, LaneOfWord lane, bool merge) noexcept
+{
+    for (std::uint32_t word = begin; word < end; ++word) {
+        const std::uint8_t now = lane(word);
+        lanes_[word] = !merge || lanes_[word] == now ? now : static_cast<std::uint8_t>(Clocks::any_lane);
+    }
+}
+
+/// The rules, for one word: checks the access unless it has a finding, and changes the state.
 template <bool writes>
-void SharedShadow::touch_cell(Access& access, Cell& cell, std::uint32_t word, std::uint8_t bytes, unsigned lane)
+inline void SharedShadow::step(Access& access, State& state, std::uint32_t word, std::uint16_t bytes)
 {
-    if (cell.writer != 0 && (cell.written & bytes) != 0 && !access.found &&
-        (!alike(cell.writer, access.good_writer) || (access.good_lanes >> cell.lane & 1) == 0)) {
-        check_writer(access, cell, word * 4, bytes, writes);
+    const auto written = static_cast<std::uint16_t>(bytes << written_shift);
+    const auto read = static_cast<std::uint16_t>(bytes << read_shift);
+    if (state.writer != 0 && (state.bits & written) != 0 && !access.found &&
+        !access.is_good(state.writer, lanes_[word])) {
+        check_writer(access, state, word, bytes, writes);
     }
     if constexpr (writes) {
-        if ((cell.read & bytes) != 0 && cell.reader != access.good_readers && !access.found) {
-            check_readers(access, cell, word * 4);
+        if ((state.bits & read) != 0 && state.readers != access.good_readers && !access.found) {
+            check_readers(access, state, word * 4);
         }
-        if (cell.barrier && !access.found) {
+        if ((state.bits & is_barrier) != 0 && !access.found) {
             find(access, FindingKind::barrier_misuse,
                  fmt::format(
                      "{}, where an mbarrier is: execute mbarrier.inval before this memory is used for something else",
                      name(access, word * 4, true)));
         }
-        if (cell.writer == access.self) {
-            cell.lane = cell.lane == lane ? cell.lane : static_cast<std::uint8_t>(Clocks::any_lane);
-            cell.written |= bytes;
-        } else {
-            cell.writer = access.self;
-            cell.lane = static_cast<std::uint8_t>(lane);
-            cell.written = bytes;
-        }
-        cell.initialized |= bytes;
-        cell.read = static_cast<std::uint8_t>(cell.read & ~bytes);
-        cell.reader = cell.read == 0 ? 0 : cell.reader;
+        const unsigned kept = state.writer == access.self ? state.bits : state.bits & ~unsigned{all_written};
+        state.bits = static_cast<std::uint16_t>((kept | written | bytes) & ~unsigned{read});
+        state.writer = access.self;
+        state.readers = (state.bits & all_read) == 0 ? 0 : state.readers;
     } else {
-        if ((cell.initialized & bytes) == bytes) {
-            // the usual case
+        if ((state.bits & bytes) == bytes) {
+            // the usual case: initialized
         } else if (access.unwritten != nullptr) {
             *access.unwritten = true;
         } else if (!access.found) {
             find(access, FindingKind::uninitialized_shared,
                  fmt::format("{}, which was never written", name(access, word * 4, false)));
         }
-        if (alike(cell.reader, access.self)) {
-            cell.read |= bytes;
-        } else if ((cell.read & bytes) == 0) {
-            cell.reader = access.self;
-            cell.read = bytes;
-        } else {
-            if (cell.reader != access.readers_before) {
-                access.readers_before = cell.reader;
-                access.readers_after = add_reader(cell.reader, access);
+        const unsigned others = state.bits & ~unsigned{all_read};
+        if (reader_sets_.is_like(state.readers, access.self)) {
+            state.bits |= read;
+        } else if ((state.bits & read) == 0) {
+            if (access.alone == 0) {
+                access.alone = reader_sets_.single(access.self);
             }
-            cell.reader = access.readers_after;
-            cell.read = is_set(cell.reader) ? static_cast<std::uint8_t>(cell.read & bytes) : bytes;
+            state.readers = access.alone;
+            state.bits = static_cast<std::uint16_t>(others | read);
+        } else {
+            if (state.readers != access.readers_before) {
+                access.readers_before = state.readers;
+                access.readers_after = reader_sets_.add(state.readers, access.self);
+            }
+            state.readers = access.readers_after;
+            state.bits = reader_sets_.is_single(state.readers)
+                             ? static_cast<std::uint16_t>(others | read)
+                             : static_cast<std::uint16_t>(others | (state.bits & read));
         }
     }
 }
 
 template <bool writes>
-void SharedShadow::touch(Access& access, std::uint32_t offset, std::uint32_t size, unsigned lane,
+void SharedShadow::touch_word(Access& access, std::uint32_t word, std::uint16_t bytes, unsigned lane)
+{
+    const State before = current(word);
+    State state = before;
+    step<writes>(access, state, word, bytes);
+    if (!writes && state == before) {
+        return;
+    }
+    split(word);
+    set(word, state);
+    if constexpr (writes) {
+        const bool other_lane = before.writer == access.self && lanes_[word] != lane;
+        lanes_[word] = static_cast<std::uint8_t>(other_lane ? Clocks::any_lane : lane);
+    }
+}
+
+/// Checks an access to words that are all in `state`, and changes it. Returns false if the words must be checked one by
+/// one.
+template <bool writes>
+bool SharedShadow::touch_alike(Access& access, State& state, std::uint32_t begin, std::uint32_t end)
+{
+    const State before = state;
+    const bool had_finding = access.found.has_value();
+    step<writes>(access, state, begin, all_bytes);
+    if (had_finding || before.writer == 0 || (before.bits & all_written) == 0) {
+        return true;
+    }
+    if constexpr (writes) {
+        // The first word's value is stored without a change, so there is no finding yet.
+        return access.stored == nullptr || access.found || access.is_good(before.writer, lanes_[begin]);
+    }
+    if (access.proxy == Proxy::async && !is_async_proxy(before.writer)) {  // each lane needs its own fence
+        for (std::uint32_t word = begin + 1; word < end && !access.found; ++word) {
+            if (!access.is_good(before.writer, lanes_[word])) {
+                check_writer(access, before, word, all_bytes, false);
+            }
+        }
+    }
+    return true;
+}
+
+/// Words of one line that is not uniform.
+template <bool writes>
+void SharedShadow::touch_words(Access& access, std::uint32_t begin, std::uint32_t end, LaneOfWord lane)
+{
+    constexpr std::uint32_t piece = 8;
+    if (end - begin > 2 && are_alike(begin, end)) {
+        State state = state_of(begin);
+        const Mark writer = state.writer;
+        if (touch_alike<writes>(access, state, begin, end)) {
+            fill(begin, end, state);
+            if constexpr (writes) {
+                set_lanes(begin, end, lane, writer == access.self);
+            }
+            return;
+        }
+    } else if (end - begin > piece) {
+        for (std::uint32_t word = begin; word < end; word += piece) {
+            touch_words<writes>(access, word, std::min(word + piece, end), lane);
+        }
+        return;
+    }
+    for (std::uint32_t word = begin; word < end; ++word) {
+        touch_word<writes>(access, word, all_bytes, lane(word));
+    }
+}
+
+/// Words of one line.
+template <bool writes>
+void SharedShadow::touch_line(Access& access, Line& line, std::uint32_t begin, std::uint32_t end, LaneOfWord lane)
+{
+    const bool whole = end - begin == line_words;
+    const auto fold = [&] {
+        if (!line.uniform && whole && are_alike(begin, end)) {
+            line = {state_of(begin), true};
+        }
+    };
+    fold();
+    if (!line.uniform) {
+        touch_words<writes>(access, begin, end, lane);
+        if (writes) {
+            fold();
+        }
+        return;
+    }
+    State state = line.state;
+    if (!touch_alike<writes>(access, state, begin, end)) {
+        split(begin);
+        touch_words<writes>(access, begin, end, lane);
+        return;
+    }
+    if constexpr (writes) {
+        set_lanes(begin, end, lane, line.state.writer == access.self);
+    }
+    if (whole) {
+        line.state = state;
+    } else if (writes || state != line.state) {
+        split(begin);
+        fill(begin, end, state);
+    }
+}
+
+template <bool writes>
+void SharedShadow::touch(Access& access, std::uint32_t offset, std::uint32_t size, unsigned first_lane,
                          unsigned bytes_per_lane)
 {
-    const std::uint32_t end =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{offset} + size, cells_.size() * 4));
+    const auto end = static_cast<std::uint32_t>(std::min(std::uint64_t{offset} + size, std::uint64_t{words_} * 4));
     if (offset >= end) {
         return;
     }
-    for (std::uint32_t g = offset >> granule_bits; !pending_.empty() && g <= (end - 1) >> granule_bits; ++g) {
-        if (pending_in_[g] != 0 && !access.found) {
-            check_pending(access, offset, end - offset, writes);
-            break;
-        }
+    if (pending_.may_overlap(offset, end) && !access.found) {
+        check_pending(access, offset, end, writes);
     }
-    if ((offset | end) % 4 != 0) {
+    const LaneOfWord lane{offset / 4, first_lane,
+                          bytes_per_lane == 0 ? 31U : static_cast<unsigned>(std::countr_zero(bytes_per_lane / 4))};
+    const std::uint32_t first_whole = (offset + 3) / 4, last_whole = end / 4;
+    if (plain_ || first_whole >= last_whole || last_whole - first_whole == 1) {
         for (std::uint32_t word = offset / 4; word <= (end - 1) / 4; ++word) {
-            touch_cell<writes>(access, cells_[word], word, bytes_of_word(word, offset, end), lane);
+            touch_word<writes>(access, word, bytes_of_word(word, offset, end), lane(word));
         }
         return;
     }
-    // Whole words: usually all are in the same state, and the checks of the first hold for the others.
-    std::uint32_t in_lane = 0;
-    for (std::uint32_t word = offset / 4; word < end / 4; ++word) {
-        Cell& cell = cells_[word];
-        const bool good_writer = alike(cell.writer, access.good_writer) && (access.good_lanes >> cell.lane & 1) != 0 &&
-                                 cell.initialized == whole_word;
-        if constexpr (writes) {
-            if (good_writer && (cell.reader == 0 || cell.reader == access.good_readers) && !cell.barrier) {
-                cell.writer = access.self;
-                cell.reader = 0;
-                cell.written = whole_word;
-                cell.read = 0;
-                cell.lane = static_cast<std::uint8_t>(lane);
-            } else {
-                touch_cell<true>(access, cell, word, whole_word, lane);
-            }
-            in_lane += 4;
-            if (in_lane == bytes_per_lane) {
-                in_lane = 0;
-                ++lane;
-            }
-        } else {
-            if (good_writer && cell.read == whole_word) {
-                if (alike(cell.reader, access.self)) {
-                    continue;
-                }
-                if (cell.reader == access.readers_before) {
-                    cell.reader = access.readers_after;
-                    continue;
-                }
-            }
-            touch_cell<false>(access, cell, word, whole_word, lane);
-        }
+    if (offset % 4 != 0) {
+        touch_word<writes>(access, offset / 4, bytes_of_word(offset / 4, offset, end), first_lane);
+    }
+    for (std::uint32_t word = first_whole; word < last_whole;) {
+        const std::uint32_t line = word / line_words, stop = std::min((line + 1) * line_words, last_whole);
+        touch_line<writes>(access, lines_[line], word, stop, lane);
+        word = stop;
+    }
+    if (end % 4 != 0) {
+        touch_word<writes>(access, last_whole, bytes_of_word(last_whole, offset, end), first_lane);
     }
 }
 
+/// Whole words, in runs of lanes that continue each other. A read of what the run before it read changes nothing.
 template <bool writes>
-std::optional<ShadowFinding> SharedShadow::touch_lanes(Access access, const std::uint32_t* offsets, LaneMask lanes,
+void SharedShadow::touch_runs(Access& access, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size)
+{
+    // A lane begins a run, too, if its predecessor is not active.
+    const LaneMask starts = lanes & (run_starts(offsets, size, !writes) | ~(lanes << 1U));
+    std::uint32_t last_begin = 0, last_end = 0;
+    for_each_lane(starts, [&](unsigned first) {
+        const LaneMask stops = (starts | ~lanes) & ~((LaneMask{2} << first) - 1);
+        const unsigned last = (stops == 0 ? warp_size : static_cast<unsigned>(std::countr_zero(stops))) - 1;
+        const std::uint32_t begin = offsets[first], end = offsets[last] + size;
+        if (!writes && begin >= last_begin && end <= last_end) {
+            return;
+        }
+        last_begin = begin;
+        last_end = end;
+        if (pending_.may_overlap(begin, std::max(begin + 1, end))) {
+            for (unsigned lane = first; lane <= last; ++lane) {
+                touch<writes>(access, offsets[lane], size, lane);
+            }
+        } else {
+            touch<writes>(access, begin, end - begin, first, size);
+        }
+    });
+}
+
+template <bool writes>
+std::optional<ShadowFinding> SharedShadow::touch_lanes(Access& access, const std::uint32_t* offsets, LaneMask lanes,
                                                        std::uint32_t size)
 {
-    const unsigned first = static_cast<unsigned>(std::countr_zero(lanes));
-    const std::uint32_t base = offsets[first];
-    if (lanes == all_lanes) {
-        std::uint32_t unlike_row = 0, unlike_broadcast = 0;
-        for (std::uint32_t i = 0; i < warp_size; ++i) {
-            unlike_row |= offsets[i] ^ (base + i * size);
-            unlike_broadcast |= offsets[i] ^ base;
-        }
-        if (unlike_row == 0) {
-            // Lanes that share a word are not distinguished.
-            const bool words = size >= 4 && base % 4 == 0;
-            touch<writes>(access, base, size * warp_size, words ? 0 : Clocks::any_lane, words ? size : 0);
-            return std::move(access.found);
-        }
-        if (unlike_broadcast == 0) {
-            touch<writes>(access, base, size, Clocks::any_lane, 0);
-            return std::move(access.found);
-        }
+    const std::uint32_t base = offsets[std::countr_zero(lanes)];
+    std::uint32_t unlike_row = 0, unlike_broadcast = 0, all = 0;
+    for (std::uint32_t i = 0; i < warp_size; ++i) {
+        unlike_row |= offsets[i] ^ (base + i * size);
+        unlike_broadcast |= offsets[i] ^ base;
+        all |= offsets[i];
     }
-    for_each_lane(lanes, [&](unsigned lane) { touch<writes>(access, offsets[lane], size, lane, 0); });
+    if (lanes == all_lanes && unlike_row == 0) {
+        const bool words = size >= 4 && base % 4 == 0;  // lanes that share a word are not distinguished
+        touch<writes>(access, base, size * warp_size, words ? 0 : Clocks::any_lane, words ? size : 0);
+    } else if (lanes == all_lanes && unlike_broadcast == 0) {
+        touch<writes>(access, base, size, Clocks::any_lane);
+    } else if (!plain_ && (size | all) % 4 == 0) {
+        touch_runs<writes>(access, offsets, lanes, size);
+    } else {
+        for_each_lane(lanes, [&](unsigned lane) { touch<writes>(access, offsets[lane], size, lane); });
+    }
     return std::move(access.found);
 }
 
@@ -419,7 +383,10 @@ std::optional<ShadowFinding> SharedShadow::read(Agent agent, std::uint32_t offse
 {
     Access access = start(agent, proxy, what, ptx_line, atomic);
     access.unwritten = unwritten;
-    touch<false>(access, offset, size, Clocks::any_lane, 0);
+    touch<false>(access, offset, size, Clocks::any_lane);
+    if (twin_) {
+        compare(access.found, twin_->read(agent, offset, size, proxy, what, ptx_line, atomic, unwritten));
+    }
     return std::move(access.found);
 }
 
@@ -427,7 +394,10 @@ std::optional<ShadowFinding> SharedShadow::write(Agent agent, std::uint32_t offs
                                                  const char* what, std::uint32_t ptx_line, bool atomic, unsigned lane)
 {
     Access access = start(agent, proxy, what, ptx_line, atomic);
-    touch<true>(access, offset, size, lane, 0);
+    touch<true>(access, offset, size, lane);
+    if (twin_) {
+        compare(access.found, twin_->write(agent, offset, size, proxy, what, ptx_line, atomic, lane));
+    }
     return std::move(access.found);
 }
 
@@ -437,7 +407,11 @@ std::optional<ShadowFinding> SharedShadow::read_lanes(Agent warp, const std::uin
 {
     Access access = start(warp, Proxy::generic, what, ptx_line, atomic);
     access.unwritten = unwritten;
-    return touch_lanes<false>(std::move(access), offsets, lanes, size);
+    auto found = touch_lanes<false>(access, offsets, lanes, size);
+    if (twin_) {
+        compare(found, twin_->read_lanes(warp, offsets, lanes, size, what, ptx_line, atomic, unwritten));
+    }
+    return found;
 }
 
 std::optional<ShadowFinding> SharedShadow::write_lanes(Agent warp, const std::uint32_t* offsets, LaneMask lanes,
@@ -446,49 +420,63 @@ std::optional<ShadowFinding> SharedShadow::write_lanes(Agent warp, const std::ui
 {
     Access access = start(warp, Proxy::generic, what, ptx_line, atomic);
     access.stored = stored;
-    return touch_lanes<true>(std::move(access), offsets, lanes, size);
+    auto found = touch_lanes<true>(access, offsets, lanes, size);
+    if (twin_) {
+        compare(found, twin_->write_lanes(warp, offsets, lanes, size, what, ptx_line, atomic, stored));
+    }
+    return found;
 }
 
 void SharedShadow::begin(Agent async, std::uint32_t offset, std::uint32_t size, bool writes, const char* what,
                          std::uint32_t ptx_line)
 {
-    const std::uint64_t limit = cells_.size() * 4;
+    const std::uint64_t limit = std::uint64_t{words_} * 4;
     if (size == 0 || offset >= limit) {
         return;
     }
-    size = static_cast<std::uint32_t>(std::min<std::uint64_t>(size, limit - offset));
-    pending_.push_back({async, writes, offset, size, what, ptx_line, next_order_++});
-    for (std::uint32_t g = offset >> granule_bits; g <= (offset + size - 1) >> granule_bits; ++g) {
-        ++pending_in_[g];
+    pending_.begin(async, offset, static_cast<std::uint32_t>(std::min(std::uint64_t{offset} + size, limit)), writes,
+                   what, ptx_line);
+    if (twin_) {
+        twin_->begin(async, offset, size, writes, what, ptx_line);
     }
 }
 
 void SharedShadow::end(Agent async)
 {
-    std::erase_if(pending_, [&](const Pending& p) {
-        if (p.async != async) {
-            return false;
-        }
-        for (std::uint32_t g = p.offset >> granule_bits; g <= (p.offset + p.size - 1) >> granule_bits; ++g) {
-            --pending_in_[g];
-        }
-        return true;
-    });
+    pending_.end(async);
+    if (twin_) {
+        twin_->end(async);
+    }
 }
 
-void SharedShadow::mark_barrier(std::uint32_t offset, bool is_barrier)
+/// Calls `update(bits, word)` for words from `begin_word` to before `end_word`.
+template <typename Update>
+void SharedShadow::update_bits(std::uint32_t begin_word, std::uint32_t end_word, Update&& update)
 {
-    for (std::uint32_t word = offset / 4; word < std::min<std::size_t>(offset / 4 + std::size_t{2}, cells_.size());
-         ++word) {
-        cells_[word].barrier = is_barrier;
-        cells_[word].initialized = whole_word;
+    for (std::uint32_t word = begin_word; word < std::min(end_word, words_); ++word) {
+        split(word);
+        update(bits_[word], word);
+    }
+}
+
+void SharedShadow::mark_barrier(std::uint32_t offset, bool is_one)
+{
+    update_bits(offset / 4, offset / 4 + 2, [&](std::uint16_t& bits, std::uint32_t) {
+        bits = static_cast<std::uint16_t>((bits & ~unsigned{is_barrier}) | all_bytes | (is_one ? is_barrier : 0));
+    });
+    if (twin_) {
+        twin_->mark_barrier(offset, is_one);
     }
 }
 
 bool SharedShadow::initialized(std::uint32_t offset, std::uint32_t size) const
 {
     for (std::uint32_t byte = offset; byte < offset + size; ++byte) {
-        if (byte / 4 >= cells_.size() || (cells_[byte / 4].initialized >> (byte % 4) & 1) == 0) {
+        const std::uint32_t word = byte / 4;
+        if (word >= words_) {
+            return false;
+        }
+        if ((current(word).bits >> (byte % 4) & 1) == 0) {
             return false;
         }
     }
@@ -497,15 +485,19 @@ bool SharedShadow::initialized(std::uint32_t offset, std::uint32_t size) const
 
 void SharedShadow::mark_initialized(std::uint32_t offset, std::uint32_t size)
 {
-    for (std::uint32_t word = offset / 4; size != 0 && word <= (offset + size - 1) / 4 && word < cells_.size();
-         ++word) {
-        cells_[word].initialized |= bytes_of_word(word, offset, offset + size);
+    if (size != 0) {
+        update_bits(offset / 4, (offset + size - 1) / 4 + 1, [&](std::uint16_t& bits, std::uint32_t word) {
+            bits |= bytes_of_word(word, offset, offset + size);
+        });
+    }
+    if (twin_) {
+        twin_->mark_initialized(offset, size);
     }
 }
 
 std::uint32_t SharedShadow::async_writer_line(std::uint32_t offset) const noexcept
 {
-    const Mark writer = offset / 4 < cells_.size() ? cells_[offset / 4].writer : 0;
+    const Mark writer = offset / 4 < words_ ? current(offset / 4).writer : 0;
     return is_async_proxy(writer) ? sites_[site_of(writer)].line : 0;
 }
 

@@ -6,12 +6,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/paths.hpp"
+#include "checks/access_mark.hpp"
 #include "checks/clocks.hpp"
+#include "checks/pending_ranges.hpp"
+#include "checks/reader_sets.hpp"
 #include "checks/report.hpp"
 
 namespace tessera::emulator {
@@ -38,10 +42,14 @@ protected:
 /// reads since then, as times of agents. Bytes within a word are distinguished only as far as this gives no false
 /// alarm: of several agents that access different bytes of one word, only the last is remembered. Lanes of one warp
 /// never race with each other.
+///
+/// A line of 32 words in the same state has this state once. Words that an access finds in the same state are checked
+/// once. Paths::plain does neither.
 class SharedShadow {
 public:
-    /// `same_value_races`: unordered stores of equal values are findings, too.
-    SharedShadow(std::uint32_t bytes, const Clocks& clocks, bool same_value_races = false);
+    /// `same_value_races`: unordered stores of equal values are findings, too. With Paths::both, a difference between
+    /// the two throws PathsDiffer.
+    SharedShadow(std::uint32_t bytes, const Clocks& clocks, bool same_value_races = false, Paths paths = Paths::fast);
 
     /// `agent` reads or writes [offset, offset + size) through `proxy`. `atomic` accesses do not race with each other.
     /// `what` names the access in messages of later conflicts ("st.shared", "bulk copy", "tcgen05.mma"); it must
@@ -74,68 +82,120 @@ public:
     [[nodiscard]] std::uint32_t async_writer_line(std::uint32_t offset) const noexcept;
 
 private:
-    // A time of an agent and its access: time in bits 32-63, agent in 16-31, proxy in 15, atomic in 14, index into
-    // `sites_` in 0-13. The upper half of an access is never 0. A value with an empty upper half is 0 (nobody) or the
-    // number of a reader set.
-    using Mark = std::uint64_t;
-    struct Cell {  // per 4 bytes
+    static constexpr std::uint32_t line_words = 32;
+    struct State {  // of a word
         Mark writer = 0;
-        Mark reader = 0;               // of the last written contents: one agent, or a set of them
-        std::uint8_t initialized = 0;  // these have one bit per byte
-        std::uint8_t written = 0;      // by `writer`
-        std::uint8_t read = 0;         // by `reader`
-        std::uint8_t lane = 0;         // of the writer
-        bool barrier = false;
+        Readers readers = 0;     // of the last written contents
+        std::uint16_t bits = 0;  // one for each byte: initialized, written by `writer`, read by `readers`; is_barrier
+        friend bool operator==(const State&, const State&) = default;
+    };
+    struct Line {
+        State state;
+        bool uniform = true;  // else the state of each word is in the arrays below
+    };
+    /// The lane of each word of a range: first, first + 1, ... every 2^shift words.
+    struct LaneOfWord {
+        std::uint32_t word = 0;
+        unsigned first = Clocks::any_lane, shift = 31;
+        [[nodiscard]] std::uint8_t operator()(std::uint32_t at) const noexcept
+        {
+            return static_cast<std::uint8_t>(first + ((at - word) >> shift));
+        }
     };
     struct Site {
         const char* what;
         std::uint32_t line;
     };
-    struct Pending {
-        Agent async;
-        bool writes;
-        std::uint32_t offset, size;
-        const char* what;
-        std::uint32_t line;
-        std::uint64_t order;  // of begin()
-    };
-    struct Access;      // one access in progress, with what is already known about it
-    struct Extension {  // a reader set plus one reader gives another set
-        Mark before = 0, by = 0, after = 0;
+    struct Access {  // in progress, with what is already known about it
+        Agent agent = 0;
+        Proxy proxy = Proxy::generic;
+        bool atomic = false;
+        const char* what = nullptr;
+        std::uint32_t line = 0;
+        Mark self = 0;
+        // Already checked and in order: this writer (if it wrote with one of these lanes), and these readers.
+        Mark good_writer = 0;
+        std::uint64_t good_lanes = 0;
+        Readers good_readers = 0;
+        // The sets that this reader alone makes, and that it made last.
+        Readers alone = 0, readers_before = 0, readers_after = 0;
+        std::optional<ShadowFinding> found{};
+        bool* unwritten = nullptr;            // of read()
+        const StoredBytes* stored = nullptr;  // of write_lanes()
+
+        [[nodiscard]] bool is_good(Mark writer, unsigned lane) const noexcept
+        {
+            return alike(writer, good_writer) && (good_lanes >> lane & 1) != 0;
+        }
     };
 
     Access start(Agent agent, Proxy proxy, const char* what, std::uint32_t line, bool atomic);
     template <bool writes>
-    void touch(Access& access, std::uint32_t offset, std::uint32_t size, unsigned lane, unsigned bytes_per_lane);
-    template <bool writes>
-    std::optional<ShadowFinding> touch_lanes(Access access, const std::uint32_t* offsets, LaneMask lanes,
+    std::optional<ShadowFinding> touch_lanes(Access& access, const std::uint32_t* offsets, LaneMask lanes,
                                              std::uint32_t size);
-    void check_writer(Access& access, const Cell& cell, std::uint32_t offset, std::uint8_t bytes, bool writes);
-    void check_readers(Access& access, const Cell& cell, std::uint32_t offset);
-    void check_pending(Access& access, std::uint32_t offset, std::uint32_t size, bool writes);
-    Mark add_reader(Mark readers, const Access& access);
-    void drop_unused_sets();
     template <bool writes>
-    void touch_cell(Access& access, Cell& cell, std::uint32_t word, std::uint8_t bytes, unsigned lane);
+    void touch_runs(Access& access, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size);
+    template <bool writes>
+    void touch(Access& access, std::uint32_t offset, std::uint32_t size, unsigned lane, unsigned bytes_per_lane = 0);
+    template <bool writes>
+    void touch_line(Access& access, Line& line, std::uint32_t begin, std::uint32_t end, LaneOfWord lane);
+    template <bool writes>
+    bool touch_alike(Access& access, State& state, std::uint32_t begin, std::uint32_t end);
+    template <bool writes>
+    void touch_words(Access& access, std::uint32_t begin, std::uint32_t end, LaneOfWord lane);
+    template <bool writes>
+    void touch_word(Access& access, std::uint32_t word, std::uint16_t bytes, unsigned lane);
+    template <bool writes>
+    void step(Access& access, State& state, std::uint32_t word, std::uint16_t bytes);
+
+    void check_writer(Access& access, const State& state, std::uint32_t word, std::uint16_t bytes, bool writes);
+    void check_readers(Access& access, const State& state, std::uint32_t offset);
+    void check_pending(Access& access, std::uint32_t begin, std::uint32_t end, bool writes);
     std::uint16_t site(const char* what, std::uint32_t line);
     static void find(Access& access, FindingKind kind, std::string message);
     [[nodiscard]] std::string name(const Access& access, std::uint32_t offset, bool writes) const;
     [[nodiscard]] std::string name(Mark mark, bool writes) const;
 
-    static constexpr unsigned granule_bits = 8;  // asynchronous operations are looked up by blocks of 256 bytes
+    [[nodiscard]] State current(std::uint32_t word) const noexcept
+    {
+        const Line& line = lines_[word / line_words];
+        return line.uniform ? line.state : state_of(word);
+    }
+    /// Where the line is not uniform.
+    [[nodiscard]] State state_of(std::uint32_t word) const noexcept
+    {
+        return {writer_[word], readers_[word], bits_[word]};
+    }
+    void set(std::uint32_t word, const State& state) noexcept
+    {
+        writer_[word] = state.writer;
+        readers_[word] = state.readers;
+        bits_[word] = state.bits;
+    }
+    void fill(std::uint32_t begin, std::uint32_t end, const State& state) noexcept;
+    void set_lanes(std::uint32_t begin, std::uint32_t end, LaneOfWord lane, bool merge) noexcept;
+    [[nodiscard]] bool are_alike(std::uint32_t begin, std::uint32_t end) const noexcept;
+    void split(std::uint32_t word) noexcept;
+    void collect_readers();
+    template <typename Update>
+    void update_bits(std::uint32_t begin_word, std::uint32_t end_word, Update&& update);
+    static void compare(const std::optional<ShadowFinding>& fast, const std::optional<ShadowFinding>& plain);
 
     const Clocks& clocks_;
     const bool same_value_races_;
-    std::vector<Cell> cells_;
+    const bool plain_;
+    const std::uint32_t words_;
+    std::vector<Line> lines_;
+    // By word. Valid where the word's line is not uniform; lanes wherever there is a writer.
+    std::unique_ptr<Mark[]> writer_;
+    std::unique_ptr<Readers[]> readers_;
+    std::unique_ptr<std::uint16_t[]> bits_;
+    std::unique_ptr<std::uint8_t[]> lanes_;
+    ReaderSets reader_sets_;
+    PendingRanges pending_;
     std::vector<Site> sites_;
     std::array<std::uint16_t, 256> recent_sites_{};
-    std::vector<std::vector<Mark>> reader_sets_;           // numbered from 1; members in ascending order
-    std::unordered_map<std::uint64_t, Mark> set_numbers_;  // by a hash of the members
-    std::size_t set_limit_ = 4096;
-    std::array<Extension, 64> extensions_{};
-    std::vector<Pending> pending_;
-    std::vector<std::uint16_t> pending_in_;  // by granule
-    std::uint64_t next_order_ = 0;
+    std::unique_ptr<SharedShadow> twin_;  // the plain one, of Paths::both
 };
 
 }  // namespace tessera::emulator

@@ -15,7 +15,8 @@ Cta::Cta(Cluster& cluster_, std::uint32_t rank_, Dim3 id_) : cluster(cluster_), 
     // Not zero at first: reads of unwritten memory must not look right by luck.
     shared.assign(grid.shared_bytes, std::byte{0xA5});
     if (grid.options.check) {
-        shadow = std::make_unique<SharedShadow>(grid.shared_bytes, cluster.clocks, grid.options.same_value_races);
+        shadow = std::make_unique<SharedShadow>(grid.shared_bytes, cluster.clocks, grid.options.same_value_races,
+                                                grid.options.paths);
         if (grid.request.cluster.count() > 1) {
             exit_order = std::make_unique<ExitOrder>();
         }

@@ -3,9 +3,9 @@
 // How a launch is scheduled and checked.
 
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 #include <string_view>
+
+#include "base/paths.hpp"
 
 namespace tessera::emulator {
 
@@ -20,23 +20,9 @@ enum class Numerics : std::uint8_t {
     fast,   ///< sums in f32 with vectors; the last bits differ
 };
 
-/// Memory accesses of a warp, and their checks, for all lanes at once (where their addresses allow it) or lane by lane.
-/// The results and the findings are the same.
-enum class Paths : std::uint8_t {
-    fast,   ///< all lanes at once
-    plain,  ///< lane by lane, as the rules are written down
-    both,   ///< all lanes at once, and compared with the plain path; PathsDiffer is thrown where they differ
-};
-
 [[nodiscard]] std::string_view name_of(Schedule schedule) noexcept;
 [[nodiscard]] std::string_view name_of(Numerics numerics) noexcept;
 [[nodiscard]] std::string_view name_of(Paths paths) noexcept;
-
-/// The emulated device's own fault: its paths disagree (Paths::both). The launch ends with cudaErrorLaunchFailure.
-class PathsDiffer : public std::logic_error {
-public:
-    explicit PathsDiffer(const std::string& what) : std::logic_error("--paths both: " + what) {}
-};
 
 struct Options {
     std::uint64_t seed = 1;
