@@ -1,5 +1,6 @@
 // For any bytes, loading them as code at run time (cudaLibraryLoadData) either fails with a sentence, or makes modules
 // whose kernels can be queried. The bytes are a fat binary, or else PTX text. They lie at the end of readable memory.
+// Text is also linked (cuLinkAddData, nvcc -rdc=true): lines that begin with //---- separate its units.
 //
 // With libFuzzer: compile this file and the emulated device by clang++ -fsanitize=fuzzer,address,undefined. Without:
 // link fuzz_driver.cpp.
@@ -16,10 +17,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "machine/launch.hpp"
 #include "ptx/parser.hpp"
 #include "runtime/fatbin.hpp"
+#include "runtime/ptx_link.hpp"
 
 namespace {
 
@@ -77,6 +80,8 @@ void load_text(const std::string& text, const DeviceModel& device)
         for (const std::string& name : module.kernel_names()) {
             const KernelInfo* const kernel = module.find_kernel(name);
             require(kernel != nullptr, "a kernel that is listed is found", name);
+            require(kernel->load_error.empty() || kernel->load_error.size() > 10, "an error is a sentence",
+                    kernel->load_error);
             std::uint64_t end = 0;
             for (const ParameterLayout& parameter : kernel->parameters) {
                 end = std::max<std::uint64_t>(end, std::uint64_t{parameter.offset} + parameter.size);
@@ -86,6 +91,29 @@ void load_text(const std::string& text, const DeviceModel& device)
     } catch (const std::exception& error) {
         check_error(error);
     }
+}
+
+/// Loads all units of `text` as one module.
+void link(std::string_view text)
+{
+    constexpr std::string_view separator = "\n//----";
+    std::vector<std::string> units;
+    while (true) {
+        const std::size_t end = text.find(separator);
+        units.emplace_back(text.substr(0, end));
+        if (end == std::string_view::npos) {
+            break;
+        }
+        text.remove_prefix(end + 1);
+    }
+    std::string linked;
+    try {
+        linked = link_ptx(units);
+    } catch (const std::exception& error) {
+        check_error(error);
+        return;
+    }
+    load_text(linked, *device_models().begin());
 }
 
 void load_fatbin(const std::vector<FatbinEntry>& entries)
@@ -121,6 +149,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         for (const DeviceModel& device : device_models()) {
             load_text(text, device);
         }
+        link(text);
     }
     rusage usage{};
     ::getrusage(RUSAGE_SELF, &usage);

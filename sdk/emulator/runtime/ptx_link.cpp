@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <map>
 #include <set>
 #include <string_view>
@@ -153,7 +154,8 @@ std::vector<Statement> split(std::string_view unit)
             continue;
         }
         depth += text[i] == '{' ? 1 : text[i] == '}' ? -1 : 0;
-        const bool ends_function = text[i] == '}' && depth == 0 && text.find('=', start) > i;
+        const bool ends_function = text[i] == '}' && depth == 0 &&
+                                   std::string_view(text).substr(start, i - start).find('=') == std::string_view::npos;
         const bool ends_body = ends_function || (text[i] == '}' && depth == 0 &&
                                                  classify(text.substr(start, i + 1 - start)).kind == Kind::function);
         if (ends_body || (text[i] == ';' && depth == 0)) {
@@ -189,25 +191,32 @@ std::string rename(std::string_view text, const std::map<std::string, std::strin
 std::string renumber_files(const std::string& text, std::size_t unit)
 {
     constexpr std::size_t files_per_unit = 100000;
+    struct Place {
+        std::string_view word;
+        std::size_t next;
+    };
+    std::array<Place, 3> places{{{".file", 0}, {".loc", 0}, {"inlined_at", 0}}};
+    for (Place& place : places) {
+        place.next = text.find(place.word);
+    }
     std::string result;
     std::size_t from = 0;
     while (true) {
-        std::size_t at = std::string::npos;
-        std::size_t number = at;
-        for (const std::string_view word : {".file", ".loc", "inlined_at"}) {
-            if (const std::size_t found = text.find(word, from); found < at) {
-                at = found;
-                number = found + word.size();
-            }
-        }
-        if (at == std::string::npos) {
+        Place& first = *std::ranges::min_element(places, {}, &Place::next);
+        if (first.next == std::string::npos) {
             return result + text.substr(from);
         }
-        number = std::min(text.find_first_not_of(" \t", number), text.size());
+        const std::size_t after = first.next + first.word.size();
+        first.next = text.find(first.word, after);
+        const std::size_t number = std::min(text.find_first_not_of(" \t", after), text.size());
         const std::size_t end = std::min(text.find_first_not_of("0123456789", number), text.size());
+        std::size_t file = 0;
+        const std::errc error = std::from_chars(text.data() + number, text.data() + end, file).ec;
         result += text.substr(from, number - from);
-        if (end != number) {
-            result += std::to_string(unit * files_per_unit + std::stoul(text.substr(number, end - number)));
+        if (error == std::errc() && file < files_per_unit) {
+            result += std::to_string(unit * files_per_unit + file);
+        } else {  // not the number of a file
+            result += text.substr(number, end - number);
         }
         from = end;
     }

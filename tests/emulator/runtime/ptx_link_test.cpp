@@ -83,3 +83,10 @@ TEST_CASE("source files of the units stay distinct; comments hide nothing")
     CHECK(linked.find("inlined_at 1 7 2") != std::string::npos);
     CHECK(linked.find(".func g()") != std::string::npos);
 }
+
+TEST_CASE("a number that is too large for a source file stays as it is")
+{
+    const std::vector<std::string> units{head + ".visible .func f() { ret; }\n",
+                                         head + ".visible .func g() {\n.loc 99999999999999999999 9 1\nret; }\n"};
+    CHECK(link_ptx(units).find(".loc 99999999999999999999 9 1") != std::string::npos);
+}
