@@ -60,59 +60,45 @@ TESSERA_INLINE void product_exponents(const Sum& sum, const Row& row, std::size_
         e += reinterpret_cast<Short>(typename E::Unsigned{} + row.exponents[i]);
         largest = largest > e ? largest : e;
     }
-    std::int16_t lanes[Block<Bytes, Count>::columns];
-    store(lanes, largest);
+    typename Vectors<Bytes>::Narrow narrow[Count];
+    static_assert(sizeof narrow == sizeof largest);
+    const Short all = largest;  // a copy, so that `largest` stays in a register
+    __builtin_memcpy(narrow, &all, sizeof narrow);
     for (int v = 0; v < Count; ++v) {
-        widen<Bytes>(lanes + v * Vectors<Bytes>::lanes, block.exponent[v]);
+        block.exponent[v] = __builtin_convertvector(narrow[v], typename Vectors<Bytes>::Int);
     }
 }
 
-/// Adds the products, cut at 2^-fraction_bits of the common exponent. Uses 32 bits: a product is less than 4, the
-/// accumulator less than 2, so so many terms fit; more are added with a check.
+/// Adds the products, cut at 2^-fraction_bits of the common exponent. A product is less than 4, so that many fit in 32
+/// bits; these sums and the accumulator are added with a check.
 template <int Bytes, int Count>
 TESSERA_INLINE void add_products(const Sum& sum, const Row& row, std::size_t column,
                                  const typename Vectors<Bytes>::Float (&scale)[Count], Block<Bytes, Count>& block)
 {
     using V = Vectors<Bytes>;
     using Int = typename V::Int;
-    using Float = typename V::Float;
-    const std::size_t terms_in_32_bits = (std::size_t{1} << (29 - sum.model->fraction_bits)) - 1;
+    using Unsigned = typename V::Unsigned;
+    const std::size_t products_in_32_bits = std::size_t{1} << (29 - sum.model->fraction_bits);
     const std::size_t count = sum.count;
     const float* const values = sum.b->values() + column;
-    Int total[Count];
-    for (int v = 0; v < Count; ++v) {
-        total[v] = block.total[v];
-    }
-    const auto add = [&](std::size_t first, std::size_t last) __attribute__((always_inline))
-    {
+    for (std::size_t first = 0; first < count; first += products_in_32_bits) {
+        const std::size_t last = std::min(count, first + products_in_32_bits);
+        Int part[Count] = {};
         for (std::size_t i = first; i < last; ++i) {
-            const float a = row.values[i];
             const float* const from = values + row.offsets[i];
             for (int v = 0; v < Count; ++v) {
-                Float product;
+                typename V::Float product;
                 load(from + v * V::lanes, product);
-                product = product * a * scale[v];
-                total[v] += __builtin_convertvector(product, Int);
+                product = product * row.values[i] * scale[v];
+                part[v] += __builtin_convertvector(product, Int);
             }
         }
-    };
-    add(0, std::min(count, terms_in_32_bits));
-    for (std::size_t first = terms_in_32_bits; first < count; first += terms_in_32_bits) {
-        Int before[Count];
         for (int v = 0; v < Count; ++v) {
-            before[v] = total[v];
-            total[v] = Int{};
+            const Int before = block.total[v];
+            const auto total = reinterpret_cast<Unsigned>(before) + reinterpret_cast<Unsigned>(part[v]);
+            block.total[v] = reinterpret_cast<Int>(total);
+            block.unusual[v] |= ((before ^ block.total[v]) & (part[v] ^ block.total[v])) < 0;
         }
-        add(first, std::min(count, first + terms_in_32_bits));
-        for (int v = 0; v < Count; ++v) {
-            using Unsigned = typename V::Unsigned;
-            const Int added = total[v];
-            total[v] = reinterpret_cast<Int>(reinterpret_cast<Unsigned>(before[v]) + reinterpret_cast<Unsigned>(added));
-            block.unusual[v] |= ((before[v] ^ total[v]) & (added ^ total[v])) < 0;
-        }
-    }
-    for (int v = 0; v < Count; ++v) {
-        block.total[v] = total[v];
     }
 }
 

@@ -36,15 +36,20 @@ struct Tile {
     std::vector<std::uint64_t> codes;  ///< [outer][k]
     std::vector<unsigned char> cells;
 
-    Tile(const Operand& operand, std::size_t outer, std::size_t k, bool k_first, probe::Generator& random)
+    Tile(const Operand& operand, std::size_t outer, std::size_t k, bool k_first, probe::Generator& random,
+         int centre = 0)
         : codes(outer * k), cells(outer * k * operand.cell_bytes)
     {
         const int width = operand.bits.width() + operand.bits.pad;
-        const bool any = random.one_in(4);
+        const bool any = centre == 0 && random.one_in(4);
+        const bool few_special = centre != 0 && operand.bits.ieee && random.one_in(2);
         for (std::size_t i = 0; i < codes.size(); ++i) {
             const std::uint64_t draw = random.next() & ((std::uint64_t{1} << width) - 1);
-            const std::uint64_t near = probe::detail::number(random, operand.bits, 0, 4);
+            const std::uint64_t near = probe::detail::number(random, operand.bits, centre, 4);
             codes[i] = any || operand.bits.exponent < 4 ? draw : random.one_in(9) ? 0 : near;
+            if (few_special && random.one_in(200)) {
+                codes[i] = probe::element(random, probe::Kind::f32, probe::Class::special, false) >> (32 - width);
+            }
             const std::size_t at = k_first ? i : i % k * outer + i / k;
             std::memcpy(&cells[at * operand.cell_bytes], &codes[i], operand.cell_bytes);
         }
@@ -97,13 +102,14 @@ slow::Model slow_model(TensorUnit unit, const Operand& a, bool is_f16)
     return model;
 }
 
+/// `centre`: the exponents of A and of B lie around it, if it is not 0.
 void compare(TensorUnit unit, const Operand& a, const Operand& b, bool is_f16, std::size_t m, std::size_t n,
-             std::size_t k, probe::Generator& random, int scale_shift, bool accumulate)
+             std::size_t k, probe::Generator& random, int scale_shift, bool accumulate, int centre = 0)
 {
     const bool a_k_first = !random.one_in(2);
     const bool b_k_first = !random.one_in(2);
-    const Tile a_tile(a, m, k, a_k_first, random);
-    const Tile b_tile(b, n, k, b_k_first, random);
+    const Tile a_tile(a, m, k, a_k_first, random, centre);
+    const Tile b_tile(b, n, k, b_k_first, random, centre);
     const ExactA exact_a(a_tile.view(a, m, k, a_k_first), m, k);
     const ExactB exact_b(b_tile.view(b, n, k, b_k_first), n, k);
     const std::size_t ldd = n + 3;
@@ -183,6 +189,30 @@ TEST_CASE("sums of every unit follow the literal model")
     });
 }
 
+TEST_CASE("sums near the ends of the range of f32 follow the literal model")
+{
+    // Some elements of a row are computed by float arithmetic, others by integers.
+    with_each_width([] {
+        probe::Generator random(33);
+        for (const int centre : {-75, -66, -52, -48, -40, 30, 58, 62, 64, 70}) {
+            for (int round = 0; round < 3; ++round) {
+                const std::size_t n = 1 + random.below(100);
+                compare(TensorUnit::hopper_wgmma, bf16, bf16, false, 5, n, 16, random, 0, round != 0, centre);
+                compare(TensorUnit::hopper_mma, bf16, bf16, false, 5, 8, 16, random, 0, round != 0, centre);
+                compare(TensorUnit::blackwell, tf32, tf32, false, 5, n, 8, random, round, true, centre);
+                compare(TensorUnit::ampere_mma, bf16, bf16, false, 5, 8, 16, random, 0, true, centre);
+            }
+        }
+        for (const int centre : {-14, -10, 7, 15}) {
+            for (const bool is_f16 : {false, true}) {
+                compare(TensorUnit::hopper_wgmma, f16, f16, is_f16, 5, 40, 16, random, 0, true, centre);
+                compare(TensorUnit::hopper_wgmma, e5m2, e5m2, is_f16, 5, 40, 32, random, 0, true, centre);
+                compare(TensorUnit::blackwell, e5m2, e5m2, is_f16, 5, 40, 32, random, 0, true, centre);
+            }
+        }
+    });
+}
+
 TEST_CASE("the largest sums do not overflow the 32-bit partial sums")
 {
     with_each_width([] {
@@ -199,6 +229,17 @@ TEST_CASE("the largest sums do not overflow the 32-bit partial sums")
         multiply_exact(sum_model(TensorUnit::blackwell, Format::f16, Accumulator::f32, 16), ha, hb, d.data(), 32,
                        {false, 0});
         CHECK(d[5] == 16.0F * (65504.0F * 65504.0F));
+        // The accumulator has the exponent of the products: the sum needs a 33rd bit.
+        for (const bool negate : {false, true}) {
+            const ExactA na({Format::f16, largest_f16.data(), 16, 1, negate}, 1, 16);
+            const float product = 65504.0F * 65504.0F;
+            const float sign = negate ? -1.0F : 1.0F;
+            d.assign(32, sign * 1.9999999F * 0x1p30F);
+            const double exact = 16.0 * product + 1.9999999F * 0x1p30;
+            multiply_exact(sum_model(TensorUnit::blackwell, Format::f16, Accumulator::f32, 16), na, hb, d.data(), 32);
+            CHECK(d[5] == sign * float_from_double(exact, Rounding::toward_zero));
+            CHECK(d[0] == d[15]);
+        }
     });
 }
 
@@ -216,16 +257,18 @@ TEST_CASE("mxf8: the scales add to the exponents")
 {
     with_each_width([] {
         probe::Generator random(32);
-        for (int round = 0; round < 20; ++round) {
+        for (int round = 0; round < 120; ++round) {
+            const bool any_scale = round % 4 == 3;
             const std::size_t m = 3;
-            const std::size_t n = 37;
+            const std::size_t n = any_scale ? 1 + random.below(2) : 37;
             const std::size_t k = 32;
             const Tile a_tile(e4m3, m, k, true, random);
             const Tile b_tile(e2m1, n, k, true, random);
             std::vector<std::uint8_t> sa(m);
             std::vector<std::uint8_t> sb(n);
             const auto scale = [&] {
-                return static_cast<std::uint8_t>(random.one_in(20) ? 0xFF : 127 - 8 + random.below(16));
+                const std::uint32_t near = any_scale ? random.below(256) : 127 - 8 + random.below(16);
+                return static_cast<std::uint8_t>(random.one_in(20) ? 0xFF : near);
             };
             std::generate(sa.begin(), sa.end(), scale);
             std::generate(sb.begin(), sb.end(), scale);
