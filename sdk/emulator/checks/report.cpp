@@ -99,7 +99,7 @@ std::string_view name_of(FindingKind kind) noexcept
     return index < kind_names.size() ? kind_names[index] : "unknown";
 }
 
-bool Report::add(Finding finding, const std::function<void(Finding&)>& complete)
+bool Report::add(Finding finding, const std::function<void(Finding&)>& complete, Known* known)
 {
     const std::string key = key_of(finding);
     {
@@ -108,18 +108,21 @@ bool Report::add(Finding finding, const std::function<void(Finding&)>& complete)
         if (is_new) {
             entries_.emplace_back();
         }
+        if (known != nullptr) {
+            *known = {place->second, clears_};
+        }
         Entry& entry = entries_[place->second];
         if (!finding.not_started && entry.ctas.size() < counted_ctas) {
             entry.ctas.insert(number_of(finding.cta));
         }
         entry.lines.insert(finding.ptx_line);
         if (!is_new) {
-            Finding& known = entry.finding;
-            known.count += finding.count;
-            known.accesses += accesses_of(finding);
-            known.ctas = entry.ctas.size();
-            known.instructions = entry.lines.size();
-            known.error = known.error || finding.error;
+            Finding& first = entry.finding;
+            first.count += finding.count;
+            first.accesses += accesses_of(finding);
+            first.ctas = entry.ctas.size();
+            first.instructions = entry.lines.size();
+            first.error = first.error || finding.error;
             return false;
         }
         finding.accesses = accesses_of(finding);
@@ -138,6 +141,16 @@ bool Report::add(Finding finding, const std::function<void(Finding&)>& complete)
         on_new(finding);
     }
     return true;
+}
+
+void Report::count(Known known, std::uint64_t count, std::uint64_t accesses)
+{
+    const std::scoped_lock lock(mutex_);
+    if (known.clears == clears_) {
+        Finding& finding = entries_[known.entry].finding;
+        finding.count += count;
+        finding.accesses += accesses;
+    }
 }
 
 std::vector<Finding> Report::findings() const
@@ -164,6 +177,7 @@ void Report::clear()
     const std::scoped_lock lock(mutex_);
     entries_.clear();
     index_.clear();
+    ++clears_;
 }
 
 std::string Report::text() const

@@ -100,9 +100,18 @@ class Report {
 public:
     static constexpr std::size_t counted_ctas = 1 << 16;
 
+    /// A finding of this report, for count().
+    struct Known {
+        std::size_t entry = 0;
+        std::uint64_t clears = 0;  ///< number of clear() before
+    };
+
     /// Adds `finding`, or counts it if one of the same kind, kernel and cause is known. Returns true if it is new.
-    /// `complete` is called for a new finding, to add what is slow to find out.
-    bool add(Finding finding, const std::function<void(Finding&)>& complete = {});
+    /// `complete` is called for a new finding, to add what is slow to find out. `known` receives where it is counted.
+    bool add(Finding finding, const std::function<void(Finding&)>& complete = {}, Known* known = nullptr);
+    /// The finding has occurred again, in a CTA and by an instruction with which it was added before. Does nothing after
+    /// clear().
+    void count(Known known, std::uint64_t count, std::uint64_t accesses);
     [[nodiscard]] std::vector<Finding> findings() const;
     [[nodiscard]] std::uint64_t total() const;
     void clear();
@@ -121,6 +130,7 @@ private:
     mutable std::mutex mutex_;
     std::vector<Entry> entries_;
     std::map<std::string, std::size_t> index_;
+    std::uint64_t clears_ = 0;
 };
 
 }  // namespace tessera::emulator

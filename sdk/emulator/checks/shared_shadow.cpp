@@ -403,10 +403,11 @@ std::optional<ShadowFinding> SharedShadow::write(Agent agent, std::uint32_t offs
 
 std::optional<ShadowFinding> SharedShadow::read_lanes(Agent warp, const std::uint32_t* offsets, LaneMask lanes,
                                                       std::uint32_t size, const char* what, std::uint32_t ptx_line,
-                                                      bool atomic, bool* unwritten)
+                                                      bool atomic, bool* unwritten, const KnownFindings* known)
 {
     Access access = start(warp, Proxy::generic, what, ptx_line, atomic);
     access.unwritten = unwritten;
+    access.known = twin_ ? nullptr : known;
     auto found = touch_lanes<false>(access, offsets, lanes, size);
     if (twin_) {
         compare(found, twin_->read_lanes(warp, offsets, lanes, size, what, ptx_line, atomic, unwritten));
@@ -416,10 +417,12 @@ std::optional<ShadowFinding> SharedShadow::read_lanes(Agent warp, const std::uin
 
 std::optional<ShadowFinding> SharedShadow::write_lanes(Agent warp, const std::uint32_t* offsets, LaneMask lanes,
                                                        std::uint32_t size, const char* what, std::uint32_t ptx_line,
-                                                       bool atomic, const StoredBytes* stored)
+                                                       bool atomic, const StoredBytes* stored,
+                                                       const KnownFindings* known)
 {
     Access access = start(warp, Proxy::generic, what, ptx_line, atomic);
     access.stored = stored;
+    access.known = twin_ ? nullptr : known;
     auto found = touch_lanes<true>(access, offsets, lanes, size);
     if (twin_) {
         compare(found, twin_->write_lanes(warp, offsets, lanes, size, what, ptx_line, atomic, stored));

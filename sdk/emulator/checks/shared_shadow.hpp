@@ -25,7 +25,17 @@ enum class Proxy : std::uint8_t { generic, async };
 /// Result of a check: nothing, or a finding's kind and message. The caller adds the place.
 struct ShadowFinding {
     FindingKind kind;
-    std::string message;
+    std::string message;           ///< empty if KnownFindings says so
+    std::uint32_t other_line = 0;  ///< PTX line of the access that this one conflicts with
+};
+
+/// The findings of an instruction that are only counted any more, so that they need no message.
+class KnownFindings {
+public:
+    [[nodiscard]] virtual bool knows(FindingKind kind, std::uint32_t other_line) const = 0;
+
+protected:
+    ~KnownFindings() = default;
 };
 
 /// The values of a store.
@@ -65,10 +75,12 @@ public:
     /// the first finding. With `stored`, stores of several warps that leave the same value are no race.
     std::optional<ShadowFinding> read_lanes(Agent warp, const std::uint32_t* offsets, LaneMask lanes,
                                             std::uint32_t size, const char* what, std::uint32_t ptx_line,
-                                            bool atomic = false, bool* unwritten = nullptr);
+                                            bool atomic = false, bool* unwritten = nullptr,
+                                            const KnownFindings* known = nullptr);
     std::optional<ShadowFinding> write_lanes(Agent warp, const std::uint32_t* offsets, LaneMask lanes,
                                              std::uint32_t size, const char* what, std::uint32_t ptx_line,
-                                             bool atomic = false, const StoredBytes* stored = nullptr);
+                                             bool atomic = false, const StoredBytes* stored = nullptr,
+                                             const KnownFindings* known = nullptr);
     /// An asynchronous operation reads or writes this range from now until end(). Ordinary accesses in between are
     /// findings.
     void begin(Agent async, std::uint32_t offset, std::uint32_t size, bool writes, const char* what,
@@ -122,6 +134,7 @@ private:
         std::optional<ShadowFinding> found{};
         bool* unwritten = nullptr;            // of read()
         const StoredBytes* stored = nullptr;  // of write_lanes()
+        const KnownFindings* known = nullptr;
 
         [[nodiscard]] bool is_good(Mark writer, unsigned lane) const noexcept
         {
@@ -153,6 +166,13 @@ private:
     void check_pending(Access& access, std::uint32_t begin, std::uint32_t end, bool writes);
     std::uint16_t site(const char* what, std::uint32_t line);
     static void find(Access& access, FindingKind kind, std::string message);
+    template <typename Text>
+    void find(Access& access, FindingKind kind, Mark other, Text&& text) const
+    {
+        const std::uint32_t line = sites_[site_of(other)].line;
+        const bool known = access.known != nullptr && access.known->knows(kind, line);
+        access.found = ShadowFinding{kind, known ? std::string() : text(), line};
+    }
     [[nodiscard]] std::string name(const Access& access, std::uint32_t offset, bool writes) const;
     [[nodiscard]] std::string name(Mark mark, bool writes) const;
 

@@ -57,20 +57,24 @@ void SharedShadow::check_writer(Access& access, const State& state, std::uint32_
             return;
         }
         if (clocks_.is_async(written.agent)) {
-            find(access, writes ? FindingKind::stage_overwritten : FindingKind::async_read_pending,
-                 fmt::format("{}, but {} and is not known to be complete: wait for its mbarrier or group first",
-                             name(access, offset, writes), name(state.writer, true)));
+            find(access, writes ? FindingKind::stage_overwritten : FindingKind::async_read_pending, state.writer, [&] {
+                return fmt::format("{}, but {} and is not known to be complete: wait for its mbarrier or group first",
+                                   name(access, offset, writes), name(state.writer, true));
+            });
         } else if (access.stored != nullptr && !access.atomic && !is_atomic(state.writer) &&
                    access.stored->unchanged(offset, static_cast<std::uint8_t>(bytes))) {
             if (same_value_races_) {
-                find(access, FindingKind::same_value_race,
-                     fmt::format("{}, but {} the same value, with no barrier or other synchronization between the two",
-                                 name(access, offset, writes), name(state.writer, true)));
+                find(access, FindingKind::same_value_race, state.writer, [&] {
+                    return fmt::format(
+                        "{}, but {} the same value, with no barrier or other synchronization between the two",
+                        name(access, offset, writes), name(state.writer, true));
+                });
             }
         } else {
-            find(access, FindingKind::shared_race,
-                 fmt::format("{}, but {}, with no barrier or other synchronization between the two",
-                             name(access, offset, writes), name(state.writer, true)));
+            find(access, FindingKind::shared_race, state.writer, [&] {
+                return fmt::format("{}, but {}, with no barrier or other synchronization between the two",
+                                   name(access, offset, writes), name(state.writer, true));
+            });
         }
         return;
     }
@@ -78,11 +82,13 @@ void SharedShadow::check_writer(Access& access, const State& state, std::uint32_
     // over a generic one only needs order: every pipeline that reuses its stages does this.
     if (!writes && access.proxy == Proxy::async && !is_async_proxy(state.writer) &&
         !clocks_.ordered_for_async(written, access.agent, lane)) {
-        find(access, FindingKind::missing_proxy_fence,
-             fmt::format("{} through the async proxy, but {} through the generic proxy and lane {} executed no "
-                         "fence.proxy.async before the synchronization: each writing thread needs one",
-                         name(access, offset, writes), name(state.writer, true),
-                         lane < warp_size ? fmt::format("{}", lane) : std::string{"of the writer"}));
+        find(access, FindingKind::missing_proxy_fence, state.writer, [&] {
+            return fmt::format(
+                "{} through the async proxy, but {} through the generic proxy and lane {} executed no "
+                "fence.proxy.async before the synchronization: each writing thread needs one",
+                name(access, offset, writes), name(state.writer, true),
+                lane < warp_size ? fmt::format("{}", lane) : std::string{"of the writer"});
+        });
         return;
     }
     if (access.good_writer != state.writer) {
@@ -101,13 +107,15 @@ void SharedShadow::check_readers(Access& access, const State& state, std::uint32
     if (read == 0) {
         access.good_readers = state.readers;
     } else if (clocks_.is_async(epoch_of(read).agent)) {
-        find(access, FindingKind::stage_overwritten,
-             fmt::format("{}, but {} and is not known to be complete: wait for its commit or group first",
-                         name(access, offset, true), name(read, false)));
+        find(access, FindingKind::stage_overwritten, read, [&] {
+            return fmt::format("{}, but {} and is not known to be complete: wait for its commit or group first",
+                               name(access, offset, true), name(read, false));
+        });
     } else {
-        find(access, FindingKind::shared_race,
-             fmt::format("{}, but {}, with no barrier or other synchronization between the two",
-                         name(access, offset, true), name(read, false)));
+        find(access, FindingKind::shared_race, read, [&] {
+            return fmt::format("{}, but {}, with no barrier or other synchronization between the two",
+                               name(access, offset, true), name(read, false));
+        });
     }
 }
 

@@ -52,6 +52,19 @@ private:
     const Cta& cta_;
 };
 
+class KnownOfWarp final : public KnownFindings {
+public:
+    KnownOfWarp(const Warp& warp, const Operation& operation) : warp_(warp), operation_(operation) {}
+    [[nodiscard]] bool knows(FindingKind kind, std::uint32_t other_line) const override
+    {
+        return warp_.is_known(operation_, kind, other_line);
+    }
+
+private:
+    const Warp& warp_;
+    const Operation& operation_;
+};
+
 /// Lanes have read shared memory that was never written.
 void follow_unwritten(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
                       const std::uint32_t* offsets, const Cta& cta)
@@ -265,12 +278,13 @@ void check_shared(Warp& warp, const Operation& operation, const MemoryPayload& p
         });
     }
     const std::uint32_t line = line_of(operation);
+    const KnownOfWarp known(warp, operation);
     std::optional<ShadowFinding> found, second;
     if (access.direction != Direction::write) {
         bool unwritten = false;
         const bool at_once = access.registers.empty() && !access.ignores_value;
         found = cta.shadow->read_lanes(warp.agent, offsets.at.data(), active, payload.bytes, access.what, line, strong,
-                                       at_once ? nullptr : &unwritten);
+                                       at_once ? nullptr : &unwritten, &known);
         if (unwritten && !access.ignores_value) {
             follow_unwritten(warp, operation, payload, active, offsets.at.data(), cta);
         }
@@ -278,11 +292,11 @@ void check_shared(Warp& warp, const Operation& operation, const MemoryPayload& p
     if (access.direction != Direction::read) {
         const LaneStores stores(warp, payload, active, offsets.at.data(), cta);
         second = cta.shadow->write_lanes(warp.agent, offsets.at.data(), active, payload.bytes, access.what, line,
-                                         strong, payload.row_bytes == 0 ? nullptr : &stores);
+                                         strong, payload.row_bytes == 0 ? nullptr : &stores, &known);
     }
     if (found || second) {
         const ShadowFinding& finding = found ? *found : *second;
-        warp.report(operation, finding.kind, active, finding.message);
+        warp.report(operation, finding.kind, active, [&] { return finding.message; }, finding.other_line);
     }
 }
 

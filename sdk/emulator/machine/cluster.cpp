@@ -81,7 +81,7 @@ Cluster::Cluster(Grid& grid_, std::uint64_t index_)
     statistics.ctas = count;
 }
 
-Cluster::~Cluster() = default;
+Cluster::~Cluster() { repeated.move_to(grid.report); }
 
 const Options& Cluster::options() const noexcept { return grid.options; }
 
@@ -559,7 +559,7 @@ void Cluster::report_hang(bool deadlock, std::string text)
 // ---- reports ----
 
 void Cluster::report_at(const Operation* operation, std::uint32_t rank, std::uint32_t warp, LaneMask lanes,
-                        FindingKind kind, FindingText text, bool error)
+                        FindingKind kind, FindingText text, bool error, Report::Known* known)
 {
     Finding finding;
     finding.kind = kind;
@@ -579,13 +579,14 @@ void Cluster::report_at(const Operation* operation, std::uint32_t rank, std::uin
         finding.cause = race_cause(grid.program, finding);
     }
     const std::string message = finding.message;
-    grid.report.add(std::move(finding), [&](Finding& first) {
+    const auto complete = [&](Finding& first) {
         first.message = grid.program.with_places(first.message);
         first.message += kind == FindingKind::trap ? trap_reason(first) : std::string();
         if (grid.request.launched_by) {
             first.host = grid.request.launched_by();
         }
-    });
+    };
+    grid.report.add(std::move(finding), complete, known);
     if (grid.options.strict && !error) {
         throw Fault(error_launch_failure, message);
     }

@@ -15,6 +15,7 @@
 
 #include "checks/clocks.hpp"
 #include "checks/global_shadow.hpp"
+#include "checks/repeated_findings.hpp"
 #include "checks/report.hpp"
 #include "machine/allocation_cache.hpp"
 #include "machine/async_operation.hpp"
@@ -104,7 +105,8 @@ public:
     void report(const AsyncOperation& operation, FindingKind kind, FindingText text, bool error = false);
     [[noreturn]] void fault(const AsyncOperation& operation, FindingKind kind, int code, std::string message);
     void report_at(const Operation* operation, std::uint32_t rank, std::uint32_t warp, LaneMask lanes, FindingKind kind,
-                   FindingText text, bool error);
+                   FindingText text, bool error, Report::Known* known = nullptr);
+    RepeatedFindings repeated;  ///< counted here, and in the report when the cluster is destroyed
 
     /// Nothing in the cluster can continue by itself: each waiting split is tried a last time.
     [[nodiscard]] bool idle() const noexcept { return idle_; }

@@ -2,6 +2,7 @@
 
 #include "machine/cluster.hpp"
 #include "machine/grid.hpp"
+#include "machine/spare_buffers.hpp"
 #include "machine/tensor_memory.hpp"
 #include "machine/tile_provenance.hpp"
 #include "machine/warp.hpp"
@@ -13,7 +14,7 @@ Cta::Cta(Cluster& cluster_, std::uint32_t rank_, Dim3 id_) : cluster(cluster_), 
     const Grid& grid = cluster.grid;
     threads = static_cast<std::uint32_t>(grid.request.block.count());
     // Not zero at first: reads of unwritten memory must not look right by luck.
-    shared.assign(grid.shared_bytes, std::byte{0xA5});
+    shared = SpareBuffers::of_thread().take(grid.shared_bytes, std::byte{0xA5});
     if (grid.options.check) {
         shadow = std::make_unique<SharedShadow>(grid.shared_bytes, cluster.clocks, grid.options.same_value_races,
                                                 grid.options.paths);
@@ -23,7 +24,7 @@ Cta::Cta(Cluster& cluster_, std::uint32_t rank_, Dim3 id_) : cluster(cluster_), 
     }
 }
 
-Cta::~Cta() = default;
+Cta::~Cta() { SpareBuffers::of_thread().give_back(std::move(shared)); }
 
 std::uint32_t Cta::live_threads() const
 {

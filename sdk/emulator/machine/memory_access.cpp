@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 
 #include "machine/cluster.hpp"
 #include "machine/fault.hpp"
@@ -30,19 +31,21 @@ struct Request {
         warp.fault(operation, FindingKind::out_of_bounds, error_illegal_address, bit(lane),
                    fmt::format("{} of {} bytes at 0x{:x} by lane {}: {}", access.what, size, address, lane, why));
     }
-    void report(FindingKind kind, FindingText text, bool error = false) const
+    void report(FindingKind kind, FindingText text) const { warp.report(operation, kind, bit(lane), std::move(text)); }
+    template <std::invocable Text>
+    void report(FindingKind kind, Text&& text, std::uint64_t detail = 0) const
     {
-        warp.report(operation, kind, bit(lane), std::move(text), error);
+        warp.report(operation, kind, bit(lane), text, detail);
     }
     /// Bytes were read that were never written. `written(offset, size)`: whether that part of the access was.
     template <typename Written, typename Message>
-    void undefined(FindingKind kind, Written&& written, Message&& message) const
+    void undefined(FindingKind kind, Written&& written, Message&& message, std::uint64_t detail = 0) const
     {
         if (access.ignores_value) {
             return;
         }
         if (access.registers.empty()) {
-            report(kind, message());
+            report(kind, message, detail);
             return;
         }
         const auto part = static_cast<unsigned>(size / access.registers.size());
@@ -221,9 +224,10 @@ std::uint64_t bytes_inside(const Allocation& allocation, std::uint64_t offset, s
 std::byte* locate_overrun(const Request& r, Allocation& allocation)
 {
     Warp& warp = r.warp;
-    r.report(FindingKind::out_of_bounds,
-             fmt::format("{} of {} bytes at 0x{:x} by lane {}: {}; {}", r.access.what, r.size, r.address, r.lane,
-                         warp.cluster.grid.memory.describe(r.address + r.size - 1), overrun_note));
+    r.report(FindingKind::out_of_bounds, [&] {
+        return fmt::format("{} of {} bytes at 0x{:x} by lane {}: {}; {}", r.access.what, r.size, r.address, r.lane,
+                           warp.cluster.grid.memory.describe(r.address + r.size - 1), overrun_note);
+    });
     if (r.strong()) {
         synchronize(warp, r.address, r.access.direction);
     }
@@ -260,7 +264,8 @@ std::byte* locate_in_allocation(const Request& r)
                 return FindingText(fmt::format("{} reads {} bytes at 0x{:x} (lane {}) that were never written: {}",
                                                r.access.what, r.size, r.address, r.lane, memory.describe(r.address)),
                                    cause_of(*entry->allocation));
-            });
+            },
+            entry->allocation->id);
     }
     if (r.writes()) {
         entry->allocation->mark_initialized(offset, r.size);

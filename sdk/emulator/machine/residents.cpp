@@ -4,16 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <chrono>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <thread>
 #include <vector>
 
 #include "machine/cluster.hpp"
 #include "machine/fault.hpp"
+#include "machine/thread_pool.hpp"
 
 namespace tessera::emulator {
 
@@ -41,42 +38,6 @@ void guarded(Grid& grid, Outcome& outcome, std::uint64_t cluster, Body&& body)
     }
 }
 
-/// CPU threads that work together, again and again.
-class Helpers {
-public:
-    explicit Helpers(unsigned helpers) : meet_(static_cast<std::ptrdiff_t>(helpers) + 1)
-    {
-        for (unsigned i = 0; i < helpers; ++i) {
-            threads_.emplace_back([this] {
-                for (meet_.arrive_and_wait(); work_; meet_.arrive_and_wait()) {
-                    work_();
-                    meet_.arrive_and_wait();
-                }
-            });
-        }
-    }
-    ~Helpers()
-    {
-        work_ = nullptr;
-        meet_.arrive_and_wait();
-    }
-    Helpers(const Helpers&) = delete;
-    Helpers& operator=(const Helpers&) = delete;
-    /// Calls `work` on the calling thread and on all helpers, and waits for all.
-    void run(const std::function<void()>& work)
-    {
-        work_ = work;
-        meet_.arrive_and_wait();
-        work();
-        meet_.arrive_and_wait();
-    }
-
-private:
-    std::function<void()> work_;
-    std::barrier<> meet_;
-    std::vector<std::jthread> threads_;
-};
-
 class Residents {
 public:
     Residents(Grid& grid, Outcome& outcome, unsigned threads);
@@ -103,7 +64,6 @@ private:
     Outcome& outcome_;
     unsigned threads_;
     std::vector<Resident> residents_;
-    std::optional<Helpers> helpers_;
     // All of them wait for others, and nothing visible has happened:
     bool moved_ = true;  ///< false: in the last round of turns
     std::uint64_t quiet_steps_ = 0;
@@ -190,10 +150,7 @@ void Residents::run_all_apart()
     if (places.size() < 2 || threads_ < 2) {
         return work();
     }
-    if (!helpers_) {
-        helpers_.emplace(threads_ - 1);
-    }
-    helpers_->run(work);
+    ThreadPool::instance().run(threads_ - 1, work);
 }
 
 /// The steps of a cluster's next turn.

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <optional>
 
 #include "base/source_place.hpp"
 #include "machine/cluster.hpp"
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"
+#include "machine/spare_buffers.hpp"
 
 namespace tessera::emulator {
 
@@ -40,7 +43,7 @@ Warp::Warp(Cta& cta_, std::uint32_t index_, LaneMask lanes_)
       parameters(cluster.grid.request.parameters)
 {
     const Grid& grid = cluster.grid;
-    constants_storage_.resize(grid.program.warp_constant_bytes + row_alignment);
+    constants_storage_ = SpareBuffers::of_thread().take(grid.program.warp_constant_bytes + row_alignment, std::byte{0});
     bases_[1] = const_cast<std::byte*>(grid.program.constants.data());  // rows of constants are only read
     bases_[2] = aligned(constants_storage_);
     initialize_constants();
@@ -55,7 +58,17 @@ Warp::Warp(Cta& cta_, std::uint32_t index_, LaneMask lanes_)
     select(*current_);
 }
 
-Warp::~Warp() = default;
+Warp::~Warp()
+{
+    SpareBuffers& spare = SpareBuffers::of_thread();
+    spare.give_back(std::move(constants_storage_));
+    spare.give_back(std::move(local_));
+    for (auto* const frames : {&frames_, &spare_frames_}) {
+        for (const auto& frame : *frames) {
+            spare.give_back(std::move(frame->storage));
+        }
+    }
+}
 
 void Warp::initialize_constants()
 {
@@ -65,62 +78,79 @@ void Warp::initialize_constants()
     const Dim3 in_cluster = position(cta.rank, request.cluster);
     const std::uint32_t warps = (cta.threads + warp_size - 1) / warp_size;
     const auto own = (static_cast<std::uint32_t>(cta.rank) << shared_rank_shift) + shared_base;
+    // Dynamic shared memory follows the static part, aligned within the window.
+    const auto dynamic = [&](std::uint32_t alignment) {
+        return (own + grid.dynamic_offset + alignment - 1) / alignment * alignment;
+    };
+    const auto by_lane = [&](WarpConstant what, unsigned lane) -> std::uint64_t {
+        const Dim3 thread = position(std::uint64_t{index} * warp_size + lane, block);
+        const std::uint32_t bit = 1u << lane;
+        switch (what) {
+            case WarpConstant::tid_x: return thread.x;
+            case WarpConstant::tid_y: return thread.y;
+            case WarpConstant::tid_z: return thread.z;
+            case WarpConstant::laneid: return lane;
+            case WarpConstant::lanemask_eq: return bit;
+            case WarpConstant::lanemask_le: return bit | (bit - 1);
+            case WarpConstant::lanemask_lt: return bit - 1;
+            case WarpConstant::lanemask_ge: return ~(bit - 1);
+            case WarpConstant::lanemask_gt: return ~(bit | (bit - 1));
+            default: return 0;
+        }
+    };
+    const auto of_warp = [&](const WarpConstantRow& constant) -> std::optional<std::uint64_t> {
+        switch (constant.what) {
+            case WarpConstant::ntid_x: return block.x;
+            case WarpConstant::ntid_y: return block.y;
+            case WarpConstant::ntid_z: return block.z;
+            case WarpConstant::ctaid_x: return cta.id.x;
+            case WarpConstant::ctaid_y: return cta.id.y;
+            case WarpConstant::ctaid_z: return cta.id.z;
+            case WarpConstant::nctaid_x: return request.grid.x;
+            case WarpConstant::nctaid_y: return request.grid.y;
+            case WarpConstant::nctaid_z: return request.grid.z;
+            case WarpConstant::warpid: return index;
+            case WarpConstant::nwarpid: return warps;
+            case WarpConstant::smid: return cta.multiprocessor();
+            case WarpConstant::nsmid: return grid.device.multiprocessors;
+            case WarpConstant::gridid: return grid.launch_id;
+            case WarpConstant::clusterid_x: return cluster.id.x;
+            case WarpConstant::clusterid_y: return cluster.id.y;
+            case WarpConstant::clusterid_z: return cluster.id.z;
+            case WarpConstant::nclusterid_x: return grid.clusters.x;
+            case WarpConstant::nclusterid_y: return grid.clusters.y;
+            case WarpConstant::nclusterid_z: return grid.clusters.z;
+            case WarpConstant::cluster_ctaid_x: return in_cluster.x;
+            case WarpConstant::cluster_ctaid_y: return in_cluster.y;
+            case WarpConstant::cluster_ctaid_z: return in_cluster.z;
+            case WarpConstant::cluster_nctaid_x: return request.cluster.x;
+            case WarpConstant::cluster_nctaid_y: return request.cluster.y;
+            case WarpConstant::cluster_nctaid_z: return request.cluster.z;
+            case WarpConstant::cluster_ctarank: return cta.rank;
+            case WarpConstant::cluster_nctarank: return request.cluster.count();
+            case WarpConstant::is_explicit_cluster: return request.explicit_cluster ? 1 : 0;
+            case WarpConstant::total_smem_size: return grid.shared_bytes;
+            case WarpConstant::dynamic_smem_size: return request.dynamic_shared;
+            case WarpConstant::aggr_smem_size: return grid.shared_bytes + grid.device.reserved_shared_per_cta;
+            case WarpConstant::shared_address: return own + constant.offset;
+            case WarpConstant::dynamic_shared_address: return dynamic(std::max(constant.offset, 1u));
+            case WarpConstant::tid_x:
+            case WarpConstant::tid_y:
+            case WarpConstant::tid_z:
+            case WarpConstant::laneid:
+            case WarpConstant::lanemask_eq:
+            case WarpConstant::lanemask_le:
+            case WarpConstant::lanemask_lt:
+            case WarpConstant::lanemask_ge:
+            case WarpConstant::lanemask_gt: break;
+        }
+        return std::nullopt;  // each lane has its own
+    };
     for (const WarpConstantRow& constant : grid.program.warp_constants) {
-        std::byte* out = bases_[2] + (constant.row & 0x3FFFFFFF);
+        std::byte* const out = bases_[2] + (constant.row & 0x3FFFFFFF);
+        const std::optional<std::uint64_t> same = of_warp(constant);
         for (unsigned lane = 0; lane < warp_size; ++lane) {
-            const Dim3 thread = position(std::uint64_t{index} * warp_size + lane, block);
-            const std::uint32_t bit = 1u << lane;
-            // Dynamic shared memory follows the static part, aligned within the window.
-            const std::uint32_t alignment = std::max(constant.offset, 1u);
-            const std::uint32_t dynamic = (own + grid.dynamic_offset + alignment - 1) / alignment * alignment;
-            std::uint64_t value = 0;
-            switch (constant.what) {
-                case WarpConstant::tid_x: value = thread.x; break;
-                case WarpConstant::tid_y: value = thread.y; break;
-                case WarpConstant::tid_z: value = thread.z; break;
-                case WarpConstant::ntid_x: value = block.x; break;
-                case WarpConstant::ntid_y: value = block.y; break;
-                case WarpConstant::ntid_z: value = block.z; break;
-                case WarpConstant::ctaid_x: value = cta.id.x; break;
-                case WarpConstant::ctaid_y: value = cta.id.y; break;
-                case WarpConstant::ctaid_z: value = cta.id.z; break;
-                case WarpConstant::nctaid_x: value = request.grid.x; break;
-                case WarpConstant::nctaid_y: value = request.grid.y; break;
-                case WarpConstant::nctaid_z: value = request.grid.z; break;
-                case WarpConstant::laneid: value = lane; break;
-                case WarpConstant::warpid: value = index; break;
-                case WarpConstant::nwarpid: value = warps; break;
-                case WarpConstant::smid: value = cta.multiprocessor(); break;
-                case WarpConstant::nsmid: value = grid.device.multiprocessors; break;
-                case WarpConstant::gridid: value = grid.launch_id; break;
-                case WarpConstant::lanemask_eq: value = bit; break;
-                case WarpConstant::lanemask_le: value = bit | (bit - 1); break;
-                case WarpConstant::lanemask_lt: value = bit - 1; break;
-                case WarpConstant::lanemask_ge: value = ~(bit - 1); break;
-                case WarpConstant::lanemask_gt: value = ~(bit | (bit - 1)); break;
-                case WarpConstant::clusterid_x: value = cluster.id.x; break;
-                case WarpConstant::clusterid_y: value = cluster.id.y; break;
-                case WarpConstant::clusterid_z: value = cluster.id.z; break;
-                case WarpConstant::nclusterid_x: value = grid.clusters.x; break;
-                case WarpConstant::nclusterid_y: value = grid.clusters.y; break;
-                case WarpConstant::nclusterid_z: value = grid.clusters.z; break;
-                case WarpConstant::cluster_ctaid_x: value = in_cluster.x; break;
-                case WarpConstant::cluster_ctaid_y: value = in_cluster.y; break;
-                case WarpConstant::cluster_ctaid_z: value = in_cluster.z; break;
-                case WarpConstant::cluster_nctaid_x: value = request.cluster.x; break;
-                case WarpConstant::cluster_nctaid_y: value = request.cluster.y; break;
-                case WarpConstant::cluster_nctaid_z: value = request.cluster.z; break;
-                case WarpConstant::cluster_ctarank: value = cta.rank; break;
-                case WarpConstant::cluster_nctarank: value = request.cluster.count(); break;
-                case WarpConstant::is_explicit_cluster: value = request.explicit_cluster ? 1 : 0; break;
-                case WarpConstant::total_smem_size: value = grid.shared_bytes; break;
-                case WarpConstant::dynamic_smem_size: value = request.dynamic_shared; break;
-                case WarpConstant::aggr_smem_size:
-                    value = grid.shared_bytes + grid.device.reserved_shared_per_cta;
-                    break;
-                case WarpConstant::shared_address: value = own + constant.offset; break;
-                case WarpConstant::dynamic_shared_address: value = dynamic; break;
-            }
+            const std::uint64_t value = same ? *same : by_lane(constant.what, lane);
             std::memcpy(out + std::size_t{lane} * constant.bytes, &value, std::min(constant.bytes, 8u));
         }
     }
@@ -144,7 +174,9 @@ Frame* Warp::new_frame(const FunctionCode& function, Frame* caller)
     frame->generation = ++calls_;
     frame->stack = caller == nullptr ? 0 : caller->stack + stack_bytes(function);
     const std::size_t bytes = function.register_bytes + row_alignment;
-    if (frame->storage.size() < bytes) {
+    if (frame->storage.empty()) {
+        frame->storage = SpareBuffers::of_thread().take(bytes, std::byte{0});
+    } else if (frame->storage.size() < bytes) {
         frame->storage.resize(bytes);
     }
     frame->registers = aligned(frame->storage);
@@ -154,7 +186,7 @@ Frame* Warp::new_frame(const FunctionCode& function, Frame* caller)
     const std::uint32_t top = frame->local_base + function.local_bytes;
     if (top > local_stride_) {  // deeper than before: each lane's local memory grows
         const std::uint32_t stride = std::max(top, 2 * local_stride_);
-        std::vector<std::byte> grown(std::size_t{stride} * warp_size);
+        std::vector<std::byte> grown = SpareBuffers::of_thread().take(std::size_t{stride} * warp_size, std::byte{0});
         for (unsigned lane = 0; lane < warp_size; ++lane) {
             std::copy_n(local_.data() + std::size_t{lane} * local_stride_, local_stride_,
                         grown.data() + std::size_t{lane} * stride);
@@ -226,6 +258,25 @@ bool Warp::checks() const noexcept { return cluster.options().check; }
 void Warp::report(const Operation& operation, FindingKind kind, LaneMask lanes_, FindingText text, bool error)
 {
     cluster.report_at(&operation, cta.rank, index, lanes_, kind, std::move(text), error);
+}
+
+bool Warp::repeats(const Operation& operation, FindingKind kind, LaneMask lanes_, std::uint64_t detail)
+{
+    // With Options::strict, each finding ends the launch with its own message.
+    return !cluster.options().strict && cluster.repeated.count({&operation, detail, cta.rank, kind}, lanes_);
+}
+
+bool Warp::is_known(const Operation& operation, FindingKind kind, std::uint64_t detail) const
+{
+    return !cluster.options().strict && cluster.repeated.contains({&operation, detail, cta.rank, kind});
+}
+
+void Warp::report_first(const Operation& operation, FindingKind kind, LaneMask lanes_, FindingText text,
+                        std::uint64_t detail)
+{
+    Report::Known known;
+    cluster.report_at(&operation, cta.rank, index, lanes_, kind, std::move(text), false, &known);
+    cluster.repeated.add({&operation, detail, cta.rank, kind}, known);
 }
 
 void Warp::fault(const Operation& operation, FindingKind kind, int code, LaneMask lanes_, std::string message)

@@ -3,6 +3,7 @@
 // One warp: its splits (lanes that run together), their frames, and everything that instructions may use.
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -157,6 +158,17 @@ public:
 
     // --- reports ---
     void report(const Operation& operation, FindingKind kind, LaneMask lanes, FindingText text, bool error = false);
+    /// For what a loop may report again and again: `text()` is called unless the instruction has reported a finding of
+    /// this kind in this CTA before. `detail` tells apart findings that Finding::cause tells apart.
+    template <std::invocable Text>
+    void report(const Operation& operation, FindingKind kind, LaneMask lanes_, Text&& text, std::uint64_t detail = 0)
+    {
+        if (!repeats(operation, kind, lanes_, detail)) {
+            report_first(operation, kind, lanes_, text(), detail);
+        }
+    }
+    /// The next such report() only counts.
+    [[nodiscard]] bool is_known(const Operation& operation, FindingKind kind, std::uint64_t detail) const;
     /// Reports an error and throws Fault.
     [[noreturn]] void fault(const Operation& operation, FindingKind kind, int code, LaneMask lanes,
                             std::string message);
@@ -234,6 +246,9 @@ private:
     [[nodiscard]] LaneMask lanes_that_may_come(const Split& split);
     [[nodiscard]] bool may_reach(const Split& from, const Split& to);
     void initialize_constants();
+    [[nodiscard]] bool repeats(const Operation& operation, FindingKind kind, LaneMask lanes_, std::uint64_t detail);
+    void report_first(const Operation& operation, FindingKind kind, LaneMask lanes_, FindingText text,
+                      std::uint64_t detail);
     void pass_on_undefined(const Operation& operation);
     void pass_on_in_flight(const Operation& operation, const OperandRows::Of& rows);
     void update_follows() noexcept { follows_ = !undefined_.empty() || !in_flight_.empty(); }

@@ -53,8 +53,12 @@ void Warp::report_undefined(const Operation& operation, Ref row, LaneMask lanes_
     const ptx::Instruction& use = *operation.source;
     report(
         *origin.operation, origin.kind, used,
-        {fmt::format("{}; the value is used by \"{}\" (PTX line {})", origin.text.message, use.text, use.location.line),
-         origin.text.cause});
+        [&] {
+            return FindingText(fmt::format("{}; the value is used by \"{}\" (PTX line {})", origin.text.message,
+                                           use.text, use.location.line),
+                               origin.text.cause);
+        },
+        std::hash<std::string>{}(origin.text.cause));
 }
 
 void Warp::follow_in_flight(const Operation& wgmma, Ref row, std::uint64_t until)
