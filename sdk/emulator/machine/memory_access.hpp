@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "base/address_space.hpp"
 #include "checks/shared_shadow.hpp"
 #include "machine/warp.hpp"
 

@@ -16,8 +16,6 @@ inline constexpr std::int16_t zero_exponent = -4000;
 inline constexpr std::int32_t largest_zero_exponent = -3000;
 /// Marks an infinity or a NaN. A product with it is larger than any other.
 inline constexpr std::int16_t special_exponent = 16000;
-/// The smallest common exponent of a sum, measured on an H200 with sums of products below the normal range of f32.
-inline constexpr int smallest_exponent = -133;
 /// Columns that are computed together.
 inline constexpr std::size_t group = 32;
 

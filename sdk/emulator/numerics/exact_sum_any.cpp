@@ -114,10 +114,13 @@ TESSERA_INLINE void add_products(const Sum& sum, const Row& row, std::size_t col
     }
 }
 
-/// Splits accumulators into significand (in g.low, aligned later) and exponent. Returns true if one is infinite or NaN.
-TESSERA_INLINE bool split_accumulators(const Sum& sum, Group& g, std::array<std::int32_t, group>& significand)
+/// Splits accumulators into significands and their own exponents, from which the common ones start. Returns true if one
+/// is infinite or NaN.
+TESSERA_INLINE bool split_accumulators(const Sum& sum, Group& g, std::array<std::int32_t, group>& significand,
+                                       std::array<std::int32_t, group>& own)
 {
     const bool is_f16 = sum.model->result == SumModel::Result::f16_nearest;
+    const std::int32_t smallest = sum.model->smallest_exponent;
     std::int32_t any = 0;
     for (std::size_t i = 0; i < group; ++i) {
         const auto bits = std::bit_cast<std::uint32_t>(g.c[i]);
@@ -130,13 +133,9 @@ TESSERA_INLINE bool split_accumulators(const Sum& sum, Group& g, std::array<std:
             magnitude >>= below < 24 ? below : 24;
             exponent += below;
         }
-        exponent -= sum.scale_shift;
         significand[i] = (bits >> 31) != 0 ? -magnitude : magnitude;
-        const bool is_zero = magnitude == 0 || exponent < smallest_exponent;
-        g.exponent[i] = is_zero ? smallest_exponent : exponent;
-        if (exponent < smallest_exponent) {  // only after scale_shift
-            significand[i] /= 1 << std::min(smallest_exponent - exponent, 24);
-        }
+        own[i] = magnitude == 0 ? smallest : exponent - sum.scale_shift;
+        g.exponent[i] = own[i] > smallest ? own[i] : smallest;
     }
     return any != 0;
 }
@@ -240,8 +239,8 @@ TESSERA_INLINE void sum_group(const Sum& sum, std::size_t m, std::size_t column,
     std::array<std::int32_t, group> significand;
     g.c.fill(0.0F);
     std::copy_n(d, sum.accumulate ? width : 0, g.c.begin());
-    const bool special_c = split_accumulators(sum, g, significand);
-    const std::array<std::int32_t, group> own = g.exponent;
+    std::array<std::int32_t, group> own;
+    const bool special_c = split_accumulators(sum, g, significand, own);
     common_exponents<Bytes>(sum, row, column, row_scale, g);
     align_accumulators(sum, g, significand, own);
     add_products<Bytes>(sum, row, column, row_scale, extra_shift, g);

@@ -159,7 +159,8 @@ TESSERA_INLINE bool sum_block(const Sum& sum, const Row& row, std::size_t column
     using Float = typename V::Float;
     const SumModel& model = *sum.model;
     const int fraction_bits = model.fraction_bits;
-    const std::int32_t floor = std::max(smallest_exponent, smallest_usual_exponent);
+    const std::int32_t floor = std::max(model.smallest_exponent, smallest_usual_exponent);
+    const bool can_be_too_small = model.smallest_exponent < smallest_usual_exponent;
     Block<Bytes, Count> block;
     product_exponents(sum, row, column, block);
     Float scale[Count];
@@ -184,8 +185,10 @@ TESSERA_INLINE bool sum_block(const Sum& sum, const Row& row, std::size_t column
             largest = largest > own ? largest : own;
             block.unusual[v] = field == 0xFF;
         }
-        const Int too_small = (largest > largest_zero_exponent) & (largest < floor);
-        block.unusual[v] |= too_small | (largest > largest_usual_exponent);
+        if (can_be_too_small) {
+            block.unusual[v] |= (largest > largest_zero_exponent) & (largest < floor);
+        }
+        block.unusual[v] |= largest > largest_usual_exponent;
         largest = largest > floor ? largest : Int{} + floor;
         block.exponent[v] = largest;
         power_of_two<Bytes>(fraction_bits - sum.scale_shift - largest, scale[v]);

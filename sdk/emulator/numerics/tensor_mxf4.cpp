@@ -18,6 +18,7 @@ namespace {
 constexpr std::array<std::int16_t, 16> doubled = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 constexpr int fraction_bits = 35;
+constexpr int smallest_exponent = -139;  ///< of the common exponent
 constexpr std::size_t elements_per_group = 16;
 constexpr std::size_t longest_groups = 16;
 /// A term: both elements doubled, and 3 fraction bits of each scale's significand.
@@ -85,26 +86,51 @@ float finish(std::int64_t total, int exponent)
     return std::bit_cast<float>(static_cast<std::uint32_t>(total < 0 ? finite | f32_layout.sign_mask() : finite));
 }
 
-/// One row of D; `sums` are the exact sums of the groups, [group][n].
-void finish_row(std::size_t n, std::size_t groups, const std::int32_t* sums, const Scale* row_scales,
-                const std::vector<Scale>& column_scales, std::size_t per_row, float* d, bool accumulate)
+/// Bit i is set if element i of the group is not zero.
+std::uint16_t nonzero_elements(const std::int16_t* elements, std::size_t stride)
+{
+    unsigned bits = 0;
+    for (std::size_t i = 0; i < elements_per_group; ++i) {
+        bits |= (elements[i * stride] != 0 ? 1U : 0U) << i;
+    }
+    return static_cast<std::uint16_t>(bits);
+}
+
+/// The groups of one row of A and of all columns of B.
+struct Groups {
+    std::size_t n, count;
+    const std::int32_t* sums;                 ///< [group][n], exact
+    const std::uint16_t* nonzero_a;           ///< [group]
+    const std::uint16_t* nonzero_b;           ///< [group][n]
+    const Scale* row_scales;                  ///< [per_row]
+    const std::vector<Scale>& column_scales;  ///< [n][per_row]
+    std::size_t per_row;
+};
+
+/// One row of D.
+void finish_row(const Groups& groups, float* d, bool accumulate)
 {
     std::array<Term, longest_groups> terms;
+    const std::size_t n = groups.n;
     for (std::size_t column = 0; column < n; ++column) {
         const float c = accumulate ? d[column] : 0.0F;
         Term addend = split_accumulator(c);
-        int largest = detail::smallest_exponent;
+        int largest = smallest_exponent;
         if (addend.significand != 0) {
             largest = std::max(largest, addend.exponent);
         }
         bool nan = c != c;
-        for (std::size_t g = 0; g < groups; ++g) {
-            const Scale& sa = row_scales[g * per_row / groups];
-            const Scale& sb = column_scales[column * per_row + g * per_row / groups];
+        for (std::size_t g = 0; g < groups.count; ++g) {
+            const std::size_t scale = g * groups.per_row / groups.count;
+            const Scale& sa = groups.row_scales[scale];
+            const Scale& sb = groups.column_scales[column * groups.per_row + scale];
             nan = nan || sa.nan || sb.nan;
-            const std::int64_t product = std::int64_t{sums[g * n + column]} * sa.significand * sb.significand;
-            terms[g] = {product, term_fraction_bits, sa.exponent + sb.exponent};
-            if (product != 0) {
+            const std::int32_t scales = sa.significand * sb.significand;
+            terms[g] = {std::int64_t{groups.sums[g * n + column]} * scales, term_fraction_bits,
+                        sa.exponent + sb.exponent};
+            // The exponent does not wait for the sum: products that cancel have one, a group without any has none.
+            const bool has_products = (groups.nonzero_a[g] & groups.nonzero_b[g * n + column]) != 0;
+            if (has_products && scales != 0) {
                 largest = std::max(largest, terms[g].exponent);
             }
         }
@@ -113,7 +139,7 @@ void finish_row(std::size_t n, std::size_t groups, const std::int32_t* sums, con
             continue;
         }
         std::int64_t total = align(addend, largest);
-        for (std::size_t g = 0; g < groups; ++g) {
+        for (std::size_t g = 0; g < groups.count; ++g) {
             total += align(terms[g], largest);
         }
         d[column] = finish(total, largest);
@@ -192,10 +218,19 @@ void multiply_exact_mxf4(std::size_t m, std::size_t n, std::size_t k, const std:
     const std::vector<Scale> row_scales = split_scales(scales, scales.a, m);
     const std::vector<Scale> column_scales = split_scales(scales, scales.b, n);
     std::vector<std::int32_t> sums(groups * n);
+    std::array<std::uint16_t, longest_groups> nonzero_a{};
+    std::vector<std::uint16_t> nonzero_b(groups * n);
+    for (std::size_t i = 0; i < nonzero_b.size(); ++i) {
+        nonzero_b[i] = nonzero_elements(b_values.data() + i / n * elements_per_group * n + i % n, n);
+    }
     const SumGroups sum_of_groups = pick_sum_groups();
     for (std::size_t row = 0; row < m; ++row) {
         sum_of_groups(n, k, a_values.data() + row * k, b_values.data(), sums.data());
-        finish_row(n, groups, sums.data(), row_scales.data() + row * scales.per_row, column_scales, scales.per_row,
+        for (std::size_t g = 0; g < groups; ++g) {
+            nonzero_a[g] = nonzero_elements(a_values.data() + row * k + g * elements_per_group, 1);
+        }
+        finish_row({n, groups, sums.data(), nonzero_a.data(), nonzero_b.data(),
+                    row_scales.data() + row * scales.per_row, column_scales, scales.per_row},
                    d + row * ldd, accumulate);
     }
 }

@@ -11,8 +11,8 @@
 /// Two paths with the same kind of arguments:
 ///
 /// - multiply_exact: the bits of the hardware. In each sum, all products and the accumulator are aligned to the largest
-///   exponent among them (at least -133; a zero has none), cut toward zero to `SumModel::fraction_bits` fraction bits
-///   and added exactly. The result is cut to f32 or rounded to f16; overflow gives infinity, a zero result is +0.
+///   exponent among them (at least `SumModel::smallest_exponent`; a zero has none), cut toward zero to
+///   `SumModel::fraction_bits` fraction bits and added exactly. The result is cut to f32 or rounded to f16; overflow gives infinity, a zero result is +0.
 ///   Models: Microsoft's MMA-Sim (arXiv 2511.10909), checked here against an H200 by
 ///   tests/emulator/hardware/wgmma_probe.cu; tests/emulator/numerics has the checksums.
 /// - multiply_fast: f32 fused multiply-adds in the order of k, round to nearest. With P = |D| + sum of |A*B|, the
@@ -44,6 +44,7 @@ struct SumModel {
         f16_nearest,    ///< to nearest even in f16
     };
     int fraction_bits = 25;                  ///< kept below the largest exponent, at most 25
+    int smallest_exponent = -133;            ///< of the common exponent
     std::size_t products_per_sum = 1 << 20;  ///< a longer K is a chain of sums, each rounded
     Result result = Result::f32_cut;
     /// fp8 `mma.sync` on Hopper, which has no such unit: ptxas widens to f16, multiplies first the elements with k % 4
@@ -54,7 +55,8 @@ struct SumModel {
 /// The model of `unit` for operands of format `a` (B's format does not matter) and an accumulator type, for an
 /// instruction with `k` elements. Not for the 4-bit block-scaled kinds; see multiply_exact_mxf4.
 ///
-/// Checked on an H200: hopper_wgmma and hopper_mma, every type. From MMA-Sim and not checked here: the others. Volta's
+/// Checked on an H200: hopper_wgmma and hopper_mma, every type. Not checked here: the others, from MMA-Sim, and their
+/// smallest exponents from Khattak and Mikaitis (arXiv 2512.07004). Volta's
 /// m8n8k4 is a chain of sums of 4; on Ampere and Ada the halves of K are a chain.
 SumModel sum_model(TensorUnit unit, Format a, Accumulator accumulator, std::size_t k);
 
@@ -158,7 +160,8 @@ struct BlockScales {
 };
 
 /// `kind::mxf4` and `kind::mxf4nvf4` on E2M1 codes, one per byte: A [m][k], B [n][k], K a multiple of 16. Each group of
-/// 16 products is summed exactly, multiplied by both scales' significands, and enters one sum of 35 fraction bits.
+/// 16 products is summed exactly, multiplied by both scales' significands, and enters one sum of 35 fraction bits. Its
+/// exponent is that of its scales, even if its products cancel; if all of them are zero, or a scale is, it has none.
 void multiply_exact_mxf4(std::size_t m, std::size_t n, std::size_t k, const std::uint8_t* a, const std::uint8_t* b,
                          const BlockScales& scales, float* d, std::size_t ldd, bool accumulate = true,
                          bool negate = false);
