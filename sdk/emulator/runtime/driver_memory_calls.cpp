@@ -1,15 +1,17 @@
-// Driver calls for memory, on top of the runtime's public functions. Compiled twice, as driver_calls.cpp.
+// Driver calls for copies, fills and pointers, on top of the runtime's public functions. Compiled twice, as driver_calls.cpp.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "runtime/driver_call.hpp"
 
 using namespace tessera::emulator;
 
 extern "C" cudaMemPool_t tessera_emulator_pool_of(const void* address);  // pool_calls.cpp
+extern "C" bool tessera_emulator_range_of(const void* address, std::uint64_t* start, std::uint64_t* size);  // the same
 
 namespace {
 
@@ -30,30 +32,99 @@ cudaError_t fill_elements(CUdeviceptr to, Value value, std::size_t count, CUstre
     return status;
 }
 
+bool is_known(CUdeviceptr address)
+{
+    cudaPointerAttributes all;
+    return cudaPointerGetAttributes(&all, cast<void*>(address)) == cudaSuccess &&
+           all.type != cudaMemoryTypeUnregistered;
+}
+
+/// Zero for an address that CUDA does not know.
+CUresult pointer_attribute(void* value, CUpointer_attribute attribute, CUdeviceptr address)
+{
+    if (value == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    cudaPointerAttributes all;
+    const CUresult status = on_runtime([&] { return cudaPointerGetAttributes(&all, cast<void*>(address)); });
+    if (status != CUDA_SUCCESS) {
+        return status;
+    }
+    const bool known = all.type != cudaMemoryTypeUnregistered;
+    std::uint64_t start = 0, size = 0;
+    switch (attribute) {
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+            *static_cast<unsigned*>(value) = !known                           ? 0
+                                             : all.type == cudaMemoryTypeHost ? CU_MEMORYTYPE_HOST
+                                                                              : CU_MEMORYTYPE_DEVICE;
+            break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+            *static_cast<CUdeviceptr*>(value) = known ? cast<CUdeviceptr>(all.devicePointer) : 0;
+            break;
+        case CU_POINTER_ATTRIBUTE_HOST_POINTER: *static_cast<void**>(value) = known ? all.hostPointer : nullptr; break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(value) = known ? all.device : 0; break;
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+            *static_cast<unsigned*>(value) = all.type == cudaMemoryTypeManaged ? 1 : 0;
+            break;
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+            *static_cast<CUmemoryPool*>(value) = tessera_emulator_pool_of(cast<const void*>(address));
+            break;
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+            *static_cast<CUcontext*>(value) = known ? context_of(all.device) : nullptr;
+            break;
+        case CU_POINTER_ATTRIBUTE_MAPPED: *static_cast<unsigned*>(value) = known ? 1 : 0; break;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+            tessera_emulator_range_of(cast<const void*>(address), &start, &size);
+            *static_cast<std::uint64_t*>(value) = attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ? size : start;
+            break;
+        default: return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 extern "C" {
 
-CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t size)
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
-    return size == 0 ? CUDA_ERROR_INVALID_VALUE : on_runtime([&] { return cudaMalloc(cast<void**>(address), size); });
+    return on_runtime([&] { return cudaMemcpy(cast<void*>(to), cast<void*>(from), size, cudaMemcpyDefault); });
 }
 
-CUresult cuMemAllocManaged(CUdeviceptr* address, size_t size, unsigned flags)
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
 {
-    static_assert(CU_MEM_ATTACH_GLOBAL == cudaMemAttachGlobal && CU_MEM_ATTACH_HOST == cudaMemAttachHost);
-    return size == 0 ? CUDA_ERROR_INVALID_VALUE
-                     : on_runtime([&] { return cudaMallocManaged(cast<void**>(address), size, flags); });
+    return on_runtime([&] {
+        return cudaMemcpyAsync(cast<void*>(to), cast<void*>(from), size, cudaMemcpyDefault, stream_of(stream));
+    });
 }
 
-CUresult cuMemFree_v2(CUdeviceptr address)
+CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size)
 {
-    return on_runtime([&] { return cudaFree(cast<void*>(address)); });
+    return on_runtime([&] {
+        return cudaMemcpyPeer(cast<void*>(to), device_of(to_context), cast<void*>(from), device_of(from_context), size);
+    });
 }
 
-CUresult cuMemGetInfo_v2(size_t* free, size_t* total)
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
+                           CUstream stream)
 {
-    return on_runtime([&] { return cudaMemGetInfo(free, total); });
+    return on_runtime([&] {
+        return cudaMemcpyPeerAsync(cast<void*>(to), device_of(to_context), cast<void*>(from), device_of(from_context),
+                                   size, stream_of(stream));
+    });
+}
+
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count,
+                               CUmemcpyAttributes* attributes, size_t* first_copies, size_t attribute_count,
+                               CUstream stream)
+{
+    static_assert(sizeof(CUmemcpyAttributes) == sizeof(cudaMemcpyAttributes));
+    return on_runtime([&] {
+        return cudaMemcpyBatchAsync(reinterpret_cast<void**>(to), reinterpret_cast<const void**>(from), sizes, count,
+                                    reinterpret_cast<cudaMemcpyAttributes*>(attributes), first_copies, attribute_count,
+                                    stream_of(stream));
+    });
 }
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t size)
@@ -122,32 +193,34 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUst
 
 CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address)
 {
-    cudaPointerAttributes all;
-    const CUresult status = on_runtime([&] { return cudaPointerGetAttributes(&all, cast<void*>(address)); });
-    if (status != CUDA_SUCCESS) {
-        return status;
-    }
-    if (all.type == cudaMemoryTypeUnregistered) {
+    const CUresult status = pointer_attribute(value, attribute, address);
+    return status == CUDA_SUCCESS && !is_known(address) ? CUDA_ERROR_INVALID_VALUE : status;
+}
+
+/// Unlike for one attribute, an address that CUDA does not know is no error: its attributes are zero.
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values, CUdeviceptr address)
+{
+    if (count == 0 || attributes == nullptr || values == nullptr) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    switch (attribute) {
-        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-            *static_cast<CUmemorytype*>(value) =
-                all.type == cudaMemoryTypeHost ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-            break;
-        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-            *static_cast<CUdeviceptr*>(value) = cast<CUdeviceptr>(all.devicePointer);
-            break;
-        case CU_POINTER_ATTRIBUTE_HOST_POINTER: *static_cast<void**>(value) = all.hostPointer; break;
-        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(value) = all.device; break;
-        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-            *static_cast<unsigned*>(value) = all.type == cudaMemoryTypeManaged ? 1 : 0;
-            break;
-        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-            *static_cast<CUmemoryPool*>(value) = tessera_emulator_pool_of(cast<const void*>(address));
-            break;
-        case CU_POINTER_ATTRIBUTE_CONTEXT: *static_cast<CUcontext*>(value) = context_of(all.device); break;
-        default: return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult status = CUDA_SUCCESS;
+    for (unsigned i = 0; i < count && status == CUDA_SUCCESS; ++i) {
+        status = pointer_attribute(values[i], attributes[i], address);
+    }
+    return status;
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr address)
+{
+    std::uint64_t start = 0, bytes = 0;
+    if (!tessera_emulator_range_of(cast<const void*>(address), &start, &bytes)) {
+        return CUDA_ERROR_NOT_FOUND;
+    }
+    if (base != nullptr) {
+        *base = start;
+    }
+    if (size != nullptr) {
+        *size = bytes;
     }
     return CUDA_SUCCESS;
 }

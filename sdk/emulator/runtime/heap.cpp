@@ -68,12 +68,25 @@ std::optional<HeapRecord> Heap::find(std::uint64_t address) const
 std::optional<HeapRecord> Heap::find_containing(std::uint64_t address) const
 {
     const std::scoped_lock lock(mutex_);
-    auto next = records_.upper_bound(address);
+    const auto found = containing(address);
+    return found == records_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::uint64_t> Heap::start_of(std::uint64_t address) const
+{
+    const std::scoped_lock lock(mutex_);
+    const auto found = containing(address);
+    return found == records_.end() ? std::nullopt : std::optional(found->first);
+}
+
+std::map<std::uint64_t, HeapRecord>::const_iterator Heap::containing(std::uint64_t address) const
+{
+    const auto next = records_.upper_bound(address);
     if (next == records_.begin()) {
-        return std::nullopt;
+        return records_.end();
     }
-    const auto& [start, record] = *std::prev(next);
-    return address - start < record.size ? std::optional(record) : std::nullopt;
+    const auto found = std::prev(next);
+    return address - found->first < found->second.size ? found : records_.end();
 }
 
 void Heap::release(std::map<std::uint64_t, HeapRecord>::iterator record)

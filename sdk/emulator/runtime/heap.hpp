@@ -51,6 +51,8 @@ public:
     [[nodiscard]] std::optional<HeapRecord> find(std::uint64_t address) const;
     /// The record of the allocation that contains `address`.
     [[nodiscard]] std::optional<HeapRecord> find_containing(std::uint64_t address) const;
+    /// Where that allocation starts.
+    [[nodiscard]] std::optional<std::uint64_t> start_of(std::uint64_t address) const;
     /// Frees the allocation that starts at `address` if it is from one of `origins` and not already being freed.
     bool free(std::uint64_t address, const std::set<Origin>& origins);
     /// Returns true, once, if the allocation may be freed in stream order.
@@ -67,6 +69,7 @@ public:
     [[nodiscard]] std::mutex& mutex() const { return mutex_; }  ///< also guards the statistics of pools
 
 private:
+    [[nodiscard]] std::map<std::uint64_t, HeapRecord>::const_iterator containing(std::uint64_t address) const;
     void release(std::map<std::uint64_t, HeapRecord>::iterator record);
 
     AddressSpace& memory_;

@@ -196,6 +196,21 @@ Kernel* kernel_of(Library& library, const std::string& name)
 
 extern "C" {
 
+/// The library that `kernel` came from; null for kernels of the program itself. The runtime has no call for this.
+cudaLibrary_t tessera_emulator_library_of(cudaKernel_t kernel)
+{
+    Runtime& runtime = Runtime::get();
+    const std::scoped_lock lock(runtime.mutex);
+    for (Library* library : runtime.libraries) {
+        for (const auto& [name, owned] : library->kernels) {
+            if (owned.get() == reinterpret_cast<Kernel*>(kernel)) {
+                return reinterpret_cast<cudaLibrary_t>(library);
+            }
+        }
+    }
+    return nullptr;
+}
+
 cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJitOption* /*options*/,
                                 void** /*option_values*/, unsigned /*option_count*/,
                                 cudaLibraryOption* /*library_options*/, void** /*library_option_values*/,

@@ -8,3 +8,6 @@ namespace tessera::emulator {
 int not_emulated(const char* name) noexcept;
 
 }  // namespace tessera::emulator
+
+/// The same for a driver function: the runtime's last error stays as it is.
+extern "C" int tessera_emulator_not_emulated(const char* name);

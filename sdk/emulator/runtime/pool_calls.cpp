@@ -182,6 +182,21 @@ cudaMemPool_t tessera_emulator_pool_of(const void* address)
     return record->origin == Origin::pool && record->pool != nullptr ? handle_of(record->pool) : nullptr;
 }
 
+/// Start and size of the allocation that contains `address`; false if there is none. The runtime has no call for this;
+/// cuMemGetAddressRange returns it.
+bool tessera_emulator_range_of(const void* address, std::uint64_t* start, std::uint64_t* size)
+{
+    const auto at = reinterpret_cast<std::uint64_t>(address);
+    const Heap& heap = Runtime::get().heap;
+    const auto first = heap.start_of(at);
+    const auto record = heap.find_containing(at);
+    if (first && record) {
+        *start = *first;
+        *size = record->size;
+    }
+    return first && record;
+}
+
 cudaError_t cudaMallocAsync(void** pointer, size_t size, cudaStream_t stream)
 {
     return allocate_async("cudaMallocAsync", pointer, size, nullptr, stream);

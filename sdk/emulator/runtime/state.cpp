@@ -276,12 +276,18 @@ cudaError_t status_of_exception(const char* name) noexcept
 
 int not_emulated(const char* name) noexcept
 {
+    return remember(static_cast<cudaError_t>(tessera_emulator_not_emulated(name)));
+}
+
+}  // namespace tessera::emulator
+
+extern "C" int tessera_emulator_not_emulated(const char* name)
+{
     try {
+        using namespace tessera::emulator;
         report_host(FindingKind::not_emulated, fmt::format("{} is not emulated", name));
     } catch (...) {
         return cudaErrorMemoryAllocation;
     }
-    return remember(cudaErrorNotSupported);
+    return cudaErrorNotSupported;
 }
-
-}  // namespace tessera::emulator
