@@ -26,12 +26,12 @@ struct Row {
 };
 
 /// `Count` vectors of columns.
-template <int Bytes, int Count>
+template <int Bytes, std::size_t Count>
 struct Block {
     using V = Vectors<Bytes>;
     using Int = typename V::Int;
     using Float = typename V::Float;
-    using Exponents = Vectors<Bytes / 2 * Count>;  ///< 16-bit exponents of all columns
+    using Exponents = Vectors<Bytes / 2 * static_cast<int>(Count)>;  ///< 16-bit exponents of all columns
     static constexpr std::size_t columns = V::lanes * Count;
 
     Int exponent[Count];  ///< the common one
@@ -46,7 +46,7 @@ TESSERA_INLINE void power_of_two(const typename Vectors<Bytes>::Int& exponent, t
 }
 
 /// The largest exponents of the products.
-template <int Bytes, int Count>
+template <int Bytes, std::size_t Count>
 TESSERA_INLINE void product_exponents(const Sum& sum, const Row& row, std::size_t column, Block<Bytes, Count>& block)
 {
     using E = typename Block<Bytes, Count>::Exponents;
@@ -64,14 +64,14 @@ TESSERA_INLINE void product_exponents(const Sum& sum, const Row& row, std::size_
     static_assert(sizeof narrow == sizeof largest);
     const Short all = largest;  // a copy, so that `largest` stays in a register
     __builtin_memcpy(narrow, &all, sizeof narrow);
-    for (int v = 0; v < Count; ++v) {
+    for (std::size_t v = 0; v < Count; ++v) {
         block.exponent[v] = __builtin_convertvector(narrow[v], typename Vectors<Bytes>::Int);
     }
 }
 
 /// Adds the products, cut at 2^-fraction_bits of the common exponent. A product is less than 4, so that many fit in 32
 /// bits; these sums and the accumulator are added with a check.
-template <int Bytes, int Count>
+template <int Bytes, std::size_t Count>
 TESSERA_INLINE void add_products(const Sum& sum, const Row& row, std::size_t column,
                                  const typename Vectors<Bytes>::Float (&scale)[Count], Block<Bytes, Count>& block)
 {
@@ -86,14 +86,14 @@ TESSERA_INLINE void add_products(const Sum& sum, const Row& row, std::size_t col
         Int part[Count] = {};
         for (std::size_t i = first; i < last; ++i) {
             const float* const from = values + row.offsets[i];
-            for (int v = 0; v < Count; ++v) {
+            for (std::size_t v = 0; v < Count; ++v) {
                 typename V::Float product;
                 load(from + v * V::lanes, product);
                 product = product * row.values[i] * scale[v];
                 part[v] += __builtin_convertvector(product, Int);
             }
         }
-        for (int v = 0; v < Count; ++v) {
+        for (std::size_t v = 0; v < Count; ++v) {
             const Int before = block.total[v];
             const auto total = reinterpret_cast<Unsigned>(before) + reinterpret_cast<Unsigned>(part[v]);
             block.total[v] = reinterpret_cast<Int>(total);
@@ -151,7 +151,7 @@ TESSERA_INLINE void round_total(const SumModel& model, const typename Vectors<By
 
 /// Columns [column, column + columns) of one row. `c` has their accumulators and gets the results. Returns false if a
 /// lane needs sum_any().
-template <int Bytes, int Count, bool Scaled>
+template <int Bytes, std::size_t Count, bool Scaled>
 TESSERA_INLINE bool sum_block(const Sum& sum, const Row& row, std::size_t column, int row_scale, float* c)
 {
     using V = Vectors<Bytes>;
@@ -164,7 +164,7 @@ TESSERA_INLINE bool sum_block(const Sum& sum, const Row& row, std::size_t column
     Block<Bytes, Count> block;
     product_exponents(sum, row, column, block);
     Float scale[Count];
-    for (int v = 0; v < Count; ++v) {
+    for (std::size_t v = 0; v < Count; ++v) {
         Int product_scale{};
         if constexpr (Scaled) {
             widen<Bytes>(sum.scale_b + column + v * V::lanes, product_scale);
@@ -204,7 +204,7 @@ TESSERA_INLINE bool sum_block(const Sum& sum, const Row& row, std::size_t column
     }
     add_products<Bytes, Count>(sum, row, column, scale, block);
     Int unusual{};
-    for (int v = 0; v < Count; ++v) {
+    for (std::size_t v = 0; v < Count; ++v) {
         Float result;
         round_total<Bytes>(model, block.total[v], block.exponent[v], result);
         store(c + v * V::lanes, result);
@@ -213,7 +213,7 @@ TESSERA_INLINE bool sum_block(const Sum& sum, const Row& row, std::size_t column
     return !any<Bytes>(unusual);
 }
 
-template <int Bytes, int Count, bool Scaled>
+template <int Bytes, std::size_t Count, bool Scaled>
 TESSERA_INLINE void sum_all(const Sum& sum)
 {
     constexpr std::size_t columns = Block<Bytes, Count>::columns;
