@@ -33,7 +33,16 @@ struct Allocation {
     std::byte* bytes = nullptr;
     /// One bit per byte, set when the byte is first written; null if everything counts as initialized.
     std::atomic<std::uint64_t>* initialized = nullptr;
-    std::string label;               ///< name of a module's variable, else empty
+    std::string label;  ///< name of a module's variable, else empty
+    /// A kernel has written pinned memory, of any allocation, since this was last reset.
+    inline static std::atomic<bool> host_memory_written{false};
+    /// Call when a kernel writes.
+    void note_kernel_write() const noexcept
+    {
+        if (kind == MemoryKind::pinned && !host_memory_written.load(std::memory_order_relaxed)) {
+            host_memory_written.store(true, std::memory_order_relaxed);
+        }
+    }
     std::uint64_t mapped_bytes = 0;  ///< size of its own mapping, which free() removes; 0: none
     std::uint64_t id = 0;
     bool constant = false;  ///< a .const variable: kernels cannot write it

@@ -24,9 +24,10 @@ namespace tessera::emulator {
 
 /// Which accesses a proxy fence orders; a set of bits.
 using ProxyFences = std::uint8_t;
-inline constexpr ProxyFences fences_shared = 1;     ///< generic proxy and async proxy, in shared memory
-inline constexpr ProxyFences fences_global = 2;     ///< the same in global memory
-inline constexpr ProxyFences fences_tensormap = 4;  ///< generic proxy and tensormap proxy
+inline constexpr ProxyFences fences_shared = 1;         ///< generic proxy and async proxy, in shared memory
+inline constexpr ProxyFences fences_global = 2;         ///< the same in global memory
+inline constexpr ProxyFences fences_tensormap = 4;      ///< generic proxy and tensormap proxy
+inline constexpr ProxyFences fences_barrier_init = 16;  ///< fence.mbarrier_init
 inline constexpr ProxyFences fences_one_way =
     8;  ///< beside one of the above: orders the executing thread's accesses only
 

@@ -22,8 +22,10 @@ constexpr std::array kind_names{
     std::string_view{"uninitialized-tmem"},
     std::string_view{"shared-race"},
     std::string_view{"same-value-race"},
+    std::string_view{"strict-proxy-fence"},
     std::string_view{"missing-proxy-fence"},
     std::string_view{"stage-overwritten"},
+    std::string_view{"flag-before-store"},
     std::string_view{"async-read-pending"},
     std::string_view{"accumulator-before-commit"},
     std::string_view{"tmem-leak"},
@@ -46,6 +48,8 @@ constexpr std::array kind_names{
     std::string_view{"assertion"},
     std::string_view{"launch-control"},
     std::string_view{"resource-leak"},
+    std::string_view{"host-memory-changed"},
+    std::string_view{"failed-call"},
     std::string_view{"not-emulated"},
 };
 static_assert(kind_names.size() == static_cast<std::size_t>(FindingKind::not_emulated) + 1);

@@ -28,8 +28,10 @@ enum class FindingKind : std::uint8_t {
     uninitialized_tmem,
     shared_race,          ///< two warps, or a warp and asynchronous work, without order between them
     same_value_race,      ///< the same between stores of equal values; optional
+    strict_proxy_fence,   ///< a fence that common code leaves out; optional
     missing_proxy_fence,  ///< generic writes read by the async proxy without fence.proxy.async
     stage_overwritten,  ///< shared memory written while asynchronous work still reads it, or read before it is complete
+    flag_before_store,  ///< a write that others may wait for, while the thread's bulk stores are in flight; optional
     async_read_pending,         ///< registers or memory used before the asynchronous work that writes them is complete
     accumulator_before_commit,  ///< tensor memory read or written with an MMA on it not known to be complete
     tmem_leak,
@@ -50,8 +52,10 @@ enum class FindingKind : std::uint8_t {
     stack_overflow,  ///< recursion that needs more stack than a thread has
     trap,
     assertion,
-    launch_control,  ///< cluster launch control protocol
-    resource_leak,   ///< memory, streams, events, graphs at exit
+    launch_control,       ///< cluster launch control protocol
+    resource_leak,        ///< memory, streams, events, graphs at exit
+    host_memory_changed,  ///< pinned memory changed while a copy may read it
+    failed_call,          ///< a launch whose error the program ignored; optional: any call that fails
     not_emulated,
 };
 

@@ -37,9 +37,11 @@ LaneMask run_starts(const std::uint32_t* offsets, std::uint32_t size, bool repea
 
 }  // namespace
 
-SharedShadow::SharedShadow(std::uint32_t bytes, const Clocks& clocks, bool same_value_races, Paths paths)
+SharedShadow::SharedShadow(std::uint32_t bytes, const Clocks& clocks, bool same_value_races, Paths paths,
+                           bool strict_fences)
     : clocks_(clocks),
       same_value_races_(same_value_races),
+      strict_fences_(strict_fences),
       plain_(paths == Paths::plain),
       words_((bytes + 3) / 4),
       lines_((words_ + line_words - 1) / line_words),
@@ -58,7 +60,7 @@ SharedShadow::SharedShadow(std::uint32_t bytes, const Clocks& clocks, bool same_
         }
     }
     if (paths == Paths::both) {
-        twin_ = std::make_unique<SharedShadow>(bytes, clocks, same_value_races, Paths::plain);
+        twin_ = std::make_unique<SharedShadow>(bytes, clocks, same_value_races, Paths::plain, strict_fences);
     }
 }
 

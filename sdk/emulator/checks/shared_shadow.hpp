@@ -59,7 +59,9 @@ class SharedShadow {
 public:
     /// `same_value_races`: unordered stores of equal values are findings, too. With Paths::both, a difference between
     /// the two throws PathsDiffer.
-    SharedShadow(std::uint32_t bytes, const Clocks& clocks, bool same_value_races = false, Paths paths = Paths::fast);
+    /// `strict_fences`: so are asynchronous writes over ordinary ones without a proxy fence in between.
+    SharedShadow(std::uint32_t bytes, const Clocks& clocks, bool same_value_races = false, Paths paths = Paths::fast,
+                 bool strict_fences = false);
 
     /// `agent` reads or writes [offset, offset + size) through `proxy`. `atomic` accesses do not race with each other.
     /// `what` names the access in messages of later conflicts ("st.shared", "bulk copy", "tcgen05.mma"); it must
@@ -202,7 +204,7 @@ private:
     static void compare(const std::optional<ShadowFinding>& fast, const std::optional<ShadowFinding>& plain);
 
     const Clocks& clocks_;
-    const bool same_value_races_;
+    const bool same_value_races_, strict_fences_;
     const bool plain_;
     const std::uint32_t words_;
     std::vector<Line> lines_;

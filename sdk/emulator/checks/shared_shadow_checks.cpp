@@ -91,6 +91,15 @@ void SharedShadow::check_writer(Access& access, const State& state, std::uint32_
         });
         return;
     }
+    if (strict_fences_ && writes && access.proxy == Proxy::async && !is_async_proxy(state.writer) &&
+        !clocks_.ordered_for_async(written, access.agent, lane)) {
+        find(access, FindingKind::strict_proxy_fence,
+             fmt::format(
+                 "{} through the async proxy, but {} through the generic proxy, with no fence.proxy.async of that "
+                 "thread in between: by PTX's letter the ordinary write may come last",
+                 name(access, offset, writes), name(state.writer, true)));
+        return;
+    }
     if (access.good_writer != state.writer) {
         access.good_writer = state.writer;
         access.good_lanes = 0;

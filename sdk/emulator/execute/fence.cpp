@@ -140,6 +140,7 @@ void decode_fence(Decoder& decoder, Operation& operation)
             decoder.fail("the form is fence.mbarrier_init.release.cluster");
         }
         payload.release = true;
+        payload.proxies = fences_barrier_init;
         return;
     }
     const std::string_view semantics = decoder.take_one_of({"sc", "acq_rel", "acquire", "release"});

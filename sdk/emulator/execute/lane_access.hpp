@@ -157,6 +157,9 @@ inline bool resolve_global(Warp& warp, const Operation& operation, const MemoryP
         }
     }
     if constexpr (checked) {
+        if (writes) {
+            allocation.note_kernel_write();
+        }
         if (access.atomic || access.volatile_access) {
             synchronize_lanes(warp, a.at.data(), active, access.direction);
         }

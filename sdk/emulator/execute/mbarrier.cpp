@@ -102,6 +102,7 @@ Step execute_init(Warp& warp, const Operation& operation, LaneMask active)
             cta.shadow->mark_barrier(offset, true);
         }
         barrier.initialized = warp.cluster.clocks.now(warp.agent);
+        barrier.initialized_lane = static_cast<std::uint8_t>(lane);
     });
     warp.cluster.notify();
     return Step::next;

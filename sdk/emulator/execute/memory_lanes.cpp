@@ -306,6 +306,9 @@ void check_bulk_copies(Warp& warp, const Operation& operation, const MemoryPaylo
     GlobalShadow& global = *warp.cluster.global_shadow;
     const MemoryAccess& access = payload.access;
     const bool strong = access.atomic || access.volatile_access;
+    if (strong && access.direction != Direction::read) {
+        check_flag(warp, operation, active, access.what);
+    }
     std::optional<ShadowFinding> found;
     for_each_lane(active, [&](unsigned lane) {
         auto problem =

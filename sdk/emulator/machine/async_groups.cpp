@@ -171,6 +171,11 @@ void CopyGroups::acquire_all(LaneMask lanes, Clocks& clocks, Agent agent)
     });
 }
 
+bool CopyGroups::unwaited(LaneMask lanes) const noexcept
+{
+    return std::ranges::any_of(records_, [&](const Record& record) { return (record.lanes & lanes) != 0; });
+}
+
 std::size_t CopyGroups::outstanding(LaneMask lanes) const noexcept
 {
     return static_cast<std::size_t>(std::ranges::count_if(

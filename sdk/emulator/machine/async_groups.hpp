@@ -50,6 +50,8 @@ public:
     /// Changes with each wait for completed copies.
     [[nodiscard]] std::uint64_t waits() const noexcept { return waits_; }
 
+    /// Returns true if one of `lanes` has issued copies and has not waited until they were complete.
+    [[nodiscard]] bool unwaited(LaneMask lanes) const noexcept;
     /// Number of incomplete copies of `lanes`, for reports.
     [[nodiscard]] std::size_t outstanding(LaneMask lanes) const noexcept;
 

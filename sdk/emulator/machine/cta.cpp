@@ -17,7 +17,7 @@ Cta::Cta(Cluster& cluster_, std::uint32_t rank_, Dim3 id_) : cluster(cluster_), 
     shared = SpareBuffers::of_thread().take(grid.shared_bytes, std::byte{0xA5});
     if (grid.options.check) {
         shadow = std::make_unique<SharedShadow>(grid.shared_bytes, cluster.clocks, grid.options.same_value_races,
-                                                grid.options.paths);
+                                                grid.options.paths, grid.options.strict_proxy_fences);
         if (grid.request.cluster.count() > 1) {
             exit_order = std::make_unique<ExitOrder>();
         }

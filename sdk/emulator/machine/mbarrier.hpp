@@ -18,14 +18,15 @@ struct Mbarrier {
     std::int64_t expected = 0;  ///< arrivals per phase
     std::int64_t pending = 0;   ///< arrivals still missing
     std::int64_t transactions =
-        0;                     ///< bytes expected and not yet complete; negative if more are complete than expected
-    SyncPoint arriving;        ///< of the current phase
-    SyncPoint completed;       ///< of the completed phases: what waiters acquire
-    Epoch initialized;         ///< when mbarrier.init was executed
-    std::uint32_t copies = 0;  ///< asynchronous operations in flight that will complete bytes here
-    std::uint32_t copies_missed = 0;   ///< operations in flight when a phase completed without them
-    std::uint64_t arrivals_total = 0;  ///< for reports
-    std::string last_arrival;          ///< for reports: by whom
+        0;                ///< bytes expected and not yet complete; negative if more are complete than expected
+    SyncPoint arriving;   ///< of the current phase
+    SyncPoint completed;  ///< of the completed phases: what waiters acquire
+    Epoch initialized;    ///< when mbarrier.init was executed
+    std::uint8_t initialized_lane = 0;  ///< by this lane
+    std::uint32_t copies = 0;           ///< asynchronous operations in flight that will complete bytes here
+    std::uint32_t copies_missed = 0;    ///< operations in flight when a phase completed without them
+    std::uint64_t arrivals_total = 0;   ///< for reports
+    std::string last_arrival;           ///< for reports: by whom
 
     [[nodiscard]] bool parity_completed(unsigned parity) const noexcept { return (phase & 1) != (parity & 1); }
     /// mbarrier.init. @return a sentence if the count is out of range, else empty

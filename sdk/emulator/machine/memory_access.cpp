@@ -269,8 +269,12 @@ std::byte* locate_in_allocation(const Request& r)
     }
     if (r.writes()) {
         entry->allocation->mark_initialized(offset, r.size);
+        entry->allocation->note_kernel_write();
     }
     if (GlobalShadow* const global = warp.cluster.global_shadow.get()) {
+        if (r.writes() && r.strong()) {
+            check_flag(warp, r.operation, bit(r.lane), r.access.what);
+        }
         auto found = r.writes() ? global->write(warp.agent, r.lane, r.address, r.size, r.strong(), r.access.what,
                                                 line_of(r.operation))
                                 : global->read(warp.agent, r.address, r.size, r.strong(), r.access.what);
@@ -289,6 +293,17 @@ std::string cause_in(const Cluster& cluster, std::uint64_t address)
 {
     const Allocation* allocation = cluster.grid.memory.find(address);
     return allocation == nullptr ? std::string() : cause_of(*allocation);
+}
+
+void check_flag(Warp& warp, const Operation& operation, LaneMask lanes, const char* what)
+{
+    if (warp.cluster.options().flags_before_stores && warp.checks() && warp.bulk_copies.unwaited(lanes)) {
+        warp.report(
+            operation, FindingKind::flag_before_store, lanes,
+            fmt::format("{} writes global memory while the thread's bulk stores are not known to be complete: if "
+                        "it is a flag for them, execute cp.async.bulk.wait_group 0 (without .read) first",
+                        what));
+    }
 }
 
 void synchronize(Warp& warp, std::uint64_t generic_address, Direction direction)
@@ -431,6 +446,7 @@ std::byte* locate_global(Cluster& cluster, std::uint64_t address, std::uint64_t 
     }
     if (direction != Direction::read) {
         entry->allocation->mark_initialized(offset, size);
+        entry->allocation->note_kernel_write();
     }
     return entry->allocation->bytes + offset;
 }

@@ -50,6 +50,10 @@ struct MemoryAccess {
 /// pattern on the other). This rule gives no false alarm for spin flags of any style. Does nothing if checks are off.
 void synchronize(Warp& warp, std::uint64_t generic_address, Direction direction);
 
+/// `lanes` write global memory with an access that others may wait for. With Options::flags_before_stores, reports it if
+/// they have not waited for their bulk stores: whoever sees the write may not see what these store.
+void check_flag(Warp& warp, const Operation& operation, LaneMask lanes, const char* what);
+
 /// What is wrong with an access; `text` is empty if nothing is.
 struct GlobalProblem {
     FindingKind kind = FindingKind::out_of_bounds;

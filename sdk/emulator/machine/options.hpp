@@ -31,7 +31,8 @@ struct Options {
     Paths paths = Paths::fast;
     bool check = true;  ///< races, uninitialized reads, protocol faults; out of bounds is always checked
     /// Optional findings: common in practice, and harmless on known hardware.
-    bool same_value_races = false, exits_before_read = false;
+    bool same_value_races = false, exits_before_read = false, strict_proxy_fences = false, flags_before_stores = false,
+         failed_calls = false;
     /// An access in the padding after an allocation is reported and continues, as on a GPU: see
     /// AddressSpace::find_with_padding.
     bool overruns_continue = false;

@@ -29,6 +29,8 @@ struct Verdict {
 [[nodiscard]] cudaError_t forbid_in_host_function(const char* name);
 /// Stores `status` as the thread's last error if it is an error ("not ready" is not).
 cudaError_t remember(cudaError_t status) noexcept;
+/// The same at the end of the API function `name`. With Options::failed_calls, reports the error.
+cudaError_t end_call(const char* name, cudaError_t status) noexcept;
 /// The error code of the current exception. Prints it to stderr.
 [[nodiscard]] cudaError_t status_of_exception(const char* name) noexcept;
 
@@ -38,13 +40,13 @@ cudaError_t call(const char* name, CallKind kind, Body&& body) noexcept
 {
     const Verdict verdict = judge_call(name, kind);
     if (!verdict.performs) {
-        return remember(verdict.status);
+        return end_call(name, verdict.status);
     }
     try {
         const cudaError_t status = body();
-        return remember(verdict.status != cudaSuccess ? verdict.status : status);
+        return end_call(name, verdict.status != cudaSuccess ? verdict.status : status);
     } catch (...) {
-        return remember(status_of_exception(name));
+        return end_call(name, status_of_exception(name));
     }
 }
 

@@ -202,7 +202,21 @@ cudaError_t copy(const char* name, CopyWork work, cudaStream_t handle, bool is_s
             return forbidden;
         }
     }
-    return submit_and_wait(*stream, std::move(work), waits);
+    // Registered memory may be gone when the copy is complete, if the program forgets to unregister it.
+    Runtime& runtime = Runtime::get();
+    const auto source = runtime.heap.find_containing(reinterpret_cast<std::uint64_t>(work.from));
+    const bool watched = runtime.settings.options.check && !waits && from == Place::pinned && to == Place::device &&
+                         source && source->origin == Origin::host;
+    if (!watched) {
+        return submit_and_wait(*stream, std::move(work), waits);
+    }
+    const std::uint64_t sum = HostWatches::sum_of(work);
+    const CopyWork watch = work;
+    const cudaError_t status = submit_and_wait(*stream, std::move(work), false);
+    if (status == cudaSuccess) {
+        runtime.host_watches.open(name, watch, stream->queue->last(), sum);
+    }
+    return status;
 }
 
 cudaError_t check_fill(const char* name, const FillWork& work)

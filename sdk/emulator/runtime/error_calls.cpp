@@ -4,6 +4,8 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <thread>
+
 #include "runtime/call.hpp"
 #include "runtime/error_names.hpp"
 
@@ -26,6 +28,14 @@ cudaError_t last_error() noexcept
     return thread.last_error != cudaSuccess && failure != cudaSuccess ? failure : thread.last_error;
 }
 
+/// The program asks for the thread's last error: launches that failed are not ignored.
+void forgive_launches() noexcept
+{
+    Runtime& runtime = Runtime::get();
+    const std::scoped_lock lock(runtime.mutex);
+    runtime.ignored_launches.erase(std::this_thread::get_id());
+}
+
 cudaError_t write_version(int* version)
 {
     if (version == nullptr) {
@@ -41,11 +51,21 @@ extern "C" {
 
 // Planned faults do not apply to these: they only report.
 
-cudaError_t cudaPeekAtLastError() { return last_error(); }
+cudaError_t cudaPeekAtLastError()
+{
+    const cudaError_t error = last_error();
+    if (error != cudaSuccess) {
+        forgive_launches();
+    }
+    return error;
+}
 
 cudaError_t cudaGetLastError()
 {
     const cudaError_t error = last_error();
+    if (error != cudaSuccess) {
+        forgive_launches();
+    }
     if (!Runtime::get().devices.empty() && current_device().failure.load() == 0) {
         ThreadState::get().last_error = cudaSuccess;
     }

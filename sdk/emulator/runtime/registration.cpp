@@ -142,6 +142,7 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, 
     *shared = top.shared;
     *static_cast<cudaStream_t*>(stream) = top.stream;
     configurations.pop_back();
+    ThreadState::get().launches_by_syntax = true;
     return cudaSuccess;
 }
 

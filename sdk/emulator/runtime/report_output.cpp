@@ -124,10 +124,13 @@ RunFacts run_facts(const Settings& settings)
     const Options& options = settings.options;
     facts.command += options.numerics == Numerics::fast ? " --numerics fast" : "";
     facts.command += options.check ? "" : " --check 0";
-    if (options.same_value_races || options.exits_before_read) {
-        facts.command += fmt::format(" --also {}{}{}", options.same_value_races ? "same-value-race" : "",
-                                     options.same_value_races && options.exits_before_read ? "," : "",
-                                     options.exits_before_read ? "exit-before-read" : "");
+    const char* separator = " --also ";
+    for (const OptionalFinding& finding : optional_findings) {
+        if (options.*(finding.option)) {
+            facts.command += separator;
+            facts.command += finding.name;
+            separator = ",";
+        }
     }
     facts.command += options.overruns_continue ? " --overrun continue" : "";
     facts.command += settings.faults.empty() ? "" : " --fail " + shell_word(settings.faults);

@@ -200,10 +200,20 @@ void read_faults(Reader& reader, std::string& faults)
     });
 }
 
+std::vector<std::string> optional_names()
+{
+    std::vector<std::string> names;
+    for (const OptionalFinding& finding : optional_findings) {
+        names.emplace_back(finding.name);
+    }
+    return names;
+}
+
 }  // namespace
 
 const std::vector<Setting>& known_settings()
 {
+    const std::vector<std::string> also = optional_names();
     static const std::vector<Setting> settings = {
         {"--device", "TESSERA_EMU_DEVICE",
          fmt::format("a device, or several separated by commas: {}", fmt::join(device_keys(), ", ")),
@@ -214,8 +224,8 @@ const std::vector<Setting>& known_settings()
          "seed of the scheduler's choices; the same seed gives the same run [1]"},
         {"--check", "TESSERA_EMU_CHECK", "0 or 1",
          "0: do not search for races, uninitialized reads, protocol faults and leaks [1]"},
-        {"--also", "TESSERA_EMU_ALSO", "one or more of same-value-race, exit-before-read, separated by commas",
-         "also report same-value-race or exit-before-read; both, separated by a comma [none]"},
+        {"--also", "TESSERA_EMU_ALSO", fmt::format("one or more of {}, separated by commas", fmt::join(also, ", ")),
+         fmt::format("also report {}; several separated by commas [none]", fmt::join(also, ", "))},
         {"--overrun", "TESSERA_EMU_OVERRUN", "one of stop, continue",
          "continue: report an access in the padding after an allocation, and go on as a GPU would [stop]"},
         {"--strict", "TESSERA_EMU_STRICT", "0 or 1",
@@ -256,14 +266,12 @@ Settings read_settings(const std::function<const char*(const char*)>& get,
     reader.choice("TESSERA_EMU_NUMERICS", {"exact", "fast"}, settings.options.numerics);
     reader.choice("TESSERA_EMU_PATHS", {"fast", "plain", "both"}, settings.options.paths);
     reader.flag("TESSERA_EMU_CHECK", settings.options.check);
-    const std::array also{std::pair{"same-value-race", &settings.options.same_value_races},
-                          std::pair{"exit-before-read", &settings.options.exits_before_read}};
     reader.list("TESSERA_EMU_ALSO", {}, [&](std::string_view word) {
-        const auto found = std::ranges::find_if(also, [&](const auto& known) { return known.first == word; });
-        if (found == also.end()) {
-            reader.refuse("TESSERA_EMU_ALSO", word, nearest(word, {also[0].first, also[1].first}));
+        const auto found = std::ranges::find(optional_findings, word, &OptionalFinding::name);
+        if (found == optional_findings.end()) {
+            reader.refuse("TESSERA_EMU_ALSO", word, nearest(word, optional_names()));
         } else {
-            *found->second = true;
+            settings.options.*(found->option) = true;
         }
     });
     reader.choice("TESSERA_EMU_OVERRUN", {"stop", "continue"}, settings.options.overruns_continue);

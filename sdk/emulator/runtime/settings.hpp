@@ -2,6 +2,7 @@
 
 // The settings of the emulated device, from the environment.
 
+#include <array>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -14,13 +15,26 @@ namespace tessera::emulator {
 
 enum class OutputFormat { text, json, html };
 
+/// Findings that are only reported on request.
+struct OptionalFinding {
+    std::string_view name;
+    bool Options::*option;
+};
+inline constexpr std::array optional_findings{
+    OptionalFinding{"same-value-race", &Options::same_value_races},
+    OptionalFinding{"exit-before-read", &Options::exits_before_read},
+    OptionalFinding{"strict-proxy-fence", &Options::strict_proxy_fences},
+    OptionalFinding{"flag-before-store", &Options::flags_before_stores},
+    OptionalFinding{"failed-call", &Options::failed_calls},
+};
+
 /// The variables, all optional. TESSERA_EMU_...
 /// - DEVICE: b200 (default), h200, t4; several separated by commas are several devices.
 /// - SEED: a number.
 /// - SCHEDULE: in-order (default), random, adversarial.
 /// - NUMERICS: exact (default), fast.
 /// - CHECK: 1 (default), 0.
-/// - ALSO: optional findings to report: same-value-race, exit-before-read.
+/// - ALSO: optional findings to report, see optional_findings.
 /// - OVERRUN: stop (default), continue: an access in an allocation's padding is reported and continues.
 /// - STRICT: 0 (default), 1: a finding ends its launch with an error, and the process with exit status 86.
 /// - THREADS: CPU threads; 0 (default): all cores.

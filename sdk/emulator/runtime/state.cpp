@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
+#include <thread>
 #include <tuple>
+#include <utility>
 
 #include "runtime/call.hpp"
 #include "runtime/error_names.hpp"
@@ -202,6 +204,11 @@ int finish(Runtime& runtime)
         }
         runtime.is_unloading = true;
         if (runtime.settings.options.check) {
+            for (auto& [thread, launches] : runtime.ignored_launches) {
+                for (Finding& launch : launches) {
+                    runtime.report.add(std::move(launch));
+                }
+            }
             report_leaks(runtime);
         }
     }
@@ -258,6 +265,53 @@ cudaError_t remember(cudaError_t status) noexcept
         ThreadState::get().last_error = status;
     }
     return status;
+}
+
+namespace {
+
+/// With Options::failed_calls all errors are findings. A launch with <<<>>> returns its error to nobody: it becomes one
+/// at the end of the program, unless the thread asks for the last error before.
+void report_failed_call(const char* name, cudaError_t status, bool by_syntax)
+{
+    Runtime& runtime = Runtime::get();
+    const bool all = runtime.settings.options.failed_calls;
+    if (runtime.is_unloading || !runtime.settings.options.check || (!all && !by_syntax)) {
+        return;
+    }
+    const char* const error = error_name(status);
+    const char* const text = error_text(status);
+    Finding finding;
+    finding.kind = FindingKind::failed_call;
+    finding.message = fmt::format("{} returned {} ({})", by_syntax ? "a launch with <<<>>>" : name,
+                                  error == nullptr ? "an unknown error" : error, text == nullptr ? "" : text);
+    finding.host = HostStack::here().frames({});
+    if (by_syntax && finding.host.size() > 1) {
+        finding.host.erase(finding.host.begin());  // the kernel's stub, which has the line of the kernel
+    }
+    if (!finding.host.empty()) {
+        finding.cause = fmt::format("{}|{}:{}", finding.message, finding.host.front().file, finding.host.front().line);
+    }
+    if (all) {
+        runtime.report.add(std::move(finding));
+        return;
+    }
+    finding.message += ", and the program never asked for the error: call cudaGetLastError after a launch";
+    const std::scoped_lock lock(runtime.mutex);
+    runtime.ignored_launches[std::this_thread::get_id()].push_back(std::move(finding));
+}
+
+}  // namespace
+
+cudaError_t end_call(const char* name, cudaError_t status) noexcept
+{
+    const bool by_syntax = std::exchange(ThreadState::get().launches_by_syntax, false);
+    if (status != cudaSuccess && status != cudaErrorNotReady) {
+        try {
+            report_failed_call(name, status, by_syntax);
+        } catch (...) {  // no memory for a report: the call has failed all the same
+        }
+    }
+    return remember(status);
 }
 
 cudaError_t status_of_exception(const char* name) noexcept

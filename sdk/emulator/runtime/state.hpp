@@ -5,9 +5,11 @@
 #include <atomic>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "checks/report.hpp"
 #include "runtime/fault_injection.hpp"
+#include "runtime/host_watch.hpp"
 #include "runtime/objects.hpp"
 #include "runtime/settings.hpp"
 
@@ -22,6 +24,7 @@ struct Runtime {
     Heap heap{memory};
     Report report;
     FaultInjection faults;
+    HostWatches host_watches;
     std::vector<std::unique_ptr<Device>> devices;
 
     std::set<Stream*> streams;  ///< living, default streams included
@@ -40,6 +43,8 @@ struct Runtime {
 
     unsigned long long next_id = 1;
     bool is_unloading = false;
+    /// Launches with <<<>>> that failed, and whose error nobody has asked for; by thread.
+    std::map<std::thread::id, std::vector<Finding>> ignored_launches;
     std::atomic<bool> output_failed{false};  ///< statistics could not be written
 
     /// The runtime, made at the first use and never destroyed: threads of the program may call it until the very end.
@@ -65,6 +70,7 @@ struct ThreadState {
         cudaStream_t stream = nullptr;
     };
     std::vector<Configuration> configurations;  ///< of <<<>>>, between push and pop
+    bool launches_by_syntax = false;            ///< the next launch is that of a <<<>>>
 
     static ThreadState& get();
 };

@@ -157,6 +157,7 @@ cudaError_t query_stream(cudaStream_t handle)
         if (!stream.queue->is_idle()) {
             return cudaErrorNotReady;
         }
+        Runtime::get().host_watches.settle();
         return static_cast<cudaError_t>(stream.device->failure.load());
     });
 }
@@ -410,7 +411,11 @@ cudaError_t cudaEventQuery(cudaEvent_t handle)
         if (const cudaError_t forbidden = forbid_in_capture(); forbidden != cudaSuccess) {
             return forbidden;
         }
-        return event->is_recorded && !event->position.is_reached() ? cudaErrorNotReady : failure_of(event->device);
+        if (event->is_recorded && !event->position.is_reached()) {
+            return cudaErrorNotReady;
+        }
+        Runtime::get().host_watches.settle();
+        return failure_of(event->device);
     });
 }
 

@@ -140,6 +140,7 @@ void wait_for(Device& device)
         position.wait();
     }
     Runtime& runtime = Runtime::get();
+    runtime.host_watches.settle();
     std::vector<Pool*> pools;
     {
         const std::scoped_lock lock(runtime.mutex);
@@ -154,6 +155,7 @@ void wait_for(Device& device, const Position& position)
 {
     position.wait();
     Runtime& runtime = Runtime::get();
+    runtime.host_watches.settle();
     {
         const std::scoped_lock lock(runtime.mutex);
         runtime.heap.trim_all({runtime.pools.begin(), runtime.pools.end()});

@@ -92,6 +92,10 @@ void perform(Device& device, const CopyWork& copy)
         lose(device, "the source of a copy", copy.from);
         return;
     }
+    if (to.allocation == nullptr || to.allocation->kind == MemoryKind::pinned) {
+        Runtime::get().host_watches.close(copy.to,
+                                          span_of(copy.width, copy.height, copy.depth, copy.to_pitch, copy.to_slice));
+    }
     for_each_row(copy.height, copy.depth, [&](std::uint64_t y, std::uint64_t z) {
         const std::uint64_t to_offset = z * copy.to_slice + y * copy.to_pitch;
         const std::uint64_t from_offset = z * copy.from_slice + y * copy.from_pitch;
@@ -110,6 +114,9 @@ void perform(Device& device, const FillWork& fill)
     if (!look_up(fill.to, span_of(row_bytes, fill.height, fill.depth, fill.pitch, fill.slice), to)) {
         lose(device, "a memset", fill.to);
         return;
+    }
+    if (to.allocation == nullptr || to.allocation->kind == MemoryKind::pinned) {
+        Runtime::get().host_watches.close(fill.to, span_of(row_bytes, fill.height, fill.depth, fill.pitch, fill.slice));
     }
     for_each_row(fill.height, fill.depth, [&](std::uint64_t y, std::uint64_t z) {
         const std::uint64_t offset = z * fill.slice + y * fill.pitch;
@@ -184,6 +191,7 @@ void perform(Device&, const HostWork& work)
         Inside(const Inside&) = delete;
         Inside& operator=(const Inside&) = delete;
     } inside;
+    Runtime::get().host_watches.settle();  // the function may change what is behind it in the stream
     work.function(work.argument);
 }
 

@@ -34,6 +34,8 @@ TEST_CASE("without variables the device is a b200 with checks")
     CHECK(settings.options.check);
     CHECK_FALSE(settings.options.same_value_races);
     CHECK_FALSE(settings.options.exits_before_read);
+    CHECK_FALSE(settings.options.strict_proxy_fences);
+    CHECK_FALSE(settings.options.failed_calls);
     CHECK_FALSE(settings.options.overruns_continue);
     CHECK_FALSE(settings.options.strict);
     CHECK(settings.options.schedule == Schedule::in_order);
@@ -42,18 +44,19 @@ TEST_CASE("without variables the device is a b200 with checks")
 
 TEST_CASE("every variable is read")
 {
-    const Settings settings = read({{"TESSERA_EMU_DEVICE", "h200,t4"},
-                                    {"TESSERA_EMU_SEED", "42"},
-                                    {"TESSERA_EMU_SCHEDULE", "adversarial"},
-                                    {"TESSERA_EMU_NUMERICS", "fast"},
-                                    {"TESSERA_EMU_CHECK", "0"},
-                                    {"TESSERA_EMU_ALSO", "exit-before-read,same-value-race"},
-                                    {"TESSERA_EMU_OVERRUN", "continue"},
-                                    {"TESSERA_EMU_STRICT", "1"},
-                                    {"TESSERA_EMU_THREADS", "3"},
-                                    {"TESSERA_EMU_REPORT", "json:emulator_settings.json"},
-                                    {"TESSERA_EMU_STATISTICS", "text"},
-                                    {"TESSERA_EMU_FAIL", "3=cudaErrorUnknown"}});
+    const Settings settings =
+        read({{"TESSERA_EMU_DEVICE", "h200,t4"},
+              {"TESSERA_EMU_SEED", "42"},
+              {"TESSERA_EMU_SCHEDULE", "adversarial"},
+              {"TESSERA_EMU_NUMERICS", "fast"},
+              {"TESSERA_EMU_CHECK", "0"},
+              {"TESSERA_EMU_ALSO", "exit-before-read,same-value-race,strict-proxy-fence,flag-before-store,failed-call"},
+              {"TESSERA_EMU_OVERRUN", "continue"},
+              {"TESSERA_EMU_STRICT", "1"},
+              {"TESSERA_EMU_THREADS", "3"},
+              {"TESSERA_EMU_REPORT", "json:emulator_settings.json"},
+              {"TESSERA_EMU_STATISTICS", "text"},
+              {"TESSERA_EMU_FAIL", "3=cudaErrorUnknown"}});
     CHECK(settings.errors.empty());
     REQUIRE(settings.devices.size() == 2);
     CHECK(settings.devices[1]->key == "t4");
@@ -63,6 +66,9 @@ TEST_CASE("every variable is read")
     CHECK_FALSE(settings.options.check);
     CHECK(settings.options.same_value_races);
     CHECK(settings.options.exits_before_read);
+    CHECK(settings.options.strict_proxy_fences);
+    CHECK(settings.options.flags_before_stores);
+    CHECK(settings.options.failed_calls);
     CHECK(settings.options.overruns_continue);
     CHECK(settings.options.strict);
     CHECK(settings.options.threads == 3);
