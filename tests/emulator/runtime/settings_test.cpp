@@ -118,7 +118,7 @@ TEST_CASE("a wrong value is named, with the allowed values and a likely correcti
 
 TEST_CASE("a refusal uses the option or variable that set the value")
 {
-    CHECK(known_settings().size() == 13);
+    CHECK(known_settings().size() == 14);
     for (const Setting& setting : known_settings()) {
         const auto get = [&](const char* name) { return std::string_view(name) == setting.variable ? "?" : nullptr; };
         const Settings settings = read_settings(get, [&](const char*) { return std::string(setting.option); });
