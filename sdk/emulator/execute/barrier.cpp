@@ -48,8 +48,9 @@ void complete(Cta& cta, unsigned number)
         }
     }
     ++barrier.phase;
-    barrier.expected = barrier.arrived = 0;
+    barrier.expected = barrier.arrivals = 0;
     barrier.arrived_warps = 0;
+    barrier.lanes = {};
     barrier.all_threads = false;
     barrier.reduction = barrier.reduction_or = false;
     barrier.reduction_and = true;
@@ -66,15 +67,7 @@ void complete_if_due(Cta& cta, unsigned number)
     if (barrier.expected == 0) {
         return;
     }
-    std::uint32_t arrived = barrier.arrived;
-    if (barrier.all_threads && arrived < barrier.expected) {
-        for (const auto& warp : cta.warps) {
-            if (warp->finished() && (barrier.arrived_warps >> warp->index & 1U) == 0) {
-                arrived += warp_size;
-            }
-        }
-    }
-    if (arrived >= barrier.expected) {
+    if (cta.threads_arrived(barrier) >= barrier.expected) {
         complete(cta, number);
     }
 }
@@ -119,14 +112,9 @@ void arrive(Warp& warp, const Operation& operation, LaneMask lanes, std::uint32_
     if (warp.checks()) {
         warp.cluster.clocks.release(warp.agent, barrier.arriving);
     }
-    const LaneMask live = warp.live();
-    std::uint32_t arrived = static_cast<std::uint32_t>(std::popcount(lanes));
-    // The lowest live lane also arrives for lanes that do not exist or have exited.
-    if ((lanes & live & (~live + 1)) != 0) {
-        arrived += static_cast<std::uint32_t>(std::popcount(~live));
-    }
-    barrier.arrived += arrived;
+    barrier.arrivals += static_cast<std::uint32_t>(std::popcount(lanes));
     barrier.arrived_warps |= std::uint64_t{1} << warp.index;
+    barrier.lanes[warp.index] |= lanes;
     if (payload.reduction != Reduction::none) {
         const LaneMask yes = warp.predicate(payload.predicate) & lanes;
         barrier.reduction = true;
@@ -134,10 +122,11 @@ void arrive(Warp& warp, const Operation& operation, LaneMask lanes, std::uint32_
         barrier.reduction_and = barrier.reduction_and && yes == lanes;
         barrier.reduction_or = barrier.reduction_or || yes != 0;
     }
-    if (barrier.arrived > barrier.expected && barrier.expected <= threads) {
+    const std::uint32_t arrived = cta.threads_arrived(barrier);
+    if (arrived > barrier.expected && barrier.expected <= threads) {
         warp.report(operation, FindingKind::barrier_misuse, lanes,
-                    fmt::format("{} threads arrive at barrier {}, which expects {}: the count is too small",
-                                barrier.arrived, number, barrier.expected));
+                    fmt::format("{} threads arrive at barrier {}, which expects {}: the count is too small", arrived,
+                                number, barrier.expected));
     }
     if (payload.waits) {
         WarpBarriers& state = warp.barriers;

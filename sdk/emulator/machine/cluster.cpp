@@ -515,7 +515,7 @@ void Cluster::report_hang(bool deadlock, std::string text)
                     if (wait.cta < ctas.size() && wait.object < 16) {
                         const NamedBarrier& barrier = ctas[wait.cta]->barriers[wait.object];
                         text += fmt::format("\n    waits at barrier {}: {} of {} threads have arrived", wait.object,
-                                            barrier.arrived, barrier.expected);
+                                            ctas[wait.cta]->threads_arrived(barrier), barrier.expected);
                     }
                     break;
                 case Wait::Kind::cluster_barrier: text += "\n    waits at the cluster's barrier"; break;

@@ -35,6 +35,19 @@ std::uint32_t Cta::live_threads() const
     return count;
 }
 
+std::uint32_t Cta::threads_arrived(const NamedBarrier& barrier) const
+{
+    std::uint32_t count = barrier.arrivals;
+    for (const auto& warp : warps) {
+        if ((barrier.arrived_warps >> warp->index & 1U) != 0) {
+            count += static_cast<std::uint32_t>(std::popcount(~warp->live() & ~barrier.lanes[warp->index]));
+        } else if (barrier.all_threads && warp->finished()) {
+            count += warp_size;
+        }
+    }
+    return count;
+}
+
 std::uint32_t Cta::multiprocessor() const noexcept
 {
     const Grid& grid = cluster.grid;

@@ -26,10 +26,11 @@ class TileProvenance;  // machine/tile_provenance.hpp
 /// A barrier of bar/barrier. Threads count in whole warps: missing and exited threads of a warp count with the others.
 struct NamedBarrier {
     std::uint64_t phase = 0;
-    std::uint32_t expected = 0;       ///< threads; 0 until the first arrival
-    bool all_threads = false;         ///< no count was given: exited warps count as arrived
-    std::uint32_t arrived = 0;        ///< threads
-    std::uint64_t arrived_warps = 0;  ///< bit per warp of the CTA
+    std::uint32_t expected = 0;        ///< threads; 0 until the first arrival
+    bool all_threads = false;          ///< no count was given: exited warps count as arrived
+    std::uint32_t arrivals = 0;        ///< threads
+    std::uint64_t arrived_warps = 0;   ///< bit per warp of the CTA
+    std::array<LaneMask, 32> lanes{};  ///< of each warp, that have arrived
     SyncPoint arriving, completed;
     /// bar.red of the current phase.
     bool reduction = false, reduction_and = true, reduction_or = false;
@@ -61,6 +62,9 @@ public:
     /// %smid: the SM that the CTA is considered to run on.
     [[nodiscard]] std::uint32_t multiprocessor() const noexcept;
     /// Threads that have not exited.
+    /// The threads that a named barrier counts: those that have arrived, and those of their warps that do not exist or have
+    /// exited, also after the arrival. Without a count, warps that have exited count, too.
+    [[nodiscard]] std::uint32_t threads_arrived(const NamedBarrier& barrier) const;
     [[nodiscard]] std::uint32_t live_threads() const;
 
     /// Pointer to `size` bytes at `address` (rank bits ignored) of the window; null if out of bounds.

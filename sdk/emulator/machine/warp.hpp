@@ -240,6 +240,8 @@ private:
     void absorb(Split& into, Split& from);  // both are at the same place
     // `from` is of the same call as `to`. Its lanes `moved` continue in `to`.
     void move_lanes(Frame& to, Frame& from, LaneMask moved);
+    // The next thing that the split does is to end its lanes.
+    [[nodiscard]] bool exits_next(const Split& split) const;
     // The lanes without which a split that waits at a join, or for lanes, does not continue.
     [[nodiscard]] LaneMask awaited_lanes(const Split& split) const;
     // The other lanes that may still arrive where `split` is.

@@ -114,8 +114,9 @@ bool Warp::gather_aligned(const Operation& operation)
             return false;
         }
     }
-    // What the other lanes can still do decides, not how long they take.
-    if (lanes_that_may_come(split) != 0) {
+    // What the other lanes can still do decides, not how long they take. Lanes that are about to exit are not missing.
+    if (lanes_that_may_come(split) != 0 ||
+        std::ranges::any_of(splits_, [&](const auto& other) { return exits_next(*other); })) {
         split.wait.kind = Wait::Kind::lanes;
         split.wait.lanes = live() & ~split.mask;
         return false;
@@ -127,6 +128,13 @@ bool Warp::gather_aligned(const Operation& operation)
                            split.mask, live()));
     }
     return true;
+}
+
+bool Warp::exits_next(const Split& split) const
+{
+    const Operation& next = operation_at(split.pc);
+    return !split.parked && split.wait.kind == Wait::Kind::none && split.frame->caller == nullptr &&
+           next.guard == no_row && ends_flow(next);
 }
 
 LaneMask Warp::awaited_lanes(const Split& split) const

@@ -153,6 +153,9 @@ void find_joins(std::vector<Operation>& operations, std::uint32_t first, std::ui
             continue;
         }
         const std::uint32_t join = first + blocks.starts[block];
+        if (!falls_through(operations[join]) && !is_branch(operations[join])) {
+            continue;  // only the end is left: lanes that leave early must not wait for those that meet at a barrier
+        }
         // The payload belongs to the current builder; Operation only has const access.
         const_cast<BranchPayload&>(operations[i].as<BranchPayload>()).join = join;
         operations[join].join = true;

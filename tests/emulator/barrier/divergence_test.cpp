@@ -266,7 +266,48 @@ AGAIN:
     add.u32 %r1, %r1, 1;
     setp.le.u32 %p1, %r1, %me;
     @%p1 bra AGAIN;
+    st.global.u32 [%at], %r1;
 )"));
+}
+
+TEST_CASE("lanes that return early do not hold up a barrier, wherever they return from")
+{
+    // As nvcc writes two returns, one after the other; then a loop that lanes leave one after the other, to return.
+    require_right(kernel(R"(
+    setp.ge.u32 %p0, %me, 60;
+    @%p0 bra END;
+    and.b32 %r1, %me, 8;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra END;
+    bar.sync 0;
+    st.global.u32 [%at], 7;
+    bar.sync 0;
+END:
+)"),
+                  {.block = {96, 1, 1}}, [](std::uint32_t i) { return i < 60 && (i & 8) == 0 ? 7u : 0u; });
+    require_right(kernel(R"(
+    mov.u32 %r1, 0;
+AGAIN:
+    st.global.u32 [%at], %r1;
+    add.u32 %r1, %r1, 1;
+    setp.gt.u32 %p1, %r1, %me;
+    @%p1 bra END;
+    bar.sync 0;
+    bra AGAIN;
+END:
+)"),
+                  {.block = {64, 1, 1}}, [](std::uint32_t i) { return i; });
+}
+
+TEST_CASE("lanes that exit after the others have arrived at a barrier count as arrived")
+{
+    for (const char* barrier : {"barrier.sync 0;", "barrier.sync 1, 64;"}) {
+        CAPTURE(barrier);
+        require_right(
+            kernel("    and.b32 %r1, %me, 1;\n    setp.ne.u32 %p0, %r1, 0;\n    @%p0 bra LEAVE;\n    " +
+                   std::string(barrier) + "\n    st.global.u32 [%at], 7;\n    ret;\nLEAVE:\n" + serial_work(300)),
+            {.block = {64, 1, 1}}, [](std::uint32_t i) { return i % 2 == 0 ? 7u : 0u; });
+    }
 }
 
 TEST_CASE("lanes at different barriers of a loop are reported, while another warp keeps running")
