@@ -56,7 +56,22 @@ Step for_each_group(Warp& warp, const Operation& operation, LaneMask active, Ref
 {
     const U32* const members = warp.row<U32>(members_row);
     LaneMask named = 0;
-    for_each_lane(active, [&](unsigned lane) { named |= members[lane]; });
+    if (active == all_lanes) {  // usually they name each other
+        LaneMask common = all_lanes;
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            named |= members[lane];
+            common &= members[lane];
+        }
+        if (common == all_lanes) {
+            if (!warp.gather(all_lanes)) {
+                return Step::wait;
+            }
+            body(all_lanes);
+            return Step::next;
+        }
+    } else {
+        for_each_lane(active, [&](unsigned lane) { named |= members[lane]; });
+    }
     if (!warp.gather(named)) {
         return Step::wait;
     }
@@ -118,6 +133,18 @@ Step shuffle(Warp& warp, const Operation& operation, LaneMask active)
         const U32* const c = warp.row<U32>(operation.operand[4]);
         LaneMask inside = 0;
         LaneMask astray = 0;
+        if (group == all_lanes) {  // a loop that compilers vectorize
+            for (unsigned lane = 0; lane < warp_size; ++lane) {
+                const Source source = source_of<mode>(lane, b[lane], c[lane]);
+                results[lane] = values[source.lane & 31];
+                inside |= static_cast<LaneMask>(source.inside) << lane;
+            }
+            std::ranges::copy(results, warp.row<U32>(operation.operand[0]));
+            if (operation.operand[1] != no_row) {
+                warp.set_predicate(operation.operand[1], group, inside);
+            }
+            return;
+        }
         for_each_lane(group, [&](unsigned lane) {
             const Source source = source_of<mode>(lane, b[lane], c[lane]);
             results[lane] = values[source.lane & 31];
