@@ -48,6 +48,8 @@ void complete(Cta& cta, unsigned number)
         }
     }
     ++barrier.phase;
+    barrier.completion = barrier.last_arrival;
+    barrier.last_warps = barrier.arrived_warps;
     barrier.expected = barrier.arrivals = 0;
     barrier.arrived_warps = 0;
     barrier.lanes = {};
@@ -69,6 +71,32 @@ void complete_if_due(Cta& cta, unsigned number)
     }
     if (cta.threads_arrived(barrier) >= barrier.expected) {
         complete(cta, number);
+    }
+}
+
+/// "0, 1 and 5"
+std::string warps_text(std::uint64_t warps)
+{
+    std::string text;
+    for (; warps != 0; warps &= warps - 1) {
+        const bool last = (warps & (warps - 1)) == 0;
+        text += fmt::format("{}{}", text.empty() ? "" : last ? " and " : ", ", std::countr_zero(warps));
+    }
+    return text;
+}
+
+/// A barrier counts threads; it does not know whose they are. A warp that cannot know that the last phase of other warps
+/// is complete may be counted in that phase, and then releases them too early.
+void check_order(Warp& warp, const Operation& operation, LaneMask lanes, unsigned number)
+{
+    const NamedBarrier& barrier = warp.cta.barriers[number];
+    if (!warp.cluster.clocks.ordered(barrier.completion, warp.agent)) {
+        warp.report(
+            operation, FindingKind::barrier_misuse, lanes,
+            fmt::format("warp {} arrives at barrier {} without knowing that the phase before it, of warps {}, is "
+                        "complete: it may be counted there, and release them too early; use another barrier, or "
+                        "synchronize with them first",
+                        warp.index, number, warps_text(barrier.last_warps)));
     }
 }
 
@@ -110,6 +138,8 @@ void arrive(Warp& warp, const Operation& operation, LaneMask lanes, std::uint32_
                                 number, expected, barrier.expected));
     }
     if (warp.checks()) {
+        check_order(warp, operation, lanes, number);
+        barrier.last_arrival = warp.cluster.clocks.now(warp.agent);
         warp.cluster.clocks.release(warp.agent, barrier.arriving);
     }
     barrier.arrivals += static_cast<std::uint32_t>(std::popcount(lanes));

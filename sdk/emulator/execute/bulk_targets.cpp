@@ -106,6 +106,13 @@ std::vector<LoadTarget> load_targets(Warp& warp, const Operation& operation, uns
     };
     if (mask) {
         check_ranks(warp, operation, lane, what, *mask);
+        if (cta_group == 1 && barrier_rank != warp.cta.rank && (*mask & ~(1U << barrier_rank)) != 0) {
+            warp.report(
+                operation, FindingKind::cta_group, LaneMask{1} << lane,
+                fmt::format("{}: the mbarrier is that of CTA {}, but with .multicast each CTA of the mask {:#06x} "
+                            "signals its own; for that of the pair's even or odd CTA the copy needs .cta_group::2",
+                            what, barrier_rank, *mask));
+        }
         for (std::uint32_t rest = *mask; rest != 0; rest &= rest - 1) {
             const auto rank = static_cast<std::uint32_t>(std::countr_zero(rest));
             // In a pair the barrier may be in the peer: the CTA with the same position in the pair as the given

@@ -77,10 +77,14 @@ Step execute_setmaxnreg(Warp& warp, const Operation& operation, LaneMask active)
         return Step::next;
     }
     if (payload.increase && std::int64_t{payload.count} - current > free_registers(warp.cta, at_entry)) {
-        warp.split().wait = {.kind = Wait::Kind::other, .object = payload.count};
+        warp.split().wait = {.kind = Wait::Kind::registers, .object = payload.count};
         return Step::wait;
     }
     state.register_limit = payload.count;
+    if (warp.checks()) {
+        warp.cta.registers_at_entry = at_entry;
+        warp.cta.register_changes.push_back({warp.index, payload.count, payload.increase, &operation, warp.executed()});
+    }
     if (!payload.increase) {
         warp.cluster.notify();
     }

@@ -158,7 +158,7 @@ public:
                                       .what = "tcgen05.shift",
                                       .line = line_of(operation)};
             for (const TensorRegion& region : footprint[i].writes) {
-                report(cluster, *this, memory.check_initialized(region, "tcgen05.shift", true));
+                report(cluster, *this, memory.check_initialized(region, "tcgen05.shift"));
                 report(cluster, *this, memory.write(region, access));
             }
             for (unsigned lane = 0; lane < 31; ++lane) {

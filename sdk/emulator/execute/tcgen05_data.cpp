@@ -57,10 +57,9 @@ constexpr Place place_of(unsigned t, unsigned r) noexcept
     return {0, 0};
 }
 
-/// Calls body(register index, thread, word of tensor memory) for all words. With `packed`, the word is the first of
-/// two.
+/// Calls body(register index, thread, place in tensor memory) for all words. With `packed`, it is the first of two.
 template <Shape shape, typename Body>
-void for_each_word(TensorMemory& memory, const LoadStore& access, TensorAddress base, LaneMask lanes, Body&& body)
+void for_each_place(const LoadStore& access, TensorAddress base, LaneMask lanes, Body&& body)
 {
     const unsigned scale = access.packed ? 2 : 1;
     const auto count = static_cast<unsigned>(access.registers.size());
@@ -68,21 +67,30 @@ void for_each_word(TensorMemory& memory, const LoadStore& access, TensorAddress 
         const unsigned column = base.column + (shape == Shape::l16x32bx2 && t >= 16 ? access.split : 0);
         for (unsigned r = 0; r < count; ++r) {
             const Place place = place_of<shape>(t, r);
-            body(r, t, memory.lane(base.lane + place.lane) + column + place.column * scale);
+            body(r, t, TensorAddress(base.lane + place.lane, column + place.column * scale));
         }
     });
 }
 
 template <typename Body>
-void for_each_word(TensorMemory& memory, const LoadStore& access, TensorAddress base, LaneMask lanes, Body&& body)
+void for_each_place(const LoadStore& access, TensorAddress base, LaneMask lanes, Body&& body)
 {
     switch (access.shape) {
-        case Shape::l32x32b: return for_each_word<Shape::l32x32b>(memory, access, base, lanes, body);
-        case Shape::l16x64b: return for_each_word<Shape::l16x64b>(memory, access, base, lanes, body);
-        case Shape::l16x128b: return for_each_word<Shape::l16x128b>(memory, access, base, lanes, body);
-        case Shape::l16x256b: return for_each_word<Shape::l16x256b>(memory, access, base, lanes, body);
-        case Shape::l16x32bx2: return for_each_word<Shape::l16x32bx2>(memory, access, base, lanes, body);
+        case Shape::l32x32b: return for_each_place<Shape::l32x32b>(access, base, lanes, body);
+        case Shape::l16x64b: return for_each_place<Shape::l16x64b>(access, base, lanes, body);
+        case Shape::l16x128b: return for_each_place<Shape::l16x128b>(access, base, lanes, body);
+        case Shape::l16x256b: return for_each_place<Shape::l16x256b>(access, base, lanes, body);
+        case Shape::l16x32bx2: return for_each_place<Shape::l16x32bx2>(access, base, lanes, body);
     }
+}
+
+/// Calls body(register index, thread, word of tensor memory) for all words. With `packed`, the word is the first of
+/// two.
+template <typename Body>
+void for_each_word(TensorMemory& memory, const LoadStore& access, TensorAddress base, LaneMask lanes, Body&& body)
+{
+    for_each_place(access, base, lanes,
+                   [&](unsigned r, unsigned t, TensorAddress place) { body(r, t, memory.at(place)); });
 }
 
 std::vector<TensorRegion> regions_of(const LoadStore& access, TensorAddress base)
@@ -133,6 +141,35 @@ TensorAddress own_address(Warp& warp, const Operation& operation, LaneMask activ
     return address;
 }
 
+/// Loads of whole warps include lanes that an MMA with M = 64 does not write, and columns behind a narrower
+/// accumulator. That is no fault as long as nothing uses the values.
+void follow_unwritten(Warp& warp, const Operation& operation, const TensorMemory& memory, TensorAddress address,
+                      LaneMask active)
+{
+    const auto& load = operation.as<LoadStore>();
+    std::vector<LaneMask> undefined(load.registers.size());
+    std::vector<TensorAddress> first(load.registers.size());
+    for_each_place(load, address, active, [&](unsigned r, unsigned t, TensorAddress place) {
+        if (!memory.written(place) || (load.packed && !memory.written({place.lane, place.column + 1}))) {
+            first[r] = undefined[r] == 0 ? place : first[r];
+            undefined[r] |= LaneMask{1} << t;
+        }
+    });
+    for (std::size_t r = 0; r < undefined.size(); ++r) {
+        if (undefined[r] != 0) {
+            warp.follow(operation, load.registers[r], undefined[r], FindingKind::uninitialized_tmem, [&] {
+                return FindingText{fmt::format(
+                    "tcgen05.ld reads column {}, lane {} of tensor memory, which was never written since it was "
+                    "allocated{}",
+                    first[r].column, first[r].lane,
+                    memory.any_written({TensorLanes::range(0, tensor_lanes), first[r].column, 1})
+                        ? " (other lanes of the column were; M decides which lanes an MMA writes)"
+                        : "")};
+            });
+        }
+    }
+}
+
 Step execute_load(Warp& warp, const Operation& operation, LaneMask active)
 {
     if (!warp.gather_aligned(operation)) {
@@ -143,6 +180,7 @@ Step execute_load(Warp& warp, const Operation& operation, LaneMask active)
     const TensorAddress address = own_address(warp, operation, active);
     std::vector<TensorRegion> regions = regions_of(load, address);
     const bool checks = warp.cluster.options().check;
+    bool pending = false, written = true;
     for (const TensorRegion& region : regions) {
         check_region(warp, operation, active, warp.cta, region, false, load.what);
         if (!checks) {
@@ -155,10 +193,11 @@ Step execute_load(Warp& warp, const Operation& operation, LaneMask active)
                                     "tcgen05.commit after it",
                                     region.column, region.column + region.columns - 1, work->describe(),
                                     line_of(work->operation)));
+            pending = true;
             continue;
         }
-        if (const auto finding = memory.check_initialized(region, load.what, false)) {
-            report(warp, operation, active, finding);
+        if (!memory.all_written(region)) {
+            written = false;
             memory.note_early_load(region, line_of(operation));
         }
         report(warp, operation, active,
@@ -179,6 +218,9 @@ Step execute_load(Warp& warp, const Operation& operation, LaneMask active)
     } else {
         for_each_word(memory, load, address, active,
                       [&](unsigned r, unsigned t, const std::uint32_t* word) { rows[r][t] = *word; });
+    }
+    if (!written && !pending) {
+        follow_unwritten(warp, operation, memory, address, active);
     }
     if (checks) {
         memory.outstanding.push_back({.warp = warp.index,

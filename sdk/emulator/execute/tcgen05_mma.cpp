@@ -71,6 +71,11 @@ private:
             check_reading(cluster, *this, cta, operands.a, {name, "A", name_of(d.a), padded});
         }
         check_reading(cluster, *this, cta, operands.b, {name, "B", name_of(d.b), padded});
+        if (cta.tiles != nullptr && !operands.form.a_in_tensor_memory) {
+            if (auto problem = cta.tiles->check_extents(operands.a, operands.b, name, *cta.shadow)) {
+                cluster.report(*this, FindingKind::layout_mismatch, std::move(*problem));
+            }
+        }
     }
 
     void check_tensor(Cluster& cluster, TensorMemory& memory, std::size_t i)
@@ -81,20 +86,21 @@ private:
                             .issue = issue,
                             .what = name,
                             .line = line_of(operation)};
-        const TensorRegion result = footprint[i].writes.front();
-        for (const TensorRegion& region : footprint[i].reads) {
-            const bool is_d = region.column == result.column && region.columns == result.columns && operands.accumulate;
-            if (auto finding = memory.check_initialized(
-                    region, is_d ? "the accumulator of tcgen05.mma, whose enable-input-d is true," : name, true)) {
-                report(cluster, *this, finding);
-            }
-            if (!is_d) {
-                report(cluster, *this, memory.read(region, access));
-            }
+        TensorRegion result = footprint[i].writes.front();
+        result.lanes = result.lanes.without(operands.disabled_lanes(i));  // they keep what they have
+        if (operands.accumulate) {
+            report(cluster, *this,
+                   memory.check_initialized(result, "the accumulator of tcgen05.mma, whose enable-input-d is true,"));
+        }
+        const std::vector<TensorRegion>& reads = footprint[i].reads;
+        for (std::size_t j = operands.accumulate ? 1 : 0; j < reads.size(); ++j) {  // D is the first
+            report(cluster, *this, memory.check_initialized(reads[j], name));
+            report(cluster, *this, memory.read(reads[j], access));
         }
         access.kind = TensorAccess::Kind::accumulate;
         access.accumulator = std::uint64_t{operands.d.bits()} | std::uint64_t{d.m} << 32 | std::uint64_t{d.n} << 48 |
                              (operands.form.weight_stationary ? std::uint64_t{1} << 63 : 0);
+        access.starts_anew = !operands.accumulate;
         report(cluster, *this, memory.write(result, access));
     }
 };
@@ -207,6 +213,35 @@ MmaOperands read_operands(Warp& warp, const Operation& operation, unsigned lane)
     return operands;
 }
 
+/// D must have columns of its own: it is written while the instruction reads its other operands.
+void check_overlap(Warp& warp, const Operation& operation, LaneMask lane, const MmaOperands& operands)
+{
+    const TensorRegion d = d_region(operands);
+    const auto check = [&](const TensorRegion& region, const char* what) {
+        if (region.overlaps(d)) {
+            warp.report(operation, FindingKind::invalid_operand, lane,
+                        fmt::format("tcgen05.mma: {} in columns {} to {} of tensor memory {} D, columns {} to {}: give "
+                                    "each columns of its own",
+                                    what, region.column, region.column + region.columns - 1,
+                                    std::string_view(what).ends_with('s') ? "overlap" : "overlaps", d.column,
+                                    d.column + d.columns - 1));
+        }
+    };
+    if (operands.form.a_in_tensor_memory) {
+        check(a_region(operands), "A");
+    }
+    if (operands.form.sparse) {
+        check(metadata_region(operands), "the sparsity metadata");
+    }
+    if (operands.form.scales != 0) {
+        for (const bool of_b : {false, true}) {
+            for (const TensorRegion& region : scale_regions(operands, of_b)) {
+                check(region, of_b ? "scale factors of B's rows" : "scale factors of A's rows");
+            }
+        }
+    }
+}
+
 TensorFootprint make_footprint(const MmaOperands& operands)
 {
     TensorFootprint print;
@@ -245,6 +280,9 @@ void issue(Warp& warp, const Operation& operation, unsigned lane)
     }
     work->operands = read_operands(warp, operation, lane);
     const MmaOperands& operands = work->operands;
+    if (warp.checks()) {
+        check_overlap(warp, operation, bit, operands);
+    }
     const TensorFootprint print = make_footprint(operands);
     for (std::size_t i = 0; i < operands.ctas(); ++i) {
         Cta& cta = *work->ctas[i];

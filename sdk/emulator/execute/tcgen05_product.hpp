@@ -35,6 +35,14 @@ struct MmaOperands {
     ColumnMask columns;
 
     [[nodiscard]] unsigned ctas() const noexcept { return form.cta_group; }
+    /// Of D in the CTA with this number in the pair.
+    [[nodiscard]] TensorLanes disabled_lanes(std::size_t cta) const noexcept
+    {
+        const auto half = [&](std::size_t i) {
+            return std::uint64_t{disabled[4 * cta + i + 1]} << 32 | disabled[4 * cta + i];
+        };
+        return {{half(0), half(2)}};
+    }
     [[nodiscard]] unsigned rows_per_cta() const noexcept { return descriptor.m / form.cta_group; }
     /// Bytes in memory of K of one row of A or B. A sparse A stores half of its elements.
     [[nodiscard]] unsigned a_row_bytes() const noexcept { return 32; }

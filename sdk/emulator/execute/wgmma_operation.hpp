@@ -159,6 +159,13 @@ private:
                 cluster.report(*this, FindingKind::layout_mismatch, std::move(*problem));
             }
         }
+        if (!payload_.a_in_registers) {
+            if (auto problem =
+                    warp_.cta.tiles->check_extents(payload_.tile(a_descriptor, true),
+                                                   payload_.tile(b_descriptor, false), "wgmma", *warp_.cta.shadow)) {
+                cluster.report(*this, FindingKind::layout_mismatch, std::move(*problem));
+            }
+        }
     }
 
     /// A part of an operand tile, and the part of it whose races are checked.

@@ -417,6 +417,7 @@ void Cluster::check_exit_order(const Cta& cta)
 void Cluster::check_exited(Cta& cta)
 {
     exited_[cta.rank] = true;
+    check_register_changes(cta);
     if (cta.tensor_memory != nullptr) {
         cta.tensor_memory->check_leaks();
     }
@@ -530,7 +531,10 @@ void Cluster::report_hang(bool deadlock, std::string text)
                         text += "\n    waits for the other lanes where the branches join";
                     }
                     break;
-                case Wait::Kind::other: break;
+                case Wait::Kind::registers:
+                    text += fmt::format("\n    waits for {} registers per thread, more than other warps left to it",
+                                        wait.object);
+                    break;
             }
         }
     }

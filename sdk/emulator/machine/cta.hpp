@@ -15,6 +15,7 @@
 #include "checks/response_reads.hpp"
 #include "checks/shared_shadow.hpp"
 #include "machine/mbarrier.hpp"
+#include "machine/register_changes.hpp"
 
 namespace tessera::emulator {
 
@@ -32,6 +33,9 @@ struct NamedBarrier {
     std::uint64_t arrived_warps = 0;   ///< bit per warp of the CTA
     std::array<LaneMask, 32> lanes{};  ///< of each warp, that have arrived
     SyncPoint arriving, completed;
+    // Only if checks are on: times of the last arrival, and of the one that completed the last phase.
+    Epoch last_arrival, completion;
+    std::uint64_t last_warps = 0;  ///< bit per warp of the last phase
     /// bar.red of the current phase.
     bool reduction = false, reduction_and = true, reduction_or = false;
     std::uint32_t reduction_count = 0;
@@ -54,6 +58,8 @@ public:
     std::map<std::uint32_t, Mbarrier> mbarriers;  ///< by address within the window (without the rank)
     std::unique_ptr<TensorMemory> tensor_memory;  ///< null on devices without tensor memory
     std::vector<std::unique_ptr<Warp>> warps;
+    std::uint32_t registers_at_entry = 0;          ///< per thread; 0 until the first setmaxnreg
+    std::vector<RegisterChange> register_changes;  ///< by setmaxnreg; only if checks are on
     std::uint32_t live_warps = 0;
     std::uint32_t threads = 0;            ///< at launch
     bool started = false;                 ///< a warp has executed an instruction

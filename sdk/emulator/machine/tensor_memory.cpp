@@ -170,18 +170,43 @@ std::optional<ShadowFinding> TensorMemory::check_allocated(const TensorRegion& r
     return std::nullopt;
 }
 
-std::optional<ShadowFinding> TensorMemory::check_initialized(const TensorRegion& region, const char* what,
-                                                             bool each_lane) const
+bool TensorMemory::all_written(const TensorRegion& region) const noexcept
+{
+    return std::all_of(initialized_.begin() + region.column, initialized_.begin() + region.column + region.columns,
+                       [&](const TensorLanes& written) { return written.contains(region.lanes); });
+}
+
+bool TensorMemory::any_written(const TensorRegion& region) const noexcept
+{
+    return std::any_of(initialized_.begin() + region.column, initialized_.begin() + region.column + region.columns,
+                       [&](const TensorLanes& written) { return (written & region.lanes).any(); });
+}
+
+void TensorMemory::note_early_load(const TensorRegion& region, std::uint32_t line)
+{
+    for (unsigned column = region.column; column < region.column + region.columns; ++column) {
+        const TensorRegion one{region.lanes, column, 1};
+        if (any_written(one)) {
+            continue;
+        }
+        if (!early_loads_.empty() && early_loads_.back().line == line &&
+            early_loads_.back().region.column + early_loads_.back().region.columns == column) {
+            ++early_loads_.back().region.columns;
+        } else {
+            early_loads_.push_back({one, line});
+        }
+    }
+}
+
+std::optional<ShadowFinding> TensorMemory::check_initialized(const TensorRegion& region, const char* what) const
 {
     if (!checks_) {
         return std::nullopt;
     }
     for (unsigned column = region.column; column < region.column + region.columns; ++column) {
-        const TensorLanes written = initialized_[column] & region.lanes;
-        if (each_lane ? !written.contains(region.lanes) : !written.any()) {
-            const std::uint64_t low = region.lanes.bits[0] & ~written.bits[0],
-                                high = region.lanes.bits[1] & ~written.bits[1];
-            const int lane = low != 0 ? std::countr_zero(low) : 64 + std::countr_zero(high);
+        if (const TensorLanes missing = region.lanes.without(initialized_[column]); missing.any()) {
+            const int lane =
+                missing.bits[0] != 0 ? std::countr_zero(missing.bits[0]) : 64 + std::countr_zero(missing.bits[1]);
             return ShadowFinding{FindingKind::uninitialized_tmem,
                                  fmt::format("{} reads column {}, lane {} of tensor memory, which was never written "
                                              "since it was allocated (of {})",
@@ -191,7 +216,7 @@ std::optional<ShadowFinding> TensorMemory::check_initialized(const TensorRegion&
     return std::nullopt;
 }
 
-std::uint32_t TensorMemory::add_mark(const TensorAccess& access)
+std::uint32_t TensorMemory::add_mark(const TensorAccess& access, const TensorRegion& region)
 {
     if (marks_.size() >= mark_limit) {
         std::vector<Mark> kept(1);
@@ -208,7 +233,7 @@ std::uint32_t TensorMemory::add_mark(const TensorAccess& access)
         }
         marks_ = std::move(kept);
     }
-    marks_.push_back({access, cta_.cluster.clocks.now(access.agent)});
+    marks_.push_back({access, cta_.cluster.clocks.now(access.agent), region});
     return static_cast<std::uint32_t>(marks_.size() - 1);
 }
 
@@ -260,6 +285,30 @@ std::optional<ShadowFinding> TensorMemory::check_mark(std::uint32_t mark, bool w
     return std::nullopt;
 }
 
+// An accumulator that is replaced as a whole may be of no use any more: a tile that is skipped, a benchmark. If a part of
+// it remains, somebody still wants it.
+std::optional<ShadowFinding> TensorMemory::check_lost(const Cell& cell, const TensorRegion& region,
+                                                      const TensorAccess& access) const
+{
+    const Mark& before = marks_[cell.writer];
+    if (!access.starts_anew || before.access.kind != TensorAccess::Kind::accumulate || cell.load != 0 ||
+        cell.operand != 0 || before.access.accumulator == access.accumulator) {
+        return std::nullopt;
+    }
+    const TensorRegion& old = before.region;
+    if (old.column >= region.column && old.column + old.columns <= region.column + region.columns &&
+        region.lanes.contains(old.lanes)) {
+        return std::nullopt;
+    }
+    return ShadowFinding{
+        FindingKind::stage_overwritten,
+        fmt::format("{} starts a new accumulator in {} of tensor memory, over a part of the one that "
+                    "the {} at PTX line {} wrote to {} and nothing has read: use other columns, or load "
+                    "the old accumulator first",
+                    access.what, columns_text(region.column, region.columns), before.access.what, before.access.line,
+                    columns_text(old.column, old.columns))};
+}
+
 template <bool writes>
 std::optional<ShadowFinding> TensorMemory::touch(const TensorRegion& region, const TensorAccess& access, bool check)
 {
@@ -270,9 +319,11 @@ std::optional<ShadowFinding> TensorMemory::touch(const TensorRegion& region, con
         prepare();
     }
     std::optional<ShadowFinding> found;
-    const std::uint32_t own = add_mark(access);
+    const std::uint32_t own = add_mark(access, region);
     // Neighbouring columns usually have the same history: do not check again what was in order.
     std::uint32_t good_writer = 0, good_load = 0, good_operand = 0;
+    bool some_read = false;
+    std::optional<ShadowFinding> lost;
     const unsigned groups = region.lanes.groups();
     for (unsigned group = 0; group < tensor_lanes / 16; ++group) {
         if ((groups >> group & 1) == 0) {
@@ -289,6 +340,10 @@ std::optional<ShadowFinding> TensorMemory::touch(const TensorRegion& region, con
             };
             look(cell.writer, good_writer, true);
             if constexpr (writes) {
+                if (check && access.starts_anew && cell.writer != 0) {
+                    some_read = some_read || cell.load != 0 || cell.operand != 0;
+                    lost = lost ? lost : check_lost(cell, region, access);
+                }
                 look(cell.load, good_load, false);
                 look(cell.operand, good_operand, false);
                 cell = {own, 0, 0};
@@ -302,7 +357,7 @@ std::optional<ShadowFinding> TensorMemory::touch(const TensorRegion& region, con
             initialized_[column] = initialized_[column] | region.lanes;
         }
     }
-    return found;
+    return found || some_read ? found : lost;
 }
 
 std::optional<ShadowFinding> TensorMemory::read(const TensorRegion& region, const TensorAccess& access)

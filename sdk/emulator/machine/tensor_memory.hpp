@@ -63,6 +63,10 @@ struct TensorLanes {
     {
         return (other.bits[0] & ~bits[0]) == 0 && (other.bits[1] & ~bits[1]) == 0;
     }
+    [[nodiscard]] constexpr TensorLanes without(const TensorLanes& other) const noexcept
+    {
+        return {{bits[0] & ~other.bits[0], bits[1] & ~other.bits[1]}};
+    }
     friend constexpr TensorLanes operator&(const TensorLanes& a, const TensorLanes& b) noexcept
     {
         return {{a.bits[0] & b.bits[0], a.bits[1] & b.bits[1]}};
@@ -103,6 +107,7 @@ struct TensorAccess {
     Agent agent = 0;
     Epoch issue;                    ///< time of the issuing warp; only for work of the tensor core
     std::uint64_t accumulator = 0;  ///< for an mma: place and shape of D
+    bool starts_anew = false;       ///< for an mma: D's old contents do not matter
     const char* what = "";
     std::uint32_t line = 0;  ///< of the PTX text
     /// Returns true for work of the tensor core, which keeps the order of issue in some cases; not ld and st.
@@ -184,12 +189,17 @@ public:
     // --- checks; they return nothing if checks are off ---
     // Returns a finding unless all of the region is allocated.
     [[nodiscard]] std::optional<ShadowFinding> check_allocated(const TensorRegion& region, const char* what) const;
-    /// Returns a finding unless the lanes were written. `each_lane`: every lane of every column. Otherwise one lane of
-    /// each column is enough, because loads of whole warps include lanes that a half-filled layout does not use.
-    [[nodiscard]] std::optional<ShadowFinding> check_initialized(const TensorRegion& region, const char* what,
-                                                                 bool each_lane) const;
-    /// A load has read unwritten contents. If an MMA writes them later, write() reports that the load came too early.
-    void note_early_load(const TensorRegion& region, std::uint32_t line) { early_loads_.push_back({region, line}); }
+    /// Returns a finding unless all lanes of all columns were written since their allocation.
+    [[nodiscard]] std::optional<ShadowFinding> check_initialized(const TensorRegion& region, const char* what) const;
+    [[nodiscard]] bool written(TensorAddress place) const noexcept
+    {
+        return (initialized_[place.column].bits[place.lane / 64] >> (place.lane % 64) & 1) != 0;
+    }
+    [[nodiscard]] bool all_written(const TensorRegion& region) const noexcept;
+    [[nodiscard]] bool any_written(const TensorRegion& region) const noexcept;
+    /// A load has read the region, which is not all written. If an MMA writes columns of it that no one has written yet,
+    /// write() reports that the load came too early.
+    void note_early_load(const TensorRegion& region, std::uint32_t line);
     /// Checks that a read, a write or both come in order after the last write and, for a write, after the reads since
     /// then. Records the access in any case; a write marks the lanes as written.
     std::optional<ShadowFinding> read(const TensorRegion& region, const TensorAccess& access);
@@ -227,6 +237,7 @@ private:
     struct Mark {  // an access to a column, in 16 lanes: the granularity of the smallest layouts and loads
         TensorAccess access;
         Epoch done;
+        TensorRegion region;
     };
     struct Cell {  // indices into marks_; 0: none
         std::uint32_t writer = 0, load = 0, operand = 0;
@@ -235,7 +246,10 @@ private:
     std::optional<ShadowFinding> touch(const TensorRegion& region, const TensorAccess& access, bool check);
     [[nodiscard]] std::optional<ShadowFinding> check_mark(std::uint32_t mark, bool wrote, const TensorAccess& access,
                                                           bool writes, unsigned column) const;
-    std::uint32_t add_mark(const TensorAccess& access);
+    /// An accumulator that the write destroys in part, although nothing has read what it destroys.
+    [[nodiscard]] std::optional<ShadowFinding> check_lost(const Cell& cell, const TensorRegion& region,
+                                                          const TensorAccess& access) const;
+    std::uint32_t add_mark(const TensorAccess& access, const TensorRegion& region);
     void prepare();
 
     Cta& cta_;

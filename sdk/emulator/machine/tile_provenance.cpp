@@ -111,11 +111,12 @@ TileProvenance::Box TileProvenance::box_of(const TensorMap& map, std::uint32_t b
 
 void TileProvenance::loaded(const TensorMap& map, std::uint32_t address, std::uint32_t bytes, std::uint32_t line)
 {
-    Stamp stamp{address, address + bytes, line, box_of(map, bytes)};
+    Stamp stamp{address, address + bytes, line, box_of(map, bytes), map.address};
     // The first that ends behind the new one's begin.
     auto at = std::ranges::upper_bound(stamps_, stamp.begin, {}, &Stamp::end);
     if (at != stamps_.end() && at->begin == stamp.begin && at->end == stamp.end && at->box == stamp.box) {
         at->line = line;
+        at->tensor = map.address;
         return;
     }
     auto last = at;
@@ -126,12 +127,18 @@ void TileProvenance::loaded(const TensorMap& map, std::uint32_t address, std::ui
     ++version_;
 }
 
+const TileProvenance::Stamp* TileProvenance::stamp_at(std::uint32_t address) const
+{
+    const auto at = std::ranges::upper_bound(stamps_, address, {}, &Stamp::end);
+    return at == stamps_.end() || at->begin > address ? nullptr : &*at;
+}
+
 TileProvenance::Place TileProvenance::place_of(std::uint32_t address) const
 {
     Place place;
     place.address = address;
-    const auto at = std::ranges::upper_bound(stamps_, address, {}, &Stamp::end);
-    if (at == stamps_.end() || at->begin > address) {
+    const Stamp* const at = stamp_at(address);
+    if (at == nullptr) {
         return place;
     }
     // Swizzles are their own inverse.
@@ -141,7 +148,7 @@ TileProvenance::Place TileProvenance::place_of(std::uint32_t address) const
     if (linear >= at->end - at->begin || place.byte >= at->box.counts[0]) {
         return place;  // moved out of the box, or padding after a narrow row
     }
-    place.stamp = &*at;
+    place.stamp = at;
     std::uint32_t rest = place.row;
     for (unsigned i = 1; i < at->box.rank; ++i) {
         place.outer[i - 1] = rest % at->box.counts[i];
@@ -265,6 +272,41 @@ std::optional<std::string> TileProvenance::check(const OperandTile& tile, const 
         forget(*stamp);
     }
     known = {tile, use.type, version_};
+    return std::nullopt;
+}
+
+std::optional<std::string> TileProvenance::check_extents(const OperandTile& a, const OperandTile& b, const char* what,
+                                                         const SharedShadow& shadow) const
+{
+    if (stamps_.size() < 2) {
+        return std::nullopt;
+    }
+    const std::vector<OperandTile::Range> a_ranges = a.cover(), b_ranges = b.cover();
+    for (const OperandTile::Range& of_a : a_ranges) {
+        const auto of_b = std::ranges::find_if(b_ranges, [&](const OperandTile::Range& range) {
+            return range.begin < of_a.end && of_a.begin < range.end;
+        });
+        if (of_b == b_ranges.end()) {
+            continue;
+        }
+        const std::uint32_t shared = std::max(of_a.begin, of_b->begin), a_start = a.chunk_address(0, 0),
+                            b_start = b.chunk_address(0, 0);
+        const Stamp *const both = stamp_at(shared), *const at_a = stamp_at(a_start), *const at_b = stamp_at(b_start);
+        if (both == nullptr || at_a == nullptr || at_b == nullptr || at_a->tensor == at_b->tensor ||
+            !still_has(*both, shared, shadow) || !still_has(*at_a, a_start, shadow) ||
+            !still_has(*at_b, b_start, shadow)) {
+            return std::nullopt;
+        }
+        const bool a_is_longer = both->tensor == at_b->tensor;
+        if (!a_is_longer && both->tensor != at_a->tensor) {
+            return std::nullopt;
+        }
+        const Stamp& own = a_is_longer ? *at_a : *at_b;
+        return fmt::format(
+            "{} reads {} beyond its tile, from shared {:#x} on, where {} is: {} of the instruction is too "
+            "large, or a descriptor is wrong; the tile is {}",
+            what, a_is_longer ? "A" : "B", shared, a_is_longer ? "B" : "A", a_is_longer ? "M" : "N", describe(own));
+    }
     return std::nullopt;
 }
 

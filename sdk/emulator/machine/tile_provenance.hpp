@@ -46,6 +46,11 @@ public:
     [[nodiscard]] std::optional<std::string> check(const OperandTile& tile, const TileUse& use,
                                                    const SharedShadow& shadow);
 
+    /// A sentence if one operand of an instruction runs on from its own box into the box of the other, of another tensor:
+    /// M or N is larger than the tile. Equal or overlapping tiles of one tensor are right (A times A transposed).
+    [[nodiscard]] std::optional<std::string> check_extents(const OperandTile& a, const OperandTile& b, const char* what,
+                                                           const SharedShadow& shadow) const;
+
 private:
     /// What of a tensor map matters here. Dimension 0 is counted in bytes.
     struct Box {
@@ -62,6 +67,7 @@ private:
         std::uint32_t begin = 0, end = 0;
         std::uint32_t line = 0;
         Box box;
+        std::uint64_t tensor = 0;  ///< its address
     };
     /// A place in a box: bytes in a row, then the coordinates of the row.
     struct Place {
@@ -77,6 +83,7 @@ private:
         std::uint64_t version = 0;
     };
 
+    [[nodiscard]] const Stamp* stamp_at(std::uint32_t address) const;
     [[nodiscard]] Place place_of(std::uint32_t address) const;
     [[nodiscard]] std::optional<Step> first_wrong_step(const OperandTile& tile) const;
     [[nodiscard]] static bool fits(const Step& step, const OperandTile& tile);

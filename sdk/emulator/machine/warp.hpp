@@ -60,7 +60,7 @@ struct Wait {
         async_group,
         tensor_memory,
         launch_control,
-        other
+        registers
     };
     Kind kind = Kind::none;
     std::uint32_t object = 0;  ///< barrier number or address
@@ -173,6 +173,8 @@ public:
     [[noreturn]] void fault(const Operation& operation, FindingKind kind, int code, LaneMask lanes,
                             std::string message);
     [[nodiscard]] bool checks() const noexcept;
+    /// Number of instructions so far.
+    [[nodiscard]] std::uint64_t executed() const noexcept { return executed_; }
 
     // --- undefined values (machine/warp_undefined.cpp) ---
     // `operation` read an undefined value into the lanes `undefined` of the register `row`. It is reported, with

@@ -356,3 +356,88 @@ end:
         CHECK(run.read<std::uint32_t>(out, 1)[0] == 77);
     });
 }
+
+namespace {
+
+/// Warps 0 and 1 exchange values through shared memory at barrier `first`, warps 2 and 3 at barrier `second`, twice.
+std::string two_groups(unsigned first, unsigned second, const std::string& between = "")
+{
+    const auto group = [](unsigned barrier) {
+        std::string text;
+        for (int i = 0; i < 2; ++i) {
+            text += "st.shared.u32 [r3], r0;\nbar.sync " + std::to_string(barrier) +
+                    ", 64;\nld.shared.u32 r7, [r6];\nbar.sync " + std::to_string(barrier) + ", 64;\n";
+        }
+        return text;
+    };
+    return module_text("sm_80", R"(
+.visible .entry groups(.param .u64 out)
+{
+    .reg .pred p, q; .reg .b32 r<10>; .reg .b64 d<4>;
+    .shared .align 4 .b8 data[512];
+    ld.param.u64 d0, [out];
+    mov.u32 r0, %tid.x;
+    mov.u32 r2, data;
+    mad.lo.u32 r3, r0, 4, r2;
+    xor.b32 r5, r0, 32;
+    mad.lo.u32 r6, r5, 4, r2;
+    setp.ge.u32 p, r0, 64;
+    @p bra SECOND;
+    )" + group(first) + between +
+                                    R"(
+    bra DONE;
+SECOND:
+    )" + between + group(second) + R"(
+DONE:
+    mul.wide.u32 d1, r0, 4;
+    add.u64 d2, d0, d1;
+    st.global.u32 [d2], r7;
+    ret;
+}
+)");
+}
+
+}  // namespace
+
+TEST_CASE("two groups of warps at one barrier may be counted together, which is reported unless they are ordered")
+{
+    const auto execute = [](const std::string& ptx, auto&& body) {
+        under_every_schedule(ptx, "b200", [&](PtxRun& run) {
+            const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(128));
+            const LaunchResult result = run.launch("groups", {.block = {128, 1, 1}}, out);
+            body(run, result, run.read<std::uint32_t>(out, 128));
+        });
+    };
+    const auto clean = [](PtxRun& run, const LaunchResult& result, const std::vector<std::uint32_t>& values) {
+        REQUIRE_CLEAN(run, result);
+        for (std::uint32_t i = 0; i < 128; ++i) {
+            REQUIRE(values[i] == (i ^ 32U));
+        }
+    };
+    execute(two_groups(1, 2), clean);
+    execute(two_groups(1, 1, "bar.sync 0;\n"), clean);
+    execute(two_groups(1, 1), [](PtxRun& run, const LaunchResult&, const std::vector<std::uint32_t>&) {
+        CHECK_FOUND(run, FindingKind::barrier_misuse);
+        CHECK(run.report.text().find("at barrier 1 without knowing that the phase before it") != std::string::npos);
+    });
+}
+
+TEST_CASE("a wrong barrier number, or a warp that has returned from under a count, is a deadlock")
+{
+    for (const char* wrong : {"setp.lt.u32 p, r0, 32;\n@p bar.sync 1;\n@!p bar.sync 2;\n",
+                              "setp.lt.u32 p, r0, 32;\n@p bar.sync 1, 64;\n@!p bar.sync 2, 64;\n",
+                              "setp.lt.u32 p, r0, 32;\n@p bar.arrive 1, 64;\n@!p bar.sync 2, 64;\n",
+                              "setp.lt.u32 p, r0, 32;\n@p ret;\nbar.sync 1, 64;\n"}) {
+        CAPTURE(wrong);
+        under_every_schedule(
+            module_text("sm_80", ".visible .entry k()\n{\n.reg .pred p; .reg .b32 r<4>;\nmov.u32 r0, %tid.x;\n" +
+                                     std::string(wrong) + "ret;\n}\n"),
+            "b200",
+            [&](PtxRun& run) {
+                const LaunchResult result = run.launch("k", {.block = {64, 1, 1}});
+                CHECK(result.code == 702);
+                CHECK(run.count(FindingKind::deadlock) == 1);
+            },
+            4);
+    }
+}

@@ -218,6 +218,26 @@ TEST_CASE("an empty mask, or one with CTAs beyond the cluster, is reported")
     }
 }
 
+TEST_CASE("a multicast signals the mbarriers of its receivers; one that names another CTA's is reported")
+{
+    const auto program = [](const std::string& barrier) {
+        return kernel(expect + "setp.eq.u32 p, r3, 0; @p bra issued; mov.u16 h1, 3; " + barrier +
+                          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [r1], "
+                          "[d0], 1024, [r7], h1;",
+                      wait_full);
+    };
+    under_every_schedule(
+        program("mov.u32 r7, r2; "), "b200", [](PtxRun& run) { REQUIRE_CLEAN(run, launch(run, 2).result); }, 4);
+    under_every_schedule(
+        program("and.b32 r7, r2, 0xFEFFFFFF; "), "b200",
+        [](PtxRun& run) {
+            launch(run, 2);
+            CHECK_FOUND(run, FindingKind::cta_group);
+            CHECK(run.report.text().find("the copy needs .cta_group::2") != std::string::npos);
+        },
+        4);
+}
+
 TEST_CASE(
     "a multicast before the receiver has initialized its barrier is reported, even if it happens to be late enough")
 {

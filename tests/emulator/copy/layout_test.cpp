@@ -437,6 +437,40 @@ TEST_CASE("layouts: MN-major tf32 needs the 32-byte atom in the tensor map, too"
     check(test, true, maps(TensorSwizzle::span_128), "the same swizzle");
 }
 
+TEST_CASE("layouts: an instruction whose M or N is larger than the tile runs on into the other operand")
+{
+    for (const bool tcgen05 : {false, true}) {
+        // B's tile has 32 rows, and A comes behind it.
+        Case test = tcgen05 ? mma_case() : wgmma_case();
+        test.loads = load('b', 0, "0, 128") + load('a', 4096, "0, 64");
+        test.bytes = 16384 + 4096;
+        test.a.offset = 4096;
+        test.b.offset = 0;
+        const Maps maps = [](PtxRun& run) { return std::pair{matrix(run, 64, 128), matrix(run, 64, 32)}; };
+        check(test, tcgen05, maps, "reads B beyond its tile, from shared 0x1800 on, where A is: N of");
+        // The same with rows 32 to 63 of B in between.
+        test.loads = load('b', 0, "0, 128") + load('b', 4096, "0, 160") + load('a', 8192, "0, 64");
+        test.bytes = 16384 + 8192;
+        test.a.offset = 8192;
+        check(test, tcgen05, maps, "");
+        // A times A transposed.
+        test.loads = load('a', 0, "0, 64");
+        test.bytes = 16384;
+        test.a.offset = 0;
+        check(test, tcgen05, maps, "");
+        test.b.offset = 8192;
+        check(test, tcgen05, maps, "");
+    }
+    // M = 128 over 64 rows.
+    Case test = mma_case();
+    test.loads = load('a', 0, "64, 64") + load('b', 8192, "0, 128");
+    test.bytes = 16384;
+    test.b.offset = 8192;
+    check(
+        test, true, [](PtxRun& run) { return std::pair{matrix(run, 64, 64), matrix(run, 64, 64)}; },
+        "reads A beyond its tile, from shared 0x2800 on, where B is: M of");
+}
+
 TEST_CASE("layouts: what a store has overwritten since is unknown")
 {
     for (const bool tcgen05 : {false, true}) {

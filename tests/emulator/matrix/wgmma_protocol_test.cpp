@@ -211,24 +211,5 @@ TEST_CASE("wgmma is refused on other devices and in wrong forms")
     CHECK(refused("setmaxnreg.inc.sync.aligned.u32 264;\n"));
 }
 
-TEST_CASE("setmaxnreg moves registers between warpgroups")
-{
-    // 384 threads start with 168 registers each.
-    const auto program = [](unsigned down, unsigned up) {
-        return "setp.lt.u32 %p, %me, 128;\n@%p bra LESS;\nsetmaxnreg.inc.sync.aligned.u32 " + std::to_string(up) +
-               ";\nbra DONE;\nLESS:\nsetmaxnreg.dec.sync.aligned.u32 " + std::to_string(down) +
-               ";\nDONE:\nst.global.f32 [%out], 0f3F800000;\n";
-    };
-    for (const Schedule schedule : {Schedule::in_order, Schedule::random, Schedule::adversarial}) {
-        const Outcome right = execute(program(24, 240), 384, schedule);
-        CHECK(right.text() == "");
-        CHECK(right.result.code == 0);
-    }
-    const Outcome too_many = execute(program(40, 240) + "bar.sync 0;\n", 384);
-    CHECK(too_many.count(FindingKind::deadlock) > 0);
-    const Outcome wrong_way = execute("setmaxnreg.dec.sync.aligned.u32 240;\n", 384);
-    CHECK(wrong_way.count(FindingKind::invalid_operand) > 0);
-}
-
 }  // namespace
 }  // namespace tessera::emulator::test::warpgroup
