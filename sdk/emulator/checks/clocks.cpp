@@ -77,6 +77,30 @@ void Clocks::acquire(Agent agent, const SyncPoint& point)
     State& state = agents_[agent];
     join(state.seen, point.seen);
     state.knows_releases = std::max(state.knows_releases, point.releases);
+    state.lanes_together = ++state.time;
+    state.lanes_know.reset();
+}
+
+void Clocks::sync_lanes(Agent warp, LaneMask lanes, LaneMask live)
+{
+    State& state = agents_[warp];
+    const std::uint32_t now = state.time++;
+    if ((live & ~lanes) == 0) {
+        state.lanes_together = state.time;
+        state.lanes_know.reset();
+        return;
+    }
+    if (state.lanes_know == nullptr) {
+        state.lanes_know = std::make_unique<LanesKnow>();
+    }
+    std::array<std::uint32_t, warp_size> known{};
+    for_each_lane(lanes, [&](unsigned lane) {
+        for (unsigned other = 0; other < warp_size; ++other) {
+            known[other] = std::max(known[other], (*state.lanes_know)[lane][other]);
+        }
+    });
+    for_each_lane(lanes, [&](unsigned lane) { known[lane] = now; });
+    for_each_lane(lanes, [&](unsigned lane) { (*state.lanes_know)[lane] = known; });
 }
 
 bool Clocks::ordered_for_async(Epoch epoch, Agent agent, unsigned lane) const noexcept

@@ -5,16 +5,20 @@
 // Every warp is an agent. Every asynchronous operation (a bulk copy, an MMA) is an agent while it runs. Synchronization
 // passes on what an agent has seen through a SyncPoint, the state of a barrier.
 //
-// The lanes of a warp are one agent: they never race with each other here. Only fence.proxy.async concerns single lanes
-// (PTX ISA "Proxies"): it makes visible what the executing thread wrote. So the clocks remember which lanes fenced
-// when. A write is visible to an asynchronous agent if that agent has seen a time of the writer at which the writing
-// lane had executed the fence after the write.
+// The lanes of a warp are one agent. fence.proxy.async concerns single lanes (PTX ISA "Proxies"): it makes visible what
+// the executing thread wrote. So the clocks remember which lanes fenced when. A write is visible to an asynchronous
+// agent if that agent has seen a time of the writer at which the writing lane had executed the fence after the write.
+//
+// The order of lanes among themselves is apart from this. bar.warp.sync orders the memory accesses of its lanes (PTX
+// ISA "bar.warp.sync"); shfl, vote and the like do not. Whatever else the warp acquires counts as order of all of its
+// lanes: this assumes too much order, never too little.
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "base/agent.hpp"
@@ -87,6 +91,18 @@ public:
     /// known.
     [[nodiscard]] bool fenced_by_reader(Epoch epoch, Agent warp, ProxyFences fences) const noexcept;
 
+    /// These lanes of a warp, of those that still run, synchronized with each other. The warp's clock advances.
+    void sync_lanes(Agent warp, LaneMask lanes, LaneMask live);
+    /// All lanes of the warp know what any of them did before this time.
+    [[nodiscard]] std::uint32_t lanes_together(Agent warp) const noexcept { return agents_[warp].lanes_together; }
+    /// Returns true if lane `reader` of the warp knows what lane `writer` did at `time`.
+    [[nodiscard]] bool lanes_ordered(Agent warp, std::uint32_t time, unsigned writer, unsigned reader) const noexcept
+    {
+        const State& state = agents_[warp];
+        return writer == reader || time < state.lanes_together ||
+               (state.lanes_know != nullptr && (*state.lanes_know)[reader][writer] >= time);
+    }
+
     /// Returns a new asynchronous agent that has seen what `issuer` has seen. The issuer's clock advances.
     [[nodiscard]] Agent begin_async(Agent issuer);
     /// Lets `async` also rely on the last fence.proxy.async of `issuer`'s whole warp, for everything that the issuer
@@ -120,6 +136,8 @@ private:
         LaneMask lanes;
         ProxyFences kinds;
     };
+    /// By lane: until when it knows what each lane did.
+    using LanesKnow = std::array<std::array<std::uint32_t, warp_size>, warp_size>;
     struct State {
         std::uint32_t time = 1;
         std::uint32_t start = 1;  // earlier times belong to an operation that had the same number
@@ -131,6 +149,8 @@ private:
             reader_fenced_seen;       // of all agents, at the last fence of any lane; by
                                       // bit of ProxyFences
         std::uint32_t forgotten = 0;  // fences before this time are forgotten: everything counts as fenced
+        std::uint32_t lanes_together = 0;
+        std::unique_ptr<LanesKnow> lanes_know;  // if some lanes have synchronized since
         bool in_use = false;
     };
     static void join(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from);

@@ -5,23 +5,11 @@
 #include <algorithm>
 #include <bit>
 
+#include "checks/word_bits.hpp"
+
 namespace tessera::emulator {
 
 namespace {
-
-// State::bits: a bit for each byte.
-constexpr std::uint16_t all_bytes = 0xF;
-constexpr unsigned written_shift = 4, read_shift = 8;
-constexpr std::uint16_t all_written = all_bytes << written_shift, all_read = all_bytes << read_shift;
-constexpr std::uint16_t is_barrier = 1U << 12U;
-
-// Bits of the bytes of word `word` that are in [begin, end).
-constexpr std::uint16_t bytes_of_word(std::uint32_t word, std::uint32_t begin, std::uint32_t end) noexcept
-{
-    const std::uint32_t first = std::max(word * 4, begin) - word * 4;
-    const std::uint32_t last = std::min(word * 4 + 4, end) - word * 4;
-    return static_cast<std::uint16_t>((all_bytes << first) & (all_bytes >> (4 - last)));
-}
 
 /// The lanes that do not continue at their predecessor's end; if `repeats`, nor repeat its address.
 LaneMask run_starts(const std::uint32_t* offsets, std::uint32_t size, bool repeats) noexcept
@@ -381,13 +369,17 @@ std::optional<ShadowFinding> SharedShadow::touch_lanes(Access& access, const std
 }
 
 std::optional<ShadowFinding> SharedShadow::read(Agent agent, std::uint32_t offset, std::uint32_t size, Proxy proxy,
-                                                const char* what, std::uint32_t ptx_line, bool atomic, bool* unwritten)
+                                                const char* what, std::uint32_t ptx_line, bool atomic, bool* unwritten,
+                                                unsigned lane)
 {
     Access access = start(agent, proxy, what, ptx_line, atomic);
     access.unwritten = unwritten;
+    if (lane < warp_size && lanes_may_race(agent)) {
+        check_lane<false>(access, offset, size, lane);
+    }
     touch<false>(access, offset, size, Clocks::any_lane);
     if (twin_) {
-        compare(access.found, twin_->read(agent, offset, size, proxy, what, ptx_line, atomic, unwritten));
+        compare(access.found, twin_->read(agent, offset, size, proxy, what, ptx_line, atomic, unwritten, lane));
     }
     return std::move(access.found);
 }
@@ -396,6 +388,12 @@ std::optional<ShadowFinding> SharedShadow::write(Agent agent, std::uint32_t offs
                                                  const char* what, std::uint32_t ptx_line, bool atomic, unsigned lane)
 {
     Access access = start(agent, proxy, what, ptx_line, atomic);
+    if (lane < warp_size) {
+        if (lanes_may_race(agent)) {
+            check_lane<true>(access, offset, size, lane);
+        }
+        note_write(agent);
+    }
     touch<true>(access, offset, size, lane);
     if (twin_) {
         compare(access.found, twin_->write(agent, offset, size, proxy, what, ptx_line, atomic, lane));
@@ -410,6 +408,7 @@ std::optional<ShadowFinding> SharedShadow::read_lanes(Agent warp, const std::uin
     Access access = start(warp, Proxy::generic, what, ptx_line, atomic);
     access.unwritten = unwritten;
     access.known = twin_ ? nullptr : known;
+    check_lanes<false>(access, offsets, lanes, size);
     auto found = touch_lanes<false>(access, offsets, lanes, size);
     if (twin_) {
         compare(found, twin_->read_lanes(warp, offsets, lanes, size, what, ptx_line, atomic, unwritten));
@@ -425,6 +424,8 @@ std::optional<ShadowFinding> SharedShadow::write_lanes(Agent warp, const std::ui
     Access access = start(warp, Proxy::generic, what, ptx_line, atomic);
     access.stored = stored;
     access.known = twin_ ? nullptr : known;
+    check_lanes<true>(access, offsets, lanes, size);
+    note_write(warp);
     auto found = touch_lanes<true>(access, offsets, lanes, size);
     if (twin_) {
         compare(found, twin_->write_lanes(warp, offsets, lanes, size, what, ptx_line, atomic, stored));

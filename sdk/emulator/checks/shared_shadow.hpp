@@ -50,8 +50,8 @@ protected:
 
 /// Finds races as FastTrack does (Flanagan and Freund, PLDI 2009): for each word of 4 bytes, the last write and the
 /// reads since then, as times of agents. Bytes within a word are distinguished only as far as this gives no false
-/// alarm: of several agents that access different bytes of one word, only the last is remembered. Lanes of one warp
-/// never race with each other.
+/// alarm: of several agents that access different bytes of one word, only the last is remembered. Of the lanes of one
+/// warp, the last writer is remembered, not the readers.
 ///
 /// A line of 32 words in the same state has this state once. Words that an access finds in the same state are checked
 /// once. Paths::plain does neither.
@@ -66,10 +66,11 @@ public:
     /// `agent` reads or writes [offset, offset + size) through `proxy`. `atomic` accesses do not race with each other.
     /// `what` names the access in messages of later conflicts ("st.shared", "bulk copy", "tcgen05.mma"); it must
     /// outlive the shadow. `lane` is the lane of the warp, if there is one: fence.proxy.async counts for each lane
-    /// alone. With `unwritten`, bytes that were never written are no finding; the flag is set instead.
+    /// alone, and lanes need order among themselves. With `unwritten`, bytes that were never written are no finding;
+    /// the flag is set instead.
     std::optional<ShadowFinding> read(Agent agent, std::uint32_t offset, std::uint32_t size, Proxy proxy,
                                       const char* what, std::uint32_t ptx_line, bool atomic = false,
-                                      bool* unwritten = nullptr);
+                                      bool* unwritten = nullptr, unsigned lane = Clocks::any_lane);
     std::optional<ShadowFinding> write(Agent agent, std::uint32_t offset, std::uint32_t size, Proxy proxy,
                                        const char* what, std::uint32_t ptx_line, bool atomic = false,
                                        unsigned lane = Clocks::any_lane);
@@ -163,6 +164,16 @@ private:
     template <bool writes>
     void step(Access& access, State& state, std::uint32_t word, std::uint16_t bytes);
 
+    template <bool writes>
+    void check_lane(Access& access, std::uint32_t offset, std::uint32_t size, unsigned lane);
+    template <bool writes>
+    void check_lanes(Access& access, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size);
+    /// True if lanes of the warp have written since all of them synchronized.
+    [[nodiscard]] bool lanes_may_race(Agent agent) const noexcept
+    {
+        return agent < last_writes_.size() && last_writes_[agent] >= clocks_.lanes_together(agent);
+    }
+    void note_write(Agent agent);
     void check_writer(Access& access, const State& state, std::uint32_t word, std::uint16_t bytes, bool writes);
     void check_readers(Access& access, const State& state, std::uint32_t offset);
     void check_pending(Access& access, std::uint32_t begin, std::uint32_t end, bool writes);
@@ -215,6 +226,7 @@ private:
     std::unique_ptr<std::uint8_t[]> lanes_;
     ReaderSets reader_sets_;
     PendingRanges pending_;
+    std::vector<std::uint32_t> last_writes_;  // times, by warp
     std::vector<Site> sites_;
     std::array<std::uint16_t, 256> recent_sites_{};
     std::unique_ptr<SharedShadow> twin_;  // the plain one, of Paths::both

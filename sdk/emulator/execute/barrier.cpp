@@ -258,6 +258,9 @@ Step execute_warp_sync(Warp& warp, const Operation& operation, LaneMask active)
         if ((same & members) != 0 && !warp.gather(members)) {
             return Step::wait;
         }
+        if (warp.checks()) {
+            warp.cluster.clocks.sync_lanes(warp.agent, members, warp.live());
+        }
     }
     if (left_out != 0) {
         warp.report(operation, FindingKind::invalid_operand, left_out,

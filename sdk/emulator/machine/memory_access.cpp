@@ -181,7 +181,7 @@ std::byte* locate_shared(const Request& r)
         if (r.reads()) {
             bool unwritten = false;
             found = cta->shadow->read(warp.agent, offset, r.size, Proxy::generic, r.access.what, line, r.strong(),
-                                      &unwritten);
+                                      &unwritten, r.lane);
             if (unwritten) {
                 r.undefined(
                     FindingKind::uninitialized_shared,

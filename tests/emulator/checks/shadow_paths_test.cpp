@@ -55,8 +55,10 @@ public:
             case 4: end_async(); break;
             case 5: clocks_.proxy_fence(warp(), choose(3) == 0 ? all_lanes : random_mask()); break;
             case 6: mark_barrier(); break;
-            case 7:
-            case 8: access_range(); break;
+            case 7: clocks_.sync_lanes(warp(), random_mask() | random_mask(), all_lanes); break;
+            case 8:
+            case 9: access_range(); break;
+            case 10: clocks_.sync_lanes(warp(), all_lanes, all_lanes); break;
             default: access_lanes(); break;
         }
     }
@@ -70,7 +72,7 @@ public:
     }
 
     std::map<FindingKind, unsigned> kinds;
-    unsigned clean = 0;
+    unsigned clean = 0, lane_races = 0;
 
 private:
     unsigned choose(unsigned below) { return static_cast<unsigned>(random_() % below); }
@@ -88,6 +90,7 @@ private:
         REQUIRE(text(both) == text(words));
         if (words) {
             ++kinds[words->kind];
+            lane_races += words->message.find("of the same warp") != std::string::npos ? 1 : 0;
         } else {
             ++clean;
         }
@@ -188,7 +191,7 @@ private:
         const unsigned lane = choose(2) == 0 ? choose(32) : unsigned{Clocks::any_lane};
         const auto one = [&](SharedShadow& shadow) {
             return a.writes ? shadow.write(a.agent, offset, size, proxy, a.what, a.line, a.atomic, lane)
-                            : shadow.read(a.agent, offset, size, proxy, a.what, a.line, a.atomic);
+                            : shadow.read(a.agent, offset, size, proxy, a.what, a.line, a.atomic, nullptr, lane);
         };
         expect(one(fast_), one(plain_), one(both_),
                words_.touch(a.agent, a.writes, offset, size, proxy, a.what, a.line, a.atomic, lane));
@@ -248,7 +251,7 @@ private:
 TEST_CASE("the shadow of shared memory finds what its rules for single words find, in the same words")
 {
     std::map<FindingKind, unsigned> kinds;
-    unsigned clean = 0;
+    unsigned clean = 0, lane_races = 0;
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         CAPTURE(seed);
         Walk walk(seed, seed % 3 == 0, seed % 2 == 0);
@@ -261,6 +264,7 @@ TEST_CASE("the shadow of shared memory finds what its rules for single words fin
             kinds[kind] += count;
         }
         clean += walk.clean;
+        lane_races += walk.lane_races;
     }
     // The walks reach each rule, and the absence of a finding.
     for (const FindingKind kind :
@@ -270,6 +274,7 @@ TEST_CASE("the shadow of shared memory finds what its rules for single words fin
         CAPTURE(name_of(kind));
         CHECK(kinds[kind] > 100);
     }
+    CHECK(lane_races > 100);
     CHECK(clean > 5000);
 }
 

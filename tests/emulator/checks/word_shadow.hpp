@@ -37,6 +37,7 @@ public:
                                        const StoredBytes* stored = nullptr)
     {
         start(agent, proxy, what, line, atomic, stored);
+        check_lane(writes, offset, size, lane);
         touch_range(writes, offset, size, lane);
         return std::move(found_);
     }
@@ -46,6 +47,7 @@ public:
                                              const StoredBytes* stored = nullptr)
     {
         start(agent, Proxy::generic, what, line, atomic, stored);
+        for_each_lane(lanes, [&](unsigned lane) { check_lane(writes, offsets[lane], size, lane); });
         const std::uint32_t base = offsets[std::countr_zero(lanes)];
         bool row = lanes == all_lanes, same = row;
         for (unsigned lane = 0; lane < warp_size; ++lane) {
@@ -179,6 +181,34 @@ private:
             } else {
                 read(words_[at / 4], at / 4 * 4, bytes);
             }
+        }
+    }
+
+    void check_lane(bool writes, std::uint32_t begin, std::uint32_t size, unsigned lane)
+    {
+        if (lane >= warp_size || clocks_.is_async(self_.agent)) {
+            return;
+        }
+        for (std::uint32_t byte = begin; byte < begin + size && byte / 4 < words_.size(); ++byte) {
+            const Word& word = words_[byte / 4];
+            if (!word.writer || word.writer->agent != self_.agent || (word.written >> (byte % 4) & 1) == 0 ||
+                word.lane >= warp_size || (self_.atomic && word.writer->atomic) ||
+                clocks_.lanes_ordered(self_.agent, word.writer->time, word.lane, lane)) {
+                continue;
+            }
+            const bool same_store = word.writer->what == self_.what && word.writer->line == self_.line;
+            const std::uint32_t first = std::max(begin, byte / 4 * 4), last = std::min(begin + size, byte / 4 * 4 + 4);
+            const auto bytes = static_cast<std::uint8_t>(((1U << (last - first)) - 1) << (first % 4));
+            if (writes && (same_store || (stored_ != nullptr && stored_->unchanged(byte / 4 * 4, bytes)))) {
+                continue;
+            }
+            find(FindingKind::shared_race,
+                 fmt::format(
+                     "{} (lane {} of warp {} of the cluster) {} shared 0x{:x}, but {} (lane {} of the same warp, "
+                     "PTX line {}) wrote it, with no __syncwarp() or other synchronization between the two: "
+                     "lanes of a warp are not in step by themselves",
+                     self_.what, lane, self_.agent, writes ? "writes" : "reads", shared_base + byte / 4 * 4,
+                     word.writer->what, word.lane, word.writer->line));
         }
     }
 
