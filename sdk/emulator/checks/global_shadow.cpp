@@ -106,6 +106,8 @@ std::optional<ShadowFinding> GlobalShadow::write(Agent warp, unsigned lane, std:
     std::optional<ShadowFinding> found;
     const std::uint32_t time = clocks_.now(warp).time;
     const std::uint16_t here = site(what, ptx_line);
+    written_low_ = std::min(written_low_, address);
+    written_high_ = std::max(written_high_, address + size);
     for_each_granule(address, size, [&](std::uint64_t at, std::uint16_t bytes) {
         Cell& cell = this->cell(at);
         if (cell.time == time && cell.agent == warp && !cell.bulk) {
@@ -130,6 +132,11 @@ std::optional<ShadowFinding> GlobalShadow::write(Agent warp, unsigned lane, std:
 std::optional<ShadowFinding> GlobalShadow::bulk_load(Agent issuer, std::uint64_t address, std::uint64_t size,
                                                      const char* what) const
 {
+    const bool elsewhere =
+        (address >= high_ || address + size <= low_) && (address >= written_high_ || address + size <= written_low_);
+    if (elsewhere) {
+        return std::nullopt;
+    }
     std::optional<ShadowFinding> found;
     for_each_granule(address, size, [&](std::uint64_t at, std::uint16_t bytes) {
         const Cell* const cell = find(at);

@@ -91,7 +91,8 @@ private:
     std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
     mutable std::uint64_t recent_number_ = ~std::uint64_t{0};
     mutable Page* recent_ = nullptr;
-    std::uint64_t low_ = ~std::uint64_t{0}, high_ = 0;  // of all bulk stores
+    std::uint64_t low_ = ~std::uint64_t{0}, high_ = 0;                  // of all bulk stores
+    std::uint64_t written_low_ = ~std::uint64_t{0}, written_high_ = 0;  // of all ordinary writes
     std::vector<Site> sites_;
     std::uint16_t recent_site_ = 0;
     std::unordered_map<std::uint64_t, std::vector<Acquired>> acquired_;  // by the map's address
