@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "base/windows.hpp"
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"
 #include "machine/residents.hpp"
