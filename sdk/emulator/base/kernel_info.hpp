@@ -30,6 +30,7 @@ struct KernelInfo {
     /// volatile or acquiring loads of global memory. Where they are executed, its clusters take turns.
     bool synchronizes_clusters = false;
     bool uses_bulk_copies = false;  ///< bulk copies or tensor copies, from or to global memory
+    bool uses_launch_control = false;  ///< it may cancel clusters that have not started
     bool uses_printf = false, uses_malloc = false;
     std::string load_error;  ///< if not empty: why the kernel cannot be launched (unknown instruction ...)
 };

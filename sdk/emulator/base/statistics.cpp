@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -16,6 +17,7 @@ constexpr std::array<std::string_view, class_count> class_names{
 struct Figure {
     std::string_view name;
     std::uint64_t Statistics::*value;
+    bool is_largest = false;  ///< of the parts, not their sum
 };
 
 constexpr Figure figures[] = {
@@ -37,6 +39,8 @@ constexpr Figure figures[] = {
     {"ctas", &Statistics::ctas},
     {"scheduler_steps", &Statistics::scheduler_steps},
     {"turns", &Statistics::turns},
+    {"pct_threads", &Statistics::pct_threads, true},
+    {"pct_steps", &Statistics::pct_steps, true},
 };
 
 /// "loads+mmas+epilogue", for an index of overlap_steps.
@@ -60,7 +64,8 @@ Statistics& Statistics::operator+=(const Statistics& other) noexcept
         warp_instructions[i] += other.warp_instructions[i];
     }
     for (const Figure& figure : figures) {
-        this->*figure.value += other.*figure.value;
+        std::uint64_t& sum = this->*figure.value;
+        sum = figure.is_largest ? std::max(sum, other.*figure.value) : sum + other.*figure.value;
     }
     for (std::size_t i = 0; i < overlap_steps.size(); ++i) {
         overlap_steps[i] += other.overlap_steps[i];

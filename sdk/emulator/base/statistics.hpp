@@ -38,6 +38,8 @@ struct Statistics {
     std::uint64_t clusters = 0, ctas = 0;
     std::uint64_t scheduler_steps = 0;
     std::uint64_t turns = 0;  ///< of clusters that synchronize with others; 0: all ran side by side
+    /// In the schedule pct, the most of a cluster: warps and asynchronous works, and steps up to a visible operation.
+    std::uint64_t pct_threads = 0, pct_steps = 0;
     /// Scheduler steps in which loads, MMAs and epilogue instructions were in flight: [loads][mmas][epilogue].
     std::array<std::uint64_t, 8> overlap_steps{};
 

@@ -180,10 +180,10 @@ void BulkTransfer::report_exit_before_read(Cluster& cluster, const Cta& cta)
 
 std::size_t BulkTransfer::portion(Cluster& cluster, std::size_t left)
 {
-    if (cluster.options().schedule == Schedule::in_order || left < 2 || cluster.choose(2) == 0) {
+    if (cluster.options().schedule == Schedule::in_order || left < 2 || cluster.choose(Choice::portion, 2) == 0) {
         return left;
     }
-    return 1 + cluster.choose(static_cast<std::uint32_t>(left - 1));
+    return 1 + cluster.choose(Choice::portion, static_cast<std::uint32_t>(left - 1));
 }
 
 // ---- global to shared ----
@@ -231,7 +231,7 @@ bool LoadTransfer::step(Cluster& cluster)
     for (std::size_t i = 0; i < targets_.size(); ++i) {
         if (!progress_[i].signalled) {
             ++open;
-            chosen = open == 1 || (!in_order && cluster.choose(static_cast<std::uint32_t>(open)) == 0) ? i : chosen;
+            chosen = open == 1 || (!in_order && cluster.choose(Choice::receiver, static_cast<std::uint32_t>(open)) == 0) ? i : chosen;
         }
     }
     if (open == 0) {

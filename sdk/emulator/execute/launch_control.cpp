@@ -84,7 +84,7 @@ private:
     }
     void decide(Cluster& cluster)
     {
-        const std::optional<std::uint64_t> taken = cluster.grid.cancel_cluster(cluster.index);
+        const std::optional<std::uint64_t> taken = cluster.grid.cancel_cluster(cluster);
         if (!taken) {
             response_.flags = Response::refused;
             return;
@@ -233,6 +233,7 @@ Step execute_first_cta(Warp& warp, const Operation& operation, LaneMask active)
 void decode_try_cancel(Decoder& decoder, Operation& operation)
 {
     auto& payload = decoder.emplace_payload<TryCancelPayload>();
+    decoder.mark_uses_launch_control();
     if (!decoder.take("async") || !decoder.take("mbarrier::complete_tx::bytes") || !decoder.take("b128")) {
         decoder.fail(
             "the form is clusterlaunchcontrol.try_cancel.async{.shared::cta}.mbarrier::complete_tx::bytes.b128");

@@ -193,6 +193,9 @@ Step execute_arrive(Warp& warp, const Operation& operation, LaneMask active)
             report_barrier_problems(warp, operation, lane, site, FindingKind::barrier_misuse,
                                     problem.empty() ? late : problem);
         }
+        if (warp.cluster.monitor != nullptr) [[unlikely]] {
+            warp.cluster.monitor->arrived(warp, *site.cta, offset_in_cta(site.address), barrier.phase);
+        }
     });
     warp.cluster.notify();
     return Step::next;
@@ -208,7 +211,7 @@ bool gives_up(Warp& warp)
     if (cluster.idle()) {
         return ++warp.barriers.given_up <= tries;
     }
-    return cluster.options().schedule != Schedule::in_order && warp.cluster.choose(8) == 0;
+    return cluster.options().schedule != Schedule::in_order && warp.cluster.choose(Choice::spurious, 8) == 0;
 }
 
 Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
@@ -216,7 +219,7 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
     const auto& payload = operation.as<MbarrierPayload>();
     Cluster& cluster = warp.cluster;
     LaneMask complete = 0;
-    BarrierSite waited;
+    BarrierSite waited, passed;
     for_each_lane(active, [&](unsigned lane) {
         const std::uint64_t address = address_of(warp, payload, lane);
         const BarrierSite site = barrier_at(warp, operation, address, lane);
@@ -241,6 +244,7 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
             return;
         }
         complete |= bit(lane);
+        passed = site;
         if (site.cta->exit_order != nullptr) {
             site.cta->exit_order->observed(offset_in_cta(site.address), site.barrier->phase);
         }
@@ -265,6 +269,9 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
     if (complete != 0) {
         ++cluster.statistics.barrier_waits;
         warp.barriers.given_up = 0;
+        if (cluster.monitor != nullptr && passed) [[unlikely]] {
+            cluster.monitor->passed(warp, *passed.cta, offset_in_cta(passed.address), passed.barrier->phase);
+        }
     }
     warp.set_predicate(operation.operand[result_row], active, complete);
     return complete == active ? Step::next : Step::yield;

@@ -40,10 +40,12 @@ public:
     bool meets_clusters = false;  ///< a reduction in global memory: its order among the clusters is part of the result
     // Set by Cluster::submit:
     AsyncQueue queue = unordered;
+    std::uint32_t number = 0;              ///< in the cluster's order of issue, from 1
     std::uint64_t issued_at = 0;           ///< scheduler step
     const Operation* operation = nullptr;  ///< the instruction, for reports
     std::uint32_t cta_rank = 0, warp = 0;  ///< of the issuer
     LaneMask lanes = 0;
+    std::int64_t priority = 0;             ///< for a scheduler; 0: not set
     Agent agent = 0;  ///< its own agent (Clocks::begin_async); the scheduler ends it when step() returns true
 };
 

@@ -4,27 +4,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 
 #include "machine/fault.hpp"
 #include "machine/finding_causes.hpp"
 #include "machine/grid.hpp"
+#include "machine/recording.hpp"
 #include "machine/tensor_memory.hpp"
 #include "machine/warp.hpp"
 
 namespace tessera::emulator {
 
 namespace {
-
-[[nodiscard]] std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept
-{  // splitmix64 of both
-    std::uint64_t x = a * 0x9E3779B97F4A7C15 + b + 0x9E3779B97F4A7C15;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
-    return x ^ (x >> 31);
-}
-
-constexpr unsigned in_order_quantum = 256;
 
 /// Steps after which a cluster that runs apart lets the others go on: without visible effect, and at most. It may wait
 /// for one of them with loads that do not synchronize.
@@ -48,7 +38,9 @@ Cluster::Cluster(Grid& grid_, std::uint64_t index_)
       index(index_),
       id(position(index_, grid_.clusters)),
       clocks(warps_of(grid_.request) * static_cast<unsigned>(grid_.request.cluster.count())),
-      random_(mix(grid_.options.seed, index_)),
+      choices(grid_.options, index_, grid_.recorder,
+              grid_.recorded == nullptr ? nullptr : grid_.recorded->find(index_)),
+      scheduler_(make_scheduler(grid_.options, choices)),
       progress_time_(std::chrono::steady_clock::now())
 {
     const Dim3 extent = grid.request.cluster;
@@ -75,8 +67,7 @@ Cluster::Cluster(Grid& grid_, std::uint64_t index_)
         global_shadow = std::make_unique<GlobalShadow>(clocks, warps_of(grid.request), grid.clusters.count() == 1);
     }
     exited_.resize(count);
-    order_.resize(warps_.size());
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    monitor = grid.monitor == nullptr ? nullptr : grid.monitor->start(*this);
     statistics.clusters = 1;
     statistics.ctas = count;
 }
@@ -84,11 +75,6 @@ Cluster::Cluster(Grid& grid_, std::uint64_t index_)
 Cluster::~Cluster() { repeated.move_to(grid.report); }
 
 const Options& Cluster::options() const noexcept { return grid.options; }
-
-std::uint32_t Cluster::choose(std::uint32_t bound)
-{
-    return bound <= 1 ? 0 : static_cast<std::uint32_t>(random_() % bound);
-}
 
 Cta* Cluster::cta_of(std::uint32_t shared_address) noexcept
 {
@@ -102,11 +88,13 @@ void Cluster::submit(std::unique_ptr<AsyncOperation> operation, Warp& warp, cons
                      AsyncQueue queue)
 {
     operation->queue = queue;
+    operation->number = ++submitted_;
     operation->issued_at = steps_;
     operation->operation = &source;
     operation->cta_rank = warp.cta.rank;
     operation->warp = warp.index;
     operation->lanes = lanes;
+    ++in_flight_[static_cast<std::size_t>(operation->kind)];
     if (grid.options.check && operation->agent == 0) {
         operation->agent = clocks.begin_async(warp.agent);
         if (operation->trusts_issuers_fence()) {
@@ -114,147 +102,103 @@ void Cluster::submit(std::unique_ptr<AsyncOperation> operation, Warp& warp, cons
         }
     }
     pending_.push_back(std::move(operation));
+    if (monitor != nullptr) [[unlikely]] {
+        monitor->submitted(*pending_.back());
+    }
     progress();
 }
 
-void Cluster::collect_eligible()
+bool Cluster::is_first_in_queue(std::size_t position) const
 {
-    eligible_.clear();
-    for (std::size_t i = 0; i < pending_.size(); ++i) {
-        const AsyncOperation& operation = *pending_[i];
-        if (operation.queue != unordered) {
-            bool first = true;
-            for (std::size_t j = 0; j < i && first; ++j) {
-                first = pending_[j]->queue != operation.queue;
-            }
-            if (!first) {
-                continue;
-            }
-        }
-        if (operation.ready(*this)) {
-            eligible_.push_back(i);
-            if (grid.options.schedule == Schedule::in_order) {
-                return;  // only the oldest may proceed
-            }
+    const AsyncQueue queue = pending_[position]->queue;
+    for (std::size_t i = 0; queue != unordered && i < position; ++i) {
+        if (pending_[i]->queue == queue) {
+            return false;
         }
     }
+    return true;
 }
 
-void Cluster::step_async(std::size_t position)
+std::span<const std::size_t> Cluster::ready_work()
 {
+    ready_.clear();
+    for (std::size_t i = 0; i < pending_.size(); ++i) {
+        if (is_first_in_queue(i) && pending_[i]->ready(*this)) {
+            ready_.push_back(i);
+        }
+    }
+    return ready_;
+}
+
+std::optional<std::size_t> Cluster::oldest_ready_work() const
+{
+    for (std::size_t i = 0; i < pending_.size(); ++i) {
+        if (is_first_in_queue(i) && pending_[i]->ready(*this)) {
+            return i;
+        }
+    }
+    return std::nullopt;
+}
+
+unsigned Cluster::step_work(std::size_t position)
+{
+    choices.note(Choice::work, steps_, pending_[position]->number);
     if (pending_[position]->meets_clusters && !may_meet()) {
-        return;
+        return 1;
     }
     ++steps_;
-    if (!pending_[position]->step(*this)) {
-        return;
+    const bool is_complete = pending_[position]->step(*this);
+    if (monitor != nullptr) [[unlikely]] {
+        monitor->stepped(*pending_[position], is_complete);
+    }
+    if (!is_complete) {
+        return 1;
     }
     const std::unique_ptr<AsyncOperation> done = std::move(pending_[position]);
     pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(position));
+    --in_flight_[static_cast<std::size_t>(done->kind)];
     if (grid.options.check && done->agent != 0) {
         clocks.end_async(done->agent);
     }
     notify();
     progress();
+    return 1;
 }
 
-// ---- the scheduler ----
+// ---- warps ----
+
+bool Cluster::can_run(std::size_t position) const
+{
+    return !warps_[position]->finished() && warps_[position]->runnable();
+}
+
+bool Cluster::has_yielded(std::size_t position) const { return warps_[position]->has_yielded(); }
+
+unsigned Cluster::run_warp(std::size_t position, unsigned budget)
+{
+    if (!can_run(position)) {
+        return 0;
+    }
+    choices.note(Choice::warp, steps_, static_cast<std::uint32_t>(position), budget);
+    return run_warp(*warps_[position], budget);
+}
 
 unsigned Cluster::run_warp(Warp& warp, unsigned budget)
 {
-    if (!warp.runnable()) {
-        return 0;
-    }
     warp.cta.started = true;
-    const unsigned done = warp.run(budget);
+    const std::uint64_t start = steps_;
+    const unsigned done = options().schedule == Schedule::pct ? warp.run<true>(budget) : warp.run<false>(budget);
     steps_ += done;
+    if (monitor != nullptr) [[unlikely]] {
+        monitor->ran(warp, start);
+    }
     if (warp.cta.exited() && !exited_[warp.cta.rank]) {
         check_exited(warp.cta);
     }
     return wants_turn_ ? std::max(done, 1U) : done;  // other warps must not run instead
 }
 
-unsigned Cluster::run_in_order()
-{
-    unsigned done = 0;
-    const unsigned quantum = pending_.empty() ? 4 * in_order_quantum : in_order_quantum;
-    for (std::size_t i = 0; i < warps_.size() && done == 0; ++i) {
-        const std::size_t position = next_warp_;
-        next_warp_ = (next_warp_ + 1) % warps_.size();
-        if (Warp& warp = *warps_[position]; !warp.finished()) {
-            done += run_warp(warp, quantum);
-        }
-        if (wants_turn_) {
-            next_warp_ = position;
-            return done;
-        }
-    }
-    if (!pending_.empty()) {
-        collect_eligible();
-        if (!eligible_.empty()) {
-            step_async(eligible_.front());
-            ++done;
-        }
-    }
-    return done;
-}
-
-unsigned Cluster::run_random()
-{
-    if (!pending_.empty() && choose(3) == 0) {
-        collect_eligible();
-        if (!eligible_.empty()) {
-            step_async(eligible_[choose(static_cast<std::uint32_t>(eligible_.size()))]);
-            return 1;
-        }
-    }
-    const std::size_t first = choose(static_cast<std::uint32_t>(warps_.size()));
-    for (std::size_t i = 0; i < warps_.size(); ++i) {
-        Warp& warp = *warps_[(first + i) % warps_.size()];
-        if (!warp.finished()) {
-            if (const unsigned done = run_warp(warp, 1 + choose(64)); done > 0) {
-                return done;
-            }
-        }
-    }
-    collect_eligible();
-    if (!eligible_.empty()) {
-        step_async(eligible_[choose(static_cast<std::uint32_t>(eligible_.size()))]);
-        return 1;
-    }
-    return 0;
-}
-
-unsigned Cluster::run_adversarial()
-{
-    if (steps_ >= next_mood_) {  // change the order of the warps and the behaviour of asynchronous work
-        for (std::size_t i = order_.size(); i > 1; --i) {
-            std::swap(order_[i - 1], order_[choose(static_cast<std::uint32_t>(i))]);
-        }
-        async_late_ = choose(3) != 0;
-        next_mood_ = steps_ + 100 + choose(5000);
-    }
-    if (!async_late_ && !pending_.empty()) {  // at once, the newest first
-        collect_eligible();
-        if (!eligible_.empty()) {
-            step_async(eligible_.back());
-            return 1;
-        }
-    }
-    for (const std::size_t position : order_) {  // the first one runs until it waits
-        if (!warps_[position]->finished()) {
-            if (const unsigned done = run_warp(*warps_[position], 1 + choose(400)); done > 0) {
-                return done;
-            }
-        }
-    }
-    collect_eligible();
-    if (!eligible_.empty()) {  // one at a time, any of them, as late as possible
-        step_async(eligible_[choose(static_cast<std::uint32_t>(eligible_.size()))]);
-        return 1;
-    }
-    return 0;
-}
+// ---- running ----
 
 bool Cluster::resolve_standstill()
 {
@@ -262,7 +206,7 @@ bool Cluster::resolve_standstill()
     notify();
     unsigned done = 0;
     for (Warp* warp : warps_) {
-        if (!warp->finished()) {
+        if (!warp->finished() && warp->runnable()) {
             done += run_warp(*warp, 1);
         }
     }
@@ -297,8 +241,8 @@ Cluster::Pause Cluster::run(std::uint64_t until)
     allocations = &allocations_of_thread;
     const std::uint64_t start = steps_;
     while (!finished_ && !wants_turn_ && !end_turn_ && steps_ < until) {
-        if (grid.stop.load(std::memory_order_relaxed)) {
-            finished_ = true;
+        if (grid.stop.load(std::memory_order_relaxed) && !choices.replays()) {
+            finished_ = true;  // replay: each cluster goes as far as it did
             break;
         }
         if (grid.clusters_meet && !has_turn_ &&
@@ -306,26 +250,21 @@ Cluster::Pause Cluster::run(std::uint64_t until)
             return Pause::stuck;
         }
         if (!pending_.empty()) {
-            const auto is = [&](AsyncOperation::Kind kind) {
-                return any_pending([&](const AsyncOperation& o) { return o.kind == kind; });
-            };
+            const auto is = [&](AsyncOperation::Kind kind) { return in_flight_[static_cast<std::size_t>(kind)] != 0; };
             const unsigned state = (is(AsyncOperation::Kind::load) ? 4u : 0u) |
                                    (is(AsyncOperation::Kind::mma) ? 2u : 0u) |
                                    (is(AsyncOperation::Kind::store) ? 1u : 0u);
             ++statistics.overlap_steps[state];
         }
-        unsigned done = 0;
-        switch (grid.options.schedule) {
-            case Schedule::in_order: done = run_in_order(); break;
-            case Schedule::random: done = run_random(); break;
-            case Schedule::adversarial: done = run_adversarial(); break;
-        }
-        if (done == 0) {
+        if (scheduler_->step(*this) == 0) {
             check_finished();
-            if (!finished_ && !resolve_standstill()) {
-                report_hang(true, "no warp can continue, and no asynchronous work is left that could wake one:");
+            if (!finished_) {
+                choices.note(Choice::idle, steps_);
+                if (!resolve_standstill()) {
+                    report_hang(true, "no warp can continue, and no asynchronous work is left that could wake one:");
+                }
             }
-        } else if (steps_ - hang_check_ > 1'000'000) {
+        } else if (steps_ - hang_check_ > 1'000'000 || choices.next_is(Choice::hang)) {
             check_hang();
         }
     }
@@ -375,7 +314,7 @@ Step Cluster::changed(const std::byte* at)
 
 void Cluster::check_finished()
 {
-    if (pending_.empty() && std::ranges::all_of(warps_, [](const Warp* warp) { return warp->finished(); })) {
+    if (is_over()) {
         for (const auto& cta : ctas) {
             if (!exited_[cta->rank]) {
                 check_exited(*cta);
@@ -385,7 +324,13 @@ void Cluster::check_finished()
             }
         }
         finished_ = true;
+        choices.end(Ending::finished);
     }
+}
+
+bool Cluster::is_over() const
+{
+    return pending_.empty() && std::ranges::all_of(warps_, [](const Warp* warp) { return warp->finished(); });
 }
 
 void Cluster::check_exit_order(const Cta& cta)
@@ -418,6 +363,9 @@ void Cluster::check_exited(Cta& cta)
 {
     exited_[cta.rank] = true;
     check_register_changes(cta);
+    if (monitor != nullptr) [[unlikely]] {
+        monitor->exited(cta);
+    }
     if (cta.tensor_memory != nullptr) {
         cta.tensor_memory->check_leaks();
     }
@@ -434,13 +382,17 @@ void Cluster::check_hang()
         progress_time_ = now;
         return;
     }
-    if (std::chrono::duration<double>(now - progress_time_).count() > grid.options.hang_seconds) {
+    // A recorded hang comes after the same step, not after the same time.
+    if (choices.replays() ? choices.next_is(Choice::hang)
+                          : std::chrono::duration<double>(now - progress_time_).count() > grid.options.hang_seconds) {
+        choices.note(Choice::hang, steps_);
         report_hang(false, fmt::format("{} instructions had no visible effect:", steps_ - last_progress_));
     }
 }
 
 void Cluster::report_standstill(std::uint64_t instructions)
 {
+    choices.note(Choice::standstill, steps_);
     report_hang(false, fmt::format("all clusters that run poll memory, and none writes what another waits for: {} "
                                    "instructions had no visible effect. The first cluster:",
                                    instructions));
@@ -548,7 +500,7 @@ void Cluster::report_hang(bool deadlock, std::string text)
         text += fmt::format(
             "\n  {} of the grid's {} clusters of {} CTAs have not started: {} run at a time, and the next "
             "one starts when one ends",
-            waiting, grid.clusters.count(), grid.request.cluster.count(), grid.resident);
+            waiting, grid.clusters.count(), grid.request.cluster.count(), grid.next.size());
         if (!grid.fits) {
             text +=
                 ". A GPU starts them in the same way: if CTAs wait for later ones, launch no more than are resident "

@@ -1,6 +1,6 @@
 #pragma once
 
-// One cluster of a grid, and the scheduler that interleaves its warps and its asynchronous work. One CPU thread at a
+// One cluster of a grid, whose scheduler interleaves its warps and its asynchronous work. One CPU thread at a
 // time simulates a cluster; different clusters may run on different threads.
 
 #include <array>
@@ -9,7 +9,8 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <random>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,11 @@
 #include "checks/report.hpp"
 #include "machine/allocation_cache.hpp"
 #include "machine/async_operation.hpp"
+#include "machine/choices.hpp"
 #include "machine/cta.hpp"
 #include "machine/launch.hpp"
+#include "machine/monitor.hpp"
+#include "machine/scheduler.hpp"
 #include "program/program.hpp"
 
 namespace tessera::emulator {
@@ -43,9 +47,12 @@ public:
     Grid& grid;
     const std::uint64_t index;  ///< linear %clusterid
     const Dim3 id;
+    std::size_t place = 0;  ///< of the device: see Grid::next
     Clocks clocks;
     std::unique_ptr<GlobalShadow> global_shadow;  ///< null if checks are off, or the kernel has no bulk copies
+    Choices choices;
     std::vector<std::unique_ptr<Cta>> ctas;
+    std::unique_ptr<ClusterMonitor> monitor;  ///< null if nobody listens
     ClusterBarrier barrier;
     Statistics statistics;
     AllocationCache* allocations = nullptr;  ///< of the CPU thread that runs the cluster
@@ -74,6 +81,27 @@ public:
     /// An access has changed what is at `at`. Returns what the instruction has to return.
     [[nodiscard]] Step changed(const std::byte* at);
 
+    // --- for schedulers ---
+    [[nodiscard]] std::size_t warp_count() const noexcept { return warps_.size(); }
+    /// Returns true if run_warp would try to execute something.
+    [[nodiscard]] bool can_run(std::size_t position) const;
+    /// Runs a warp for at most `budget` operations; in the schedule pct, up to its next visible one. Returns how many were
+    /// executed: 0 if it waits or has finished.
+    unsigned run_warp(std::size_t position, unsigned budget);
+    /// The warp's last run ended with a test that failed.
+    [[nodiscard]] bool has_yielded(std::size_t position) const;
+    [[nodiscard]] bool has_work() const noexcept { return !pending_.empty(); }
+    /// Positions of the asynchronous work that may make a step, oldest first. Valid until something makes a step.
+    [[nodiscard]] std::span<const std::size_t> ready_work();
+    [[nodiscard]] std::optional<std::size_t> oldest_ready_work() const;
+    [[nodiscard]] AsyncOperation& work_at(std::size_t position) { return *pending_[position]; }
+    /// Lets this work make a step; it may be gone afterwards. Returns 1.
+    unsigned step_work(std::size_t position);
+    /// Stops here: the next access synchronizes with other clusters.
+    [[nodiscard]] bool wants_turn() const noexcept { return wants_turn_; }
+    /// All warps have finished, and all work is complete.
+    [[nodiscard]] bool is_over() const;
+
     /// Submits asynchronous work issued by `lanes` of `warp`. Gives it an agent if checks are on.
     void submit(std::unique_ptr<AsyncOperation> operation, Warp& warp, const Operation& source, LaneMask lanes,
                 AsyncQueue queue = unordered);
@@ -95,8 +123,8 @@ public:
         }
         return false;
     }
-    /// Seeded choice in [0, bound).
-    std::uint32_t choose(std::uint32_t bound);
+    /// Chooses a number in [0, bound).
+    std::uint32_t choose(Choice kind, std::uint32_t bound) { return choices.pick(kind, bound); }
     [[nodiscard]] const Options& options() const noexcept;
     /// The CTA of a shared address; null if there is no CTA with that rank.
     [[nodiscard]] Cta* cta_of(std::uint32_t shared_address) noexcept;
@@ -116,11 +144,7 @@ public:
 
 private:
     Pause run(std::uint64_t until);
-    void collect_eligible();
-    void step_async(std::size_t position);
-    unsigned run_in_order();
-    unsigned run_random();
-    unsigned run_adversarial();
+    [[nodiscard]] bool is_first_in_queue(std::size_t position) const;
     unsigned run_warp(Warp& warp, unsigned budget);
     [[nodiscard]] bool resolve_standstill();
     void check_hang();
@@ -130,14 +154,12 @@ private:
     void check_exit_order(const Cta& cta);
 
     std::deque<std::unique_ptr<AsyncOperation>> pending_;
-    std::vector<std::size_t> eligible_;  // positions in pending_ of operations that may make a step now
-    std::mt19937_64 random_;
+    std::array<std::uint32_t, 4> in_flight_{};  // of pending_, by AsyncOperation::Kind
+    std::vector<std::size_t> ready_;            // positions in pending_
+    std::unique_ptr<Scheduler> scheduler_;
+    std::uint32_t submitted_ = 0;
     std::uint64_t changes_ = 1, steps_ = 0, last_progress_ = 0;
-    std::size_t next_warp_ = 0;
     std::vector<Warp*> warps_;
-    std::vector<std::size_t> order_;  // adversarial: order in which warps are tried
-    bool async_late_ = false;         // adversarial: asynchronous work runs only when nothing else can
-    std::uint64_t next_mood_ = 0;     // adversarial: step at which order and behaviour change
     std::uint64_t hang_check_ = 0;
     std::chrono::steady_clock::time_point progress_time_;
     std::vector<bool> exited_;  // CTAs whose exit has been handled

@@ -17,6 +17,11 @@
 
 namespace tessera::emulator {
 
+class Cluster;
+class LaunchMonitor;
+class LaunchRecorder;
+struct RecordedLaunch;
+
 /// Clusters that cluster launch control may still hand out, and printf output.
 struct Grid {
     const LoadedModule& module;
@@ -33,10 +38,13 @@ struct Grid {
     std::uint32_t dynamic_offset = 0;  ///< of dynamic shared memory, after the static part, before alignment
     std::uint64_t launch_id = 0;
 
-    /// Number of clusters that start at first. Number i of them runs clusters i, i + resident, i + 2*resident, ... of
-    /// the grid.
+    /// Number of clusters that start at first. The one at place i of the device runs clusters i, i + resident,
+    /// i + 2*resident, ... of the grid.
     std::uint64_t resident = 1;
-    /// The next cluster of each of these sequences that has not started.
+    /// Number of clusters that the device holds. More than `resident` if the schedule leaves places empty, for cluster
+    /// launch control; these are used when all clusters wait.
+    std::uint64_t most_resident = 1;
+    /// The next cluster of each place that has not started.
     std::vector<std::uint64_t> next;
     /// Address of the grid barrier of a cooperative launch; 0 for other launches.
     std::uint64_t workspace = 0;
@@ -44,11 +52,17 @@ struct Grid {
     std::atomic<bool> stop{false};
 
     /// Cluster launch control: gives a cluster that has not started to the cluster `asking`. Returns nothing if none is
-    /// left or, as hardware may do, if the seed says so. The choice does not depend on the number of CPU threads.
-    [[nodiscard]] std::optional<std::uint64_t> cancel_cluster(std::uint64_t asking);
+    /// left or, as hardware may do, if the schedule chooses so. The choice does not depend on the number of CPU threads.
+    [[nodiscard]] std::optional<std::uint64_t> cancel_cluster(Cluster& asking);
 
     void print(std::string_view text);
     std::mutex print_mutex;
+
+    /// Null unless choices are recorded or replayed.
+    LaunchRecorder* recorder = nullptr;
+    const RecordedLaunch* recorded = nullptr;
+    /// Null if nobody listens.
+    LaunchMonitor* monitor = nullptr;
 
     /// Clusters may synchronize with each other, and several are resident: such an access happens in turns.
     bool clusters_meet = false;

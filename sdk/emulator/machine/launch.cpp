@@ -9,8 +9,10 @@
 #include <thread>
 
 #include "base/windows.hpp"
+#include "machine/cluster.hpp"
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"
+#include "machine/recording.hpp"
 #include "machine/residents.hpp"
 #include "program/builder.hpp"
 #include "program/program.hpp"
@@ -19,13 +21,6 @@
 namespace tessera::emulator {
 
 namespace {
-
-[[nodiscard]] std::uint64_t hash(std::uint64_t x) noexcept
-{
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
-    return x ^ (x >> 31);
-}
 
 /// What a driver provides to a cooperative launch, as cooperative_groups::grid_group::sync expects it: its own size and
 /// the word of the grid barrier, initially zero.
@@ -108,14 +103,14 @@ std::vector<std::string> LoadedModule::kernel_names() const
     return names;
 }
 
-std::optional<std::uint64_t> Grid::cancel_cluster(std::uint64_t asking)
+std::optional<std::uint64_t> Grid::cancel_cluster(Cluster& asking)
 {
-    const std::uint64_t sequence = asking % resident;
+    const std::size_t sequence = asking.place;
     const std::uint64_t index = next[sequence];
     if (index >= clusters.count()) {
         return std::nullopt;
     }
-    if (options.schedule != Schedule::in_order && hash(options.seed + 0x9E3779B97F4A7C15 * (index + 1)) % 8 == 0) {
+    if (options.schedule != Schedule::in_order && asking.choose(Choice::refusal, 8) == 0) {
         return std::nullopt;  // hardware may refuse for its own reasons; the cluster then starts normally
     }
     next[sequence] += resident;
@@ -175,9 +170,17 @@ LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const 
         });
         return {error_illegal_instruction, kernel.load_error, {}};
     }
+    const std::unique_ptr<LaunchRecorder> recorder =
+        options.recorder == nullptr ? nullptr : options.recorder->begin(kernel.name, request, options);
+    const RecordedLaunch* recorded = nullptr;
+    try {
+        recorded = options.recording == nullptr ? nullptr : &options.recording->next(kernel.name, request);
+    } catch (const ScheduleMisfit& misfit) {
+        return {error_launch_failure, misfit.what(), {}, false};
+    }
     const FunctionCode& code = program.functions[program.kernel_functions.find(kernel.name)->second];
-    Grid grid{module, program, kernel, code,       request, options, memory, report, module.device(),
-              {},     0,       0,      ++launches, 1,       {},      {},     {},     {}};
+    Grid grid{module, program,    kernel, code, request, options, memory, report, module.device(), {}, 0,
+              0,      ++launches, 1,      1,    {},      {},      {},     {}};
     grid.clusters = {request.grid.x / request.cluster.x, request.grid.y / request.cluster.y,
                      request.grid.z / request.cluster.z};
     grid.dynamic_offset = kernel.static_shared;
@@ -199,9 +202,16 @@ LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const 
         std::max<std::uint64_t>(module.device().multiprocessors * per_multiprocessor / cluster_size, 1);
     grid.resident = std::min(capacity, count);
     grid.fits = capacity >= count;
-    if (program.launch_control && options.schedule != Schedule::in_order) {
-        grid.resident = 1 + hash(options.seed) % grid.resident;  // so that small grids, too, have clusters to hand out
+    grid.recorder = recorder.get();
+    grid.recorded = recorded;
+    Choices choices(options, Choices::of_launch, grid.recorder,
+                    recorded == nullptr ? nullptr : recorded->find(Choices::of_launch));
+    grid.most_resident = grid.resident;
+    // So that small grids, too, have clusters to hand out. A cooperative launch has none: all of it is resident.
+    if (kernel.uses_launch_control && !request.cooperative && options.schedule != Schedule::in_order) {
+        grid.resident = 1 + choices.pick(Choice::residents, static_cast<std::uint32_t>(grid.resident));
     }
+    choices.end(Ending::finished);
     grid.next.resize(grid.resident);
     for (std::uint64_t i = 0; i < grid.resident; ++i) {
         grid.next[i] = i + grid.resident;
@@ -214,9 +224,16 @@ LaunchResult launch(const LoadedModule& module, const KernelInfo& kernel, const 
     const unsigned threads = options.paths == Paths::both ? 1  // another thread might change what is compared
                              : options.threads != 0       ? options.threads
                                                           : cores;
-    grid.clusters_meet = (kernel.synchronizes_clusters || request.cooperative) && grid.resident > 1;
+    grid.clusters_meet = (kernel.synchronizes_clusters || request.cooperative) && grid.most_resident > 1;
+    const std::unique_ptr<LaunchMonitor> monitor =
+        options.monitor == nullptr ? nullptr : options.monitor->start(kernel.name, request);
+    grid.monitor = monitor.get();
     run_clusters(grid, outcome, threads);
-    return outcome.result();
+    LaunchResult result = outcome.result();
+    if (monitor != nullptr) {
+        monitor->end(result);
+    }
+    return result;
 }
 
 }  // namespace tessera::emulator

@@ -63,6 +63,7 @@ struct LaunchResult {
     int code = 0;
     std::string message;  ///< empty if code is 0
     Statistics statistics;
+    bool schedule_fits = true;  ///< false: the recorded schedule (Options::recording) is not of this launch
 };
 
 /// Runs a kernel to its end, on the calling thread and on helpers. Does not check the configuration:

@@ -543,6 +543,9 @@ void async_arrive(Cluster& cluster, const AsyncOperation& by, std::uint32_t shar
                            fmt::format("mbarrier at shared 0x{:x}: {}", shared_address, problem));
         }
     }
+    if (cluster.monitor != nullptr) [[unlikely]] {
+        cluster.monitor->arrived(by, *cta, offset_in_cta(shared_address), barrier.phase);
+    }
     if (const std::uint32_t missed = barrier.take_copies_missed(); missed != 0) {
         cluster.report(by, FindingKind::transaction_count,
                        fmt::format("mbarrier at shared 0x{:x}: phase {} completed while {} other copies that complete "

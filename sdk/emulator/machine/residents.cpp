@@ -6,10 +6,12 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "machine/cluster.hpp"
 #include "machine/fault.hpp"
+#include "machine/recording.hpp"
 #include "machine/thread_pool.hpp"
 
 namespace tessera::emulator {
@@ -22,21 +24,8 @@ constexpr std::uint64_t in_order_turn = 4096;
 constexpr std::uint64_t steps_without_meeting = 4096;
 /// A cluster in the adversarial schedule misses at most so many turns in a row.
 constexpr std::uint32_t most_missed_turns = 64;
-
-/// Runs `body()` for a cluster. A fault is stored in the outcome and stops the grid.
-template <typename Body>
-void guarded(Grid& grid, Outcome& outcome, std::uint64_t cluster, Body&& body)
-{
-    try {
-        body();
-    } catch (const Fault& fault) {
-        outcome.fail(cluster, fault.code(), fault.what());
-        grid.stop = true;
-    } catch (const std::exception& error) {
-        outcome.fail(cluster, error_launch_failure, fmt::format("the emulated device failed: {}", error.what()));
-        grid.stop = true;
-    }
-}
+/// After so many rounds of turns in which all clusters wait, those start that a GPU would have started at once.
+constexpr std::uint32_t rounds_before_empty_places = 8;
 
 class Residents {
 public:
@@ -53,12 +42,17 @@ private:
         std::uint64_t met_at = 0;          ///< step of the last access that synchronizes clusters
         std::uint32_t missed_turns = 0;    ///< still to miss
     };
+    template <typename Body>
+    bool guarded(Resident& resident, Body&& body);
+    /// The other clusters stop when one has failed. A replay goes on: each goes as far as it did.
+    [[nodiscard]] bool stopped() const noexcept { return grid_.stop && grid_.recorded == nullptr; }
     void run_apart(std::size_t place);
     void run_all_apart();
     void take_turns();
     void take_turn(std::size_t place);
     void finish(std::size_t place);
     void check_standstill();
+    bool use_empty_places();
 
     Grid& grid_;
     Outcome& outcome_;
@@ -74,7 +68,7 @@ private:
 Residents::Residents(Grid& grid, Outcome& outcome, unsigned threads)
     : grid_(grid),
       outcome_(outcome),
-      threads_(static_cast<unsigned>(std::min<std::uint64_t>(threads, grid.resident))),
+      threads_(static_cast<unsigned>(std::min<std::uint64_t>(threads, grid.most_resident))),
       residents_(grid.resident)
 {
     for (std::size_t place = 0; place < residents_.size(); ++place) {
@@ -84,7 +78,7 @@ Residents::Residents(Grid& grid, Outcome& outcome, unsigned threads)
 
 void Residents::run()
 {
-    while (!grid_.stop) {
+    while (!stopped()) {
         run_all_apart();
         if (std::ranges::all_of(residents_, &Resident::done)) {
             return;
@@ -92,6 +86,34 @@ void Residents::run()
         take_turns();
         check_standstill();
     }
+}
+
+/// Runs `body()` for a resident cluster. A fault is stored in the outcome and stops the grid. Returns false if the
+/// cluster cannot go on.
+template <typename Body>
+bool Residents::guarded(Resident& resident, Body&& body)
+{
+    try {
+        body();
+        return true;
+    } catch (const ReplayEnded&) {
+        // It went no further.
+    } catch (const ScheduleMisfit& misfit) {
+        outcome_.misfit(resident.index, misfit.what());
+        grid_.stop = true;
+    } catch (const Fault& fault) {
+        outcome_.fail(resident.index, fault.code(), fault.what());
+        grid_.stop = true;
+        if (resident.cluster != nullptr) {
+            resident.cluster->choices.end(Ending::failed);
+        }
+    } catch (const std::exception& error) {
+        outcome_.fail(resident.index, error_launch_failure,
+                      fmt::format("the emulated device failed: {}", error.what()));
+        grid_.stop = true;
+    }
+    resident.done = true;
+    return false;
 }
 
 /// The cluster has finished: its place takes the next of its sequence, if there is one.
@@ -102,7 +124,7 @@ void Residents::finish(std::size_t place)
     const std::uint64_t index = grid_.next[place];
     resident = {};
     resident.index = index;
-    resident.done = index >= grid_.clusters.count() || grid_.stop;
+    resident.done = index >= grid_.clusters.count() || stopped();
     if (!resident.done) {
         grid_.next[place] += grid_.resident;
     }
@@ -111,17 +133,18 @@ void Residents::finish(std::size_t place)
 void Residents::run_apart(std::size_t place)
 {
     Resident& resident = residents_[place];
-    while (!resident.done && !grid_.stop) {
+    while (!resident.done && !stopped()) {
         Cluster::Pause pause = Cluster::Pause::finished;
-        bool faulted = true;
-        guarded(grid_, outcome_, resident.index, [&] {
-            if (resident.cluster == nullptr) {
-                resident.cluster = std::make_unique<Cluster>(grid_, resident.index);
-            }
-            pause = resident.cluster->run_apart();
-            faulted = false;
-        });
-        if (faulted) {
+        if (!guarded(resident, [&] {
+                if (resident.cluster == nullptr) {
+                    if (grid_.recorded != nullptr) {
+                        grid_.recorded->expect(resident.index);
+                    }
+                    resident.cluster = std::make_unique<Cluster>(grid_, resident.index);
+                    resident.cluster->place = place;
+                }
+                pause = resident.cluster->run_apart();
+            })) {
             return;
         }
         if (pause != Cluster::Pause::finished) {
@@ -158,8 +181,9 @@ std::uint64_t turn_of(Cluster& cluster, Schedule schedule)
 {
     switch (schedule) {
         case Schedule::in_order: return in_order_turn;
-        case Schedule::random: return std::uint64_t{1} << cluster.choose(14);
-        case Schedule::adversarial: return std::uint64_t{1} << cluster.choose(18);
+        case Schedule::random:
+        case Schedule::pct: return std::uint64_t{1} << cluster.choose(Choice::turn_length, 14);
+        case Schedule::adversarial: return std::uint64_t{1} << cluster.choose(Choice::turn_length, 18);
     }
     return in_order_turn;
 }
@@ -176,15 +200,18 @@ void Residents::take_turns()
     moved_ = false;
     for (std::size_t place = 0; place < residents_.size(); ++place) {
         Resident& resident = residents_[place];
-        if (resident.apart) {
+        if (resident.apart || resident.done) {
             moved_ = moved_ || !resident.done;
             continue;
         }
-        turns.push_back({in_order ? 0 : resident.cluster->choose(0xFFFFFFFF), place});
+        std::uint32_t rank = 0;
+        if (in_order || guarded(resident, [&] { rank = resident.cluster->choose(Choice::turn_order, 0xFFFFFFFF); })) {
+            turns.push_back({rank, place});
+        }
     }
     std::ranges::stable_sort(turns, {}, &Turn::rank);
     for (const Turn& turn : turns) {
-        if (grid_.stop) {
+        if (stopped()) {
             return;
         }
         take_turn(turn.place);
@@ -201,15 +228,23 @@ void Residents::take_turn(std::size_t place)
         --resident.missed_turns;
         return;
     }
-    if (schedule == Schedule::adversarial && resident.cluster->choose(3) == 0) {  // it starves for a while
-        resident.missed_turns = resident.cluster->choose(most_missed_turns);
-        return;
-    }
     Cluster& cluster = *resident.cluster;
-    ++cluster.statistics.turns;
     const std::uint64_t before = cluster.steps();
     Cluster::Pause pause = Cluster::Pause::turn_over;
-    guarded(grid_, outcome_, resident.index, [&] { pause = cluster.run_turn(turn_of(cluster, schedule)); });
+    bool has_turn = true;
+    if (!guarded(resident,
+                 [&] {
+                     if (schedule == Schedule::adversarial && cluster.choose(Choice::starvation, 3) == 0) {
+                         resident.missed_turns = cluster.choose(Choice::starvation, most_missed_turns);
+                         has_turn = false;
+                         return;
+                     }
+                     ++cluster.statistics.turns;
+                     pause = cluster.run_turn(turn_of(cluster, schedule));
+                 }) ||
+        !has_turn) {
+        return;
+    }
     if (pause == Cluster::Pause::finished) {
         moved_ = true;
         return finish(place);
@@ -219,6 +254,31 @@ void Residents::take_turn(std::size_t place)
     resident.met_at = cluster.met() ? cluster.steps() : resident.met_at;
     resident.apart = cluster.steps() - resident.met_at > steps_without_meeting;
     moved_ = moved_ || resident.apart;
+}
+
+/// Uses places that the schedule has left empty: a cluster may wait for one that would be resident on a GPU. Returns false
+/// if there are none, or no cluster is left to start.
+bool Residents::use_empty_places()
+{
+    const std::uint64_t count = grid_.clusters.count();
+    bool is_used = false;
+    for (std::size_t used = residents_.size(); used > 0 && residents_.size() < grid_.most_resident; --used) {
+        const auto first = std::ranges::min_element(grid_.next);
+        if (*first >= count) {
+            break;
+        }
+        // It takes over the sequence, so that no two places share one.
+        Resident resident;
+        resident.index = std::exchange(*first, count);
+        grid_.next.push_back(resident.index + grid_.resident);
+        residents_.push_back(std::move(resident));
+        is_used = true;
+    }
+    if (is_used) {
+        quiet_steps_ = 0;
+        quiet_rounds_ = 0;
+    }
+    return is_used;
 }
 
 /// Ends the launch when all clusters have polled for a long time and none has done anything else.
@@ -232,13 +292,25 @@ void Residents::check_standstill()
     }
     const Options& options = grid_.options;
     // So many rounds include a turn of each cluster.
-    if (grid_.stop || ++quiet_rounds_ <= 2 * most_missed_turns || quiet_steps_ < options.hang_limit ||
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - quiet_since_).count() < options.hang_seconds) {
-        return;
-    }
     const auto first = std::ranges::min_element(
         residents_, {}, [](const Resident& resident) { return resident.done ? ~std::uint64_t{0} : resident.index; });
-    guarded(grid_, outcome_, first->index, [&] { first->cluster->report_standstill(quiet_steps_); });
+    if (stopped() || first->done) {
+        return;
+    }
+    ++quiet_rounds_;
+    if (quiet_rounds_ >= rounds_before_empty_places && use_empty_places()) {
+        return;
+    }
+    if (grid_.recorded != nullptr) {  // after the same round, not after the same time
+        if (!first->cluster->choices.next_is(Choice::standstill)) {
+            return;
+        }
+    } else if (quiet_rounds_ <= 2 * most_missed_turns || quiet_steps_ < options.hang_limit ||
+               std::chrono::duration<double>(std::chrono::steady_clock::now() - quiet_since_).count() <
+                   options.hang_seconds) {
+        return;
+    }
+    guarded(*first, [&] { first->cluster->report_standstill(quiet_steps_); });
 }
 
 }  // namespace
@@ -252,11 +324,22 @@ void Outcome::add(const Statistics& statistics)
 void Outcome::fail(std::uint64_t cluster, int code, const std::string& message)
 {
     const std::scoped_lock lock(mutex_);
-    if (code_ == 0 || cluster < cluster_) {
+    if (code_ == 0 || (fits_ && cluster < cluster_)) {
         cluster_ = cluster;
         code_ = code;
         message_ = message;
     }
+}
+
+void Outcome::misfit(std::uint64_t cluster, const std::string& message)
+{
+    const std::scoped_lock lock(mutex_);
+    if (code_ == 0 || fits_ || cluster < cluster_) {
+        cluster_ = cluster;
+        code_ = error_launch_failure;
+        message_ = message;
+    }
+    fits_ = false;
 }
 
 void run_clusters(Grid& grid, Outcome& outcome, unsigned threads) { Residents(grid, outcome, threads).run(); }

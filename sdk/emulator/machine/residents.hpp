@@ -15,7 +15,9 @@ class Outcome {
 public:
     void add(const Statistics& statistics);
     void fail(std::uint64_t cluster, int code, const std::string& message);
-    [[nodiscard]] LaunchResult result() const { return {code_, message_, sum_}; }
+    /// The recorded schedule does not fit.
+    void misfit(std::uint64_t cluster, const std::string& message);
+    [[nodiscard]] LaunchResult result() const { return {code_, message_, sum_, fits_}; }
 
 private:
     std::mutex mutex_;
@@ -23,6 +25,7 @@ private:
     std::uint64_t cluster_ = 0;
     int code_ = 0;
     std::string message_;
+    bool fits_ = true;
 };
 
 /// Runs all clusters of the grid on up to `threads` CPU threads. What the program computes does not depend on their

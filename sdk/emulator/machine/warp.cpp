@@ -289,8 +289,10 @@ void Warp::fault(const Operation& operation, FindingKind kind, int code, LaneMas
 
 const Operation& Warp::operation_at(std::uint32_t pc) const noexcept { return cluster.grid.operations[pc]; }
 
+template <bool to_visible>
 unsigned Warp::run(unsigned budget)
 {
+    has_yielded_ = false;
     const Operation* const operations = cluster.grid.operations;
     auto& counts = cluster.statistics.warp_instructions;
     unsigned done = 0;
@@ -305,6 +307,12 @@ unsigned Warp::run(unsigned budget)
             if (operation.join && !split->joins.empty() && split->wait.kind == Wait::Kind::none &&
                 !arrive_at_join(*split)) {
                 break;
+            }
+            if constexpr (to_visible) {
+                if (operation.visible && done > 0) {
+                    split->last_run = executed_;
+                    return done;
+                }
             }
             LaneMask active = split->mask;
             if (operation.guard != no_row) {
@@ -349,6 +357,7 @@ unsigned Warp::run(unsigned budget)
             }
             ++counts[static_cast<std::size_t>(operation.kind)];
             if (step == Step::yield) {
+                has_yielded_ = true;
                 split->wait.kind = Wait::Kind::none;
                 ++split->pc;
                 split->last_run = executed_;
@@ -373,5 +382,8 @@ unsigned Warp::run(unsigned budget)
     }
     return done;
 }
+
+template unsigned Warp::run<false>(unsigned budget);
+template unsigned Warp::run<true>(unsigned budget);
 
 }  // namespace tessera::emulator

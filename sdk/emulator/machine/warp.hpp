@@ -200,8 +200,12 @@ public:
     void report_undefined(const Operation& operation, Ref row, LaneMask lanes);
 
     // --- execution, for the cluster's scheduler ---
-    /// Runs up to `budget` operations. Returns how many were executed; 0 if every split waits.
+    /// Runs up to `budget` operations, and if `to_visible` no second visible one. Returns how many were executed; 0 if
+    /// every split waits.
+    template <bool to_visible>
     unsigned run(unsigned budget);
+    /// The last run ended with a test that failed.
+    [[nodiscard]] bool has_yielded() const noexcept { return has_yielded_; }
     [[nodiscard]] bool finished() const noexcept { return exited == lanes; }
     /// Returns true if run() could execute something.
     [[nodiscard]] bool runnable() const;
@@ -259,6 +263,7 @@ private:
 
     std::array<std::byte*, 4> bases_{};
     Split* current_ = nullptr;
+    bool has_yielded_ = false;
     bool follows_ = false;  ///< undefined_ or in_flight_ is not empty
     std::vector<std::unique_ptr<Split>> splits_;
     std::vector<Join> joins_;

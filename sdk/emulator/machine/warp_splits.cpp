@@ -402,7 +402,7 @@ Split* Warp::pick()
             if (best == nullptr || split->last_run < best->last_run) {
                 best = split.get();
             }
-        } else if (cluster.choose(candidates) == 0) {
+        } else if (cluster.choose(Choice::split, candidates) == 0) {
             best = split.get();
         }
     }

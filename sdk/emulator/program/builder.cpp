@@ -297,6 +297,7 @@ void ProgramBuilder::describe_kernels()
             module_shared = module_shared || uses[at].module_shared;
             kernel.synchronizes_clusters = kernel.synchronizes_clusters || uses[at].synchronizes_clusters;
             kernel.uses_bulk_copies = kernel.uses_bulk_copies || uses[at].uses_bulk_copies;
+            kernel.uses_launch_control = kernel.uses_launch_control || uses[at].uses_launch_control;
             kernel.uses_printf = kernel.uses_printf || uses[at].uses_printf;
             kernel.uses_malloc = kernel.uses_malloc || uses[at].uses_malloc;
             kernel.local_bytes += program.functions[at].local_bytes;

@@ -63,7 +63,7 @@ public:
     struct Uses {
         std::set<std::uint32_t> calls;
         bool module_shared = false;
-        bool synchronizes_clusters = false, uses_bulk_copies = false;
+        bool synchronizes_clusters = false, uses_bulk_copies = false, uses_launch_control = false;
         bool uses_printf = false, uses_malloc = false;
         std::uint32_t registers = 0;  ///< alive at the same time
         std::string error;            ///< first instruction that could not be lowered

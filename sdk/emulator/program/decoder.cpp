@@ -477,6 +477,8 @@ const DeviceModel& Decoder::device() const noexcept { return function_.program.d
 void Decoder::mark_uses_bulk_copies() { function_.program.uses[function_.index].uses_bulk_copies = true; }
 void Decoder::mark_synchronizes_clusters() { function_.program.uses[function_.index].synchronizes_clusters = true; }
 
+void Decoder::mark_uses_launch_control() { function_.program.uses[function_.index].uses_launch_control = true; }
+
 void Decoder::mark_late_registers(std::span<const Ref> rows) { function_.add_late_registers(rows); }
 
 void Decoder::fail(const std::string& message) const { throw DecodeError(message); }

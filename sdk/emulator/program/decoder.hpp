@@ -116,6 +116,8 @@ public:
     void mark_synchronizes_clusters();
     /// Declares that kernels with this instruction access global memory through the async proxy.
     void mark_uses_bulk_copies();
+    /// Declares that kernels with this instruction may cancel clusters.
+    void mark_uses_launch_control();
     /// Declares that asynchronous work uses these registers after the instruction was issued. Warp::run then calls
     /// access_late_registers() before each other operation of the function that names one of them.
     void mark_late_registers(std::span<const Ref> rows);

@@ -6,6 +6,7 @@
 
 #include "base/rounding.hpp"
 #include "program/builder.hpp"
+#include "program/visible.hpp"
 
 namespace tessera::emulator {
 
@@ -265,12 +266,12 @@ void FunctionBuilder::lower(const ptx::Instruction& instruction)
     if (decode == decoders().end()) {
         throw DecodeError(fmt::format("unknown instruction '{}'", instruction.opcode));
     }
-    program.program().launch_control = program.program().launch_control || instruction.opcode == "clusterlaunchcontrol";
     Operation operation;
     operation.source = &instruction;
     Decoder decoder(*this, instruction, operation);
     decode->second.decode(decoder, operation);
     decoder.finish();
+    operation.visible = is_visible(instruction, operation.kind);
     if (!instruction.guard.empty()) {
         const Symbol* guard = find(instruction.guard);
         if (guard == nullptr || guard->kind != Symbol::Kind::reg || guard->type != Type::pred) {

@@ -59,6 +59,7 @@ struct Operation {
     bool guard_negated = false;
     bool join = false;                  ///< diverged lanes may wait here for each other
     bool names_late_registers = false;  ///< registers that a wgmma of the function uses after it was issued
+    bool visible = false;               ///< see is_visible()
     InstructionClass kind = InstructionClass::other;
 
     template <typename P>

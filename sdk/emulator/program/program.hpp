@@ -104,7 +104,6 @@ struct Program {
     std::map<std::string, KernelInfo, std::less<>> kernels;
     std::map<std::string, std::uint32_t, std::less<>> kernel_functions;  ///< index in `functions`
     std::map<std::string, VariableInfo, std::less<>> variables;
-    bool launch_control = false;  ///< uses cluster launch control
 
     /// The operations with the handlers of `set`. Thread-safe.
     [[nodiscard]] const std::vector<Operation>& operations_with(Handlers set) const;

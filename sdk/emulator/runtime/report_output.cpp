@@ -113,7 +113,7 @@ RunFacts run_facts(const Settings& settings)
     for (const DeviceModel* device : settings.devices) {
         facts.devices += (facts.devices.empty() ? "" : ",") + device->key;
     }
-    facts.schedule = name_of(settings.options.schedule);
+    facts.schedule = shown_schedule(settings.options);
     facts.numerics = name_of(settings.options.numerics);
     facts.seed = settings.options.seed;
     facts.strict = settings.options.strict;

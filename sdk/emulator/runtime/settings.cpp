@@ -17,6 +17,7 @@
 #include <system_error>
 #include <utility>
 
+#include "machine/recording.hpp"
 #include "runtime/fault_injection.hpp"
 
 namespace tessera::emulator {
@@ -24,6 +25,7 @@ namespace tessera::emulator {
 namespace {
 
 constexpr unsigned most_threads = 4096;
+constexpr std::uint32_t most_depth = 16;
 
 std::vector<std::string> device_keys()
 {
@@ -162,6 +164,21 @@ public:
         return true;
     }
 
+    /// A file to write. Its path becomes absolute.
+    void file(const char* name, std::string& path)
+    {
+        const auto value = text(name);
+        if (!value) {
+            return;
+        }
+        path = *value;
+        if (const std::string problem = output_problem(path); !problem.empty()) {
+            errors_.push_back(fmt::format("{} is \"{}\", which cannot be written: {}", shown_(name), path, problem));
+        }
+        std::error_code error;
+        path = std::filesystem::absolute(path, error).string();  // the program may change its current directory
+    }
+
     void refuse(const char* name, std::string_view value, std::string_view meant = {})
     {
         errors_.push_back(fmt::format("{} is \"{}\"; it must be {}{}", shown_(name), value, setting_of(name).allowed,
@@ -178,6 +195,47 @@ private:
     const std::function<std::string(const char*)>& shown_;
     std::vector<std::string>& errors_;
 };
+
+/// "DEPTH" or "DEPTH:STEPS". Returns false if it is something else.
+bool read_depth(std::string_view text, Options& options)
+{
+    const auto number = [](std::string_view digits, auto& into) {
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), into);
+        return error == std::errc{} && end == digits.data() + digits.size() && into >= 1;
+    };
+    const std::size_t colon = text.find(':');
+    return number(text.substr(0, colon), options.depth) && options.depth <= most_depth &&
+           (colon == std::string_view::npos || number(text.substr(colon + 1), options.depth_steps));
+}
+
+void read_schedule(Reader& reader, Options& options)
+{
+    constexpr const char* name = "TESSERA_EMU_SCHEDULE";
+    constexpr std::string_view pct = "pct:";
+    constexpr std::string_view replay = "replay:";
+    const auto value = reader.text(name);
+    if (!value) {
+        return;
+    }
+    if (value->starts_with(replay) && value->size() > replay.size()) {
+        try {
+            options.recording = ScheduleFile::load(std::string(value->substr(replay.size())));
+            options.schedule = options.recording->schedule();
+            options.seed = options.recording->seed();
+        } catch (const std::runtime_error& refused) {
+            reader.say(name, refused.what());
+        }
+    } else if (value->starts_with(pct)) {
+        options.schedule = Schedule::pct;
+        if (!read_depth(value->substr(pct.size()), options)) {
+            reader.refuse(name, *value);
+        }
+    } else if (const auto schedule = find_schedule(*value)) {
+        options.schedule = *schedule;
+    } else {
+        reader.refuse(name, *value, nearest(*value, {"in-order", "random", "adversarial", "pct", "replay:FILE"}));
+    }
+}
 
 void read_faults(Reader& reader, std::string& faults)
 {
@@ -218,8 +276,14 @@ const std::vector<Setting>& known_settings()
         {"--device", "TESSERA_EMU_DEVICE",
          fmt::format("a device, or several separated by commas: {}", fmt::join(device_keys(), ", ")),
          "the device to emulate, see --list-devices; a list with commas gives several devices [b200]"},
-        {"--schedule", "TESSERA_EMU_SCHEDULE", "one of in-order, random, adversarial",
-         "order of warps and asynchronous work: in-order, random, adversarial [in-order]"},
+        {"--schedule", "TESSERA_EMU_SCHEDULE",
+         fmt::format("one of in-order, random, adversarial, pct, pct:DEPTH, pct:DEPTH:STEPS (a depth from 1 to {}, "
+                     "steps from 1), replay:FILE",
+                     most_depth),
+         "order of warps and asynchronous work: in-order, random, adversarial, pct[:DEPTH[:STEPS]], replay:FILE "
+         "[in-order]"},
+        {"--record", "TESSERA_EMU_RECORD", "a FILE",
+         "write the choices of the schedule to a file, for --schedule replay:FILE [none]"},
         {"--seed", "TESSERA_EMU_SEED", "a whole number from 0",
          "seed of the scheduler's choices; the same seed gives the same run [1]"},
         {"--check", "TESSERA_EMU_CHECK", "0 or 1",
@@ -234,6 +298,8 @@ const std::vector<Setting>& known_settings()
          "form of the findings: text, json, text:FILE, json:FILE or html:FILE [text, to stderr]"},
         {"--statistics", "TESSERA_EMU_STATISTICS", "text, json, text:FILE or json:FILE",
          "counts of each launch: text, json, text:FILE or json:FILE [none]"},
+        {"--trace", "TESSERA_EMU_TRACE", "a FILE",
+         "write a timeline of warps, copies and MMAs to a JSON file, for ui.perfetto.dev [none]"},
         {"--numerics", "TESSERA_EMU_NUMERICS", "one of exact, fast",
          "sums of tensor cores: exact is bit by bit, fast uses vectors [exact]"},
         {"--paths", "TESSERA_EMU_PATHS", "one of fast, plain, both",
@@ -262,7 +328,7 @@ Settings read_settings(const std::function<const char*(const char*)>& get,
         }
     });
     reader.number("TESSERA_EMU_SEED", settings.options.seed, std::uint64_t{0});
-    reader.choice("TESSERA_EMU_SCHEDULE", {"in-order", "random", "adversarial"}, settings.options.schedule);
+    read_schedule(reader, settings.options);
     reader.choice("TESSERA_EMU_NUMERICS", {"exact", "fast"}, settings.options.numerics);
     reader.choice("TESSERA_EMU_PATHS", {"fast", "plain", "both"}, settings.options.paths);
     reader.flag("TESSERA_EMU_CHECK", settings.options.check);
@@ -282,6 +348,15 @@ Settings read_settings(const std::function<const char*(const char*)>& get,
     if (reader.text("TESSERA_EMU_STATISTICS").value_or("0") != "0") {
         settings.statistics = reader.output("TESSERA_EMU_STATISTICS", {"text", "json"}, settings.statistics_format,
                                             settings.statistics_path);
+    }
+    reader.file("TESSERA_EMU_RECORD", settings.record_path);
+    if (settings.options.recording != nullptr && !settings.record_path.empty()) {
+        reader.say("TESSERA_EMU_RECORD", "the schedule is replayed from a file already; use that file");
+        settings.record_path.clear();
+    }
+    reader.file("TESSERA_EMU_TRACE", settings.trace_path);
+    if (!settings.trace_path.empty() && settings.trace_path == settings.record_path) {
+        reader.say("TESSERA_EMU_TRACE", "the schedule is written to the same file; choose another one");
     }
     if (!settings.report_path.empty() && settings.report_path == settings.statistics_path) {
         reader.say("TESSERA_EMU_STATISTICS", "the report is written to the same file; choose another one");

@@ -31,7 +31,8 @@ inline constexpr std::array optional_findings{
 /// The variables, all optional. TESSERA_EMU_...
 /// - DEVICE: b200 (default), h200, t4; several separated by commas are several devices.
 /// - SEED: a number.
-/// - SCHEDULE: in-order (default), random, adversarial.
+/// - SCHEDULE: in-order (default), random, adversarial; pct, pct:DEPTH or pct:DEPTH:STEPS; replay:PATH.
+/// - RECORD: PATH, which gets the choices of the schedule, for replay:PATH.
 /// - NUMERICS: exact (default), fast.
 /// - CHECK: 1 (default), 0.
 /// - ALSO: optional findings to report, see optional_findings.
@@ -41,6 +42,7 @@ inline constexpr std::array optional_findings{
 /// - HANG_LIMIT: instructions of one cluster without a visible effect that count as a hang.
 /// - REPORT: text (default), json, text:PATH, json:PATH, html:PATH; without a path to stderr.
 /// - STATISTICS: the same without html, or 1 for text; one record per launch.
+/// - TRACE: PATH, which gets a timeline of the launches as JSON.
 /// - FAIL: see FaultInjection::plan.
 struct Settings {
     std::vector<const DeviceModel*> devices;
@@ -50,6 +52,8 @@ struct Settings {
     bool statistics = false;
     OutputFormat statistics_format = OutputFormat::text;
     std::string statistics_path;
+    std::string trace_path;   ///< absolute; empty: no trace
+    std::string record_path;  ///< absolute; empty: choices are not recorded
     std::string faults;
     /// Sentences about invalid values. If there are any, the process ends with refused_exit_status: a typo must not
     /// silently select another device, nor look like a machine without one.

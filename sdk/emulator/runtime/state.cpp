@@ -11,9 +11,12 @@
 #include <tuple>
 #include <utility>
 
+#include "machine/recording.hpp"
+#include "machine/trace.hpp"
 #include "runtime/call.hpp"
 #include "runtime/error_names.hpp"
 #include "runtime/not_emulated.hpp"
+#include "runtime/output_file.hpp"
 #include "runtime/report_output.hpp"
 
 namespace tessera::emulator {
@@ -101,6 +104,18 @@ Runtime::Runtime() : settings(read_settings([](const char* name) { return std::g
         ::_exit(refused_exit_status);
     }
     faults.plan(settings.faults);
+    if (!settings.record_path.empty()) {
+        const auto file = std::make_shared<OutputFile>(settings.record_path, "the schedule", output_failed);
+        settings.options.recorder = std::make_shared<Recorder>([file](std::string_view text) { file->write(text); });
+    }
+    if (!settings.trace_path.empty()) {
+        const auto file = std::make_shared<OutputFile>(settings.trace_path, "the trace", output_failed);
+        settings.options.monitor = trace =
+            std::make_shared<Trace>([file, begins = true](std::string_view events) mutable {
+                constexpr std::string_view head = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
+                file->write(std::string(std::exchange(begins, false) ? head : ",\n") + std::string(events), "\n]}\n");
+            });
+    }
     for (std::size_t i = 0; i < settings.devices.size(); ++i) {
         auto device = std::make_unique<Device>();
         device->model = settings.devices[i];
@@ -211,6 +226,10 @@ int finish(Runtime& runtime)
             }
             report_leaks(runtime);
         }
+    }
+    if (const std::uint64_t cut = runtime.trace == nullptr ? 0 : runtime.trace->clusters_cut(); cut != 0) {
+        say(fmt::format(
+            "the trace has its most events, and leaves out {} clusters or a part of them: trace a smaller grid", cut));
     }
     const Settings& settings = runtime.settings;
     const bool is_written = publish_all(settings, runtime.report);

@@ -15,6 +15,8 @@
 
 namespace tessera::emulator {
 
+class Trace;
+
 /// The state behind the API. `mutex` guards all of it except objects with their own lock (memory, heap, report, faults,
 /// queues). It is not held while the host waits or calls back.
 struct Runtime {
@@ -25,6 +27,7 @@ struct Runtime {
     Report report;
     FaultInjection faults;
     HostWatches host_watches;
+    std::shared_ptr<Trace> trace;  ///< null without --trace
     std::vector<std::unique_ptr<Device>> devices;
 
     std::set<Stream*> streams;  ///< living, default streams included
@@ -45,7 +48,7 @@ struct Runtime {
     bool is_unloading = false;
     /// Launches with <<<>>> that failed, and whose error nobody has asked for; by thread.
     std::map<std::thread::id, std::vector<Finding>> ignored_launches;
-    std::atomic<bool> output_failed{false};  ///< statistics could not be written
+    std::atomic<bool> output_failed{false};  ///< statistics or a schedule could not be written, or does not fit
 
     /// The runtime, made at the first use and never destroyed: threads of the program may call it until the very end.
     /// If the settings are wrong, it prints this and ends the process with refused_exit_status.

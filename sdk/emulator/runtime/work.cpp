@@ -176,6 +176,9 @@ void perform(Device& device, const KernelWork& work)
     if (runtime.settings.report_format == OutputFormat::html) {
         count_launch(work.info->name, result.statistics);
     }
+    if (!result.schedule_fits) {
+        runtime.output_failed = true;
+    }
     if (result.code != 0) {
         fail(device, result.code, fmt::format("kernel {}: {}", shown_kernel(work.info->name), result.message));
     }

@@ -124,6 +124,57 @@ TEST_CASE("requests succeed: with more CTAs than the device holds, some are take
     CHECK(values[10000] < 10000);
 }
 
+TEST_CASE("clusters that are resident together on a GPU may wait for each other")
+{
+    // Each CTA sets a flag and waits for the next one's. None has anything to cancel then. `ask`: 0, so none asks.
+    const std::string ring = module_text("sm_100a", R"(
+.visible .entry k(.param .u64 flags, .param .u32 ask)
+{
+    .reg .pred p; .reg .b32 r<10>; .reg .b64 d<4>;
+    .shared .align 16 .b8 response[16];
+    .shared .align 8 .b64 bar;
+    ld.param.u64 d0, [flags];
+    ld.param.u32 r0, [ask];
+    mov.u32 r1, %ctaid.x;
+    mov.u32 r2, %nctaid.x;
+    mul.wide.u32 d1, r1, 4;
+    add.u64 d1, d0, d1;
+    st.release.gpu.global.u32 [d1], 1;
+    add.u32 r3, r1, 1;
+    rem.u32 r3, r3, r2;
+    mul.wide.u32 d1, r3, 4;
+    add.u64 d1, d0, d1;
+poll:
+    ld.acquire.gpu.global.u32 r4, [d1];
+    setp.eq.u32 p, r4, 0;
+    @p bra poll;
+    setp.eq.u32 p, r0, 0;
+    @p bra done;
+    mov.u32 r5, response;
+    mov.u32 r6, bar;
+    clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [r5], [r6];
+done:
+    ret;
+}
+
+.visible .entry other(.param .u64 flags)
+{
+    ret;
+}
+)");
+    under_every_schedule(ring, "b200", [](PtxRun& run) {
+        CHECK(run.module().find_kernel("k")->uses_launch_control);
+        CHECK(!run.module().find_kernel("other")->uses_launch_control);
+        for (const bool cooperative : {false, true}) {
+            const std::uint64_t flags = run.buffer(std::vector<std::uint32_t>(40));
+            const Shape shape{.grid = {40, 1, 1}, .block = {32, 1, 1}, .cooperative = cooperative};
+            const LaunchResult result = run.launch("k", shape, flags, std::uint32_t{0});
+            REQUIRE_CLEAN(run, result);
+            CHECK(result.statistics.ctas == 40);
+        }
+    });
+}
+
 TEST_CASE("a next request that overwrites the response before all have read it is reported")
 {
     // (a warp that is overtaken by two phases waits for ever) the threads do not meet between reading the response and

@@ -44,6 +44,12 @@ refused() {
 refused --device b300 'b200, h200, t4 (did you mean "b200"?)'
 refused --schedule chaos 'one of in-order, random, adversarial'
 refused --schedule randon '(did you mean "random"?)'
+refused --schedule pct:0 'a depth from 1 to 16'
+refused --schedule pct:3:no 'steps from 1'
+refused --schedule replay: 'replay:FILE'
+refused --schedule replay:/no/such/file 'cannot be read: No such file or directory'
+refused --record /no/such/folder/schedule 'No such file or directory'
+refused --trace /no/such/folder/trace 'No such file or directory'
 refused --seed -1 'a whole number from 0'
 refused --check 2 '0 or 1'
 refused --also same-race 'same-value-race, exit-before-read'
@@ -109,11 +115,31 @@ echo '.version 9.0' >"$folder/kernel.ptx"
 cmp -s "$folder/kernel.ptx" "$folder/kernel.o" || fails 'PTX is kept as it is' "$(cat "$folder/kernel.o")"
 expect 1 'name a file that ends with .ptx' "$ptxas" -v -o "$folder/kernel.o"
 
+# A schedule that was recorded, damaged, and of another program.
+"$emulator" --schedule random --record "$folder/schedule" -- "$program" printf >/dev/null || fails 'a run is recorded' "$?"
+head -n 2 "$folder/schedule" | tail -n 1 | grep -q '^schedule random 1$' || fails 'the file begins' "$(head -n 3 "$folder/schedule")"
+said=$("$emulator" --schedule "replay:$folder/schedule" -- "$program" printf 2>&1) || fails 'a run is repeated' "$said"
+expect 2 'the schedule is replayed from a file already' \
+    "$emulator" --schedule "replay:$folder/schedule" --record "$folder/again" -- "$program" printf
+said=$("$emulator" --schedule "replay:$folder/schedule" -- "$program" trap 2>&1)
+[ $? = 2 ] || fails 'a schedule that does not fit gives the status 2' "$said"
+case $said in
+    *'the recorded schedule does not fit: '"$folder/schedule"' has no launch 1 of '*) ;;
+    *) fails 'a schedule of another program' "$said" ;;
+esac
+head -c -3 "$folder/schedule" >"$folder/cut"
+expect 2 "$folder/cut is cut off after line" "$emulator" --schedule "replay:$folder/cut" -- "$program" printf
+sed 's/^warp /walk /' "$folder/schedule" >"$folder/damaged"
+expect 2 "$folder/damaged is damaged: line " "$emulator" --schedule "replay:$folder/damaged" -- "$program" printf
+
 # Lost output is an error, whatever the program's exit status.
 if [ -e /dev/full ]; then
     expect 2 'the report cannot be written to /dev/full: No space left' "$emulator" --report json:/dev/full -- "$program" clean
     expect 2 'the statistics cannot be written to /dev/full: No space left' \
         "$emulator" --statistics text:/dev/full -- "$program" printf
+    expect 2 'the schedule cannot be written to /dev/full: No space left' \
+        "$emulator" --record /dev/full -- "$program" printf
+    expect 2 'the trace cannot be written to /dev/full: No space left' "$emulator" --trace /dev/full -- "$program" printf
 fi
 
 # A process without CUDA does not touch the settings and reports of others.
@@ -122,7 +148,7 @@ grep -q '"kind": "resource-leak"' "$folder/report.json" || fails 'the report of 
 
 [ "$("$emulator" --version)" = "tessera-emu $version" ] || fails 'the version' "$("$emulator" --version)"
 "$emulator" --list-devices | grep -q '^h200 .* 9.0 *132 .*139 GiB.*227 KiB' || fails 'the devices' "$("$emulator" --list-devices)"
-for option in device schedule seed check also strict report statistics numerics fail threads hang-limit; do
+for option in device schedule record trace seed check also strict report statistics numerics fail threads hang-limit; do
     "$emulator" --help | grep -q -- "--$option " || fails "--help does not name --$option" ''
 done
 "$emulator" --seed 3 --strict "$program" clean >/dev/null || fails 'without --, the first word is the program' ''

@@ -89,7 +89,14 @@ TEST_CASE("a wrong value is named, with the allowed values and a likely correcti
           {"TESSERA_EMU_THREADS", "NaN", "a whole number from 0"},
           {"TESSERA_EMU_THREADS", "4097", "to 4096"},
           {"TESSERA_EMU_HANG_LIMIT", "0", "a whole number from 1"},
-          {"TESSERA_EMU_SCHEDULE", "advers", "in-order, random, adversarial (did you mean \"adversarial\"?)"},
+          {"TESSERA_EMU_SCHEDULE", "advers", "replay:FILE (did you mean \"adversarial\"?)"},
+          {"TESSERA_EMU_SCHEDULE", "pct:0", "a depth from 1 to 16"},
+          {"TESSERA_EMU_SCHEDULE", "pct:17", "a depth from 1 to 16"},
+          {"TESSERA_EMU_SCHEDULE", "pct:3:0", "steps from 1"},
+          {"TESSERA_EMU_SCHEDULE", "pct:3:9x", "steps from 1"},
+          {"TESSERA_EMU_SCHEDULE", "replay:", "replay:FILE"},
+          {"TESSERA_EMU_RECORD", "/no/folder/a", "cannot be written: No such file"},
+          {"TESSERA_EMU_TRACE", "/no/folder/a", "cannot be written: No such file"},
           {"TESSERA_EMU_NUMERICS", "exakt", "exact, fast (did you mean \"exact\"?)"},
           {"TESSERA_EMU_CHECK", "2", "0 or 1"},
           {"TESSERA_EMU_STRICT", "yes", "0 or 1"},
@@ -109,6 +116,8 @@ TEST_CASE("a wrong value is named, with the allowed values and a likely correcti
         CHECK(settings.errors[0].find(value) != std::string::npos);
         CHECK(settings.errors[0].find(expected) != std::string::npos);
     }
+    CHECK(read({{"TESSERA_EMU_SCHEDULE", "replay:/no/file"}}).errors ==
+          std::vector<std::string>{"TESSERA_EMU_SCHEDULE: /no/file cannot be read: No such file or directory"});
     CHECK(read({{"TESSERA_EMU_FAIL", "cudaMaloc:1=cudaErrorUnknown"}}).errors[0].find("did you mean \"cudaMalloc\"?") !=
           std::string::npos);
     CHECK(
@@ -116,11 +125,27 @@ TEST_CASE("a wrong value is named, with the allowed values and a likely correcti
         1);
 }
 
+TEST_CASE("the schedule pct has a depth, and perhaps a number of steps")
+{
+    const auto options = [](const char* value) { return read({{"TESSERA_EMU_SCHEDULE", value}}).options; };
+    CHECK(options("pct").schedule == Schedule::pct);
+    CHECK(options("pct").depth == 3);
+    CHECK(options("pct").depth_steps == 0);
+    CHECK(options("pct:2").depth == 2);
+    CHECK(options("pct:5:480").depth == 5);
+    CHECK(options("pct:5:480").depth_steps == 480);
+    CHECK(shown_schedule(options("pct:5:480")) == "pct:5:480");
+    CHECK(shown_schedule(options("pct:2")) == "pct:2");
+    CHECK(shown_schedule(options("random")) == "random");
+}
+
 TEST_CASE("a refusal uses the option or variable that set the value")
 {
-    CHECK(known_settings().size() == 14);
+    CHECK(known_settings().size() == 16);
     for (const Setting& setting : known_settings()) {
-        const auto get = [&](const char* name) { return std::string_view(name) == setting.variable ? "?" : nullptr; };
+        // A word that is none of the allowed ones; where any file is allowed, one that cannot be written.
+        const char* const wrong = setting.allowed == "a FILE" ? "/" : "?";
+        const auto get = [&](const char* name) { return std::string_view(name) == setting.variable ? wrong : nullptr; };
         const Settings settings = read_settings(get, [&](const char*) { return std::string(setting.option); });
         CAPTURE(setting.option);
         REQUIRE(settings.errors.size() == 1);
