@@ -56,11 +56,12 @@ Step execute_nothing(Warp&, const Operation&, LaneMask) { return Step::next; }
 
 Step execute_sleep(Warp&, const Operation&, LaneMask) { return Step::yield; }
 
+template <class Address>
 Step execute_local_address(Warp& warp, const Operation& operation, LaneMask active)
 {
-    auto* result = warp.row<std::uint64_t>(operation.operand[0]);
-    const auto* offset = warp.row<std::uint64_t>(operation.operand[1]);
-    const std::uint64_t base = warp.split().frame->local_base;
+    auto* result = warp.row<Address>(operation.operand[0]);
+    const auto* offset = warp.row<Address>(operation.operand[1]);
+    const Address base = warp.split().frame->local_base;
     for_each_lane(active, [&](unsigned lane) { result[lane] = base + offset[lane]; });
     return Step::next;
 }
@@ -242,7 +243,10 @@ void decode_event(Decoder& decoder, Operation& operation)
 
 }  // namespace
 
-Execute local_address_operation() noexcept { return execute_local_address; }
+Execute local_address_operation(unsigned bytes) noexcept
+{
+    return bytes == 4 ? execute_local_address<std::uint32_t> : execute_local_address<std::uint64_t>;
+}
 
 Execute end_of_function_operation() noexcept { return execute_return; }
 

@@ -196,25 +196,36 @@ void begin_reading(TensorWork& work, Cta& cta, const OperandTile& tile, const ch
     }
 }
 
-void check_reading(Cluster& cluster, TensorWork& work, Cta& cta, const OperandTile& tile, const char* what)
+void check_reading(Cluster& cluster, TensorWork& work, Cta& cta, const OperandTile& tile, const char* what,
+                   unsigned data_bytes)
 {
     if (cta.shadow == nullptr) {
         return;
     }
     const std::uint32_t line = line_of(work.operation);
     std::optional<ShadowFinding> found;
-    tile.for_each_piece([&](std::uint32_t address, std::uint32_t size) {
+    const auto read = [&](std::uint32_t address, std::uint32_t size) {
         auto finding = cta.shadow->read(work.agent, address - shared_base, size, Proxy::async, what, line);
         if (finding && !found) {
             found = std::move(finding);
+        }
+    };
+    tile.for_each_piece([&](std::uint32_t address, std::uint32_t size) {
+        if (data_bytes == OperandTile::chunk_bytes) {
+            read(address, size);
+            return;
+        }
+        for (std::uint32_t chunk = 0; chunk < size; chunk += OperandTile::chunk_bytes) {
+            read(address + chunk, data_bytes);
         }
     });
     report(cluster, work, found);
 }
 
-void check_reading(Cluster& cluster, TensorWork& work, Cta& cta, const OperandTile& tile, const TileUse& use)
+void check_reading(Cluster& cluster, TensorWork& work, Cta& cta, const OperandTile& tile, const TileUse& use,
+                   unsigned data_bytes)
 {
-    check_reading(cluster, work, cta, tile, use.what);
+    check_reading(cluster, work, cta, tile, use.what, data_bytes);
     if (cta.tiles != nullptr) {
         if (auto problem = cta.tiles->check(tile, use, *cta.shadow)) {
             cluster.report(work, FindingKind::layout_mismatch, std::move(*problem));

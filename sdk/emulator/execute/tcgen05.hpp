@@ -54,9 +54,14 @@ void check_tile_bounds(Warp& warp, const Operation& operation, LaneMask lanes, c
 /// Until the work is complete, writes to the tile are findings.
 void begin_reading(TensorWork& work, Cta& cta, const OperandTile& tile, const char* what);
 /// The work reads the tile now, through the async proxy: checks the access.
-void check_reading(Cluster& cluster, TensorWork& work, Cta& cta, const OperandTile& tile, const char* what);
+/// Of each 16 bytes, `data_bytes` are data; the rest is padding, which nobody has to write.
+void check_reading(Cluster& cluster, TensorWork& work, Cta& cta, const OperandTile& tile, const char* what,
+                   unsigned data_bytes = OperandTile::chunk_bytes);
 /// The same, and whether the tile is read as it was loaded.
-void check_reading(Cluster& cluster, TensorWork& work, Cta& cta, const OperandTile& tile, const TileUse& use);
+void check_reading(Cluster& cluster, TensorWork& work, Cta& cta, const OperandTile& tile, const TileUse& use,
+                   unsigned data_bytes = OperandTile::chunk_bytes);
+/// Data bytes of 16 elements that are padded to 16 bytes: PTX ISA, tcgen05, packing formats of 4- and 6-bit types.
+constexpr unsigned data_bytes_of(unsigned element_bits) noexcept { return 2 * element_bits; }
 /// Copies the tile's lines to `out`, one after the other, `pitch` bytes apart.
 void gather(const Cta& cta, const OperandTile& tile, std::byte* out, std::size_t pitch);
 

@@ -47,7 +47,8 @@ public:
             if (cta.shadow != nullptr) {
                 cta.shadow->end(agent);
             }
-            check_reading(cluster, *this, cta, tile, {"tcgen05.cp", "its source", {}, true});
+            check_reading(cluster, *this, cta, tile, {"tcgen05.cp", "its source", {}, true},
+                          data_bytes_of(copy->source_bits));
             std::vector<std::byte> rows(std::size_t{shape.rows} * shape.row_bytes);
             gather(cta, tile, rows.data(), shape.row_bytes);
             if (copy->source_bits != 8) {

@@ -67,10 +67,13 @@ private:
         cta.shadow->end(agent);
         const InstructionDescriptor& d = operands.descriptor;
         const bool padded = operands.form.kind == MmaKind::f8f6f4 || operands.form.kind == MmaKind::mxf8f6f4;
+        const auto data_bytes = [&](MmaElement element) {
+            return padded ? data_bytes_of(bits_of(element)) : OperandTile::chunk_bytes;
+        };
         if (!operands.form.a_in_tensor_memory) {
-            check_reading(cluster, *this, cta, operands.a, {name, "A", name_of(d.a), padded});
+            check_reading(cluster, *this, cta, operands.a, {name, "A", name_of(d.a), padded}, data_bytes(d.a));
         }
-        check_reading(cluster, *this, cta, operands.b, {name, "B", name_of(d.b), padded});
+        check_reading(cluster, *this, cta, operands.b, {name, "B", name_of(d.b), padded}, data_bytes(d.b));
         if (cta.tiles != nullptr && !operands.form.a_in_tensor_memory) {
             if (auto problem = cta.tiles->check_extents(operands.a, operands.b, name, *cta.shadow)) {
                 cluster.report(*this, FindingKind::layout_mismatch, std::move(*problem));

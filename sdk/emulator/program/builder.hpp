@@ -149,7 +149,7 @@ struct BranchPayload : Payload {
 };
 
 /// Operation that computes the local address of a .local variable: operand 0 = frame's base + operand 1.
-[[nodiscard]] Execute local_address_operation() noexcept;
+[[nodiscard]] Execute local_address_operation(unsigned bytes) noexcept;
 
 /// Operation after the last one of a function: returns.
 [[nodiscard]] Execute end_of_function_operation() noexcept;

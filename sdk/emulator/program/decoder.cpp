@@ -247,9 +247,11 @@ Ref Decoder::find_row_to_read(const Operand& operand, Type type)
         fail(fmt::format("'{}' is not declared", name_with_component(operand)));
     }
     const auto addend = static_cast<std::uint64_t>(operand.integer);  // symbol+4
-    if (const bool wide = symbol->kind == Symbol::Kind::memory_variable || symbol->kind == Symbol::Kind::function ||
-                          symbol->kind == Symbol::Kind::frame_local;
-        wide && bytes != 8) {
+    // Compilers that use short pointers (Triton) put addresses in local memory into 32 bits.
+    const bool is_local = symbol->kind == Symbol::Kind::frame_local;
+    if (const bool wide =
+            symbol->kind == Symbol::Kind::memory_variable || symbol->kind == Symbol::Kind::function || is_local;
+        wide && bytes != 8 && !(is_local && bytes == 4)) {
         fail(fmt::format("the address of '{}' has 64 bits, .{} has {}", operand.name, ptx::name_of(type), 8 * bytes));
     }
     switch (symbol->kind) {
@@ -271,11 +273,11 @@ Ref Decoder::find_row_to_read(const Operand& operand, Type type)
         case Symbol::Kind::kernel_parameter: return constant_row(symbol->offset + addend, type);
         case Symbol::Kind::frame_parameter: return constant_row(symbol->offset + addend, type);
         case Symbol::Kind::frame_local: {
-            const Ref row = function_.new_row(8);
+            const Ref row = function_.new_row(bytes);
             Operation load;
-            load.execute = local_address_operation();
+            load.execute = local_address_operation(bytes);
             load.operand[0] = row;
-            load.operand[1] = constant_row(symbol->offset + addend, Type::u64);
+            load.operand[1] = constant_row(symbol->offset + addend, bytes == 4 ? Type::u32 : Type::u64);
             load.source = &instruction_;
             load.kind = InstructionClass::integer;
             function_.insert_before(load);

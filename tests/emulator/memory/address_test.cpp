@@ -25,6 +25,27 @@ TEST_CASE("cvta makes a generic address of each space, and back")
         ".global .u32 variable[2] = {7, 9}; .const .u32 constant = 8;");
 }
 
+TEST_CASE("the address of a local variable fits into 32 bits, in every frame")
+{
+    check_lanes(
+        R"(
+        .local .b32 l[4];
+        mov.b32 %r1, l; mov.u32 %r2, %tid.x; st.local.b32 [%r1+4], %r2;
+        cvt.u64.u32 %d1, %r1; cvta.local.u64 %d2, %d1; ld.b32 %r3, [%d2+4]; st.global.b32 [%out], %r3;
+        mov.b32 %r3, l+4; sub.u32 %r3, %r3, %r1; st.global.b32 [%out+4], %r3;
+        { .param .b64 a; st.param.b64 [a], %out; call.uni deep, (a); }
+        ld.local.b32 %r3, [l+4]; st.global.b32 [%out+12], %r3;)",
+        [](unsigned lane, const Slot&, Slot& out) {
+            put(out, lane);
+            put(out, 4u, 4);
+            put(out, 5u, 8);
+            put(out, lane, 12);
+        },
+        ".func deep(.param .b64 p) { .local .b32 m[4]; .reg .b32 %a<4>; .reg .b64 %q;\n"
+        "ld.param.b64 %q, [p]; mov.b32 %a1, m; mov.b32 %a2, 5; st.local.b32 [%a1+4], %a2;\n"
+        "ld.local.b32 %a3, [m+4]; st.global.b32 [%q+8], %a3; ret; }");
+}
+
 TEST_CASE("isspacep distinguishes the spaces")
 {
     const std::vector<std::string> spaces{"global", "shared", "shared::cta", "shared::cluster",
