@@ -13,7 +13,8 @@ namespace {
 
 /// Reads of unwritten bytes by a product whose operands have the element type with code `format` in instruction
 /// descriptors. Of each 16 bytes, only the words in `words` were written.
-unsigned unwritten_reads(unsigned format, const std::vector<unsigned>& words, Schedule schedule, std::uint64_t seed)
+std::uint64_t unwritten_reads(unsigned format, const std::vector<unsigned>& words, Schedule schedule,
+                              std::uint64_t seed)
 {
     constexpr unsigned bytes = 32768, b_base = 16384;
     const std::uint64_t swizzled = MemoryLayout{Layout::swizzle_128, false, 16, 1024}.descriptor();
@@ -42,7 +43,7 @@ unsigned unwritten_reads(unsigned format, const std::vector<unsigned>& words, Sc
     const LaunchResult result =
         run.launch("kernel", {.block = {128, 1, 1}, .dynamic_shared = bytes}, source, std::uint32_t{0}, target);
     CHECK(result.message == "");
-    const unsigned found = run.count(FindingKind::uninitialized_shared);
+    const std::uint64_t found = run.count(FindingKind::uninitialized_shared);
     CHECK(run.report.findings().size() == (found == 0 ? 0 : 1));
     return found;
 }
