@@ -13,7 +13,7 @@ set(below_runtime base ptx checks machine)
 set(below_tool base runtime)
 # Includes that are still against the arrows.
 set(exceptions
-    "machine/warp_undefined.cpp execute/warp_collective.hpp")
+)
 
 set(emulator ${ROOT}/sdk/emulator)
 file(GLOB folders RELATIVE ${emulator} ${emulator}/*)

@@ -46,7 +46,7 @@ void SyncPoint::join(const SyncPoint& other)
     releases = std::max(releases, other.releases);
 }
 
-Clocks::Clocks(unsigned warps) : agents_(warps), warps_(warps)
+Clocks::Clocks(unsigned warps, unsigned ctas) : agents_(warps), warps_(warps), ctas_(ctas)
 {
     for (State& state : agents_) {
         state.in_use = true;
@@ -101,6 +101,65 @@ void Clocks::sync_lanes(Agent warp, LaneMask lanes, LaneMask live)
     });
     for_each_lane(lanes, [&](unsigned lane) { known[lane] = now; });
     for_each_lane(lanes, [&](unsigned lane) { (*state.lanes_know)[lane] = known; });
+}
+
+ScopedPoint& Clocks::memory_point(std::uint64_t address)
+{
+    ScopedPoint& point = memory_points_[memory_slot(address)];
+    if (point.near.empty()) {
+        point.near.resize(ctas_);
+    }
+    return point;
+}
+
+void Clocks::read_point(Agent agent, unsigned rank, MemoryOrder order, const ScopedPoint& point, FencePoints& fences)
+{
+    // volatile: see synchronize()
+    if (order.acquires() || order.semantics == Semantics::volatile_access) {
+        acquire(agent, point.near[rank]);
+        if (!order.within_cta()) {
+            acquire(agent, point.wide);
+        }
+        return;
+    }
+    fences.observed_near.join(point.near[rank]);
+    if (!order.within_cta()) {
+        fences.observed_wide.join(point.wide);
+    }
+}
+
+void Clocks::write_point(Agent agent, unsigned rank, MemoryOrder order, ScopedPoint& point, const FencePoints& fences)
+{
+    if (order.releases() || order.semantics == Semantics::volatile_access) {
+        const State& state = agents_[agent];
+        if (!order.within_cta()) {
+            join(point.wide.seen, state.seen);
+            note(point.wide.seen, agent, state.time);
+            point.wide.releases = releases_ + 1;
+        }
+        release(agent, point.near[rank]);
+        return;
+    }
+    point.near[rank].join(fences.fenced_near);
+    if (!order.within_cta()) {
+        point.wide.join(fences.fenced_wide);
+    }
+}
+
+void Clocks::fence(Agent agent, MemoryOrder order, FencePoints& fences)
+{
+    if (order.acquires()) {
+        acquire(agent, fences.observed_near);
+        if (!order.within_cta()) {
+            acquire(agent, fences.observed_wide);
+        }
+    }
+    if (order.releases()) {
+        release(agent, fences.fenced_near);
+        if (!order.within_cta()) {
+            fences.fenced_wide = fences.fenced_near;
+        }
+    }
 }
 
 bool Clocks::ordered_for_async(Epoch epoch, Agent agent, unsigned lane) const noexcept

@@ -23,6 +23,7 @@
 
 #include "base/agent.hpp"
 #include "base/lanes.hpp"
+#include "base/memory_kinds.hpp"
 
 namespace tessera::emulator {
 
@@ -53,10 +54,25 @@ struct SyncPoint {
     void join(const SyncPoint& other);
 };
 
+/// What a place in memory passes on, by scope: a release at CTA scope reaches threads of its own CTA, and an acquire at
+/// CTA scope receives what threads of its own CTA have released (PTX ISA "Morally strong operations").
+struct ScopedPoint {
+    SyncPoint wide;               ///< released at the scope of the cluster, or a larger one
+    std::vector<SyncPoint> near;  ///< released at any scope, by rank of the CTA
+};
+
+/// Relaxed accesses synchronize together with fences only (PTX ISA "Release and acquire patterns"). What a warp had done
+/// or seen at its last fence of each scope, which its relaxed stores and arrivals pass on; and what its relaxed loads and
+/// waits have received, which it has seen from the next fence on.
+struct FencePoints {
+    SyncPoint fenced_near, fenced_wide;
+    SyncPoint observed_near, observed_wide;
+};
+
 class Clocks {
 public:
-    /// `warps` agents 0..warps-1. Asynchronous agents get higher numbers.
-    explicit Clocks(unsigned warps);
+    /// `warps` agents 0..warps-1, of `ctas` CTAs. Asynchronous agents get higher numbers.
+    explicit Clocks(unsigned warps, unsigned ctas = 1);
 
     /// The current time of `agent`.
     [[nodiscard]] Epoch now(Agent agent) const noexcept { return {agent, agents_[agent].time}; }
@@ -115,14 +131,17 @@ public:
     /// The agent's number may be reused.
     void end_async(Agent async);
 
+    /// A strong read of `point`, or a strong write, by `agent` in the CTA `rank`, with the fences of its warp.
+    void read_point(Agent agent, unsigned rank, MemoryOrder order, const ScopedPoint& point, FencePoints& fences);
+    void write_point(Agent agent, unsigned rank, MemoryOrder order, ScopedPoint& point, const FencePoints& fences);
+    /// A fence of `agent`.
+    void fence(Agent agent, MemoryOrder order, FencePoints& fences);
+
     /// The point of an address. Accesses that synchronize through memory (volatile, relaxed and stronger, atomics)
     /// release to it and acquire from it. Neighbours (8 bytes in shared, 128 in global memory) and other addresses
     /// share a fixed number of points, so that a kernel with millions of atomics stays cheap. This assumes too much
     /// order, never too little. `address` is generic, so that it is unique in the cluster.
-    [[nodiscard]] SyncPoint& memory_point(std::uint64_t address) noexcept
-    {
-        return memory_points_[memory_slot(address)];
-    }
+    [[nodiscard]] ScopedPoint& memory_point(std::uint64_t address);
     [[nodiscard]] static unsigned memory_slot(std::uint64_t address) noexcept
     {
         const unsigned granule = address >> 48 != 0 ? 3 : 7;  // generic addresses of shared memory have high bits set
@@ -160,7 +179,8 @@ private:
     std::uint32_t releases_ = 0;
     unsigned warps_;
     std::deque<Agent> free_;
-    std::array<SyncPoint, memory_slots> memory_points_;
+    unsigned ctas_;
+    std::array<ScopedPoint, memory_slots> memory_points_;
 };
 
 }  // namespace tessera::emulator

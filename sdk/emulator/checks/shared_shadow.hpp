@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/memory_kinds.hpp"
 #include "base/paths.hpp"
 #include "checks/access_mark.hpp"
 #include "checks/clocks.hpp"
@@ -19,8 +20,6 @@
 #include "checks/report.hpp"
 
 namespace tessera::emulator {
-
-enum class Proxy : std::uint8_t { generic, async };
 
 /// Result of a check: nothing, or a finding's kind and message. The caller adds the place.
 struct ShadowFinding {

@@ -273,9 +273,10 @@ void decode_discard(Decoder& decoder, Operation& operation)
     }
     expect_line(decoder);
     payload.what = "discard";
-    payload.access = {Space::global, Direction::write, false, false, payload.what.c_str()};
+    payload.access = {.space = Space::global, .direction = Direction::write, .what = payload.what.c_str()};
     payload.bytes = 128;
     take_address(decoder, 0, payload);
+    note_access(decoder, payload);
     operation.execute = execute_discard;
     operation.kind = InstructionClass::memory;
 }

@@ -309,6 +309,8 @@ void decode_arrival(Decoder& decoder, Operation& operation)
     payload.generic = decoder.take_one_of({"shared", "shared::cta"}).empty();
     payload.address = decoder.address(0);
     operation.execute = execute_arrival;
+    decoder.effects().unit = AsyncUnit::load_store;
+    decoder.effects().sync = {.object = SyncObject::mbarrier, .arrives = true, .later = true};
 }
 
 }  // namespace
@@ -317,10 +319,13 @@ void decode_async_copy(Decoder& decoder, Operation& operation)
 {
     if (decoder.take("commit_group")) {
         operation.execute = execute_commit;
+        decoder.effects().sync = {.object = SyncObject::async_groups, .commits = true};
         return;
     }
     if (decoder.take("wait_all")) {
         operation.execute = execute_wait_all;
+        decoder.effects().may_wait = true;
+        decoder.effects().sync = {.object = SyncObject::async_groups, .waits = true};
         return;
     }
     if (decoder.take("wait_group")) {
@@ -330,6 +335,8 @@ void decode_async_copy(Decoder& decoder, Operation& operation)
         }
         decoder.emplace_payload<WaitPayload>().keep = static_cast<std::uint64_t>(*keep);
         operation.execute = execute_wait_group;
+        decoder.effects().may_wait = true;
+        decoder.effects().sync = {.object = SyncObject::async_groups, .waits = true};
         return;
     }
     if (decoder.take("mbarrier")) {
@@ -353,14 +360,21 @@ void decode_async_copy(Decoder& decoder, Operation& operation)
     payload.bytes = static_cast<std::uint32_t>(bytes);
     payload.destination = decoder.address(0);
     payload.source = decoder.address(1);
-    if (decoder.operands() == 4 + policy) {
+    if (decoder.operands() == 4 + policy) {  // the policy is last
         if (decoder.declared_type(3) == Type::pred) {
             payload.ignore_source = decoder.read_predicate(3);
         } else {
             payload.source_bytes = decoder.read(3, Type::u32);
         }
     }
+    if (policy != 0) {
+        decoder.read(decoder.operands() - 1, Type::b64);  // no effect on results
+    }
     operation.execute = execute_copy;
+    Effects& effects = decoder.effects();
+    effects.unit = AsyncUnit::load_store;
+    effects.access({.space = Space::global, .bytes = payload.bytes, .later = true});
+    effects.access({.space = Space::shared, .direction = Direction::write, .bytes = payload.bytes, .later = true});
 }
 
 }  // namespace tessera::emulator

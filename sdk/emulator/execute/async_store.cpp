@@ -28,6 +28,7 @@ struct AsyncStorePayload : Payload {
     unsigned element_bytes = 0, elements = 1;
     std::array<Ref, 4> rows{};
     AtomicUpdate update = nullptr;  ///< red.async
+    MemoryOrder order{};
 };
 
 /// What one lane stores or reduces, in flight.
@@ -61,7 +62,11 @@ public:
         if (payload_.completes) {
             async_arrive(cluster, *this, static_cast<std::uint32_t>(barrier_), 0, bytes);
         } else if (cluster.options().check) {
-            cluster.clocks.complete_async(agent, cluster.clocks.memory_point(address_));
+            ScopedPoint& point = cluster.clocks.memory_point(address_);
+            cluster.clocks.complete_async(agent, point.near[cta_rank]);
+            if (!payload_.order.within_cta()) {
+                cluster.clocks.complete_async(agent, point.wide);
+            }
         }
         cluster.progress();
         return true;
@@ -221,13 +226,30 @@ void decode_async_store(Decoder& decoder, Operation& operation, AsyncStorePayloa
     }
     operation.execute = execute_async_store;
     operation.kind = InstructionClass::memory;
+    Effects& effects = decoder.effects();
+    const bool reduces = payload.update != nullptr;
+    effects.unit = AsyncUnit::load_store;
+    effects.access({.space = payload.completes ? Space::shared : Space::global,
+                    .direction = reduces ? Direction::read_write : Direction::write,
+                    .bytes = payload.element_bytes * payload.elements,
+                    .atomic = reduces,
+                    .later = true,
+                    .order = payload.order});
+    if (payload.completes) {
+        effects.sync = {.object = SyncObject::mbarrier,
+                        .arrives = true,
+                        .later = true,
+                        .order = {Semantics::release, Scope::cluster}};
+    }
 }
 
 /// Takes the form without an mbarrier: {.mmio}.release.scope{.global}.
-void take_release_to_global(Decoder& decoder)
+void take_release_to_global(Decoder& decoder, AsyncStorePayload& payload)
 {
     decoder.take("mmio");
-    if (!decoder.take("release") || decoder.take_one_of({"cta", "cluster", "gpu", "sys"}).empty()) {
+    const bool release = decoder.take("release");
+    payload.order = {Semantics::release, decoder.take_scope()};
+    if (!release || payload.order.scope == Scope::none) {
         decoder.fail("without .mbarrier::complete_tx::bytes it must have .release and a scope");
     }
     decoder.take("global");
@@ -279,7 +301,7 @@ void decode_st_async(Decoder& decoder, Operation& operation)
         decoder.take("weak");
         decoder.take("shared::cluster");
     } else {
-        take_release_to_global(decoder);
+        take_release_to_global(decoder, payload);
     }
     const std::string_view vector = payload.completes ? decoder.take_one_of({"v2", "v4"}) : std::string_view{};
     payload.elements = vector.empty() ? 1 : static_cast<unsigned>(vector[1] - '0');
@@ -299,9 +321,10 @@ void decode_red_async(Decoder& decoder, Operation& operation)
         if (!decoder.take("relaxed") || !decoder.take("cluster")) {
             decoder.fail("red.async on an mbarrier must be .relaxed.cluster");
         }
+        payload.order = {Semantics::relaxed, Scope::cluster};
         decoder.take("shared::cluster");
     } else {
-        take_release_to_global(decoder);
+        take_release_to_global(decoder, payload);
     }
     const std::string_view name = decoder.take_one_of({"add", "min", "max", "inc", "dec", "and", "or", "xor"});
     const std::optional<AtomicKind> kind = atomic_named(name);
@@ -339,6 +362,7 @@ void decode_st_bulk(Decoder& decoder, Operation& operation)
                                  decoder.device().major, decoder.device().minor));
     }
     operation.execute = execute_st_bulk;
+    decoder.effects().access({.space = payload.access.space, .direction = Direction::write});
     operation.kind = InstructionClass::memory;
 }
 

@@ -273,12 +273,14 @@ void decode_atomic(Decoder& decoder, Operation& operation, bool returns)
     payload.access.direction = Direction::read_write;
     payload.access.atomic = true;
     payload.returns = returns;
-    if (returns) {
-        decoder.take_one_of({"relaxed", "acquire", "release", "acq_rel"});
-    } else {
-        decoder.take_one_of({"relaxed", "release"});
-    }
-    decoder.take_one_of({"cta", "cluster", "gpu", "sys"});
+    const std::string_view semantics = returns ? decoder.take_one_of({"relaxed", "acquire", "release", "acq_rel"})
+                                               : decoder.take_one_of({"relaxed", "release"});
+    const Scope scope = decoder.take_scope();
+    payload.access.order = {semantics == "acquire"   ? Semantics::acquire
+                            : semantics == "release" ? Semantics::release
+                            : semantics == "acq_rel" ? Semantics::acq_rel
+                                                     : Semantics::relaxed,
+                            scope == Scope::none ? Scope::gpu : scope};
     payload.access.space = take_space(decoder, payload.own_cta);
     const Space space = payload.access.space;
     if (space != Space::generic && space != Space::global && space != Space::shared) {
@@ -339,9 +341,10 @@ void decode_atomic(Decoder& decoder, Operation& operation, bool returns)
         payload.access.registers = {payload.rows.data(), payload.elements};
     }
     const bool order_matters = ptx::name_of(type).find('f') != std::string_view::npos;  // sums are rounded
-    if ((returns || order_matters) && space != Space::shared) {
-        decoder.mark_synchronizes_clusters();  // a loop may wait for another cluster's atomic
-    }
+    decoder.effects().meets_clusters = space != Space::shared;
+    // A loop may wait for another cluster's atomic.
+    decoder.effects().depends_on_clusters = (returns || order_matters) && space != Space::shared;
+    note_access(decoder, payload);
     payload.update = type == Type::b128 ? nullptr : atomic_update(*kind, type);
     operation.execute = handler(type);
     operation.kind = InstructionClass::memory;

@@ -138,6 +138,8 @@ void arrive(Warp& warp, const Operation& operation, LaneMask lanes, std::uint32_
                                 number, expected, barrier.expected));
     }
     if (warp.checks()) {
+        // For relaxed accesses, too, the barrier is a fence among the CTA's threads.
+        warp.cluster.clocks.fence(warp.agent, {Semantics::acquire, Scope::cta}, warp.barriers.fences);
         check_order(warp, operation, lanes, number);
         barrier.last_arrival = warp.cluster.clocks.now(warp.agent);
         warp.cluster.clocks.release(warp.agent, barrier.arriving);
@@ -239,6 +241,7 @@ Step execute_named(Warp& warp, const Operation& operation, LaneMask active)
                 warp.cluster.clocks.acquire(warp.agent, warp.cta.barriers[acquired].completed);
             }
         });
+        warp.cluster.clocks.fence(warp.agent, {Semantics::release, Scope::cta}, warp.barriers.fences);
     }
     write_reduction(warp, operation, active);
     return Step::next;
@@ -317,7 +320,7 @@ Step execute_cluster_arrive(Warp& warp, const Operation& operation, LaneMask act
     }
     if (warp.checks()) {
         if (payload.relaxed) {
-            barrier.arriving.join(state.fenced);
+            barrier.arriving.join(state.fences.fenced_wide);
             warp.cluster.clocks.release(warp.agent, barrier.relaxed_arriving);
         } else {
             warp.cluster.clocks.release(warp.agent, barrier.arriving);
@@ -371,12 +374,21 @@ void decode_cluster(Decoder& decoder, Operation& operation)
                                  decoder.device().major, decoder.device().minor));
     }
     payload.aligned = decoder.take("aligned");
+    if (payload.aligned) {
+        decoder.mark_aligned();
+    }
     if (decoder.take("arrive")) {
         payload.relaxed = decoder.take_one_of({"relaxed", "release"}) == "relaxed";
         operation.execute = execute_cluster_arrive;
+        decoder.effects().sync = {.object = SyncObject::cluster_barrier,
+                                  .arrives = true,
+                                  .order = {payload.relaxed ? Semantics::relaxed : Semantics::release, Scope::cluster}};
     } else if (decoder.take("wait")) {
         decoder.take("acquire");
         operation.execute = execute_cluster_wait;
+        decoder.effects().may_wait = true;
+        decoder.effects().sync = {
+            .object = SyncObject::cluster_barrier, .waits = true, .order = {Semantics::acquire, Scope::cluster}};
     } else {
         decoder.fail("barrier.cluster needs .arrive or .wait");
     }
@@ -391,6 +403,9 @@ void decode_named(Decoder& decoder, Operation& operation, bool aligned_always)
     auto& payload = decoder.emplace_payload<NamedPayload>();
     decoder.take("cta");
     payload.aligned = decoder.take("aligned") || aligned_always;
+    if (payload.aligned) {
+        decoder.mark_aligned();
+    }
     operation.execute = execute_named;
     std::size_t number = 0;
     if (decoder.take("red")) {
@@ -418,6 +433,11 @@ void decode_named(Decoder& decoder, Operation& operation, bool aligned_always)
         decoder.fail(
             fmt::format("{} operands are given, {} or {} are needed", decoder.operands(), counted, counted + 1));
     }
+    decoder.effects().may_wait = payload.aligned || payload.waits;
+    decoder.effects().sync = {.object = SyncObject::named_barrier,
+                              .arrives = true,
+                              .waits = payload.waits,
+                              .order = {payload.waits ? Semantics::acq_rel : Semantics::release, Scope::cta}};
     operation.operand[number_row] = decoder.read(number, Type::u32);
     if (decoder.operands() > counted) {
         operation.operand[count_row] = decoder.read(number + 1, Type::u32);
@@ -433,6 +453,11 @@ void decode_bar(Decoder& decoder, Operation& operation)
         }
         operation.operand[0] = decoder.read(0, Type::b32);
         operation.execute = execute_warp_sync;
+        Effects& effects = decoder.effects();
+        effects.lanes = Convergence::named;
+        effects.may_wait = true;
+        effects.sync = {
+            .object = SyncObject::lanes, .arrives = true, .waits = true, .order = {Semantics::acq_rel, Scope::cta}};
         return;
     }
     decode_named(decoder, operation, true);

@@ -75,6 +75,11 @@ template <typename F>
 void decode_logic(Decoder& decoder, Operation& operation)
 {
     operation.kind = InstructionClass::integer;
+    if constexpr (std::is_same_v<F, And>) {
+        decoder.effects().flow = ValueFlow::conjunction;
+    } else if constexpr (std::is_same_v<F, Or>) {
+        decoder.effects().flow = ValueFlow::disjunction;
+    }
     const Type type = require_bits_or_pred(decoder);
     if (type == Type::pred) {
         expect_operands(decoder, 3);

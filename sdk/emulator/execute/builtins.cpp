@@ -45,10 +45,7 @@ template <typename T>
 [[nodiscard]] T load(Warp& warp, const Operation& operation, std::uint64_t address, unsigned lane, const char* what)
 {
     T value;
-    std::memcpy(&value,
-                locate(warp, operation, {Space::generic, Direction::read, false, false, what}, address, sizeof(T),
-                       sizeof(T), lane),
-                sizeof(T));
+    std::memcpy(&value, locate(warp, operation, {.what = what}, address, sizeof(T), sizeof(T), lane), sizeof(T));
     return value;
 }
 
@@ -221,7 +218,10 @@ Step execute_set_conditional(Warp& warp, const Operation& operation, LaneMask ac
     const auto& call = operation.as<CallPayload>();
     for_each_lane(active, [&](unsigned lane) {
         const auto value = static_cast<std::uint32_t>(argument(warp, call, 1, lane));
-        const MemoryAccess store{Space::global, Direction::write, false, true, "cudaGraphSetConditional"};
+        const MemoryAccess store{.space = Space::global,
+                                 .direction = Direction::write,
+                                 .order = {Semantics::volatile_access, Scope::sys},
+                                 .what = "cudaGraphSetConditional"};
         std::memcpy(locate(warp, operation, store, argument(warp, call, 0, lane), sizeof value, sizeof value, lane),
                     &value, sizeof value);
     });

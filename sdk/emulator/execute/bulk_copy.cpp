@@ -203,7 +203,9 @@ void decode_transfer(Decoder& decoder, Operation& operation, BulkPayload& payloa
         }
         payload.cta_mask = decoder.read(next++, Type::u16);
     }
-    next += decoder.take("L2::cache_hint") ? 1 : 0;
+    if (decoder.take("L2::cache_hint")) {
+        decoder.read(next++, Type::b64);  // no effect on results
+    }
     if (decoder.take("cp_mask")) {
         if (direction != Route::store) {
             decoder.fail("'.cp_mask' is for copies to global memory");
@@ -213,12 +215,11 @@ void decode_transfer(Decoder& decoder, Operation& operation, BulkPayload& payloa
     if (decoder.operands() != next) {
         decoder.fail(fmt::format("{} operands are given, {} are needed", decoder.operands(), next));
     }
-    if (direction != Route::shared) {
-        decoder.mark_uses_bulk_copies();
-    }
     operation.execute = direction == Route::load    ? execute_load
                         : direction == Route::store ? execute_store
                                                     : execute_shared;
+    note_bulk_copy(decoder, direction == Route::load ? Space::global : Space::shared,
+                   direction == Route::store ? Space::global : Space::shared, payload.reduce != nullptr, by_barrier);
 }
 
 }  // namespace
@@ -227,6 +228,7 @@ void decode_bulk_copy(Decoder& decoder, Operation& operation)
 {
     if (decoder.take("commit_group")) {
         operation.execute = execute_commit;
+        decoder.effects().sync = {.object = SyncObject::async_groups, .commits = true};
         return;
     }
     if (decoder.take("wait_group")) {
@@ -238,6 +240,8 @@ void decode_bulk_copy(Decoder& decoder, Operation& operation)
         payload.keep = static_cast<std::uint64_t>(*keep);
         payload.stage = decoder.take("read") ? CopyGroups::Stage::source_read : CopyGroups::Stage::complete;
         operation.execute = execute_wait;
+        decoder.effects().may_wait = true;
+        decoder.effects().sync = {.object = SyncObject::async_groups, .waits = true};
         return;
     }
     auto& payload = decoder.emplace_payload<BulkPayload>();

@@ -420,6 +420,7 @@ Step select(Warp& warp, const Operation& operation, LaneMask active)
 void decode_selp(Decoder& decoder, Operation& operation)
 {
     operation.kind = InstructionClass::integer;
+    decoder.effects().flow = ValueFlow::selected;
     const Type type = decoder.require_type();
     if (!is_selectable(type)) {
         fail_type(decoder, type);

@@ -103,6 +103,7 @@ void decode_branch(Decoder& decoder, Operation& operation)
     operation.kind = InstructionClass::control;
     decoder.take("uni");
     operation.execute = execute_branch;
+    decoder.effects().control = Flow::branch;
     auto& payload = decoder.emplace_payload<BranchPayload>();
     payload.targets.resize(1);
     decoder.function().when_placed(decoder.operand(0).name,
@@ -117,6 +118,7 @@ void decode_branch_indexed(Decoder& decoder, Operation& operation)
     }
     decoder.take("uni");
     operation.execute = execute_branch_indexed;
+    decoder.effects().control = Flow::branch;
     operation.operand[0] = decoder.read(0, ptx::Type::u32);
     const ptx::TargetList* list = decoder.function().target_list(decoder.operand(1).name);
     if (list == nullptr || list->names.empty()) {
@@ -161,6 +163,7 @@ void decode_call(Decoder& decoder, Operation& operation)
     if (decoder.is_register(callee_index)) {
         payload.pointer = decoder.read(callee_index, ptx::Type::u64);
         operation.execute = execute_call;
+        decoder.effects().control = Flow::call;
         // Every function whose address is taken may be called.
         for (std::uint32_t i = 0; i < program.program().functions.size(); ++i) {
             if (!program.program().module.functions[i].kernel) {
@@ -198,6 +201,7 @@ void decode_call(Decoder& decoder, Operation& operation)
     }
     payload.callee = *index;
     operation.execute = execute_call;
+    decoder.effects().control = Flow::call;
     decoder.emplace_payload(std::move(payload));
 }
 
@@ -206,22 +210,26 @@ void decode_return(Decoder& decoder, Operation& operation)
     operation.kind = InstructionClass::control;
     decoder.take("uni");
     operation.execute = execute_return;
+    decoder.effects().control = Flow::leave;
 }
 
-void decode_exit(Decoder&, Operation& operation)
+void decode_exit(Decoder& decoder, Operation& operation)
 {
+    decoder.effects().control = Flow::end;
     operation.kind = InstructionClass::control;
     operation.execute = execute_exit;
 }
 
-void decode_trap(Decoder&, Operation& operation)
+void decode_trap(Decoder& decoder, Operation& operation)
 {
+    decoder.effects().control = Flow::end;
     operation.kind = InstructionClass::control;
     operation.execute = execute_trap;
 }
 
-void decode_breakpoint(Decoder&, Operation& operation)
+void decode_breakpoint(Decoder& decoder, Operation& operation)
 {
+    decoder.effects().control = Flow::end;
     operation.kind = InstructionClass::control;
     operation.execute = execute_breakpoint;
 }
@@ -249,19 +257,6 @@ Execute local_address_operation(unsigned bytes) noexcept
 }
 
 Execute end_of_function_operation() noexcept { return execute_return; }
-
-bool ends_flow(const Operation& operation) noexcept
-{
-    return operation.execute == execute_return || operation.execute == execute_exit ||
-           operation.execute == execute_trap || operation.execute == execute_breakpoint;
-}
-
-bool is_branch(const Operation& operation) noexcept
-{
-    return operation.execute == execute_branch || operation.execute == execute_branch_indexed;
-}
-
-bool is_call(const Operation& operation) noexcept { return operation.execute == execute_call; }
 
 std::span<const InstructionEntry> control_instructions()
 {

@@ -16,9 +16,8 @@ void decode_cp(Decoder& decoder, Operation& operation)
 {
     operation.kind = InstructionClass::copy;
     const bool reduces = decoder.take("reduce");
-    if (reduces) {
-        decoder.mark_synchronizes_clusters();  // several clusters may add: keep the order independent of timing
-    }
+    // Several clusters may add: keep the order independent of timing.
+    decoder.effects().depends_on_clusters = reduces;
     if (!decoder.take("async")) {
         decoder.fail("the forms are cp.async and cp.reduce.async");
     }
@@ -39,9 +38,12 @@ void decode_cp(Decoder& decoder, Operation& operation)
         if (!decoder.take("L2") || !decoder.take("global")) {
             decoder.fail("the form is cp.async.bulk.prefetch.L2.global");
         }
-        const std::size_t operands = decoder.take("L2::cache_hint") ? 3 : 2;
-        if (decoder.operands() != operands) {
+        const bool policy = decoder.take("L2::cache_hint");
+        if (decoder.operands() != (policy ? 3U : 2U)) {
             decoder.fail("the operands are [address], size, and with .L2::cache_hint a policy");
+        }
+        if (policy) {
+            decoder.read(2, ptx::Type::b64);
         }
         decoder.address(0);
         decoder.read(1, ptx::Type::u32);
@@ -53,22 +55,25 @@ void decode_cp(Decoder& decoder, Operation& operation)
     }
 }
 
-/// prefetch and prefetchu: hints, even for invalid addresses.
-void decode_prefetch(Decoder& decoder, Operation& operation)
+void note_bulk_copy_access(Decoder& decoder, Space space, Direction direction)
 {
-    operation.kind = InstructionClass::copy;
-    operation.execute = execute_nothing;
-    decoder.take_one_of({"global", "local", "param", "const"});
-    if (decoder.take_one_of({"tensormap", "L1", "L2", "L2::evict_last", "L2::evict_normal"}).empty()) {
-        decoder.fail("the level is missing: .L1, .L2 or .tensormap");
-    }
-    if (decoder.operands() != 1) {
-        decoder.fail("a prefetch has one operand, the address");
-    }
-    decoder.address(0);
+    decoder.effects().access({.space = space, .direction = direction, .proxy = Proxy::async, .later = true});
 }
 
 }  // namespace
+
+void note_bulk_copy(Decoder& decoder, Space from, Space to, bool reduces, bool by_barrier)
+{
+    decoder.effects().unit = AsyncUnit::tma;
+    note_bulk_copy_access(decoder, from, Direction::read);
+    note_bulk_copy_access(decoder, to, reduces ? Direction::read_write : Direction::write);
+    if (by_barrier) {
+        decoder.effects().sync = {.object = SyncObject::mbarrier,
+                                  .arrives = true,
+                                  .later = true,
+                                  .order = {Semantics::release, Scope::cluster}};
+    }
+}
 
 Step execute_nothing(Warp&, const Operation&, LaneMask) { return Step::next; }
 
@@ -76,8 +81,6 @@ std::span<const InstructionEntry> copy_instructions()
 {
     static constexpr std::array entries{
         InstructionEntry{"cp", decode_cp},
-        InstructionEntry{"prefetch", decode_prefetch},
-        InstructionEntry{"prefetchu", decode_prefetch},
         InstructionEntry{"tensormap", decode_tensormap},
     };
     return entries;

@@ -16,6 +16,8 @@ void decode_tensor_prefetch(Decoder& decoder,
                             Operation& operation);  // execute/tensor_copy.cpp: cp.async.bulk.prefetch.tensor
 void decode_tensormap(Decoder& decoder, Operation& operation);  // execute/tensormap.cpp
 
+/// Fills in the effects of a bulk copy. `by_barrier`: it completes on an mbarrier.
+void note_bulk_copy(Decoder& decoder, Space from, Space to, bool reduces, bool by_barrier);
 /// For hints: does nothing.
 [[nodiscard]] Step execute_nothing(Warp& warp, const Operation& operation, LaneMask active);
 

@@ -14,7 +14,7 @@ namespace tessera::emulator {
 namespace {
 
 struct FencePayload : Payload {
-    bool release = false, acquire = false;
+    MemoryOrder order{};
     ProxyFences proxies = 0;
 };
 
@@ -25,14 +25,14 @@ Step execute_fence(Warp& warp, const Operation& operation, LaneMask active)
     }
     const auto& payload = operation.as<FencePayload>();
     Clocks& clocks = warp.cluster.clocks;
-    if (payload.acquire) {
-        clocks.acquire(warp.agent, warp.barriers.observed);
+    if (payload.order.acquires()) {
+        clocks.fence(warp.agent, {Semantics::acquire, payload.order.scope}, warp.barriers.fences);
     }
     if (payload.proxies != 0) {
         clocks.proxy_fence(warp.agent, active, payload.proxies);
     }
-    if (payload.release) {
-        clocks.release(warp.agent, warp.barriers.fenced);
+    if (payload.order.releases()) {
+        clocks.fence(warp.agent, {Semantics::release, payload.order.scope}, warp.barriers.fences);
     }
     return Step::next;
 }
@@ -71,19 +71,32 @@ Step execute_tensormap_acquire(Warp& warp, const Operation& operation, LaneMask 
     return execute_fence(warp, operation, active);
 }
 
-bool take_scope(Decoder& decoder) { return !decoder.take_one_of({"cta", "cluster", "gpu", "sys"}).empty(); }
+Semantics semantics_of(std::string_view name)
+{
+    return name == "acquire"   ? Semantics::acquire
+           : name == "release" ? Semantics::release
+           : name == "sc"      ? Semantics::sc
+                               : Semantics::acq_rel;
+}
+
+/// Fills in what the fence does.
+void note_fence(Decoder& decoder, FencePayload& payload, SyncObject object, MemoryOrder order = {})
+{
+    payload.order = order;
+    decoder.effects().sync = {.object = object, .fences = true, .order = order};
+}
 
 void decode_proxy_fence(Decoder& decoder, Operation& operation)
 {
     if (decoder.take("tensormap::generic")) {
         auto& payload = decoder.emplace_payload<TensormapFencePayload>();
         const std::string_view semantics = decoder.take_one_of({"acquire", "release"});
-        payload.release = semantics == "release";
-        payload.acquire = semantics == "acquire";
-        if (semantics.empty() || !take_scope(decoder)) {
+        const Scope scope = decoder.take_scope();
+        if (semantics.empty() || scope == Scope::none) {
             decoder.fail("the forms are .release.scope, and .acquire.scope [address], 128");
         }
-        if (payload.release) {
+        note_fence(decoder, payload, SyncObject::other_proxy, {semantics_of(semantics), scope});
+        if (semantics == "release") {
             payload.proxies = fences_tensormap;
             operation.execute = execute_fence;
             return;
@@ -98,6 +111,7 @@ void decode_proxy_fence(Decoder& decoder, Operation& operation)
     auto& payload = decoder.emplace_payload<FencePayload>();
     operation.execute = execute_fence;
     if (decoder.take("alias")) {
+        note_fence(decoder, payload, SyncObject::other_proxy);
         return;
     }
     if (decoder.take("async")) {
@@ -105,6 +119,7 @@ void decode_proxy_fence(Decoder& decoder, Operation& operation)
         payload.proxies = space.empty()       ? fences_shared | fences_global
                           : space == "global" ? fences_global
                                               : fences_shared;
+        note_fence(decoder, payload, SyncObject::async_proxy);
         return;
     }
     if (decoder.take("async::generic")) {
@@ -117,8 +132,7 @@ void decode_proxy_fence(Decoder& decoder, Operation& operation)
                 ".release.sync_restrict::shared::cta.cluster");
         }
         payload.proxies = fences_shared | fences_one_way;
-        payload.release = semantics == "release";
-        payload.acquire = semantics == "acquire";
+        note_fence(decoder, payload, SyncObject::async_proxy, {semantics_of(semantics), Scope::cluster});
         return;
     }
     decoder.fail("the kind of proxy is missing or not known: .alias, .async, .async::generic or .tensormap::generic");
@@ -139,17 +153,17 @@ void decode_fence(Decoder& decoder, Operation& operation)
         if (!decoder.take("release") || !decoder.take("cluster")) {
             decoder.fail("the form is fence.mbarrier_init.release.cluster");
         }
-        payload.release = true;
+        note_fence(decoder, payload, SyncObject::memory, {Semantics::release, Scope::cluster});
         payload.proxies = fences_barrier_init;
         return;
     }
     const std::string_view semantics = decoder.take_one_of({"sc", "acq_rel", "acquire", "release"});
     decoder.take_one_of({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
-    if (!take_scope(decoder)) {
+    const Scope scope = decoder.take_scope();
+    if (scope == Scope::none) {
         decoder.fail("the scope is missing: .cta, .cluster, .gpu or .sys");
     }
-    payload.release = semantics != "acquire";
-    payload.acquire = semantics != "release";
+    note_fence(decoder, payload, SyncObject::memory, {semantics_of(semantics), scope});
 }
 
 void decode_membar(Decoder& decoder, Operation& operation)
@@ -161,12 +175,17 @@ void decode_membar(Decoder& decoder, Operation& operation)
         if (!decoder.take("alias")) {
             decoder.fail("the form is membar.proxy.alias");
         }
+        note_fence(decoder, payload, SyncObject::other_proxy);
         return;
     }
-    if (decoder.take_one_of({"cta", "gl", "sys"}).empty()) {
+    const std::string_view level = decoder.take_one_of({"cta", "gl", "sys"});
+    if (level.empty()) {
         decoder.fail("the level is missing: .cta, .gl or .sys");
     }
-    payload.release = payload.acquire = true;
+    note_fence(decoder, payload, SyncObject::memory,
+               {Semantics::sc, level == "cta"  ? Scope::cta
+                               : level == "gl" ? Scope::gpu
+                                               : Scope::sys});
 }
 
 }  // namespace tessera::emulator

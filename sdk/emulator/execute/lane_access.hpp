@@ -20,7 +20,7 @@ namespace tessera::emulator {
 void check_shared(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active, Cta& cta,
                   const LaneAddresses<std::uint32_t>& offsets);
 /// Order from accesses that are atomic or strong: see synchronize().
-void synchronize_lanes(Warp& warp, const std::uint64_t* generic, LaneMask active, Direction direction);
+void synchronize_lanes(Warp& warp, const std::uint64_t* generic, LaneMask active, const MemoryAccess& access);
 /// Checks accesses to global memory against bulk copies of the cluster. There is a Cluster::global_shadow.
 void check_bulk_copies(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
                        const LaneAddresses<std::uint64_t>& a);
@@ -160,8 +160,8 @@ inline bool resolve_global(Warp& warp, const Operation& operation, const MemoryP
         if (writes) {
             allocation.note_kernel_write();
         }
-        if (access.atomic || access.volatile_access) {
-            synchronize_lanes(warp, a.at.data(), active, access.direction);
+        if (access.atomic || access.order.strong()) {
+            synchronize_lanes(warp, a.at.data(), active, access);
         }
         if (cluster.global_shadow != nullptr && (writes || cluster.global_shadow->bulk_stored())) {
             check_bulk_copies(warp, operation, payload, active, a);

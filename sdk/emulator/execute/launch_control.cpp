@@ -233,7 +233,6 @@ Step execute_first_cta(Warp& warp, const Operation& operation, LaneMask active)
 void decode_try_cancel(Decoder& decoder, Operation& operation)
 {
     auto& payload = decoder.emplace_payload<TryCancelPayload>();
-    decoder.mark_uses_launch_control();
     if (!decoder.take("async") || !decoder.take("mbarrier::complete_tx::bytes") || !decoder.take("b128")) {
         decoder.fail(
             "the form is clusterlaunchcontrol.try_cancel.async{.shared::cta}.mbarrier::complete_tx::bytes.b128");
@@ -246,6 +245,12 @@ void decode_try_cancel(Decoder& decoder, Operation& operation)
     payload.response = decoder.address(0);
     payload.barrier = decoder.address(1);
     operation.execute = execute_try_cancel;
+    Effects& effects = decoder.effects();
+    effects.unit = AsyncUnit::launch_control;
+    effects.access(
+        {.space = Space::shared, .direction = Direction::write, .bytes = 16, .proxy = Proxy::async, .later = true});
+    effects.sync = {
+        .object = SyncObject::mbarrier, .arrives = true, .later = true, .order = {Semantics::release, Scope::cluster}};
 }
 
 void decode_query(Decoder& decoder, Operation& operation)
@@ -302,9 +307,11 @@ void decode_cluster_launch_control(Decoder& decoder, Operation& operation)
 void decode_grid_dependency(Decoder& decoder, Operation& operation)
 {
     operation.kind = InstructionClass::control;
-    if (decoder.take_one_of({"wait", "launch_dependents"}).empty() || decoder.operands() != 0) {
+    const std::string_view what = decoder.take_one_of({"wait", "launch_dependents"});
+    if (what.empty() || decoder.operands() != 0) {
         decoder.fail("the forms are griddepcontrol.wait and griddepcontrol.launch_dependents");
     }
+    decoder.effects().sync = {.object = SyncObject::grids, .arrives = what != "wait", .waits = what == "wait"};
     operation.execute = execute_nothing;
 }
 

@@ -206,10 +206,10 @@ void decode_access(Decoder& decoder, Operation& operation, bool loads)
 {
     auto& payload = decoder.emplace_payload<MemoryPayload>();
     const bool uniform = decoder.instruction().opcode == "ldu";
-    const bool strong = !uniform && take_strength(decoder, loads ? "acquire" : "release");
+    payload.access.order = uniform ? MemoryOrder{} : take_order(decoder, loads);
+    const bool strong = payload.access.order.strong();
     payload.access.space = take_space(decoder, payload.own_cta);
     payload.access.direction = loads ? Direction::read : Direction::write;
-    payload.access.volatile_access = strong;
     payload.what = short_name(decoder.instruction());
     payload.access.what = payload.what.c_str();
     const std::string_view vector = decoder.take_one_of({"v2", "v4", "v8"});
@@ -272,8 +272,11 @@ void decode_access(Decoder& decoder, Operation& operation, bool loads)
     } else {
         payload.row_bytes = data.row_bytes;
     }
-    if (strong && loads && global) {
-        decoder.mark_synchronizes_clusters();  // may wait for another cluster's store
+    decoder.effects().meets_clusters = strong && global;
+    decoder.effects().depends_on_clusters = strong && loads && global;  // may wait for another cluster's store
+    note_access(decoder, payload);
+    if (!loads) {
+        decoder.effects().flow = ValueFlow::stored;
     }
     operation.execute = handler(type, data.row_bytes, loads, strong);
     choose_handlers(payload, operation, type, data.row_bytes, strong);

@@ -194,6 +194,7 @@ void require_sync_aligned(Decoder& decoder)
     if (!decoder.take("aligned") || !sync) {
         decoder.fail("needs .sync.aligned");
     }
+    decoder.mark_aligned();
 }
 
 void require_registers(Decoder& decoder, const MatrixTransfer& transfer, std::size_t expected)
@@ -212,6 +213,7 @@ void decode_ldmatrix(Decoder& decoder, Operation& operation)
     const unsigned count = take_count(decoder);
     const bool transposed = decoder.take("trans");
     take_address(decoder, 1, transfer);
+    decoder.effects().access({.space = transfer.space});
     transfer.registers = decoder.write_vector(0, ptx::Type::b32);
     if (shape == "m8n8") {
         if (!decoder.take("b16")) {
@@ -265,6 +267,7 @@ void decode_stmatrix(Decoder& decoder, Operation& operation)
     const unsigned count = take_count(decoder);
     const bool transposed = decoder.take("trans");
     take_address(decoder, 0, transfer);
+    decoder.effects().access({.space = transfer.space, .direction = Direction::write});
     transfer.registers = decoder.read_vector(1, ptx::Type::b32);
     transfer.rows = 8 * count;
     require_registers(decoder, transfer, count);

@@ -20,7 +20,8 @@ struct MbarrierPayload : Payload {
     AddressRef address;
     bool generic = false;  ///< no state space was given
     bool remote = false;   ///< .shared::cluster
-    bool relaxed = false;
+    MemoryOrder order{};
+    bool within_cta = false;  ///< .cta is written out
     Arrival arrival = Arrival::arrive;
     bool expects = false;  ///< .expect_tx
     bool no_complete = false;
@@ -135,6 +136,36 @@ Step execute_inval(Warp& warp, const Operation& operation, LaneMask active)
     return Step::next;
 }
 
+/// What the arriving thread has done counts for the threads that wait. They are of the barrier's CTA, so an arrival of
+/// another CTA at CTA scope orders nothing.
+void release_to(Warp& warp, Mbarrier& barrier, const MbarrierPayload& payload, bool own_cta)
+{
+    const FencePoints& fences = warp.barriers.fences;
+    if (!own_cta && payload.within_cta) {
+        return;
+    }
+    SyncPoint& point = own_cta ? barrier.arriving_near : barrier.arriving;
+    if (payload.order.releases()) {
+        warp.cluster.clocks.release(warp.agent, point);
+    } else {
+        point.join(own_cta ? fences.fenced_near : fences.fenced_wide);
+    }
+}
+
+/// Completed asynchronous work is visible whatever the scope (PTX ISA "Async proxy").
+void acquire_from(Warp& warp, const Mbarrier& barrier, const MbarrierPayload& payload)
+{
+    FencePoints& fences = warp.barriers.fences;
+    if (payload.order.acquires()) {
+        warp.cluster.clocks.acquire(warp.agent, payload.within_cta ? barrier.completed_near : barrier.completed);
+        return;
+    }
+    fences.observed_near.join(barrier.completed_near);
+    if (!payload.within_cta) {
+        fences.observed_wide.join(barrier.completed);
+    }
+}
+
 /// arrive, arrive_drop, expect_tx, complete_tx and their combinations.
 Step execute_arrive(Warp& warp, const Operation& operation, LaneMask active)
 {
@@ -158,11 +189,7 @@ Step execute_arrive(Warp& warp, const Operation& operation, LaneMask active)
         if (warp.checks() && (released != &barrier || released_phase != barrier.phase)) {
             released = &barrier;
             released_phase = barrier.phase;
-            if (payload.relaxed) {
-                barrier.arriving.join(warp.barriers.fenced);
-            } else {
-                warp.cluster.clocks.release(warp.agent, barrier.arriving);
-            }
+            release_to(warp, barrier, payload, site.cta == &warp.cta);
         }
         if (states != no_row) {
             warp.row<std::uint64_t>(states)[lane] = token_of(barrier);
@@ -249,11 +276,7 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
             site.cta->exit_order->observed(offset_in_cta(site.address), site.barrier->phase);
         }
         if (warp.checks()) {
-            if (payload.relaxed) {
-                warp.barriers.observed.join(site.barrier->completed);
-            } else {
-                cluster.clocks.acquire(warp.agent, site.barrier->completed);
-            }
+            acquire_from(warp, *site.barrier, payload);
         }
     });
     ++cluster.statistics.barrier_polls;
@@ -296,12 +319,14 @@ void take_space(Decoder& decoder, MbarrierPayload& payload)
     payload.remote = space == "shared::cluster";
 }
 
-/// .sem.scope. Weaker semantics count as the default, except relaxed.
-bool take_relaxed(Decoder& decoder)
+/// Takes .sem and .scope: relaxed, or `strongest`, which is the default. The default scope is .cta. But CUTLASS arrives on
+/// peers' barriers, and waits for peers, without a scope, so only a .cta that is written out counts as one in the checks.
+void take_order(Decoder& decoder, MbarrierPayload& payload, Semantics strongest)
 {
     const bool relaxed = decoder.take_one_of({"release", "acquire", "relaxed"}) == "relaxed";
-    decoder.take_one_of({"cta", "cluster"});
-    return relaxed;
+    const std::string_view scope = decoder.take_one_of({"cta", "cluster"});
+    payload.order = {relaxed ? Semantics::relaxed : strongest, scope == "cluster" ? Scope::cluster : Scope::cta};
+    payload.within_cta = scope == "cta";
 }
 
 void refuse_remote(Decoder& decoder, const MbarrierPayload& payload)
@@ -315,7 +340,9 @@ void refuse_remote(Decoder& decoder, const MbarrierPayload& payload)
 void decode_wait(Decoder& decoder, Operation& operation, MbarrierPayload& payload)
 {
     payload.by_parity = decoder.take("parity");
-    payload.relaxed = take_relaxed(decoder);
+    take_order(decoder, payload, Semantics::acquire);
+    decoder.effects().sync = {.object = SyncObject::mbarrier, .waits = true, .order = payload.order};
+    decoder.effects().may_wait = payload.blocks;
     take_space(decoder, payload);
     refuse_remote(decoder, payload);
     expect_operands(decoder, 3, payload.blocks ? 4 : 3);
@@ -330,8 +357,8 @@ void decode_wait(Decoder& decoder, Operation& operation, MbarrierPayload& payloa
 
 void decode_transaction(Decoder& decoder, Operation& operation, MbarrierPayload& payload)
 {
-    payload.relaxed = true;
-    take_relaxed(decoder);
+    take_order(decoder, payload, Semantics::relaxed);
+    decoder.effects().sync = {.object = SyncObject::mbarrier, .manages = true, .order = payload.order};
     take_space(decoder, payload);
     expect_operands(decoder, 2);
     payload.address = decoder.address(0);
@@ -343,7 +370,9 @@ void decode_arrive(Decoder& decoder, Operation& operation, MbarrierPayload& payl
 {
     payload.expects = decoder.take("expect_tx");
     payload.no_complete = decoder.take("noComplete");
-    payload.relaxed = take_relaxed(decoder);
+    take_order(decoder, payload, Semantics::release);
+    decoder.effects().sync = {
+        .object = SyncObject::mbarrier, .arrives = true, .manages = payload.expects, .order = payload.order};
     take_space(decoder, payload);
     const bool value_needed = payload.expects || payload.no_complete;
     // An arrival on a peer's barrier returns no state; some compilers leave out the sink.
@@ -438,12 +467,14 @@ void decode_mbarrier(Decoder& decoder, Operation& operation)
         payload.address = decoder.address(0);
         operation.operand[value_row] = decoder.read(1, Type::u32);
         operation.execute = execute_init;
+        decoder.effects().sync = {.object = SyncObject::mbarrier, .manages = true};
     } else if (decoder.take("inval")) {
         take_space(decoder, payload);
         refuse_remote(decoder, payload);
         expect_operands(decoder, 1);
         payload.address = decoder.address(0);
         operation.execute = execute_inval;
+        decoder.effects().sync = {.object = SyncObject::mbarrier, .manages = true};
     } else if (decoder.take("arrive")) {
         decode_arrive(decoder, operation, payload);
     } else if (decoder.take("arrive_drop")) {

@@ -242,14 +242,14 @@ void count_bytes(Warp& warp, const MemoryPayload& payload, LaneMask active, Spac
 
 }  // namespace
 
-void synchronize_lanes(Warp& warp, const std::uint64_t* generic, LaneMask active, Direction direction)
+void synchronize_lanes(Warp& warp, const std::uint64_t* generic, LaneMask active, const MemoryAccess& access)
 {
     std::bitset<Clocks::memory_slots> done;
     for_each_lane(active, [&](unsigned lane) {
         const unsigned slot = Clocks::memory_slot(generic[lane]);
         if (!done[slot]) {
             done[slot] = true;
-            synchronize(warp, generic[lane], direction);
+            synchronize(warp, generic[lane], access.direction, access.order);
         }
     });
 }
@@ -258,7 +258,7 @@ void check_shared(Warp& warp, const Operation& operation, const MemoryPayload& p
                   const LaneAddresses<std::uint32_t>& offsets)
 {
     const MemoryAccess& access = payload.access;
-    const bool strong = access.atomic || access.volatile_access;
+    const bool strong = access.atomic || access.order.strong();
     if (&cta != &warp.cta && cta.exit_order != nullptr) {
         cta.exit_order->accessed(warp.cluster.clocks.now(warp.agent), {&operation, warp.cta.rank, warp.index, active});
     }
@@ -268,7 +268,7 @@ void check_shared(Warp& warp, const Operation& operation, const MemoryPayload& p
         for (unsigned lane = 0; lane < warp_size; ++lane) {
             generic.at[lane] = origin + offsets.at[lane];
         }
-        synchronize_lanes(warp, generic.at.data(), active, access.direction);
+        synchronize_lanes(warp, generic.at.data(), active, access);
     }
     if (cta.responses.touches(offsets.low, std::uint64_t{offsets.high} + payload.bytes) &&
         access.direction == Direction::read) {
@@ -305,7 +305,7 @@ void check_bulk_copies(Warp& warp, const Operation& operation, const MemoryPaylo
 {
     GlobalShadow& global = *warp.cluster.global_shadow;
     const MemoryAccess& access = payload.access;
-    const bool strong = access.atomic || access.volatile_access;
+    const bool strong = access.atomic || access.order.strong();
     if (strong && access.direction != Direction::read) {
         check_flag(warp, operation, active, access.what);
     }
@@ -459,22 +459,38 @@ void take_address(Decoder& decoder, std::size_t index, MemoryPayload& payload)
     }
 }
 
-bool take_strength(Decoder& decoder, std::string_view strongest)
+MemoryOrder take_order(Decoder& decoder, bool loads)
 {
+    const std::string_view strongest = loads ? "acquire" : "release";
     const bool mmio = decoder.take("mmio");
     const std::string_view sem = decoder.take_one_of({"weak", "volatile", "relaxed", strongest});
-    const bool scope = !decoder.take_one_of({"cta", "cluster", "gpu", "sys"}).empty();
+    const Scope scope = decoder.take_scope();
     const bool needs_scope = sem == "relaxed" || sem == strongest;
-    if (needs_scope && !scope) {
+    if (needs_scope && scope == Scope::none) {
         decoder.fail(fmt::format(".{} needs a scope: .cta, .cluster, .gpu or .sys", sem));
     }
-    if (scope && !needs_scope) {
+    if (scope != Scope::none && !needs_scope) {
         decoder.fail(fmt::format("a scope is for .relaxed and .{}", strongest));
     }
     if (mmio && sem != "relaxed" && sem != "release") {
         decoder.fail(".mmio goes with .relaxed");
     }
-    return needs_scope || sem == "volatile";
+    if (sem == "volatile") {
+        return {Semantics::volatile_access, Scope::sys};  // PTX ISA 8.4: as relaxed, with system scope
+    }
+    if (!needs_scope) {
+        return {};
+    }
+    return {sem == "relaxed" ? Semantics::relaxed : loads ? Semantics::acquire : Semantics::release, scope};
+}
+
+void note_access(Decoder& decoder, const MemoryPayload& payload)
+{
+    decoder.effects().access({.space = payload.access.space,
+                              .direction = payload.access.direction,
+                              .bytes = payload.bytes,
+                              .atomic = payload.access.atomic,
+                              .order = payload.access.order});
 }
 
 std::size_t take_hints_and_policy(Decoder& decoder, std::size_t index)

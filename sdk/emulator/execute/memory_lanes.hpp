@@ -77,9 +77,10 @@ void store_undefined(Warp& warp, const Operation& operation, const MemoryPayload
 [[nodiscard]] Space take_space(Decoder& decoder, bool& own_cta);
 /// Reads the address operand `index` into the payload and checks that its anchor agrees with the space.
 void take_address(Decoder& decoder, std::size_t index, MemoryPayload& payload);
-/// Takes .weak, .volatile, .relaxed, `strongest` ("acquire" or "release"), .mmio and the scope. Returns true unless the
-/// access is weak.
-[[nodiscard]] bool take_strength(Decoder& decoder, std::string_view strongest);
+/// Takes .weak, .volatile, .relaxed, .acquire (`loads`) or .release, .mmio and the scope.
+[[nodiscard]] MemoryOrder take_order(Decoder& decoder, bool loads);
+/// Adds the payload's access to the effects.
+void note_access(Decoder& decoder, const MemoryPayload& payload);
 /// Takes the cache and eviction hints and, for .L2::cache_hint, the policy in operand `index`.
 /// @return the number of operands that the instruction must have: `index`, or one more
 [[nodiscard]] std::size_t take_hints_and_policy(Decoder& decoder, std::size_t index);

@@ -252,6 +252,7 @@ void decode_mma(Decoder& decoder, Operation& operation)
     if (!decoder.take("aligned") || !sync) {
         decoder.fail("needs .sync.aligned");
     }
+    decoder.mark_aligned();
     if (const auto kind = decoder.take_prefixed("kind::")) {
         decoder.fail(fmt::format(".kind::{} exists on devices of compute capability 12.x only", *kind));
     }

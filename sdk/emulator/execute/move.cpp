@@ -312,7 +312,9 @@ void decode_vector_move(Decoder& decoder, Operation& operation, std::size_t coun
 void decode_mov(Decoder& decoder, Operation& operation)
 {
     operation.kind = InstructionClass::integer;
+    decoder.effects().flow = ValueFlow::moved;
     if (const std::string_view vector = decoder.take_one_of({"v2", "v4"}); !vector.empty()) {
+        decoder.effects().flow = ValueFlow::in_place;
         return decode_vector_move(decoder, operation, vector == "v2" ? 2 : 4);
     }
     const Type type = decoder.require_type();

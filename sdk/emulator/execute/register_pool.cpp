@@ -112,6 +112,9 @@ void decode_setmaxnreg(Decoder& decoder, Operation& operation)
     payload.increase = direction == "inc";
     payload.count = static_cast<std::uint32_t>(*count);
     operation.execute = execute_setmaxnreg;
+    decoder.mark_aligned();
+    decoder.effects().sync = {
+        .object = SyncObject::register_pool, .arrives = !payload.increase, .waits = payload.increase, .manages = true};
     operation.kind = InstructionClass::other;
 }
 

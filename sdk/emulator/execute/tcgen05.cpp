@@ -47,6 +47,7 @@ void decode(Decoder& decoder, Operation& operation)
         if (decode_instruction == nullptr) {
             decoder.take(name);
             operation.execute = execute_fence;
+            decoder.effects().sync = {.object = SyncObject::tensor_memory, .fences = true};
             operation.kind = InstructionClass::barrier;
             return;
         }
@@ -77,6 +78,7 @@ void take_sync_aligned(Decoder& decoder)
     if (!decoder.take("sync") || !decoder.take("aligned")) {
         decoder.fail("this tcgen05 instruction needs .sync.aligned");
     }
+    decoder.mark_aligned();
 }
 
 void report(Warp& warp, const Operation& operation, LaneMask lanes, const std::optional<ShadowFinding>& finding)

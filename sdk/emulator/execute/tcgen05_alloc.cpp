@@ -413,6 +413,8 @@ void decode_alloc(Decoder& decoder, Operation& operation)
     payload.result = decoder.address(std::size_t{0});
     payload.columns = read_columns(decoder, 1);
     operation.execute = execute_alloc;
+    decoder.effects().access({.space = Space::shared, .direction = Direction::write, .bytes = 4});
+    decoder.effects().sync = {.object = SyncObject::tensor_memory, .waits = true, .manages = true};
 }
 
 void decode_dealloc(Decoder& decoder, Operation& operation)
@@ -427,6 +429,7 @@ void decode_dealloc(Decoder& decoder, Operation& operation)
     payload.address = decoder.read(0, ptx::Type::b32);
     payload.columns = read_columns(decoder, 1);
     operation.execute = execute_dealloc;
+    decoder.effects().sync = {.object = SyncObject::tensor_memory, .arrives = true, .waits = true, .manages = true};
 }
 
 void decode_relinquish(Decoder& decoder, Operation& operation)
@@ -439,6 +442,7 @@ void decode_relinquish(Decoder& decoder, Operation& operation)
         decoder.fail("tcgen05.relinquish_alloc_permit has no operands");
     }
     operation.execute = execute_relinquish;
+    decoder.effects().sync = {.object = SyncObject::tensor_memory, .arrives = true, .manages = true};
 }
 
 }  // namespace tessera::emulator::tcgen05

@@ -125,6 +125,12 @@ void decode_commit(Decoder& decoder, Operation& operation)
         commit.mask = decoder.read(1, ptx::Type::b16);
     }
     operation.execute = execute;
+    decoder.effects().unit = AsyncUnit::tensor;
+    decoder.effects().sync = {.object = SyncObject::mbarrier,
+                              .arrives = true,
+                              .commits = true,
+                              .later = true,
+                              .order = {Semantics::release, Scope::cluster}};
 }
 
 }  // namespace tessera::emulator::tcgen05

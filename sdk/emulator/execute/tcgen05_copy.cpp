@@ -236,6 +236,10 @@ void decode_copy(Decoder& decoder, Operation& operation)
     copy.address = decoder.address(std::size_t{0});
     copy.descriptor = decoder.read(1, ptx::Type::b64);
     operation.execute = execute_copy;
+    decoder.effects().unit = AsyncUnit::tensor;
+    decoder.effects().access({.space = Space::shared, .proxy = Proxy::async, .later = true});
+    decoder.effects().access(
+        {.space = Space::tensor, .direction = Direction::write, .proxy = Proxy::async, .later = true});
 }
 
 void decode_shift(Decoder& decoder, Operation& operation)
@@ -248,6 +252,9 @@ void decode_shift(Decoder& decoder, Operation& operation)
     }
     shift.address = decoder.address(std::size_t{0});
     operation.execute = execute_shift;
+    decoder.effects().unit = AsyncUnit::tensor;
+    decoder.effects().access(
+        {.space = Space::tensor, .direction = Direction::read_write, .proxy = Proxy::async, .later = true});
 }
 
 }  // namespace tessera::emulator::tcgen05

@@ -384,6 +384,10 @@ void decode_load_store(Decoder& decoder, Operation& operation)
                                  info->registers * access.number, access.registers.size()));
     }
     operation.execute = access.is_store ? execute_store : execute_load;
+    decoder.effects().access({.space = Space::tensor,
+                              .direction = access.is_store ? Direction::write : Direction::read,
+                              .bytes = static_cast<std::uint32_t>(4 * access.registers.size()),
+                              .later = access.is_store});
 }
 
 void decode_wait(Decoder& decoder, Operation& operation)
@@ -394,6 +398,7 @@ void decode_wait(Decoder& decoder, Operation& operation)
     }
     take_sync_aligned(decoder);
     operation.execute = loads ? execute_wait<false> : execute_wait<true>;
+    decoder.effects().sync = {.object = SyncObject::tensor_memory, .waits = true};
 }
 
 }  // namespace tessera::emulator::tcgen05

@@ -466,6 +466,10 @@ void decode_mma(Decoder& decoder, Operation& operation)
         decoder.fail("tcgen05.mma: too many operands");
     }
     operation.execute = execute;
+    decoder.effects().unit = AsyncUnit::tensor;
+    decoder.effects().access({.space = Space::shared, .proxy = Proxy::async, .later = true});
+    decoder.effects().access(
+        {.space = Space::tensor, .direction = Direction::read_write, .proxy = Proxy::async, .later = true});
 }
 
 }  // namespace tessera::emulator::tcgen05

@@ -237,10 +237,12 @@ void decode_load(Decoder& decoder, Operation& operation, TensorPayload& payload)
                                      decoder.device().major, decoder.device().minor));
         }
     }
-    next += decoder.take("L2::cache_hint") ? 1 : 0;
+    if (decoder.take("L2::cache_hint")) {
+        decoder.read(next++, ptx::Type::b64);  // no effect on results
+    }
     expect_operands(decoder, next);
-    decoder.mark_uses_bulk_copies();
     operation.execute = execute_load;
+    note_bulk_copy(decoder, Space::global, Space::shared, false, true);
 }
 
 void decode_store(Decoder& decoder, Operation& operation, TensorPayload& payload)
@@ -251,9 +253,13 @@ void decode_store(Decoder& decoder, Operation& operation, TensorPayload& payload
     }
     read_tensor(decoder, payload, 0);
     payload.shared = decoder.address(1);
-    expect_operands(decoder, decoder.take("L2::cache_hint") ? 3 : 2);
-    decoder.mark_uses_bulk_copies();
+    const bool policy = decoder.take("L2::cache_hint");
+    expect_operands(decoder, policy ? 3 : 2);
+    if (policy) {
+        decoder.read(2, ptx::Type::b64);  // no effect on results
+    }
     operation.execute = execute_store;
+    note_bulk_copy(decoder, Space::shared, Space::global, !payload.reduction.empty(), false);
 }
 
 }  // namespace
@@ -307,7 +313,9 @@ void decode_tensor_prefetch(Decoder& decoder, Operation& operation)
     if (payload.mode == BoxMode::im2col) {
         read_offsets(decoder, payload, next++);
     }
-    next += decoder.take("L2::cache_hint") ? 1 : 0;
+    if (decoder.take("L2::cache_hint")) {
+        decoder.read(next++, ptx::Type::b64);  // no effect on results
+    }
     expect_operands(decoder, next);
     operation.execute = execute_prefetch;
 }

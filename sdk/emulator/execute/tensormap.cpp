@@ -159,6 +159,7 @@ Step execute_replace(Warp& warp, const Operation& operation, LaneMask active)
 
 struct CopyFencePayload : Payload {
     AddressRef destination, source;
+    MemoryOrder order{};
 };
 
 /// Copies the map to global memory and releases it to the tensormap proxy, once for the warp.
@@ -180,7 +181,7 @@ Step execute_copy_fence(Warp& warp, const Operation& operation, LaneMask active)
         bytes.data(), bytes.size());
     if (warp.checks()) {
         warp.cluster.clocks.proxy_fence(warp.agent, active, fences_tensormap);
-        warp.cluster.clocks.release(warp.agent, warp.barriers.fenced);
+        warp.cluster.clocks.fence(warp.agent, payload.order, warp.barriers.fences);
     }
     warp.cluster.progress();
     return Step::next;
@@ -218,15 +219,16 @@ void decode_replace(Decoder& decoder, Operation& operation)
     }
     payload.value = decoder.read(found->indexed ? 2 : 1, found->type);
     operation.execute = execute_replace;
+    decoder.effects().access({.space = payload.space, .direction = Direction::read_write, .bytes = tensor_map_bytes});
 }
 
 void decode_copy_fence(Decoder& decoder, Operation& operation)
 {
     auto& payload = decoder.emplace_payload<CopyFencePayload>();
     const bool spaces = decoder.take("global") && decoder.take("shared::cta");
-    const bool semantics = decoder.take("tensormap::generic") && decoder.take("release") &&
-                           !decoder.take_one_of({"cta", "cluster", "gpu", "sys"}).empty();
-    if (!spaces || !semantics || !decoder.take("sync") || !decoder.take("aligned")) {
+    const bool semantics = decoder.take("tensormap::generic") && decoder.take("release");
+    const Scope scope = decoder.take_scope();
+    if (!spaces || !semantics || scope == Scope::none || !decoder.take("sync") || !decoder.take("aligned")) {
         decoder.fail(
             "the form is tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{scope}.sync.aligned");
     }
@@ -236,6 +238,11 @@ void decode_copy_fence(Decoder& decoder, Operation& operation)
     payload.destination = decoder.address(0);
     payload.source = decoder.address(1);
     operation.execute = execute_copy_fence;
+    decoder.mark_aligned();
+    decoder.effects().access({.space = Space::shared, .bytes = tensor_map_bytes});
+    decoder.effects().access({.space = Space::global, .direction = Direction::write, .bytes = tensor_map_bytes});
+    payload.order = {Semantics::release, scope};
+    decoder.effects().sync = {.object = SyncObject::other_proxy, .fences = true, .order = payload.order};
 }
 
 }  // namespace

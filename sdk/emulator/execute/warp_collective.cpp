@@ -6,8 +6,8 @@
 #include <bit>
 #include <span>
 
+#include "base/shuffle.hpp"
 #include "execute/lanewise.hpp"
-#include "execute/warp_collective.hpp"
 #include "machine/warp.hpp"
 #include "numerics/float_ops.hpp"
 
@@ -91,36 +91,6 @@ Step for_each_group(Warp& warp, const Operation& operation, LaneMask active, Ref
 
 // --- shfl ---
 
-enum class Shuffle : std::uint8_t { up, down, bfly, idx };
-
-struct Source {
-    unsigned lane;
-    bool inside;
-};
-
-/// The lane that `lane` reads; operands b and c as the instruction defines them.
-template <Shuffle mode>
-constexpr Source source_of(unsigned lane, U32 b, U32 c)
-{
-    const unsigned offset = b & 31;
-    const unsigned clamp = c & 31;
-    const unsigned segment = c >> 8 & 31;
-    const unsigned lowest = lane & segment;
-    const unsigned limit = lowest | (clamp & ~segment);
-    int source = 0;
-    bool inside = false;
-    if constexpr (mode == Shuffle::up) {
-        source = static_cast<int>(lane) - static_cast<int>(offset);
-        inside = source >= static_cast<int>(limit);
-    } else {
-        source = static_cast<int>(mode == Shuffle::down   ? lane + offset
-                                  : mode == Shuffle::bfly ? lane ^ offset
-                                                          : lowest | (offset & ~segment));
-        inside = source <= static_cast<int>(limit);
-    }
-    return {inside ? static_cast<unsigned>(source) : lane, inside};
-}
-
 /// Operands: d, p (or none), a, b, c, members.
 template <Shuffle mode>
 Step shuffle(Warp& warp, const Operation& operation, LaneMask active)
@@ -135,7 +105,7 @@ Step shuffle(Warp& warp, const Operation& operation, LaneMask active)
         LaneMask astray = 0;
         if (group == all_lanes) {  // a loop that compilers vectorize
             for (unsigned lane = 0; lane < warp_size; ++lane) {
-                const Source source = source_of<mode>(lane, b[lane], c[lane]);
+                const ShuffleSource source = shuffle_source(mode, lane, b[lane], c[lane]);
                 results[lane] = values[source.lane & 31];
                 inside |= static_cast<LaneMask>(source.inside) << lane;
             }
@@ -146,10 +116,10 @@ Step shuffle(Warp& warp, const Operation& operation, LaneMask active)
             return;
         }
         for_each_lane(group, [&](unsigned lane) {
-            const Source source = source_of<mode>(lane, b[lane], c[lane]);
-            results[lane] = values[source.lane & 31];
+            const ShuffleSource source = shuffle_source(mode, lane, b[lane], c[lane]);
+            results[lane] = values[source.lane];
             inside |= source.inside ? LaneMask{1} << lane : 0;
-            astray |= (group >> (source.lane & 31) & 1) != 0 ? 0 : LaneMask{1} << lane;
+            astray |= (group >> source.lane & 1) != 0 ? 0 : LaneMask{1} << lane;
         });
         U32* const d = warp.row<U32>(operation.operand[0]);
         for_each_lane(group, [&](unsigned lane) { d[lane] = results[lane]; });
@@ -169,6 +139,8 @@ void expect_sync(Decoder& decoder)
     if (!decoder.take("sync")) {
         decoder.fail("needs .sync and a member mask on sm_70 and later");
     }
+    decoder.effects().lanes = Convergence::named;
+    decoder.effects().may_wait = true;
 }
 
 void decode_shfl(Decoder& decoder, Operation& operation)
@@ -192,6 +164,11 @@ void decode_shfl(Decoder& decoder, Operation& operation)
                         : mode == "down" ? shuffle<Shuffle::down>
                         : mode == "bfly" ? shuffle<Shuffle::bfly>
                                          : shuffle<Shuffle::idx>;
+    decoder.effects().flow = ValueFlow::shuffled;
+    decoder.effects().shuffle = mode == "up"     ? Shuffle::up
+                                : mode == "down" ? Shuffle::down
+                                : mode == "bfly" ? Shuffle::bfly
+                                                 : Shuffle::idx;
 }
 
 // --- vote ---
@@ -453,24 +430,6 @@ constexpr InstructionEntry entries[] = {
 };
 
 }  // namespace
-
-LaneMask shuffled_lanes(const Warp& warp, const Operation& operation, LaneMask active, LaneMask marked)
-{
-    const U32* const b = warp.row<U32>(operation.operand[3]);
-    const U32* const c = warp.row<U32>(operation.operand[4]);
-    const auto mode = [&](std::string_view name) {
-        return std::ranges::find(operation.source->modifiers, name) != operation.source->modifiers.end();
-    };
-    LaneMask result = 0;
-    for_each_lane(active, [&](unsigned lane) {
-        const Source source = mode("up")     ? source_of<Shuffle::up>(lane, b[lane], c[lane])
-                              : mode("down") ? source_of<Shuffle::down>(lane, b[lane], c[lane])
-                              : mode("bfly") ? source_of<Shuffle::bfly>(lane, b[lane], c[lane])
-                                             : source_of<Shuffle::idx>(lane, b[lane], c[lane]);
-        result |= (marked >> (source.lane & 31) & 1) << lane;
-    });
-    return result;
-}
 
 std::span<const InstructionEntry> warp_instructions() { return entries; }
 

@@ -379,6 +379,8 @@ void decode_mma_async(Decoder& decoder, Operation& operation)
         decoder.fail(fmt::format("has {} operands; this form has {}", decoder.operands(), next));
     }
     operation.execute = execute_wgmma;
+    decoder.effects().unit = AsyncUnit::tensor;
+    decoder.effects().access({.space = Space::shared, .proxy = Proxy::async, .later = true});
 }
 
 void decode_wgmma(Decoder& decoder, Operation& operation)
@@ -388,13 +390,16 @@ void decode_wgmma(Decoder& decoder, Operation& operation)
     }
     const std::string_view what = decoder.take_one_of({"mma_async", "fence", "commit_group", "wait_group"});
     require_sync_aligned(decoder);
+    decoder.mark_aligned();
     operation.kind = InstructionClass::tensor;
     if (what == "mma_async") {
         decode_mma_async(decoder, operation);
     } else if (what == "fence") {
         operation.execute = execute_fence;
+        decoder.effects().sync = {.object = SyncObject::wgmma_registers, .fences = true};
     } else if (what == "commit_group") {
         operation.execute = execute_commit;
+        decoder.effects().sync = {.object = SyncObject::async_groups, .commits = true};
     } else if (what == "wait_group") {
         const std::optional<std::int64_t> keep = decoder.constant(0);
         if (!keep || *keep < 0) {
@@ -402,6 +407,7 @@ void decode_wgmma(Decoder& decoder, Operation& operation)
         }
         decoder.emplace_payload<WaitPayload>().keep = static_cast<std::uint64_t>(*keep);
         operation.execute = execute_wait;
+        decoder.effects().sync = {.object = SyncObject::async_groups, .waits = true};
         operation.kind = InstructionClass::barrier;
     } else {
         decoder.fail("needs .mma_async, .fence, .commit_group or .wait_group");

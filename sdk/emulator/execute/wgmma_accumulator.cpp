@@ -119,10 +119,10 @@ bool access_late_registers(Warp& warp, const Operation& operation, LaneMask acti
         return true;
     }
     WarpgroupState& state = *warp.warpgroup;
-    const OperandRows::Of rows = warp.cluster.grid.program.rows.of(warp.split().pc);
+    const OperandRoles roles = warp.cluster.grid.program.effects.roles(warp.split().pc);
     const Frame* const frame = warp.split().frame;
-    for (const std::span<const Ref> refs : {rows.addresses, rows.reads, rows.writes}) {
-        if (!settle(warp, frame, refs)) {
+    for (const std::span<const OperandRole> some : {roles.addresses, roles.reads, roles.writes}) {
+        if (!std::ranges::all_of(some, [&](const OperandRole& role) { return settle(warp, frame, {&role.row, 1}); })) {
             return false;
         }
     }
@@ -130,25 +130,26 @@ bool access_late_registers(Warp& warp, const Operation& operation, LaneMask acti
         return true;
     }
     for (const auto& accumulator : state.in_flight) {
-        const auto in_flight = [&](Ref ref) { return accumulator->registers.contain(frame, ref); };
-        if (std::ranges::any_of(rows.writes, in_flight)) {
+        const auto in_flight = [&](const OperandRole& role) { return accumulator->registers.contain(frame, role.row); };
+        if (std::ranges::any_of(roles.writes, in_flight)) {
             report_write(warp, operation, active, *accumulator->last, "the accumulator");
         }
-        for (const std::span<const Ref> refs : {rows.addresses, rows.reads}) {
-            for (const Ref ref : refs) {
-                if (in_flight(ref)) {
-                    warp.follow_in_flight(*accumulator->last, ref, accumulator->end);
+        for (const std::span<const OperandRole> sources : {roles.addresses, roles.reads}) {
+            for (const OperandRole& role : sources) {
+                if (in_flight(role)) {
+                    warp.follow_in_flight(*accumulator->last, role.row, accumulator->end);
                 }
             }
         }
     }
     for (const WgmmaOperandRegisters& operand : state.operands) {
-        if (std::ranges::any_of(rows.writes, [&](Ref ref) { return operand.registers.contain(frame, ref); })) {
+        if (std::ranges::any_of(roles.writes,
+                                [&](const OperandRole& role) { return operand.registers.contain(frame, role.row); })) {
             report_write(warp, operation, active, *operand.operation, "A");
         }
     }
-    for (const Ref ref : rows.writes) {
-        note_write(state, frame, operation, ref);
+    for (const OperandRole& role : roles.writes) {
+        note_write(state, frame, operation, role.row);
     }
     return true;
 }

@@ -319,6 +319,7 @@ void decode_load(Decoder& decoder, Operation& operation)
     }
     check_registers(decoder, transfer, is_f16);
     operation.execute = execute_load;
+    decoder.effects().access({.space = transfer.space});
     operation.kind = InstructionClass::memory;
 }
 
@@ -336,6 +337,7 @@ void decode_store(Decoder& decoder, Operation& operation)
     }
     check_registers(decoder, transfer, false);
     operation.execute = execute_store;
+    decoder.effects().access({.space = transfer.space, .direction = Direction::write});
     operation.kind = InstructionClass::memory;
 }
 
@@ -434,6 +436,7 @@ void decode_wmma(Decoder& decoder, Operation& operation)
     if (!decoder.take("aligned") || !sync) {
         decoder.fail("needs .sync.aligned");
     }
+    decoder.mark_aligned();
     if (what == "load") {
         decode_load(decoder, operation);
     } else if (what == "store") {

@@ -13,7 +13,9 @@ std::string Mbarrier::initialize(std::int64_t count)
     transactions = 0;
     expected = pending = std::clamp<std::int64_t>(count, 1, mbarrier_limit);
     arriving.clear();
+    arriving_near.clear();
     completed.clear();
+    completed_near.clear();
     copies_missed = 0;
     arrivals_total = 0;
     last_arrival.clear();
@@ -77,7 +79,10 @@ void Mbarrier::complete_if_due()
     ++phase;
     pending = expected;
     completed.join(arriving);
+    completed.join(arriving_near);
+    completed_near.join(arriving_near);
     arriving.clear();
+    arriving_near.clear();
     copies_missed = copies;
 }
 

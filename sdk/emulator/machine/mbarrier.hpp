@@ -18,10 +18,12 @@ struct Mbarrier {
     std::int64_t expected = 0;  ///< arrivals per phase
     std::int64_t pending = 0;   ///< arrivals still missing
     std::int64_t transactions =
-        0;                ///< bytes expected and not yet complete; negative if more are complete than expected
-    SyncPoint arriving;   ///< of the current phase
-    SyncPoint completed;  ///< of the completed phases: what waiters acquire
-    Epoch initialized;    ///< when mbarrier.init was executed
+        0;                     ///< bytes expected and not yet complete; negative if more are complete than expected
+    SyncPoint arriving;        ///< of the current phase: what threads of other CTAs did
+    SyncPoint arriving_near;   ///< what threads of the barrier's CTA, and asynchronous work, did
+    SyncPoint completed;       ///< of the completed phases: what waiters acquire
+    SyncPoint completed_near;  ///< the same for waiters at CTA scope
+    Epoch initialized;         ///< when mbarrier.init was executed
     std::uint8_t initialized_lane = 0;  ///< by this lane
     std::uint32_t copies = 0;           ///< asynchronous operations in flight that will complete bytes here
     std::uint32_t copies_missed = 0;    ///< operations in flight when a phase completed without them

@@ -25,7 +25,7 @@ struct Request {
 
     [[nodiscard]] bool reads() const noexcept { return access.direction != Direction::write; }
     [[nodiscard]] bool writes() const noexcept { return access.direction != Direction::read; }
-    [[nodiscard]] bool strong() const noexcept { return access.atomic || access.volatile_access; }
+    [[nodiscard]] bool strong() const noexcept { return access.atomic || access.order.strong(); }
     [[noreturn]] void outside(const std::string& why) const
     {
         warp.fault(operation, FindingKind::out_of_bounds, error_illegal_address, bit(lane),
@@ -170,7 +170,7 @@ std::byte* locate_shared(const Request& r)
                                   {&r.operation, warp.cta.rank, warp.index, bit(r.lane)});
     }
     if (r.strong()) {
-        synchronize(warp, shared_window + address, r.access.direction);
+        synchronize(warp, shared_window + address, r.access.direction, r.access.order);
     }
     if (r.access.direction == Direction::read && cta->responses.touches(offset, offset + std::uint64_t{r.size})) {
         cta->responses.read(offset, r.size, warp.cluster.clocks.now(warp.agent), bit(r.lane), &r.operation);
@@ -229,7 +229,7 @@ std::byte* locate_overrun(const Request& r, Allocation& allocation)
                            warp.cluster.grid.memory.describe(r.address + r.size - 1), overrun_note);
     });
     if (r.strong()) {
-        synchronize(warp, r.address, r.access.direction);
+        synchronize(warp, r.address, r.access.direction, r.access.order);
     }
     const std::uint64_t offset = r.address - allocation.address;
     if (r.writes()) {
@@ -253,7 +253,7 @@ std::byte* locate_in_allocation(const Request& r)
         r.outside(fmt::format("{} is constant memory, which kernels cannot write", entry->allocation->label));
     }
     if (r.strong()) {
-        synchronize(warp, r.address, r.access.direction);
+        synchronize(warp, r.address, r.access.direction, r.access.order);
     }
     const std::uint64_t offset = r.address - entry->begin;
     if (r.reads() && warp.checks() && !entry->allocation->is_initialized(offset, r.size)) {
@@ -306,18 +306,18 @@ void check_flag(Warp& warp, const Operation& operation, LaneMask lanes, const ch
     }
 }
 
-void synchronize(Warp& warp, std::uint64_t generic_address, Direction direction)
+void synchronize(Warp& warp, std::uint64_t generic_address, Direction direction, MemoryOrder order)
 {
     if (!warp.checks()) {
         return;
     }
     Clocks& clocks = warp.cluster.clocks;
-    SyncPoint& point = clocks.memory_point(generic_address);
+    ScopedPoint& point = clocks.memory_point(generic_address);
     if (direction != Direction::write) {
-        clocks.acquire(warp.agent, point);
+        clocks.read_point(warp.agent, warp.cta.rank, order, point, warp.barriers.fences);
     }
     if (direction != Direction::read) {
-        clocks.release(warp.agent, point);
+        clocks.write_point(warp.agent, warp.cta.rank, order, point, warp.barriers.fences);
     }
 }
 
@@ -336,7 +336,8 @@ std::byte* locate(Warp& warp, const Operation& operation, const MemoryAccess& ac
         case Space::shared: return locate_shared(r);
         case Space::global:
         case Space::constant: return locate_in_allocation(r);
-        case Space::generic: break;
+        case Space::generic:
+        case Space::tensor: break;
     }
     constexpr std::uint64_t window_bytes = std::uint64_t{1} << 32;
     if (address - shared_window < window_bytes) {
@@ -526,7 +527,7 @@ void async_arrive(Cluster& cluster, const AsyncOperation& by, std::uint32_t shar
                                  {by.operation, by.cta_rank, by.warp, by.lanes});
     }
     if (cluster.options().check) {
-        cluster.clocks.complete_async(by.agent, barrier.arriving);
+        cluster.clocks.complete_async(by.agent, barrier.arriving_near);
     }
     barrier.last_arrival = by.describe();
     if (completed_bytes != 0) {

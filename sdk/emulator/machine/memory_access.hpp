@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/address_space.hpp"
+#include "base/memory_kinds.hpp"
 #include "checks/shared_shadow.hpp"
 #include "machine/warp.hpp"
 
@@ -15,17 +16,14 @@ namespace tessera::emulator {
 
 class AsyncOperation;
 
-enum class Space : std::uint8_t { generic, global, constant, shared, local, parameter };
-enum class Direction : std::uint8_t { read, write, read_write };
-
 /// One access of one lane.
 struct MemoryAccess {
     Space space = Space::generic;
     Direction direction = Direction::read;
     bool atomic = false;
-    bool volatile_access = false;  ///< .volatile, .relaxed and stronger: no data race
-    const char* what = "ld";       ///< must live as long as the program
-    bool ignores_value = false;    ///< the value is not used
+    MemoryOrder order{};
+    const char* what = "ld";     ///< must live as long as the program
+    bool ignores_value = false;  ///< the value is not used
     /// The registers that receive the value, one for each of the equal parts of the access, if nothing else does. An
     /// undefined value is then reported when it is used. If empty, it is reported at once.
     std::span<const Ref> registers{};
@@ -45,10 +43,11 @@ struct MemoryAccess {
 [[nodiscard]] std::byte* place_without_effects(Warp& warp, const MemoryAccess& access, std::uint64_t address,
                                                unsigned size, unsigned alignment, unsigned lane);
 
-/// Order between agents from accesses to memory: volatile, relaxed or stronger, and atomic accesses acquire from and
-/// release to the point of their (generic) address. PTX requires more (an acquire pattern on one side, a release
-/// pattern on the other). This rule gives no false alarm for spin flags of any style. Does nothing if checks are off.
-void synchronize(Warp& warp, std::uint64_t generic_address, Direction direction);
+/// Order between agents from strong accesses to memory, through the point of their (generic) address: acquiring and
+/// releasing ones by themselves, relaxed ones together with fences, both within their scopes (PTX ISA 8.8). Volatile
+/// ones, which PTX calls relaxed, acquire and release here: a flag of the old style is then no false alarm. Does nothing
+/// if checks are off.
+void synchronize(Warp& warp, std::uint64_t generic_address, Direction direction, MemoryOrder order);
 
 /// `lanes` write global memory with an access that others may wait for. With Options::flags_before_stores, reports it if
 /// they have not waited for their bulk stores: whoever sees the write may not see what these store.

@@ -22,7 +22,7 @@
 #include "machine/cta.hpp"
 #include "machine/warp_barriers.hpp"
 #include "program/decoder.hpp"
-#include "program/operand_rows.hpp"
+#include "program/effects.hpp"
 #include "program/operation.hpp"
 
 namespace tessera::emulator {
@@ -258,7 +258,7 @@ private:
     void report_first(const Operation& operation, FindingKind kind, LaneMask lanes_, FindingText text,
                       std::uint64_t detail);
     void pass_on_undefined(const Operation& operation);
-    void pass_on_in_flight(const Operation& operation, const OperandRows::Of& rows);
+    void pass_on_in_flight(const Operation& operation, ValueFlow flow, const OperandRoles& roles);
     void update_follows() noexcept { follows_ = !undefined_.empty() || !in_flight_.empty(); }
 
     std::array<std::byte*, 4> bases_{};

@@ -38,9 +38,7 @@ struct WarpBarriers {
 
     MbarrierWait counted;  ///< the last wait counted by statistics
 
-    // Relaxed operations on barriers synchronize only together with fences (PTX ISA "Release and acquire patterns").
-    SyncPoint fenced;    ///< what the warp had done or seen at its last fence: a relaxed arrival passes this on
-    SyncPoint observed;  ///< what relaxed waits have received: seen from the next fence on
+    FencePoints fences;
 };
 
 }  // namespace tessera::emulator

@@ -56,17 +56,15 @@ bool Warp::gather(LaneMask members)
     if ((needed & ~split.mask) == 0) {
         return true;
     }
-    const Operation& operation = operation_at(split.pc);
-    const auto is_warp_barrier = [](const Operation& other) {
-        return other.source != nullptr && (other.source->opcode == "bar" || other.source->opcode == "barrier") &&
-               !other.source->modifiers.empty() && other.source->modifiers.front() == "warp";
+    const auto is_warp_barrier = [&](std::uint32_t pc) {
+        return cluster.grid.program.effects.of(pc).sync.object == SyncObject::lanes;
     };
-    const bool any_place = is_warp_barrier(operation);
+    const bool any_place = is_warp_barrier(split.pc);
     const auto waits_here = [&](const Split& other) {
         if (&other == &split || other.wait.kind != Wait::Kind::lanes) {
             return false;
         }
-        return same_place(other, split) || (any_place && is_warp_barrier(operation_at(other.pc)));
+        return same_place(other, split) || (any_place && is_warp_barrier(other.pc));
     };
     LaneMask here = split.mask;
     for (const auto& other : splits_) {
@@ -132,9 +130,9 @@ bool Warp::gather_aligned(const Operation& operation)
 
 bool Warp::exits_next(const Split& split) const
 {
-    const Operation& next = operation_at(split.pc);
+    const Flow next = cluster.grid.program.effects.of(split.pc).control;
     return !split.parked && split.wait.kind == Wait::Kind::none && split.frame->caller == nullptr &&
-           next.guard == no_row && ends_flow(next);
+           operation_at(split.pc).guard == no_row && (next == Flow::leave || next == Flow::end);
 }
 
 LaneMask Warp::awaited_lanes(const Split& split) const
@@ -178,8 +176,8 @@ bool Warp::may_reach(const Split& from, const Split& to)
     const auto leads = [&](std::uint32_t start, std::uint32_t end, const FunctionCode& function) {
         auto known = ways_to_.find(end);
         if (known == ways_to_.end()) {
-            const std::vector<Operation>& operations = cluster.grid.program.operations;
-            known = ways_to_.emplace(end, operations_before(operations, function.entry, function.end, end)).first;
+            known =
+                ways_to_.emplace(end, operations_before(cluster.grid.program, function.entry, function.end, end)).first;
         }
         return start == end || known->second[start - function.entry];
     };

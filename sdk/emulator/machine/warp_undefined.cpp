@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "execute/warp_collective.hpp"
+#include "base/shuffle.hpp"
 #include "machine/cluster.hpp"
 #include "machine/grid.hpp"
 #include "machine/warp.hpp"
@@ -15,14 +15,14 @@ namespace tessera::emulator {
 
 namespace {
 
-/// The lanes in which all bits of a register of type `type` are equal to `bit`.
-LaneMask lanes_of_equal_bits(const Warp& warp, Ref row, ptx::Type type, bool negated, bool bit)
+/// The lanes in which all bits of an operand are equal to `bit`.
+LaneMask lanes_of_equal_bits(const Warp& warp, const OperandRole& role, bool bit)
 {
-    if (type == ptx::Type::pred) {
-        return warp.predicate(row) ^ (negated == bit ? all_lanes : 0);
+    if (role.bytes == 0) {
+        return warp.predicate(role.row) ^ (role.negated == bit ? all_lanes : 0);
     }
-    const std::size_t bytes = ptx::size_of(type);
-    const std::byte* const values = warp.row<std::byte>(row);
+    const std::size_t bytes = role.bytes;
+    const std::byte* const values = warp.row<std::byte>(role.row);
     LaneMask lanes = 0;
     for (unsigned lane = 0; lane < warp_size; ++lane) {
         const bool equal = std::all_of(values + lane * bytes, values + (lane + 1) * bytes,
@@ -30,12 +30,6 @@ LaneMask lanes_of_equal_bits(const Warp& warp, Ref row, ptx::Type type, bool neg
         lanes |= equal ? LaneMask{1} << lane : 0;
     }
     return lanes;
-}
-
-/// The type that an instruction such as and.b32 names last.
-ptx::Type last_type(const ptx::Instruction& instruction)
-{
-    return ptx::type_named(instruction.modifiers.back()).value_or(ptx::Type::none);
 }
 
 }  // namespace
@@ -93,31 +87,31 @@ void Warp::report_in_flight(const Operation& operation, Ref row, LaneMask lanes_
                        origin.operation->source->location.line));
 }
 
-void Warp::pass_on_in_flight(const Operation& operation, const OperandRows::Of& rows)
+void Warp::pass_on_in_flight(const Operation& operation, ValueFlow flow, const OperandRoles& roles)
 {
     const Frame* const frame = current_->frame;
     const LaneMask guard = operation.guard == no_row ? all_lanes : predicate(operation.guard);
     const LaneMask active = current_->mask & (operation.guard_negated ? ~guard : guard);
     UndefinedValues::Lanes moved;
     std::vector<UndefinedValues::Lanes> in_place;
-    for (const Ref row : rows.reads) {
-        if (rows.flow == ValueFlow::in_place) {
-            in_place.push_back(in_flight_.of(frame, row));
+    for (const OperandRole& role : roles.reads) {
+        if (flow == ValueFlow::in_place) {
+            in_place.push_back(in_flight_.of(frame, role.row));
             continue;
         }
-        if (rows.flow != ValueFlow::moved) {
-            report_in_flight(operation, row, active);
+        if (flow != ValueFlow::moved) {
+            report_in_flight(operation, role.row, active);
             continue;
         }
-        const UndefinedValues::Lanes lanes_ = in_flight_.of(frame, row);
+        const UndefinedValues::Lanes lanes_ = in_flight_.of(frame, role.row);
         moved = {moved.mask | lanes_.mask, moved.until < lanes_.until ? lanes_.origin : moved.origin,
                  std::max(moved.until, lanes_.until)};
     }
-    for (const Ref row : rows.addresses) {
-        report_in_flight(operation, row, active);
+    for (const OperandRole& role : roles.addresses) {
+        report_in_flight(operation, role.row, active);
     }
-    for (std::size_t i = 0; i < rows.writes.size(); ++i) {
-        in_flight_.write(frame, rows.writes[i], active, in_place.empty() ? moved : in_place[i]);
+    for (std::size_t i = 0; i < roles.writes.size(); ++i) {
+        in_flight_.write(frame, roles.writes[i].row, active, in_place.empty() ? moved : in_place[i]);
     }
     update_follows();
 }
@@ -128,9 +122,10 @@ void Warp::pass_on_undefined(const Operation& operation)
         return;
     }
     const Program& program = cluster.grid.program;
-    const OperandRows::Of rows = program.rows.of(current_->pc);
+    const Effects& effects = program.effects.of(current_->pc);
+    const OperandRoles roles = program.effects.roles(current_->pc);
     if (!in_flight_.empty()) {
-        pass_on_in_flight(operation, rows);
+        pass_on_in_flight(operation, effects.flow, roles);
     }
     if (undefined_.empty()) {
         return;
@@ -142,7 +137,7 @@ void Warp::pass_on_undefined(const Operation& operation)
         result.origin = result.mask != 0 ? result.origin : lanes_.origin;
         result.mask |= lanes_.mask;
     };
-    const bool leaves_registers = rows.flow == ValueFlow::used || rows.flow == ValueFlow::stored;
+    const bool leaves_registers = effects.flow == ValueFlow::used || effects.flow == ValueFlow::stored;
     if (operation.guard != no_row) {
         UndefinedValues::Lanes guard = undefined_.of(frame, operation.guard);
         guard.mask &= active;
@@ -155,38 +150,38 @@ void Warp::pass_on_undefined(const Operation& operation)
             active |= guard.mask;
         }
     }
-    for (const Ref row : rows.addresses) {
-        report_undefined(operation, row, active);
+    for (const OperandRole& role : roles.addresses) {
+        report_undefined(operation, role.row, active);
     }
-    const auto read = [&](std::size_t i) { return undefined_.of(frame, rows.reads[i]); };
-    switch (rows.flow) {
+    const auto read = [&](std::size_t i) { return undefined_.of(frame, roles.reads[i].row); };
+    switch (effects.flow) {
         case ValueFlow::used:
-            for (const Ref row : rows.reads) {
-                report_undefined(operation, row, active);
+            for (const OperandRole& role : roles.reads) {
+                report_undefined(operation, role.row, active);
             }
             break;
         case ValueFlow::stored: break;  // see the store's handler
         case ValueFlow::passed_on:
         case ValueFlow::moved:
-            for (std::size_t i = 0; i < rows.reads.size(); ++i) {
+            for (std::size_t i = 0; i < roles.reads.size(); ++i) {
                 add(read(i));
             }
             break;
         case ValueFlow::in_place: {
-            std::vector<UndefinedValues::Lanes> sources(rows.reads.size());  // all are read before any is written
+            std::vector<UndefinedValues::Lanes> sources(roles.reads.size());  // all are read before any is written
             for (std::size_t i = 0; i < sources.size(); ++i) {
                 sources[i] = read(i);
                 sources[i].origin = sources[i].mask != 0 ? sources[i].origin : result.origin;
                 sources[i].mask |= result.mask;
             }
-            for (std::size_t i = 0; i < rows.writes.size(); ++i) {
-                undefined_.write(frame, rows.writes[i], active, sources[i]);
+            for (std::size_t i = 0; i < roles.writes.size(); ++i) {
+                undefined_.write(frame, roles.writes[i].row, active, sources[i]);
             }
             update_follows();
             return;
         }
         case ValueFlow::selected: {
-            const LaneMask first = predicate(rows.reads[2]) ^ (operation.source->operands[3].negated ? all_lanes : 0);
+            const LaneMask first = predicate(roles.reads[2].row) ^ (roles.reads[2].negated ? all_lanes : 0);
             add(read(2));
             add({read(0).mask & first, read(0).origin});
             add({read(1).mask & ~first, read(1).origin});
@@ -196,30 +191,36 @@ void Warp::pass_on_undefined(const Operation& operation)
         case ValueFlow::disjunction:
             for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
                 const std::size_t other = 1 - i;
-                const LaneMask decided = lanes_of_equal_bits(*this, rows.reads[other], last_type(*operation.source),
-                                                             operation.source->operands[1 + other].negated,
-                                                             rows.flow == ValueFlow::disjunction) &
-                                         ~read(other).mask;
+                const LaneMask decided =
+                    lanes_of_equal_bits(*this, roles.reads[other], effects.flow == ValueFlow::disjunction) &
+                    ~read(other).mask;
                 add({read(i).mask & ~decided, read(i).origin});
             }
             break;
         case ValueFlow::shuffled: {
             // The handler waits until all lanes have arrived; then this is called again.
-            const std::uint32_t* const members = row<std::uint32_t>(rows.reads[3]);
+            const std::uint32_t* const members = row<std::uint32_t>(roles.reads[3].row);
             LaneMask named = 0;
             for_each_lane(active, [&](unsigned lane) { named |= members[lane]; });
             if ((named & live() & ~current_->mask) != 0) {
                 return;
             }
             for (const std::size_t i : {std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
-                report_undefined(operation, rows.reads[i], active);
+                report_undefined(operation, roles.reads[i].row, active);
             }
-            add({shuffled_lanes(*this, operation, active, read(0).mask), read(0).origin});
+            const std::uint32_t* const b = row<std::uint32_t>(roles.reads[1].row);
+            const std::uint32_t* const c = row<std::uint32_t>(roles.reads[2].row);
+            LaneMask shuffled = 0;
+            for_each_lane(active, [&](unsigned lane) {
+                const unsigned source = shuffle_source(*effects.shuffle, lane, b[lane], c[lane]).lane;
+                shuffled |= (read(0).mask >> source & 1) << lane;
+            });
+            add({shuffled, read(0).origin});
             break;
         }
     }
-    for (const Ref row : rows.writes) {
-        undefined_.write(frame, row, active, result);
+    for (const OperandRole& role : roles.writes) {
+        undefined_.write(frame, role.row, active, result);
     }
     update_follows();
 }

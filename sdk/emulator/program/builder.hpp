@@ -11,7 +11,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -95,10 +94,8 @@ public:
     void when_placed(const std::string& label, std::function<void(std::uint32_t)> use);
     /// Names listed by a .branchtargets, .calltargets or .callprototype.
     [[nodiscard]] const ptx::TargetList* target_list(std::string_view label) const;
-    /// Inserts an operation before the one that is being decoded.
-    void insert_before(Operation operation);
-    /// See Decoder::mark_late_registers.
-    void add_late_registers(std::span<const Ref> rows);
+    /// Adds an operation; while one is being decoded, before that one.
+    void append(const Operation& operation, const Effects& effects, const OperandRoles& roles);
 
     ProgramBuilder& program;
     const ptx::Function& source;
@@ -114,6 +111,7 @@ private:
     void collect_targets(const ptx::Block& block);
     void lower(const ptx::Block& block);
     void lower(const ptx::Instruction& instruction);
+    void survey();
     void connect();
     void mark_names_of_late_registers();
 
@@ -125,20 +123,21 @@ private:
     };
     std::vector<Scope> scopes_;
     mutable std::map<std::pair<const ptx::Variable*, std::uint32_t>, Symbol> range_symbols_;
-    RegisterRows rows_;
+    mutable RegisterRows rows_;  // the survey numbers registers as they are found
     std::map<std::string, ptx::TargetList, std::less<>> targets_;
     struct Use {
         std::vector<std::uint32_t> scope;  // ids of the open blocks, outermost first
         std::string label;
         std::function<void(std::uint32_t)> use;
         const ptx::Instruction* instruction;
+        std::uint32_t position;  // in the survey
     };
+    [[nodiscard]] std::optional<std::uint32_t> place_of(const Use& use) const;
     std::vector<Use> label_uses_;
     std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> placed_;  // (block id, label)
     std::vector<std::uint32_t> open_blocks_;
-    std::unordered_set<Ref> late_registers_;
-    std::unordered_set<const ptx::Instruction*> late_users_;
     std::uint32_t next_block_ = 0;
+    bool surveys_ = false;  // registers have numbers instead of rows; nothing is added to the program
     const ptx::Instruction* current_ = nullptr;
 };
 
@@ -154,19 +153,12 @@ struct BranchPayload : Payload {
 /// Operation after the last one of a function: returns.
 [[nodiscard]] Execute end_of_function_operation() noexcept;
 
-/// Returns true if the operation ends the flow of its lanes (ret, exit, trap).
-[[nodiscard]] bool ends_flow(const Operation& operation) noexcept;
-/// Returns true for a branch of all lanes of the guard; its payload is a BranchPayload.
-[[nodiscard]] bool is_branch(const Operation& operation) noexcept;
-
-/// Returns true for a call of a function of the program: its lanes join at the operation after it.
-[[nodiscard]] bool is_call(const Operation& operation) noexcept;
-
-/// Sets `join` of the branches in [first, last) to their immediate post-dominators and marks the operations there.
-void find_joins(std::vector<Operation>& operations, std::uint32_t first, std::uint32_t last);
+/// Sets `join` of the branches in [first, last) to their immediate post-dominators and marks the operations there, and
+/// those after calls.
+void find_joins(Program& program, std::uint32_t first, std::uint32_t last);
 
 /// For each operation of the function [first, last): whether a path of at least one step leads from it to `target`.
-[[nodiscard]] std::vector<bool> operations_before(const std::vector<Operation>& operations, std::uint32_t first,
-                                                  std::uint32_t last, std::uint32_t target);
+[[nodiscard]] std::vector<bool> operations_before(const Program& program, std::uint32_t first, std::uint32_t last,
+                                                  std::uint32_t target);
 
 }  // namespace tessera::emulator

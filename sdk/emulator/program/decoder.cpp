@@ -183,6 +183,16 @@ void Decoder::take_cache_hints()
     }
 }
 
+Scope Decoder::take_scope()
+{
+    const std::string_view name = take_one_of({"cta", "cluster", "gpu", "sys"});
+    return name.empty()        ? Scope::none
+           : name == "cta"     ? Scope::cta
+           : name == "cluster" ? Scope::cluster
+           : name == "gpu"     ? Scope::gpu
+                               : Scope::sys;
+}
+
 std::vector<std::string> Decoder::remaining() const
 {
     std::vector<std::string> result;
@@ -206,8 +216,9 @@ Ref Decoder::read(std::size_t index, Type type) { return read(operand(index), ty
 
 Ref Decoder::read(const Operand& operand, Type type)
 {
-    reads_.push_back(find_row_to_read(operand, type));
-    return reads_.back();
+    const Ref row = find_row_to_read(operand, type);
+    reads_.push_back({.row = row, .bytes = static_cast<std::uint8_t>(row_bytes(type))});
+    return row;
 }
 
 void Decoder::expect_size(const Operand& operand, const Symbol& symbol, Type type) const
@@ -280,7 +291,9 @@ Ref Decoder::find_row_to_read(const Operand& operand, Type type)
             load.operand[1] = constant_row(symbol->offset + addend, bytes == 4 ? Type::u32 : Type::u64);
             load.source = &instruction_;
             load.kind = InstructionClass::integer;
-            function_.insert_before(load);
+            const auto width = static_cast<std::uint8_t>(bytes);
+            const OperandRole offset{.row = load.operand[1], .bytes = width}, address{.row = row, .bytes = width};
+            function_.append(load, {.flow = ValueFlow::passed_on}, {{}, {&offset, 1}, {&address, 1}});
             return row;
         }
     }
@@ -291,8 +304,9 @@ Ref Decoder::write(std::size_t index, Type type) { return write(operand(index), 
 
 Ref Decoder::write(const Operand& operand, Type type)
 {
-    writes_.push_back(find_row_to_write(operand, type));
-    return writes_.back();
+    const Ref row = find_row_to_write(operand, type);
+    writes_.push_back({.row = row, .bytes = static_cast<std::uint8_t>(row_bytes(type))});
+    return row;
 }
 
 Ref Decoder::find_row_to_write(const Operand& operand, Type type)
@@ -328,12 +342,14 @@ Decoder::Predicate Decoder::read_predicate(std::size_t index)
     Operand plain = operand(index);
     if (plain.kind == Operand::Kind::integer) {
         const bool value = (plain.integer != 0) != plain.negated;
-        reads_.push_back(function_.program.constant_row(value ? all_lanes : 0, 0));
-        return {reads_.back(), false};
+        reads_.push_back({.row = function_.program.constant_row(value ? all_lanes : 0, 0)});
+        return {reads_.back().row, false};
     }
     const bool negated = plain.negated;
     plain.negated = false;
-    return {read(plain, Type::pred), negated};
+    const Ref row = read(plain, Type::pred);
+    reads_.back().negated = negated;
+    return {row, negated};
 }
 
 std::vector<Ref> Decoder::read_vector(std::size_t index, Type type)
@@ -413,7 +429,7 @@ AddressRef Decoder::address(const Operand& operand)
             }
             result.base = symbol->row;
             result.wide = ptx::size_of(symbol->type) == 8;
-            addresses_.push_back(result.base);
+            addresses_.push_back({.row = result.base, .bytes = static_cast<std::uint8_t>(result.wide ? 8 : 4)});
             break;
         case Symbol::Kind::memory_variable: result.offset += static_cast<std::int64_t>(symbol->offset); break;
         case Symbol::Kind::function: fail(fmt::format("'{}' is a function, not memory", operand.name));
@@ -476,12 +492,20 @@ Ref Decoder::scratch_row(unsigned bytes) { return function_.new_row(bytes); }
 
 const DeviceModel& Decoder::device() const noexcept { return function_.program.device; }
 
-void Decoder::mark_uses_bulk_copies() { function_.program.uses[function_.index].uses_bulk_copies = true; }
-void Decoder::mark_synchronizes_clusters() { function_.program.uses[function_.index].synchronizes_clusters = true; }
+void Decoder::mark_aligned()
+{
+    effects_.lanes = Convergence::aligned;
+    effects_.may_wait = true;
+}
 
-void Decoder::mark_uses_launch_control() { function_.program.uses[function_.index].uses_launch_control = true; }
-
-void Decoder::mark_late_registers(std::span<const Ref> rows) { function_.add_late_registers(rows); }
+void Decoder::mark_late_registers(std::span<const Ref> rows)
+{
+    for (std::vector<OperandRole>* const roles : {&reads_, &writes_}) {
+        for (OperandRole& role : *roles) {
+            role.later = role.later || std::ranges::find(rows, role.row) != rows.end();
+        }
+    }
+}
 
 void Decoder::fail(const std::string& message) const { throw DecodeError(message); }
 

@@ -2,7 +2,8 @@
 
 // Lowers one ptx::Instruction to an Operation. Each family of instructions (execute/*.cpp) has a table of opcodes with
 // a function that reads modifiers and operands through Decoder. Anything that the function does not read is an error,
-// so nothing is silently ignored.
+// so nothing is silently ignored. Decoder notes how each operand is used; what else the operation does is for the family
+// to fill in: see program/effects.hpp.
 
 #include <initializer_list>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/device_model.hpp"
+#include "program/effects.hpp"
 #include "program/operation.hpp"
 #include "program/program.hpp"
 
@@ -61,6 +63,8 @@ public:
     std::optional<std::string> take_prefixed(std::string_view prefix);
     /// Takes hints on caching or scheduling: .L1::*, .L2::*, .level::*, .ca .cg .cs .cv .cop .lu .wb .wt, .nc, .uni.
     void take_cache_hints();
+    /// Takes .cta, .cluster, .gpu or .sys.
+    Scope take_scope();
     [[nodiscard]] std::vector<std::string> remaining() const;
 
     // --- operands ---
@@ -112,22 +116,17 @@ public:
     [[nodiscard]] Operation& operation() noexcept { return operation_; }
     [[nodiscard]] const DeviceModel& device() const noexcept;
     [[nodiscard]] FunctionBuilder& function() noexcept { return function_; }
-    /// Declares that kernels with this instruction synchronize clusters, see KernelInfo.
-    void mark_synchronizes_clusters();
-    /// Declares that kernels with this instruction access global memory through the async proxy.
-    void mark_uses_bulk_copies();
-    /// Declares that kernels with this instruction may cancel clusters.
-    void mark_uses_launch_control();
+    /// What the operation does. Operands that are read and written are in roles().
+    [[nodiscard]] Effects& effects() noexcept { return effects_; }
+    /// Declares that all lanes of the warp that have not exited execute the instruction together.
+    void mark_aligned();
+    /// The operands that were asked for so far.
+    [[nodiscard]] OperandRoles roles() const noexcept { return {addresses_, reads_, writes_}; }
     /// Declares that asynchronous work uses these registers after the instruction was issued. Warp::run then calls
     /// access_late_registers() before each other operation of the function that names one of them.
     void mark_late_registers(std::span<const Ref> rows);
     /// @throws DecodeError(message)
     [[noreturn]] void fail(const std::string& message) const;
-    /// Rows requested so far, in this order: bases of addresses; operands to read, constants included; operands to
-    /// write, sinks included.
-    [[nodiscard]] std::span<const Ref> addresses() const noexcept { return addresses_; }
-    [[nodiscard]] std::span<const Ref> reads() const noexcept { return reads_; }
-    [[nodiscard]] std::span<const Ref> writes() const noexcept { return writes_; }
     /// @throws DecodeError naming the first modifier that was not taken
     void finish() const;
 
@@ -141,10 +140,11 @@ private:
     const ptx::Instruction& instruction_;
     Operation& operation_;
     std::vector<bool> taken_;
-    std::vector<Ref> addresses_, reads_, writes_;
+    Effects effects_;
+    std::vector<OperandRole> addresses_, reads_, writes_;
 };
 
-/// Fills `operation.execute`, its operands and payload, and `kind`.
+/// Fills `operation.execute`, its operands and payload, and `kind`; and Decoder::effects().
 using Decode = void (*)(Decoder& decoder, Operation& operation);
 
 struct InstructionEntry {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/rounding.hpp"
 #include "program/builder.hpp"
@@ -17,7 +18,7 @@ namespace {
 
 struct KnownInstruction {
     Decode decode;
-    bool computes;  ///< see value_flow()
+    ValueFlow flow;  ///< unless the decoder says something else
 };
 
 [[nodiscard]] const std::unordered_map<std::string_view, KnownInstruction>& decoders()
@@ -26,14 +27,14 @@ struct KnownInstruction {
         std::unordered_map<std::string_view, KnownInstruction> result;
         for (const auto& family : {integer_instructions(), floating_instructions(), conversion_instructions()}) {
             for (const InstructionEntry& entry : family) {
-                result.emplace(entry.opcode, KnownInstruction{entry.decode, true});
+                result.emplace(entry.opcode, KnownInstruction{entry.decode, ValueFlow::passed_on});
             }
         }
         for (const auto& family : {control_instructions(), memory_instructions(), barrier_instructions(),
                                    warp_instructions(), matrix_instructions(), copy_instructions(),
                                    wgmma_instructions(), tcgen05_instructions(), launch_control_instructions()}) {
             for (const InstructionEntry& entry : family) {
-                result.emplace(entry.opcode, KnownInstruction{entry.decode, false});
+                result.emplace(entry.opcode, KnownInstruction{entry.decode, ValueFlow::used});
             }
         }
         return result;
@@ -44,11 +45,14 @@ struct KnownInstruction {
 }  // namespace
 
 FunctionBuilder::FunctionBuilder(ProgramBuilder& program_, const ptx::Function& function, std::uint32_t index_)
-    : program(program_), source(function), index(index_), rows_(function)
+    : program(program_), source(function), index(index_)
 {}
 
 Ref FunctionBuilder::new_row(unsigned bytes)
 {
+    if (surveys_) {
+        return RegisterRows::temporary;
+    }
     const std::uint32_t size = bytes == 0 ? 4 : bytes * warp_size;
     std::uint32_t& end = code().register_bytes;
     end = static_cast<std::uint32_t>(round_up(end, bytes == 0 ? 4 : 64));
@@ -83,7 +87,7 @@ const Symbol* FunctionBuilder::find(std::string_view name) const
                 Symbol& symbol = range_symbols_[{range->second, number}];
                 symbol.kind = Symbol::Kind::reg;
                 symbol.type = range->second->type;
-                symbol.row = rows_.row(*range->second, number);
+                symbol.row = surveys_ ? rows_.number_of(*range->second, number) : rows_.row(*range->second, number);
                 return &symbol;
             }
         }
@@ -158,7 +162,7 @@ void FunctionBuilder::declare(const ptx::Variable& variable)
             }
             symbol.kind = Symbol::Kind::reg;
             symbol.type = variable.type;
-            symbol.row = rows_.row(variable, 0);
+            symbol.row = surveys_ ? rows_.number_of(variable, 0) : rows_.row(variable, 0);
             break;
         }
         case StateSpace::param: {
@@ -215,27 +219,50 @@ void FunctionBuilder::collect_targets(const ptx::Block& block)
 
 void FunctionBuilder::when_placed(const std::string& label, std::function<void(std::uint32_t)> use)
 {
-    label_uses_.push_back({open_blocks_, label, std::move(use), current_});
+    label_uses_.push_back({open_blocks_, label, std::move(use), current_, rows_.position()});
 }
 
-void FunctionBuilder::insert_before(Operation operation) { program.program().operations.push_back(operation); }
-
-void FunctionBuilder::add_late_registers(std::span<const Ref> rows)
+void FunctionBuilder::append(const Operation& operation, const Effects& effects, const OperandRoles& roles)
 {
-    late_registers_.insert(rows.begin(), rows.end());
-    late_users_.insert(current_);
+    if (surveys_) {
+        return;
+    }
+    Program& to = program.program();
+    to.effects.add(static_cast<std::uint32_t>(to.operations.size()), effects, roles);
+    to.operations.push_back(operation);
+    ProgramBuilder::Uses& uses = program.uses[index];
+    uses.synchronizes_clusters = uses.synchronizes_clusters || effects.depends_on_clusters;
+    uses.uses_launch_control = uses.uses_launch_control || effects.unit == AsyncUnit::launch_control;
+    uses.uses_bulk_copies = uses.uses_bulk_copies || std::ranges::any_of(effects.memory_effects(), [](const auto& m) {
+                                return m.space == Space::global && m.proxy == Proxy::async;
+                            });
 }
 
 void FunctionBuilder::mark_names_of_late_registers()
 {
     std::vector<Operation>& operations = program.program().operations;
-    for (std::uint32_t i = code().entry; !late_registers_.empty() && i < operations.size(); ++i) {
-        const OperandRows::Of rows = program.program().rows.of(i);
-        const auto names = [&](std::span<const Ref> refs) {
-            return std::ranges::any_of(refs, [&](Ref ref) { return late_registers_.contains(ref); });
-        };
-        operations[i].names_late_registers = !late_users_.contains(operations[i].source) &&
-                                             (names(rows.reads) || names(rows.writes) || names(rows.addresses));
+    const EffectsTable& effects = program.program().effects;
+    const auto for_each_role = [&](std::uint32_t operation, const auto& use) {
+        const OperandRoles roles = effects.roles(operation);
+        for (const std::span<const OperandRole> some : {roles.addresses, roles.reads, roles.writes}) {
+            std::ranges::for_each(some, use);
+        }
+    };
+    std::unordered_set<Ref> late;
+    std::unordered_set<std::uint32_t> users;
+    for (std::uint32_t i = code().entry; i < operations.size(); ++i) {
+        for_each_role(i, [&](const OperandRole& role) {
+            if (role.later) {
+                late.insert(role.row);
+                users.insert(i);
+            }
+        });
+    }
+    for (std::uint32_t i = code().entry; !late.empty() && i < operations.size(); ++i) {
+        for_each_role(i, [&](const OperandRole& role) {
+            operations[i].names_late_registers =
+                operations[i].names_late_registers || (late.contains(role.row) && !users.contains(i));
+        });
     }
 }
 
@@ -250,7 +277,7 @@ void FunctionBuilder::lower(const ptx::Block& block)
             declare(*variable);
         } else if (const auto* label = std::get_if<ptx::Label>(&statement.value)) {
             placed_[{open_blocks_.back(), label->name}] =
-                static_cast<std::uint32_t>(program.program().operations.size());
+                surveys_ ? rows_.note_label() : static_cast<std::uint32_t>(program.program().operations.size());
         } else if (const auto* inner = std::get_if<ptx::Block>(&statement.value)) {
             lower(*inner);
         }
@@ -269,6 +296,7 @@ void FunctionBuilder::lower(const ptx::Instruction& instruction)
     Operation operation;
     operation.source = &instruction;
     Decoder decoder(*this, instruction, operation);
+    decoder.effects().flow = decode->second.flow;
     decode->second.decode(decoder, operation);
     decoder.finish();
     operation.visible = is_visible(instruction, operation.kind);
@@ -280,22 +308,54 @@ void FunctionBuilder::lower(const ptx::Instruction& instruction)
         operation.guard = guard->row;
         operation.guard_negated = instruction.guard_negated;
     }
-    std::vector<Operation>& operations = program.program().operations;
-    program.program().rows.add(static_cast<std::uint32_t>(operations.size()), decoder.addresses(), decoder.reads(),
-                               decoder.writes(), value_flow(instruction, decode->second.computes));
-    operations.push_back(operation);
+    if (surveys_) {
+        rows_.note(decoder.roles(), operation.guard, decoder.effects().control);
+    }
+    append(operation, decoder.effects(), decoder.roles());
+}
+
+std::optional<std::uint32_t> FunctionBuilder::place_of(const Use& use) const
+{
+    for (auto block = use.scope.rbegin(); block != use.scope.rend(); ++block) {
+        const auto found = placed_.find({*block, use.label});
+        if (found != placed_.end()) {
+            return found->second;
+        }
+    }
+    return std::nullopt;
+}
+
+/// Decodes everything once to learn where each register is used, and assigns the rows.
+void FunctionBuilder::survey()
+{
+    const FunctionCode before = code();
+    const std::uint32_t module_shared = program.module_shared_bytes;
+    std::vector<std::unique_ptr<Payload>>& payloads = program.program().payloads;
+    const std::size_t kept = payloads.size();
+    surveys_ = true;
+    declare_parameters();
+    lower(source.body);
+    surveys_ = false;
+    for (const Use& use : label_uses_) {
+        if (const std::optional<std::uint32_t> place = place_of(use); place && *place <= use.position) {
+            rows_.note_loop(*place, use.position);
+        }
+    }
+    rows_.assign();
+    scopes_.clear();
+    label_uses_.clear();
+    placed_.clear();
+    next_block_ = 0;
+    payloads.resize(kept);
+    code() = before;
+    shared_bytes = 0;
+    program.module_shared_bytes = module_shared;
 }
 
 void FunctionBuilder::connect()
 {
     for (const Use& use : label_uses_) {
-        std::optional<std::uint32_t> place;
-        for (auto block = use.scope.rbegin(); block != use.scope.rend() && !place; ++block) {
-            const auto found = placed_.find({*block, use.label});
-            if (found != placed_.end()) {
-                place = found->second;
-            }
-        }
+        const std::optional<std::uint32_t> place = place_of(use);
         if (!place) {
             current_ = use.instruction;
             throw DecodeError(fmt::format("the label '{}' is not defined", use.label));
@@ -308,20 +368,21 @@ void FunctionBuilder::build()
 {
     std::vector<Operation>& operations = program.program().operations;
     code().entry = static_cast<std::uint32_t>(operations.size());
-    code().register_bytes = rows_.bytes();
-    code().rows = rows_.layout();
-    program.uses[index].registers = rows_.peak();
     try {
-        declare_parameters();
         collect_targets(source.body);
+        survey();
+        code().register_bytes = rows_.bytes();
+        code().rows = rows_.layout();
+        program.uses[index].registers = rows_.peak();
+        declare_parameters();
         lower(source.body);
         Operation end;  // the end of the body returns
         end.execute = end_of_function_operation();
         end.kind = InstructionClass::control;
-        operations.push_back(end);
+        append(end, {.control = Flow::leave}, {});
         connect();
         mark_names_of_late_registers();
-        find_joins(operations, code().entry, static_cast<std::uint32_t>(operations.size()));
+        find_joins(program.program(), code().entry, static_cast<std::uint32_t>(operations.size()));
     } catch (const DecodeError& error) {
         std::string place = fmt::format("in {}", source.name);
         if (current_ != nullptr) {

@@ -19,23 +19,39 @@ struct Blocks {
     std::vector<std::vector<std::uint32_t>> predecessors;
 };
 
-[[nodiscard]] bool falls_through(const Operation& operation)
+[[nodiscard]] bool ends_flow(const Program& program, std::uint32_t operation)
 {
-    return operation.guard != no_row || !(ends_flow(operation) || is_branch(operation));
+    const Flow control = program.effects.of(operation).control;
+    return control == Flow::leave || control == Flow::end;
 }
 
-[[nodiscard]] Blocks find_blocks(const std::vector<Operation>& operations, std::uint32_t first, std::uint32_t count)
+[[nodiscard]] bool is_branch(const Program& program, std::uint32_t operation)
+{
+    return program.effects.of(operation).control == Flow::branch;
+}
+
+[[nodiscard]] bool falls_through(const Program& program, std::uint32_t operation)
+{
+    return program.operations[operation].guard != no_row ||
+           !(ends_flow(program, operation) || is_branch(program, operation));
+}
+
+[[nodiscard]] const std::vector<std::uint32_t>& targets_of(const Program& program, std::uint32_t branch)
+{
+    return program.operations[branch].as<BranchPayload>().targets;
+}
+
+[[nodiscard]] Blocks find_blocks(const Program& program, std::uint32_t first, std::uint32_t count)
 {
     std::vector<bool> leader(count + 1, false);
     leader[0] = true;
     for (std::uint32_t i = 0; i < count; ++i) {
-        const Operation& operation = operations[first + i];
-        if (is_branch(operation)) {
-            for (const std::uint32_t target : operation.as<BranchPayload>().targets) {
+        if (is_branch(program, first + i)) {
+            for (const std::uint32_t target : targets_of(program, first + i)) {
                 leader[target - first] = true;
             }
             leader[i + 1] = true;
-        } else if (ends_flow(operation)) {
+        } else if (ends_flow(program, first + i)) {
             leader[i + 1] = true;
         }
     }
@@ -58,15 +74,14 @@ struct Blocks {
     };
     for (std::uint32_t b = 0; b < exit; ++b) {
         const std::uint32_t last = (b + 1 < exit ? blocks.starts[b + 1] : count) - 1;
-        const Operation& operation = operations[first + last];
-        if (is_branch(operation)) {
-            for (const std::uint32_t target : operation.as<BranchPayload>().targets) {
+        if (is_branch(program, first + last)) {
+            for (const std::uint32_t target : targets_of(program, first + last)) {
                 connect(b, blocks.block_of[target - first]);
             }
-        } else if (ends_flow(operation)) {
+        } else if (ends_flow(program, first + last)) {
             connect(b, exit);
         }
-        if (falls_through(operation)) {
+        if (falls_through(program, first + last)) {
             connect(b, b + 1);  // after the last block: the exit
         }
     }
@@ -136,14 +151,15 @@ struct Blocks {
 
 }  // namespace
 
-void find_joins(std::vector<Operation>& operations, std::uint32_t first, std::uint32_t last)
+void find_joins(Program& program, std::uint32_t first, std::uint32_t last)
 {
-    const Blocks blocks = find_blocks(operations, first, last - first);
+    std::vector<Operation>& operations = program.operations;
+    const Blocks blocks = find_blocks(program, first, last - first);
     const std::vector<std::uint32_t> dominator = post_dominators(blocks);
     const auto exit = static_cast<std::uint32_t>(blocks.starts.size());
     for (std::uint32_t i = first; i < last; ++i) {
-        if (!is_branch(operations[i])) {
-            if (is_call(operations[i]) && i + 1 < last) {
+        if (!is_branch(program, i)) {
+            if (program.effects.of(i).control == Flow::call && i + 1 < last) {
                 operations[i + 1].join = true;
             }
             continue;
@@ -153,7 +169,7 @@ void find_joins(std::vector<Operation>& operations, std::uint32_t first, std::ui
             continue;
         }
         const std::uint32_t join = first + blocks.starts[block];
-        if (!falls_through(operations[join]) && !is_branch(operations[join])) {
+        if (!falls_through(program, join) && !is_branch(program, join)) {
             continue;  // only the end is left: lanes that leave early must not wait for those that meet at a barrier
         }
         // The payload belongs to the current builder; Operation only has const access.
@@ -162,7 +178,7 @@ void find_joins(std::vector<Operation>& operations, std::uint32_t first, std::ui
     }
 }
 
-std::vector<bool> operations_before(const std::vector<Operation>& operations, std::uint32_t first, std::uint32_t last,
+std::vector<bool> operations_before(const Program& program, std::uint32_t first, std::uint32_t last,
                                     std::uint32_t target)
 {
     std::vector<bool> before(last - first, false);
@@ -175,10 +191,8 @@ std::vector<bool> operations_before(const std::vector<Operation>& operations, st
             if (before[i - first]) {
                 continue;
             }
-            const Operation& operation = operations[i];
-            before[i - first] =
-                (falls_through(operation) && leads(i + 1)) ||
-                (is_branch(operation) && std::ranges::any_of(operation.as<BranchPayload>().targets, leads));
+            before[i - first] = (falls_through(program, i) && leads(i + 1)) ||
+                                (is_branch(program, i) && std::ranges::any_of(targets_of(program, i), leads));
             again = again || before[i - first];
         }
     }

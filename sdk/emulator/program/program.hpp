@@ -14,7 +14,7 @@
 
 #include "base/kernel_info.hpp"
 #include "base/source_place.hpp"
-#include "program/operand_rows.hpp"
+#include "program/effects.hpp"
 #include "program/operation.hpp"
 #include "ptx/ast.hpp"
 
@@ -95,7 +95,7 @@ struct FunctionCode {
 struct Program {
     ptx::Module module;                 ///< the operations point into it
     std::vector<Operation> operations;  ///< of all functions, one after the other
-    OperandRows rows;                   ///< of the operations
+    EffectsTable effects;               ///< of the operations
     std::vector<FunctionCode> functions;
     std::vector<std::unique_ptr<Payload>> payloads;
     std::vector<std::byte> constants;  ///< rows

@@ -139,18 +139,19 @@ TEST_CASE("named barriers order only their own warps")
         read_neighbour + "END:");
 }
 
-TEST_CASE("spinning on a flag in memory gives order, in any style")
+TEST_CASE("spinning on a flag in memory gives order, as PTX describes it, and with volatile")
 {
     struct Style {
         std::string set, wait;  // wait reads the flag into %r10
     };
     const std::vector<Style> styles{
         {"membar.cta; st.volatile.shared.b32 [flag], 1;", "ld.volatile.shared.b32 %r10, [flag];"},
-        {"fence.acq_rel.cta; st.relaxed.cta.shared.b32 [flag], 1;", "ld.relaxed.cta.shared.b32 %r10, [flag];"},
+        {"fence.acq_rel.cta; st.relaxed.cta.shared.b32 [flag], 1;",
+         "ld.relaxed.cta.shared.b32 %r10, [flag]; fence.acq_rel.cta;"},
         {"st.release.cta.shared.b32 [flag], 1;", "ld.acquire.cta.shared.b32 %r10, [flag];"},
-        {"atom.shared.exch.b32 %r11, [flag], 1;", "ld.volatile.shared.b32 %r10, [flag];"},
+        {"membar.cta; atom.shared.exch.b32 %r11, [flag], 1;", "ld.volatile.shared.b32 %r10, [flag];"},
         {"red.release.cta.shared.add.u32 [flag], 1;", "ld.acquire.cta.shared.b32 %r10, [flag];"},
-        {"membar.cta; st.volatile.shared.b32 [flag], 1;", "atom.shared.or.b32 %r10, [flag], 0;"},
+        {"membar.cta; st.volatile.shared.b32 [flag], 1;", "atom.shared.or.b32 %r10, [flag], 0; membar.cta;"},
         {"atom.acq_rel.cta.shared.cas.b32 %r11, [flag], 0, 1;", "atom.acquire.cta.shared.cas.b32 %r10, [flag], 2, 2;"},
         {"membar.gl; st.volatile.global.b32 [flags+8], 1;", "ld.volatile.global.b32 %r10, [flags+8];"},
         {"st.release.gpu.global.b32 [flags+8], 1;", "ld.acquire.gpu.global.b32 %r10, [flags+8];"},

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "audit.hpp"
+
 namespace tessera::emulator::test {
 
 std::string module_text(std::string_view target, std::string_view body)
@@ -18,6 +20,9 @@ PtxRun::PtxRun(std::string_view ptx, std::string_view device)
     }
     module_ = std::make_unique<LoadedModule>(ptx, *model, 0, memory);
     options.threads = 2;
+    if (std::getenv("TESSERA_TEST_AUDIT") != nullptr) {
+        audit(*module_);
+    }
     if (const char* const paths = std::getenv("TESSERA_TEST_PATHS"); paths != nullptr) {
         for (const Paths each : {Paths::plain, Paths::both}) {
             options.paths = name_of(each) == paths ? each : options.paths;
@@ -60,7 +65,11 @@ LaunchResult PtxRun::launch_with(std::string_view kernel, const Shape& shape, co
         std::memcpy(request.parameters.data() + place.offset, arguments[i].value, arguments[i].size);
     }
     request.print = [this](std::string_view text) { printed += text; };
-    return emulator::launch(*module_, *info, request, options, memory, report);
+    LaunchResult result = emulator::launch(*module_, *info, request, options, memory, report);
+    if (const std::string problems = take_audit_problems(); !problems.empty()) {
+        throw std::runtime_error("operations do not do what their effects say:\n" + problems);
+    }
+    return result;
 }
 
 std::uint64_t PtxRun::count(FindingKind kind) const
