@@ -383,6 +383,7 @@ void FunctionBuilder::build()
         connect();
         mark_names_of_late_registers();
         find_joins(program.program(), code().entry, static_cast<std::uint32_t>(operations.size()));
+        mark_untested_waits(program.program(), code().entry, static_cast<std::uint32_t>(operations.size()));
     } catch (const DecodeError& error) {
         std::string place = fmt::format("in {}", source.name);
         if (current_ != nullptr) {
