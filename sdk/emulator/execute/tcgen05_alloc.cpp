@@ -75,7 +75,8 @@ std::uint32_t result_address(Warp& warp, const Operation& operation, LaneMask ac
 void write_result(Warp& warp, const Operation& operation, std::uint32_t address, unsigned column, LaneMask active)
 {
     const auto lane = static_cast<unsigned>(std::countr_zero(active));
-    const MemoryAccess access{.space = Space::shared, .direction = Direction::write, .what = "tcgen05.alloc"};
+    const MemoryAccess access{
+        .space = Space::shared, .direction = Direction::write, .what = "tcgen05.alloc", .whole_warp = true};
     const std::uint32_t result = TensorAddress(0u, column).bits();
     std::memcpy(locate(warp, operation, access, address, 4, 4, lane), &result, 4);
     warp.cluster.progress();

@@ -125,7 +125,8 @@ private:
 std::optional<ShadowFinding> check_shared_write(const Request& r, Cta& cta, std::uint32_t offset, std::uint32_t line)
 {
     if (r.access.stored == nullptr) {
-        return cta.shadow->write(r.warp.agent, offset, r.size, Proxy::generic, r.access.what, line, r.strong(), r.lane);
+        const unsigned lane = r.access.whole_warp ? Clocks::any_lane : r.lane;
+        return cta.shadow->write(r.warp.agent, offset, r.size, Proxy::generic, r.access.what, line, r.strong(), lane);
     }
     const StoredRange stored(r.access.stored, offset, r.size, cta);
     std::array<std::uint32_t, warp_size> offsets{};

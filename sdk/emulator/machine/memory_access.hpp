@@ -30,6 +30,8 @@ struct MemoryAccess {
     /// The bytes that the access is about to write, if known: stores of several warps that leave the same value are no
     /// race.
     const void* stored = nullptr;
+    /// One access of all lanes together, as of an .aligned instruction: none of them races with it.
+    bool whole_warp = false;
 };
 
 /// The `size` bytes at `address`. Checks alignment, bounds, initialization and races; reports or faults. Use the

@@ -39,7 +39,7 @@ void expect_race(const std::string& body, std::string_view part = "of the same w
             const LaunchResult result = run.launch("k", {});
             INFO(result.message, findings_text(run));
             REQUIRE(result.code == 0);
-            CHECK(run.count(FindingKind::shared_race) == 1);
+            CHECK_FOUND(run, FindingKind::shared_race);
             CHECK(findings_text(run).find(part) != std::string::npos);
         },
         3);
