@@ -81,7 +81,7 @@ TEST_CASE("every planted fault of the Blackwell GEMM is reported")
         check(group, F::stage_reused_early, "stage reused before its MMA is done",
               {Kind::stage_overwritten, Kind::async_read_pending});
         check(group, F::accumulator_before_commit, "accumulator read before commit", {Kind::accumulator_before_commit},
-              "tcgen05.ld", "load_columns<", usual_k, 3);
+              "tcgen05.ld", "load_columns<", usual_k, 12);
         check(group, F::tensor_memory_leak, "tensor memory leaked", {Kind::tmem_leak});
         check(group, F::read_after_release, "tensor memory used after release", {Kind::tmem_after_release},
               "tcgen05.ld", "load_columns<true>");

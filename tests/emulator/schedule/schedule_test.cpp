@@ -115,8 +115,11 @@ poll:
     mov.u32 r2, bar;
     mad.lo.u32 r4, r0, 4, r1;
     mul.wide.u32 d2, r0, 4;
-    add.u64 d1, d1, d2;
     add.u64 d3, d0, d2;
+    mov.u32 r7, %ctaid.x;
+    mad.lo.u32 r7, r7, 128, r0;
+    mul.wide.u32 d2, r7, 4;
+    add.u64 d1, d1, d2;
     setp.eq.u32 q, r0, 0;
     @q mbarrier.init.shared::cta.b64 [bar], 1;
     @q fence.mbarrier_init.release.cluster;
@@ -260,7 +263,7 @@ TEST_CASE("under every schedule, a replay does the same: results, findings and c
         for (std::uint32_t i = 0; i < input.size(); ++i) {
             input[i] = i * 3 + 1;
         }
-        const std::uint64_t in = run.buffer(input), out = run.buffer(std::vector<std::uint32_t>(128));
+        const std::uint64_t in = run.buffer(input), out = run.buffer(std::vector<std::uint32_t>(512));
         std::string text;
         for (int i = 0; i < 2; ++i) {  // two launches of one kernel have two schedules
             const LaunchResult result = run.launch("tickets", {.grid = {8, 1, 1}}, counter, results);
@@ -280,7 +283,7 @@ TEST_CASE("under every schedule, a replay does the same: results, findings and c
         for (const std::string& finding : findings) {
             text += finding;
         }
-        for (const std::uint32_t value : run.read<std::uint32_t>(out, 128)) {
+        for (const std::uint32_t value : run.read<std::uint32_t>(out, 512)) {
             text += std::to_string(value) + " ";
         }
         return text;
