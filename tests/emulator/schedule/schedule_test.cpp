@@ -417,7 +417,7 @@ TEST_CASE("a trace changes nothing; its slices have all steps, and its arrows th
 {
     const auto launch = [](PtxRun& run) {
         std::vector<std::uint32_t> input(1024, 7);
-        const std::uint64_t in = run.buffer(input), out = run.buffer(std::vector<std::uint32_t>(128));
+        const std::uint64_t in = run.buffer(input), out = run.buffer(std::vector<std::uint32_t>(768));
         return run.launch("early", {.grid = {6, 1, 1}, .block = {128, 1, 1}}, in, out);
     };
     const auto occurrences = [](const std::string& text, const std::string& part) {
