@@ -29,7 +29,7 @@ struct KernelInfo {
     /// It, or a function that it may call, has atomics that return a value, floating-point red, bulk reductions, or
     /// volatile or acquiring loads of global memory. Where they are executed, its clusters take turns.
     bool synchronizes_clusters = false;
-    bool uses_bulk_copies = false;  ///< bulk copies or tensor copies, from or to global memory
+    bool uses_bulk_copies = false;     ///< bulk copies or tensor copies, from or to global memory
     bool uses_launch_control = false;  ///< it may cancel clusters that have not started
     bool uses_printf = false, uses_malloc = false;
     std::string load_error;  ///< if not empty: why the kernel cannot be launched (unknown instruction ...)

@@ -59,10 +59,11 @@ public:
     bool step(Cluster& cluster) override
     {
         LaneMask now = left_;
-        if (cluster.options().schedule != Schedule::in_order && std::popcount(left_) > 1 && cluster.choose(Choice::lanes, 2) == 0) {
+        if (cluster.options().schedule != Schedule::in_order && std::popcount(left_) > 1 &&
+            cluster.choose(Choice::lanes, 2) == 0) {
             // Some of the lanes' copies complete first.
-            const auto chosen =
-                static_cast<LaneMask>(cluster.choose(Choice::lanes, 0xFFFF)) | static_cast<LaneMask>(cluster.choose(Choice::lanes, 0xFFFF)) << 16U;
+            const auto chosen = static_cast<LaneMask>(cluster.choose(Choice::lanes, 0xFFFF)) |
+                                static_cast<LaneMask>(cluster.choose(Choice::lanes, 0xFFFF)) << 16U;
             now = (left_ & chosen) != 0 ? left_ & chosen : left_;
         }
         move(cluster, now);

@@ -231,7 +231,9 @@ bool LoadTransfer::step(Cluster& cluster)
     for (std::size_t i = 0; i < targets_.size(); ++i) {
         if (!progress_[i].signalled) {
             ++open;
-            chosen = open == 1 || (!in_order && cluster.choose(Choice::receiver, static_cast<std::uint32_t>(open)) == 0) ? i : chosen;
+            chosen = open == 1 || (!in_order && cluster.choose(Choice::receiver, static_cast<std::uint32_t>(open)) == 0)
+                         ? i
+                         : chosen;
         }
     }
     if (open == 0) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <bitset>
+#include <cstring>
+#include <vector>
 
 #include "execute/compare_paths.hpp"
 #include "execute/lane_access.hpp"
@@ -159,7 +161,15 @@ void locate_lanes(Warp& warp, const Operation& operation, const MemoryPayload& p
 {
     pointers.shape = AccessShape::scattered;
     const bool any_alignment = payload.access.space == Space::parameter && payload.address.base == no_row;
+    MemoryAccess access = payload.access;
+    std::vector<std::byte> stored(payload.row_bytes == 0 ? 0 : payload.bytes);
+    access.stored = stored.empty() ? access.stored : stored.data();
+    const std::size_t element_bytes = payload.bytes / payload.elements;
     for_each_lane(active, [&](unsigned lane) {
+        for (std::size_t k = 0; k * element_bytes < stored.size(); ++k) {
+            std::memcpy(stored.data() + k * element_bytes,
+                        warp.row<std::byte>(payload.rows[k]) + std::size_t{lane} * payload.row_bytes, element_bytes);
+        }
         const std::uint64_t address = a.at[lane];
         if (payload.own_cta && address >> shared_rank_shift != warp.cta.rank) {
             warp.report(operation, FindingKind::invalid_operand, bit(lane),
@@ -168,7 +178,7 @@ void locate_lanes(Warp& warp, const Operation& operation, const MemoryPayload& p
                                     address, address >> shared_rank_shift, payload.what, warp.cta.rank));
         }
         pointers.at[lane] = reinterpret_cast<std::uintptr_t>(
-            locate(warp, operation, payload.access, address, payload.bytes, any_alignment ? 1 : payload.bytes, lane));
+            locate(warp, operation, access, address, payload.bytes, any_alignment ? 1 : payload.bytes, lane));
     });
 }
 

@@ -45,8 +45,8 @@ public:
     const Operation* operation = nullptr;  ///< the instruction, for reports
     std::uint32_t cta_rank = 0, warp = 0;  ///< of the issuer
     LaneMask lanes = 0;
-    std::int64_t priority = 0;             ///< for a scheduler; 0: not set
-    Agent agent = 0;  ///< its own agent (Clocks::begin_async); the scheduler ends it when step() returns true
+    std::int64_t priority = 0;  ///< for a scheduler; 0: not set
+    Agent agent = 0;            ///< its own agent (Clocks::begin_async); the scheduler ends it when step() returns true
 };
 
 }  // namespace tessera::emulator

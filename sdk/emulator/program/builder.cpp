@@ -285,6 +285,10 @@ void ProgramBuilder::describe_kernels()
                 {static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(parameter.size())});
             offset += parameter.size();
         }
+        if (offset > max_parameter_bytes) {
+            kernel.parameters.clear();  // it cannot be launched
+            offset = 0;
+        }
         kernel.parameter_bytes = static_cast<std::uint32_t>(offset);
         // What the kernel reaches: shared memory, depth of local memory, accesses that synchronize clusters, and whether
         // all of it could be lowered.

@@ -43,6 +43,9 @@ struct Symbol {
 /// The variable's alignment in bytes: its own, or that of its type.
 [[nodiscard]] std::uint64_t alignment_of(const ptx::Variable& variable);
 
+/// Of a kernel's parameters (PTX ISA, "Kernel Function Parameters": from sm_70 on).
+inline constexpr std::uint64_t max_parameter_bytes = 32764;
+
 class ProgramBuilder {
 public:
     ProgramBuilder(ptx::Module module, const DeviceModel& device, int device_index, AddressSpace& memory);

@@ -123,6 +123,10 @@ void FunctionBuilder::declare_parameters()
             symbol.size = parameter.size();
             scope.names[parameter.name] = symbol;
         }
+        if (offset > max_parameter_bytes) {
+            throw DecodeError(
+                fmt::format("the kernel's parameters have {} bytes; the most is {}", offset, max_parameter_bytes));
+        }
         return;
     }
     std::uint64_t offset = code().parameter_bytes;

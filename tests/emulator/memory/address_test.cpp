@@ -244,4 +244,15 @@ TEST_CASE("a read of discarded memory is reported")
     CHECK(run.count(FindingKind::uninitialized_global) == 1);
 }
 
+TEST_CASE("a kernel with more bytes of parameters than PTX allows is refused when it is loaded")
+{
+    PtxRun run(
+        module_text("sm_90", ".visible .entry k(.param .align 8 .b8 map[42949672958], .param .f32 x) { ret; }\n"),
+        "h200");
+    const KernelInfo* const kernel = run.module().find_kernel("k");
+    REQUIRE(kernel != nullptr);
+    CHECK(kernel->load_error.find("the most is 32764") != std::string::npos);
+    CHECK(kernel->parameters.empty());
+}
+
 }  // namespace tessera::emulator::test
