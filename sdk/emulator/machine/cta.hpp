@@ -67,10 +67,10 @@ public:
     [[nodiscard]] bool exited() const noexcept { return live_warps == 0; }
     /// %smid: the SM that the CTA is considered to run on.
     [[nodiscard]] std::uint32_t multiprocessor() const noexcept;
-    /// Threads that have not exited.
     /// The threads that a named barrier counts: those that have arrived, and those of their warps that do not exist or have
     /// exited, also after the arrival. Without a count, warps that have exited count, too.
     [[nodiscard]] std::uint32_t threads_arrived(const NamedBarrier& barrier) const;
+    /// Threads that have not exited.
     [[nodiscard]] std::uint32_t live_threads() const;
 
     /// Pointer to `size` bytes at `address` (rank bits ignored) of the window; null if out of bounds.
