@@ -357,3 +357,21 @@ TEST_CASE("every opcode of every family has an expectation")
         }
     }
 }
+
+TEST_CASE("a register and a range of registers of one name in an inner scope have rows of their own")
+{
+    std::string body;
+    for (int i = 0; i < 5; ++i) {
+        body +=
+            "{\n.reg .b32 a; .reg .f16 a<2>; .reg .b16 b<2>;\ncvt.rn.f16x2.e4m3x2 a, %rs1;\nmov.b32 {a0, a1}, a;\n"
+            "cvt.bf16.f16 b0, a0;\ncvt.bf16.f16 b1, a1;\nmov.b32 %r1, {b0, b1};\n}\n";
+    }
+    PtxRun run(module_text("sm_90a",
+                           ".visible .entry k(.param .u64 out)\n{\n.reg .b64 %rd1; .reg .b32 %r<3>; .reg .b16 "
+                           "%rs<3>;\nld.param.u64 %rd1, [out];\nmov.b16 %rs1, 0x3840;\n" +
+                               body + "st.global.b32 [%rd1], %r1;\nret;\n}\n"),
+               "h200");
+    const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(1));
+    REQUIRE(run.launch("k", {.block = {32, 1, 1}}, out).code == 0);
+    CHECK(run.read<std::uint32_t>(out, 1)[0] == 0x3F804000);  // 1 and 2 as bf16
+}
