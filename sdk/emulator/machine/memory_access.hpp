@@ -52,7 +52,7 @@ struct MemoryAccess {
 void synchronize(Warp& warp, std::uint64_t generic_address, Direction direction, MemoryOrder order);
 
 /// `lanes` write global memory with an access that others may wait for. With Options::flags_before_stores, reports it if
-/// they have not waited for their bulk stores: whoever sees the write may not see what these store.
+/// they have not waited for their bulk stores: another thread that sees the write may not see what they store.
 void check_flag(Warp& warp, const Operation& operation, LaneMask lanes, const char* what);
 
 /// What is wrong with an access; `text` is empty if nothing is.

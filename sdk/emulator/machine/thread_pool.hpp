@@ -17,7 +17,7 @@ public:
     static ThreadPool& instance();
 
     /// Calls `work` on the calling thread and, as far as they are free, on up to `helpers` others. Returns when all
-    /// calls have returned. `work` must not throw, and must do all of the work whoever else joins in.
+    /// calls have returned. `work` must not throw, and must do all of the work with any number of other threads.
     void run(unsigned helpers, const std::function<void()>& work);
 
 private:

@@ -318,7 +318,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction funct
     return on_runtime([&] { return cudaOccupancyAvailableDynamicSMemPerBlock(bytes, function, blocks, threads); });
 }
 
-/// The block size, a multiple of a warp, with the most threads resident on a multiprocessor, and the number of blocks that
+/// The block size, a multiple of a warp, with the most threads resident on an SM, and the number of blocks that
 /// fills the device.
 CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* blocks, int* threads, CUfunction function,
                                                    CUoccupancyB2DSize shared_of, size_t shared, int limit,
