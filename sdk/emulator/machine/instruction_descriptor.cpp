@@ -275,12 +275,6 @@ DecodedInstructionDescriptor decode_instruction_descriptor(std::uint32_t bits, c
     if (form.a_in_tensor_memory) {
         problems.require(d.a_major == Major::k, "bit 15 says M-major, but A in tensor memory is K-major only");
     }
-    if (form.kind == MmaKind::f8f6f4 || form.kind == MmaKind::mxf8f6f4) {
-        problems.require(bits_of(d.a) == 8 || d.a_major == Major::k,
-                         "bit 15 says M-major, but {}-bit elements are K-major only", bits_of(d.a));
-        problems.require(bits_of(d.b) == 8 || d.b_major == Major::k,
-                         "bit 16 says N-major, but {}-bit elements are K-major only", bits_of(d.b));
-    }
     decoded.problem = problems.text;
     return decoded;
 }

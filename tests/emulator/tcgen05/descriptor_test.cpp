@@ -300,7 +300,6 @@ TEST_CASE("instruction descriptors: wrong ones are refused, and the sentence nam
         {{.kind = MmaKind::i8}, 0x08502020 | 4u << 17, "no negation"},
         {{.kind = MmaKind::i8}, 0x080A04A0, "N is 40"},
         {{.kind = MmaKind::f8f6f4}, 0x08010010 | 3u << 17, "N-major B of 8-bit"},
-        {{.kind = MmaKind::f8f6f4}, 0x08209690, "M-major, but 4-bit"},
         {{.kind = MmaKind::f16, .a_in_tensor_memory = true}, 0x08208010, "tensor memory is K-major"},
         {{.kind = MmaKind::f16, .a_in_tensor_memory = true, .shift_a = true}, 0x04100010, ".ashift needs M = 128"},
         {{.kind = MmaKind::f16, .cta_group = 2}, 0x04100010, "pair"},

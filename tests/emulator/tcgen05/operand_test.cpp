@@ -50,6 +50,7 @@ struct OperandCase {
     std::string kind;
     NumberFormat a, b;
     Packing packing_a = Packing::bytes, packing_b = Packing::bytes;
+    bool a_mn_major = false, b_mn_major = false;
     unsigned m = 128, n = 64, group = 1;
     bool ws = false;
     unsigned scales = 0;  ///< per row
@@ -71,8 +72,8 @@ struct OperandCase {
     {
         const unsigned a_code = kind == "f16" ? 0 : kind == "tf32" ? 2 : four_bit() ? 1 : a.code_f8f6f4;
         const unsigned b_code = kind == "f16" ? 0 : kind == "tf32" ? 2 : four_bit() ? 1 : b.code_f8f6f4;
-        std::uint32_t bits =
-            unsigned{sparse} << 2 | a_code << 7 | b_code << 10 | unsigned{negate_a} << 13 | (n >> 3) << 17;
+        std::uint32_t bits = unsigned{sparse} << 2 | a_code << 7 | b_code << 10 | unsigned{negate_a} << 13 |
+                             unsigned{a_mn_major} << 15 | unsigned{b_mn_major} << 16 | (n >> 3) << 17;
         if (scales == 0) {
             return bits | selector | 1u << 4 | (m >> 4) << 24;
         }
@@ -129,7 +130,7 @@ void run_case(const OperandCase& test, std::size_t expected_findings = 0)
     const unsigned per_row = std::max(1u, test.scales);
     const Matrix scale_a = make_matrix(test.m, per_row, scale_code), scale_b = make_matrix(test.n, per_row, scale_code);
 
-    const MemoryLayout layout{Layout::swizzle_128, false, 16, 1024};
+    const MemoryLayout layout{Layout::swizzle_128, false, 16, 1024}, mn_layout{Layout::swizzle_128, true, 4096, 1024};
     const unsigned a_base = 0, b_base = 16384, sfa_base = 49152, sfb_base = 50176, meta_base = 51200;
     std::vector<std::byte> image;
     for (unsigned cta = 0; cta < test.group; ++cta) {
@@ -152,11 +153,35 @@ void run_case(const OperandCase& test, std::size_t expected_findings = 0)
             }
             store(part, base, layout, bytes, 1, 0, rows);
         };
-        store_rows(a_base, a, cta * rows_a, rows_a, test.packing_a, test.a.bits, test.sparse);
+        // Packed along M or N: the rows of 16 elements of one K.
+        const auto store_columns = [&](unsigned base, const Matrix& matrix, unsigned first, unsigned rows,
+                                       Packing packing, unsigned bits) {
+            Matrix bytes{rows, k, std::vector<std::uint32_t>(std::size_t{rows} * k)};
+            for (unsigned depth = 0; depth < k; ++depth) {
+                std::vector<std::uint32_t> codes;
+                for (unsigned row = 0; row < rows; ++row) {
+                    codes.push_back(matrix.at(first + row, depth));
+                }
+                const auto packed = pack(codes, packing, bits);
+                for (unsigned row = 0; row < rows; ++row) {
+                    bytes.at(row, depth) = packed[row];
+                }
+            }
+            store(part, base, mn_layout, bytes, 1, 0, rows);
+        };
+        if (test.a_mn_major) {
+            store_columns(a_base, a, cta * rows_a, rows_a, test.packing_a, test.a.bits);
+        } else {
+            store_rows(a_base, a, cta * rows_a, rows_a, test.packing_a, test.a.bits, test.sparse);
+        }
         if (test.group == 2 && test.m == 128 && test.a_in_tensor) {
             FAIL("not a case of this test");
         }
-        store_rows(b_base, b, cta * rows_b, rows_b, test.packing_b, test.b.bits, false);
+        if (test.b_mn_major) {
+            store_columns(b_base, b, cta * rows_b, rows_b, test.packing_b, test.b.bits);
+        } else {
+            store_rows(b_base, b, cta * rows_b, rows_b, test.packing_b, test.b.bits, false);
+        }
         // Scale factors of this CTA's rows and of all columns, in blocks of 512 bytes.
         for (unsigned row = 0; test.scales != 0 && row < rows_a; ++row) {
             for (unsigned i = 0; i < test.scales; ++i) {
@@ -229,8 +254,8 @@ void run_case(const OperandCase& test, std::size_t expected_findings = 0)
     if (test.break_replicas) {
         copy("128x128b", sfa_column, layout.descriptor(), a_base);
     }
-    code += TensorKernel::descriptor("%l1", layout.descriptor(), a_base) +
-            TensorKernel::descriptor("%l2", layout.descriptor(), b_base) +
+    code += TensorKernel::descriptor("%l1", (test.a_mn_major ? mn_layout : layout).descriptor(), a_base) +
+            TensorKernel::descriptor("%l2", (test.b_mn_major ? mn_layout : layout).descriptor(), b_base) +
             fmt::format(
                 "    mov.b32 %a1, {:#x};\n    add.u32 %a2, %taddr, {};\n    add.u32 %a3, %taddr, {};\n    add.u32 %a4, "
                 "%taddr, {};\n"
@@ -307,6 +332,33 @@ TEST_CASE("mma: 4- and 6-bit elements in shared memory")
                       .packing_b = b.bits == 8 ? Packing::bytes : Packing::padded,
                       .n = 32});
         }
+    }
+}
+
+TEST_CASE("mma: 4- and 6-bit elements in shared memory, M- and N-major")
+{
+    for (const NumberFormat& format : {e2m3, e3m2, e2m1}) {
+        for (const auto& [a_mn_major, b_mn_major] : {std::pair{true, false}, {false, true}, {true, true}}) {
+            OperandCase test{.kind = "f8f6f4",
+                             .a = format,
+                             .b = format,
+                             .packing_a = Packing::padded,
+                             .packing_b = Packing::padded,
+                             .a_mn_major = a_mn_major,
+                             .b_mn_major = b_mn_major};
+            run_both(test);
+            test.kind = "mxf8f6f4";
+            test.scales = 1;
+            run_both(test);
+        }
+        run_both({.kind = "f8f6f4", .a = e4m3, .b = format, .packing_b = Packing::padded, .b_mn_major = true, .m = 64});
+        run_both({.kind = "f8f6f4",
+                  .a = format,
+                  .b = e5m2,
+                  .packing_a = Packing::padded,
+                  .a_mn_major = true,
+                  .m = 256,
+                  .group = 2});
     }
 }
 
