@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cctype>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 #include "machine/cluster.hpp"
@@ -231,24 +233,27 @@ Step execute_set_conditional(Warp& warp, const Operation& operation, LaneMask ac
 
 }  // namespace
 
-Execute builtin_function(std::string_view name) noexcept
+const BuiltinFunction* builtin_function(std::string_view name) noexcept
 {
-    if (name == "vprintf") {
-        return execute_printf;
-    }
-    if (name == "__assertfail") {
-        return execute_assert;
-    }
-    if (name == "malloc") {
-        return execute_malloc;
-    }
-    if (name == "free") {
-        return execute_free;
-    }
-    if (name == "cudaGraphSetConditional") {
-        return execute_set_conditional;
-    }
-    return nullptr;
+    constexpr MemoryEffect reads{.space = Space::generic};
+    constexpr MemoryEffect sets{.space = Space::global,
+                                .direction = Direction::write,
+                                .bytes = 4,
+                                .order = {Semantics::volatile_access, Scope::sys}};
+    static const BuiltinFunction functions[] = {
+        {.name = "vprintf",
+         .execute = execute_printf,
+         .arguments = 2,
+         .memory = reads,
+         .meets_clusters = true,
+         .prints = true},
+        {.name = "__assertfail", .execute = execute_assert, .arguments = 4, .memory = reads},
+        {.name = "malloc", .execute = execute_malloc, .arguments = 1, .meets_clusters = true, .uses_heap = true},
+        {.name = "free", .execute = execute_free, .arguments = 1, .meets_clusters = true, .uses_heap = true},
+        {.name = "cudaGraphSetConditional", .execute = execute_set_conditional, .arguments = 2, .memory = sets},
+    };
+    const auto* const found = std::ranges::find(functions, name, &BuiltinFunction::name);
+    return found == std::end(functions) ? nullptr : found;
 }
 
 }  // namespace tessera::emulator

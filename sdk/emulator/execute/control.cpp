@@ -179,17 +179,25 @@ void decode_call(Decoder& decoder, Operation& operation)
     }
     const ptx::Function& function = program.program().module.functions[*index];
     if (!function.defined) {
-        const Execute builtin = builtin_function(callee.name);
+        const BuiltinFunction* const builtin = builtin_function(callee.name);
         if (builtin == nullptr) {
             decoder.fail(
                 fmt::format("the function '{}' is not defined in this module: link all device code into one module "
                             "(without -rdc=true, or with device link-time optimization)",
                             callee.name));
         }
+        if (payload.arguments.size() < builtin->arguments) {
+            decoder.fail(fmt::format("{} takes {} arguments, not {}", callee.name, builtin->arguments,
+                                     payload.arguments.size()));
+        }
         ProgramBuilder::Uses& uses = program.uses[decoder.function().index];
-        uses.uses_printf = uses.uses_printf || callee.name == "vprintf";
-        uses.uses_malloc = uses.uses_malloc || callee.name == "malloc" || callee.name == "free";
-        operation.execute = builtin;
+        uses.uses_printf = uses.uses_printf || builtin->prints;
+        uses.uses_malloc = uses.uses_malloc || builtin->uses_heap;
+        decoder.effects().meets_clusters = builtin->meets_clusters;
+        if (builtin->memory) {
+            decoder.effects().access(*builtin->memory);
+        }
+        operation.execute = builtin->execute;
         decoder.emplace_payload(std::move(payload));
         return;
     }

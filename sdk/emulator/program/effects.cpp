@@ -1,6 +1,17 @@
 #include "program/effects.hpp"
 
+#include <algorithm>
+
 namespace tessera::emulator {
+
+bool Effects::is_visible() const noexcept
+{
+    return sync.object != SyncObject::none || unit != AsyncUnit::none ||
+           std::ranges::any_of(memory_effects(), [](const MemoryEffect& memory) {
+               return memory.atomic || memory.order.strong() || memory.proxy != Proxy::generic ||
+                      memory.space == Space::tensor;
+           });
+}
 
 void EffectsTable::add(std::uint32_t operation, const Effects& effects, const OperandRoles& roles)
 {

@@ -123,6 +123,10 @@ struct Effects {
         return accesses == 0 && sync.object == SyncObject::none && unit == AsyncUnit::none &&
                lanes == Convergence::any && control == Flow::next && !may_wait;
     }
+    /// Returns true if it may matter which warp runs next: the operation synchronizes, or its accesses are strong, atomic
+    /// or those of asynchronous work. Ordinary accesses do not count: if their order matters, it is a race, which every
+    /// order shows.
+    [[nodiscard]] bool is_visible() const noexcept;
 };
 
 /// The registers that an operation names: bases of addresses, then what it reads in the order of the text, constants

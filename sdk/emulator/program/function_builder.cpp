@@ -7,7 +7,6 @@
 
 #include "base/rounding.hpp"
 #include "program/builder.hpp"
-#include "program/visible.hpp"
 
 namespace tessera::emulator {
 
@@ -303,7 +302,7 @@ void FunctionBuilder::lower(const ptx::Instruction& instruction)
     decoder.effects().flow = decode->second.flow;
     decode->second.decode(decoder, operation);
     decoder.finish();
-    operation.visible = is_visible(instruction, operation.kind);
+    operation.visible = decoder.effects().is_visible();
     if (!instruction.guard.empty()) {
         const Symbol* guard = find(instruction.guard);
         if (guard == nullptr || guard->kind != Symbol::Kind::reg || guard->type != Type::pred) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "program/builder.hpp"
+#include "program/control_flow.hpp"
 
 namespace tessera::emulator {
 
@@ -18,28 +18,6 @@ struct Blocks {
     std::vector<std::vector<std::uint32_t>> successors;  // the last block is the exit
     std::vector<std::vector<std::uint32_t>> predecessors;
 };
-
-[[nodiscard]] bool ends_flow(const Program& program, std::uint32_t operation)
-{
-    const Flow control = program.effects.of(operation).control;
-    return control == Flow::leave || control == Flow::end;
-}
-
-[[nodiscard]] bool is_branch(const Program& program, std::uint32_t operation)
-{
-    return program.effects.of(operation).control == Flow::branch;
-}
-
-[[nodiscard]] bool falls_through(const Program& program, std::uint32_t operation)
-{
-    return program.operations[operation].guard != no_row ||
-           !(ends_flow(program, operation) || is_branch(program, operation));
-}
-
-[[nodiscard]] const std::vector<std::uint32_t>& targets_of(const Program& program, std::uint32_t branch)
-{
-    return program.operations[branch].as<BranchPayload>().targets;
-}
 
 [[nodiscard]] Blocks find_blocks(const Program& program, std::uint32_t first, std::uint32_t count)
 {
@@ -74,16 +52,12 @@ struct Blocks {
     };
     for (std::uint32_t b = 0; b < exit; ++b) {
         const std::uint32_t last = (b + 1 < exit ? blocks.starts[b + 1] : count) - 1;
-        if (is_branch(program, first + last)) {
-            for (const std::uint32_t target : targets_of(program, first + last)) {
-                connect(b, blocks.block_of[target - first]);
-            }
-        } else if (ends_flow(program, first + last)) {
+        if (ends_flow(program, first + last)) {
             connect(b, exit);
         }
-        if (falls_through(program, first + last)) {
-            connect(b, b + 1);  // after the last block: the exit
-        }
+        for_each_successor(program, first + last, [&](std::uint32_t next) {
+            connect(b, next - first < count ? blocks.block_of[next - first] : exit);
+        });
     }
     return blocks;
 }
@@ -185,15 +159,14 @@ std::vector<bool> operations_before(const Program& program, std::uint32_t first,
     for (bool again = true; again;) {  // backward, so that only backward jumps need another pass
         again = false;
         for (std::uint32_t i = last; i-- > first;) {
-            const auto leads = [&](std::uint32_t next) {
-                return next == target || (next < last && before[next - first]);
-            };
             if (before[i - first]) {
                 continue;
             }
-            before[i - first] = (falls_through(program, i) && leads(i + 1)) ||
-                                (is_branch(program, i) && std::ranges::any_of(targets_of(program, i), leads));
-            again = again || before[i - first];
+            for_each_successor(program, i, [&](std::uint32_t next) {
+                if (next == target || (next < last && before[next - first])) {
+                    before[i - first] = again = true;
+                }
+            });
         }
     }
     return before;

@@ -60,7 +60,7 @@ struct Operation {
     bool join = false;                  ///< diverged lanes may wait here for each other
     bool untested = false;              ///< a wait for an mbarrier whose result decides nothing
     bool names_late_registers = false;  ///< registers that a wgmma of the function uses after it was issued
-    bool visible = false;               ///< see is_visible()
+    bool visible = false;               ///< see Effects::is_visible()
     InstructionClass kind = InstructionClass::other;
 
     template <typename P>

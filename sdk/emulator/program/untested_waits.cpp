@@ -6,26 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "program/builder.hpp"
+#include "program/control_flow.hpp"
 
 namespace tessera::emulator {
 
 namespace {
-
-/// Calls body(operation) for each operation that may follow `at`. `end`: of the function.
-template <typename Body>
-void for_each_successor(const Program& program, std::uint32_t at, std::uint32_t end, Body&& body)
-{
-    const Flow control = program.effects.of(at).control;
-    const bool branches = control == Flow::branch;
-    if (branches) {
-        std::ranges::for_each(program.operations[at].as<BranchPayload>().targets, body);
-    }
-    const bool leaves = control == Flow::leave || control == Flow::end;
-    if (at + 1 < end && (program.operations[at].guard != no_row || !(branches || leaves))) {
-        body(at + 1);
-    }
-}
 
 /// Returns true if the operation only makes other register values from the one that it reads.
 bool only_computes(const Effects& effects)
@@ -44,8 +29,8 @@ bool is_tested(const Program& program, std::uint32_t wait, std::uint32_t end)
     std::set<std::pair<std::uint32_t, Ref>> seen;
     std::vector<std::pair<std::uint32_t, Ref>> open;
     const auto follow = [&](std::uint32_t from, Ref row) {
-        for_each_successor(program, from, end, [&](std::uint32_t next) {
-            if (seen.emplace(next, row).second) {
+        for_each_successor(program, from, [&](std::uint32_t next) {
+            if (next < end && seen.emplace(next, row).second) {
                 open.emplace_back(next, row);
             }
         });

@@ -90,8 +90,10 @@ std::string describe(const Effects& effects, const OperandRoles& roles)
     return text + describe(roles);
 }
 
-/// The description of the first operation of a kernel with this instruction.
-std::string effects_of(const std::string& instruction, const std::string& target, const std::string& device)
+/// What `look` says of the first operation of a kernel with this instruction, or why the kernel does not load.
+template <typename Look>
+std::string first_operation(const std::string& instruction, const std::string& target, const std::string& device,
+                            Look&& look)
 {
     PtxRun run(module_text(target,
                            ".visible .func (.param .b32 v) f(.param .b32 a) { st.param.b32 [v], 1; ret; }\n"
@@ -107,7 +109,14 @@ std::string effects_of(const std::string& instruction, const std::string& target
     }
     const Program& program = run.module().program();
     const FunctionCode& code = program.functions[program.kernel_functions.find("k")->second];
-    return describe(program.effects.of(code.entry), program.effects.roles(code.entry));
+    return look(program, code.entry);
+}
+
+std::string effects_of(const std::string& instruction, const std::string& target, const std::string& device)
+{
+    return first_operation(instruction, target, device, [](const Program& program, std::uint32_t operation) {
+        return describe(program.effects.of(operation), program.effects.roles(operation));
+    });
 }
 
 struct Expectation {
@@ -332,6 +341,60 @@ TEST_CASE("instructions that compute have effects on registers only")
         CHECK((effects.ends_with("1w") || effects.ends_with("2w") || effects.ends_with("4w")));
         CHECK((collective || effects.find("wait") == std::string::npos));
     }
+}
+
+TEST_CASE("a schedule by priorities switches warps where others can notice it, and only there")
+{
+    const auto visible = [](const std::string& instruction, const char* target, const char* device) {
+        return first_operation(instruction, target, device, [](const Program& program, std::uint32_t operation) {
+            return std::string(program.operations[operation].visible ? "visible" : "not visible");
+        });
+    };
+    for (const char* instruction : {
+             "ld.volatile.shared.u32 %r0, [%r1];",
+             "ld.relaxed.gpu.global.u32 %r0, [%rd0];",
+             "st.release.gpu.global.u32 [%rd0], %r0;",
+             "st.mmio.relaxed.sys.global.u32 [%rd0], %r0;",
+             "atom.shared.add.u32 %r0, [%r1], 1;",
+             "red.global.add.u32 [%rd0], %r0;",
+             "bar.sync 0;",
+             "bar.warp.sync %r0;",
+             "barrier.cluster.arrive;",
+             "mbarrier.init.shared::cta.b64 [%r0], 1;",
+             "mbarrier.arrive.shared::cta.b64 %rd0, [%r0];",
+             "mbarrier.test_wait.parity.shared::cta.b64 %p0, [%r0], %r1;",
+             "fence.acq_rel.gpu;",
+             "fence.proxy.async;",
+             "cp.async.ca.shared.global [%r0], [%rd0], 8;",
+             "cp.async.wait_all;",
+             "cp.async.bulk.commit_group;",
+             "cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r0], %r1;",
+             "griddepcontrol.wait;",
+             "setmaxnreg.inc.sync.aligned.u32 40;",
+             "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r0, %r1}, [%r2];",
+             "tcgen05.mma.cta_group::1.kind::f16 [%r0], %rd0, %rd1, %r1, %p0;",
+             "tcgen05.wait::ld.sync.aligned;",
+             "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r0], [%r1];",
+         }) {
+        CAPTURE(instruction);
+        CHECK(visible(instruction, "sm_100a", "b200") == "visible");
+    }
+    for (const char* instruction : {
+             "add.u32 %r0, %r1, %r2;",
+             "bra L;",
+             "shfl.sync.bfly.b32 %r0|%p0, %r1, %r2, 31, %r3;",
+             "ld.global.u32 %r0, [%rd0];",
+             "st.shared.u32 [%r0], %r1;",
+             "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r0, %r1}, [%r2];",
+             "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%rd0], %rd1;",
+             "cp.async.bulk.prefetch.L2.global [%rd0], %r0;",
+             "mbarrier.pending_count.b64 %r0, %rd0;",
+             "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p0, %rq0;",
+         }) {
+        CAPTURE(instruction);
+        CHECK(visible(instruction, "sm_100a", "b200") == "not visible");
+    }
+    CHECK(visible("wgmma.fence.sync.aligned;", "sm_90a", "h200") == "visible");
 }
 
 TEST_CASE("every opcode of every family has an expectation")

@@ -55,9 +55,8 @@ bool accesses(const Effects& effects, bool reads, std::initializer_list<Space> s
 
 void check_visible(const Operation& operation, const Effects& effects, const Visible& before, const Visible& after)
 {
-    const bool builtin = operation.source != nullptr && operation.source->opcode == "call";
     const auto check = [&](bool happened, bool declared, const char* what) {
-        if (happened && !declared && !builtin) {
+        if (happened && !declared) {
             problem(operation, std::string(what) + ", which its effects do not say");
         }
     };
