@@ -48,20 +48,14 @@ LaunchResult launch(PtxRun& run)
 
 constexpr const char* meet = "    barrier.cluster.arrive.aligned;\n    barrier.cluster.wait.aligned;\n";
 constexpr const char* relaxed_meet = "    barrier.cluster.arrive.relaxed.aligned;\n    barrier.cluster.wait.aligned;\n";
-const std::string wait = R"(
-    @!b bra waited;
-again:
-    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [bar], 0;
-    @!done bra again;
-waited:
-)";
-const std::string wait_both = R"(
-    @!p bra waited;
-again:
-    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [bar], 0;
-    @!done bra again;
-waited:
-)";
+/// The threads of `who` wait for a phase of their CTA's mbarrier.
+std::string wait_by(const char* who, const std::string& parity = "0")
+{
+    return "    @!" + std::string(who) + " bra waited" + parity + ";\nagain" + parity +
+           ":\n    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [bar], " + parity +
+           ";\n    @!done bra again" + parity + ";\nwaited" + parity + ":\n";
+}
+const std::string wait = wait_by("b");
 
 void finds(const std::string& body, const std::string& instruction)
 {
@@ -119,13 +113,7 @@ TEST_CASE("an arrival at a peer's mbarrier must be known to the peer")
     // The peer waits for the first phase only.
     const std::string twice = arrive + wait + meet + arrive;
     finds(twice, "mbarrier.arrive");
-    is_clean(twice + R"(
-    @!b bra waited2;
-again2:
-    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [bar], 1;
-    @!done bra again2;
-waited2:
-)");
+    is_clean(twice + wait_by("b", "1"));
     // A relaxed arrival orders no memory, but who waits for it knows of it.
     is_clean("    @a mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [r6];\n" + wait);
 }
@@ -138,16 +126,8 @@ TEST_CASE("a peer that waits for a multicast, or for an asynchronous store, may 
     cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [r3], [d0], 256, [r4], h0;
 issued:
 )";
-    // CTA 0 waits for its own part.
-    const std::string own = R"(
-    @!a bra waited;
-again:
-    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [bar], 0;
-    @!done bra again;
-waited:
-)";
-    finds(multicast + own, "cp.async.bulk");
-    is_clean(multicast + wait_both);
+    finds(multicast + wait_by("a"), "cp.async.bulk");  // CTA 0 waits for its own part
+    is_clean(multicast + wait_by("p"));
     const std::string store = R"(
     @b mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 4;
     @a st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [r5 + 16], r0, [r6];

@@ -8,14 +8,10 @@ using namespace tessera::emulator::test;
 
 namespace {
 
-struct Form {
-    const char *release, *acquire, *after;
-};
-
-/// A writer stores 42 in `data`, then executes `release` to set the flag at [r3]. A reader repeats `acquire`, which loads
-/// the flag into r5, executes `after`, and reads the data. The writer is CTA 0 of a cluster and the reader CTA 1, or they
-/// are the warps of one CTA. The flag is in the reader's shared memory.
-std::string kernel(const Form& form, bool cluster)
+/// Thread 0 of each CTA executes `prepare`. A writer stores 42 and executes `release`; a reader executes `acquire` from
+/// the label poll on, and reads the 42. The writer is CTA 0 of a cluster and the reader CTA 1, or they are the warps of one
+/// CTA. [r3] are 8 bytes in the reader's shared memory, for the reader [mem+8], too.
+std::string kernel(const std::string& prepare, const std::string& release, const std::string& acquire, bool cluster)
 {
     const std::string barrier = cluster ? "barrier.cluster.arrive; barrier.cluster.wait;" : "bar.sync 0;";
     return module_text("sm_90", R"(
@@ -35,20 +31,17 @@ std::string kernel(const Form& form, bool cluster)
     add.u32 r3, r3, 8;
     setp.ne.u32 p, r7, 0;
     @p bra begin;
-    st.shared.u32 [mem+8], 0;
+    )" + prepare + R"(
 begin:
     )" + barrier + R"(
     @first bra end;
     setp.ne.u32 p, r0, 0;
     @p bra poll;
     st.shared.u32 [mem], 42;
-    )" + form.release + R"(
+    )" + release + R"(
     bra end;
 poll:
-    )" + form.acquire + R"(
-    setp.eq.u32 p, r5, 0;
-    @p bra poll;
-    )" + form.after + R"(
+    )" + acquire + R"(
     ld.shared::cluster.u32 r6, [r2];
     st.global.u32 [d0], r6;
 end:
@@ -58,14 +51,13 @@ end:
 )");
 }
 
-void check(const Form& form, bool cluster, bool right)
+void check(const std::string& prepare, const std::string& release, const std::string& acquire, bool cluster, bool right)
 {
-    CAPTURE(form.release);
-    CAPTURE(form.acquire);
-    CAPTURE(form.after);
+    CAPTURE(release);
+    CAPTURE(acquire);
     CAPTURE(cluster);
     under_every_schedule(
-        kernel(form, cluster), "h200",
+        kernel(prepare, release, acquire, cluster), "h200",
         [&](PtxRun& run) {
             const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(1));
             const Shape pair{.grid = {2, 1, 1}, .cluster = {2, 1, 1}};
@@ -76,6 +68,24 @@ void check(const Form& form, bool cluster, bool right)
             CHECK(run.read<std::uint32_t>(out, 1)[0] == 42);
         },
         4);
+}
+
+/// `release` sets the flag at [r3]. `acquire` loads it into r5 and is repeated until it is set; then comes `after`.
+struct Form {
+    const char *release, *acquire, *after;
+};
+
+void check(const Form& form, bool cluster, bool right)
+{
+    check("st.shared.u32 [mem+8], 0;", form.release,
+          std::string(form.acquire) + " setp.eq.u32 p, r5, 0; @p bra poll; " + form.after, cluster, right);
+}
+
+/// The same with an mbarrier of the reader: `arrive` names it as [r3], `wait` as [mem+8].
+void check_mbarrier(const std::string& arrive, const std::string& wait, bool cluster, bool right)
+{
+    check("mbarrier.init.shared::cta.b64 [mem+8], 1; fence.mbarrier_init.release.cluster;", arrive, wait, cluster,
+          right);
 }
 
 constexpr const char* st_cta = "st.release.cta.shared::cluster.u32 [r3], 1;";
@@ -150,71 +160,6 @@ TEST_CASE("atomics are relaxed unless they say something else")
               cluster, !cluster);
     }
 }
-
-namespace {
-
-/// The same with an mbarrier of the reader: `arrive` names it as [r3], `wait` sets p.
-std::string mbarrier_kernel(const std::string& arrive, const std::string& wait, bool cluster)
-{
-    const std::string barrier = cluster ? "barrier.cluster.arrive; barrier.cluster.wait;" : "bar.sync 0;";
-    return module_text("sm_90", R"(
-.visible .entry k(.param .u64 out)
-{
-    .reg .pred p, first; .reg .b32 r<12>; .reg .b64 d<3>;
-    .shared .align 8 .b8 mem[32];
-    ld.param.u64 d0, [out];
-    mov.u32 r1, mem;
-    mov.u32 r7, %tid.x;
-    and.b32 r8, r7, 31;
-    setp.ne.u32 first, r8, 0;
-    )" + std::string(cluster ? "mov.u32 r0, %cluster_ctarank; mov.u32 r9, 1;" : "shr.u32 r0, r7, 5; mov.u32 r9, 0;") +
-                                    R"(
-    mapa.shared::cluster.u32 r2, r1, 0;
-    mapa.shared::cluster.u32 r3, r1, r9;
-    add.u32 r3, r3, 8;
-    setp.ne.u32 p, r7, 0;
-    @p bra begin;
-    mbarrier.init.shared::cta.b64 [mem+8], 1;
-    fence.mbarrier_init.release.cluster;
-begin:
-    )" + barrier + R"(
-    @first bra end;
-    setp.ne.u32 p, r0, 0;
-    @p bra poll;
-    st.shared.u32 [mem], 42;
-    )" + arrive + R"(
-    bra end;
-poll:
-    )" + wait + R"(
-    ld.shared::cluster.u32 r6, [r2];
-    st.global.u32 [d0], r6;
-end:
-    )" + barrier + R"(
-    ret;
-}
-)");
-}
-
-void check_mbarrier(const std::string& arrive, const std::string& wait, bool cluster, bool right)
-{
-    CAPTURE(arrive);
-    CAPTURE(wait);
-    CAPTURE(cluster);
-    under_every_schedule(
-        mbarrier_kernel(arrive, wait, cluster), "h200",
-        [&](PtxRun& run) {
-            const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(1));
-            const Shape pair{.grid = {2, 1, 1}, .cluster = {2, 1, 1}};
-            const LaunchResult result = run.launch("k", cluster ? pair : Shape{.block = {64, 1, 1}}, out);
-            INFO(findings_text(run));
-            CHECK(result.code == 0);
-            CHECK((run.count(FindingKind::shared_race) == 0) == right);
-            CHECK(run.read<std::uint32_t>(out, 1)[0] == 42);
-        },
-        4);
-}
-
-}  // namespace
 
 TEST_CASE("an mbarrier orders what the scopes that are written out include")
 {

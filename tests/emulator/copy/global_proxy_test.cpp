@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "bulk_load.hpp"
 #include "machine/tensor_map.hpp"
 #include "schedules.hpp"
 
@@ -49,14 +50,15 @@ std::string kernel(const std::string& body)
 )");
 }
 
-constexpr const char* load_256 = R"(
-    @!p bra loaded;
-    mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 256;
-    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [r1], [d0], 256, [r2];
-loaded:
-    mbarrier.try_wait.parity.shared::cta.b64 done, [bar], 0;
-    @!done bra loaded;
-)";
+/// Thread 0 executes `copy` of 256 bytes, and all wait for them.
+std::string load_by(const std::string& copy) { return issue(copy, 256) + wait_for_bytes; }
+const std::string load_256 = load_by(bulk_load(256));
+/// The same through the tensor map at `map`.
+std::string tensor_load(const std::string& map)
+{
+    return load_by("cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [r1], [" + map +
+                   ", {r9}], [r2];");
+}
 
 LaunchResult launch(PtxRun& run, std::uint32_t grid = 1)
 {
@@ -116,14 +118,13 @@ TEST_CASE("a bulk load of what its own thread stored needs a fence.proxy.async i
     finds(body("fence.proxy.async;", ""), FindingKind::missing_proxy_fence, text);
     finds(body("", "fence.proxy.async.shared::cta;"), FindingKind::missing_proxy_fence, text);
     finds(body("", "fence.acq_rel.gpu;"), FindingKind::missing_proxy_fence, text);
-    finds("@p red.global.add.u32 [d0 + 252], 1;" + std::string(load_256), FindingKind::missing_proxy_fence,
-          "red.global.add.u32");
-    finds("cvta.to.global.u64 d6, d0; @p st.u32 [d6], r0;" + std::string(load_256), FindingKind::missing_proxy_fence,
+    finds("@p red.global.add.u32 [d0 + 252], 1;" + load_256, FindingKind::missing_proxy_fence, "red.global.add.u32");
+    finds("cvta.to.global.u64 d6, d0; @p st.u32 [d6], r0;" + load_256, FindingKind::missing_proxy_fence,
           "st.u32 (warp 0");
     is_clean(body("", "fence.proxy.async;"));
     is_clean(body("", "fence.proxy.async.global;"));
     is_clean(body("", "fence.acq_rel.gpu; fence.proxy.async.global; fence.acq_rel.gpu;"));
-    is_clean("@p st.global.u32 [d0 + 256], r0;" + std::string(load_256));  // not what is loaded
+    is_clean("@p st.global.u32 [d0 + 256], r0;" + load_256);  // not what is loaded
 }
 
 TEST_CASE("a bulk load of what another warp stored needs the writers' fence or the issuer's")
@@ -152,20 +153,13 @@ TEST_CASE("a bulk load of what another warp stored needs the writers' fence or t
 stored:
     bar.sync 0;
     mov.u64 d0, d1;
-)" + std::string(load_256),
+)" + load_256,
           FindingKind::missing_proxy_fence, "(warp 1 of the cluster");
 }
 
 TEST_CASE("a tensor copy, too, reads through the async proxy")
 {
-    const std::string load = R"(
-    @!p bra loaded;
-    mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 256;
-    cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [r1], [d3, {r9}], [r2];
-loaded:
-    mbarrier.try_wait.parity.shared::cta.b64 done, [bar], 0;
-    @!done bra loaded;
-)";
+    const std::string load = tensor_load("d3");
     finds("st.global.u32 [d5], r0; bar.sync 0;" + load, FindingKind::missing_proxy_fence, "cp.async.bulk.tensor reads");
     is_clean("st.global.u32 [d5], r0; fence.proxy.async; bar.sync 0;" + load);
 }
@@ -175,7 +169,7 @@ TEST_CASE("an earlier kernel's stores and another cluster's need no fence here")
     PtxRun run(kernel("st.global.u32 [d5], r0;"), "b200");
     REQUIRE_CLEAN(run, launch(run));
     // Each CTA loads what all of them store: a race between clusters, which is not looked for.
-    PtxRun many(kernel("setp.eq.u32 done, r0, 64; @done st.global.u32 [d5], r0;" + std::string(load_256)), "b200");
+    PtxRun many(kernel("setp.eq.u32 done, r0, 64; @done st.global.u32 [d5], r0;" + load_256), "b200");
     REQUIRE_CLEAN(many, launch(many, 4));
 }
 
@@ -198,14 +192,7 @@ TEST_CASE("a map that the kernel wrote is released and acquired before it is use
     add.u64 d7, d2, d4;
     st.global.u32 [d7], r5;
 )";
-    const std::string use = R"(
-    @!p bra loaded;
-    mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 256;
-    cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [r1], [d2, {r9}], [r2];
-loaded:
-    mbarrier.try_wait.parity.shared::cta.b64 done, [bar], 0;
-    @!done bra loaded;
-)";
+    const std::string use = tensor_load("d2");
     const std::string copied = "copied:\n    bar.sync 0;\n";
     const std::string acquire = "    @q fence.proxy.tensormap::generic.acquire.gpu [d2], 128;\n";
     const std::string release = "    fence.proxy.tensormap::generic.release.gpu;\n";
@@ -288,7 +275,7 @@ TEST_CASE("a store over a bulk store in flight is found, and a bulk load of what
     finds(issue + wait_read + over, FindingKind::stage_overwritten, "st.global.u32 writes global");
     is_clean(issue + wait_all + over);
     is_clean(issue + wait_read + "    @p st.global.u32 [d1 + 256], r0;\n");
-    const std::string load = "    mov.u64 d0, d1;\n" + std::string(load_256);
+    const std::string load = "    mov.u64 d0, d1;\n" + load_256;
     finds(issue + wait_read + load, FindingKind::async_read_pending, "cp.async.bulk reads global");
     is_clean(issue + wait_all + load);
 }

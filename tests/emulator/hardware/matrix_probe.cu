@@ -12,20 +12,9 @@
 #include <vector>
 
 #include "../matrix/instruction_forms.hpp"
-
-namespace {
+#include "probe_check.hpp"
 
 using namespace tessera::probe;
-
-void check(cudaError_t status, const std::string& what)
-{
-    if (status != cudaSuccess) {
-        std::fprintf(stderr, "%s: %s\n", what.c_str(), cudaGetErrorString(status));
-        std::exit(1);
-    }
-}
-
-}  // namespace
 
 int main(int count, char** arguments)
 {

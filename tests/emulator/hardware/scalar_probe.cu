@@ -14,19 +14,12 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "probe_check.hpp"
 #include "scalar_inputs.hpp"
 
 namespace {
 
 using namespace tessera::probe;
-
-void check(cudaError_t status, const char* what)
-{
-    if (status != cudaSuccess) {
-        std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(status));
-        std::exit(1);
-    }
-}
 
 template <int Bits>
 struct Cell;

@@ -25,22 +25,16 @@
 #include <string>
 #include <vector>
 
+#include "hopper_instructions.cuh"
 #include "tiny_sum_inputs.hpp"
 
 namespace {
 
+using namespace tessera::probe;
 using namespace tessera::tiny_sums;
 
 constexpr int f32_floor = -133;
 constexpr int f16_floor = -21;
-
-void check(cudaError_t status, const char* what)
-{
-    if (status != cudaSuccess) {
-        std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(status));
-        std::exit(1);
-    }
-}
 
 /// d, and if all elements of D were equal, as they must be.
 struct Result {
@@ -60,52 +54,6 @@ __device__ void store(const std::uint32_t* d, int registers, std::uint32_t first
     }
 }
 
-/// 8 rows x 16 bytes are 128 contiguous bytes; the two K halves are 128 bytes apart, groups of 8 rows 256.
-__device__ std::uint64_t descriptor(const void* shared)
-{
-    const auto address = static_cast<std::uint64_t>(__cvta_generic_to_shared(shared));
-    return ((address & 0x3FFFF) >> 4) | (std::uint64_t{128 >> 4} << 16) | (std::uint64_t{256 >> 4} << 32);
-}
-
-#define WGMMA_HALF(NAME, INSTRUCTION, IMMEDIATES)                                             \
-    struct NAME {                                                                             \
-        static constexpr int registers = 2;                                                   \
-        static __device__ void run(std::uint32_t* d, std::uint64_t a, std::uint64_t b)        \
-        {                                                                                     \
-            asm volatile(                                                                     \
-                "{ .reg .pred p; setp.ne.b32 p, 1, 0; wgmma.fence.sync.aligned;\n"            \
-                "wgmma.mma_async.sync.aligned." INSTRUCTION " {%0, %1}, %2, %3, p" IMMEDIATES \
-                ";\n"                                                                         \
-                "wgmma.commit_group.sync.aligned;\n wgmma.wait_group.sync.aligned 0; }"       \
-                : "+r"(d[0]), "+r"(d[1])                                                      \
-                : "l"(a), "l"(b)                                                              \
-                : "memory");                                                                  \
-        }                                                                                     \
-    };
-WGMMA_HALF(WgmmaF16, "m64n8k16.f16.f16.f16", ", 1, 1, 0, 0")
-WGMMA_HALF(WgmmaE5m2, "m64n8k32.f16.e5m2.e5m2", ", 1, 1")
-
-struct WgmmaF32 {
-    static constexpr int registers = 4;
-    static __device__ void run(std::uint32_t* d, std::uint64_t a, std::uint64_t b)
-    {
-        float f[4];
-        for (int i = 0; i < 4; ++i) {
-            f[i] = __uint_as_float(d[i]);
-        }
-        asm volatile(
-            "{ .reg .pred p; setp.ne.b32 p, 1, 0; wgmma.fence.sync.aligned;\n"
-            "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, p, 1, 1, 0, 0;\n"
-            "wgmma.commit_group.sync.aligned;\n wgmma.wait_group.sync.aligned 0; }"
-            : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3])
-            : "l"(a), "l"(b)
-            : "memory");
-        for (int i = 0; i < 4; ++i) {
-            d[i] = __float_as_uint(f[i]);
-        }
-    }
-};
-
 template <typename Instruction>
 __global__ void wgmma_kernel(const Sum* sums, Result* results)
 {
@@ -115,10 +63,9 @@ __global__ void wgmma_kernel(const Sum* sums, Result* results)
     for (unsigned i = threadIdx.x; i < 64 * 8; i += 128) {
         const unsigned row = i / 8;
         const unsigned word = i % 8;
-        const unsigned place = (row / 8) * 64 + (word / 4) * 32 + (row % 8) * 4 + word % 4;
-        shared_a[place] = sum.a[word];
+        shared_a[place_of(row, word)] = sum.a[word];
         if (row < 8) {
-            shared_b[place] = sum.b[word];
+            shared_b[place_of(row, word)] = sum.b[word];
         }
     }
     __shared__ std::uint32_t first;
@@ -136,57 +83,20 @@ __global__ void wgmma_kernel(const Sum* sums, Result* results)
     store(d, Instruction::registers, first, &results[blockIdx.x]);
 }
 
-struct MmaF16K16 {
-    static constexpr int registers = 2;
-    static __device__ void run(std::uint32_t* d, const std::uint32_t* a, const std::uint32_t* b)
-    {
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
-                     : "+r"(d[0]), "+r"(d[1])
-                     : "r"(a[0]), "r"(a[0]), "r"(a[1]), "r"(a[1]), "r"(b[0]), "r"(b[1]));
-    }
-};
-struct MmaF16K8 {
-    static constexpr int registers = 2;
-    static __device__ void run(std::uint32_t* d, const std::uint32_t* a, const std::uint32_t* b)
-    {
-        asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"
-                     : "+r"(d[0]), "+r"(d[1])
-                     : "r"(a[0]), "r"(a[0]), "r"(b[0]));
-    }
-};
-struct MmaF32K16 {
-    static constexpr int registers = 4;
-    static __device__ void run(std::uint32_t* d, const std::uint32_t* a, const std::uint32_t* b)
-    {
-        float f[4];
-        for (int i = 0; i < 4; ++i) {
-            f[i] = __uint_as_float(d[i]);
-        }
-        asm volatile(
-            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-            "{%0, %1, %2, %3};"
-            : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3])
-            : "r"(a[0]), "r"(a[0]), "r"(a[1]), "r"(a[1]), "r"(b[0]), "r"(b[1]));
-        for (int i = 0; i < 4; ++i) {
-            d[i] = __float_as_uint(f[i]);
-        }
-    }
-};
-
-/// Word q of a lane is word lane % 4 + 4q of the row of A or column of B.
+/// Word q of a lane is word lane % 4 + 4q of the row of A or column of B; all rows of A are equal.
 template <typename Instruction>
 __global__ void mma_kernel(const Sum* sums, Result* results)
 {
     const Sum& sum = sums[blockIdx.x];
     const unsigned place = threadIdx.x % 4;
-    const std::uint32_t a[2] = {sum.a[place], sum.a[place + 4]};
+    const std::uint32_t a[4] = {sum.a[place], sum.a[place], sum.a[place + 4], sum.a[place + 4]};
     const std::uint32_t b[2] = {sum.b[place], sum.b[place + 4]};
-    std::uint32_t d[Instruction::registers];
+    std::uint32_t d[Instruction::c_words];
     for (std::uint32_t& value : d) {
         value = sum.c;
     }
     Instruction::run(d, a, b);
-    store(d, Instruction::registers, __shfl_sync(0xFFFFFFFFU, d[0], 0), &results[blockIdx.x]);
+    store(d, Instruction::c_words, __shfl_sync(0xFFFFFFFFU, d[0], 0), &results[blockIdx.x]);
 }
 
 struct Instruction {
@@ -367,12 +277,12 @@ int main()
 {
     const Format f16{10}, e5m2{2};
     const Instruction instructions[] = {
-        {"wgmma m64n8k16 f16.f16.f16", {f16, false, 16}, 25, 128, wgmma_kernel<WgmmaF16>},
-        {"mma.sync m16n8k16 f16.f16.f16.f16", {f16, false, 16}, 25, 32, mma_kernel<MmaF16K16>},
-        {"mma.sync m16n8k8 f16.f16.f16.f16", {f16, false, 8}, 25, 32, mma_kernel<MmaF16K8>},
-        {"wgmma m64n8k32 f16.e5m2.e5m2", {e5m2, false, 32}, 13, 128, wgmma_kernel<WgmmaE5m2>},
-        {"wgmma m64n8k16 f32.f16.f16", {f16, true, 16}, 25, 128, wgmma_kernel<WgmmaF32>},
-        {"mma.sync m16n8k16 f32.f16.f16.f32", {f16, true, 16}, 25, 32, mma_kernel<MmaF32K16>},
+        {"wgmma m64n8k16 f16.f16.f16", {f16, false, 16}, 25, 128, wgmma_kernel<F16F16>},
+        {"mma.sync m16n8k16 f16.f16.f16.f16", {f16, false, 16}, 25, 32, mma_kernel<MmaHalfK16>},
+        {"mma.sync m16n8k8 f16.f16.f16.f16", {f16, false, 8}, 25, 32, mma_kernel<MmaHalfK8>},
+        {"wgmma m64n8k32 f16.e5m2.e5m2", {e5m2, false, 32}, 13, 128, wgmma_kernel<E5E5F16>},
+        {"wgmma m64n8k16 f32.f16.f16", {f16, true, 16}, 25, 128, wgmma_kernel<F16F32>},
+        {"mma.sync m16n8k16 f32.f16.f16.f32", {f16, true, 16}, 25, 32, mma_kernel<MmaF16K16>},
     };
     for (const Instruction& instruction : instructions) {
         probe(instruction);

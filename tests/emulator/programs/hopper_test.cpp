@@ -45,8 +45,7 @@ void check(HopperFault fault, const char* name, std::vector<FindingKind> kinds, 
     const PlantedFault planted{.name = name,
                                .fault = static_cast<int>(fault),
                                .kinds = std::move(kinds),
-                               .ptx = ptx,
-                               .source = source,
+                               .places = {{ptx, source}},
                                .within_seeds = within_seeds};
     check_planted(program(), "hopper", planted, [&](const PlantedFault&) { return launch(fault, depth); });
 }
@@ -79,7 +78,7 @@ TEST_CASE("every planted fault of the Hopper GEMM is reported")
     check(F::peer_not_asked, "multicast into a stage that the peer still reads",
           {Kind::stage_overwritten, Kind::async_read_pending, Kind::transaction_count}, "", "", 20);
     check(F::no_wgmma_fence, "no wgmma.fence", {Kind::async_read_pending, Kind::invalid_operand}, "wgmma", "");
-    check(F::no_wgmma_wait, "no wgmma.wait_group", {Kind::async_read_pending}, "", "", 3);
+    check(F::no_wgmma_wait, "no wgmma.wait_group", {Kind::async_read_pending});
     check(F::released_early, "stage released while wgmma reads it", {Kind::stage_overwritten, Kind::async_read_pending},
           "", "", 20);
     check(F::blackwell_descriptor, "Blackwell's matrix descriptor", {Kind::invalid_descriptor}, "wgmma",

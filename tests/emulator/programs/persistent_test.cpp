@@ -46,8 +46,7 @@ void check(PersistentFault fault, const char* name, std::vector<FindingKind> kin
     const PlantedFault planted{.name = name,
                                .fault = static_cast<int>(fault),
                                .kinds = std::move(kinds),
-                               .ptx = ptx,
-                               .source = source,
+                               .places = {{ptx, source}},
                                .within_seeds = within_seeds};
     check_planted(program(), "persistent", planted, [&](const PlantedFault&) { return launch(fault, depth); });
 }
@@ -67,6 +66,7 @@ TEST_CASE("every planted fault of the persistent GEMM is reported")
     using F = PersistentFault;
     check(F::no_proxy_fence, "no proxy fence before a TMA store", {Kind::missing_proxy_fence}, "cp.async.bulk.tensor",
           "store_box(");
+    // More than one seed where a CTA must get a second tile: whether it does is up to launch control.
     check(F::staging_reused_early, "staging reused before the store has read it",
           {Kind::stage_overwritten, Kind::async_read_pending}, "st.shared", "store_shared(", 20);
     check(F::accumulator_reused_early, "accumulator reused before it is stored", {Kind::accumulator_before_commit}, "",

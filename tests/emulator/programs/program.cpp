@@ -224,10 +224,13 @@ void check_outcome(const TestProgram& program, const std::string& family, const 
             REQUIRE_FALSE(places.empty());
             CHECK((line != finding.ptx_line ||
                    finding.source.starts_with(fmt::format("{}:{}", places[0].file, places[0].line))));
-            const bool at_source = std::any_of(places.begin(), places.end(), [&](const Place& place) {
-                return source_line(place).find(planted.source) != std::string::npos;
-            });
-            if (at_source && program.line(line).find(planted.ptx) != std::string::npos) {
+            const auto is_at = [&](const FaultPlace& place) {
+                return program.line(line).find(place.ptx) != std::string::npos &&
+                       std::ranges::any_of(places, [&](const Place& frame) {
+                           return source_line(frame).find(place.source) != std::string::npos;
+                       });
+            };
+            if (std::ranges::any_of(planted.places, is_at)) {
                 located = true;
                 source = fmt::format("{}:{}, PTX line {}: {}", file_name(places.back().file), places.back().line, line,
                                      program.line(line));

@@ -75,13 +75,18 @@ template <typename Result, typename Element, typename Launch>
 [[nodiscard]] std::array<std::byte, tensor_map_bytes> bf16_map(std::uint64_t address, int rows, int columns,
                                                                int box_rows, int box_columns);
 
+/// Where a fault is reported.
+struct FaultPlace {
+    const char* ptx = "";     ///< in the PTX text of the finding
+    const char* source = "";  ///< in a source line that the instruction comes from
+};
+
 /// One planted fault, and how it must be reported.
 struct PlantedFault {
     const char* name;
     int fault;
     std::vector<FindingKind> kinds;  ///< at least one of these
-    const char* ptx = "";            ///< in the PTX text of the finding
-    const char* source = "";         ///< in a source line that the instruction comes from
+    std::vector<FaultPlace> places;  ///< one of these: of two unordered accesses the later one is reported
     int k = 0;                       ///< 0: the program's own
     /// 1: every seed finds it; else one of so many seeds of each schedule does.
     unsigned within_seeds = 1;

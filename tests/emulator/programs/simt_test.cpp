@@ -72,8 +72,7 @@ void check(Fault fault, const char* name, FindingKind kind, const char* ptx, con
     const PlantedFault planted{.name = name,
                                .fault = static_cast<int>(fault),
                                .kinds = {kind},
-                               .ptx = ptx,
-                               .source = source,
+                               .places = {{ptx, source}},
                                .within_seeds = seeds};
     check_planted(is_simt ? simt() : ampere(), is_simt ? "simt" : "ampere", planted,
                   [&](const PlantedFault&) { return launch(fault); });

@@ -23,6 +23,17 @@ TensorKernel load_and(const std::string& use, std::uint32_t instruction, const s
     return kernel;
 }
 
+/// All threads store the value to columns 64 to 71.
+std::string fill_columns(const std::string& value)
+{
+    std::string text = "    mov.b32 %a1, " + value + ";\n";
+    for (unsigned column = 64; column < 72; ++column) {
+        text += fmt::format("    add.u32 %a0, %taddr, {};\n    tcgen05.st.sync.aligned.32x32b.x1.b32 [%a0], {{%a1}};\n",
+                            column);
+    }
+    return text + "    tcgen05.wait::st.sync.aligned;\n    tcgen05.fence::before_thread_sync;\n";
+}
+
 const std::string store_all =
     "    mul.lo.u32 %a2, %thread, 4;\n    add.u32 %a2, %a2, %smem;\n    st.shared.b32 [%a2], %a1;\n";
 /// Only the lanes that an MMA with M = 64 writes: the lower half of each warp's.
@@ -107,15 +118,10 @@ TEST_CASE("columns: disabled lanes of D keep what they had, which may be nothing
 
 TEST_CASE("columns: scale factors and A must not share columns with D")
 {
-    // Scale factors of 1 in columns 64 to 71 of all lanes.
+    // Scale factors of 1.
     const auto scaled = [](unsigned d, unsigned a, unsigned b) {
         TensorKernel kernel = good_kernel();
-        kernel.by_all_before = "    mov.b32 %a1, 0x7f7f7f7f;\n";
-        for (unsigned column = 64; column < 72; ++column) {
-            kernel.by_all_before += fmt::format(
-                "    add.u32 %a0, %taddr, {};\n    tcgen05.st.sync.aligned.32x32b.x1.b32 [%a0], {{%a1}};\n", column);
-        }
-        kernel.by_all_before += "    tcgen05.wait::st.sync.aligned;\n    tcgen05.fence::before_thread_sync;\n";
+        kernel.by_all_before = fill_columns("0x7f7f7f7f");
         kernel.dump_column = d;
         kernel.by_one = descriptors() +
                         fmt::format(
@@ -137,12 +143,7 @@ TEST_CASE("columns: scale factors and A must not share columns with D")
     // A of f16 in tensor memory has 8 columns.
     const auto from_tensor_memory = [](unsigned d, unsigned a) {
         TensorKernel kernel = good_kernel();
-        kernel.by_all_before = "    mov.b32 %a1, 0x3c003c00;\n";
-        for (unsigned column = 64; column < 72; ++column) {
-            kernel.by_all_before += fmt::format(
-                "    add.u32 %a0, %taddr, {};\n    tcgen05.st.sync.aligned.32x32b.x1.b32 [%a0], {{%a1}};\n", column);
-        }
-        kernel.by_all_before += "    tcgen05.wait::st.sync.aligned;\n    tcgen05.fence::before_thread_sync;\n";
+        kernel.by_all_before = fill_columns("0x3c003c00");
         kernel.dump_column = d;
         kernel.by_one = descriptors() +
                         fmt::format(
