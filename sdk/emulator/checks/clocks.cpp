@@ -1,5 +1,6 @@
 #include "checks/clocks.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 
@@ -46,7 +47,8 @@ void SyncPoint::join(const SyncPoint& other)
     releases = std::max(releases, other.releases);
 }
 
-Clocks::Clocks(unsigned warps, unsigned ctas) : agents_(warps), warps_(warps), ctas_(ctas)
+Clocks::Clocks(unsigned warps, unsigned ctas)
+    : agents_(warps), warps_(warps), interval_starts_(warps, 1), quiet_starts_(warps, 1), ctas_(ctas)
 {
     for (State& state : agents_) {
         state.in_use = true;
@@ -75,10 +77,39 @@ void Clocks::release(Agent agent, SyncPoint& point)
 void Clocks::acquire(Agent agent, const SyncPoint& point)
 {
     State& state = agents_[agent];
+    if (state.met != interval_ && !is_async(agent) && tells_of_interval(point, agent)) {
+        state.met = interval_;
+    }
     join(state.seen, point.seen);
     state.knows_releases = std::max(state.knows_releases, point.releases);
     state.lanes_together = ++state.time;
     state.lanes_know.reset();
+}
+
+bool Clocks::tells_of_interval(const SyncPoint& point, Agent warp) const noexcept
+{
+    const auto any = [&](std::size_t from, std::size_t to) {
+        bool found = false;
+        for (std::size_t other = from; other < to; ++other) {
+            found |= point.seen[other] >= interval_starts_[other];
+        }
+        return found;
+    };
+    const std::size_t known = std::min<std::size_t>(point.seen.size(), warps_);
+    return any(0, std::min<std::size_t>(warp, known)) || any(std::size_t{warp} + 1, known);
+}
+
+void Clocks::begin_interval(const SyncPoint& acquired)
+{
+    ++interval_;
+    for (unsigned warp = 0; warp < warps_; ++warp) {
+        interval_starts_[warp] = agents_[warp].time;
+    }
+    known_before_ = acquired.seen;
+    if (in_flight_ == 0) {
+        quiet_interval_ = interval_;
+        quiet_starts_ = interval_starts_;
+    }
 }
 
 void Clocks::sync_lanes(Agent warp, LaneMask lanes, LaneMask live)
@@ -254,6 +285,7 @@ Agent Clocks::begin_async(Agent issuer)
     state.fenced_seen.clear();
     note(state.seen, issuer, from.time);
     ++from.time;
+    ++in_flight_;
     return agent;
 }
 
@@ -266,6 +298,7 @@ void Clocks::end_async(Agent async)
         return;
     }
     state.in_use = false;
+    --in_flight_;
     ++state.time;
     free_.push_back(async);
 }

@@ -12,6 +12,9 @@
 // The order of lanes among themselves is apart from this. bar.warp.sync orders the memory accesses of its lanes (PTX
 // ISA "bar.warp.sync"); shfl, vote and the like do not. Whatever else the warp acquires counts as order of all of its
 // lanes: this assumes too much order, never too little.
+//
+// An interval begins whenever all warps of a cluster wait for each other: each of them knows everything before it. Within
+// an interval a warp usually knows nothing of what the others do in it, so that nobody needs to ask for each access.
 
 #include <algorithm>
 #include <array>
@@ -119,6 +122,28 @@ public:
                (state.lanes_know != nullptr && (*state.lanes_know)[reader][writer] >= time);
     }
 
+    /// All warps wait, and acquire this before they go on. Everything that they have done has been released to it.
+    void begin_interval(const SyncPoint& acquired);
+    /// The number of the current interval.
+    [[nodiscard]] std::uint32_t interval() const noexcept { return interval_; }
+    /// By warp: times from these on are in the current interval.
+    [[nodiscard]] const std::vector<std::uint32_t>& interval_starts() const noexcept { return interval_starts_; }
+    /// The last interval that began when no asynchronous operation was in flight: nobody will access memory ever again
+    /// without knowing what came before it.
+    [[nodiscard]] std::uint32_t quiet_interval() const noexcept { return quiet_interval_; }
+    /// Returns true if all agents know of this access, and all that will be.
+    [[nodiscard]] bool known_to_all(Epoch epoch) const noexcept
+    {
+        return epoch.agent < quiet_starts_.size() && epoch.time < quiet_starts_[epoch.agent];
+    }
+    /// Returns true if all warps have known that this is over since the interval began.
+    [[nodiscard]] bool over_before_interval(Epoch epoch) const noexcept
+    {
+        return epoch.agent < known_before_.size() && known_before_[epoch.agent] >= epoch.time;
+    }
+    /// Returns true if the warp knows nothing of what other warps have done in this interval.
+    [[nodiscard]] bool on_its_own(Agent warp) const noexcept { return agents_[warp].met != interval_; }
+
     /// Returns a new asynchronous agent that has seen what `issuer` has seen. The issuer's clock advances.
     [[nodiscard]] Agent begin_async(Agent issuer);
     /// Lets `async` also rely on the last fence.proxy.async of `issuer`'s whole warp, for everything that the issuer
@@ -170,8 +195,10 @@ private:
         std::uint32_t forgotten = 0;  // fences before this time are forgotten: everything counts as fenced
         std::uint32_t lanes_together = 0;
         std::unique_ptr<LanesKnow> lanes_know;  // if some lanes have synchronized since
+        std::uint32_t met = 0;                  // the last interval in which it learned what another warp did in it
         bool in_use = false;
     };
+    [[nodiscard]] bool tells_of_interval(const SyncPoint& point, Agent warp) const noexcept;
     static void join(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from);
     static void note(std::vector<std::uint32_t>& seen, Agent agent, std::uint32_t time);
 
@@ -179,6 +206,10 @@ private:
     std::uint32_t releases_ = 0;
     unsigned warps_;
     std::deque<Agent> free_;
+    std::uint32_t interval_ = 1, quiet_interval_ = 1;
+    std::vector<std::uint32_t> interval_starts_, quiet_starts_;  // by warp
+    std::vector<std::uint32_t> known_before_;                    // by agent
+    std::uint32_t in_flight_ = 0;                                // asynchronous operations
     unsigned ctas_;
     std::array<ScopedPoint, memory_slots> memory_points_;
 };

@@ -16,17 +16,17 @@ Readers ReaderSets::push(Readers before, Mark mark, std::uint32_t stamp)
     return static_cast<Readers>(entries_.size() - 1);
 }
 
-Readers ReaderSets::add(Readers readers, Mark reader)
+Readers ReaderSets::add(Readers readers, Mark reader, const Earlier* earlier)
 {
     const Entry& head = entries_[readers];
     // Usual: all were added after anything that this agent has acquired, so it knows none of them.
     if (head.oldest >= clocks_.knows_releases(epoch_of(reader).agent) && (head.agents & agent_bit(reader)) == 0) {
-        return push(readers, reader, stamp());
+        return push(readers, reader, stamp(earlier));
     }
-    return add_and_drop(readers, reader);
+    return add_and_drop(readers, reader, earlier);
 }
 
-Readers ReaderSets::add_and_drop(Readers readers, Mark reader)
+Readers ReaderSets::add_and_drop(Readers readers, Mark reader, const Earlier* earlier)
 {
     const Agent agent = epoch_of(reader).agent;
     kept_.clear();
@@ -35,7 +35,8 @@ Readers ReaderSets::add_and_drop(Readers readers, Mark reader)
     bool itself = false, others = false;
     for (Readers at = readers; at != 0; at = entries_[at].before) {
         const Mark mark = entries_[at].mark;
-        if (clocks_.ordered(epoch_of(mark), agent) && (!is_atomic(reader) || is_atomic(mark))) {
+        if (knew(agent, epoch_of(mark), earlier) &&
+            (!is_atomic(reader) || is_atomic(mark) || clocks_.known_to_all(epoch_of(mark)))) {
             above_last_drop = kept_.size();
             below = entries_[at].before;
             (mark == reader ? itself : others) = true;
@@ -49,7 +50,7 @@ Readers ReaderSets::add_and_drop(Readers readers, Mark reader)
     for (std::size_t i = above_last_drop; i-- > 0;) {
         below = push(below, kept_[i].mark, kept_[i].stamp);
     }
-    return push(below, reader, stamp());
+    return push(below, reader, stamp(earlier));
 }
 
 /// `used` is 1 for the sets that are used, and gets their new numbers.

@@ -21,10 +21,21 @@ class ReaderSets {
 public:
     explicit ReaderSets(const Clocks& clocks) : clocks_(clocks), entries_(1) {}
 
+    /// What an agent that read before now knew at that time: all that came before an interval of Clocks, and its own
+    /// accesses.
+    struct Earlier {
+        std::uint32_t releases = 0;                          ///< of Clocks
+        const std::vector<std::uint32_t>* starts = nullptr;  ///< of the interval, by warp
+    };
+
     /// The set with one more reader. Drops readers that happened before it: what is ordered after this reader is
-    /// ordered after them, too. Plain reads are kept beside atomic ones, which conflict with less.
-    [[nodiscard]] Readers add(Readers readers, Mark reader);
-    [[nodiscard]] Readers single(Mark reader) { return push(0, reader, stamp()); }
+    /// ordered after them, too. Plain reads are kept beside atomic ones, which conflict with less, until everybody knows
+    /// them. If the read was `earlier`, asynchronous readers in the set are from before the interval.
+    [[nodiscard]] Readers add(Readers readers, Mark reader, const Earlier* earlier = nullptr);
+    [[nodiscard]] Readers single(Mark reader, const Earlier* earlier = nullptr)
+    {
+        return push(0, reader, stamp(earlier));
+    }
     [[nodiscard]] bool is_single(Readers readers) const noexcept { return entries_[readers].before == 0; }
     /// True if the set is one reader, of the same agent at the same time in the same way.
     [[nodiscard]] bool is_like(Readers readers, Mark reader) const noexcept
@@ -73,9 +84,18 @@ private:
     {
         return std::uint64_t{1} << (epoch_of(mark).agent % 64);
     }
-    [[nodiscard]] std::uint32_t stamp() const noexcept { return clocks_.releases(); }
+    [[nodiscard]] std::uint32_t stamp(const Earlier* earlier) const noexcept
+    {
+        return earlier != nullptr ? earlier->releases : clocks_.releases();
+    }
+    [[nodiscard]] bool knew(Agent agent, Epoch other, const Earlier* earlier) const noexcept
+    {
+        return earlier == nullptr ? clocks_.ordered(other, agent)
+                                  : other.agent == agent || clocks_.is_async(other.agent) ||
+                                        other.time < (*earlier->starts)[other.agent];
+    }
     Readers push(Readers before, Mark mark, std::uint32_t stamp);
-    Readers add_and_drop(Readers readers, Mark reader);
+    Readers add_and_drop(Readers readers, Mark reader, const Earlier* earlier);
     void renumber(std::vector<Readers>& used);
 
     const Clocks& clocks_;

@@ -39,7 +39,13 @@ SharedShadow::SharedShadow(std::uint32_t bytes, const Clocks& clocks, bool same_
       bits_(std::make_unique_for_overwrite<std::uint16_t[]>(lines_.size() * line_words)),
       lanes_(std::make_unique_for_overwrite<std::uint8_t[]>(lines_.size() * line_words)),
       reader_sets_(clocks),
-      pending_(bytes)
+      pending_(bytes),
+      log_(lines_.size()),
+      starts_(clocks.interval_starts()),
+      entered_(lines_.size()),
+      async_(lines_.size()),
+      written_words_(lines_.size()),
+      written_(lines_.size())
 {
     sites_.push_back({"an earlier access", 0});  // for accesses beyond what a mark can number
     if (plain_) {
@@ -165,14 +171,14 @@ inline void SharedShadow::step(Access& access, State& state, std::uint32_t word,
             state.bits |= read;
         } else if ((state.bits & read) == 0) {
             if (access.alone == 0) {
-                access.alone = reader_sets_.single(access.self);
+                access.alone = reader_sets_.single(access.self, access.earlier);
             }
             state.readers = access.alone;
             state.bits = static_cast<std::uint16_t>(others | read);
         } else {
             if (state.readers != access.readers_before) {
                 access.readers_before = state.readers;
-                access.readers_after = reader_sets_.add(state.readers, access.self);
+                access.readers_after = reader_sets_.add(state.readers, access.self, access.earlier);
             }
             state.readers = access.readers_after;
             state.bits = reader_sets_.is_single(state.readers)
@@ -292,6 +298,9 @@ void SharedShadow::touch(Access& access, std::uint32_t offset, std::uint32_t siz
     const auto end = static_cast<std::uint32_t>(std::min(std::uint64_t{offset} + size, std::uint64_t{words_} * 4));
     if (offset >= end) {
         return;
+    }
+    if (!plain_ && access.earlier == nullptr) {
+        note_entered(access.agent, offset, end);
     }
     if (pending_.may_overlap(offset, end) && !access.found) {
         check_pending(access, offset, end, writes);
@@ -440,8 +449,11 @@ void SharedShadow::begin(Agent async, std::uint32_t offset, std::uint32_t size, 
     if (size == 0 || offset >= limit) {
         return;
     }
-    pending_.begin(async, offset, static_cast<std::uint32_t>(std::min(std::uint64_t{offset} + size, limit)), writes,
-                   what, ptx_line);
+    const auto range_end = static_cast<std::uint32_t>(std::min(std::uint64_t{offset} + size, limit));
+    if (!plain_) {
+        note_entered(async, offset, range_end);
+    }
+    pending_.begin(async, offset, range_end, writes, what, ptx_line);
     if (twin_) {
         twin_->begin(async, offset, size, writes, what, ptx_line);
     }

@@ -15,7 +15,9 @@
 #include "base/paths.hpp"
 #include "checks/access_mark.hpp"
 #include "checks/clocks.hpp"
+#include "checks/line_set.hpp"
 #include "checks/pending_ranges.hpp"
+#include "checks/read_log.hpp"
 #include "checks/reader_sets.hpp"
 #include "checks/report.hpp"
 
@@ -53,7 +55,9 @@ protected:
 /// warp, the last writer is remembered, not the readers.
 ///
 /// A line of 32 words in the same state has this state once. Words that an access finds in the same state are checked
-/// once. Paths::plain does neither.
+/// once. Most reads are of lines that nobody has written in this interval of Clocks: read_early() only notes them. A
+/// write to such a line enters them first; at the end of the interval they are forgotten, since everybody knows them.
+/// Paths::plain does none of this.
 class SharedShadow {
 public:
     /// `same_value_races`: unordered stores of equal values are findings, too. With Paths::both, a difference between
@@ -83,6 +87,35 @@ public:
                                              std::uint32_t size, const char* what, std::uint32_t ptx_line,
                                              bool atomic = false, const StoredBytes* stored = nullptr,
                                              const KnownFindings* known = nullptr);
+    /// The same for a weak load, where it is known at once that there is no finding. Returns false, and has done nothing,
+    /// if it is not.
+    [[nodiscard]] bool read_early(Agent warp, const LaneOffsets& offsets, LaneMask lanes, std::uint32_t size,
+                                  const char* what, std::uint32_t ptx_line)
+    {
+        if (plain_) {
+            return false;
+        }
+        if (interval_ != clocks_.interval()) {
+            enter_interval();
+        }
+        const std::uint32_t first = offsets.low / line_bytes, last = (offsets.high + size - 1) / line_bytes;
+        if (!clocks_.on_its_own(warp) || entered_.has_any(first, last) ||
+            !(written_.has_all(first, last) || are_written(offsets, size)) || log_.full()) [[unlikely]] {
+            return false;
+        }
+        log_.add({.what = what,
+                  .line = ptx_line,
+                  .time = clocks_.now(warp).time,
+                  .releases = clocks_.releases(),
+                  .lanes = lanes,
+                  .agent = warp,
+                  .size = static_cast<std::uint8_t>(size)},
+                 offsets, first, last);
+        if (twin_) [[unlikely]] {
+            compare_early(warp, offsets, lanes, size, what, ptx_line);
+        }
+        return true;
+    }
     /// An asynchronous operation reads or writes this range from now until end(). Ordinary accesses in between are
     /// findings.
     void begin(Agent async, std::uint32_t offset, std::uint32_t size, bool writes, const char* what,
@@ -96,7 +129,7 @@ public:
     [[nodiscard]] std::uint32_t async_writer_line(std::uint32_t offset) const noexcept;
 
 private:
-    static constexpr std::uint32_t line_words = 32;
+    static constexpr std::uint32_t line_words = 32, line_bytes = 4 * line_words;
     struct State {  // of a word
         Mark writer = 0;
         Readers readers = 0;     // of the last written contents
@@ -137,6 +170,7 @@ private:
         bool* unwritten = nullptr;            // of read()
         const StoredBytes* stored = nullptr;  // of write_lanes()
         const KnownFindings* known = nullptr;
+        const ReaderSets::Earlier* earlier = nullptr;  // of a read in the log
 
         [[nodiscard]] bool is_good(Mark writer, unsigned lane) const noexcept
         {
@@ -162,6 +196,15 @@ private:
     void touch_word(Access& access, std::uint32_t word, std::uint16_t bytes, unsigned lane);
     template <bool writes>
     void step(Access& access, State& state, std::uint32_t word, std::uint16_t bytes);
+
+    void enter_interval();
+    void enter_reads();
+    /// An access that is not in the log.
+    void note_entered(Agent agent, std::uint32_t begin, std::uint32_t end);
+    [[nodiscard]] bool are_written(const LaneOffsets& offsets, std::uint32_t size);
+    void learn_written(std::uint32_t line);
+    void compare_early(Agent warp, const LaneOffsets& offsets, LaneMask lanes, std::uint32_t size, const char* what,
+                       std::uint32_t ptx_line);
 
     template <bool writes>
     void check_lane(Access& access, std::uint32_t offset, std::uint32_t size, unsigned lane);
@@ -225,7 +268,16 @@ private:
     std::unique_ptr<std::uint8_t[]> lanes_;
     ReaderSets reader_sets_;
     PendingRanges pending_;
-    std::vector<std::uint32_t> last_writes_;  // times, by warp
+    ReadLog log_;
+    std::uint32_t interval_ = 1;         // of Clocks, of the log
+    std::vector<std::uint32_t> starts_;  // of this interval, by warp
+    LineSet entered_;  // lines with accesses of this interval that are not in the log; and all of async_
+    LineSet async_;    // lines with accesses of asynchronous operations that some warp does not know
+    std::vector<std::uint32_t> async_times_;    // of these accesses, the last by agent
+    std::vector<Agent> async_agents_;           // with a time
+    std::vector<std::uint32_t> written_words_;  // by line, a bit for each word; more may be written
+    LineSet written_;                           // lines where all are
+    std::vector<std::uint32_t> last_writes_;    // times, by warp
     std::vector<Site> sites_;
     std::array<std::uint16_t, 256> recent_sites_{};
     std::unique_ptr<SharedShadow> twin_;  // the plain one, of Paths::both

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -30,9 +31,26 @@ constexpr std::size_t number_row = 0, count_row = 1, result_row = 2;
 
 std::uint32_t whole_warps(std::uint32_t threads) { return (threads + warp_size - 1) / warp_size * warp_size; }
 
+/// Returns true if all threads of the cluster wait at this barrier.
+bool all_wait(const Cta& cta, unsigned number)
+{
+    const auto waits = [&](const Warp& warp) {
+        const WarpBarriers& state = warp.barriers;
+        if (warp.finished() || (warp.live() & ~(cta.barriers[number].lanes[warp.index] & state.at_named)) != 0) {
+            return false;
+        }
+        bool here = true;
+        for_each_lane(warp.live(), [&](unsigned lane) { here = here && state.named[lane] == number; });
+        return here;
+    };
+    return cta.cluster.ctas.size() == 1 &&
+           std::ranges::all_of(cta.warps, [&](const auto& warp) { return waits(*warp); });
+}
+
 void complete(Cta& cta, unsigned number)
 {
     NamedBarrier& barrier = cta.barriers[number];
+    const bool begins_interval = cta.shadow != nullptr && all_wait(cta, number);
     if (barrier.reduction) {
         for (const auto& warp : cta.warps) {
             WarpBarriers& state = warp->barriers;
@@ -59,6 +77,9 @@ void complete(Cta& cta, unsigned number)
     barrier.reduction_count = 0;
     barrier.completed.join(barrier.arriving);
     barrier.arriving.clear();
+    if (begins_interval) {
+        cta.cluster.clocks.begin_interval(barrier.completed);
+    }
     cta.cluster.notify();
 }
 

@@ -88,6 +88,18 @@ inline void set_pointers(LanePointers& pointers, const LaneAddresses<A>& a, std:
     }
 }
 
+/// Most loads need no more checks than this: see SharedShadow::read_early().
+inline bool read_early(const Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
+                       Cta& cta, const LaneAddresses<std::uint32_t>& offsets)
+{
+    const MemoryAccess& access = payload.access;
+    return access.direction == Direction::read && !access.atomic && !access.order.strong() && &cta == &warp.cta &&
+           !cta.responses.touches(offsets.low, std::uint64_t{offsets.high} + payload.bytes) &&
+           cta.shadow->read_early(warp.agent,
+                                  {offsets.at.data(), offsets.low, offsets.high, offsets.stride, offsets.shape}, active,
+                                  payload.bytes, access.what, line_of(operation));
+}
+
 /// All lanes access the shared memory of one CTA, aligned and in bounds. `a` are addresses in the window, and are
 /// offsets in the CTA's memory afterwards.
 template <bool checked>
@@ -115,7 +127,9 @@ inline bool resolve_shared(Warp& warp, const Operation& operation, const MemoryP
     a.low -= origin;
     a.high -= origin;
     if constexpr (checked) {
-        check_shared(warp, operation, payload, active, *cta, a);
+        if (!read_early(warp, operation, payload, active, *cta, a)) {
+            check_shared(warp, operation, payload, active, *cta, a);
+        }
     }
     set_pointers(pointers, a, reinterpret_cast<std::uintptr_t>(cta->shared.data()));
     Statistics& statistics = warp.cluster.statistics;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "execute/lane_addresses.hpp"
 #include "word_shadow.hpp"
 
 namespace tessera::emulator::test {
@@ -72,7 +73,7 @@ public:
     }
 
     std::map<FindingKind, unsigned> kinds;
-    unsigned clean = 0, lane_races = 0;
+    unsigned clean = 0, lane_races = 0, early = 0;
 
 private:
     unsigned choose(unsigned below) { return static_cast<unsigned>(random_() % below); }
@@ -106,6 +107,9 @@ private:
         const unsigned some = choose(4) == 0 ? choose(warps) : warps;
         for (unsigned i = 0; i < some; ++i) {
             clocks_.acquire(static_cast<Agent>((first + i) % warps), point);
+        }
+        if (some == warps && choose(4) != 0) {
+            clocks_.begin_interval(point);
         }
     }
 
@@ -219,6 +223,16 @@ private:
         return offsets;
     }
 
+    static bool read_early(SharedShadow& shadow, const Access& a, const std::array<std::uint32_t, warp_size>& offsets,
+                           LaneMask lanes)
+    {
+        LaneAddresses<std::uint32_t> found;
+        add_offset(found, offsets.data(), 0U, lanes);
+        find_shape(found, lanes, a.size);
+        return shadow.read_early(a.agent, {found.at.data(), found.low, found.high, found.stride, found.shape}, lanes,
+                                 a.size, a.what, a.line);
+    }
+
     void access_lanes()
     {
         const Access a = random_access();
@@ -228,9 +242,14 @@ private:
         values.pattern = choose(2) == 0 ? ~0U : static_cast<std::uint32_t>(random_());
         const StoredBytes* const stored = choose(2) == 0 ? &values : nullptr;
         const auto one = [&](SharedShadow& shadow) {
-            return a.writes
-                       ? shadow.write_lanes(a.agent, offsets.data(), lanes, a.size, a.what, a.line, a.atomic, stored)
-                       : shadow.read_lanes(a.agent, offsets.data(), lanes, a.size, a.what, a.line, a.atomic);
+            if (a.writes) {
+                return shadow.write_lanes(a.agent, offsets.data(), lanes, a.size, a.what, a.line, a.atomic, stored);
+            }
+            if (!a.atomic && read_early(shadow, a, offsets, lanes)) {
+                ++early;
+                return std::optional<ShadowFinding>();
+            }
+            return shadow.read_lanes(a.agent, offsets.data(), lanes, a.size, a.what, a.line, a.atomic);
         };
         expect(one(fast_), one(plain_), one(both_),
                words_.touch_lanes(a.agent, a.writes, offsets.data(), lanes, a.size, a.what, a.line, a.atomic,
@@ -251,7 +270,7 @@ private:
 TEST_CASE("the shadow of shared memory finds what its rules for single words find, in the same words")
 {
     std::map<FindingKind, unsigned> kinds;
-    unsigned clean = 0, lane_races = 0;
+    unsigned clean = 0, lane_races = 0, early = 0;
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         CAPTURE(seed);
         Walk walk(seed, seed % 3 == 0, seed % 2 == 0);
@@ -265,6 +284,7 @@ TEST_CASE("the shadow of shared memory finds what its rules for single words fin
         }
         clean += walk.clean;
         lane_races += walk.lane_races;
+        early += walk.early;
     }
     // The walks reach each rule, and the absence of a finding.
     for (const FindingKind kind :
@@ -275,6 +295,7 @@ TEST_CASE("the shadow of shared memory finds what its rules for single words fin
         CHECK(kinds[kind] > 100);
     }
     CHECK(lane_races > 100);
+    CHECK(early > 1000);
     CHECK(clean > 5000);
 }
 

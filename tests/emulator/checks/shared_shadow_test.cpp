@@ -32,7 +32,7 @@ struct Bench {
         return shadow.read(agent, offset, size, Proxy::async, "bulk store", 31);
     }
     /// Every agent learns every other agent's past.
-    void barrier()
+    void barrier(bool begins_interval = false)
     {
         SyncPoint point;
         for (Agent agent = 0; agent < 4; ++agent) {
@@ -41,6 +41,15 @@ struct Bench {
         for (Agent agent = 0; agent < 4; ++agent) {
             clocks.acquire(agent, point);
         }
+        if (begins_interval) {
+            clocks.begin_interval(point);
+        }
+    }
+    /// Lane i reads 4 bytes at offset + 4 * i.
+    bool read_early(Agent agent, std::uint32_t offset, std::uint32_t line = 40)
+    {
+        return shadow.read_early(agent, {nullptr, offset, offset + 124, 4, AccessShape::row}, all_lanes, 4, "ld.row",
+                                 line);
     }
 };
 
@@ -345,6 +354,89 @@ TEST_CASE("many readers in changing order cause no false alarm and hide no race"
                 clocks.acquire(agent, point);
             }
         }
+    }
+}
+
+TEST_CASE("a read that was only noted is found by a write without a barrier, with its own words")
+{
+    Bench b;
+    CHECK_FALSE(b.read_early(warp0, 256));  // never written
+    CHECK_FALSE(b.write(warp0, 256, 128));
+    CHECK_FALSE(b.read_early(warp0, 256));  // written since the last barrier
+    b.barrier(true);
+    CHECK(b.read_early(warp0, 256, 41));
+    CHECK(b.read_early(warp1, 256, 42));
+    CHECK_FALSE(b.read_early(warp1, 260));  // one word too many was never written
+    SUBCASE("another warp writes")
+    {
+        const auto found = b.write(warp2, 300);
+        expect(found, FindingKind::shared_race);
+        CHECK(found->message.find("ld.row (warp 0 of the cluster, PTX line 41) read it") != std::string::npos);
+        CHECK_FALSE(b.read_early(warp1, 256));
+    }
+    SUBCASE("a reader writes, and knows its own read")
+    {
+        const auto found = b.write(warp0, 300);
+        expect(found, FindingKind::shared_race);
+        CHECK(found->message.find("ld.row (warp 1 of the cluster, PTX line 42) read it") != std::string::npos);
+    }
+    SUBCASE("a warp that knows one of the readers writes")
+    {
+        SyncPoint point;
+        b.clocks.release(warp0, point);
+        b.clocks.acquire(warp2, point);
+        CHECK_FALSE(b.read_early(warp2, 256));  // warp 0 happened before it: not so simple
+        const auto found = b.write(warp2, 300);
+        expect(found, FindingKind::shared_race);
+        CHECK(found->message.find("PTX line 42) read it") != std::string::npos);
+    }
+    SUBCASE("asynchronous work writes")
+    {
+        const Agent async = b.clocks.begin_async(warp0);
+        b.shadow.begin(async, 256, 128, true, "copy", 50);
+        const auto found = b.copy_in(async, 256, 128);
+        expect(found, FindingKind::shared_race);
+        CHECK(found->message.find("PTX line 42) read it") != std::string::npos);
+    }
+    SUBCASE("the next barrier makes it too old for any finding")
+    {
+        b.barrier(true);
+        CHECK_FALSE(b.write(warp2, 256, 128));
+        b.barrier(true);
+        CHECK(b.read_early(warp0, 256));
+    }
+}
+
+TEST_CASE("asynchronous work that began before a barrier does not know reads before it")
+{
+    Bench b;
+    CHECK_FALSE(b.write(warp0, 0, 256));
+    b.barrier(true);
+    const Agent async = b.clocks.begin_async(warp0);
+    CHECK(b.read_early(warp1, 0));
+    SUBCASE("it is in flight")
+    {
+        b.barrier(true);
+        expect(b.copy_in(async, 64, 4), FindingKind::shared_race);
+    }
+    SUBCASE("it has written, and nobody knows")
+    {
+        CHECK_FALSE(b.copy_in(async, 128, 4));
+        b.clocks.end_async(async);
+        b.barrier(true);
+        CHECK_FALSE(b.read_early(warp1, 128));
+        expect(b.read(warp1, 128), FindingKind::async_read_pending);
+        CHECK(b.read_early(warp1, 0));
+    }
+    SUBCASE("it has written, and a warp has waited for it before the barrier")
+    {
+        CHECK_FALSE(b.copy_in(async, 128, 4));
+        SyncPoint done;
+        b.clocks.complete_async(async, done);
+        b.clocks.end_async(async);
+        b.clocks.acquire(warp0, done);
+        b.barrier(true);
+        CHECK(b.read_early(warp1, 128));
     }
 }
 

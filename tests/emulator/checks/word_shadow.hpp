@@ -302,7 +302,9 @@ private:
             word.read = bytes;
         } else {
             // What is ordered after this reader is ordered after those before it, too.
-            std::erase_if(word.readers, [&](const By& by) { return knows(by) && (!self_.atomic || by.atomic); });
+            std::erase_if(word.readers, [&](const By& by) {
+                return knows(by) && (!self_.atomic || by.atomic || clocks_.known_to_all({by.agent, by.time}));
+            });
             word.readers.push_back(self_);
             word.read = word.readers.size() == 1 ? bytes : word.read & bytes;
         }

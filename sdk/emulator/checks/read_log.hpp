@@ -1,0 +1,93 @@
+#pragma once
+
+// Reads of shared memory that are not entered in its shadow yet.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/access_shape.hpp"
+#include "base/agent.hpp"
+#include "base/lanes.hpp"
+#include "checks/line_set.hpp"
+
+namespace tessera::emulator {
+
+/// Where the lanes of a warp read. Aligned, and in bounds.
+struct LaneOffsets {
+    const std::uint32_t* at = nullptr;     ///< by lane, if scattered
+    std::uint32_t low = 0, high = 0;       ///< least and greatest
+    std::uint32_t stride = 0;              ///< between lanes, unless scattered
+    AccessShape shape = AccessShape::row;  ///< `uniform` with any lanes, `row` and `strided` with all
+
+    [[nodiscard]] std::uint32_t operator[](unsigned lane) const noexcept
+    {
+        return shape == AccessShape::scattered ? at[lane] : low + lane * stride;
+    }
+};
+
+/// In the order of time, and the lines where they may be.
+class ReadLog {
+public:
+    struct Read {
+        const char* what = nullptr;
+        std::uint32_t line = 0;
+        std::uint32_t time = 0;      ///< of the warp
+        std::uint32_t releases = 0;  ///< of Clocks, then
+        std::uint32_t low = 0;       ///< of LaneOffsets; if scattered, the number of its offsets
+        std::uint32_t stride = 0;
+        LaneMask lanes = 0;
+        Agent agent = 0;
+        std::uint8_t size = 0;
+        AccessShape shape = AccessShape::row;
+    };
+    using Offsets = std::array<std::uint32_t, warp_size>;
+
+    explicit ReadLog(std::size_t lines) : lines_(lines) {}
+
+    void add(Read read, const LaneOffsets& offsets, std::uint32_t first_line, std::uint32_t last_line)
+    {
+        lines_.add(first_line, last_line);
+        read.low = offsets.low;
+        read.stride = offsets.stride;
+        read.shape = offsets.shape;
+        if (offsets.shape == AccessShape::scattered) {
+            read.low = static_cast<std::uint32_t>(scattered_.size());
+            std::copy_n(offsets.at, warp_size, scattered_.emplace_back().begin());
+        }
+        reads_.push_back(read);
+    }
+    [[nodiscard]] bool may_have(std::uint32_t first_line, std::uint32_t last_line) const noexcept
+    {
+        return lines_.has_any(first_line, last_line);
+    }
+    [[nodiscard]] bool empty() const noexcept { return reads_.empty(); }
+    [[nodiscard]] bool full() const noexcept { return reads_.size() >= limit; }
+    [[nodiscard]] const std::vector<Read>& reads() const noexcept { return reads_; }
+    [[nodiscard]] Offsets offsets(const Read& read) const noexcept
+    {
+        Offsets result{};
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            result[lane] =
+                read.shape == AccessShape::scattered ? scattered_[read.low][lane] : read.low + lane * read.stride;
+        }
+        return result;
+    }
+    void clear() noexcept
+    {
+        reads_.clear();
+        scattered_.clear();
+        lines_.clear();
+    }
+
+private:
+    static constexpr std::size_t limit = 8192;
+
+    LineSet lines_;
+    std::vector<Read> reads_;
+    std::vector<Offsets> scattered_;
+};
+
+}  // namespace tessera::emulator

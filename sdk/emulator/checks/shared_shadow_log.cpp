@@ -1,0 +1,125 @@
+// The reads that SharedShadow enters later, or never.
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "checks/shared_shadow.hpp"
+#include "checks/word_bits.hpp"
+
+namespace tessera::emulator {
+
+/// All warps know all accesses before the interval, so that the lines of these are like any others; except for those of
+/// asynchronous operations for which somebody has not waited.
+void SharedShadow::enter_interval()
+{
+    if (clocks_.quiet_interval() <= interval_) {
+        enter_reads();
+    }
+    log_.clear();
+    interval_ = clocks_.interval();
+    starts_ = clocks_.interval_starts();
+    std::erase_if(async_agents_, [&](Agent agent) {
+        const bool over = clocks_.over_before_interval({agent, async_times_[agent]});
+        async_times_[agent] = over ? 0 : async_times_[agent];
+        return over;
+    });
+    if (async_agents_.empty()) {
+        async_.clear();
+    }
+    entered_ = async_;
+}
+
+/// As if they were made now by agents that know only what they knew then.
+void SharedShadow::enter_reads()
+{
+    for (const ReadLog::Read& read : log_.reads()) {
+        const ReaderSets::Earlier earlier{read.releases, &starts_};
+        Access access;
+        access.agent = read.agent;
+        access.what = read.what;
+        access.line = read.line;
+        access.self = (Mark{read.time} << 32) | (Mark{read.agent} << 16) | site(read.what, read.line);
+        access.earlier = &earlier;
+        touch_lanes<false>(access, log_.offsets(read).data(), read.lanes, read.size);
+    }
+    log_.clear();
+}
+
+void SharedShadow::note_entered(Agent agent, std::uint32_t begin, std::uint32_t end)
+{
+    if (interval_ != clocks_.interval()) {
+        enter_interval();
+    }
+    const std::uint32_t first = begin / line_bytes, last = (end - 1) / line_bytes;
+    if (log_.may_have(first, last)) {
+        enter_reads();
+    }
+    entered_.add(first, last);
+    if (clocks_.is_async(agent)) {
+        async_.add(first, last);
+        if (async_times_.size() <= agent) {
+            async_times_.resize(agent + std::size_t{1}, 0);
+        }
+        if (async_times_[agent] == 0) {
+            async_agents_.push_back(agent);
+        }
+        async_times_[agent] = clocks_.now(agent).time;
+    }
+}
+
+void SharedShadow::learn_written(std::uint32_t line)
+{
+    std::uint32_t words = 0;
+    for (std::uint32_t i = 0; i < line_words; ++i) {
+        const State state = current(line * line_words + i);
+        words |= std::uint32_t{(state.bits & all_bytes) == all_bytes} << i;
+    }
+    written_words_[line] = words;
+    if (words == ~0U) {
+        written_.add(line, line);
+    }
+}
+
+/// A lane's bytes are aligned, so they are in one line.
+bool SharedShadow::are_written(const LaneOffsets& offsets, std::uint32_t size)
+{
+    const std::uint32_t ones = (1U << (size + 3) / 4) - 1;
+    const auto all = [&] {
+        std::uint32_t missing = 0;
+        const std::uint32_t* const words = written_words_.data();
+        if (offsets.shape == AccessShape::scattered) {
+            for (unsigned lane = 0; lane < warp_size; ++lane) {
+                const std::uint32_t word = offsets.at[lane] / 4;
+                missing |= ~words[word / line_words] & (ones << word % line_words);
+            }
+        } else {
+            for (unsigned lane = 0; lane < warp_size; ++lane) {
+                const std::uint32_t word = (offsets.low + lane * offsets.stride) / 4;
+                missing |= ~words[word / line_words] & (ones << word % line_words);
+            }
+        }
+        return missing == 0;
+    };
+    if (all()) {
+        return true;
+    }
+    for (std::uint32_t line = offsets.low / line_bytes; line <= offsets.high / line_bytes; ++line) {
+        if (!written_.has_all(line, line)) {
+            learn_written(line);
+        }
+    }
+    return all();
+}
+
+void SharedShadow::compare_early(Agent warp, const LaneOffsets& offsets, LaneMask lanes, std::uint32_t size,
+                                 const char* what, std::uint32_t ptx_line)
+{
+    std::array<std::uint32_t, warp_size> at{};
+    for (unsigned lane = 0; lane < warp_size; ++lane) {
+        at[lane] = offsets[lane];
+    }
+    compare(std::nullopt, twin_->read_lanes(warp, at.data(), lanes, size, what, ptx_line));
+}
+
+}  // namespace tessera::emulator
