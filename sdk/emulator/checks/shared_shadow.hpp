@@ -100,7 +100,7 @@ public:
         }
         const std::uint32_t first = offsets.low / line_bytes, last = (offsets.high + size - 1) / line_bytes;
         if (!clocks_.on_its_own(warp) || entered_.has_any(first, last) ||
-            !(written_.has_all(first, last) || are_written(offsets, size)) || log_.full()) [[unlikely]] {
+            !(is_written_row(offsets, size, first, last) || are_written(offsets, size)) || log_.full()) [[unlikely]] {
             return false;
         }
         log_.add({.what = what,
@@ -201,6 +201,18 @@ private:
     void enter_reads();
     /// An access that is not in the log.
     void note_entered(Agent agent, std::uint32_t begin, std::uint32_t end);
+    /// Returns true if all words from the first to the last offset are known to be written.
+    [[nodiscard]] bool is_written_row(const LaneOffsets& offsets, std::uint32_t size, std::uint32_t first_line,
+                                      std::uint32_t last_line) const noexcept
+    {
+        const std::uint32_t from = ~0U << (offsets.low / 4 % line_words);
+        const std::uint32_t to = ~0U >> (line_words - 1 - (offsets.high + size - 1) / 4 % line_words);
+        if (first_line == last_line) {
+            return (~written_words_[first_line] & from & to) == 0;
+        }
+        return (~written_words_[first_line] & from) == 0 && (~written_words_[last_line] & to) == 0 &&
+               (last_line - first_line == 1 || written_.has_all(first_line + 1, last_line - 1));
+    }
     [[nodiscard]] bool are_written(const LaneOffsets& offsets, std::uint32_t size);
     void learn_written(std::uint32_t line);
     void compare_early(Agent warp, const LaneOffsets& offsets, LaneMask lanes, std::uint32_t size, const char* what,

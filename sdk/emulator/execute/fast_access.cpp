@@ -19,11 +19,14 @@ bool resolve_at_once(Warp& warp, const Operation& operation, const MemoryPayload
 {
     if constexpr (space == Space::shared) {
         LaneAddresses<std::uint32_t> a;
-        return find_addresses(warp, payload.address, active, payload.bytes, a) &&
+        return (find_regular(warp, payload.address, active, payload.bytes, a) ||
+                find_addresses(warp, payload.address, active, payload.bytes, a)) &&
                resolve_shared<checked>(warp, operation, payload, active, a, pointers);
     } else {
         LaneAddresses<std::uint64_t> a;
-        find_addresses(warp, payload.address, active, payload.bytes, a);
+        if (!find_regular(warp, payload.address, active, payload.bytes, a)) {
+            find_addresses(warp, payload.address, active, payload.bytes, a);
+        }
         return resolve_global<checked>(warp, operation, payload, active, a, pointers);
     }
 }

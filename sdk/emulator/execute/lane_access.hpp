@@ -46,6 +46,15 @@ inline void find_addresses(const Warp& warp, const AddressRef& ref, LaneMask act
     find_shape(a, active, bytes);
 }
 
+/// The same without `at`, if the addresses are regular.
+template <typename A>
+[[nodiscard]] inline bool find_regular(const Warp& warp, const AddressRef& ref, LaneMask active, unsigned bytes,
+                                       LaneAddresses<A>& a)
+{
+    return active == all_lanes && ref.base != no_row && ref.wide == (sizeof(A) == 8) &&
+           find_regular(a, warp.row<A>(ref.base), static_cast<A>(ref.offset), bytes);
+}
+
 /// The addresses of a memory operand in the window of shared memory. Returns false if one has more than 32 bits.
 inline bool find_addresses(const Warp& warp, const AddressRef& ref, LaneMask active, unsigned bytes,
                            LaneAddresses<std::uint32_t>& a)
@@ -79,7 +88,7 @@ template <typename A>
 inline void set_pointers(LanePointers& pointers, const LaneAddresses<A>& a, std::uintptr_t base)
 {
     pointers.shape = a.shape;
-    pointers.first = reinterpret_cast<std::byte*>(base + a.at[0]);
+    pointers.first = reinterpret_cast<std::byte*>(base + a.low);
     pointers.stride = static_cast<std::ptrdiff_t>(a.stride);
     if (a.shape == AccessShape::scattered) {
         for (unsigned lane = 0; lane < warp_size; ++lane) {
@@ -89,15 +98,15 @@ inline void set_pointers(LanePointers& pointers, const LaneAddresses<A>& a, std:
 }
 
 /// Most loads need no more checks than this: see SharedShadow::read_early().
-inline bool read_early(const Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
-                       Cta& cta, const LaneAddresses<std::uint32_t>& offsets)
+inline bool read_early(const Warp& warp, const MemoryPayload& payload, LaneMask active, Cta& cta,
+                       const LaneAddresses<std::uint32_t>& offsets)
 {
     const MemoryAccess& access = payload.access;
     return access.direction == Direction::read && !access.atomic && !access.order.strong() && &cta == &warp.cta &&
            !cta.responses.touches(offsets.low, std::uint64_t{offsets.high} + payload.bytes) &&
            cta.shadow->read_early(warp.agent,
                                   {offsets.at.data(), offsets.low, offsets.high, offsets.stride, offsets.shape}, active,
-                                  payload.bytes, access.what, line_of(operation));
+                                  payload.bytes, access.what, payload.line);
 }
 
 /// All lanes access the shared memory of one CTA, aligned and in bounds. `a` are addresses in the window, and are
@@ -121,13 +130,16 @@ inline bool resolve_shared(Warp& warp, const Operation& operation, const MemoryP
         a.high - origin > size - payload.bytes) {
         return false;
     }
-    for (std::uint32_t& address : a.at) {
-        address -= origin;
-    }
     a.low -= origin;
     a.high -= origin;
+    if (a.is_spread) {
+        for (std::uint32_t& address : a.at) {
+            address -= origin;
+        }
+    }
     if constexpr (checked) {
-        if (!read_early(warp, operation, payload, active, *cta, a)) {
+        if (!read_early(warp, payload, active, *cta, a)) {
+            a.spread();
             check_shared(warp, operation, payload, active, *cta, a);
         }
     }
@@ -142,7 +154,7 @@ inline bool resolve_shared(Warp& warp, const Operation& operation, const MemoryP
 /// All lanes access one allocation, aligned and in bounds.
 template <bool checked>
 inline bool resolve_global(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
-                           const LaneAddresses<std::uint64_t>& a, LanePointers& pointers)
+                           LaneAddresses<std::uint64_t>& a, LanePointers& pointers)
 {
     Cluster& cluster = warp.cluster;
     if ((a.bits & (payload.bytes - 1)) != 0) {
@@ -163,6 +175,7 @@ inline bool resolve_global(Warp& warp, const Operation& operation, const MemoryP
         if (entry->begin % 32 != 0) {
             return false;  // a lane's bits would not be in one word
         }
+        a.spread();
         if (checked && reads && !all_initialized(allocation, payload.bytes, active, a)) {
             return false;  // locate() finds the lane
         }
@@ -175,9 +188,11 @@ inline bool resolve_global(Warp& warp, const Operation& operation, const MemoryP
             allocation.note_kernel_write();
         }
         if (access.atomic || access.order.strong()) {
+            a.spread();
             synchronize_lanes(warp, a.at.data(), active, access);
         }
         if (cluster.global_shadow != nullptr && (writes || cluster.global_shadow->bulk_stored())) {
+            a.spread();
             check_bulk_copies(warp, operation, payload, active, a);
         }
     }

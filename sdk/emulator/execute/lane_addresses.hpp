@@ -15,12 +15,46 @@ namespace tessera::emulator {
 /// Addresses in 32 bits (shared memory) or 64 bits.
 template <typename A>
 struct LaneAddresses {
-    alignas(64) std::array<A, warp_size> at;  ///< lanes that are not active have the address of the first that is
-    A low, high;                              ///< least and greatest
-    A bits;                                   ///< its low bits are those of all addresses, or-ed
-    A stride;                                 ///< between lanes, modulo 2^n, unless scattered
+    /// Lanes that are not active have the address of the first that is. Only after spread(), unless scattered.
+    alignas(64) std::array<A, warp_size> at;
+    A low, high;  ///< least and greatest
+    A bits;       ///< its low bits are those of all addresses, or-ed
+    A stride;     ///< between lanes, modulo 2^n, unless scattered
     AccessShape shape;
+    bool is_spread = true;
+
+    void spread() noexcept
+    {
+        if (!is_spread) {
+            for (unsigned lane = 0; lane < warp_size; ++lane) {
+                at[lane] = low + static_cast<A>(lane * stride);
+            }
+            is_spread = true;
+        }
+    }
 };
+
+/// Finds everything but `at` from at[lane] = base[lane] + offset, if these are regular and all lanes are active.
+template <typename A>
+[[nodiscard]] inline bool find_regular(LaneAddresses<A>& a, const A* base, A offset, unsigned bytes)
+{
+    const A first = base[0], stride = base[1] - base[0];
+    A irregular = 0;
+    for (unsigned lane = 0; lane < warp_size; ++lane) {
+        irregular |= base[lane] ^ static_cast<A>(first + static_cast<A>(lane * stride));
+    }
+    const A low = first + offset, high = low + static_cast<A>((warp_size - 1) * stride);
+    if (irregular != 0 || stride > static_cast<A>(~A{0} / warp_size) || high < low) {
+        return false;
+    }
+    a.low = low;
+    a.high = high;
+    a.bits = low | stride;
+    a.stride = stride;
+    a.shape = stride == 0 ? AccessShape::uniform : stride == bytes ? AccessShape::row : AccessShape::strided;
+    a.is_spread = false;
+    return true;
+}
 
 /// Finds everything else from `at`. `bytes`: what a lane accesses, a power of two.
 template <typename A>

@@ -453,7 +453,8 @@ void take_address(Decoder& decoder, std::size_t index, MemoryPayload& payload)
 {
     using Anchor = AddressRef::Anchor;
     payload.address = decoder.address(index);
-    payload.allocation_site = static_cast<std::uint8_t>(decoder.instruction().location.line);
+    payload.line = decoder.instruction().location.line;
+    payload.allocation_site = static_cast<std::uint8_t>(payload.line);
     AddressRef& address = payload.address;
     const Space space = payload.access.space;
     const bool parameter = address.anchor == Anchor::kernel_parameter || address.anchor == Anchor::frame_parameter;

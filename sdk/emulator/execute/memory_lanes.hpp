@@ -28,6 +28,7 @@ struct MemoryPayload : Payload {
     unsigned elements = 1;
     std::array<Ref, max_vector> rows{};  ///< data, by element
     unsigned row_bytes = 0;              ///< per lane, in a row of a store
+    std::uint32_t line = 0;              ///< of the PTX
     std::uint8_t allocation_site = 0;    ///< for AllocationCache
     /// By Handlers: faster than Operation::execute, which each of them calls for what it cannot do. Null: there is none.
     std::array<Execute, handler_sets> handlers{};
