@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/windows.hpp"
 #include "checks/shared_shadow.hpp"
 #include "checks/word_bits.hpp"
@@ -60,9 +62,21 @@ void SharedShadow::check_lane(Access& access, std::uint32_t offset, std::uint32_
 template <bool writes>
 void SharedShadow::check_lanes(Access& access, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size)
 {
-    if (lanes_may_race(access.agent)) {
-        for_each_lane(lanes, [&](unsigned lane) { check_lane<writes>(access, offsets[lane], size, lane); });
+    if (!lanes_may_race(access.agent)) {
+        return;
     }
+    const std::uint32_t together = clocks_.lanes_together(access.agent);
+    for_each_lane(lanes, [&](unsigned lane) {
+        bool fresh = false;  // this warp has written there since all lanes synchronized
+        for (std::uint32_t word = offsets[lane] / 4; word < std::min((offsets[lane] + size + 3) / 4, words_); ++word) {
+            const Line& line = lines_[word / line_words];
+            const Epoch written = epoch_of(line.uniform ? line.state.writer : writer_[word]);
+            fresh = fresh || (written.agent == access.agent && written.time >= together);
+        }
+        if (fresh) {
+            check_lane<writes>(access, offsets[lane], size, lane);
+        }
+    });
 }
 
 template void SharedShadow::check_lane<false>(Access&, std::uint32_t, std::uint32_t, unsigned);

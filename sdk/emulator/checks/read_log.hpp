@@ -47,9 +47,11 @@ public:
 
     explicit ReadLog(std::size_t lines) : lines_(lines) {}
 
-    void add(Read read, const LaneOffsets& offsets, std::uint32_t first_line, std::uint32_t last_line)
+    /// The caller fills in the rest.
+    [[nodiscard]] Read& add(const LaneOffsets& offsets, std::uint32_t first_line, std::uint32_t last_line)
     {
         lines_.add(first_line, last_line);
+        Read& read = reads_.emplace_back();
         read.low = offsets.low;
         read.stride = offsets.stride;
         read.shape = offsets.shape;
@@ -57,7 +59,7 @@ public:
             read.low = static_cast<std::uint32_t>(scattered_.size());
             std::copy_n(offsets.at, warp_size, scattered_.emplace_back().begin());
         }
-        reads_.push_back(read);
+        return read;
     }
     [[nodiscard]] bool may_have(std::uint32_t first_line, std::uint32_t last_line) const noexcept
     {

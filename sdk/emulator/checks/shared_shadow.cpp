@@ -327,12 +327,66 @@ void SharedShadow::touch(Access& access, std::uint32_t offset, std::uint32_t siz
     }
 }
 
+/// Whole words anywhere, all in the same state. Returns false, and has checked and changed nothing, if they are not.
+template <bool writes>
+bool SharedShadow::touch_scattered(Access& access, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size)
+{
+    std::uint32_t low = offsets[std::countr_zero(lanes)], high = low;
+    for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+        const bool active = (lanes >> lane & 1) != 0;
+        low = active ? std::min(low, offsets[lane]) : low;
+        high = active ? std::max(high, offsets[lane]) : high;
+    }
+    const auto each_word = [&](auto&& body) {
+        for_each_lane(lanes, [&](unsigned lane) {
+            for (std::uint32_t word = offsets[lane] / 4; word < (offsets[lane] + size) / 4; ++word) {
+                body(word, lane);
+            }
+        });
+    };
+    if ((high + size) / 4 > words_ || (pending_.may_overlap(low, high + size) &&
+                                       pending_.first_conflict(access.agent, low, high + size, writes) != nullptr)) {
+        return false;
+    }
+    if (access.earlier == nullptr) {
+        for_each_lane(lanes, [&](unsigned lane) { note_entered(access.agent, offsets[lane], offsets[lane] + size); });
+    }
+    const std::uint32_t first = offsets[std::countr_zero(lanes)] / 4;
+    const State before = current(first);
+    bool alike = true;
+    each_word([&](std::uint32_t word, unsigned) { alike = alike && current(word) == before; });
+    State state = before;
+    if (!alike || access.found || !touch_alike<writes>(access, state, first, first + 1)) {
+        return false;
+    }
+    if (!writes && state == before) {
+        return true;
+    }
+    each_word([&](std::uint32_t word, unsigned) {
+        split(word);
+        set(word, state);
+    });
+    if constexpr (writes) {
+        if (before.writer != access.self) {
+            each_word([&](std::uint32_t word, unsigned lane) { lanes_[word] = static_cast<std::uint8_t>(lane); });
+        }
+        each_word([&](std::uint32_t word, unsigned lane) {  // several lanes of one word are not distinguished
+            lanes_[word] = lanes_[word] == lane ? lanes_[word] : static_cast<std::uint8_t>(Clocks::any_lane);
+        });
+    }
+    return true;
+}
+
 /// Whole words, in runs of lanes that continue each other. A read of what the run before it read changes nothing.
 template <bool writes>
 void SharedShadow::touch_runs(Access& access, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size)
 {
     // A lane begins a run, too, if its predecessor is not active.
     const LaneMask starts = lanes & (run_starts(offsets, size, !writes) | ~(lanes << 1U));
+    constexpr int many = 12;
+    if (std::popcount(starts) >= many && touch_scattered<writes>(access, offsets, lanes, size)) {
+        return;
+    }
     std::uint32_t last_begin = 0, last_end = 0;
     for_each_lane(starts, [&](unsigned first) {
         const LaneMask stops = (starts | ~lanes) & ~((LaneMask{2} << first) - 1);

@@ -90,32 +90,7 @@ public:
     /// The same for a weak load, where it is known at once that there is no finding. Returns false, and has done nothing,
     /// if it is not.
     [[nodiscard]] bool read_early(Agent warp, const LaneOffsets& offsets, LaneMask lanes, std::uint32_t size,
-                                  const char* what, std::uint32_t ptx_line)
-    {
-        if (plain_) {
-            return false;
-        }
-        if (interval_ != clocks_.interval()) {
-            enter_interval();
-        }
-        const std::uint32_t first = offsets.low / line_bytes, last = (offsets.high + size - 1) / line_bytes;
-        if (!clocks_.on_its_own(warp) || entered_.has_any(first, last) ||
-            !(is_written_row(offsets, size, first, last) || are_written(offsets, size)) || log_.full()) [[unlikely]] {
-            return false;
-        }
-        log_.add({.what = what,
-                  .line = ptx_line,
-                  .time = clocks_.now(warp).time,
-                  .releases = clocks_.releases(),
-                  .lanes = lanes,
-                  .agent = warp,
-                  .size = static_cast<std::uint8_t>(size)},
-                 offsets, first, last);
-        if (twin_) [[unlikely]] {
-            compare_early(warp, offsets, lanes, size, what, ptx_line);
-        }
-        return true;
-    }
+                                  const char* what, std::uint32_t ptx_line);
     /// An asynchronous operation reads or writes this range from now until end(). Ordinary accesses in between are
     /// findings.
     void begin(Agent async, std::uint32_t offset, std::uint32_t size, bool writes, const char* what,
@@ -184,6 +159,8 @@ private:
                                              std::uint32_t size);
     template <bool writes>
     void touch_runs(Access& access, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size);
+    template <bool writes>
+    bool touch_scattered(Access& access, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size);
     template <bool writes>
     void touch(Access& access, std::uint32_t offset, std::uint32_t size, unsigned lane, unsigned bytes_per_lane = 0);
     template <bool writes>

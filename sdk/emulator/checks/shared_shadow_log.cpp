@@ -9,6 +9,34 @@
 
 namespace tessera::emulator {
 
+bool SharedShadow::read_early(Agent warp, const LaneOffsets& offsets, LaneMask lanes, std::uint32_t size,
+                              const char* what, std::uint32_t ptx_line)
+{
+    if (plain_) {
+        return false;
+    }
+    if (interval_ != clocks_.interval()) {
+        enter_interval();
+    }
+    const std::uint32_t first = offsets.low / line_bytes, last = (offsets.high + size - 1) / line_bytes;
+    if (!clocks_.on_its_own(warp) || entered_.has_any(first, last) || log_.full() ||
+        !(is_written_row(offsets, size, first, last) || are_written(offsets, size))) [[unlikely]] {
+        return false;
+    }
+    ReadLog::Read& read = log_.add(offsets, first, last);
+    read.what = what;
+    read.line = ptx_line;
+    read.time = clocks_.now(warp).time;
+    read.releases = clocks_.releases();
+    read.lanes = lanes;
+    read.agent = warp;
+    read.size = static_cast<std::uint8_t>(size);
+    if (twin_) [[unlikely]] {
+        compare_early(warp, offsets, lanes, size, what, ptx_line);
+    }
+    return true;
+}
+
 /// All warps know all accesses before the interval, so that the lines of these are like any others; except for those of
 /// asynchronous operations for which somebody has not waited.
 void SharedShadow::enter_interval()

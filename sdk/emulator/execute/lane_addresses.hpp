@@ -17,9 +17,10 @@ template <typename A>
 struct LaneAddresses {
     /// Lanes that are not active have the address of the first that is. Only after spread(), unless scattered.
     alignas(64) std::array<A, warp_size> at;
-    A low, high;  ///< least and greatest
-    A bits;       ///< its low bits are those of all addresses, or-ed
-    A stride;     ///< between lanes, modulo 2^n, unless scattered
+    A low;     ///< least
+    A bits;    ///< its low bits are those of all addresses, or-ed
+    A high;    ///< greatest; not beside `low`: compilers would load both at once, and wait until both stores are done
+    A stride;  ///< between lanes, modulo 2^n, unless scattered
     AccessShape shape;
     bool is_spread = true;
 

@@ -125,6 +125,36 @@ TEST_CASE("one warp never races with itself, nor do warps on separate memory")
         "[%r1];");
 }
 
+TEST_CASE("loads since the last barrier of all warps race with stores that no barrier separates from them")
+{
+    // s is written and all warps have waited, so that these loads are only noted. Rows start at any word.
+    const std::string row = "shl.b32 %r1, %lane, 2; add.u32 %r1, %r1, %r29; ld.shared.b32 %r2, [%r1+80];";
+    const std::string column = "mad.lo.u32 %r1, %lane, 36, %r29; ld.shared.b32 %r2, [%r1+12];";
+    const std::string one = "ld.shared.v2.b32 {%r2, %r3}, [s+88];";
+    const std::string scattered =
+        "mul.lo.u32 %r1, %lane, 44; and.b32 %r1, %r1, 124; add.u32 %r1, %r1, %r29; ld.shared.b32 %r2, [%r1+48];";
+    for (const std::string& load : {row, column, one, scattered}) {
+        for (const std::string store :
+             {"st.shared.b32 [s+84], 1;", "st.shared.b8 [s+87], 1;", "atom.shared.add.u32 %r4, [s+84], 1;",
+              "st.shared.v4.b32 [s+80], {1, 2, 3, 4};"}) {
+            const bool apart = load == one && store.find("v4") == std::string::npos;
+            if (apart) {
+                expect_clean(load + "@%p1 " + store);
+            } else {
+                expect_race(load + "@%p1 " + store);
+            }
+            expect_clean(load + "bar.sync 0; @%p1 " + store);
+            expect_clean("@%p1 " + store + "bar.sync 0;" + load);
+        }
+    }
+    // Two of the warps wait for each other; the others may still read.
+    const std::string half = "setp.lt.u32 %p2, %warp, 2;";
+    expect_race(half + row + "@%p2 barrier.sync 1, 64; @%p0 st.shared.b32 [s+84], 1;");
+    expect_clean(half + "@!%p2 bra AT; " + row + "barrier.sync 1, 64; @%p0 st.shared.b32 [s+84], 1; AT:");
+    // What a warp reads before and after it has met another.
+    expect_race(half + row + "@%p2 barrier.sync 1, 64;" + row + "@%p0 st.shared.b32 [s+84], 1;");
+}
+
 TEST_CASE("named barriers order only their own warps")
 {
     expect_clean("shr.u32 %r9, %warp, 1; add.u32 %r9, %r9, 1; st.shared.b32 [%mine], 5; barrier.sync %r9, 64;" +
