@@ -7,6 +7,8 @@
 #include <bit>
 
 #include "execute/barrier_families.hpp"
+#include "execute/lanewise.hpp"
+#include "execute/row_copies.hpp"
 #include "machine/cluster.hpp"
 #include "machine/fault.hpp"
 #include "machine/warp.hpp"
@@ -184,10 +186,8 @@ void arrive(Warp& warp, const Operation& operation, LaneMask lanes, std::uint32_
     if (payload.waits) {
         WarpBarriers& state = warp.barriers;
         state.at_named |= lanes;
-        for_each_lane(lanes, [&](unsigned lane) {
-            state.named[lane] = static_cast<std::uint8_t>(number);
-            state.named_phase[lane] = barrier.phase;
-        });
+        fill_row(state.named.data(), lanes, static_cast<std::uint8_t>(number));
+        fill_row(state.named_phase.data(), lanes, barrier.phase);
     }
     complete_if_due(cta, number);
 }
@@ -199,11 +199,8 @@ void arrive_all(Warp& warp, const Operation& operation, LaneMask lanes)
     const std::uint32_t* counts = counts_ref == no_row ? nullptr : warp.row<std::uint32_t>(counts_ref);
     for (LaneMask rest = lanes; rest != 0;) {
         const auto first = static_cast<unsigned>(std::countr_zero(rest));
-        LaneMask same = 0;
-        for_each_lane(rest, [&](unsigned lane) {
-            const bool equal = numbers[lane] == numbers[first] && (counts == nullptr || counts[lane] == counts[first]);
-            same |= equal ? LaneMask{1} << lane : 0;
-        });
+        const LaneMask same = rest & equal_lanes(numbers, numbers[first]) &
+                              (counts == nullptr ? all_lanes : equal_lanes(counts, counts[first]));
         arrive(warp, operation, same, numbers[first], counts == nullptr ? 0 : counts[first]);
         rest &= ~same;
     }
@@ -238,14 +235,19 @@ Step execute_named(Warp& warp, const Operation& operation, LaneMask active)
         return Step::next;
     }
     LaneMask done = 0;
-    const auto first = static_cast<unsigned>(std::countr_zero(active));
-    for_each_lane(active, [&](unsigned lane) {
-        NamedBarrier& barrier = warp.cta.barriers[state.named[lane]];
-        if (barrier.phase == state.named_phase[lane] && lane == first) {
-            complete_if_due(warp.cta, state.named[lane]);
+    for (LaneMask rest = active; rest != 0;) {
+        const auto first = static_cast<unsigned>(std::countr_zero(rest));
+        const std::uint8_t number = state.named[first];
+        const std::uint64_t phase = state.named_phase[first];
+        const LaneMask same =
+            rest & equal_lanes(state.named.data(), number) & equal_lanes(state.named_phase.data(), phase);
+        const NamedBarrier& barrier = warp.cta.barriers[number];
+        if (barrier.phase == phase && rest == active) {
+            complete_if_due(warp.cta, number);
         }
-        done |= barrier.phase != state.named_phase[lane] ? LaneMask{1} << lane : 0;
-    });
+        done |= barrier.phase != phase ? same : 0;
+        rest &= ~same;
+    }
     if (done != active) {
         warp.cluster.statistics.barrier_stalls += warp.split().wait.kind == Wait::Kind::named_barrier ? 0 : 1;
         const auto waiting = static_cast<unsigned>(std::countr_zero(active & ~done));
@@ -255,13 +257,11 @@ Step execute_named(Warp& warp, const Operation& operation, LaneMask active)
     }
     state.at_named &= ~active;
     if (warp.checks()) {
-        unsigned acquired = 0xFF;
-        for_each_lane(active, [&](unsigned lane) {
-            if (state.named[lane] != acquired) {
-                acquired = state.named[lane];
-                warp.cluster.clocks.acquire(warp.agent, warp.cta.barriers[acquired].completed);
-            }
-        });
+        for (LaneMask rest = active; rest != 0;) {
+            const std::uint8_t number = state.named[static_cast<unsigned>(std::countr_zero(rest))];
+            warp.cluster.clocks.acquire(warp.agent, warp.cta.barriers[number].completed);
+            rest &= ~equal_lanes(state.named.data(), number);
+        }
         warp.cluster.clocks.fence(warp.agent, {Semantics::release, Scope::cta}, warp.barriers.fences);
     }
     write_reduction(warp, operation, active);
@@ -275,8 +275,7 @@ Step execute_warp_sync(Warp& warp, const Operation& operation, LaneMask active)
     LaneMask left_out = 0;
     for (LaneMask rest = active; rest != 0;) {
         const LaneMask members = masks[std::countr_zero(rest)];
-        LaneMask same = 0;
-        for_each_lane(rest, [&](unsigned lane) { same |= masks[lane] == members ? LaneMask{1} << lane : 0; });
+        const LaneMask same = rest & equal_lanes(masks, members);
         left_out |= same & ~members;
         rest &= ~same;
         if ((same & members) != 0 && !warp.gather(members)) {

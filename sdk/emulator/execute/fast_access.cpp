@@ -2,8 +2,8 @@
 
 #include "execute/fast_access.hpp"
 
-#include <bit>
-#include <cstring>
+#include <cstdint>
+#include <type_traits>
 
 #include "execute/compare_paths.hpp"
 #include "execute/lane_access.hpp"
@@ -73,8 +73,8 @@ FastHandlers choose(Space space, bool loads)
     return loads ? all_sets<T, Space::global, true>() : all_sets<T, Space::global, false>();
 }
 
-/// The same kernel parameter in all lanes.
-template <typename T>
+/// Reads the same kernel parameter, of type M, into registers of type R in all lanes.
+template <typename M, typename R>
 Step load_parameter(Warp& warp, const Operation& operation, LaneMask active)
 {
     const auto& payload = operation.as<MemoryPayload>();
@@ -92,10 +92,46 @@ Step load_parameter(Warp& warp, const Operation& operation, LaneMask active)
         return payload.any(warp, operation, active);
     }
     const std::byte* from = parameters.data() + offset;
-    for (unsigned k = 0; k < payload.elements; ++k, from += sizeof(T)) {
-        fill_row(warp.row<T>(payload.rows[k]), active, value_at<T>(from));
+    for (unsigned k = 0; k < payload.elements; ++k, from += sizeof(M)) {
+        fill_row(warp.row<R>(payload.rows[k]), active, static_cast<R>(value_at<M>(from)));
     }
     return Step::next;
+}
+
+/// R1, R2, R4 and R8 are registers of so many bytes, with the sign of M.
+template <typename M, typename R1, typename R2, typename R4, typename R8>
+Execute parameter_load(unsigned register_bytes)
+{
+    switch (register_bytes) {
+        case 1:
+            if constexpr (sizeof(M) <= 1) {
+                return load_parameter<M, R1>;
+            }
+            break;
+        case 2:
+            if constexpr (sizeof(M) <= 2) {
+                return load_parameter<M, R2>;
+            }
+            break;
+        case 4:
+            if constexpr (sizeof(M) <= 4) {
+                return load_parameter<M, R4>;
+            }
+            break;
+        case 8: return load_parameter<M, R8>;
+        default: break;
+    }
+    return nullptr;
+}
+
+template <typename M>
+Execute parameter_load(unsigned register_bytes)
+{
+    if constexpr (std::is_signed_v<M>) {
+        return parameter_load<M, std::int8_t, std::int16_t, std::int32_t, std::int64_t>(register_bytes);
+    } else {
+        return parameter_load<M, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>(register_bytes);
+    }
 }
 
 }  // namespace
@@ -113,15 +149,24 @@ FastHandlers fast_access(Space space, unsigned element_bytes, bool loads)
     }
 }
 
-FastHandlers fast_parameter_load(unsigned element_bytes)
+FastHandlers fast_parameter_load(unsigned element_bytes, unsigned register_bytes, bool extends_sign)
 {
-    const auto same = [](Execute handler) { return FastHandlers{handler, handler, handler}; };
-    switch (element_bytes) {
-        case 2: return same(load_parameter<std::uint16_t>);
-        case 4: return same(load_parameter<std::uint32_t>);
-        case 8: return same(load_parameter<std::uint64_t>);
-        default: return {};
-    }
+    const auto handler = [&]() -> Execute {
+        switch (element_bytes) {
+            case 1:
+                return extends_sign ? parameter_load<std::int8_t>(register_bytes)
+                                    : parameter_load<std::uint8_t>(register_bytes);
+            case 2:
+                return extends_sign ? parameter_load<std::int16_t>(register_bytes)
+                                    : parameter_load<std::uint16_t>(register_bytes);
+            case 4:
+                return extends_sign ? parameter_load<std::int32_t>(register_bytes)
+                                    : parameter_load<std::uint32_t>(register_bytes);
+            case 8: return parameter_load<std::uint64_t>(register_bytes);
+            default: return nullptr;
+        }
+    }();
+    return {handler, handler, handler};
 }
 
 }  // namespace tessera::emulator

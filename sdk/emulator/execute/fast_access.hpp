@@ -15,6 +15,6 @@ struct FastHandlers {
 /// For weak loads and stores of elements that are as wide as their registers.
 [[nodiscard]] FastHandlers fast_access(Space space, unsigned element_bytes, bool loads);
 /// For ld.param of a kernel's parameter.
-[[nodiscard]] FastHandlers fast_parameter_load(unsigned element_bytes);
+[[nodiscard]] FastHandlers fast_parameter_load(unsigned element_bytes, unsigned register_bytes, bool extends_sign);
 
 }  // namespace tessera::emulator

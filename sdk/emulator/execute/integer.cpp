@@ -231,6 +231,16 @@ void decode_mul24(Decoder& decoder, Operation& operation)
 
 // --- div, rem ---
 
+/// For a divisor other than 0. A quotient of 32-bit integers is at least 2^-32 of its size away from the next integer, or
+/// exact, so that rounding it to 53 bits does not change its integral part.
+template <bool remainder, typename T>
+T divide_by_doubles(T a, T b)
+{
+    using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+    const T quotient = static_cast<T>(static_cast<Wide>(static_cast<double>(a) / static_cast<double>(b)));
+    return remainder ? wrapping_sub(a, low_product(quotient, b)) : quotient;
+}
+
 /// PTX leaves division by zero undefined. Hardware returns all ones, for quotient and remainder.
 template <typename T, bool remainder>
 Step divide(Warp& warp, const Operation& operation, LaneMask active)
@@ -238,6 +248,12 @@ Step divide(Warp& warp, const Operation& operation, LaneMask active)
     const T* const a = warp.row<T>(operation.operand[1]);
     const T* const b = warp.row<T>(operation.operand[2]);
     T* const d = warp.row<T>(operation.operand[0]);
+    if constexpr (sizeof(T) == 4) {
+        if (active == all_lanes && equal_lanes(b, T{0}) == 0) {
+            map_lanes(active, [](T x, T y) { return divide_by_doubles<remainder>(x, y); }, d, a, b);
+            return Step::next;
+        }
+    }
     LaneMask zero = 0;
     for_each_lane(active, [&](unsigned lane) {
         const T divisor = b[lane];

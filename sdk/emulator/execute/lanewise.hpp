@@ -83,6 +83,13 @@ template <typename F, typename... S>
     return result;
 }
 
+/// The lanes, of all 32, with this value.
+template <typename T>
+[[nodiscard]] inline LaneMask equal_lanes(const T* row, T value)
+{
+    return test_lanes([value](T other) { return other == value; }, row);
+}
+
 // --- types ---
 
 [[nodiscard]] constexpr bool is_floating(ptx::Type type) noexcept

@@ -187,16 +187,16 @@ void choose_handlers(MemoryPayload& payload, const Operation& operation, Type ty
     const bool loads = payload.access.direction == Direction::read;
     const auto element_bytes = static_cast<unsigned>(ptx::size_of(type));
     const AddressRef& address = payload.address;
-    FastHandlers fast;
-    if (!strong && element_bytes == register_bytes) {
-        if (address.anchor == AddressRef::Anchor::absolute) {
-            fast = fast_access(payload.access.space, element_bytes, loads);
-        } else if (address.anchor == AddressRef::Anchor::kernel_parameter) {
-            fast = fast_parameter_load(element_bytes);
-        }
-    }
     payload.register_bytes = register_bytes;
     payload.extends_sign = loads && is_signed(type);
+    FastHandlers fast;
+    if (strong) {
+        // There are none.
+    } else if (address.anchor == AddressRef::Anchor::kernel_parameter) {
+        fast = fast_parameter_load(element_bytes, register_bytes, payload.extends_sign);
+    } else if (address.anchor == AddressRef::Anchor::absolute && element_bytes == register_bytes) {
+        fast = fast_access(payload.access.space, element_bytes, loads);
+    }
     payload.any = operation.execute;
     payload.compared = fast.compared != nullptr ? fast.compared : payload.any;
     payload.handlers = {fast.checked, fast.unchecked, nullptr, execute_compared};

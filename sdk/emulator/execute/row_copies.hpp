@@ -2,6 +2,7 @@
 
 // Copies between memory and rows, by the shape of the lanes' addresses.
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -22,6 +23,10 @@ inline T value_at(const std::byte* at) noexcept
 template <typename T>
 inline void fill_row(T* row, LaneMask active, T same) noexcept
 {
+    if (active == all_lanes) {
+        std::fill_n(row, warp_size, same);
+        return;
+    }
     for (unsigned lane = 0; lane < warp_size; ++lane) {
         row[lane] = (active >> lane & 1) != 0 ? same : row[lane];
     }

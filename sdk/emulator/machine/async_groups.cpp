@@ -41,7 +41,7 @@ void CopyGroups::forget()
 {
     // Completed neighbours are merged: a wait for one of them then sees what both did. Merge only where no wait can be
     // for the earlier one alone.
-    std::deque<Record> kept;
+    std::vector<Record> kept;
     for (Record& record : records_) {
         const bool old = record.sequence + remembered_records < next_;
         if (old && !kept.empty() && kept.back().complete && record.complete && !told_apart(kept.back(), record)) {
@@ -132,9 +132,9 @@ void CopyGroups::acquire_before(unsigned lane, Sequence end, Stage stage, Clocks
         }
         record.unread &= ~bit;
     }
-    while (!records_.empty() && records_.front().lanes == 0 && records_.front().complete) {
-        records_.pop_front();
-    }
+    const auto kept =
+        std::ranges::find_if(records_, [](const Record& record) { return record.lanes != 0 || !record.complete; });
+    records_.erase(records_.begin(), kept);
 }
 
 void CopyGroups::pass(LaneMask lanes, Sequence end, Clocks& clocks, Agent agent) const

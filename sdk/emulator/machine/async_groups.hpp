@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "base/lanes.hpp"
@@ -77,7 +76,7 @@ private:
     Sequence next_ = 1;
     std::size_t record_limit_ = 512;  // at this size, add() calls forget()
     std::uint64_t waits_ = 0;
-    std::deque<Record> records_;                           // by number
+    std::vector<Record> records_;                          // by number
     std::array<std::vector<Sequence>, warp_size> groups_;  // per lane: one past the last copy of each committed group
 };
 

@@ -38,6 +38,9 @@ std::uint32_t Cta::live_threads() const
 std::uint32_t Cta::threads_arrived(const NamedBarrier& barrier) const
 {
     std::uint32_t count = barrier.arrivals;
+    if (threads % warp_size == 0 && exited_threads == 0) {
+        return count;
+    }
     for (const auto& warp : warps) {
         if ((barrier.arrived_warps >> warp->index & 1U) != 0) {
             count += static_cast<std::uint32_t>(std::popcount(~warp->live() & ~barrier.lanes[warp->index]));

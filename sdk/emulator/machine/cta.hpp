@@ -61,7 +61,8 @@ public:
     std::uint32_t registers_at_entry = 0;          ///< per thread; 0 until the first setmaxnreg
     std::vector<RegisterChange> register_changes;  ///< by setmaxnreg; only if checks are on
     std::uint32_t live_warps = 0;
-    std::uint32_t threads = 0;            ///< at launch
+    std::uint32_t threads = 0;  ///< at launch
+    std::uint32_t exited_threads = 0;
     bool started = false;                 ///< a warp has executed an instruction
     bool launch_control_refused = false;  ///< a thread has seen a clusterlaunchcontrol request fail
     [[nodiscard]] bool exited() const noexcept { return live_warps == 0; }

@@ -83,12 +83,12 @@ void Warp::initialize_constants()
         return (own + grid.dynamic_offset + alignment - 1) / alignment * alignment;
     };
     const auto by_lane = [&](WarpConstant what, unsigned lane) -> std::uint64_t {
-        const Dim3 thread = position(std::uint64_t{index} * warp_size + lane, block);
+        const std::uint64_t thread = std::uint64_t{index} * warp_size + lane;
         const std::uint32_t bit = 1u << lane;
         switch (what) {
-            case WarpConstant::tid_x: return thread.x;
-            case WarpConstant::tid_y: return thread.y;
-            case WarpConstant::tid_z: return thread.z;
+            case WarpConstant::tid_x: return thread % block.x;
+            case WarpConstant::tid_y: return thread / block.x % block.y;
+            case WarpConstant::tid_z: return thread / block.x / block.y;
             case WarpConstant::laneid: return lane;
             case WarpConstant::lanemask_eq: return bit;
             case WarpConstant::lanemask_le: return bit | (bit - 1);
@@ -147,11 +147,24 @@ void Warp::initialize_constants()
         return std::nullopt;  // each lane has its own
     };
     for (const WarpConstantRow& constant : grid.program.warp_constants) {
-        std::byte* const out = bases_[2] + (constant.row & 0x3FFFFFFF);
-        const std::optional<std::uint64_t> same = of_warp(constant);
-        for (unsigned lane = 0; lane < warp_size; ++lane) {
-            const std::uint64_t value = same ? *same : by_lane(constant.what, lane);
-            std::memcpy(out + std::size_t{lane} * constant.bytes, &value, std::min(constant.bytes, 8u));
+        std::array<std::uint64_t, warp_size> values;
+        if (const std::optional<std::uint64_t> same = of_warp(constant)) {
+            values.fill(*same);
+        } else {
+            for (unsigned lane = 0; lane < warp_size; ++lane) {
+                values[lane] = by_lane(constant.what, lane);
+            }
+        }
+        std::byte* const out = row<std::byte>(constant.row);
+        if (constant.bytes == 8) {
+            std::memcpy(out, values.data(), sizeof values);
+        } else if (constant.bytes == 4) {
+            std::ranges::transform(values, row<std::uint32_t>(constant.row),
+                                   [](std::uint64_t value) { return static_cast<std::uint32_t>(value); });
+        } else {
+            for (unsigned lane = 0; lane < warp_size; ++lane) {
+                std::memcpy(out + std::size_t{lane} * constant.bytes, &values[lane], std::min(constant.bytes, 8u));
+            }
         }
     }
 }
@@ -236,7 +249,11 @@ void Warp::release(Frame* frame)
         // From the back: the innermost calls end first.
         const auto found =
             std::find_if(frames_.rbegin(), frames_.rend(), [&](const auto& owned) { return owned.get() == frame; });
-        spare_frames_.push_back(std::move(*found));
+        if (caller == nullptr) {
+            SpareBuffers::of_thread().give_back(std::move((*found)->storage));  // the kernel's: there is no other call
+        } else {
+            spare_frames_.push_back(std::move(*found));
+        }
         *found = std::move(frames_.back());
         frames_.pop_back();
         frame = caller;
@@ -304,27 +321,30 @@ unsigned Warp::run(unsigned budget)
         select(*split);
         while (done < budget) {
             const Operation& operation = operations[split->pc];
-            if (operation.join && !split->joins.empty() && split->wait.kind == Wait::Kind::none &&
-                !arrive_at_join(*split)) {
-                break;
-            }
-            if constexpr (to_visible) {
-                if (operation.visible && done > 0) {
+            LaneMask active = 0;
+            bool ready = true;
+            if (operation.straight && !follows_ && !(to_visible && operation.visible)) [[likely]] {
+                active = split->mask;
+            } else {
+                if (operation.join && !split->joins.empty() && split->wait.kind == Wait::Kind::none &&
+                    !arrive_at_join(*split)) {
+                    break;
+                }
+                if (to_visible && operation.visible && done > 0) {
                     split->last_run = executed_;
                     return done;
                 }
-            }
-            LaneMask active = split->mask;
-            if (operation.guard != no_row) {
-                const LaneMask guard = predicate(operation.guard);
-                active &= operation.guard_negated ? ~guard : guard;
-            }
-            bool ready = true;
-            if (operation.names_late_registers && active != 0) [[unlikely]] {
-                ready = access_late_registers(*this, operation, active);
-            }
-            if (follows_ && ready) [[unlikely]] {
-                pass_on_undefined(operation);
+                active = split->mask;
+                if (operation.guard != no_row) {
+                    const LaneMask guard = predicate(operation.guard);
+                    active &= operation.guard_negated ? ~guard : guard;
+                }
+                if (operation.names_late_registers && active != 0) [[unlikely]] {
+                    ready = access_late_registers(*this, operation, active);
+                }
+                if (follows_ && ready) {
+                    pass_on_undefined(operation);
+                }
             }
             ++done;
             ++executed_;

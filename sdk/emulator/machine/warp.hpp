@@ -20,6 +20,7 @@
 #include "checks/undefined_values.hpp"
 #include "machine/async_groups.hpp"
 #include "machine/cta.hpp"
+#include "machine/spare_objects.hpp"
 #include "machine/warp_barriers.hpp"
 #include "program/decoder.hpp"
 #include "program/effects.hpp"
@@ -35,7 +36,7 @@ class Warp;
 [[nodiscard]] bool access_late_registers(Warp& warp, const Operation& operation, LaneMask active);
 
 /// Registers, .param and .local variables of one function call, for all lanes.
-struct Frame {
+struct Frame : Spare<Frame> {
     const FunctionCode* function = nullptr;
     Frame* caller = nullptr;
     std::uint32_t return_pc = 0;
@@ -70,7 +71,7 @@ struct Wait {
 };
 
 /// Lanes of a warp that are at the same place of the program and run together.
-struct Split {
+struct Split : Spare<Split> {
     LaneMask mask = 0;
     std::uint32_t pc = 0;
     Frame* frame = nullptr;
@@ -82,7 +83,7 @@ struct Split {
     std::uint64_t last_run = 0;  ///< the warp's executed count when it last ran
 };
 
-class Warp {
+class Warp : public Spare<Warp> {
 public:
     Warp(Cta& cta, std::uint32_t index, LaneMask lanes);
     ~Warp();

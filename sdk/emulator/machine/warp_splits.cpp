@@ -1,6 +1,7 @@
 // Which lanes of a warp run together: how they separate at branches and calls, and where they join again.
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "machine/cluster.hpp"
@@ -336,6 +337,7 @@ Step Warp::exit(LaneMask active)
 {
     Split& split = *current_;
     exited |= active;
+    cta.exited_threads += static_cast<std::uint32_t>(std::popcount(active));
     split.mask &= ~active;
     if (split.mask == 0) {
         remove(split);

@@ -61,6 +61,7 @@ struct Operation {
     bool untested = false;              ///< a wait for an mbarrier whose result decides nothing
     bool names_late_registers = false;  ///< registers that a wgmma of the function uses after it was issued
     bool visible = false;               ///< see Effects::is_visible()
+    bool straight = false;              ///< no guard, no join, and no such registers: all lanes of a split execute it
     InstructionClass kind = InstructionClass::other;
 
     template <typename P>
