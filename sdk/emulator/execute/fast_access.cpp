@@ -19,15 +19,12 @@ bool resolve_at_once(Warp& warp, const Operation& operation, const MemoryPayload
 {
     if constexpr (space == Space::shared) {
         LaneAddresses<std::uint32_t> a;
-        return (find_regular(warp, payload.address, active, payload.bytes, a) ||
-                find_addresses(warp, payload.address, active, payload.bytes, a)) &&
+        return find_addresses_once(warp, operation, payload, active, a) &&
                resolve_shared<checked>(warp, operation, payload, active, a, pointers);
     } else {
         LaneAddresses<std::uint64_t> a;
-        if (!find_regular(warp, payload.address, active, payload.bytes, a)) {
-            find_addresses(warp, payload.address, active, payload.bytes, a);
-        }
-        return resolve_global<checked>(warp, operation, payload, active, a, pointers);
+        return find_addresses_once(warp, operation, payload, active, a) &&
+               resolve_global<checked>(warp, operation, payload, active, a, pointers);
     }
 }
 
@@ -82,7 +79,7 @@ Step load_parameter(Warp& warp, const Operation& operation, LaneMask active)
     auto offset = static_cast<std::uint64_t>(payload.address.offset);
     if (payload.address.base != no_row) {
         LaneAddresses<std::uint64_t> a;
-        find_addresses(warp, payload.address, active, payload.bytes, a);
+        find_addresses_once<false>(warp, operation, payload, active, a);
         offset = a.low;
         if (a.shape != AccessShape::uniform || offset % payload.bytes != 0) [[unlikely]] {
             return payload.any(warp, operation, active);

@@ -29,8 +29,8 @@ void check_bulk_copies(Warp& warp, const Operation& operation, const MemoryPaylo
                                    const LaneAddresses<std::uint64_t>& a);
 void mark_initialized(Allocation& allocation, unsigned bytes, LaneMask active, const LaneAddresses<std::uint64_t>& a);
 
-/// The addresses of a memory operand in 64 bits.
-inline void find_addresses(const Warp& warp, const AddressRef& ref, LaneMask active, unsigned bytes,
+/// The addresses of a memory operand in 64 bits. Returns true.
+inline bool find_addresses(const Warp& warp, const AddressRef& ref, LaneMask active, unsigned bytes,
                            LaneAddresses<std::uint64_t>& a)
 {
     const auto offset = static_cast<std::uint64_t>(ref.offset);
@@ -44,6 +44,7 @@ inline void find_addresses(const Warp& warp, const AddressRef& ref, LaneMask act
         std::copy(narrow.at.begin(), narrow.at.end(), a.at.begin());  // 32-bit addresses wrap
     }
     find_shape(a, active, bytes);
+    return true;
 }
 
 /// The same without `at`, if the addresses are regular.
@@ -80,6 +81,45 @@ inline bool find_addresses(const Warp& warp, const AddressRef& ref, LaneMask act
         add_offset(a, warp.row<std::uint32_t>(ref.base), static_cast<std::uint32_t>(offset), active);
     }
     find_shape(a, active, bytes);
+    return true;
+}
+
+/// The same for the fast path: once for operations with the same Operation::base.
+template <typename A>
+[[nodiscard]] inline bool find_addresses_once(Warp& warp, const Operation& operation, const MemoryPayload& payload,
+                                              LaneMask active, LaneAddresses<A>& a)
+{
+    const AddressRef& ref = payload.address;
+    const auto find = [&] {
+        return find_regular(warp, ref, active, payload.bytes, a) ||
+               find_addresses(warp, ref, active, payload.bytes, a);
+    };
+    if (operation.base == 0) {
+        return find();
+    }
+    const auto offset = static_cast<A>(ref.offset);
+    const bool fits = ref.wide == (sizeof(A) == 8);
+    Warp::KnownBase& known = warp.known_base(operation.base);
+    if (!operation.is_base_known) {
+        const bool found = find();
+        known.number = fits && a.shape != AccessShape::scattered ? operation.base : 0;
+        known.active = active;
+        known.first = static_cast<A>(a.low - offset);
+        known.stride = a.stride;
+        return found;
+    }
+    const auto stride = static_cast<A>(known.stride);
+    const A low = static_cast<A>(known.first) + offset;
+    const A high = low + (warp_size - 1) * stride;
+    if (!fits || known.number != operation.base || known.active != active || high < low) {
+        return find();
+    }
+    a.low = low;
+    a.high = high;
+    a.bits = low | stride;
+    a.stride = stride;
+    a.shape = stride == 0 ? AccessShape::uniform : stride == payload.bytes ? AccessShape::row : AccessShape::strided;
+    a.is_spread = false;
     return true;
 }
 

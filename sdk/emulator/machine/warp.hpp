@@ -135,6 +135,19 @@ public:
         return base + static_cast<std::uint64_t>(ref.offset);
     }
 
+    // --- addresses of the last loads and stores ---
+    static constexpr std::size_t most_known_bases = 8;
+    /// The values of a register that holds addresses: first + lane * stride in the lanes `active`.
+    struct KnownBase {
+        std::uint8_t number = 0;  ///< Operation::base; 0: nothing is known
+        LaneMask active = 0;
+        std::uint64_t first = 0, stride = 0;
+    };
+    [[nodiscard]] KnownBase& known_base(std::uint8_t number) noexcept
+    {
+        return known_bases_[number % most_known_bases];
+    }
+
     // --- control ---
     [[nodiscard]] Split& split() noexcept { return *current_; }
     [[nodiscard]] LaneMask live() const noexcept { return lanes & ~exited; }
@@ -263,6 +276,7 @@ private:
     void update_follows() noexcept { follows_ = !undefined_.empty() || !in_flight_.empty(); }
 
     std::array<std::byte*, 4> bases_{};
+    std::array<KnownBase, most_known_bases> known_bases_;
     Split* current_ = nullptr;
     bool has_yielded_ = false;
     bool follows_ = false;  ///< undefined_ or in_flight_ is not empty

@@ -163,6 +163,9 @@ void find_joins(Program& program, std::uint32_t first, std::uint32_t last);
 /// Sets Operation::untested in [first, last), the operations of a function.
 void mark_untested_waits(Program& program, std::uint32_t first, std::uint32_t last);
 
+/// Sets Operation::base in [first, last), the operations of a function.
+void mark_known_bases(Program& program, std::uint32_t first, std::uint32_t last);
+
 /// For each operation of the function [first, last): whether a path of at least one step leads from it to `target`.
 [[nodiscard]] std::vector<bool> operations_before(const Program& program, std::uint32_t first, std::uint32_t last,
                                                   std::uint32_t target);

@@ -388,9 +388,9 @@ void FunctionBuilder::build()
         mark_names_of_late_registers();
         find_joins(program.program(), code().entry, static_cast<std::uint32_t>(operations.size()));
         mark_untested_waits(program.program(), code().entry, static_cast<std::uint32_t>(operations.size()));
+        mark_known_bases(program.program(), code().entry, static_cast<std::uint32_t>(operations.size()));
         for (Operation& operation : std::span(operations).subspan(code().entry)) {
-            operation.straight =
-                operation.guard == no_row && !operation.join && !operation.names_late_registers;
+            operation.straight = operation.guard == no_row && !operation.join && !operation.names_late_registers;
         }
     } catch (const DecodeError& error) {
         std::string place = fmt::format("in {}", source.name);

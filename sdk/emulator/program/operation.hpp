@@ -61,7 +61,11 @@ struct Operation {
     bool untested = false;              ///< a wait for an mbarrier whose result decides nothing
     bool names_late_registers = false;  ///< registers that a wgmma of the function uses after it was issued
     bool visible = false;               ///< see Effects::is_visible()
-    bool straight = false;              ///< no guard, no join, and no such registers: all lanes of a split execute it
+    /// Number of the register that holds the addresses of a load or store; 0: it has none. An earlier operation of the same
+    /// straight piece of code has the same number if the register was not written in between: see mark_known_bases().
+    std::uint8_t base = 0;
+    bool is_base_known = false;  ///< there is such an earlier operation
+    bool straight = false;       ///< no guard, no join, and no such registers: all lanes of a split execute it
     InstructionClass kind = InstructionClass::other;
 
     template <typename P>
