@@ -13,6 +13,7 @@
 #include "execute/copy_families.hpp"
 #include "machine/async_operation.hpp"
 #include "machine/fault.hpp"
+#include "machine/grid.hpp"
 #include "machine/memory_access.hpp"
 
 namespace tessera::emulator {
@@ -105,9 +106,18 @@ private:
                 cluster.report(*this, found->kind, std::move(found->message));
             }
         }
+        const AllocationCache::Entry* const found =
+            cluster.allocations->find(cluster.grid.memory, source[static_cast<unsigned>(std::countr_zero(now))]);
+        const AllocationCache::Entry usual = found == nullptr ? AllocationCache::Entry{} : *found;
         for_each_lane(now, [&](unsigned lane) {
             std::byte* const target = warp_.cta.shared_bytes(destination[lane], bytes_);
             const std::uint32_t read = source_bytes[lane];
+            if (const std::uint64_t offset = source[lane] - usual.begin;
+                read == bytes_ && offset < usual.size && read <= usual.size - offset &&
+                (!cluster.options().check || usual.allocation->is_initialized(offset, read))) {
+                copy_one(target, usual.allocation->bytes + offset);
+                return;
+            }
             if (read != 0) {
                 GlobalProblem problem;
                 const std::byte* const bytes = locate_global(cluster, source[lane], read, Direction::read, problem);
@@ -128,9 +138,18 @@ private:
         cluster.progress();
     }
 
+    void copy_one(std::byte* to, const std::byte* from) const
+    {
+        switch (bytes_) {
+            case 4: std::memcpy(to, from, 4); break;
+            case 8: std::memcpy(to, from, 8); break;
+            default: std::memcpy(to, from, 16); break;
+        }
+    }
+
     Warp& warp_;
     LaneMask left_;
-    std::uint32_t bytes_;
+    std::uint32_t bytes_;  ///< 4, 8 or 16
 };
 
 struct CopyPayload : Payload {
@@ -160,7 +179,8 @@ Step execute_copy(Warp& warp, const Operation& operation, LaneMask active)
         if ((ignored & bit(lane)) != 0) {
             read = 0;
         }
-        if (destination % payload.bytes != 0 || (read != 0 && source % payload.bytes != 0)) {
+        const std::uint32_t low_bits = payload.bytes - 1;  // of a power of two
+        if ((destination & low_bits) != 0 || (read != 0 && (source & low_bits) != 0)) {
             warp.fault(operation, FindingKind::misaligned, error_misaligned_address, bit(lane),
                        fmt::format("{} of {} bytes to shared {:#x} from {:#x}: both addresses must be multiples of {}",
                                    name, payload.bytes, destination, source, payload.bytes));

@@ -70,6 +70,16 @@ FastHandlers choose(Space space, bool loads)
     return loads ? all_sets<T, Space::global, true>() : all_sets<T, Space::global, false>();
 }
 
+[[nodiscard]] bool is_uniform(const std::uint64_t* row) noexcept
+{
+    const std::uint64_t first = row[0];
+    std::uint64_t other = 0;
+    for (unsigned lane = 0; lane < warp_size; ++lane) {
+        other |= row[lane] ^ first;
+    }
+    return other == 0;
+}
+
 /// Reads the same kernel parameter, of type M, into registers of type R in all lanes.
 template <typename M, typename R>
 Step load_parameter(Warp& warp, const Operation& operation, LaneMask active)
@@ -78,10 +88,18 @@ Step load_parameter(Warp& warp, const Operation& operation, LaneMask active)
     const std::span<const std::byte> parameters = warp.parameters;
     auto offset = static_cast<std::uint64_t>(payload.address.offset);
     if (payload.address.base != no_row) {
-        LaneAddresses<std::uint64_t> a;
-        find_addresses_once<false>(warp, operation, payload, active, a);
-        offset = a.low;
-        if (a.shape != AccessShape::uniform || offset % payload.bytes != 0) [[unlikely]] {
+        if (payload.address.wide && active == all_lanes && is_uniform(warp.row<std::uint64_t>(payload.address.base)))
+            [[likely]] {
+            offset += *warp.row<std::uint64_t>(payload.address.base);
+        } else {
+            LaneAddresses<std::uint64_t> a;
+            find_addresses(warp, payload.address, active, payload.bytes, a);
+            if (a.shape != AccessShape::uniform) {
+                return payload.any(warp, operation, active);
+            }
+            offset = a.low;
+        }
+        if (offset % payload.bytes != 0) [[unlikely]] {
             return payload.any(warp, operation, active);
         }
     }

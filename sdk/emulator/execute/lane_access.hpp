@@ -91,8 +91,7 @@ template <typename A>
 {
     const AddressRef& ref = payload.address;
     const auto find = [&] {
-        return find_regular(warp, ref, active, payload.bytes, a) ||
-               find_addresses(warp, ref, active, payload.bytes, a);
+        return find_regular(warp, ref, active, payload.bytes, a) || find_addresses(warp, ref, active, payload.bytes, a);
     };
     if (operation.base == 0) {
         return find();

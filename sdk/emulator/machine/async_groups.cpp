@@ -102,35 +102,41 @@ bool CopyGroups::reached_before(LaneMask lanes, Sequence end, Stage stage) const
     return true;
 }
 
-bool CopyGroups::have_reached(LaneMask lanes, std::uint64_t keep, Stage stage) const noexcept
+template <typename Body>
+void CopyGroups::for_each_boundary(LaneMask lanes, std::uint64_t keep, Body&& body) const
 {
     for (LaneMask rest = lanes; rest != 0;) {
-        // Lanes in lockstep have the same boundary: check the copies once for all of them.
         const Sequence end = boundary(static_cast<unsigned>(std::countr_zero(rest)), keep);
         LaneMask same = 0;
         for_each_lane(rest, [&](unsigned lane) { same |= boundary(lane, keep) == end ? LaneMask{1} << lane : 0; });
-        if (!reached_before(same, end, stage)) {
-            return false;
+        if (!body(same, end)) {
+            return;
         }
         rest &= ~same;
     }
-    return true;
 }
 
-void CopyGroups::acquire_before(unsigned lane, Sequence end, Stage stage, Clocks& clocks, Agent agent)
+bool CopyGroups::have_reached(LaneMask lanes, std::uint64_t keep, Stage stage) const noexcept
 {
-    const LaneMask bit = LaneMask{1} << lane;
+    bool reached = true;
+    for_each_boundary(lanes, keep,
+                      [&](LaneMask same, Sequence end) { return reached = reached_before(same, end, stage); });
+    return reached;
+}
+
+void CopyGroups::acquire_before(LaneMask lanes, Sequence end, Stage stage, Clocks& clocks, Agent agent)
+{
     for (Record& record : records_) {
         if (record.sequence >= end) {
             break;
         }
-        if (stage == Stage::complete && (record.lanes & bit) != 0) {
+        if (stage == Stage::complete && (record.lanes & lanes) != 0) {
             clocks.acquire(agent, record.complete_point);
-            record.lanes &= ~bit;
-        } else if ((record.unread & bit) != 0) {
+            record.lanes &= ~lanes;
+        } else if ((record.unread & lanes) != 0) {
             clocks.acquire(agent, record.read_point);
         }
-        record.unread &= ~bit;
+        record.unread &= ~lanes;
     }
     const auto kept =
         std::ranges::find_if(records_, [](const Record& record) { return record.lanes != 0 || !record.complete; });
@@ -149,26 +155,25 @@ void CopyGroups::pass(LaneMask lanes, Sequence end, Clocks& clocks, Agent agent)
 void CopyGroups::acquire(LaneMask lanes, std::uint64_t keep, Stage stage, Clocks& clocks, Agent agent)
 {
     ++waits_;
-    for_each_lane(lanes, [&](unsigned lane) {
-        const Sequence end = boundary(lane, keep);
-        if (end == 0) {
-            return;
+    for_each_boundary(lanes, keep, [&](LaneMask same, Sequence end) {
+        if (end != 0) {
+            acquire_before(same, end, stage, clocks, agent);
         }
-        acquire_before(lane, end, stage, clocks, agent);
-        if (stage == Stage::complete) {
-            std::vector<Sequence>& groups = groups_[lane];
-            groups.erase(groups.begin(), groups.end() - static_cast<std::ptrdiff_t>(keep));
+        if (end != 0 && stage == Stage::complete) {
+            for_each_lane(same, [&](unsigned lane) {
+                std::vector<Sequence>& groups = groups_[lane];
+                groups.erase(groups.begin(), groups.end() - static_cast<std::ptrdiff_t>(keep));
+            });
         }
+        return true;
     });
 }
 
 void CopyGroups::acquire_all(LaneMask lanes, Clocks& clocks, Agent agent)
 {
     ++waits_;
-    for_each_lane(lanes, [&](unsigned lane) {
-        acquire_before(lane, next_, Stage::complete, clocks, agent);
-        groups_[lane].clear();
-    });
+    acquire_before(lanes, next_, Stage::complete, clocks, agent);
+    for_each_lane(lanes, [&](unsigned lane) { groups_[lane].clear(); });
 }
 
 bool CopyGroups::unwaited(LaneMask lanes) const noexcept

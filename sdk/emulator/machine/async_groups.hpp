@@ -68,7 +68,11 @@ private:
         }
     };
     [[nodiscard]] Sequence boundary(unsigned lane, std::uint64_t keep) const noexcept;
-    void acquire_before(unsigned lane, Sequence end, Stage stage, Clocks& clocks, Agent agent);
+    /// Calls body(lanes, end) for the lanes with the same boundary: all of them at once if they run in lockstep. Stops when
+    /// it returns false.
+    template <typename Body>
+    void for_each_boundary(LaneMask lanes, std::uint64_t keep, Body&& body) const;
+    void acquire_before(LaneMask lanes, Sequence end, Stage stage, Clocks& clocks, Agent agent);
     /// Returns true if a wait may be for `earlier` but not for `later`, the next one.
     [[nodiscard]] bool told_apart(const Record& earlier, const Record& later) const noexcept;
     void forget();

@@ -63,6 +63,7 @@ Warp::~Warp()
     SpareBuffers& spare = SpareBuffers::of_thread();
     spare.give_back(std::move(constants_storage_));
     spare.give_back(std::move(local_));
+    spare.give_back(std::move(kernel_frame_.storage));
     for (auto* const frames : {&frames_, &spare_frames_}) {
         for (const auto& frame : *frames) {
             spare.give_back(std::move(frame->storage));
@@ -83,7 +84,7 @@ void Warp::initialize_constants()
         return (own + grid.dynamic_offset + alignment - 1) / alignment * alignment;
     };
     const auto by_lane = [&](WarpConstant what, unsigned lane) -> std::uint64_t {
-        const std::uint64_t thread = std::uint64_t{index} * warp_size + lane;
+        const std::uint32_t thread = index * warp_size + lane;
         const std::uint32_t bit = 1u << lane;
         switch (what) {
             case WarpConstant::tid_x: return thread % block.x;
@@ -149,6 +150,10 @@ void Warp::initialize_constants()
     for (const WarpConstantRow& constant : grid.program.warp_constants) {
         std::array<std::uint64_t, warp_size> values;
         if (const std::optional<std::uint64_t> same = of_warp(constant)) {
+            if (constant.bytes == 4) {
+                std::fill_n(row<std::uint32_t>(constant.row), warp_size, static_cast<std::uint32_t>(*same));
+                continue;
+            }
             values.fill(*same);
         } else {
             for (unsigned lane = 0; lane < warp_size; ++lane) {
@@ -173,12 +178,15 @@ void Warp::initialize_constants()
 
 Frame* Warp::new_frame(const FunctionCode& function, Frame* caller)
 {
-    std::unique_ptr<Frame> frame;
-    if (spare_frames_.empty()) {
-        frame = std::make_unique<Frame>();
-    } else {
-        frame = std::move(spare_frames_.back());
-        spare_frames_.pop_back();
+    Frame* frame = &kernel_frame_;
+    if (caller != nullptr) {
+        if (spare_frames_.empty()) {
+            frames_.push_back(std::make_unique<Frame>());
+        } else {
+            frames_.push_back(std::move(spare_frames_.back()));
+            spare_frames_.pop_back();
+        }
+        frame = frames_.back().get();
     }
     frame->function = &function;
     frame->caller = caller;
@@ -210,8 +218,7 @@ Frame* Warp::new_frame(const FunctionCode& function, Frame* caller)
     if (caller != nullptr) {
         ++caller->references;
     }
-    frames_.push_back(std::move(frame));
-    return frames_.back().get();
+    return frame;
 }
 
 /// Only recursion can exceed the limit: a compiler knows what other calls need, and a driver provides it.
@@ -246,16 +253,14 @@ void Warp::release(Frame* frame)
             in_flight_.forget(frame);
             update_follows();
         }
-        // From the back: the innermost calls end first.
-        const auto found =
-            std::find_if(frames_.rbegin(), frames_.rend(), [&](const auto& owned) { return owned.get() == frame; });
-        if (caller == nullptr) {
-            SpareBuffers::of_thread().give_back(std::move((*found)->storage));  // the kernel's: there is no other call
-        } else {
+        if (frame != &kernel_frame_) {
+            // From the back: the innermost calls end first.
+            const auto found =
+                std::find_if(frames_.rbegin(), frames_.rend(), [&](const auto& owned) { return owned.get() == frame; });
             spare_frames_.push_back(std::move(*found));
+            *found = std::move(frames_.back());
+            frames_.pop_back();
         }
-        *found = std::move(frames_.back());
-        frames_.pop_back();
         frame = caller;
     }
 }

@@ -285,7 +285,8 @@ private:
     std::vector<std::byte> constants_storage_;  // rows of the warp's own constants
     std::vector<std::byte> local_;              // lane-major
     std::uint32_t local_stride_ = 0;
-    std::vector<std::unique_ptr<Frame>> frames_, spare_frames_;
+    Frame kernel_frame_;
+    std::vector<std::unique_ptr<Frame>> frames_, spare_frames_;  ///< of other functions
     std::uint64_t executed_ = 0;
     std::uint64_t calls_ = 0;  ///< number of frames so far
     unsigned parked_ = 0;

@@ -30,6 +30,16 @@ std::vector<bool> branch_targets(const Program& program, std::uint32_t first, st
     return is_target;
 }
 
+/// Returns true for the loads and stores whose fast path uses Operation::base.
+bool looks_addresses_up(const Operation& operation, const Effects& effects)
+{
+    return operation.payload != nullptr && operation.payload->handler(Handlers::checked) != nullptr &&
+           !operation.names_late_registers &&
+           std::ranges::any_of(effects.memory_effects(), [](const MemoryEffect& effect) {
+               return effect.space == Space::shared || effect.space == Space::global;
+           });
+}
+
 }  // namespace
 
 void mark_known_bases(Program& program, std::uint32_t first, std::uint32_t last)
@@ -44,16 +54,13 @@ void mark_known_bases(Program& program, std::uint32_t first, std::uint32_t last)
         if (is_target[i - first]) {
             known.clear();
         }
-        const bool has_fast_path = operation.payload != nullptr &&
-                                   operation.payload->handler(Handlers::checked) != nullptr &&
-                                   !operation.names_late_registers;
-        if (has_fast_path && roles.addresses.size() == 1) {
+        if (looks_addresses_up(operation, effects) && roles.addresses.size() == 1) {
             const Ref row = roles.addresses.front().row;
             if (const auto found = std::ranges::find(known, row, &Known::row); found != known.end()) {
                 operation.base = found->number;
                 operation.is_base_known = true;
             } else if (operation.guard == no_row) {  // with a guard, it may be that no lane executes it
-                previous = previous == 0xFF ? 1 : previous + 1;
+                previous = static_cast<std::uint8_t>(previous == 0xFF ? Warp::most_known_bases : previous + 1U);
                 operation.base = previous;
                 known.push_back({row, previous});
                 if (known.size() > Warp::most_known_bases) {
