@@ -27,7 +27,8 @@ void UndefinedValues::write(const Frame* frame, Ref row, LaneMask written, Lanes
     }
     const LaneMask kept = known->lanes.mask & ~written;
     const std::uint64_t until = std::max(kept != 0 ? known->lanes.until : 0, undefined.until);
-    known->lanes = {kept | undefined.mask, undefined.mask != 0 ? undefined.origin : known->lanes.origin, until};
+    const bool masked = (kept == 0 || known->lanes.masked) && (undefined.mask == 0 || undefined.masked);
+    known->lanes = {kept | undefined.mask, undefined.mask != 0 ? undefined.origin : known->lanes.origin, until, masked};
     if (known->lanes.mask == 0) {
         *known = rows_.back();
         rows_.pop_back();

@@ -37,6 +37,7 @@ public:
         LaneMask mask = 0;
         OriginId origin = 0;
         std::uint64_t until = 0;  ///< in flight: defined once so many wgmmas of the warp were waited for
+        bool masked = false;      ///< some of the bits are defined: `and` cleared them, or `bfi` wrote them
     };
 
     [[nodiscard]] bool empty() const noexcept { return rows_.empty(); }

@@ -412,6 +412,7 @@ constexpr T insert_field(T field, T into, U32 position, U32 length)
 void decode_bfi(Decoder& decoder, Operation& operation)
 {
     operation.kind = InstructionClass::integer;
+    decoder.effects().flow = ValueFlow::inserted;
     const Type type = require_one_of(decoder, {Type::b32, Type::b64});
     decode_rows(decoder, operation, type, {type, type, Type::u32, Type::u32});
     visit_bits(ptx::size_of(type), [&]<typename T>() {

@@ -412,6 +412,20 @@ void resolve(Warp& warp, const Operation& operation, const MemoryPayload& payloa
     pointers.spread();
 }
 
+namespace {
+
+/// Whether the undefined bits of data that is to be stored were loaded from the same place, and `and` or `bfi` has defined
+/// the others. So bit-fields and elements of less than a byte are written, before memory has a value: the bits that come
+/// back do not matter yet.
+bool puts_back(const Warp& warp, const MemoryPayload& payload, Ref row)
+{
+    const Operation* const load = warp.masked_origin(row);
+    const auto* const from = load != nullptr ? dynamic_cast<const MemoryPayload*>(load->payload) : nullptr;
+    return from != nullptr && from->address == payload.address && from->bytes == payload.bytes;
+}
+
+}  // namespace
+
 void store_undefined(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active)
 {
     const unsigned element_bytes = payload.bytes / payload.elements;
@@ -430,7 +444,9 @@ void store_undefined(Warp& warp, const Operation& operation, const MemoryPayload
                 elsewhere |= LaneMask{1} << lane;
             }
         });
-        warp.report_undefined(operation, payload.rows[k], elsewhere);
+        if (elsewhere != 0 && !puts_back(warp, payload, payload.rows[k])) {
+            warp.report_undefined(operation, payload.rows[k], elsewhere);
+        }
     }
 }
 

@@ -141,6 +141,7 @@ Step execute_wgmma(Warp& warp, const Operation& operation, LaneMask active)
             check_fence(warp, operation, payload.d, "D");
         }
         check_fence(warp, operation, payload.a_sorted, "A");
+        overwrite_accumulator(warp, payload.d);
     }
     const std::shared_ptr<WgmmaAccumulator> accumulator = take_accumulator(warp, d, payload.accumulator, accumulate);
     auto wgmma = std::make_unique<WgmmaOperation>(warp, payload, accumulator);

@@ -64,8 +64,8 @@ bool settle(Warp& warp, const Frame* frame, std::span<const Ref> refs)
     });
 }
 
-/// Remembers for wgmma.fence that `operation` has written `row`.
-void note_write(WarpgroupState& state, const Frame* frame, const Operation& operation, Ref row)
+/// Remembers for wgmma.fence that `operation` has written `row`; null: nothing has since the last fence.
+void note_write(WarpgroupState& state, const Frame* frame, const Operation* operation, Ref row)
 {
     constexpr std::uint32_t row_alignment = 64;  // of registers in a frame, except for predicates
     if (row >= in_constants) {
@@ -79,7 +79,28 @@ void note_write(WarpgroupState& state, const Frame* frame, const Operation& oper
     if (state.written.size() <= place) {
         state.written.resize(frame->function->register_bytes / row_alignment + 1);
     }
-    state.written[place] = {state.fences + 1, &operation};
+    state.written[place] = {operation != nullptr ? state.fences + 1 : 0, operation};
+}
+
+/// The same for all that the operation writes. A move that packs registers writes what its sources wrote: compilers pack
+/// the registers of A after the fence, because nothing in the PTX text says that it is about registers.
+void note_writes(Warp& warp, WarpgroupState& state, const Operation& operation, const OperandRoles& roles)
+{
+    const Frame* const frame = warp.split().frame;
+    const Operation* writer = &operation;
+    const auto is_register = [](const OperandRole& role) { return role.row < in_constants; };
+    if (warp.cluster.grid.program.effects.of(warp.split().pc).flow == ValueFlow::moved && roles.reads.size() > 1 &&
+        std::ranges::all_of(roles.reads, is_register)) {
+        writer = nullptr;
+        for (const OperandRole& role : roles.reads) {
+            const WarpgroupState::Written* const written =
+                state.written_in == frame->generation ? state.written_since_fence(role.row) : nullptr;
+            writer = written != nullptr ? written->operation : writer;
+        }
+    }
+    for (const OperandRole& role : roles.writes) {
+        note_write(state, frame, writer, role.row);
+    }
 }
 
 void report_write(Warp& warp, const Operation& operation, LaneMask lanes, const Operation& wgmma, const char* what)
@@ -148,9 +169,7 @@ bool access_late_registers(Warp& warp, const Operation& operation, LaneMask acti
             report_write(warp, operation, active, *operand.operation, "A");
         }
     }
-    for (const OperandRole& role : roles.writes) {
-        note_write(state, frame, operation, role.row);
-    }
+    note_writes(warp, state, operation, roles);
     return true;
 }
 
@@ -170,6 +189,14 @@ void check_fence(Warp& warp, const Operation& wgmma, std::span<const Ref> refs, 
                                     what, write.text, write.location.line));
             return;
         }
+    }
+}
+
+void overwrite_accumulator(Warp& warp, std::span<const Ref> refs)
+{
+    WarpgroupState& state = warpgroup_state(warp);
+    if (state.written_in == warp.split().frame->generation) {
+        std::ranges::for_each(refs, [&](Ref ref) { note_write(state, warp.split().frame, nullptr, ref); });
     }
 }
 

@@ -121,6 +121,8 @@ void decode_setmaxnreg(Decoder& decoder, Operation& operation);
                                                                  bool read_registers);
 /// Reports that a register which `wgmma` reads was written since the last wgmma.fence.
 void check_fence(Warp& warp, const Operation& wgmma, std::span<const Ref> refs, const char* what);
+/// A wgmma writes D: what another instruction wrote there before does not matter to the next one.
+void overwrite_accumulator(Warp& warp, std::span<const Ref> refs);
 /// For wait_group: all wgmmas before `end` are complete. Writes their accumulators to the registers.
 void waited(Warp& warp, std::uint64_t end);
 

@@ -210,6 +210,9 @@ public:
     [[nodiscard]] bool follows_undefined() const noexcept { return follows_; }
     /// The undefined lanes of a register of the current frame.
     [[nodiscard]] LaneMask undefined_lanes(Ref row) const noexcept { return undefined_.of(current_->frame, row).mask; }
+    /// The load that some bits of the undefined lanes of `row` still come from, while `and` or `bfi` has defined others.
+    /// Null if there is none.
+    [[nodiscard]] const Operation* masked_origin(Ref row) const noexcept;
     /// Reports that `operation` uses the undefined value in the lanes `lanes` of `row`.
     void report_undefined(const Operation& operation, Ref row, LaneMask lanes);
 

@@ -34,6 +34,12 @@ LaneMask lanes_of_equal_bits(const Warp& warp, const OperandRole& role, bool bit
 
 }  // namespace
 
+const Operation* Warp::masked_origin(Ref row) const noexcept
+{
+    const UndefinedValues::Lanes found = undefined_.of(current_->frame, row);
+    return found.masked ? undefined_.origin(found.origin).operation : nullptr;
+}
+
 void Warp::report_undefined(const Operation& operation, Ref row, LaneMask lanes_)
 {
     const UndefinedValues::Lanes found = undefined_.of(current_->frame, row);
@@ -133,9 +139,12 @@ void Warp::pass_on_undefined(const Operation& operation)
     const Frame* const frame = current_->frame;
     LaneMask active = current_->mask;
     UndefinedValues::Lanes result;
-    const auto add = [&](UndefinedValues::Lanes lanes_) {
-        result.origin = result.mask != 0 ? result.origin : lanes_.origin;
-        result.mask |= lanes_.mask;
+    const auto add = [&](const UndefinedValues::Lanes& lanes_, LaneMask of = all_lanes) {
+        if ((lanes_.mask & of) != 0) {
+            const bool first = result.mask == 0;
+            result = {result.mask | (lanes_.mask & of), first ? lanes_.origin : result.origin, 0,
+                      lanes_.masked && (first || result.masked)};
+        }
     };
     const bool leaves_registers = effects.flow == ValueFlow::used || effects.flow == ValueFlow::stored;
     if (operation.guard != no_row) {
@@ -172,6 +181,7 @@ void Warp::pass_on_undefined(const Operation& operation)
             for (std::size_t i = 0; i < sources.size(); ++i) {
                 sources[i] = read(i);
                 sources[i].origin = sources[i].mask != 0 ? sources[i].origin : result.origin;
+                sources[i].masked &= result.mask == 0;
                 sources[i].mask |= result.mask;
             }
             for (std::size_t i = 0; i < roles.writes.size(); ++i) {
@@ -183,20 +193,33 @@ void Warp::pass_on_undefined(const Operation& operation)
         case ValueFlow::selected: {
             const LaneMask first = predicate(roles.reads[2].row) ^ (roles.reads[2].negated ? all_lanes : 0);
             add(read(2));
-            add({read(0).mask & first, read(0).origin});
-            add({read(1).mask & ~first, read(1).origin});
+            add(read(0), first);
+            add(read(1), ~first);
             break;
         }
         case ValueFlow::conjunction:
         case ValueFlow::disjunction:
             for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
                 const std::size_t other = 1 - i;
+                const bool conjunction = effects.flow == ValueFlow::conjunction;
                 const LaneMask decided =
-                    lanes_of_equal_bits(*this, roles.reads[other], effects.flow == ValueFlow::disjunction) &
-                    ~read(other).mask;
-                add({read(i).mask & ~decided, read(i).origin});
+                    lanes_of_equal_bits(*this, roles.reads[other], !conjunction) & ~read(other).mask;
+                UndefinedValues::Lanes lanes_ = read(i);
+                const LaneMask undefined = lanes_.mask & ~decided;
+                lanes_.masked |= conjunction && (read(other).mask & undefined) == 0 &&
+                                 (lanes_of_equal_bits(*this, roles.reads[other], true) & undefined) == 0;
+                add(lanes_, undefined);
             }
             break;
+        case ValueFlow::inserted: {
+            UndefinedValues::Lanes into = read(1);
+            into.masked = true;
+            add(read(0));
+            add(into);
+            add(read(2));
+            add(read(3));
+            break;
+        }
         case ValueFlow::shuffled: {
             // The handler waits until all lanes have arrived; then this is called again.
             const std::uint32_t* const members = row<std::uint32_t>(roles.reads[3].row);

@@ -43,6 +43,8 @@ struct AddressRef {
     Ref base = no_row;
     bool wide = true;  ///< base holds 64-bit values, not 32-bit ones
     std::int64_t offset = 0;
+
+    bool operator==(const AddressRef&) const = default;
 };
 
 class Decoder {

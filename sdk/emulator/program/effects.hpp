@@ -33,6 +33,7 @@ enum class ValueFlow : std::uint8_t {
     selected,     ///< selp: only if it is selected
     conjunction,  ///< and: not if the other operand is 0
     disjunction,  ///< or: not if the other operand has all bits set
+    inserted,     ///< bfi: some bits of the second operand stay
     shuffled,     ///< shfl: in the lanes that read it
     in_place,     ///< mov.v2, mov.v4: each result comes from the operand at its place
     stored,       ///< st: depends on the destination, see the handler

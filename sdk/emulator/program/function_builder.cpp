@@ -262,6 +262,14 @@ void FunctionBuilder::mark_names_of_late_registers()
             }
         });
     }
+    // What is packed into such a register: whether it was written before wgmma.fence decides, see execute/wgmma_accumulator.cpp.
+    for (std::uint32_t i = code().entry; !late.empty() && i < operations.size(); ++i) {
+        const OperandRoles roles = effects.roles(i);
+        if (effects.of(i).flow == ValueFlow::moved && roles.reads.size() > 1 &&
+            std::ranges::any_of(roles.writes, [&](const OperandRole& role) { return late.contains(role.row); })) {
+            std::ranges::for_each(roles.reads, [&](const OperandRole& role) { late.insert(role.row); });
+        }
+    }
     for (std::uint32_t i = code().entry; !late.empty() && i < operations.size(); ++i) {
         for_each_role(i, [&](const OperandRole& role) {
             operations[i].names_late_registers =

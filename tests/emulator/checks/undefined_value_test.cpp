@@ -64,6 +64,53 @@ TEST_CASE("an undefined value that is dropped is no finding")
     expect_clean("or.b32 %r3, %r1, -1;" + store3);
 }
 
+namespace {
+
+/// Each lane has its words of `s` and `t`, which nobody has written, at %r4 and %r4 + 128.
+const std::string unwritten = ".shared .b32 s[64]; mov.b32 %r4, s; mad.lo.u32 %r4, %lane, 4, %r4;";
+
+void expect_unwritten_used(const std::string& body)
+{
+    CAPTURE(body);
+    const LaneResult result = run_with_undefined(unwritten + body);
+    INFO(result.launch.message, result.report);
+    REQUIRE(result.findings.size() == 1);
+    CHECK(result.findings[0].kind == FindingKind::uninitialized_shared);
+    CHECK(result.findings[0].lanes == all_lanes);
+}
+
+}  // namespace
+
+TEST_CASE("some bits of a word that has no value are written, the others are put back")
+{
+    // Two elements of 4 bits, the second after the first.
+    expect_clean(unwritten +
+                 "ld.shared.u8 %r3, [%r4]; and.b32 %r3, %r3, 0xF0; or.b32 %r3, %r3, %lane; st.shared.u8 [%r4], %r3;"
+                 "ld.shared.u8 %r3, [%r4]; and.b32 %r3, %r3, 15; or.b32 %r3, %r3, 0x70; st.shared.u8 [%r4], %r3;"
+                 "ld.shared.u8 %r3, [%r4];" +
+                 store3);
+    expect_clean(unwritten +
+                 "ld.shared.v2.u8 {%r1, %r3}, [%r4+64]; and.b32 %r1, %r1, 0xF0; and.b32 %r3, %r3, 0xF0;"
+                 "or.b32 %r3, %r2, %r3; st.shared.v2.u8 [%r4+64], {%r1, %r3};");
+    // A bit-field.
+    expect_clean(unwritten + "ld.shared.b32 %r3, [%r4]; bfi.b32 %r3, %lane, %r3, 8, 5; st.shared.b32 [%r4], %r3;");
+}
+
+TEST_CASE("what becomes of a word without a value is reported, unless it sets bits of this word")
+{
+    expect_unwritten_used("ld.shared.b32 %r3, [%r4]; st.shared.b32 [%r4], %r3;");
+    expect_unwritten_used("ld.shared.b32 %r3, [%r4]; add.u32 %r3, %r3, 1; st.shared.b32 [%r4], %r3;");
+    expect_unwritten_used("ld.shared.b32 %r3, [%r4]; or.b32 %r3, %r3, 1; st.shared.b32 [%r4], %r3;");
+    expect_unwritten_used("ld.shared.b32 %r3, [%r4]; and.b32 %r3, %r3, -1; st.shared.b32 [%r4], %r3;");
+    expect_unwritten_used("ld.shared.b32 %r3, [%r4]; and.b32 %r3, %r3, 240; st.shared.b32 [%r4+128], %r3;");
+    expect_unwritten_used("ld.shared.b32 %r3, [%r4]; and.b32 %r3, %r3, 240;" + store3);
+    expect_unwritten_used("ld.shared.b32 %r3, [%r4]; bfi.b32 %r3, %r3, %r2, 8, 5; st.shared.b32 [%r4], %r3;");
+    expect_unwritten_used("ld.shared.b32 %r3, [%r4]; bfi.b32 %r3, %r2, %r3, 8, 5;" + store3);
+    expect_unwritten_used(
+        "ld.shared.b32 %r3, [%r4]; and.b32 %r5, %r3, 240; or.b32 %r3, %r3, %r5; st.shared.b32 [%r4], %r3;");
+    expect_unwritten_used("ld.shared.b32 %r3, [%r4]; and.b32 %r3, %r3, 240; setp.eq.u32 %p2, %r3, 0; @%p2 exit;");
+}
+
 TEST_CASE("an undefined value that leaves the registers is reported, with the place of its load")
 {
     expect_used("st.global.b32 [%out], %r1;");

@@ -72,8 +72,9 @@ std::string describe(const OperandRoles& roles)
 
 std::string describe(const Effects& effects, const OperandRoles& roles)
 {
-    constexpr std::array flows{"",           "passed on; ", "moved; ", "selected; ", "conjunction; ", "disjunction; ",
-                               "shuffled; ", "in place; ",  "stored; "};
+    constexpr std::array flows{
+        "",           "passed on; ", "moved; ",    "selected; ", "conjunction; ", "disjunction; ",
+        "inserted; ", "shuffled; ",  "in place; ", "stored; "};
     constexpr std::array controls{"", "branch; ", "call; ", "leave; ", "end; "};
     constexpr std::array lanes{"", "aligned; ", "named; "};
     constexpr std::array units{"", "load/store; ", "tma; ", "tensor; ", "launch control; "};
@@ -133,6 +134,7 @@ constexpr Expectation blackwell[] = {
     {"mov.u32 %r0, %tid.x;", "moved; 0a 0r 1w"},
     {"mov.b64 {%r0, %r1}, %rd0;", "moved; 0a 1r 2w"},
     {"mov.v2.u32 {%r0, %r1}, {%r2, %r3};", "in place; 0a 2r 2w"},
+    {"bfi.b32 %r0, %r1, %r2, 8, 4;", "inserted; 0a 2r 1w"},
     {"selp.b32 %r0, %r1, %r2, %p0;", "selected; 0a 3r 1w"},
     {"and.b32 %r0, %r1, %r2;", "conjunction; 0a 2r 1w"},
     {"and.pred %p0, %p1, %p2;", "conjunction; 0a 2r 1w"},

@@ -75,8 +75,41 @@ TEST_CASE("a missing wgmma.fence is reported")
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0,%f1,%f2,%f3}, %a, %b, 0, 1, 1, 0, 0;\n";
     const Outcome unread = execute(prepared + fence + zero + first_product + commit + wait + store);
     CHECK(unread.text() == "");
+    // Neither does the next product read them.
+    const Outcome chain = execute(prepared + fence + zero + first_product + multiply + commit + wait + store);
+    CHECK(chain.text() == "");
+    CHECK(chain.values[0] == 32.0F);
     const Outcome untouched = execute(prepared + fence + multiply + commit + wait + multiply + commit + wait + store);
     CHECK(untouched.text() == "");
+}
+
+TEST_CASE("registers of A that are packed between wgmma.fence and wgmma")
+{
+    // nvcc packs pairs of 16 bits where they are used: after the fence, though the source fences after it has written them.
+    const std::string halves =
+        "mov.b32 %r0, 0x3f803f80;\nmov.b32 {%h0, %h1}, %r0;\nmov.b32 {%h2, %h3}, %r0;\n"
+        "mov.b32 {%h4, %h5}, %r0;\nmov.b32 {%h6, %h7}, %r0;\n";
+    const std::string packed =
+        "mov.b32 %r0, {%h0, %h1};\nmov.b32 %r1, {%h2, %h3};\nmov.b32 %r2, {%h4, %h5};\nmov.b32 %r3, {%h6, %h7};\n";
+    const std::string from_registers =
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, %b, 1, 1, 1, 0;\n";
+    const Outcome after = execute(prepared + halves + fence + packed + from_registers + commit + wait + store);
+    CHECK(after.text() == "");
+    CHECK(after.values[0] ==
+          execute(prepared + halves + packed + fence + from_registers + commit + wait + store).values[0]);
+    // What is packed must have been written before the fence, and a constant is no packing.
+    for (const std::string late : {"mov.b16 %h5, 0x3f80;\n", "add.u16 %h5, %h4, 0;\n"}) {
+        const Outcome wrong =
+            execute(prepared + halves + fence + late + packed + from_registers + commit + wait + store);
+        CHECK(wrong.count(FindingKind::invalid_operand) > 0);
+    }
+    const Outcome constant = execute(prepared + halves + packed + fence + "mov.b32 %r2, 0x3f803f80;\n" +
+                                     from_registers + commit + wait + store);
+    CHECK(constant.count(FindingKind::invalid_operand) > 0);
+    // A register that gets an old value again is as good as before.
+    const Outcome restored = execute(prepared + halves + packed + fence + "mov.b32 %r2, 7;\n" + packed +
+                                     from_registers + commit + wait + store);
+    CHECK(restored.text() == "");
 }
 
 TEST_CASE("a missing proxy fence is reported")
