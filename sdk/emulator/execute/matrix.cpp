@@ -102,15 +102,15 @@ struct Transposed16 {
         }
     }
 };
-/// ldmatrix.m16n16.trans: 16 x 16 of 8 bits. The PTX ISA shows which bytes a lane gets, but not clearly in which order.
-/// This order is that of CuTe's traits of the instruction, which CUTLASS's epilogues rely on.
+/// ldmatrix.m16n16.trans: 16 x 16 of 8 bits. Each register has four rows of one column, like the operands of mma. (CuTe's
+/// traits of the instruction show another order: its copy permutes the bytes that it has loaded.)
 struct Transposed8Load {
     static constexpr unsigned registers_per_matrix = 2, rows_per_matrix = 16;
     template <typename Body>
     static void bytes(unsigned lane, unsigned register_index, Body&& body)
     {
         for (unsigned b = 0; b < 4; ++b) {
-            body(b, 4 * (lane % 4) + 2 * register_index + b % 2, lane / 4 + 8 * (b / 2));
+            body(b, 4 * (lane % 4) + b, lane / 4 + 8 * register_index);
         }
     }
 };

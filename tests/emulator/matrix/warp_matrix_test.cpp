@@ -104,7 +104,7 @@ TEST_CASE("ldmatrix.m8n16 expands 6- and 4-bit elements to bytes")
     }
 }
 
-TEST_CASE("ldmatrix.m16n16.trans gives each lane two columns of four rows")
+TEST_CASE("ldmatrix.m16n16.trans gives each lane four rows of two columns")
 {
     const Bytes source = rows();
     for (const char* type : {"b8", "b8x16.b6x16_p32", "b8x16.b4x16_p64"}) {
@@ -118,14 +118,12 @@ TEST_CASE("ldmatrix.m16n16.trans gives each lane two columns of four rows")
             CHECK(outcome.run->report.text() == "");
             for (unsigned lane = 0; lane < 32; ++lane) {
                 for (unsigned index = 0; index < 2 * count; ++index) {
-                    // CuTe's SM100_U8x8_LDSM_T: rows 4*(lane%4)+2q and +1, columns lane/4 and +8.
-                    const unsigned first_row = index / 2 * 16 + 4 * (lane % 4) + 2 * (index % 2), column = lane / 4;
-                    const std::array<unsigned, 4> expected{packed_element(source, first_row, column, bits),
-                                                           packed_element(source, first_row + 1, column, bits),
-                                                           packed_element(source, first_row, column + 8, bits),
-                                                           packed_element(source, first_row + 1, column + 8, bits)};
+                    // CuTe's SM100_U8x8_LDSM_T takes bytes 0 and 1 of both registers, then bytes 2 and 3, and has then rows
+                    // 4*(lane%4)+2q and +1 of columns lane/4 and +8 in register q.
+                    const unsigned first_row = index / 2 * 16 + 4 * (lane % 4), column = lane / 4 + 8 * (index % 2);
                     for (unsigned byte = 0; byte < 4; ++byte) {
-                        CHECK(outcome.bytes[lane * 16 + index * 4 + byte] == expected[byte]);
+                        CHECK(outcome.bytes[lane * 16 + index * 4 + byte] ==
+                              packed_element(source, first_row + byte, column, bits));
                     }
                 }
             }
