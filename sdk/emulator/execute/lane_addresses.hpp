@@ -39,12 +39,15 @@ struct LaneAddresses {
 template <typename A>
 [[nodiscard]] inline bool find_regular(LaneAddresses<A>& a, const A* base, A offset, unsigned bytes)
 {
-    const A first = base[0], stride = base[1] - base[0];
+    const A first = base[0], stride = base[1] - base[0], span = static_cast<A>((warp_size - 1) * stride);
+    if (base[warp_size - 1] - first != span) {
+        return false;  // most irregular ones, such as those of blocks that are 16 threads wide
+    }
     A irregular = 0;
     for (unsigned lane = 0; lane < warp_size; ++lane) {
         irregular |= base[lane] ^ static_cast<A>(first + static_cast<A>(lane * stride));
     }
-    const A low = first + offset, high = low + static_cast<A>((warp_size - 1) * stride);
+    const A low = first + offset, high = low + span;
     if (irregular != 0 || stride > static_cast<A>(~A{0} / warp_size) || high < low) {
         return false;
     }
@@ -63,9 +66,13 @@ inline void find_shape(LaneAddresses<A>& a, LaneMask active, unsigned bytes)
 {
     const A first = a.at[0];
     const A stride = a.at[1] - first;
-    A irregular = 0;
-    for (unsigned lane = 0; lane < warp_size; ++lane) {
-        irregular |= a.at[lane] ^ static_cast<A>(first + static_cast<A>(lane * stride));
+    const A last = a.at[warp_size - 1];
+    const A span = static_cast<A>((warp_size - 1) * stride);
+    A irregular = (last - first) ^ span;
+    if (irregular == 0) {
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            irregular |= a.at[lane] ^ static_cast<A>(first + static_cast<A>(lane * stride));
+        }
     }
     a.stride = stride;
     if (irregular == 0 && stride == 0) {
@@ -73,10 +80,8 @@ inline void find_shape(LaneAddresses<A>& a, LaneMask active, unsigned bytes)
         a.shape = AccessShape::uniform;
         return;
     }
-    const A last = a.at[warp_size - 1];
-    const A span = static_cast<A>((warp_size - 1) * stride);
     const bool rises = stride <= static_cast<A>(~A{0} / warp_size) && last >= first;
-    if (irregular == 0 && active == all_lanes && rises && last - first == span) {
+    if (irregular == 0 && active == all_lanes && rises) {
         a.low = first;
         a.high = last;
         a.bits = first | stride;
