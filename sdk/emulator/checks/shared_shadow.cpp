@@ -348,10 +348,19 @@ bool SharedShadow::touch_scattered(Access& access, const std::uint32_t* offsets,
                                        pending_.first_conflict(access.agent, low, high + size, writes) != nullptr)) {
         return false;
     }
-    if (access.earlier == nullptr) {
-        for_each_lane(lanes, [&](unsigned lane) { note_entered(access.agent, offsets[lane], offsets[lane] + size); });
-    }
     const std::uint32_t first = offsets[std::countr_zero(lanes)] / 4;
+    if (access.earlier == nullptr) {
+        note_entered(access.agent, first * 4, first * 4 + size);
+        const bool simple =
+            !clocks_.is_async(access.agent) && !log_.may_have(low / line_bytes, (high + size - 1) / line_bytes);
+        for_each_lane(lanes, [&](unsigned lane) {
+            if (simple) {
+                entered_.add(offsets[lane] / line_bytes, (offsets[lane] + size - 1) / line_bytes);
+            } else {
+                note_entered(access.agent, offsets[lane], offsets[lane] + size);
+            }
+        });
+    }
     const State before = current(first);
     bool alike = true;
     each_word([&](std::uint32_t word, unsigned) { alike = alike && current(word) == before; });
@@ -363,7 +372,9 @@ bool SharedShadow::touch_scattered(Access& access, const std::uint32_t* offsets,
         return true;
     }
     each_word([&](std::uint32_t word, unsigned) {
-        split(word);
+        if (lines_[word / line_words].uniform) [[unlikely]] {
+            split(word);
+        }
         set(word, state);
     });
     if constexpr (writes) {
