@@ -1,4 +1,4 @@
-// Functions that the machine provides to device code: printf, assert, malloc and free.
+// Functions that the machine provides to device code: printf, assert, malloc and free; and trap.
 
 #include <cstdint>
 #include <string>
@@ -115,6 +115,19 @@ holds:
             REQUIRE_CLEAN(run, result);
         },
         4);
+}
+
+TEST_CASE("a trap ends the launch in every schedule")
+{
+    under_every_schedule(
+        kernel("", "    setp.ne.u32 t, r0, 40;\n    @!t trap;\n    bar.sync 0;\n"), "b200",
+        [](PtxRun& run) {
+            CHECK(run.launch("k", {.block = {64, 1, 1}}, out_buffer(run)).code == 719);  // cudaErrorLaunchFailure
+            REQUIRE(run.report.findings().size() == 1);
+            CHECK(run.report.findings().front().kind == FindingKind::trap);
+            CHECK(run.report.findings().front().lanes == 1U << 8);
+        },
+        3);
 }
 
 TEST_CASE("device malloc gives each lane memory of its own, which free takes back; free of anything else is reported")

@@ -1,11 +1,15 @@
 // Planted faults of memory accesses: each check reports its fault, at the right line, with the error that hardware
 // would give.
 
+#include <optional>
+
 #include "../memory/lane_kernel.hpp"
 
 namespace tessera::emulator::test {
 
 namespace {
+
+constexpr Schedule schedules[] = {Schedule::in_order, Schedule::random, Schedule::adversarial};
 
 void expect_fault(std::string_view body, int code, FindingKind kind, std::string_view part_of_message,
                   std::string_view module_scope = "", LaneMask lanes = 0)
@@ -91,16 +95,16 @@ namespace {
 void expect_finding(std::string_view body, FindingKind kind, std::uint64_t count)
 {
     CAPTURE(body);
-    const LaneResult result = run_lanes(lane_kernel(body));
-    INFO(result.launch.message, result.report);
-    CHECK(result.launch.code == 0);  // hardware would continue
-    std::uint64_t found = 0;
-    for (const Finding& finding : result.findings) {
-        CHECK(finding.kind == kind);
-        CHECK_FALSE(finding.error);
-        ++found;
+    for (const Schedule schedule : schedules) {
+        const LaneResult result = run_lanes(lane_kernel(body), lane_input(), "b200", true, schedule);
+        INFO(result.launch.message, result.report);
+        CHECK(result.launch.code == 0);  // hardware would continue
+        for (const Finding& finding : result.findings) {
+            CHECK(finding.kind == kind);
+            CHECK_FALSE(finding.error);
+        }
+        CHECK(result.findings.size() == count);
     }
-    CHECK(found == count);
     CHECK(run_lanes(lane_kernel(body), lane_input(), "b200", false).findings.empty());  // not without checks
 }
 
@@ -156,17 +160,24 @@ TEST_CASE("a read of local memory is reported if none of its bytes was written")
 
 TEST_CASE("an uninitialized read of global memory is reported")
 {
+    // The number of findings, which is the same in every schedule.
     const auto run_on_fresh = [](const std::string& body, bool checks = true) {
-        PtxRun run(lane_kernel(body, ".global .b64 sink;"));
-        run.options.check = checks;
-        const std::uint64_t in = run.uninitialized(2048);
-        const LaunchResult result = run.launch("k", {}, in, in);
-        INFO(body, result.message, run.report.text());
-        CHECK(result.code == 0);
-        for (const Finding& finding : run.report.findings()) {
-            CHECK(finding.kind == FindingKind::uninitialized_global);
+        std::optional<std::size_t> count;
+        for (const Schedule schedule : schedules) {
+            PtxRun run(lane_kernel(body, ".global .b64 sink;"));
+            run.options.check = checks;
+            run.options.schedule = schedule;
+            const std::uint64_t in = run.uninitialized(2048);
+            const LaunchResult result = run.launch("k", {}, in, in);
+            INFO(body, result.message, run.report.text());
+            CHECK(result.code == 0);
+            for (const Finding& finding : run.report.findings()) {
+                CHECK(finding.kind == FindingKind::uninitialized_global);
+            }
+            CHECK(run.report.findings().size() == count.value_or(run.report.findings().size()));
+            count = run.report.findings().size();
         }
-        return run.report.findings().size();
+        return count;
     };
     const std::string use = "st.global.b32 [sink], %r1;";
     CHECK(run_on_fresh("ld.global.b32 %r1, [%in];" + use) == 1);

@@ -14,7 +14,7 @@ namespace {
 /// thread's own word of s.
 struct Warps : PtxRun {
     explicit Warps(const std::string& body, Schedule schedule = Schedule::in_order, std::uint64_t seed = 1,
-                   unsigned cluster = 1, const Options& given = {})
+                   unsigned cluster = 1, bool same_values = false)
         : PtxRun(module_text("sm_100a", R"(
 .global .align 16 .b32 flags[64];
 .visible .entry k(.param .u64 out)
@@ -32,7 +32,7 @@ ZERO: mad.lo.u32 %r27, %r28, 512, %mine; st.shared.b32 [%r27], 0; add.u32 %r28, 
     bar.sync 0;
 )" + body + "\n ret;\n}"))
     {
-        options = given;
+        options.same_value_races = same_values;
         options.schedule = schedule;
         options.seed = seed;
         const std::uint64_t out = buffer(std::vector<std::uint32_t>(1024));
@@ -95,12 +95,12 @@ TEST_CASE("stores of equal values are a race only with --also")
           "cvta.shared.u64 %d1, s; st.b64 [%d1], 7;", "mad.lo.u32 %r1, %lane, 4, %r29; st.shared.b32 [%r1], %lane;"}) {
         expect_clean(body);
         CAPTURE(body);
-        Options options;
-        options.same_value_races = true;
-        const Warps run(body, Schedule::in_order, 1, 1, options);
-        INFO(run.result.message, run.report.text());
-        REQUIRE(run.report.findings().size() == 1);
-        CHECK(run.report.findings()[0].kind == FindingKind::same_value_race);
+        for (const Schedule schedule : schedules) {
+            const Warps run(body, schedule, 1, 1, true);
+            INFO(run.result.message, run.report.text());
+            REQUIRE(run.report.findings().size() == 1);
+            CHECK(run.report.findings()[0].kind == FindingKind::same_value_race);
+        }
     }
     // One of them differs, in the first or in another word or byte, or by its order in the warp.
     expect_race("mov.b32 %r1, 7; @%p1 mov.b32 %r1, 8; st.shared.b32 [s], %r1;");

@@ -203,14 +203,18 @@ TEST_CASE("copies that are not valid are reported, and fault where hardware does
 {
     const auto load_with = [](const std::string& instruction, auto&& change, const std::array<std::int32_t, 5>& at,
                               int code, FindingKind kind) {
-        PtxRun run(load_kernel(instruction, "96"), "b200");
-        Tensor tensor = make_tensor(run, 2);
-        change(tensor.map);
-        LaunchResult result;
-        launch_load(run, tensor.map, at, 24, result);
-        INFO(result.message);
-        CHECK(result.code == code);
-        CHECK_FOUND(run, kind);
+        under_every_schedule(
+            load_kernel(instruction, "96"), "b200",
+            [&](PtxRun& run) {
+                Tensor tensor = make_tensor(run, 2);
+                change(tensor.map);
+                LaunchResult result;
+                launch_load(run, tensor.map, at, 24, result);
+                INFO(result.message);
+                CHECK(result.code == code);
+                CHECK_FOUND(run, kind);
+            },
+            1);
     };
     const auto same = [](TensorMap&) {};
     load_with(load(2), same, {1, 0, 0, 0, 0}, 715, FindingKind::invalid_operand);  // 4 bytes: not a multiple of 16

@@ -199,12 +199,16 @@ TEST_CASE("a next request that overwrites the response before all have read it i
 
 TEST_CASE("a request after a failure that the CTA has seen is reported")
 {
-    PtxRun run(persistent(alone, "fence.proxy.async.shared::cta;",
-                          "setp.eq.u32 p, r15, 1; @p bra done; mov.u32 r15, 1; bra loop;"),
-               "b200");
-    const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(4));
-    run.launch("k", {.grid = {1, 1, 1}, .block = {32, 1, 1}}, out);
-    CHECK_FOUND(run, FindingKind::launch_control);
+    under_every_schedule(
+        persistent(alone, "fence.proxy.async.shared::cta;",
+                   "setp.eq.u32 p, r15, 1; @p bra done; mov.u32 r15, 1; bra loop;"),
+        "b200",
+        [](PtxRun& run) {
+            const std::uint64_t out = run.buffer(std::vector<std::uint32_t>(4));
+            run.launch("k", {.grid = {1, 1, 1}, .block = {32, 1, 1}}, out);
+            CHECK_FOUND(run, FindingKind::launch_control);
+        },
+        3);
 }
 
 TEST_CASE("the ctaid of a failed request is reported as undefined, and 16 zero bytes mean that nothing was canceled")

@@ -77,10 +77,12 @@ struct LaneResult {
 };
 
 [[nodiscard]] inline LaneResult run_lanes(const std::string& ptx, std::vector<Slot> input = lane_input(),
-                                          std::string_view device = "b200", bool checks = true)
+                                          std::string_view device = "b200", bool checks = true,
+                                          Schedule schedule = Schedule::in_order)
 {
     PtxRun run(ptx, device);
     run.options.check = checks;
+    run.options.schedule = schedule;
     LaneResult result;
     Slot empty;
     empty.fill(0xEE);

@@ -1,11 +1,45 @@
 #include "run_ptx.hpp"
 
 #include <cstdlib>
+#include <fstream>
+#include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "audit.hpp"
 
 namespace tessera::emulator::test {
+
+namespace {
+
+/// The kinds of findings that this process has seen, each with the schedule. At the end they are written to the file
+/// TESSERA_TEST_PROVOKED: see check_provoked.cmake.
+class Provoked {
+public:
+    Provoked() = default;
+    Provoked(const Provoked&) = delete;
+    Provoked& operator=(const Provoked&) = delete;
+    ~Provoked()
+    {
+        if (const char* const path = std::getenv("TESSERA_TEST_PROVOKED")) {
+            std::ofstream file(path);
+            for (const auto& [kind, schedule] : seen_) {
+                file << name_of(kind) << ' ' << name_of(schedule) << '\n';
+            }
+        }
+    }
+    void add(const Report& report, Schedule schedule)
+    {
+        for (const Finding& finding : report.findings()) {
+            seen_.emplace(finding.kind, schedule);
+        }
+    }
+
+private:
+    std::set<std::pair<FindingKind, Schedule>> seen_;
+};
+
+}  // namespace
 
 std::string module_text(std::string_view target, std::string_view body)
 {
@@ -66,6 +100,8 @@ LaunchResult PtxRun::launch_with(std::string_view kernel, const Shape& shape, co
     }
     request.print = [this](std::string_view text) { printed += text; };
     LaunchResult result = emulator::launch(*module_, *info, request, options, memory, report);
+    static Provoked provoked;
+    provoked.add(report, options.schedule);
     if (const std::string problems = take_audit_problems(); !problems.empty()) {
         throw std::runtime_error("operations do not do what their effects say:\n" + problems);
     }
