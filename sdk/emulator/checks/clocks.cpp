@@ -136,7 +136,10 @@ void Clocks::sync_lanes(Agent warp, LaneMask lanes, LaneMask live)
 
 ScopedPoint& Clocks::memory_point(std::uint64_t address)
 {
-    ScopedPoint& point = memory_points_[memory_slot(address)];
+    if (memory_points_ == nullptr) {
+        memory_points_ = std::make_unique<std::array<ScopedPoint, memory_slots>>();
+    }
+    ScopedPoint& point = (*memory_points_)[memory_slot(address)];
     if (point.near.empty()) {
         point.near.resize(ctas_);
     }

@@ -211,7 +211,7 @@ private:
     std::vector<std::uint32_t> known_before_;                    // by agent
     std::uint32_t in_flight_ = 0;                                // asynchronous operations
     unsigned ctas_;
-    std::array<ScopedPoint, memory_slots> memory_points_;
+    std::unique_ptr<std::array<ScopedPoint, memory_slots>> memory_points_;  // null until one is needed
 };
 
 }  // namespace tessera::emulator

@@ -34,7 +34,7 @@ public:
         std::uint64_t phase = 0;    ///< in which it arrived
     };
 
-    /// A load, store or atomic. Only the last of each warp is kept: who knows of it knows of those before.
+    /// A load, store or atomic. Only the last of each warp is kept: it is ordered after those before.
     void accessed(Epoch at, const Place& place);
     /// An arrival, or a count of bytes, at the CTA's mbarrier in its phase number `phase`.
     void arrived(std::uint32_t barrier, std::uint64_t phase, Epoch at, const Place& place);

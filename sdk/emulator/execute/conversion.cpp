@@ -136,7 +136,7 @@ TESSERA_INTEGER_ELEMENT(s32, std::int32_t)
 TESSERA_INTEGER_ELEMENT(s64, std::int64_t)
 #undef TESSERA_INTEGER_ELEMENT
 /// Floating-point values are read as exact doubles and written with one rounding. What becomes of a NaN depends on both
-/// types: read() is told whether the result is f64, and write() whether the source was.
+/// types: read() has a parameter for a result of f64, and write() one for such a source.
 template <>
 struct Traits<Element::f16> {
     using Value = std::uint16_t;

@@ -273,7 +273,7 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
         complete |= bit(lane);
         passed = site;
         if (operation.untested) {
-            return;  // the program goes on in the same way when the phase is not complete: it knows nothing
+            return;  // the program continues in the same way if the phase is not complete, so it has learnt nothing
         }
         if (site.cta->exit_order != nullptr) {
             site.cta->exit_order->observed(offset_in_cta(site.address), site.barrier->phase);

@@ -16,8 +16,8 @@ namespace tessera::emulator {
 
 namespace {
 
-/// Steps after which a cluster that runs apart lets the others go on: without visible effect, and at most. It may wait
-/// for one of them with loads that do not synchronize.
+/// A cluster that runs apart pauses after so many steps: without a visible effect, and in any case. It may wait for
+/// another cluster with loads that do not synchronize.
 constexpr std::uint64_t patience = 16'384, longest_apart = 262'144;
 
 /// In order: clusters poll the place, so that all see its value before it changes again.

@@ -25,6 +25,7 @@
 #include "machine/launch.hpp"
 #include "machine/monitor.hpp"
 #include "machine/scheduler.hpp"
+#include "machine/spare_objects.hpp"
 #include "program/program.hpp"
 
 namespace tessera::emulator {
@@ -39,7 +40,7 @@ struct ClusterBarrier {
     SyncPoint relaxed_arriving, relaxed;  ///< what came before relaxed arrivals, which do not order it: for messages
 };
 
-class Cluster {
+class Cluster : public Spare<Cluster> {
 public:
     Cluster(Grid& grid, std::uint64_t index);
     ~Cluster();
@@ -52,7 +53,7 @@ public:
     std::unique_ptr<GlobalShadow> global_shadow;  ///< null if checks are off, or the kernel has no bulk copies
     Choices choices;
     std::vector<std::unique_ptr<Cta>> ctas;
-    std::unique_ptr<ClusterMonitor> monitor;  ///< null if nobody listens
+    std::unique_ptr<ClusterMonitor> monitor;  ///< null without Options::monitor
     ClusterBarrier barrier;
     Statistics statistics;
     AllocationCache* allocations = nullptr;  ///< of the CPU thread that runs the cluster

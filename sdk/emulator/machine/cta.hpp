@@ -16,6 +16,7 @@
 #include "checks/shared_shadow.hpp"
 #include "machine/mbarrier.hpp"
 #include "machine/register_changes.hpp"
+#include "machine/spare_objects.hpp"
 
 namespace tessera::emulator {
 
@@ -41,7 +42,7 @@ struct NamedBarrier {
     std::uint32_t reduction_count = 0;
 };
 
-class Cta {
+class Cta : public Spare<Cta> {
 public:
     Cta(Cluster& cluster, std::uint32_t rank, Dim3 id);
     ~Cta();

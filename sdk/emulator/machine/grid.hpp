@@ -61,7 +61,7 @@ struct Grid {
     /// Null unless choices are recorded or replayed.
     LaunchRecorder* recorder = nullptr;
     const RecordedLaunch* recorded = nullptr;
-    /// Null if nobody listens.
+    /// Null without Options::monitor.
     LaunchMonitor* monitor = nullptr;
 
     /// Clusters may synchronize with each other, and several are resident: such an access happens in turns.

@@ -1,7 +1,7 @@
 #pragma once
 
-// What happens in a launch, for those who want to know: the trace now, a timing model later. Nobody listens by default;
-// each event then costs one test of a null pointer. There is no event for a lane or an instruction.
+// Events of a launch: for the trace now, for a timing model later. Without a monitor, which is the default, an event costs
+// one test of a null pointer. There is no event for a lane or an instruction.
 
 #include <cstdint>
 #include <memory>
@@ -46,7 +46,7 @@ public:
     virtual void end(const LaunchResult& result) = 0;
 };
 
-/// Listens to all launches. Thread-safe.
+/// Receives the events of all launches. Thread-safe.
 class Monitor {
 public:
     virtual ~Monitor() = default;

@@ -44,7 +44,7 @@ struct Options {
     std::shared_ptr<Recorder> recorder;
     /// Makes the choices of each launch; may be null. `schedule` and `seed` are those that were recorded.
     std::shared_ptr<ScheduleFile> recording;
-    /// Is told what happens in each launch; may be null.
+    /// Receives the events of each launch; may be null.
     std::shared_ptr<Monitor> monitor;
     Numerics numerics = Numerics::exact;
     Paths paths = Paths::fast;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Who goes on next: policies over the warps that can run and the asynchronous work that is ready.
+// Which warp runs next, or which asynchronous work makes a step: policies over those that are ready.
 
 #include <memory>
 

@@ -16,6 +16,7 @@
 #include "checks/clocks.hpp"
 #include "checks/shared_shadow.hpp"
 #include "machine/async_operation.hpp"
+#include "machine/spare_objects.hpp"
 
 namespace tessera::emulator {
 
@@ -131,7 +132,7 @@ public:
     SyncPoint known;  ///< for a commit: what the work before it has done
 };
 
-class TensorMemory {
+class TensorMemory : public Spare<TensorMemory> {
 public:
     explicit TensorMemory(Cta& cta);
 

@@ -1,8 +1,8 @@
 #pragma once
 
 // What an operation does, as data: the registers it uses, the memory it accesses and in which order, what it
-// synchronizes with. Decoder and the families' decoders fill the record while they decode. Whoever does not execute the
-// operation reads the record, and never the PTX text: the assignment of registers, the scheduler, the checks.
+// synchronizes with. Decoder and the families' decoders fill the record while they decode. All code that does not
+// execute the operation reads the record, never the PTX text: the assignment of registers, the scheduler, the checks.
 
 #include <array>
 #include <cstdint>
