@@ -14,6 +14,7 @@
 #include "machine/async_operation.hpp"
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"
+#include "machine/mbarrier_access.hpp"
 #include "machine/memory_access.hpp"
 
 namespace tessera::emulator {

@@ -14,6 +14,7 @@
 #include "machine/cluster.hpp"
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"
+#include "machine/mbarrier_access.hpp"
 
 namespace tessera::emulator {
 

@@ -8,6 +8,7 @@
 
 #include "base/rounding.hpp"
 #include "machine/fault.hpp"
+#include "machine/mbarrier_access.hpp"
 #include "machine/memory_access.hpp"
 #include "machine/tile_provenance.hpp"
 

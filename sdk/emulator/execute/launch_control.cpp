@@ -10,7 +10,7 @@
 #include "execute/copy_families.hpp"
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"
-#include "machine/memory_access.hpp"
+#include "machine/mbarrier_access.hpp"
 
 namespace tessera::emulator {
 

@@ -6,6 +6,7 @@
 
 #include "execute/barrier_families.hpp"
 #include "machine/fault.hpp"
+#include "machine/mbarrier_access.hpp"
 #include "machine/memory_access.hpp"
 
 namespace tessera::emulator {

@@ -6,6 +6,7 @@
 #include "execute/tcgen05.hpp"
 #include "machine/cluster.hpp"
 #include "machine/fault.hpp"
+#include "machine/mbarrier_access.hpp"
 #include "machine/memory_access.hpp"
 
 namespace tessera::emulator::tcgen05 {
