@@ -72,6 +72,18 @@ foreach(option IN ITEMS --version --list-devices --help)
     endif()
 endforeach()
 compare("option" "${documented}" "${options}")
+# Each is used in a test.
+file(GLOB_RECURSE files ${ROOT}/tests/emulator/CMakeLists.txt ${ROOT}/tests/emulator/*.sh)
+set(tests)
+foreach(file IN LISTS files)
+    file(READ ${file} text)
+    string(APPEND tests "${text}")
+endforeach()
+foreach(option IN LISTS options)
+    if(NOT tests MATCHES "[^a-z-]${option}[^a-z-]")
+        message(SEND_ERROR "no test in tests/emulator uses the option ${option}")
+    endif()
+endforeach()
 
 # Devices: in the row of --device.
 execute_process(COMMAND ${PROGRAM} --list-devices OUTPUT_VARIABLE list COMMAND_ERROR_IS_FATAL ANY)

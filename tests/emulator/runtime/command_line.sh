@@ -142,13 +142,24 @@ if [ -e /dev/full ]; then
     expect 2 'the trace cannot be written to /dev/full: No space left' "$emulator" --trace /dev/full -- "$program" printf
 fi
 
+# What a finding does to a run.
+"$emulator" --strict -- "$program" leak >/dev/null 2>&1
+[ $? = 86 ] || fails '--strict fails a run with a leak' ''
+"$emulator" --check 0 --strict -- "$program" leak >/dev/null 2>&1 || fails '--check 0 looks for no leak' "$?"
+said=$("$emulator" --overrun continue -- "$program" overrun 2>&1) || fails '--overrun continue goes on' "$said"
+case $said in
+    *'tessera-emu: out-of-bounds: '*) ;;
+    *) fails '--overrun continue reports the access' "$said" ;;
+esac
+"$emulator" --overrun stop -- "$program" overrun >/dev/null 2>&1 && fails '--overrun stop ends the launch' ''
+
 # A process without CUDA does not touch the settings and reports of others.
 "$emulator" --report "json:$folder/report.json" -- sh -c "\"$program\" leak" >/dev/null 2>&1
 grep -q '"kind": "resource-leak"' "$folder/report.json" || fails 'the report of a child is lost' "$(cat "$folder/report.json")"
 
 [ "$("$emulator" --version)" = "tessera-emu $version" ] || fails 'the version' "$("$emulator" --version)"
 "$emulator" --list-devices | grep -q '^h200 .* 9.0 *132 .*139 GiB.*227 KiB' || fails 'the devices' "$("$emulator" --list-devices)"
-for option in device schedule record trace seed check also strict report statistics numerics fail threads hang-limit; do
+for option in device schedule record trace seed check also overrun strict report statistics numerics fail threads hang-limit; do
     "$emulator" --help | grep -q -- "--$option " || fails "--help does not name --$option" ''
 done
 "$emulator" --seed 3 --strict "$program" clean >/dev/null || fails 'without --, the first word is the program' ''

@@ -1,5 +1,5 @@
 /// The effect of a kernel's fault on the calls after it, and leaks and the report at the end.
-/// Argument: "fault", "assert", "trap", "printf", "leak", "clean".
+/// Argument: "fault", "overrun", "assert", "trap", "printf", "leak", "clean".
 
 #include <cuda_runtime.h>
 
@@ -45,6 +45,15 @@ int main(int argc, char** argv)
     if (std::strcmp(what, "fault") == 0) {
         fault<<<1, 1>>>(memory, 1 << 28);
         return lost(cudaErrorIllegalAddress);
+    }
+    if (std::strcmp(what, "overrun") == 0) {  // in the padding after 1000 bytes
+        int* part = nullptr;
+        cudaMalloc(&part, 1000);
+        fault<<<1, 1>>>(part, 250);
+        const cudaError_t status = cudaDeviceSynchronize();
+        cudaFree(part);
+        cudaFree(memory);
+        return status == cudaSuccess ? 0 : 1;
     }
     if (std::strcmp(what, "assert") == 0) {
         failing_assert<<<1, 1>>>(argc);
