@@ -146,7 +146,7 @@ __device__ __forceinline__ void tma_store(const AnyTensorMap<3>& map, const Outp
     const std::int32_t coordinates[3] = {static_cast<std::int32_t>(part.first_column()),
                                          static_cast<std::int32_t>(part.first_row()),
                                          static_cast<std::int32_t>(part.batch())};
-    cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_global, cuda::ptx::space_shared, &map, coordinates, shared);
+    tma_store(map, coordinates, shared);
 }
 
 }  // namespace tessera

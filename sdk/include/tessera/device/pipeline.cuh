@@ -260,6 +260,55 @@ private:
     BarriersPublished published_;
 };
 
+/// Consecutive filled slots to read as one. They must be released, once.
+template <class Ring>
+class ReadSlots : public detail::Obligation {
+public:
+    /// Returns how many slots there are.
+    __device__ std::uint32_t count() const { return count_; }
+    /// Returns the number in the ring of slot `i` of these.
+    __device__ std::uint32_t index(std::uint32_t i) const
+    {
+        const std::uint32_t index = first_ + i;
+        return index < Ring::slots ? index : index - Ring::slots;
+    }
+
+    /// Ends the calling thread's reading: arrives once for each slot in this CTA.
+    __device__ void release() &&
+    {
+        for (std::uint32_t i = 0; i < count_; ++i) {
+            empty(i).arrive();
+        }
+        fulfil();
+    }
+    /// Ends the calling thread's reading: arrives once for each slot in a peer CTA, which fills this CTA's slots, too.
+    __device__ void release_to(CtaRank peer) &&
+    {
+        for (std::uint32_t i = 0; i < count_; ++i) {
+            empty(i).arrive_at(peer);
+        }
+        fulfil();
+    }
+    /// Ends the reading without an arrival: another thread arrives for the calling thread.
+    __device__ void release_by_other() && { fulfil(); }
+
+private:
+    friend class RingConsumer<Ring>;
+    __device__ ReadSlots(Ring* ring, std::uint32_t first, std::uint32_t count, BarriersPublished published)
+        : ring_(ring), first_(first), count_(count), published_(published)
+    {}
+
+    __device__ Barrier<typename Ring::Empty, Ready> empty(std::uint32_t i) const
+    {
+        return {ring_->empty[index(i)], published_};
+    }
+
+    Ring* ring_;
+    std::uint32_t first_;
+    std::uint32_t count_;
+    BarriersPublished published_;
+};
+
 /// The filling side of a ring. Each thread of a warp that fills has one.
 /// @tparam Ring  a RingBarriers
 template <class Ring>
@@ -325,12 +374,36 @@ public:
         return {ring_, index, published_};
     }
 
+    /// Waits until the next `count` slots are filled, and returns them as one. Called by the whole warp.
+    /// @param count  0 to the number of slots
+    [[nodiscard("tessera: slots that were waited for must be released")]] __device__ ReadSlots<Ring> wait_for(
+        std::uint32_t count)
+    {
+        const std::uint32_t first = position_.index();
+        position_ = await(count);
+        return {ring_, first, count, published_};
+    }
+    /// Waits until the next `count` slots are filled, and leaves them to a later `wait` or `wait_for`. Called by the
+    /// whole warp.
+    __device__ void await_filled(std::uint32_t count) const { static_cast<void>(await(count)); }
+
     /// Returns the slot that `wait` returns next.
     __device__ std::uint32_t next_index() const { return position_.index(); }
     /// Leaves `count` slots to other consumers of the same ring.
     __device__ void skip(std::uint32_t count) { position_.skip(count); }
 
 private:
+    /// Waits until the next `count` slots are filled, and returns the position after them.
+    __device__ detail::RingPosition<Ring::slots> await(std::uint32_t count) const
+    {
+        auto position = position_;
+        for (std::uint32_t i = 0; i < count; ++i) {
+            Barrier<typename Ring::Full, Ready>(ring_->full[position.index()], published_).wait(position.full());
+            position.advance();
+        }
+        return position;
+    }
+
     Ring* ring_;
     BarriersPublished published_;
     detail::RingPosition<Ring::slots> position_;

@@ -522,6 +522,15 @@ __device__ void tma_store(const TensorMap<T, BoxShape, Pattern>& map,
     tma_store(map, coordinates.values, tile);
 }
 
+/// Stores a box through an `AnyTensorMap`.
+/// @param source  shared memory with the map's box, as its swizzle says, and aligned for it
+template <std::size_t Rank, std::same_as<std::int32_t> Number>
+__device__ __forceinline__ void tma_store(const AnyTensorMap<Rank>& map, const Number (&coordinates)[Rank],
+                                          const std::byte* source)
+{
+    cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_global, cuda::ptx::space_shared, &map, coordinates, source);
+}
+
 /// Orders the calling thread's ordinary accesses to shared memory before later ones of TMA and of the tensor core,
 /// which a barrier must order after this call (a proxy fence).
 __device__ inline void make_visible_to_tma() { cuda::ptx::fence_proxy_async(cuda::ptx::space_shared); }

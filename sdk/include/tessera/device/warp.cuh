@@ -135,4 +135,17 @@ __device__ __forceinline__ void store_matrices(const void* row, const std::uint3
                  : "memory");
 }
 
+/// Loads four 8x8 matrices of 16-bit elements from shared memory, as `store_matrices` stores them. Called by the whole,
+/// converged warp. Needs sm_75.
+/// @param row     lane l gives the address of row l % 8 of matrix l / 8, a multiple of 16 bytes
+/// @param values  receives the calling lane's two elements of each matrix
+__device__ __forceinline__ void load_matrices(const void* row, std::uint32_t (&values)[4])
+{
+    const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(values[0]), "=r"(values[1]), "=r"(values[2]), "=r"(values[3])
+                 : "r"(address)
+                 : "memory");
+}
+
 }  // namespace tessera
