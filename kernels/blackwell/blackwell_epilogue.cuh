@@ -24,20 +24,6 @@ namespace detail {
 
 inline constexpr std::uint32_t chunk_columns = 16;  // in registers at a time
 
-/// Packs two neighbours into one register, the first in the low half.
-template <class Element>
-__device__ __forceinline__ std::uint32_t pack(float first, float second)
-{
-    return Element(first).bits | static_cast<std::uint32_t>(Element(second).bits) << 16;
-}
-
-template <class Element>
-__device__ __forceinline__ void unpack(std::uint32_t word, float& first, float& second)
-{
-    first = Element::from_bits(static_cast<std::uint16_t>(word));
-    second = Element::from_bits(static_cast<std::uint16_t>(word >> 16));
-}
-
 }  // namespace detail
 
 /// One warp of the epilogue.
@@ -167,36 +153,19 @@ private:
     __device__ __forceinline__ void finish(std::int64_t row, std::int64_t column, Values& values,
                                            std::uint32_t place) const
     {
-        const float alpha = alpha_;
-        values.transform([&](float x) { return __fmul_rn(alpha, __fadd_rn(x, 0.0F)); });
-        if (gemm_.beta != 0.0F) {
-            Values c;
-            get(c, place);
+        values.transform([&](float sum) { return detail::scaled(sum, alpha_); });
+        detail::apply_epilogue(
+            values.values, gemm_, [&](auto& c) { get(c, place); },
+            [&](auto& bias) {
+                const bool per_row = gemm_.bias_axis == BiasAxis::per_row;
+                const std::int64_t first = per_row ? row : column;
+                const std::int64_t end = per_row ? gemm_.m : gemm_.n;
 #pragma unroll
-            for (std::uint32_t j = 0; j < detail::chunk_columns; ++j) {
-                values[j] = __fmaf_rn(gemm_.beta, c[j], values[j]);
-            }
-        }
-        add_bias(row, column, values);
-        detail::activate(values.values, gemm_.activation);
-    }
-
-    __device__ __forceinline__ void add_bias(std::int64_t row, std::int64_t column, Values& values) const
-    {
-        if (gemm_.bias_axis == BiasAxis::none) {
-            return;
-        }
-        if (gemm_.bias_axis == BiasAxis::per_row) {
-            const float bias = row < gemm_.m ? detail::load_element(gemm_.bias, row, gemm_.bias_type) : 0.0F;
-            values.transform([&](float x) { return __fadd_rn(x, bias); });
-            return;
-        }
-#pragma unroll
-        for (std::uint32_t j = 0; j < detail::chunk_columns; ++j) {
-            if (column + j < gemm_.n) {
-                values[j] = __fadd_rn(values[j], detail::load_element(gemm_.bias, column + j, gemm_.bias_type));
-            }
-        }
+                for (std::uint32_t j = 0; j < detail::chunk_columns; ++j) {
+                    const std::int64_t index = per_row ? first : first + j;
+                    bias[j] = index < end ? detail::load_element(gemm_.bias, index, gemm_.bias_type) : 0.0F;
+                }
+            });
     }
 
     /// Writes a chunk to the lane's row of the buffer, rounded to D's type.
@@ -207,8 +176,7 @@ private:
             std::uint32_t words[detail::chunk_columns / 2];
 #pragma unroll
             for (std::uint32_t j = 0; j < detail::chunk_columns / 2; ++j) {
-                words[j] = half ? detail::pack<f16>(values[2 * j], values[2 * j + 1])
-                                : detail::pack<bf16>(values[2 * j], values[2 * j + 1]);
+                words[j] = detail::pack(values[2 * j], values[2 * j + 1], half);
             }
             piece(place * 2) = make_uint4(words[0], words[1], words[2], words[3]);
             piece(place * 2 + 1) = make_uint4(words[4], words[5], words[6], words[7]);
@@ -222,7 +190,7 @@ private:
     }
 
     /// Reads a chunk of C from the lane's row of the buffer.
-    __device__ __forceinline__ void get(Values& values, std::uint32_t place) const
+    __device__ __forceinline__ void get(float (&values)[detail::chunk_columns], std::uint32_t place) const
     {
         if (wide_) {
             const bool half = gemm_.d_type == ElementType::f16;
@@ -232,13 +200,7 @@ private:
                 const std::uint32_t list[4] = {words.x, words.y, words.z, words.w};
 #pragma unroll
                 for (std::uint32_t j = 0; j < 4; ++j) {
-                    float& first = values[8 * i + 2 * j];
-                    float& second = values[8 * i + 2 * j + 1];
-                    if (half) {
-                        detail::unpack<f16>(list[j], first, second);
-                    } else {
-                        detail::unpack<bf16>(list[j], first, second);
-                    }
+                    detail::unpack(list[j], half, values[8 * i + 2 * j], values[8 * i + 2 * j + 1]);
                 }
             }
             return;

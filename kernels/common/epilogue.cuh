@@ -1,95 +1,16 @@
 #pragma once
 
-/// The element-wise epilogue: each thread scales its fp32 accumulators, adds C and bias, activates, rounds and stores
-/// them to D in global memory.
+/// The element-wise epilogue: each thread finishes its fp32 accumulators and stores them to D in global memory.
 ///
-/// The SIMT kernels use it for everything; the tensor-core kernels where TMA cannot store D. Output type, bias and
-/// activation are run-time values here. Their branches are uniform and run once per output row, whereas one kernel per
-/// combination would need 18 times the code. Each operation is a rounding intrinsic, which the compiler does not
-/// contract, so all kernels give the same bits for the same accumulator.
+/// The SIMT kernels use it for everything; the tensor-core kernels for shared tiles, and where TMA cannot store D.
 
 #include <cstdint>
 
+#include "epilogue_operations.cuh"
 #include "gemm_arguments.hpp"
 #include "tessera/element.hpp"
 
 namespace tessera::kernels {
-
-namespace detail {
-
-/// Element `index` of a matrix or vector of `type`, one of the output types.
-__device__ inline float load_element(const void* data, std::int64_t index, ElementType type)
-{
-    switch (type) {
-        case ElementType::f16: return static_cast<const f16*>(data)[index];
-        case ElementType::bf16: return static_cast<const bf16*>(data)[index];
-        default: break;
-    }
-    return static_cast<const float*>(data)[index];
-}
-
-__device__ inline void store_element(void* data, std::int64_t index, ElementType type, float value)
-{
-    switch (type) {
-        case ElementType::f16: static_cast<f16*>(data)[index] = f16(value); return;
-        case ElementType::bf16: static_cast<bf16*>(data)[index] = bf16(value); return;
-        default: break;
-    }
-    static_cast<float*>(data)[index] = value;
-}
-
-template <class Element>
-__device__ inline uint2 pack4(const float (&values)[4])
-{
-    const auto pair = [&](int i) {
-        return Element(values[i]).bits | static_cast<std::uint32_t>(Element(values[i + 1]).bits) << 16;
-    };
-    return make_uint2(pair(0), pair(2));
-}
-
-/// Stores four neighbouring elements with one instruction. Their address must be aligned to their total size.
-__device__ inline void store_vector(void* data, std::int64_t index, ElementType type, const float (&values)[4])
-{
-    switch (type) {
-        case ElementType::f16: *reinterpret_cast<uint2*>(static_cast<f16*>(data) + index) = pack4<f16>(values); return;
-        case ElementType::bf16:
-            *reinterpret_cast<uint2*>(static_cast<bf16*>(data) + index) = pack4<bf16>(values);
-            return;
-        default: break;
-    }
-    *reinterpret_cast<float4*>(static_cast<float*>(data) + index) =
-        make_float4(values[0], values[1], values[2], values[3]);
-}
-
-/// x * Phi(x) with the exact normal distribution function Phi(x) = (1 + erf(x / sqrt 2)) / 2.
-__device__ inline float gelu(float value)
-{
-    constexpr float inverse_sqrt_2 = 0.70710678118654752F;
-    const float twice_phi = __fadd_rn(1.0F, erff(__fmul_rn(value, inverse_sqrt_2)));
-    return __fmul_rn(__fmul_rn(0.5F, value), twice_phi);
-}
-
-/// x / (1 + exp(-x)).
-__device__ inline float silu(float value) { return __fdiv_rn(value, __fadd_rn(1.0F, expf(-value))); }
-
-template <int Columns>
-__device__ inline void activate(float (&values)[Columns], ActivationKind kind)
-{
-    if (kind == ActivationKind::none) {
-        return;
-    }
-#pragma unroll
-    for (float& value : values) {
-        switch (kind) {
-            case ActivationKind::relu: value = value < 0.0F ? 0.0F : value; break;  // keeps NaN, unlike fmaxf
-            case ActivationKind::gelu: value = gelu(value); break;
-            case ActivationKind::silu: value = silu(value); break;
-            case ActivationKind::none: break;
-        }
-    }
-}
-
-}  // namespace detail
 
 /// Writes accumulators to one matrix of the batch D. A thread's own object; no thread synchronizes with another.
 class Epilogue {
@@ -99,7 +20,7 @@ public:
           c_offset_(batch * arguments.c.batch_stride),
           d_offset_(batch * arguments.d_batch_stride),
           alpha_(scaled_alpha(arguments)),
-          vector_stores_(can_store_vectors(arguments, d_offset_))
+          vectors_(vectors_of(arguments, c_offset_, d_offset_))
     {}
 
     /// Writes D(row, column + j) from accumulator[j], the sum of products, for each j inside D. `column` must be a
@@ -115,16 +36,15 @@ public:
         float values[Columns];
 #pragma unroll
         for (int j = 0; j < Columns; ++j) {
-            // Zeros that pad K turn a sum of -0 into +0. Adding +0 always does so, whatever the padding.
-            values[j] = __fmul_rn(alpha_, __fadd_rn(accumulator[j], 0.0F));
+            values[j] = detail::scaled(accumulator[j], alpha_);
         }
-        add_c(row, column, columns, values);
-        add_bias(row, column, columns, values);
-        detail::activate(values, arguments_.activation);
+        detail::apply_epilogue(
+            values, arguments_, [&](float(&c)[Columns]) { load_c(row, column, columns, c); },
+            [&](float(&bias)[Columns]) { load_bias(row, column, columns, bias); });
 
         const std::int64_t index = d_offset_ + row * arguments_.d_row_stride + column * arguments_.d_column_stride;
         if constexpr (Columns == 4) {
-            if (vector_stores_ && columns == Columns) {
+            if ((vectors_ & d_vectors) != 0 && columns == Columns) {
                 detail::store_vector(arguments_.d, index, arguments_.d_type, values);
                 return;
             }
@@ -148,7 +68,7 @@ public:
         float values[4];
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-            values[j] = __fmul_rn(alpha_, __fadd_rn(accumulator[j], 0.0F));
+            values[j] = detail::scaled(accumulator[j], alpha_);
         }
         detail::store_vector(arguments_.d, d_offset_ + row * arguments_.d_row_stride + column, arguments_.d_type,
                              values);
@@ -168,52 +88,68 @@ public:
     }
 
 private:
-    __device__ static bool can_store_vectors(const GemmArguments& arguments, std::int64_t offset)
+    static constexpr unsigned d_vectors = 1;
+    static constexpr unsigned c_vectors = 2;
+    static constexpr unsigned bias_vectors = 4;
+
+    __device__ static unsigned vectors_of(const GemmArguments& arguments, std::int64_t c_offset, std::int64_t d_offset)
     {
-        const std::uint64_t size = arguments.d_type == ElementType::f32 ? 4 : 2;
-        const std::uint64_t first = reinterpret_cast<std::uint64_t>(arguments.d) + offset * size;
-        const std::uint64_t row = arguments.d_row_stride * size;
-        return arguments.d_column_stride == 1 && (first | row) % (4 * size) == 0;
+        const Operand& c = arguments.c;
+        const bool of_d =
+            has_vectors(arguments.d, arguments.d_type, d_offset, arguments.d_row_stride, arguments.d_column_stride);
+        const bool of_c =
+            arguments.beta != 0.0F && has_vectors(c.data, arguments.d_type, c_offset, c.row_stride, c.column_stride);
+        const bool of_bias =
+            arguments.bias_axis == BiasAxis::per_column && has_vectors(arguments.bias, arguments.bias_type, 0, 0, 1);
+        return (of_d ? d_vectors : 0) | (of_c ? c_vectors : 0) | (of_bias ? bias_vectors : 0);
     }
 
-    template <int Columns>
-    __device__ void add_c(std::int64_t row, std::int64_t column, int columns, float (&values)[Columns]) const
+    /// Returns true if every fourth element of each row is aligned to the size of four.
+    __device__ static bool has_vectors(const void* data, ElementType type, std::int64_t offset, std::int64_t row_stride,
+                                       std::int64_t column_stride)
     {
-        if (arguments_.beta == 0.0F) {
-            return;
-        }
+        const std::uint64_t size = type == ElementType::f32 ? 4 : 2;
+        const std::uint64_t first = reinterpret_cast<std::uint64_t>(data) + offset * size;
+        const std::uint64_t row = row_stride * size;
+        return column_stride == 1 && (first | row) % (4 * size) == 0;
+    }
+
+    /// Loads C(row, column + j) for each j below `columns`.
+    template <int Columns>
+    __device__ void load_c(std::int64_t row, std::int64_t column, int columns, float (&values)[Columns]) const
+    {
         const Operand& c = arguments_.c;
         const std::int64_t index = c_offset_ + row * c.row_stride + column * c.column_stride;
-#pragma unroll
-        for (int j = 0; j < Columns; ++j) {
-            if (j < columns) {
-                const float element = detail::load_element(c.data, index + j * c.column_stride, arguments_.d_type);
-                values[j] = __fmaf_rn(arguments_.beta, element, values[j]);
-            }
-        }
+        load(c.data, index, c.column_stride, arguments_.d_type, (vectors_ & c_vectors) != 0, columns, values);
     }
-
     template <int Columns>
-    __device__ void add_bias(std::int64_t row, std::int64_t column, int columns, float (&values)[Columns]) const
+    __device__ void load_bias(std::int64_t row, std::int64_t column, int columns, float (&values)[Columns]) const
     {
-        if (arguments_.bias_axis == BiasAxis::none) {
-            return;
-        }
         const bool per_row = arguments_.bias_axis == BiasAxis::per_row;
+        load(arguments_.bias, per_row ? row : column, per_row ? 0 : 1, arguments_.bias_type,
+             (vectors_ & bias_vectors) != 0, columns, values);
+    }
+    template <int Columns>
+    __device__ static void load(const void* data, std::int64_t index, std::int64_t stride, ElementType type,
+                                bool vectors, int columns, float (&values)[Columns])
+    {
+        if constexpr (Columns == 4) {
+            if (vectors && columns == Columns) {
+                detail::load_vector(data, index, type, values);
+                return;
+            }
+        }
 #pragma unroll
         for (int j = 0; j < Columns; ++j) {
-            if (j < columns) {
-                const std::int64_t index = per_row ? row : column + j;
-                values[j] = __fadd_rn(values[j], detail::load_element(arguments_.bias, index, arguments_.bias_type));
-            }
+            values[j] = j < columns ? detail::load_element(data, index + j * stride, type) : 0.0F;
         }
     }
 
     const GemmArguments& arguments_;  // the kernel parameter, in constant memory
     std::int64_t c_offset_;
     std::int64_t d_offset_;
-    float alpha_;  // times the scales of A and B
-    bool vector_stores_;
+    float alpha_;       // times the scales of A and B
+    unsigned vectors_;  // a bit for each matrix or vector of which four neighbours are one access
 };
 
 }  // namespace tessera::kernels

@@ -7,9 +7,6 @@
 /// loop that applies the whole epilogue (kernels/common) row by row. The 128 threads of a consumer take part; in the
 /// cooperative schedule, both consumers sum up shared tiles together.
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <cstdint>
 #include <utility>
 
@@ -29,16 +26,6 @@ namespace detail {
 __device__ __forceinline__ void synchronize_consumer(int consumer)
 {
     NamedBarrier<128>(static_cast<std::uint32_t>(consumer) + 1).synchronize();  // barrier 0 is the CTA's
-}
-
-__device__ __forceinline__ std::uint32_t pack(float low, float high, bool as_f16)
-{
-    if (as_f16) {
-        const __half2 pair = __floats2half2_rn(low, high);
-        return *reinterpret_cast<const std::uint32_t*>(&pair);
-    }
-    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-    return *reinterpret_cast<const std::uint32_t*>(&pair);
 }
 
 }  // namespace detail

@@ -1,0 +1,207 @@
+#pragma once
+
+/// The operations of the epilogue, each of them once for all kernels, and their chain.
+///
+/// Output type, bias and activation are run-time values. Their branches are uniform and run once per group of values,
+/// whereas one kernel per combination would need 18 times the code. Each operation is a rounding intrinsic, which the
+/// compiler does not contract, so all kernels give the same bits for the same accumulator.
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "gemm_arguments.hpp"
+#include "tessera/element.hpp"
+
+namespace tessera::kernels::detail {
+
+/// Calls `visit(T{})` with the element type T that `type`, one of the output types, names.
+template <class Visit>
+__device__ __forceinline__ void with_output_type(ElementType type, Visit&& visit)
+{
+    switch (type) {
+        case ElementType::f16: visit(f16{}); return;
+        case ElementType::bf16: visit(bf16{}); return;
+        default: break;
+    }
+    visit(0.0F);
+}
+
+/// Element `index` of a matrix or vector of `type`, one of the output types.
+__device__ inline float load_element(const void* data, std::int64_t index, ElementType type)
+{
+    switch (type) {
+        case ElementType::f16: return static_cast<const f16*>(data)[index];
+        case ElementType::bf16: return static_cast<const bf16*>(data)[index];
+        default: break;
+    }
+    return static_cast<const float*>(data)[index];
+}
+
+__device__ inline void store_element(void* data, std::int64_t index, ElementType type, float value)
+{
+    switch (type) {
+        case ElementType::f16: static_cast<f16*>(data)[index] = f16(value); return;
+        case ElementType::bf16: static_cast<bf16*>(data)[index] = bf16(value); return;
+        default: break;
+    }
+    static_cast<float*>(data)[index] = value;
+}
+
+/// Rounds two neighbours to f16 or bf16 and packs them, the first in the low half: one instruction.
+__device__ __forceinline__ std::uint32_t pack(float first, float second, bool as_f16)
+{
+    if (as_f16) {
+        const __half2 pair = __floats2half2_rn(first, second);
+        return *reinterpret_cast<const std::uint32_t*>(&pair);
+    }
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
+    return *reinterpret_cast<const std::uint32_t*>(&pair);
+}
+
+/// The inverse.
+__device__ __forceinline__ void unpack(std::uint32_t word, bool from_f16, float& first, float& second)
+{
+    if (from_f16) {
+        first = f16::from_bits(static_cast<std::uint16_t>(word));
+        second = f16::from_bits(static_cast<std::uint16_t>(word >> 16));
+    } else {
+        first = __uint_as_float(word << 16);
+        second = __uint_as_float(word & 0xFFFF0000U);
+    }
+}
+
+/// Loads four neighbouring elements with one instruction. Their address must be aligned to their total size.
+__device__ inline void load_vector(const void* data, std::int64_t index, ElementType type, float (&values)[4])
+{
+    if (type == ElementType::f32) {
+        const float4 four = *reinterpret_cast<const float4*>(static_cast<const float*>(data) + index);
+        values[0] = four.x;
+        values[1] = four.y;
+        values[2] = four.z;
+        values[3] = four.w;
+        return;
+    }
+    const uint2 words = *reinterpret_cast<const uint2*>(static_cast<const std::uint16_t*>(data) + index);
+    unpack(words.x, type == ElementType::f16, values[0], values[1]);
+    unpack(words.y, type == ElementType::f16, values[2], values[3]);
+}
+
+/// Stores four neighbouring elements with one instruction. Their address must be aligned to their total size.
+__device__ inline void store_vector(void* data, std::int64_t index, ElementType type, const float (&values)[4])
+{
+    if (type == ElementType::f32) {
+        *reinterpret_cast<float4*>(static_cast<float*>(data) + index) =
+            make_float4(values[0], values[1], values[2], values[3]);
+        return;
+    }
+    const bool as_f16 = type == ElementType::f16;
+    *reinterpret_cast<uint2*>(static_cast<std::uint16_t*>(data) + index) =
+        make_uint2(pack(values[0], values[1], as_f16), pack(values[2], values[3], as_f16));
+}
+
+/// alpha * sum. Zeros that pad K turn a sum of -0 into +0; adding +0 always does so, whatever the padding.
+__device__ __forceinline__ float scaled(float sum, float alpha) { return __fmul_rn(alpha, __fadd_rn(sum, 0.0F)); }
+
+/// x * Phi(x) with the exact normal distribution function Phi(x) = (1 + erf(x / sqrt 2)) / 2.
+__device__ inline float gelu(float value)
+{
+    constexpr float inverse_sqrt_2 = 0.70710678118654752F;
+    const float twice_phi = __fadd_rn(1.0F, erff(__fmul_rn(value, inverse_sqrt_2)));
+    return __fmul_rn(__fmul_rn(0.5F, value), twice_phi);
+}
+
+/// value / divisor, rounded once, for a divisor >= 1: the quotient of the approximate reciprocal, corrected twice by its
+/// remainder (Markstein, "IA-64 and Elementary Functions", 2000, chapter 8).
+///
+/// __fdiv_rn gives the same bits, but calls a function for large divisors. Around a call, the compiler keeps the
+/// registers of all callers alive, and spills accumulators.
+__device__ inline float divide(float value, float divisor)
+{
+    // The reciprocal of a divisor above 2^126 is subnormal. Both are scaled by a power of two, which changes no bit.
+    const float scale = divisor > 0x1p64F ? 0x1p-32F : 1.0F;
+    const float x = __fmul_rn(value, scale);
+    const float d = __fmul_rn(divisor, scale);
+    float reciprocal = 0;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(d));
+    reciprocal = __fmaf_rn(__fmaf_rn(-d, reciprocal, 1.0F), reciprocal, reciprocal);
+    float quotient = __fmul_rn(x, reciprocal);
+    quotient = __fmaf_rn(__fmaf_rn(-d, quotient, x), reciprocal, quotient);
+    quotient = __fmaf_rn(__fmaf_rn(-d, quotient, x), reciprocal, quotient);
+    // Infinities would become NaN.
+    const float infinity = __int_as_float(0x7F800000);
+    return divisor == infinity ? __fmul_rn(value, 0.0F) : value == infinity ? value : quotient;
+}
+
+/// x / (1 + exp(-x)).
+__device__ inline float silu(float value) { return divide(value, __fadd_rn(1.0F, expf(-value))); }
+
+/// Replaces each value by its activation. The costly ones take eight values at a time, so that they need few registers
+/// and their code is short: it is not in the instruction cache when a product reaches it.
+template <int Count>
+__device__ __forceinline__ void activate(float (&values)[Count], ActivationKind kind)
+{
+    if (kind == ActivationKind::none) {
+        return;
+    }
+    if (kind == ActivationKind::relu) {
+#pragma unroll
+        for (float& value : values) {
+            value = value < 0.0F ? 0.0F : value;  // keeps NaN, unlike fmaxf
+        }
+        return;
+    }
+    constexpr int at_once = Count < 8 ? Count : 8;
+    static_assert(Count % at_once == 0);
+#pragma unroll 1
+    for (int done = 0; done < Count; done += at_once) {
+        float first[at_once];
+        const auto compute = [&](auto&& function) {
+            asm volatile("");  // a branch; the compiler would compute all functions of each value
+#pragma unroll
+            for (int j = 0; j < at_once; ++j) {
+                first[j] = function(values[j]);
+            }
+        };
+        if (kind == ActivationKind::gelu) {
+            compute(gelu);
+        } else {
+            compute(silu);
+        }
+        // Rotated, because registers have no run-time index.
+#pragma unroll
+        for (int j = 0; j < Count; ++j) {
+            values[j] = j + at_once < Count ? values[j + at_once] : first[j + at_once - Count];
+        }
+    }
+}
+
+/// The chain of operations: replaces each value x = alpha * sum, as `scaled` returns it, by act(x + beta * c + bias).
+///
+/// @param fill_c     called with an array for the values of C, if beta is not zero
+/// @param fill_bias  called with an array for the values of the bias, if there is one
+template <int Count, class FillC, class FillBias>
+__device__ __forceinline__ void apply_epilogue(float (&values)[Count], const GemmArguments& arguments, FillC&& fill_c,
+                                               FillBias&& fill_bias)
+{
+    if (arguments.beta != 0.0F) {
+        float c[Count];
+        fill_c(c);
+#pragma unroll
+        for (int j = 0; j < Count; ++j) {
+            values[j] = __fmaf_rn(arguments.beta, c[j], values[j]);
+        }
+    }
+    if (arguments.bias_axis != BiasAxis::none) {
+        float bias[Count];
+        fill_bias(bias);
+#pragma unroll
+        for (int j = 0; j < Count; ++j) {
+            values[j] = __fadd_rn(values[j], bias[j]);
+        }
+    }
+    activate(values, arguments.activation);
+}
+
+}  // namespace tessera::kernels::detail
