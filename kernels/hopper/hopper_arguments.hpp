@@ -16,11 +16,12 @@ enum class HopperTypes : std::uint8_t { f16, bf16, tf32, e4m3_e4m3, e4m3_e5m2, e
 
 /// How work tiles are distributed over the clusters of the grid.
 struct HopperWork {
-    HopperRaster raster;  // of cluster tiles: cluster_m * tile_m by cluster_n * tile_n
-    std::uint32_t tiles;  // cluster tiles of all batches
-    Divisor k_blocks;     // stages of K per tile
-    bool skip_k;          // empty product: its one stage is loaded from beyond the operands, as zeros
-    bool stream_k;        // clusters may share tiles: the stages of all tiles, end to end (< 2^31), are divided evenly
+    HopperRaster raster;    // of cluster tiles: cluster_m * tile_m by cluster_n * tile_n
+    std::uint32_t tiles;    // cluster tiles of all batches
+    Divisor k_blocks;       // stages of K per tile
+    std::uint32_t c_slots;  // slots of the ring after the stages of a whole tile, which carry the tile of C
+    bool skip_k;            // empty product: its one stage is loaded from beyond the operands, as zeros
+    bool stream_k;  // clusters may share tiles: the stages of all tiles, end to end (< 2^31), are divided evenly
 
     // For stream_k: cluster c begins at stage floor(c * stages / clusters), computed from a quotient and a remainder.
     Divisor clusters;                  // number of clusters
@@ -40,6 +41,7 @@ struct HopperArguments {
     AnyTensorMap<3> b;
     AnyTensorMap<3> d;       // boxes of 64 rows of 128 bytes, or of the tile's width if that is less
     AnyTensorMap<3> d_rest;  // boxes for the rest of a tile's width, if any
+    AnyTensorMap<3> c;       // boxes of 64 rows of 128 bytes; if work.c_slots is not 0
     GemmArguments gemm;
     HopperWork work;
     HopperWorkspace workspace;
@@ -56,10 +58,11 @@ struct HopperArguments {
     bool b_k_major;  // contiguous along K; otherwise along N
     bool a_batched;  // otherwise one matrix serves all batches
     bool b_batched;
+    bool c_batched;
     bool a_read_once;  // streamed: one cluster reads it, so L2 need not keep it
     bool b_read_once;
     bool plain;          // D = alpha * A * B, with no other epilogue
-    bool stores_by_tma;  // plain, and TMA can address D
+    bool stores_by_tma;  // TMA can address D
     bool a_by_threads;   // fallback load: TMA cannot address A, or wgmma cannot read its major
     bool b_by_threads;
 };

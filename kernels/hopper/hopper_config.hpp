@@ -61,10 +61,38 @@ struct HopperConfig {
         return (65536 / 128 / 8 * 8 - 8 - load_registers) / consumers / 8 * 8;
     }
     TESSERA_DETAIL_HOST_DEVICE constexpr int stage_bytes() const { return (tile_m + tile_n) * hopper_row_bytes; }
-    /// Dynamic shared memory: stages, store buffers, and barriers.
+    /// Columns that the epilogue finishes at a time: fewer if accumulators leave few registers.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int epilogue_columns() const { return accumulators() > 128 ? 16 : 32; }
+    /// Floats of a consumer's bias: one per row or column of its tile, in whole groups of the epilogue's columns.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int bias_elements() const
+    {
+        const int columns = (tile_n + epilogue_columns() - 1) / epilogue_columns() * epilogue_columns();
+        return consumer_m() > columns ? consumer_m() : columns;
+    }
+    /// Dynamic shared memory: stages, store buffers, bias, and barriers.
     TESSERA_DETAIL_HOST_DEVICE constexpr int shared_bytes() const
     {
-        return stages * stage_bytes() + consumers * store_buffers * hopper_store_bytes + barrier_bytes;
+        const int others = consumers * bias_elements() * 4 + barrier_bytes;
+        return stages * stage_bytes() + consumers * store_buffers * hopper_store_bytes + (others + 1023) / 1024 * 1024;
+    }
+
+    /// Boxes of C that fit in a stage.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int c_boxes_per_stage() const { return stage_bytes() / hopper_store_bytes; }
+    /// Boxes of C per 64 rows of a tile: 128 bytes of columns each, beyond the tile if it does not end with a box.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int c_boxes_per_row(int element_bytes) const
+    {
+        return (tile_n * element_bytes + hopper_row_bytes - 1) / hopper_row_bytes;
+    }
+    /// Slots of the ring that a tile of C fills.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int c_slots(int element_bytes) const
+    {
+        const int boxes = tile_m / 64 * c_boxes_per_row(element_bytes);
+        return (boxes + c_boxes_per_stage() - 1) / c_boxes_per_stage();
+    }
+    /// Returns true if the ring can carry C: TMA loads it, and each consumer reads every slot.
+    TESSERA_DETAIL_HOST_DEVICE constexpr bool carries_c() const
+    {
+        return !copies && schedule != HopperSchedule::alternating;
     }
 
     /// Columns of a tile that one TMA store writes: 128 bytes, or the whole tile if it is narrower. The rest of the
@@ -76,7 +104,7 @@ struct HopperConfig {
 
     static constexpr int hopper_row_bytes = 128;         // bytes of a row in a stage: the widest swizzle
     static constexpr int hopper_store_bytes = 64 * 128;  // bytes of a store buffer: 64 rows
-    static constexpr int barrier_bytes = 1024;           // bytes reserved for barriers
+    static constexpr int barrier_bytes = 320;            // bytes reserved for barriers and slices
 };
 
 /// Shared memory that a CTA may use, in bytes. The system keeps 1 KiB per CTA of an SM's 228 KiB.
@@ -94,7 +122,9 @@ constexpr bool is_valid(const HopperConfig& config)
                         config.tile_m * config.tile_n * 4 <= config.store_buffers * HopperConfig::hopper_store_bytes);
     return tiles && turns && config.consumers >= 1 && config.consumers <= 2 &&
            (!config.moves_registers() || config.accumulators() + other_registers <= config.consumer_registers()) &&
-           config.stages >= 3 && config.shared_bytes() <= hopper_max_shared_bytes(config.ctas) &&
+           // A consumer still has its last stage when it waits for C.
+           config.stages >= 3 && (!config.carries_c() || config.c_slots(4) < config.stages) &&
+           config.shared_bytes() <= hopper_max_shared_bytes(config.ctas) &&
            (config.ctas == 1 || config.accumulators() <= 64);
 }
 

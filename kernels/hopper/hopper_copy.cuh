@@ -170,7 +170,7 @@ public:
         if (!arguments.b_by_threads) {
             prefetch(arguments.b);
         }
-        Loader::prefetch_map_of_d(arguments);
+        Loader::prefetch_maps_of_epilogue(arguments);
     }
 };
 

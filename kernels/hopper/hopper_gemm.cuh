@@ -20,6 +20,7 @@
 #include "hopper_epilogue.cuh"
 #include "hopper_load.cuh"
 #include "hopper_multiply.cuh"
+#include "hopper_reduce.cuh"
 #include "hopper_shared.cuh"
 #include "hopper_shared_tile.cuh"
 #include "hopper_work.cuh"
@@ -91,12 +92,13 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
     const HopperReleaser releaser(cluster);
     await_kernel_before();  // free here: there is no data to work on yet
     HopperEpilogue<Config> epilogue(arguments, shared, consumer);
+    const HopperReduction<Config> reduction(arguments, shared, consumer);
     RingConsumer<HopperRing<Config>> ring(shared.ring, published);
     HopperUnit unit{};
     bool more = queue.next(unit);  // outside of the loop's condition, where nvcc would spill
     for (int turn = 0; more; ++turn, more = queue.next(unit)) {
         if (ping_pong && turn % config.consumers != consumer) {
-            ring.skip(unit.k_count);
+            ring.skip(unit.slots());
             continue;
         }
         // Before the MMA loop, where it overlaps the loads; after it, it would delay a small product.
@@ -110,9 +112,15 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         if constexpr (alternating) {
             ring.skip(consumer);
         }
+        const bool is_whole = !config.shares_tiles() || (cluster.layers() == 1 && !unit.shared);
+        // Here, where the latency of the loads is hidden by the MMA loop.
+        const auto bias = epilogue.load_bias(is_whole, row, column);
         multiply_unit<Config, ElementBytes>(arguments, accumulators, ring, shared, releaser, consumer_row, unit.k_count,
                                             [&] {
                                                 if (ping_pong && queue.has_next()) {
+                                                    // Otherwise the other could wait for the next phase of a slot
+                                                    // whose phase with C has not ended, and take it for its own.
+                                                    ring.await_filled(unit.c_slots);
                                                     pass_turn(1 - consumer);
                                                 }
                                             });
@@ -122,19 +130,21 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
                 await_other_consumer();  // the previous sums have been read
             }
             if (consumer == 1) {
-                epilogue.lend(accumulators);
+                reduction.put_sums(accumulators);
             }
             await_other_consumer();
             if (consumer == 1) {
                 continue;
             }
-            epilogue.add_lent(accumulators);
+            reduction.add_sums(accumulators);
         }
-        if (config.shares_tiles() && (cluster.layers() > 1 || unit.shared)) {
-            epilogue.combine(accumulators, queue, unit, !queue.has_next(), cluster, consumer_row, row, column,
-                             place.batch);
+        if (is_whole) {
+            auto c = ring.wait_for(config.carries_c() ? unit.c_slots : 0);
+            epilogue.write(accumulators, bias, c, consumer_row, row, column, static_cast<int>(place.batch));
+            releaser.release(std::move(c));
         } else {
-            epilogue.write(accumulators, row, column, place.batch);
+            reduction.combine(accumulators, queue, unit, !queue.has_next(), cluster, consumer_row, row, column,
+                              place.batch);
         }
     }
     epilogue.finish();

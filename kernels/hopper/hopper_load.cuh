@@ -128,13 +128,16 @@ public:
     {
         prefetch(arguments.a);
         prefetch(arguments.b);
-        prefetch_map_of_d(arguments);
+        prefetch_maps_of_epilogue(arguments);
     }
 
-    __device__ static void prefetch_map_of_d(const HopperArguments& arguments)
+    __device__ static void prefetch_maps_of_epilogue(const HopperArguments& arguments)
     {
         if (arguments.stores_by_tma) {
             prefetch(arguments.d);
+        }
+        if (arguments.work.c_slots > 0) {
+            prefetch(arguments.c);
         }
     }
 
@@ -224,8 +227,43 @@ private:
                 cluster.rows() > 1 ? load_along_k.template operator()<false, true>()
                                    : load_along_k.template operator()<false, false>();
             }
+            if constexpr (Config::config.carries_c()) {
+                if (unit.c_slots > 0) {
+                    load_c(arguments, shared, ring, row, column, static_cast<int>(place.batch));
+                }
+            }
         }
         std::move(ring).drain();
+    }
+
+    /// Loads the tile of C into the slots after the tile's stages, in boxes of 64 rows of 128 bytes.
+    __device__ static void load_c(const HopperArguments& arguments, HopperShared<Config>& shared,
+                                  RingProducer<HopperRing<Config>>& ring, int row, int column, int batch)
+    {
+        constexpr int box_bytes = HopperConfig::hopper_store_bytes;
+        const bool is_f32 = arguments.gemm.d_type == ElementType::f32;
+        const int across = is_f32 ? Config::config.c_boxes_per_row(4) : Config::config.c_boxes_per_row(2);
+        const int columns = is_f32 ? row_bytes / 4 : row_bytes / 2;
+        int left = tile_m / 64 * across;
+        int box_row = 0;
+        int box_column = 0;
+#pragma unroll 1
+        while (left > 0) {
+            const int boxes = min(left, Config::config.c_boxes_per_stage());
+            auto slot = ring.acquire(static_cast<std::uint32_t>(boxes * box_bytes));
+            std::byte* to = shared.stages[slot.index()].a;
+#pragma unroll 1
+            for (int box = 0; box < boxes; ++box, to += box_bytes) {
+                tma_load(arguments.c, to, slot.full(),
+                         {column + box_column * columns, row + box_row * 64, arguments.c_batched ? batch : 0});
+                if (++box_column == across) {
+                    box_column = 0;
+                    ++box_row;
+                }
+            }
+            std::move(slot).publish();
+            left -= boxes;
+        }
     }
 };
 

@@ -22,8 +22,9 @@ public:
           tells_(threadIdx.x % 128 < cluster.rows() + cluster.columns() - 1)
     {}
 
-    template <class Ring>
-    __device__ void release(ReadSlot<Ring>&& slot) const
+    /// @param slot  a ReadSlot or ReadSlots
+    template <class Slot>
+    __device__ void release(Slot&& slot) const
     {
         if (!tells_) {
             std::move(slot).release_by_other();

@@ -30,9 +30,22 @@ struct alignas(1024) HopperShared {
 
     Stage stages[Config::config.stages];
     std::byte store[Config::config.consumers][Config::config.store_buffers][HopperConfig::hopper_store_bytes];
+    float bias[Config::config.consumers][Config::config.bias_elements()];
     HopperRing<Config> ring;
     HopperSlice slice[Config::config.consumers];  // of a shared tile: what its consumers sum up
 };
+
+/// Byte offset of a 16-byte chunk in a buffer of rows of 128 bytes with 128-byte swizzle.
+__device__ __forceinline__ unsigned hopper_swizzled(unsigned row, unsigned chunk)
+{
+    return row * 128 + (chunk ^ row % 8) * 16;
+}
+
+/// Waits for the 128 threads of one consumer.
+__device__ __forceinline__ void synchronize_consumer(int consumer)
+{
+    NamedBarrier<128>(static_cast<std::uint32_t>(consumer) + 1).synchronize();  // barrier 0 is the CTA's
+}
 
 /// Waits for all threads of all consumers.
 template <class Config>

@@ -23,6 +23,9 @@ HopperKernel hopper_kernel()
             .shares_tiles = config.shares_tiles(),
             .two_level = ElementBytes != 1 || has_room_for_two_levels(config),
             .copies = config.copies,
+            .carries_c = config.carries_c(),
+            .c_slots_16_bit = config.c_slots(2),
+            .c_slots_f32 = config.c_slots(4),
             .ctas = config.ctas,
             .threads = config.threads(),
             .shared_bytes = static_cast<std::size_t>(config.shared_bytes())};

@@ -20,7 +20,10 @@ struct HopperUnit {
     std::uint32_t tile;     // index in raster order
     std::uint32_t k_begin;  // first stage, of the CTA's own part if the cluster splits K
     std::uint32_t k_count;  // stages
+    std::uint32_t c_slots;  // slots of the ring after the stages: C, for the epilogue of a whole tile
     bool shared;            // with other clusters
+
+    __device__ std::uint32_t slots() const { return k_count + c_slots; }
 };
 
 /// A range of clusters or tiles; both ends are included.
@@ -55,19 +58,21 @@ public:
         }
         const std::uint32_t k_blocks = work_.k_blocks.value();
         if (!work_.stream_k) {
-            unit = {.tile = next_, .k_begin = 0, .k_count = k_blocks, .shared = false};
+            unit = {.tile = next_, .k_begin = 0, .k_count = k_blocks, .c_slots = work_.c_slots, .shared = false};
             next_ += cuda::ptx::get_sreg_nclusterid_x();
         } else {
             unit.tile = work_.k_blocks.quotient(next_);
             unit.k_begin = next_ - unit.tile * k_blocks;
             unit.k_count = min(k_blocks - unit.k_begin, end_ - next_);
             unit.shared = unit.k_count < k_blocks;
+            unit.c_slots = unit.shared ? 0 : work_.c_slots;
             next_ += unit.k_count;
         }
         if (grid_.layers() > 1) {  // split-K in the cluster; the host ensures that every CTA has at least one stage
             const std::uint32_t begin = grid_.first_of_layer(unit.k_count, grid_.layer());
             unit.k_count = grid_.first_of_layer(unit.k_count, grid_.layer() + 1) - begin;
             unit.k_begin += begin;
+            unit.c_slots = 0;
         }
         return true;
     }

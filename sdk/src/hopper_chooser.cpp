@@ -42,6 +42,9 @@ constexpr double general_output_cycles = 0.5;       // additional, per output th
 constexpr double byte_heat = 0.0028;     // power: tensor-core cycles that use as much energy as one byte taken in
 constexpr double sustained_share = 0.4;  // of the tensor core's rate that the power limit allows at the full clock
 constexpr double side_by_side_exponent = 5.4;  // see side_by_side
+// Counted in the machine code, per output of 128 threads: instructions of the epilogue besides those of a plain one.
+constexpr double fused_output_cycles = 0.05;
+constexpr double activation_output_cycles = 0.25;  // of an activation with an exponential or error function
 // Measured, one figure: 4096x4096x4096 of bf16 with leading dimensions of 4097 ran at 84 TFLOP/s on Copying128x192,
 // 7500 cycles per stage of 320 rows.
 constexpr double copied_bytes_per_cycle = 5.5;
@@ -98,6 +101,15 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
     return std::max(alone, std::max({tensor, loads, copies}) * beside);
 }
 
+bool is_costly(Activation activation) { return activation == Activation::gelu || activation == Activation::silu; }
+
+/// Cycles per output that a consumer needs besides those of its row, without the activation.
+double output_cycles(const GemmProblem& problem, const KernelChoice& choice)
+{
+    const bool plain = !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none;
+    return choice.swapped ? general_output_cycles : plain ? 0 : fused_output_cycles;
+}
+
 /// Cycles that memory and L2 need to serve all CTAs.
 double memory_cycles(const GemmProblem& problem, const HopperShape& shape, const HopperKernel& kernel,
                      const KernelChoice& choice)
@@ -111,7 +123,7 @@ double memory_cycles(const GemmProblem& problem, const HopperShape& shape, const
     const double across = divide_up(n, columns * choice.cluster_n);
     const auto batches = static_cast<double>(shape.batches);
     const double row_bytes = batches * static_cast<double>(shape.k) * static_cast<double>(size_of(problem.input));
-    const double d_bytes = batches * m * n * static_cast<double>(size_of(problem.output));
+    const double d_bytes = batches * m * n * static_cast<double>(size_of(problem.output)) * (problem.has_c ? 2 : 1);
     const double repeated_rows = std::max(m * (across - 1) * (m < n ? small_operand_share : 1),
                                           n * (down - 1) * (n < m ? small_operand_share : 1));
     return ((m + n) * row_bytes + d_bytes) / memory_bytes_per_cycle +
@@ -148,16 +160,20 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const double loop = all_stages * stage_cycles(problem, shape, kernel, choice, beside);
 
     // A tile's epilogue. The next tile's loop waits for it, unless another consumer has that tile.
-    const bool plain =
-        !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none && !choice.swapped;
     const bool paired = kernel.consumers > 1 && !kernel.ping_pong && kernel.stages_in_turn == 1;
     const double written_rows = paired ? rows / kernel.consumers : rows;
-    double epilogue = written_rows * (epilogue_row_cycles + (plain ? 0 : columns * general_output_cycles)) / layers;
+    double epilogue = written_rows * (epilogue_row_cycles + columns * output_cycles(problem, choice)) / layers;
+    if (is_costly(problem.activation)) {  // the consumers share the schedulers of the SM
+        epilogue += rows * columns * activation_output_cycles / layers;
+    }
     if (layers > 1) {
         epilogue += layers_cycles + rows * columns * (layers - 1) / layers / added_outputs_per_cycle;
     }
     double work = loop + epilogue * (units - 1);
-    if (kernel.ping_pong) {
+    if (kernel.ping_pong && problem.has_c) {
+        // The slots with C stay in the ring for the whole epilogue, and the other consumer's loads wait behind them.
+        work = loop + epilogue * units;
+    } else if (kernel.ping_pong) {
         const double own = std::ceil(units / 2);  // tiles of one consumer
         work = std::max(loop, own * loop / units + epilogue * (own - 1));
     }
@@ -215,7 +231,9 @@ struct Key {
     ElementType output;
     Fp8Accumulation accumulation;
     bool d_row_major;
-    bool plain;
+    bool has_c;
+    BiasAxis bias;
+    Activation activation;
     bool a_straddles;
     bool b_straddles;
     std::size_t repacked_bytes;
@@ -245,13 +263,14 @@ KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& d
         KernelChoice choice{};
     };
     thread_local std::array<Entry, 64> remembered{};
-    const bool plain = !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none;
     const Key key{hopper_shape(problem, false),
                   problem.input,
                   problem.output,
                   problem.fp8_accumulation,
                   problem.d.row_major,
-                  plain,
+                  problem.has_c,
+                  problem.bias,
+                  problem.activation,
                   straddles_sectors(problem.a, problem.input.a),
                   straddles_sectors(problem.b, problem.input.b),
                   repacked_bytes(problem),

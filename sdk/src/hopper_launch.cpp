@@ -452,26 +452,42 @@ CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const Ker
     const bool d_aligned = std::bit_cast<std::uintptr_t>(gemm.d) % 16 == 0 && gemm.d_column_stride == 1 &&
                            d_alignment(gemm.n) && (gemm.m == 1 || d_alignment(gemm.d_row_stride)) &&
                            (batches == 1 || d_alignment(gemm.d_batch_stride));
+    std::uint32_t c_slots = 0;
     arguments.plain = gemm.beta == 0 && gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none;
-    if (d_aligned && arguments.plain) {
-        const auto encode_d = [&](int columns, AnyTensorMap<3>& map) {
-            return encode(
-                map_request(gemm.d, storage_type(d_bytes), d_bytes, gemm.n, gemm.m, gemm.d_row_stride, batches,
-                            gemm.d_batch_stride, static_cast<std::uint32_t>(columns), kernels::hopper_store_rows),
-                map);
+    if (d_aligned) {
+        const auto is_encoded = [&](const void* data, std::int64_t row_stride, std::int64_t matrices,
+                                    std::int64_t batch_stride, int columns, AnyTensorMap<3>& map) {
+            const cudaError_t status =
+                encode(map_request(data, storage_type(d_bytes), d_bytes, gemm.n, gemm.m, row_stride, matrices,
+                                   batch_stride, static_cast<std::uint32_t>(columns), kernels::hopper_store_rows),
+                       map)
+                    .status;
+            forget(status);  // the kernel stores or loads without TMA instead
+            return status == cudaSuccess;
+        };
+        const auto is_d_encoded = [&](int columns, AnyTensorMap<3>& map) {
+            return is_encoded(gemm.d, gemm.d_row_stride, batches, gemm.d_batch_stride, columns, map);
         };
         const int width = kernels::HopperConfig::store_width(kernel.tile_n, static_cast<int>(d_bytes));
         const int rest = kernel.tile_n % width;
-        const auto is_encoded = [&](int columns, AnyTensorMap<3>& map) {
-            const cudaError_t status = encode_d(columns, map).status;
-            forget(status);  // the kernel stores without TMA instead
-            return status == cudaSuccess;
-        };
-        arguments.stores_by_tma = is_encoded(width, arguments.d) && (rest == 0 || is_encoded(rest, arguments.d_rest));
+        arguments.stores_by_tma =
+            is_d_encoded(width, arguments.d) && (rest == 0 || is_d_encoded(rest, arguments.d_rest));
+
+        const kernels::Operand& c = gemm.c;
+        arguments.c_batched = batches > 1 && c.batch_stride != 0;
+        const bool c_aligned = kernel.carries_c && gemm.beta != 0 && std::bit_cast<std::uintptr_t>(c.data) % 16 == 0 &&
+                               c.column_stride == 1 && (gemm.m == 1 || d_alignment(c.row_stride)) &&
+                               (!arguments.c_batched || d_alignment(c.batch_stride));
+        if (arguments.stores_by_tma && c_aligned &&
+            is_encoded(c.data, c.row_stride, arguments.c_batched ? batches : 1, c.batch_stride,
+                       static_cast<int>(128 / d_bytes), arguments.c)) {
+            c_slots = static_cast<std::uint32_t>(d_bytes == 4 ? kernel.c_slots_f32 : kernel.c_slots_16_bit);
+        }
     }
 
     const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
     arguments.work = work_of(kernel, gemm, batches, choice);
+    arguments.work.c_slots = c_slots;
     const auto is_one_tile = [](std::int64_t extent, int tile, int tiles) {
         return extent <= std::int64_t{tile} * tiles;
     };

@@ -319,10 +319,10 @@ void check_pairs(std::size_t bytes)
     }
     const auto table = kernels::hopper_kernels(bytes);
     const std::vector<InputTypes> inputs = inputs_of(bytes);
-    constexpr int edges = 5;
+    constexpr int edges = 6;
     const auto edge_of = [](int edge, int tile) {
-        return std::array<std::int64_t, edges>{1, tile - 1, tile, tile + 1,
-                                               2 * tile + 9}[static_cast<std::size_t>(edge)];
+        return std::array<std::int64_t, edges>{
+            1, tile - 1, tile, tile + 1, tile + 8, 2 * tile + 9}[static_cast<std::size_t>(edge)];
     };
     constexpr int depths = 7;
     const auto depth_of = [](int depth, int block) {
@@ -349,6 +349,7 @@ void check_pairs(std::size_t bytes)
                                   2,
                                   count(d_paddings),
                                   count(d_offsets),
+                                  count(d_paddings),
                                   count(input_offsets),
                                   count(input_offsets),
                                   count(alphas),
@@ -396,6 +397,7 @@ void check_pairs(std::size_t bytes)
         }
         gemm.d.padding = take(d_paddings);
         gemm.d.offset = take(d_offsets);
+        gemm.c.padding = take(d_paddings);
         gemm.a.offset = take(input_offsets);
         gemm.b.offset = take(input_offsets);
         gemm.alpha = take(alphas);

@@ -1,0 +1,154 @@
+/// The paths of the Hopper kernels to D: by TMA and by threads, with C from the ring, from the addresses that TMA cannot
+/// use, or in place. All of them give the same bits. Needs a device of compute capability 9.0, or the emulated one.
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "gemm_operands.hpp"
+#include "hopper_launch.hpp"
+#include "support/gemm_runner.hpp"
+#include "support/hopper_device.hpp"
+#include "support/test_main.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+using detail::KernelChoice;
+using kernels::HopperKernel;
+
+namespace {
+
+/// Where the operands of the epilogue are: what decides which path the kernel takes.
+struct Path {
+    const char* name;
+    std::int64_t d_padding;
+    std::int64_t c_padding;
+    bool c_row_major;
+    bool in_place;
+    std::int64_t bias_offset;
+};
+constexpr std::array paths{
+    Path{"all by TMA", 0, 0, true, false, 0},
+    Path{"C in place", 0, 0, true, true, 0},
+    Path{"wide rows", 16, 32, true, false, 0},
+    Path{"C that TMA cannot address", 0, 1, true, false, 1},
+    Path{"C in the other order", 0, 0, false, false, 3},
+    Path{"D that TMA cannot address", 1, 0, true, false, 0},
+    Path{"neither", 1, 1, true, false, 1},
+};
+
+std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+
+Stream& stream()
+{
+    static Stream instance;
+    return instance;
+}
+
+/// Returns D's elements, row by row.
+std::vector<std::uint32_t> run(const GemmCase& gemm, const KernelChoice& choice, const std::string& name)
+{
+    const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+    DeviceOperands operands(stream(), gemm, data);
+    const detail::HopperWorkspaceNeed need = detail::hopper_workspace(operands.problem(), choice);
+    DeviceBuffer<std::byte> partials(stream(), need.partial_bytes);
+    auto counters = DeviceBuffer<std::uint32_t>::from_host(stream(), std::vector<std::uint32_t>(need.counters, 0));
+    trace(name);
+    const HostArray result = operands.launch([&](const detail::GemmOperands& given, const Epilogue& epilogue) {
+        detail::require_operands(stream(), given, epilogue, "hopper_epilogue_test", std::source_location::current());
+        const detail::CallStatus ended = detail::launch_hopper(
+            stream(), detail::problem_of(given, epilogue), choice, detail::arguments_of(given, epilogue),
+            {.partials = reinterpret_cast<float*>(partials.data()), .arrivals = counters.data(), .copies = nullptr});
+        REQUIRE(ended.status == cudaSuccess);
+    });
+    if (const auto wrong = Reference(gemm, data).find_wrong_element(result, summation_of(Variant::hopper, gemm))) {
+        report_failure(gemm.size(), name, *wrong);
+    }
+    std::vector<std::uint32_t> elements;
+    for (std::int64_t batch = 0; batch < gemm.batches; ++batch) {
+        for (std::int64_t row = 0; row < gemm.m; ++row) {
+            for (std::int64_t column = 0; column < gemm.n; ++column) {
+                elements.push_back(result.bits(data.d_place.index(batch, row, column)));
+            }
+        }
+    }
+    return elements;
+}
+
+/// Compares all paths for one configuration and epilogue. D has several tiles, of which the last in both directions are
+/// not whole, and fewer clusters, so that the slots of the ring that carry C come round.
+void compare_paths(const HopperKernel& kernel, std::size_t config, GemmCase gemm, bool stream_k)
+{
+    gemm.m = kernel.tile_m + 24;
+    gemm.n = 2 * kernel.tile_n + 8;  // TMA stores whole chunks of 16 bytes
+    gemm.k = 5 * kernel.block_k;
+    gemm.b.row_major = false;
+    const std::int64_t tiles = divide_up(gemm.m, kernel.tile_m) * divide_up(gemm.n, kernel.tile_n) * gemm.batches;
+    KernelChoice choice{.variant = Variant::hopper, .config = static_cast<std::uint8_t>(config), .band = 2};
+    choice.clusters = static_cast<std::uint16_t>(stream_k ? tiles - 1 : divide_up(tiles, 3));
+    choice.stream_k = stream_k;
+    std::optional<std::vector<std::uint32_t>> first;
+    for (const Path& path : paths) {
+        gemm.d.padding = path.d_padding;
+        gemm.c.padding = path.c_padding;
+        gemm.c.row_major = path.c_row_major;
+        gemm.bias_offset = path.bias_offset;
+        gemm.addend = gemm.beta == 0 ? Addend::none : path.in_place ? Addend::in_place : Addend::separate;
+        const std::string name =
+            fmt::format("{}, {}, with {}{}", path.name, gemm.describe(), kernel.name, stream_k ? ", stream-K" : "");
+        const std::vector<std::uint32_t> elements = run(gemm, choice, name);
+        if (!first) {
+            first = elements;
+        } else if (*first != elements) {
+            report_failure(gemm.size(), name, "other bits than by TMA");
+        }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("every path to D gives the same bits, in every configuration")
+{
+    if (!is_hopper_here()) {
+        return;
+    }
+    unsigned turn = 0;
+    for (const InputTypes input :
+         {InputTypes(ElementType::bf16), InputTypes(ElementType::f8e4m3), InputTypes(ElementType::tf32)}) {
+        const auto table = kernels::hopper_kernels(size_of(input));
+        for (std::size_t config = 0; config < table.size(); ++config) {
+            if (table[config].copies) {
+                continue;  // it has no operand to copy here
+            }
+            for (const ElementType output : output_types) {
+                for (const Activation activation : {Activation::none, Activation::gelu, Activation::silu}) {
+                    ++turn;
+                    if (quick() && turn % 7 != 0) {
+                        continue;
+                    }
+                    GemmCase gemm;
+                    gemm.input = input;
+                    gemm.output = output;
+                    gemm.fp8_accumulation = Fp8Accumulation::fast;
+                    gemm.bias_type = output_types[turn % 3];
+                    gemm.bias = turn % 4 == 0 ? BiasAxis::per_row : BiasAxis::per_column;
+                    gemm.beta = turn % 5 == 0 ? 0.0F : -0.5F;
+                    gemm.alpha = 0.25F;
+                    gemm.activation = activation;
+                    gemm.batches = 1 + turn % 2;
+                    compare_paths(table[config], config, gemm, false);
+                    if (table[config].shares_tiles && turn % 3 == 0) {
+                        compare_paths(table[config], config, gemm, true);
+                    }
+                }
+            }
+        }
+    }
+}
+
+int main(int argc, char** argv) { return run_tests(argc, argv, Needs::device); }
