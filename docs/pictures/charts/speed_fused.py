@@ -30,7 +30,7 @@ def speed_fused() -> Picture:
     bottom = TOP + PITCH * len(products)
     p = Picture("Speed of fused epilogues against cuBLASLt on an H200",
                 "Bars of speed ratios for six bf16 products. Plain products run at about the speed of cuBLASLt. With a "
-                "bias, an activation or a residual nearly all run far slower than cuBLASLt's fused kernels.",
+                "bias, an activation or a residual most run slower than cuBLASLt's fused kernels.",
                 height=bottom + 58)
     p.text(16, 26, "Speed of Gemm::launch relative to cuBLASLt with the same epilogue: bf16, one H200", size=13, bold=True)
     for index, (epilogue, title) in enumerate(EPILOGUES.items()):
