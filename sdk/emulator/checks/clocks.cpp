@@ -65,25 +65,36 @@ void Clocks::note(std::vector<std::uint32_t>& seen, Agent agent, std::uint32_t t
     seen[agent] = std::max(seen[agent], time);
 }
 
-void Clocks::release(Agent agent, SyncPoint& point)
+void Clocks::release(Agent agent, SyncPoint& point, LanesOfWarp by)
 {
     State& state = agents_[agent];
-    join(point.seen, state.seen);
+    pass_seen(state, by, point.seen);
     note(point.seen, agent, state.time);
+    note_release(state, by);
     ++state.time;
     point.releases = ++releases_;
 }
 
-void Clocks::acquire(Agent agent, const SyncPoint& point)
+void Clocks::acquire(Agent agent, const SyncPoint& point, LanesOfWarp by)
 {
     State& state = agents_[agent];
     if (state.met != interval_ && !is_async(agent) && tells_of_interval(point, agent)) {
         state.met = interval_;
     }
+    if (!by.all() || others_wrote(state, by.lanes)) {
+        acquire_some(agent, point, by);
+        return;
+    }
     join(state.seen, point.seen);
     state.knows_releases = std::max(state.knows_releases, point.releases);
     state.lanes_together = ++state.time;
     state.lanes_know.reset();
+    if (!state.stale.empty()) [[unlikely]] {
+        for (StaleLanes& stale : state.stale) {
+            join(stale.seen, point.seen);
+        }
+        refresh(state, agent, by.live);
+    }
 }
 
 bool Clocks::tells_of_interval(const SyncPoint& point, Agent warp) const noexcept
@@ -112,28 +123,6 @@ void Clocks::begin_interval(const SyncPoint& acquired)
     }
 }
 
-void Clocks::sync_lanes(Agent warp, LaneMask lanes, LaneMask live)
-{
-    State& state = agents_[warp];
-    const std::uint32_t now = state.time++;
-    if ((live & ~lanes) == 0) {
-        state.lanes_together = state.time;
-        state.lanes_know.reset();
-        return;
-    }
-    if (state.lanes_know == nullptr) {
-        state.lanes_know = std::make_unique<LanesKnow>();
-    }
-    std::array<std::uint32_t, warp_size> known{};
-    for_each_lane(lanes, [&](unsigned lane) {
-        for (unsigned other = 0; other < warp_size; ++other) {
-            known[other] = std::max(known[other], (*state.lanes_know)[lane][other]);
-        }
-    });
-    for_each_lane(lanes, [&](unsigned lane) { known[lane] = now; });
-    for_each_lane(lanes, [&](unsigned lane) { (*state.lanes_know)[lane] = known; });
-}
-
 ScopedPoint& Clocks::memory_point(std::uint64_t address)
 {
     if (memory_points_ == nullptr) {
@@ -146,13 +135,14 @@ ScopedPoint& Clocks::memory_point(std::uint64_t address)
     return point;
 }
 
-void Clocks::read_point(Agent agent, unsigned rank, MemoryOrder order, const ScopedPoint& point, FencePoints& fences)
+void Clocks::read_point(Agent agent, unsigned rank, MemoryOrder order, const ScopedPoint& point, FencePoints& fences,
+                        LanesOfWarp by)
 {
     // volatile: see synchronize()
     if (order.acquires() || order.semantics == Semantics::volatile_access) {
-        acquire(agent, point.near[rank]);
+        acquire(agent, point.near[rank], by);
         if (!order.within_cta()) {
-            acquire(agent, point.wide);
+            acquire(agent, point.wide, by);
         }
         return;
     }
@@ -162,16 +152,17 @@ void Clocks::read_point(Agent agent, unsigned rank, MemoryOrder order, const Sco
     }
 }
 
-void Clocks::write_point(Agent agent, unsigned rank, MemoryOrder order, ScopedPoint& point, const FencePoints& fences)
+void Clocks::write_point(Agent agent, unsigned rank, MemoryOrder order, ScopedPoint& point, const FencePoints& fences,
+                         LanesOfWarp by)
 {
     if (order.releases() || order.semantics == Semantics::volatile_access) {
         const State& state = agents_[agent];
         if (!order.within_cta()) {
-            join(point.wide.seen, state.seen);
+            pass_seen(state, by, point.wide.seen);
             note(point.wide.seen, agent, state.time);
             point.wide.releases = releases_ + 1;
         }
-        release(agent, point.near[rank]);
+        release(agent, point.near[rank], by);
         return;
     }
     point.near[rank].join(fences.fenced_near);
@@ -180,16 +171,16 @@ void Clocks::write_point(Agent agent, unsigned rank, MemoryOrder order, ScopedPo
     }
 }
 
-void Clocks::fence(Agent agent, MemoryOrder order, FencePoints& fences)
+void Clocks::fence(Agent agent, MemoryOrder order, FencePoints& fences, LanesOfWarp by)
 {
     if (order.acquires()) {
-        acquire(agent, fences.observed_near);
+        acquire(agent, fences.observed_near, by);
         if (!order.within_cta()) {
-            acquire(agent, fences.observed_wide);
+            acquire(agent, fences.observed_wide, by);
         }
     }
     if (order.releases()) {
-        release(agent, fences.fenced_near);
+        release(agent, fences.fenced_near, by);
         if (!order.within_cta()) {
             fences.fenced_wide = fences.fenced_near;
         }
@@ -264,7 +255,7 @@ void Clocks::trust_issuers_fence(Agent async, Agent issuer)
     agents_[async].fenced_seen = agents_[issuer].fenced_seen;
 }
 
-Agent Clocks::begin_async(Agent issuer)
+Agent Clocks::begin_async(Agent issuer, LanesOfWarp by)
 {
     Agent agent = 0;
     const bool all_in_existence = agents_.size() > std::numeric_limits<Agent>::max();
@@ -284,9 +275,14 @@ Agent Clocks::begin_async(Agent issuer)
     state.in_use = true;
     state.start = state.time;
     state.knows_releases = ++releases_;
-    state.seen.assign(from.seen.begin(), from.seen.end());
+    state.seen.clear();
+    pass_seen(from, by, state.seen);
     state.fenced_seen.clear();
+    if (state.own != nullptr) {
+        state.own->in_use = false;
+    }
     note(state.seen, issuer, from.time);
+    note_release(from, by);
     ++from.time;
     ++in_flight_;
     return agent;

@@ -10,8 +10,9 @@
 // agent if that agent has seen a time of the writer at which the writing lane had executed the fence after the write.
 //
 // The order of lanes among themselves is apart from this. bar.warp.sync orders the memory accesses of its lanes (PTX
-// ISA "bar.warp.sync"); shfl, vote and the like do not. Whatever else the warp acquires counts as order of all of its
-// lanes: this assumes too much order, never too little.
+// ISA "bar.warp.sync"); shfl, vote and the like do not. What all lanes acquire together counts as order among them: this
+// assumes too much order, never too little. What only some lanes acquire, the others do not know (StaleLanes). What only
+// some lanes release does not contain what the others did (Release).
 //
 // An interval begins whenever all warps of a cluster wait for each other: each of them knows everything before it. Within
 // an interval a warp usually knows nothing of what the others do in it, so that nobody needs to ask for each access.
@@ -38,6 +39,12 @@ inline constexpr ProxyFences fences_tensormap = 4;      ///< generic proxy and t
 inline constexpr ProxyFences fences_barrier_init = 16;  ///< fence.mbarrier_init
 inline constexpr ProxyFences fences_one_way =
     8;  ///< beside one of the above: orders the executing thread's accesses only
+
+/// The lanes of a warp that execute an instruction, of those that still run.
+struct LanesOfWarp {
+    LaneMask lanes = all_lanes, live = all_lanes;
+    [[nodiscard]] bool all() const noexcept { return (live & ~lanes) == 0; }
+};
 
 /// A point in time of an agent.
 struct Epoch {
@@ -79,10 +86,11 @@ public:
 
     /// The current time of `agent`.
     [[nodiscard]] Epoch now(Agent agent) const noexcept { return {agent, agents_[agent].time}; }
-    /// Passes everything that `agent` has done or seen so far to `point`. The agent's clock advances.
-    void release(Agent agent, SyncPoint& point);
-    /// `agent` now has seen what was passed to `point`.
-    void acquire(Agent agent, const SyncPoint& point);
+    /// Passes everything that `agent`, or these lanes of the warp, have done or seen so far to `point`. The agent's clock
+    /// advances.
+    void release(Agent agent, SyncPoint& point, LanesOfWarp by = {});
+    /// `agent`, or these lanes of the warp, now have seen what was passed to `point`.
+    void acquire(Agent agent, const SyncPoint& point, LanesOfWarp by = {});
     /// Returns true if `agent` knows that `epoch` is over.
     [[nodiscard]] bool ordered(Epoch epoch, Agent agent) const noexcept
     {
@@ -110,8 +118,40 @@ public:
     /// known.
     [[nodiscard]] bool fenced_by_reader(Epoch epoch, Agent warp, ProxyFences fences) const noexcept;
 
+    // --- lanes of one warp (lane_clocks.cpp) ---
     /// These lanes of a warp, of those that still run, synchronized with each other. The warp's clock advances.
     void sync_lanes(Agent warp, LaneMask lanes, LaneMask live);
+    /// Lanes of the warp have waited for each other at an instruction that does not order memory.
+    void meet(Agent warp) noexcept { ++agents_[warp].meetings; }
+    /// Changes when lanes of the warp meet or synchronize.
+    [[nodiscard]] std::uint64_t meetings(Agent warp) const noexcept
+    {
+        return agents_[warp].meetings + (std::uint64_t{agents_[warp].lanes_together} << 32);
+    }
+    /// These lanes of a warp write now.
+    void note_write(Agent warp, LaneMask lanes) noexcept;
+    /// Lanes of the warp have written, or waited for copies of their own, since all of them synchronized; or some of them
+    /// know more than others.
+    [[nodiscard]] bool lanes_differ(Agent warp) const noexcept
+    {
+        const State& state = agents_[warp];
+        return state.lanes_apart >= state.lanes_together || !state.stale.empty();
+    }
+    [[nodiscard]] bool some_lanes_are_stale(Agent warp) const noexcept { return !agents_[warp].stale.empty(); }
+    /// Each of `lanes` has waited for its part of `copy`, an asynchronous operation of several lanes, and for no other.
+    /// `point` is what the copy did. The warp's clock advances.
+    void acquire_own(Agent warp, const SyncPoint& point, Agent copy, LaneMask lanes);
+    /// Of an access that the warp as a whole knows to be over. Returns true if lane `reader` of it knows, too. `lane`: who
+    /// accessed (`any_lane`: unknown).
+    [[nodiscard]] bool lane_knows(Agent warp, unsigned reader, Epoch epoch, unsigned lane) const noexcept;
+    /// Returns true if some accesses of `agent` depend on the lane: released() must be asked.
+    [[nodiscard]] bool releases_by_lane(Agent agent) const noexcept
+    {
+        const State& state = agents_[agent];
+        return !state.lane_releases.empty() || (state.own != nullptr && state.own->in_use);
+    }
+    /// Of an access for which ordered() is true: returns true if what `agent` has seen contains it when `lane` made it.
+    [[nodiscard]] bool released(Epoch epoch, unsigned lane, Agent agent) const noexcept;
     /// All lanes of the warp know what any of them did before this time.
     [[nodiscard]] std::uint32_t lanes_together(Agent warp) const noexcept { return agents_[warp].lanes_together; }
     /// Returns true if lane `reader` of the warp knows what lane `writer` did at `time`.
@@ -144,8 +184,9 @@ public:
     /// Returns true if the warp knows nothing of what other warps have done in this interval.
     [[nodiscard]] bool on_its_own(Agent warp) const noexcept { return agents_[warp].met != interval_; }
 
-    /// Returns a new asynchronous agent that has seen what `issuer` has seen. The issuer's clock advances.
-    [[nodiscard]] Agent begin_async(Agent issuer);
+    /// Returns a new asynchronous agent that has seen what `issuer`, or these lanes of it, have seen. The issuer's clock
+    /// advances.
+    [[nodiscard]] Agent begin_async(Agent issuer, LanesOfWarp by = {});
     /// Lets `async` also rely on the last fence.proxy.async of `issuer`'s whole warp, for everything that the issuer
     /// had seen then: a proxy fence may be anywhere between the write and the read. This is for wgmma, where compilers
     /// (Triton's) put one fence of all threads between the barrier and the first wgmma. Copies do not use it: one
@@ -157,10 +198,12 @@ public:
     void end_async(Agent async);
 
     /// A strong read of `point`, or a strong write, by `agent` in the CTA `rank`, with the fences of its warp.
-    void read_point(Agent agent, unsigned rank, MemoryOrder order, const ScopedPoint& point, FencePoints& fences);
-    void write_point(Agent agent, unsigned rank, MemoryOrder order, ScopedPoint& point, const FencePoints& fences);
+    void read_point(Agent agent, unsigned rank, MemoryOrder order, const ScopedPoint& point, FencePoints& fences,
+                    LanesOfWarp by = {});
+    void write_point(Agent agent, unsigned rank, MemoryOrder order, ScopedPoint& point, const FencePoints& fences,
+                     LanesOfWarp by = {});
     /// A fence of `agent`.
-    void fence(Agent agent, MemoryOrder order, FencePoints& fences);
+    void fence(Agent agent, MemoryOrder order, FencePoints& fences, LanesOfWarp by = {});
 
     /// The point of an address. Accesses that synchronize through memory (volatile, relaxed and stronger, atomics)
     /// release to it and acquire from it. Neighbours (8 bytes in shared, 128 in global memory) and other addresses
@@ -182,6 +225,24 @@ private:
     };
     /// By lane: until when it knows what each lane did.
     using LanesKnow = std::array<std::array<std::uint32_t, warp_size>, warp_size>;
+    /// Lanes that know less than the warp, because others have acquired more since all of them synchronized.
+    struct StaleLanes {
+        LaneMask lanes;
+        std::vector<std::uint32_t> seen;
+    };
+    /// A release by some lanes, or one after it. It contains what its lanes did and knew.
+    struct Release {
+        std::uint32_t time;
+        LaneMask lanes;
+        std::uint32_t together;                                       // all lanes knew what was before
+        std::shared_ptr<std::array<std::uint32_t, warp_size>> known;  // by lane; null: no more than that
+    };
+    /// Of an asynchronous operation of several lanes: when each lane of the warp had waited for its part; 0: not yet.
+    struct OwnParts {
+        Agent warp = 0;
+        bool in_use = false;
+        std::array<std::uint32_t, warp_size> waited{};
+    };
     struct State {
         std::uint32_t time = 1;
         std::uint32_t start = 1;  // earlier times belong to an operation that had the same number
@@ -193,14 +254,31 @@ private:
             reader_fenced_seen;       // of all agents, at the last fence of any lane; by
                                       // bit of ProxyFences
         std::uint32_t forgotten = 0;  // fences before this time are forgotten: everything counts as fenced
-        std::uint32_t lanes_together = 0;
+        std::uint32_t lanes_together = 1;
         std::unique_ptr<LanesKnow> lanes_know;  // if some lanes have synchronized since
-        std::uint32_t met = 0;                  // the last interval in which it learned what another warp did in it
+        std::uint32_t meetings = 0;
+        std::uint32_t lanes_apart = 0;  // the last time at which lanes became different
+        LaneMask wrote = 0;             // lanes, since all of them synchronized
+        std::vector<StaleLanes> stale;
+        std::vector<Release> lane_releases;    // in the order of time, from the first that was not of all lanes
+        std::uint32_t last_release = 0;        // that contains what all lanes did, before the first of these
+        std::uint32_t forgotten_releases = 0;  // releases before this time are forgotten: they contain everything
+        std::unique_ptr<OwnParts> own;         // of an asynchronous operation
+        std::uint32_t met = 0;                 // the last interval in which it learned what another warp did in it
         bool in_use = false;
     };
     [[nodiscard]] bool tells_of_interval(const SyncPoint& point, Agent warp) const noexcept;
     static void join(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from);
     static void note(std::vector<std::uint32_t>& seen, Agent agent, std::uint32_t time);
+    static void pass_seen(const State& state, LanesOfWarp by, std::vector<std::uint32_t>& into);
+    static void note_release(State& state, LanesOfWarp by);
+    /// Other lanes have written since all synchronized, some of which may have exited.
+    static bool others_wrote(const State& state, LaneMask lanes) noexcept
+    {
+        return lanes != all_lanes && state.lanes_apart >= state.lanes_together && (state.wrote & ~lanes) != 0;
+    }
+    void acquire_some(Agent agent, const SyncPoint& point, LanesOfWarp by);
+    static void refresh(State& state, Agent agent, LaneMask live);
 
     std::vector<State> agents_;
     std::uint32_t releases_ = 0;

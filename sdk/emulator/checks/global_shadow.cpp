@@ -81,7 +81,7 @@ bool GlobalShadow::in_flight(const Cell& cell, Agent warp) const
 }
 
 std::optional<ShadowFinding> GlobalShadow::read(Agent warp, std::uint64_t address, std::uint32_t size, bool strong,
-                                                const char* what) const
+                                                const char* what, const KnownFindings* known) const
 {
     if (strong || address >= high_ || address + size <= low_) {
         return std::nullopt;
@@ -90,10 +90,12 @@ std::optional<ShadowFinding> GlobalShadow::read(Agent warp, std::uint64_t addres
     for_each_granule(address, size, [&](std::uint64_t at, std::uint16_t bytes) {
         const Cell* const cell = find(at);
         if (cell != nullptr && (cell->bytes & bytes) != 0 && in_flight(*cell, warp)) {
-            found = {FindingKind::async_read_pending,
-                     fmt::format("{} reads global 0x{:x}, which {} writes and is not known to have written: execute "
-                                 "cp.async.bulk.wait_group (without .read) in the thread that issued it first",
-                                 what, std::max(address, at), name(*cell))};
+            found = conflict(FindingKind::async_read_pending, *cell, known, [&] {
+                return fmt::format(
+                    "{} reads global 0x{:x}, which {} writes and is not known to have written: execute "
+                    "cp.async.bulk.wait_group (without .read) in the thread that issued it first",
+                    what, std::max(address, at), name(*cell));
+            });
         }
         return !found;
     });
@@ -101,7 +103,8 @@ std::optional<ShadowFinding> GlobalShadow::read(Agent warp, std::uint64_t addres
 }
 
 std::optional<ShadowFinding> GlobalShadow::write(Agent warp, unsigned lane, std::uint64_t address, std::uint32_t size,
-                                                 bool strong, const char* what, std::uint32_t ptx_line)
+                                                 bool strong, const char* what, std::uint32_t ptx_line,
+                                                 const KnownFindings* known)
 {
     std::optional<ShadowFinding> found;
     const std::uint32_t time = clocks_.now(warp).time;
@@ -117,11 +120,12 @@ std::optional<ShadowFinding> GlobalShadow::write(Agent warp, unsigned lane, std:
             return true;
         }
         if (!strong && !found && (cell.bytes & bytes) != 0 && in_flight(cell, warp)) {
-            found = {
-                FindingKind::stage_overwritten,
-                fmt::format("{} writes global 0x{:x}, which {} writes, too, and is not known to have written: execute "
-                            "cp.async.bulk.wait_group (without .read) in the thread that issued it first",
-                            what, std::max(address, at), name(cell))};
+            found = conflict(FindingKind::stage_overwritten, cell, known, [&] {
+                return fmt::format(
+                    "{} writes global 0x{:x}, which {} writes, too, and is not known to have written: execute "
+                    "cp.async.bulk.wait_group (without .read) in the thread that issued it first",
+                    what, std::max(address, at), name(cell));
+            });
         }
         cell = {time, warp, bytes, here, static_cast<std::uint8_t>(lane), 0, false};
         return true;
@@ -130,7 +134,7 @@ std::optional<ShadowFinding> GlobalShadow::write(Agent warp, unsigned lane, std:
 }
 
 std::optional<ShadowFinding> GlobalShadow::bulk_load(Agent issuer, std::uint64_t address, std::uint64_t size,
-                                                     const char* what) const
+                                                     const char* what, const KnownFindings* known) const
 {
     const bool elsewhere =
         (address >= high_ || address + size <= low_) && (address >= written_high_ || address + size <= written_low_);
@@ -144,18 +148,22 @@ std::optional<ShadowFinding> GlobalShadow::bulk_load(Agent issuer, std::uint64_t
             return true;
         }
         if (in_flight(*cell, issuer)) {
-            found = {FindingKind::async_read_pending,
-                     fmt::format("{} reads global 0x{:x}, which {} writes and is not known to have written: execute "
-                                 "cp.async.bulk.wait_group (without .read) in the thread that issued it first",
-                                 what, std::max(address, at), name(*cell))};
+            found = conflict(FindingKind::async_read_pending, *cell, known, [&] {
+                return fmt::format(
+                    "{} reads global 0x{:x}, which {} writes and is not known to have written: execute "
+                    "cp.async.bulk.wait_group (without .read) in the thread that issued it first",
+                    what, std::max(address, at), name(*cell));
+            });
         }
         const Epoch write{cell->agent, cell->time};
         if (!cell->bulk && clocks_.ordered(write, issuer) && !clocks_.fenced_by_reader(write, issuer, fences_global) &&
             !clocks_.fenced(write, issuer, cell->lane, fences_global)) {
-            found = {FindingKind::missing_proxy_fence,
-                     fmt::format("{} reads global 0x{:x} through the async proxy, but {} wrote it through the generic "
-                                 "proxy, with no fence.proxy.async in between: execute one after the write",
-                                 what, std::max(address, at), name(*cell))};
+            found = conflict(FindingKind::missing_proxy_fence, *cell, known, [&] {
+                return fmt::format(
+                    "{} reads global 0x{:x} through the async proxy, but {} wrote it through the generic "
+                    "proxy, with no fence.proxy.async in between: execute one after the write",
+                    what, std::max(address, at), name(*cell));
+            });
         }
         return !found;
     });
@@ -206,10 +214,11 @@ void GlobalShadow::acquire_map(Agent warp, std::uint64_t address)
     known.push_back(acquired);
 }
 
-std::optional<ShadowFinding> GlobalShadow::use_map(Agent warp, std::uint64_t address, const char* what) const
+std::optional<ShadowFinding> GlobalShadow::use_map(Agent warp, std::uint64_t address, const char* what,
+                                                   const KnownFindings* known) const
 {
     const Cell* unfenced = nullptr;
-    const auto known = acquired_.find(address);
+    const auto acquisitions = acquired_.find(address);
     for (std::size_t i = 0; i < map_bytes / granule; ++i) {
         const Cell* const cell = find(address + i * granule);
         if (cell == nullptr || cell->time == 0 || cell->bulk) {
@@ -225,28 +234,31 @@ std::optional<ShadowFinding> GlobalShadow::use_map(Agent warp, std::uint64_t add
             released = clocks_.fenced_by_reader(write, other, fences_tensormap);
         }
         if (!released) {
-            return ShadowFinding{
-                FindingKind::missing_proxy_fence,
-                fmt::format(
+            return conflict(FindingKind::missing_proxy_fence, *cell, known, [&] {
+                return fmt::format(
                     "{} uses the tensor map at 0x{:x}, which {} wrote through the generic proxy, with no "
                     "fence.proxy.tensormap::generic.release after the write: execute one, or write the map with "
                     "tensormap.cp_fenceproxy",
-                    what, address, name(*cell))};
+                    what, address, name(*cell));
+            });
         }
-        const bool acquired = known != acquired_.end() && std::ranges::any_of(known->second, [&](const Acquired& a) {
-                                  return a.writes[i].agent == write.agent && a.writes[i].time == write.time &&
-                                         clocks_.ordered(a.fence, warp);
-                              });
+        const bool acquired =
+            acquisitions != acquired_.end() && std::ranges::any_of(acquisitions->second, [&](const Acquired& a) {
+                return a.writes[i].agent == write.agent && a.writes[i].time == write.time &&
+                       clocks_.ordered(a.fence, warp);
+            });
         unfenced = acquired ? unfenced : cell;
     }
     if (unfenced == nullptr) {
         return std::nullopt;
     }
-    return ShadowFinding{FindingKind::missing_proxy_fence,
-                         fmt::format("{} uses the tensor map at 0x{:x}, which {} wrote in this kernel, with no "
-                                     "fence.proxy.tensormap::generic.acquire of this address since: execute one before "
-                                     "the copy",
-                                     what, address, name(*unfenced))};
+    return conflict(FindingKind::missing_proxy_fence, *unfenced, known, [&] {
+        return fmt::format(
+            "{} uses the tensor map at 0x{:x}, which {} wrote in this kernel, with no "
+            "fence.proxy.tensormap::generic.acquire of this address since: execute one before "
+            "the copy",
+            what, address, name(*unfenced));
+    });
 }
 
 }  // namespace tessera::emulator

@@ -32,14 +32,16 @@ public:
 
     /// A lane accesses [address, address + size) through the generic proxy. `strong`: atomic, volatile, relaxed or
     /// stronger. `what` must outlive the shadow.
+    /// `known` says which findings need no message.
     std::optional<ShadowFinding> read(Agent warp, std::uint64_t address, std::uint32_t size, bool strong,
-                                      const char* what) const;
+                                      const char* what, const KnownFindings* known = nullptr) const;
     std::optional<ShadowFinding> write(Agent warp, unsigned lane, std::uint64_t address, std::uint32_t size,
-                                       bool strong, const char* what, std::uint32_t ptx_line);
+                                       bool strong, const char* what, std::uint32_t ptx_line,
+                                       const KnownFindings* known = nullptr);
 
     /// `issuer` starts a bulk copy that reads this range.
-    std::optional<ShadowFinding> bulk_load(Agent issuer, std::uint64_t address, std::uint64_t size,
-                                           const char* what) const;
+    std::optional<ShadowFinding> bulk_load(Agent issuer, std::uint64_t address, std::uint64_t size, const char* what,
+                                           const KnownFindings* known = nullptr) const;
     /// `async`, issued by CTA `rank`, will write this range: the bytes of each 16 in `byte_mask`. Call when it is issued.
     void bulk_store(Agent async, std::uint32_t rank, std::uint64_t address, std::uint64_t size, std::uint16_t byte_mask,
                     const char* what, std::uint32_t ptx_line);
@@ -47,7 +49,8 @@ public:
     /// fence.proxy.tensormap::generic.acquire of the map at `address`.
     void acquire_map(Agent warp, std::uint64_t address);
     /// A tensor copy that `warp` issues reads the map at `address`.
-    std::optional<ShadowFinding> use_map(Agent warp, std::uint64_t address, const char* what) const;
+    std::optional<ShadowFinding> use_map(Agent warp, std::uint64_t address, const char* what,
+                                         const KnownFindings* known = nullptr) const;
 
     /// Something was written; by a bulk store.
     [[nodiscard]] bool written() const noexcept { return !pages_.empty(); }
@@ -84,6 +87,14 @@ private:
     [[nodiscard]] std::uint16_t site(const char* what, std::uint32_t line);
     [[nodiscard]] bool in_flight(const Cell& cell, Agent warp) const;
     [[nodiscard]] std::string name(const Cell& cell) const;
+    /// A conflict with the write of `cell`.
+    template <typename Text>
+    [[nodiscard]] ShadowFinding conflict(FindingKind kind, const Cell& cell, const KnownFindings* known,
+                                         Text&& text) const
+    {
+        const std::uint32_t line = sites_[cell.site].line;
+        return {kind, known != nullptr && known->knows(kind, line) ? std::string() : text(), line};
+    }
 
     const Clocks& clocks_;
     unsigned warps_per_cta_;

@@ -38,6 +38,7 @@ public:
         std::uint32_t releases = 0;  ///< of Clocks, then
         std::uint32_t low = 0;       ///< of LaneOffsets; if scattered, the number of its offsets
         std::uint32_t stride = 0;
+        std::uint64_t meeting = 0;  ///< of Clocks: the lanes have not waited for each other while this is the same
         LaneMask lanes = 0;
         Agent agent = 0;
         std::uint8_t size = 0;

@@ -25,8 +25,7 @@ LaneMask run_starts(const std::uint32_t* offsets, std::uint32_t size, bool repea
 
 }  // namespace
 
-SharedShadow::SharedShadow(std::uint32_t bytes, const Clocks& clocks, bool same_value_races, Paths paths,
-                           bool strict_fences)
+SharedShadow::SharedShadow(std::uint32_t bytes, Clocks& clocks, bool same_value_races, Paths paths, bool strict_fences)
     : clocks_(clocks),
       same_value_races_(same_value_races),
       strict_fences_(strict_fences),
@@ -148,10 +147,11 @@ inline void SharedShadow::step(Access& access, State& state, std::uint32_t word,
             check_readers(access, state, word * 4);
         }
         if ((state.bits & is_barrier) != 0 && !access.found) {
-            find(access, FindingKind::barrier_misuse,
-                 fmt::format(
-                     "{}, where an mbarrier is: execute mbarrier.inval before this memory is used for something else",
-                     name(access, word * 4, true)));
+            find_at(access, FindingKind::barrier_misuse, 0, [&] {
+                return fmt::format(
+                    "{}, where an mbarrier is: execute mbarrier.inval before this memory is used for something else",
+                    name(access, word * 4, true));
+            });
         }
         const unsigned kept = state.writer == access.self ? state.bits : state.bits & ~unsigned{all_written};
         state.bits = static_cast<std::uint16_t>((kept | written | bytes) & ~unsigned{read});
@@ -163,8 +163,8 @@ inline void SharedShadow::step(Access& access, State& state, std::uint32_t word,
         } else if (access.unwritten != nullptr) {
             *access.unwritten = true;
         } else if (!access.found) {
-            find(access, FindingKind::uninitialized_shared,
-                 fmt::format("{}, which was never written", name(access, word * 4, false)));
+            find_at(access, FindingKind::uninitialized_shared, 0,
+                    [&] { return fmt::format("{}, which was never written", name(access, word * 4, false)); });
         }
         const unsigned others = state.bits & ~unsigned{all_read};
         if (reader_sets_.is_like(state.readers, access.self)) {
@@ -218,12 +218,14 @@ bool SharedShadow::touch_alike(Access& access, State& state, std::uint32_t begin
     }
     if constexpr (writes) {
         // The first word's value is stored without a change, so there is no finding yet.
-        return access.stored == nullptr || access.found || access.is_good(before.writer, lanes_[begin]);
+        if (access.stored != nullptr && !access.found && !access.is_good(before.writer, lanes_[begin])) {
+            return false;
+        }
     }
-    if (access.proxy == Proxy::async && !is_async_proxy(before.writer)) {  // each lane needs its own fence
+    if (is_by_lane(access, before.writer, writes)) {
         for (std::uint32_t word = begin + 1; word < end && !access.found; ++word) {
             if (!access.is_good(before.writer, lanes_[word])) {
-                check_writer(access, before, word, all_bytes, false);
+                check_writer(access, before, word, all_bytes, writes);
             }
         }
     }
@@ -365,7 +367,8 @@ bool SharedShadow::touch_scattered(Access& access, const std::uint32_t* offsets,
     bool alike = true;
     each_word([&](std::uint32_t word, unsigned) { alike = alike && current(word) == before; });
     State state = before;
-    if (!alike || access.found || !touch_alike<writes>(access, state, first, first + 1)) {
+    if (!alike || access.found || (before.writer != 0 && is_by_lane(access, before.writer, writes)) ||
+        !touch_alike<writes>(access, state, first, first + 1)) {
         return false;
     }
     if (!writes && state == before) {
@@ -444,12 +447,16 @@ std::optional<ShadowFinding> SharedShadow::touch_lanes(Access& access, const std
 
 std::optional<ShadowFinding> SharedShadow::read(Agent agent, std::uint32_t offset, std::uint32_t size, Proxy proxy,
                                                 const char* what, std::uint32_t ptx_line, bool atomic, bool* unwritten,
-                                                unsigned lane)
+                                                unsigned lane, const KnownFindings* known)
 {
     Access access = start(agent, proxy, what, ptx_line, atomic);
     access.unwritten = unwritten;
-    if (lane < warp_size && lanes_may_race(agent)) {
-        check_lane<false>(access, offset, size, lane);
+    access.known = twin_ ? nullptr : known;
+    if (lane < warp_size && !clocks_.is_async(agent)) {
+        std::array<std::uint32_t, warp_size> offsets{};
+        offsets[lane] = offset;
+        check_lanes<false>(access, offsets.data(), bit(lane), size);
+        note_read(access, offsets.data(), bit(lane), size);
     }
     touch<false>(access, offset, size, Clocks::any_lane);
     if (twin_) {
@@ -459,14 +466,16 @@ std::optional<ShadowFinding> SharedShadow::read(Agent agent, std::uint32_t offse
 }
 
 std::optional<ShadowFinding> SharedShadow::write(Agent agent, std::uint32_t offset, std::uint32_t size, Proxy proxy,
-                                                 const char* what, std::uint32_t ptx_line, bool atomic, unsigned lane)
+                                                 const char* what, std::uint32_t ptx_line, bool atomic, unsigned lane,
+                                                 const KnownFindings* known)
 {
     Access access = start(agent, proxy, what, ptx_line, atomic);
-    if (lane < warp_size) {
-        if (lanes_may_race(agent)) {
-            check_lane<true>(access, offset, size, lane);
-        }
-        note_write(agent);
+    access.known = twin_ ? nullptr : known;
+    if (lane < warp_size && !clocks_.is_async(agent)) {
+        std::array<std::uint32_t, warp_size> offsets{};
+        offsets[lane] = offset;
+        check_lanes<true>(access, offsets.data(), bit(lane), size);
+        note_write(agent, bit(lane));
     }
     touch<true>(access, offset, size, lane);
     if (twin_) {
@@ -483,6 +492,7 @@ std::optional<ShadowFinding> SharedShadow::read_lanes(Agent warp, const std::uin
     access.unwritten = unwritten;
     access.known = twin_ ? nullptr : known;
     check_lanes<false>(access, offsets, lanes, size);
+    note_read(access, offsets, lanes, size);
     auto found = touch_lanes<false>(access, offsets, lanes, size);
     if (twin_) {
         compare(found, twin_->read_lanes(warp, offsets, lanes, size, what, ptx_line, atomic, unwritten));
@@ -499,7 +509,7 @@ std::optional<ShadowFinding> SharedShadow::write_lanes(Agent warp, const std::ui
     access.stored = stored;
     access.known = twin_ ? nullptr : known;
     check_lanes<true>(access, offsets, lanes, size);
-    note_write(warp);
+    note_write(warp, lanes);
     auto found = touch_lanes<true>(access, offsets, lanes, size);
     if (twin_) {
         compare(found, twin_->write_lanes(warp, offsets, lanes, size, what, ptx_line, atomic, stored));

@@ -15,6 +15,7 @@
 #include "base/paths.hpp"
 #include "checks/access_mark.hpp"
 #include "checks/clocks.hpp"
+#include "checks/lane_reads.hpp"
 #include "checks/line_set.hpp"
 #include "checks/pending_ranges.hpp"
 #include "checks/read_log.hpp"
@@ -52,7 +53,7 @@ protected:
 /// Finds races as FastTrack does (Flanagan and Freund, PLDI 2009): for each word of 4 bytes, the last write and the
 /// reads since then, as times of agents. Bytes within a word are distinguished only as far as this gives no false
 /// alarm: of several agents that access different bytes of one word, only the last is remembered. Of the lanes of one
-/// warp, the last writer is remembered, not the readers.
+/// warp, the last writer is remembered, and in LaneReads those that read since the lanes last met.
 ///
 /// A line of 32 words in the same state has this state once. Words that an access finds in the same state are checked
 /// once. Most reads are of lines that nobody has written in this interval of Clocks: read_early() only notes them. A
@@ -63,7 +64,7 @@ public:
     /// `same_value_races`: unordered stores of equal values are findings, too. With Paths::both, a difference between
     /// the two throws PathsDiffer.
     /// `strict_fences`: so are asynchronous writes over ordinary ones without a proxy fence in between.
-    SharedShadow(std::uint32_t bytes, const Clocks& clocks, bool same_value_races = false, Paths paths = Paths::fast,
+    SharedShadow(std::uint32_t bytes, Clocks& clocks, bool same_value_races = false, Paths paths = Paths::fast,
                  bool strict_fences = false);
 
     /// `agent` reads or writes [offset, offset + size) through `proxy`. `atomic` accesses do not race with each other.
@@ -73,10 +74,11 @@ public:
     /// the flag is set instead.
     std::optional<ShadowFinding> read(Agent agent, std::uint32_t offset, std::uint32_t size, Proxy proxy,
                                       const char* what, std::uint32_t ptx_line, bool atomic = false,
-                                      bool* unwritten = nullptr, unsigned lane = Clocks::any_lane);
+                                      bool* unwritten = nullptr, unsigned lane = Clocks::any_lane,
+                                      const KnownFindings* known = nullptr);
     std::optional<ShadowFinding> write(Agent agent, std::uint32_t offset, std::uint32_t size, Proxy proxy,
                                        const char* what, std::uint32_t ptx_line, bool atomic = false,
-                                       unsigned lane = Clocks::any_lane);
+                                       unsigned lane = Clocks::any_lane, const KnownFindings* known = nullptr);
     /// The same for the lanes of a warp, through the generic proxy: lane i accesses `size` bytes at offsets[i]. Returns
     /// the first finding. With `stored`, stores of several warps that leave the same value are no race.
     std::optional<ShadowFinding> read_lanes(Agent warp, const std::uint32_t* offsets, LaneMask lanes,
@@ -176,6 +178,8 @@ private:
 
     void enter_interval();
     void enter_reads();
+    /// If there may be reads of these lines in the log.
+    void enter_reads_of(const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size);
     /// An access that is not in the log.
     void note_entered(Agent agent, std::uint32_t begin, std::uint32_t end);
     /// Returns true if all words from the first to the last offset are known to be written.
@@ -198,22 +202,39 @@ private:
     template <bool writes>
     void check_lane(Access& access, std::uint32_t offset, std::uint32_t size, unsigned lane);
     template <bool writes>
+    void check_differing_lanes(Access& access, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size);
+    void check_foreign_writer(Access& access, const State& state, std::uint32_t word, unsigned lane, bool writes);
+    void check_foreign_readers(Access& access, const State& state, std::uint32_t word, unsigned lane);
+    template <bool writes>
     void check_lanes(Access& access, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size);
-    /// True if lanes of the warp have written since all of them synchronized.
-    [[nodiscard]] bool lanes_may_race(Agent agent) const noexcept
+    /// The lane of each word matters, because lanes of its writer may not have fenced or released.
+    [[nodiscard]] bool is_by_lane(const Access& access, Mark writer, bool writes) const noexcept
     {
-        return agent < last_writes_.size() && last_writes_[agent] >= clocks_.lanes_together(agent);
+        return (!writes && access.proxy == Proxy::async && !is_async_proxy(writer)) ||
+               clocks_.releases_by_lane(epoch_of(writer).agent);
     }
-    void note_write(Agent agent);
+    /// A store over what other lanes of the warp have read.
+    void check_reads(Access& access, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size);
+    void note_write(Agent agent, LaneMask lanes)
+    {
+        if (!clocks_.is_async(agent)) {
+            clocks_.note_write(agent, lanes);
+        }
+    }
+    void add_lane_reads(const Access& access, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size);
+    void note_read(const Access& access, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size);
     void check_writer(Access& access, const State& state, std::uint32_t word, std::uint16_t bytes, bool writes);
     void check_readers(Access& access, const State& state, std::uint32_t offset);
     void check_pending(Access& access, std::uint32_t begin, std::uint32_t end, bool writes);
     std::uint16_t site(const char* what, std::uint32_t line);
-    static void find(Access& access, FindingKind kind, std::string message);
     template <typename Text>
     void find(Access& access, FindingKind kind, Mark other, Text&& text) const
     {
-        const std::uint32_t line = sites_[site_of(other)].line;
+        find_at(access, kind, sites_[site_of(other)].line, text);
+    }
+    template <typename Text>
+    static void find_at(Access& access, FindingKind kind, std::uint32_t line, Text&& text)
+    {
         const bool known = access.known != nullptr && access.known->knows(kind, line);
         access.found = ShadowFinding{kind, known ? std::string() : text(), line};
     }
@@ -245,7 +266,7 @@ private:
     void update_bits(std::uint32_t begin_word, std::uint32_t end_word, Update&& update);
     static void compare(const std::optional<ShadowFinding>& fast, const std::optional<ShadowFinding>& plain);
 
-    const Clocks& clocks_;
+    Clocks& clocks_;
     const bool same_value_races_, strict_fences_;
     const bool plain_;
     const std::uint32_t words_;
@@ -262,11 +283,11 @@ private:
     std::vector<std::uint32_t> starts_;  // of this interval, by warp
     LineSet entered_;  // lines with accesses of this interval that are not in the log; and all of async_
     LineSet async_;    // lines with accesses of asynchronous operations that some warp does not know
-    std::vector<std::uint32_t> async_times_;    // of these accesses, the last by agent
-    std::vector<Agent> async_agents_;           // with a time
-    std::vector<std::uint32_t> written_words_;  // by line, a bit for each word; more may be written
-    LineSet written_;                           // lines where all are
-    std::vector<std::uint32_t> last_writes_;    // times, by warp
+    std::vector<std::uint32_t> async_times_;              // of these accesses, the last by agent
+    std::vector<Agent> async_agents_;                     // with a time
+    std::vector<std::uint32_t> written_words_;            // by line, a bit for each word; more may be written
+    LineSet written_;                                     // lines where all are
+    std::vector<std::unique_ptr<LaneReads>> lane_reads_;  // by warp
     std::vector<Site> sites_;
     std::array<std::uint16_t, 256> recent_sites_{};
     std::unique_ptr<SharedShadow> twin_;  // the plain one, of Paths::both

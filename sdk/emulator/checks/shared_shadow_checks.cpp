@@ -41,11 +41,6 @@ std::string SharedShadow::name(Mark mark, bool writes) const
     return fmt::format("{} ({}, PTX line {}) {}", at.what, who, at.line, writes ? "wrote it" : "read it");
 }
 
-void SharedShadow::find(Access& access, FindingKind kind, std::string message)
-{
-    access.found = ShadowFinding{kind, std::move(message)};
-}
-
 void SharedShadow::check_writer(Access& access, const State& state, std::uint32_t word, std::uint16_t bytes,
                                 bool writes)
 {
@@ -78,6 +73,18 @@ void SharedShadow::check_writer(Access& access, const State& state, std::uint32_
         }
         return;
     }
+    if (!clocks_.released(written, lane, access.agent) && !(access.atomic && is_atomic(state.writer))) {
+        const FindingKind kind = !clocks_.is_async(written.agent) ? FindingKind::shared_race
+                                 : writes                         ? FindingKind::stage_overwritten
+                                                                  : FindingKind::async_read_pending;
+        find(access, kind, state.writer, [&] {
+            return fmt::format(
+                "{}, but {} by lane {}, which has not synchronized since, only other lanes of its warp have: execute "
+                "__syncwarp() before one lane arrives, sets a flag or issues work for all",
+                name(access, offset, writes), name(state.writer, true), lane);
+        });
+        return;
+    }
     // A completed asynchronous operation needs no fence; nor does a generic write over a generic one. An async write
     // over a generic one only needs order: every pipeline that reuses its stages does this.
     if (!writes && access.proxy == Proxy::async && !is_async_proxy(state.writer) &&
@@ -93,19 +100,21 @@ void SharedShadow::check_writer(Access& access, const State& state, std::uint32_
     }
     if (strict_fences_ && writes && access.proxy == Proxy::async && !is_async_proxy(state.writer) &&
         !clocks_.ordered_for_async(written, access.agent, lane)) {
-        find(access, FindingKind::strict_proxy_fence,
-             fmt::format(
-                 "{} through the async proxy, but {} through the generic proxy, with no fence.proxy.async of that "
-                 "thread in between: by PTX's letter the ordinary write may come last",
-                 name(access, offset, writes), name(state.writer, true)));
+        find(access, FindingKind::strict_proxy_fence, state.writer, [&] {
+            return fmt::format(
+                "{} through the async proxy, but {} through the generic proxy, with no fence.proxy.async of that "
+                "thread in between: by PTX's letter the ordinary write may come last",
+                name(access, offset, writes), name(state.writer, true));
+        });
         return;
     }
     if (access.good_writer != state.writer) {
         access.good_writer = state.writer;
         access.good_lanes = 0;
     }
-    // Only the async proxy distinguishes lanes.
-    access.good_lanes |= access.proxy == Proxy::async ? std::uint64_t{1} << lane : ~std::uint64_t{0};
+    access.good_lanes |= access.proxy == Proxy::async || clocks_.releases_by_lane(written.agent)
+                             ? std::uint64_t{1} << lane
+                             : ~std::uint64_t{0};
 }
 
 void SharedShadow::check_readers(Access& access, const State& state, std::uint32_t offset)
@@ -137,10 +146,11 @@ void SharedShadow::check_pending(Access& access, std::uint32_t begin, std::uint3
     // A read of data that is still being written. If the read was issued after the write, the read is too early; else
     // the write is.
     const bool too_early = !writes && pending_.began_before(*range, access.agent);
-    find(access, too_early ? FindingKind::async_read_pending : FindingKind::stage_overwritten,
-         fmt::format("{} while {} (PTX line {}) still {} 0x{:x} to 0x{:x}: wait until it is complete",
-                     name(access, std::max(begin, range->begin), writes), range->what, range->line,
-                     range->writes ? "writes" : "reads", shared_base + range->begin, shared_base + range->end));
+    find_at(access, too_early ? FindingKind::async_read_pending : FindingKind::stage_overwritten, range->line, [&] {
+        return fmt::format("{} while {} (PTX line {}) still {} 0x{:x} to 0x{:x}: wait until it is complete",
+                           name(access, std::max(begin, range->begin), writes), range->what, range->line,
+                           range->writes ? "writes" : "reads", shared_base + range->begin, shared_base + range->end);
+    });
 }
 
 void SharedShadow::compare(const std::optional<ShadowFinding>& fast, const std::optional<ShadowFinding>& plain)

@@ -1,6 +1,8 @@
 // The reads that SharedShadow enters later, or never.
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -19,7 +21,7 @@ bool SharedShadow::read_early(Agent warp, const LaneOffsets& offsets, LaneMask l
         enter_interval();
     }
     const std::uint32_t first = offsets.low / line_bytes, last = (offsets.high + size - 1) / line_bytes;
-    if (!clocks_.on_its_own(warp) || entered_.has_any(first, last) || log_.full() ||
+    if (!clocks_.on_its_own(warp) || clocks_.lanes_differ(warp) || entered_.has_any(first, last) || log_.full() ||
         !(is_written_row(offsets, size, first, last) || are_written(offsets, size))) [[unlikely]] {
         return false;
     }
@@ -28,6 +30,7 @@ bool SharedShadow::read_early(Agent warp, const LaneOffsets& offsets, LaneMask l
     read.line = ptx_line;
     read.time = clocks_.now(warp).time;
     read.releases = clocks_.releases();
+    read.meeting = clocks_.meetings(warp);
     read.lanes = lanes;
     read.agent = warp;
     read.size = static_cast<std::uint8_t>(size);
@@ -69,9 +72,31 @@ void SharedShadow::enter_reads()
         access.line = read.line;
         access.self = (Mark{read.time} << 32) | (Mark{read.agent} << 16) | site(read.what, read.line);
         access.earlier = &earlier;
-        touch_lanes<false>(access, log_.offsets(read).data(), read.lanes, read.size);
+        const ReadLog::Offsets offsets = log_.offsets(read);
+        if (read.meeting == clocks_.meetings(read.agent)) {
+            add_lane_reads(access, offsets.data(), read.lanes, read.size);
+        }
+        touch_lanes<false>(access, offsets.data(), read.lanes, read.size);
     }
     log_.clear();
+}
+
+void SharedShadow::enter_reads_of(const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size)
+{
+    if (interval_ != clocks_.interval()) {
+        enter_interval();
+    }
+    if (log_.empty()) {
+        return;
+    }
+    std::uint32_t low = ~0U, high = 0;
+    for_each_lane(lanes, [&](unsigned lane) {
+        low = std::min(low, offsets[lane]);
+        high = std::max(high, offsets[lane] + size - 1);
+    });
+    if (log_.may_have(low / line_bytes, high / line_bytes)) {
+        enter_reads();
+    }
 }
 
 void SharedShadow::note_entered(Agent agent, std::uint32_t begin, std::uint32_t end)

@@ -76,7 +76,7 @@ public:
         if (warp_.cta.shadow != nullptr) {
             warp_.cta.shadow->end(agent);
         }
-        SyncPoint& point = warp_.copies.reached(sequence, CopyGroups::Stage::complete);
+        SyncPoint& point = warp_.copies.reached(sequence, CopyGroups::Stage::complete, agent);
         if (cluster.options().check) {
             cluster.clocks.complete_async(agent, point);
         }
@@ -103,8 +103,10 @@ private:
             const std::uint32_t line = line_of(operation);
             std::array<std::uint32_t, warp_size> offsets{};
             for_each_lane(now, [&](unsigned lane) { offsets[lane] = offset(lane); });
-            if (auto found = warp_.cta.shadow->write_lanes(agent, offsets.data(), now, bytes_, name, line)) {
-                cluster.report(*this, found->kind, std::move(found->message));
+            const KnownOfWork known(cluster, *this);
+            if (const auto found = warp_.cta.shadow->write_lanes(agent, offsets.data(), now, bytes_, name, line, false,
+                                                                 nullptr, &known)) {
+                cluster.report(*this, *found);
             }
         }
         const AllocationCache::Entry* const found =
@@ -220,7 +222,7 @@ Step execute_wait_group(Warp& warp, const Operation& operation, LaneMask active)
         warp.split().wait = {Wait::Kind::async_group, 0, warp.cta.rank, keep, active};
         return Step::wait;
     }
-    warp.copies.acquire(active, keep, CopyGroups::Stage::complete, warp.cluster.clocks, warp.agent);
+    warp.copies.acquire(active, keep, CopyGroups::Stage::complete, warp.cluster.clocks, warp.agent, warp.live());
     return Step::next;
 }
 
@@ -230,7 +232,7 @@ Step execute_wait_all(Warp& warp, const Operation&, LaneMask active)
         warp.split().wait = {Wait::Kind::async_group, 0, warp.cta.rank, 0, active};
         return Step::wait;
     }
-    warp.copies.acquire_all(active, warp.cluster.clocks, warp.agent);
+    warp.copies.acquire_all(active, warp.cluster.clocks, warp.agent, warp.live());
     return Step::next;
 }
 

@@ -95,15 +95,18 @@ private:
         if (cta->shadow && cluster.options().check) {
             const auto offset = static_cast<std::uint32_t>(at - cta->shared.data());
             const std::uint32_t line = line_of(operation);
+            const KnownOfWork known(cluster, *this);
             std::optional<ShadowFinding> found;
             if (payload_.update != nullptr) {
-                found = cta->shadow->read(agent, offset, bytes, Proxy::generic, payload_.what.c_str(), line, true);
+                found = cta->shadow->read(agent, offset, bytes, Proxy::generic, payload_.what.c_str(), line, true,
+                                          nullptr, Clocks::any_lane, &known);
             }
-            std::optional<ShadowFinding> second = cta->shadow->write(
-                agent, offset, bytes, Proxy::generic, payload_.what.c_str(), line, payload_.update != nullptr);
+            std::optional<ShadowFinding> second =
+                cta->shadow->write(agent, offset, bytes, Proxy::generic, payload_.what.c_str(), line,
+                                   payload_.update != nullptr, Clocks::any_lane, &known);
             found = found ? std::move(found) : std::move(second);
             if (found) {
-                cluster.report(*this, found->kind, found->message);
+                cluster.report(*this, *found);
             }
             cta->shadow->end(agent);
         }

@@ -148,7 +148,7 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
         warp.split().wait = {Wait::Kind::async_group, 1, warp.cta.rank, payload.keep, active};
         return Step::wait;
     }
-    warp.bulk_copies.acquire(active, payload.keep, payload.stage, warp.cluster.clocks, warp.agent);
+    warp.bulk_copies.acquire(active, payload.keep, payload.stage, warp.cluster.clocks, warp.agent, warp.live());
     return Step::next;
 }
 

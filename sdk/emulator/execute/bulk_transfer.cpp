@@ -103,12 +103,15 @@ void BulkTransfer::check(Cluster& cluster, Cta& cta, std::uint32_t address, std:
     if (cta.shadow == nullptr) {
         return;
     }
+    const KnownOfWork known(cluster, *this);
     const auto access = [&](std::uint32_t start, std::uint32_t size) {
         const std::uint32_t offset = start - shared_base;
-        auto found = writes ? cta.shadow->write(agent, offset, size, Proxy::async, what_, line_of(operation))
-                            : cta.shadow->read(agent, offset, size, Proxy::async, what_, line_of(operation));
+        const auto found = writes ? cta.shadow->write(agent, offset, size, Proxy::async, what_, line_of(operation),
+                                                      false, Clocks::any_lane, &known)
+                                  : cta.shadow->read(agent, offset, size, Proxy::async, what_, line_of(operation),
+                                                     false, nullptr, Clocks::any_lane, &known);
         if (found) {
-            cluster.report(*this, found->kind, std::move(found->message));
+            cluster.report(*this, *found);
         }
     };
     // A swizzle exchanges atoms within a line of `span` bytes, so whole lines stay in place.
@@ -212,12 +215,13 @@ void LoadTransfer::watch()
     if (global == nullptr || !global->written()) {
         return;
     }
+    const KnownOfWork known(warp_.cluster, *this);
     for (const BoxRun& run : box_.runs) {
         if (!run.inside) {
             continue;
         }
-        if (auto found = global->bulk_load(warp_.agent, run.global, run.global_bytes, what_)) {
-            warp_.cluster.report(*this, found->kind, std::move(found->message));
+        if (const auto found = global->bulk_load(warp_.agent, run.global, run.global_bytes, what_, &known)) {
+            warp_.cluster.report(*this, *found);
             return;
         }
     }

@@ -25,14 +25,15 @@ Step execute_fence(Warp& warp, const Operation& operation, LaneMask active)
     }
     const auto& payload = operation.as<FencePayload>();
     Clocks& clocks = warp.cluster.clocks;
+    const LanesOfWarp by{active, warp.live()};
     if (payload.order.acquires()) {
-        clocks.fence(warp.agent, {Semantics::acquire, payload.order.scope}, warp.barriers.fences);
+        clocks.fence(warp.agent, {Semantics::acquire, payload.order.scope}, warp.barriers.fences, by);
     }
     if (payload.proxies != 0) {
         clocks.proxy_fence(warp.agent, active, payload.proxies);
     }
     if (payload.order.releases()) {
-        clocks.fence(warp.agent, {Semantics::release, payload.order.scope}, warp.barriers.fences);
+        clocks.fence(warp.agent, {Semantics::release, payload.order.scope}, warp.barriers.fences, by);
     }
     return Step::next;
 }

@@ -139,7 +139,7 @@ Step execute_inval(Warp& warp, const Operation& operation, LaneMask active)
 
 /// What the arriving thread has done counts for the threads that wait. They are of the barrier's CTA, so an arrival of
 /// another CTA at CTA scope orders nothing.
-void release_to(Warp& warp, Mbarrier& barrier, const MbarrierPayload& payload, bool own_cta)
+void release_to(Warp& warp, LaneMask lanes, Mbarrier& barrier, const MbarrierPayload& payload, bool own_cta)
 {
     const FencePoints& fences = warp.barriers.fences;
     if (!own_cta && payload.within_cta) {
@@ -147,18 +147,19 @@ void release_to(Warp& warp, Mbarrier& barrier, const MbarrierPayload& payload, b
     }
     SyncPoint& point = own_cta ? barrier.arriving_near : barrier.arriving;
     if (payload.order.releases()) {
-        warp.cluster.clocks.release(warp.agent, point);
+        warp.cluster.clocks.release(warp.agent, point, {lanes, warp.live()});
     } else {
         point.join(own_cta ? fences.fenced_near : fences.fenced_wide);
     }
 }
 
 /// Completed asynchronous work is visible whatever the scope (PTX ISA "Async proxy").
-void acquire_from(Warp& warp, const Mbarrier& barrier, const MbarrierPayload& payload)
+void acquire_from(Warp& warp, LaneMask lanes, const Mbarrier& barrier, const MbarrierPayload& payload)
 {
     FencePoints& fences = warp.barriers.fences;
     if (payload.order.acquires()) {
-        warp.cluster.clocks.acquire(warp.agent, payload.within_cta ? barrier.completed_near : barrier.completed);
+        warp.cluster.clocks.acquire(warp.agent, payload.within_cta ? barrier.completed_near : barrier.completed,
+                                    {lanes, warp.live()});
         return;
     }
     fences.observed_near.join(barrier.completed_near);
@@ -190,7 +191,7 @@ Step execute_arrive(Warp& warp, const Operation& operation, LaneMask active)
         if (warp.checks() && (released != &barrier || released_phase != barrier.phase)) {
             released = &barrier;
             released_phase = barrier.phase;
-            release_to(warp, barrier, payload, site.cta == &warp.cta);
+            release_to(warp, active, barrier, payload, site.cta == &warp.cta);
         }
         if (states != no_row) {
             warp.row<std::uint64_t>(states)[lane] = token_of(barrier);
@@ -246,8 +247,14 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
 {
     const auto& payload = operation.as<MbarrierPayload>();
     Cluster& cluster = warp.cluster;
-    LaneMask complete = 0;
+    LaneMask complete = 0, acquiring = 0;
     BarrierSite waited, passed;
+    const auto acquire = [&] {
+        if (acquiring != 0 && warp.checks()) {
+            acquire_from(warp, acquiring, *passed.barrier, payload);
+        }
+        acquiring = 0;
+    };
     for_each_lane(active, [&](unsigned lane) {
         const std::uint64_t address = address_of(warp, payload, lane);
         const BarrierSite site = barrier_at(warp, operation, address, lane);
@@ -272,6 +279,9 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
             return;
         }
         complete |= bit(lane);
+        if (passed.barrier != site.barrier) {
+            acquire();
+        }
         passed = site;
         if (operation.untested) {
             return;  // the program continues in the same way if the phase is not complete, so it has learnt nothing
@@ -279,10 +289,9 @@ Step execute_wait(Warp& warp, const Operation& operation, LaneMask active)
         if (site.cta->exit_order != nullptr) {
             site.cta->exit_order->observed(offset_in_cta(site.address), site.barrier->phase);
         }
-        if (warp.checks()) {
-            acquire_from(warp, *site.barrier, payload);
-        }
+        acquiring |= bit(lane);
     });
+    acquire();
     ++cluster.statistics.barrier_polls;
     if (complete == 0) {
         const MbarrierWait wait{waited.address, waited.cta->rank, waited.barrier->phase};

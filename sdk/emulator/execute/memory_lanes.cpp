@@ -54,19 +54,6 @@ private:
     const Cta& cta_;
 };
 
-class KnownOfWarp final : public KnownFindings {
-public:
-    KnownOfWarp(const Warp& warp, const Operation& operation) : warp_(warp), operation_(operation) {}
-    [[nodiscard]] bool knows(FindingKind kind, std::uint32_t other_line) const override
-    {
-        return warp_.is_known(operation_, kind, other_line);
-    }
-
-private:
-    const Warp& warp_;
-    const Operation& operation_;
-};
-
 /// Lanes have read shared memory that was never written.
 void follow_unwritten(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active,
                       const std::uint32_t* offsets, const Cta& cta)
@@ -259,7 +246,7 @@ void synchronize_lanes(Warp& warp, const std::uint64_t* generic, LaneMask active
         const unsigned slot = Clocks::memory_slot(generic[lane]);
         if (!done[slot]) {
             done[slot] = true;
-            synchronize(warp, generic[lane], access.direction, access.order);
+            synchronize(warp, active, generic[lane], access.direction, access.order);
         }
     });
 }
@@ -319,18 +306,19 @@ void check_bulk_copies(Warp& warp, const Operation& operation, const MemoryPaylo
     if (strong && access.direction != Direction::read) {
         check_flag(warp, operation, active, access.what);
     }
+    const KnownOfWarp known(warp, operation);
     std::optional<ShadowFinding> found;
     for_each_lane(active, [&](unsigned lane) {
-        auto problem =
-            access.direction == Direction::read
-                ? global.read(warp.agent, a.at[lane], payload.bytes, strong, access.what)
-                : global.write(warp.agent, lane, a.at[lane], payload.bytes, strong, access.what, line_of(operation));
+        auto problem = access.direction == Direction::read
+                           ? global.read(warp.agent, a.at[lane], payload.bytes, strong, access.what, &known)
+                           : global.write(warp.agent, lane, a.at[lane], payload.bytes, strong, access.what,
+                                          line_of(operation), &known);
         if (!found) {
             found = std::move(problem);
         }
     });
     if (found) {
-        warp.report(operation, found->kind, active, std::move(found->message));
+        warp.report(operation, found->kind, active, [&] { return found->message; }, found->other_line);
     }
 }
 

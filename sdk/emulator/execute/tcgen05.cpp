@@ -91,7 +91,7 @@ void report(Warp& warp, const Operation& operation, LaneMask lanes, const std::o
 void report(Cluster& cluster, const AsyncOperation& work, const std::optional<ShadowFinding>& finding)
 {
     if (finding) {
-        cluster.report(work, finding->kind, finding->message);
+        cluster.report(work, *finding);
     }
 }
 
@@ -205,9 +205,11 @@ void check_reading(Cluster& cluster, TensorWork& work, Cta& cta, const OperandTi
         return;
     }
     const std::uint32_t line = line_of(work.operation);
+    const KnownOfWork known(cluster, work);
     std::optional<ShadowFinding> found;
     const auto read = [&](std::uint32_t address, std::uint32_t size) {
-        auto finding = cta.shadow->read(work.agent, address - shared_base, size, Proxy::async, what, line);
+        auto finding = cta.shadow->read(work.agent, address - shared_base, size, Proxy::async, what, line, false,
+                                        nullptr, Clocks::any_lane, &known);
         if (finding && !found) {
             found = std::move(finding);
         }
@@ -229,8 +231,9 @@ void check_reading(Cluster& cluster, TensorWork& work, Cta& cta, const OperandTi
 {
     check_reading(cluster, work, cta, tile, use.what, data_bytes);
     if (cta.tiles != nullptr) {
-        if (auto problem = cta.tiles->check(tile, use, *cta.shadow)) {
-            cluster.report(work, FindingKind::layout_mismatch, std::move(*problem));
+        const bool known = cluster.is_known(work, FindingKind::layout_mismatch, 0);
+        if (auto problem = cta.tiles->check(tile, use, *cta.shadow, known)) {
+            cluster.report(work, ShadowFinding{FindingKind::layout_mismatch, std::move(*problem)});
         }
     }
 }

@@ -46,9 +46,10 @@ TensorMap checked_map(Warp& warp, const Operation& operation, const TensorPayloa
 {
     const TensorMap map = tensor_map_at(warp, operation, payload.map, lane, payload.what);
     if (warp.cluster.global_shadow != nullptr) {
-        if (auto found =
-                warp.cluster.global_shadow->use_map(warp.agent, warp.address(payload.map, lane), payload.what)) {
-            warp.report(operation, found->kind, bit(lane), std::move(found->message));
+        const KnownOfWarp known(warp, operation);
+        if (const auto found = warp.cluster.global_shadow->use_map(warp.agent, warp.address(payload.map, lane),
+                                                                   payload.what, &known)) {
+            warp.report(operation, found->kind, bit(lane), [&] { return found->message; }, found->other_line);
         }
     }
     if (map.interleave != TensorInterleave::none) {

@@ -155,8 +155,9 @@ private:
             }
             const TileUse use{"wgmma", is_a ? "A" : "B", name_of(is_a ? payload_.product.a : payload_.product.b)};
             if (auto problem = warp_.cta.tiles->check(payload_.tile(is_a ? a_descriptor : b_descriptor, is_a), use,
-                                                      *warp_.cta.shadow)) {
-                cluster.report(*this, FindingKind::layout_mismatch, std::move(*problem));
+                                                      *warp_.cta.shadow,
+                                                      cluster.is_known(*this, FindingKind::layout_mismatch, 0))) {
+                cluster.report(*this, ShadowFinding{FindingKind::layout_mismatch, std::move(*problem)});
             }
         }
         if (!payload_.a_in_registers) {
@@ -259,12 +260,13 @@ private:
         if (!run.clean || run.begin == run.end) {
             return;
         }
-        const auto finding =
-            warp_.cta.shadow->read(agent, run.begin, run.end - run.begin, Proxy::async, "wgmma", line_of(operation));
+        const KnownOfWork known(cluster, *this);
+        const auto finding = warp_.cta.shadow->read(agent, run.begin, run.end - run.begin, Proxy::async, "wgmma",
+                                                    line_of(operation), false, nullptr, Clocks::any_lane, &known);
         run.begin = run.end = 0;
         if (finding) {
             run.clean = false;
-            cluster.report(*this, finding->kind, finding->message);
+            cluster.report(*this, *finding);
         }
     }
 

@@ -22,7 +22,7 @@ CopyGroups::Sequence CopyGroups::add(LaneMask lanes)
     }
     Record record;
     record.sequence = next_;
-    record.lanes = record.unread = lanes;
+    record.issued = record.lanes = record.unread = lanes;
     records_.push_back(std::move(record));
     return next_++;
 }
@@ -43,9 +43,13 @@ void CopyGroups::forget()
     // for the earlier one alone.
     std::vector<Record> kept;
     for (Record& record : records_) {
-        const bool old = record.sequence + remembered_records < next_;
+        // While some lanes have waited for a copy and others have not, it is kept apart, if there are not too many.
+        const bool partly = !kept.empty() && kept.back().lanes != kept.back().issued;
+        const bool old = record.sequence + (partly ? 64 : 1) * remembered_records < next_;
         if (old && !kept.empty() && kept.back().complete && record.complete && !told_apart(kept.back(), record)) {
+            record.issued |= kept.back().issued;
             record.lanes |= kept.back().lanes;
+            record.copy = 0;
             record.unread |= kept.back().unread;
             record.read_point.join(kept.back().read_point);
             record.complete_point.join(kept.back().complete_point);
@@ -58,10 +62,11 @@ void CopyGroups::forget()
     record_limit_ = 2 * std::max(records_.size(), remembered_records);
 }
 
-SyncPoint& CopyGroups::reached(Sequence sequence, Stage stage)
+SyncPoint& CopyGroups::reached(Sequence sequence, Stage stage, Agent copy)
 {
     const auto record = std::ranges::lower_bound(records_, sequence, {}, [](const Record& r) { return r.sequence; });
     record->read = true;
+    record->copy = copy;
     if (stage == Stage::source_read) {
         return record->read_point;
     }
@@ -124,17 +129,21 @@ bool CopyGroups::have_reached(LaneMask lanes, std::uint64_t keep, Stage stage) c
     return reached;
 }
 
-void CopyGroups::acquire_before(LaneMask lanes, Sequence end, Stage stage, Clocks& clocks, Agent agent)
+void CopyGroups::acquire_before(LaneMask lanes, Sequence end, Stage stage, Clocks& clocks, Agent agent, LaneMask live)
 {
     for (Record& record : records_) {
         if (record.sequence >= end) {
             break;
         }
-        if (stage == Stage::complete && (record.lanes & lanes) != 0) {
-            clocks.acquire(agent, record.complete_point);
+        if (const LaneMask some = record.lanes & lanes; stage == Stage::complete && some != 0) {
+            if (record.copy != 0 && (record.issued & (record.issued - 1)) != 0) {
+                clocks.acquire_own(agent, record.complete_point, record.copy, some);
+            } else {
+                clocks.acquire(agent, record.complete_point, {some, live});
+            }
             record.lanes &= ~lanes;
         } else if ((record.unread & lanes) != 0) {
-            clocks.acquire(agent, record.read_point);
+            clocks.acquire(agent, record.read_point, {record.unread & lanes, live});
         }
         record.unread &= ~lanes;
     }
@@ -152,12 +161,12 @@ void CopyGroups::pass(LaneMask lanes, Sequence end, Clocks& clocks, Agent agent)
     }
 }
 
-void CopyGroups::acquire(LaneMask lanes, std::uint64_t keep, Stage stage, Clocks& clocks, Agent agent)
+void CopyGroups::acquire(LaneMask lanes, std::uint64_t keep, Stage stage, Clocks& clocks, Agent agent, LaneMask live)
 {
     ++waits_;
     for_each_boundary(lanes, keep, [&](LaneMask same, Sequence end) {
         if (end != 0) {
-            acquire_before(same, end, stage, clocks, agent);
+            acquire_before(same, end, stage, clocks, agent, live);
         }
         if (end != 0 && stage == Stage::complete) {
             for_each_lane(same, [&](unsigned lane) {
@@ -169,10 +178,10 @@ void CopyGroups::acquire(LaneMask lanes, std::uint64_t keep, Stage stage, Clocks
     });
 }
 
-void CopyGroups::acquire_all(LaneMask lanes, Clocks& clocks, Agent agent)
+void CopyGroups::acquire_all(LaneMask lanes, Clocks& clocks, Agent agent, LaneMask live)
 {
     ++waits_;
-    acquire_before(lanes, next_, Stage::complete, clocks, agent);
+    acquire_before(lanes, next_, Stage::complete, clocks, agent, live);
     for_each_lane(lanes, [&](unsigned lane) { groups_[lane].clear(); });
 }
 

@@ -24,7 +24,8 @@ public:
     /// Each of `lanes` issues a copy. It belongs to the group that the lane commits next.
     [[nodiscard]] Sequence add(LaneMask lanes);
     /// The copies with this number have reached `stage`. The caller passes what they did to the returned point.
-    SyncPoint& reached(Sequence sequence, Stage stage);
+    /// `copy` is the agent that made them.
+    SyncPoint& reached(Sequence sequence, Stage stage, Agent copy = 0);
     void commit(LaneMask lanes);
 
     /// Returns true if all groups of each of `lanes`, except its `keep` latest, have reached `stage`.
@@ -39,10 +40,11 @@ public:
     /// The number of the next copy.
     [[nodiscard]] Sequence next() const noexcept { return next_; }
 
-    /// After a successful have_reached(): `agent` sees what these copies did.
-    void acquire(LaneMask lanes, std::uint64_t keep, Stage stage, Clocks& clocks, Agent agent);
+    /// After a successful have_reached(): `agent` sees what these copies did, each lane of `live` what its own did.
+    void acquire(LaneMask lanes, std::uint64_t keep, Stage stage, Clocks& clocks, Agent agent,
+                 LaneMask live = all_lanes);
     /// The same after a wait for all copies so far. Commits.
-    void acquire_all(LaneMask lanes, Clocks& clocks, Agent agent);
+    void acquire_all(LaneMask lanes, Clocks& clocks, Agent agent, LaneMask live = all_lanes);
 
     /// `agent` sees what the completed copies of `lanes` with numbers below `end` did, if not waited for yet.
     void pass(LaneMask lanes, Sequence end, Clocks& clocks, Agent agent) const;
@@ -57,8 +59,10 @@ public:
 private:
     struct Record {
         Sequence sequence = 0;
-        LaneMask lanes = 0;   // lanes that issued them and have not waited for them
+        LaneMask issued = 0;  // lanes that issued them
+        LaneMask lanes = 0;   // of these, lanes that have not waited for them
         LaneMask unread = 0;  // of these, lanes that have not waited for the source to be read
+        Agent copy = 0;       // 0: several agents
         bool read = false, complete = false;
         SyncPoint read_point, complete_point;
 
@@ -72,7 +76,7 @@ private:
     /// it returns false.
     template <typename Body>
     void for_each_boundary(LaneMask lanes, std::uint64_t keep, Body&& body) const;
-    void acquire_before(LaneMask lanes, Sequence end, Stage stage, Clocks& clocks, Agent agent);
+    void acquire_before(LaneMask lanes, Sequence end, Stage stage, Clocks& clocks, Agent agent, LaneMask live);
     /// Returns true if a wait may be for `earlier` but not for `later`, the next one.
     [[nodiscard]] bool told_apart(const Record& earlier, const Record& later) const noexcept;
     void forget();

@@ -17,6 +17,8 @@ namespace {
 /// A cluster that runs apart pauses after so many steps: without a visible effect, and in any case. It may wait for
 /// another cluster with loads that do not synchronize.
 constexpr std::uint64_t patience = 16'384, longest_apart = 262'144;
+/// The steps of a cluster that polls with ordinary loads, until the others go on.
+constexpr std::uint64_t spinning_steps = 512;
 
 /// In order: clusters poll the place, so that all see its value before it changes again.
 [[nodiscard]] bool is_watched(const Grid& grid, const std::byte* at)
@@ -42,6 +44,9 @@ Cluster::Cluster(Grid& grid_, std::uint64_t index_)
       scheduler_(make_scheduler(grid_.options, choices)),
       progress_time_(std::chrono::steady_clock::now())
 {
+    if (grid.clusters.count() > 1) {
+        spin_look_ = SpinWatch::quiet_steps;
+    }
     const Dim3 extent = grid.request.cluster;
     const auto count = static_cast<std::uint32_t>(extent.count());
     const auto threads = static_cast<std::uint32_t>(grid.request.block.count());
@@ -95,7 +100,7 @@ void Cluster::submit(std::unique_ptr<AsyncOperation> operation, Warp& warp, cons
     operation->lanes = lanes;
     ++in_flight_[static_cast<std::size_t>(operation->kind)];
     if (grid.options.check && operation->agent == 0) {
-        operation->agent = clocks.begin_async(warp.agent);
+        operation->agent = clocks.begin_async(warp.agent, {lanes, warp.live()});
         if (operation->trusts_issuers_fence()) {
             clocks.trust_issuers_fence(operation->agent, warp.agent);
         }
@@ -247,6 +252,13 @@ Cluster::Pause Cluster::run(std::uint64_t until)
         if (grid.clusters_meet && !has_turn_ &&
             (steps_ - std::max(start, last_progress_) > patience || steps_ - start > longest_apart)) {
             return Pause::stuck;
+        }
+        if (steps_ >= spin_look_ && !has_turn_) [[unlikely]] {
+            spin_look_ = spin_watch_.look(warps_, steps_, last_progress_);
+        }
+        if (spin_watch_.spins(last_progress_) && steps_ - start > spinning_steps && !has_turn_ && spins())
+            [[unlikely]] {
+            return Pause::stuck;  // let the others run
         }
         if (!pending_.empty()) {
             const auto is = [&](AsyncOperation::Kind kind) { return in_flight_[static_cast<std::size_t>(kind)] != 0; };

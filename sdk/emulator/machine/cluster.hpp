@@ -26,6 +26,7 @@
 #include "machine/monitor.hpp"
 #include "machine/scheduler.hpp"
 #include "machine/spare_objects.hpp"
+#include "machine/spin_watch.hpp"
 #include "program/program.hpp"
 
 namespace tessera::emulator {
@@ -63,7 +64,7 @@ public:
     enum class Pause : std::uint8_t {
         finished,
         wants_turn,  ///< its next access synchronizes with other clusters
-        stuck,       ///< ran for long, or did nothing visible for a while: it may wait for another cluster
+        stuck,       ///< ran for long, or did nothing visible for a while: it may wait for another cluster, or spins
         turn_over,
     };
     /// Runs beside other clusters, up to an access that synchronizes with them.
@@ -73,6 +74,8 @@ public:
     Pause run_turn(std::uint64_t budget);
     /// An access that synchronizes with other clusters was made in the last turn.
     [[nodiscard]] bool met() const noexcept { return met_; }
+    /// All warps wait, or poll memory with ordinary loads, and nothing but another cluster can change that.
+    [[nodiscard]] bool spins() const noexcept { return spin_watch_.spins(last_progress_) && pending_.empty(); }
 
     // --- for accesses that synchronize with other clusters ---
     /// Returns true if it may happen now. If not, the instruction returns Step::later.
@@ -132,6 +135,10 @@ public:
 
     /// For asynchronous operations: like Warp::report and fault, at the place where the operation was issued.
     void report(const AsyncOperation& operation, FindingKind kind, FindingText text, bool error = false);
+    /// The same for what may be found again and again: only the first needs a message, see KnownOfWork.
+    void report(const AsyncOperation& operation, const ShadowFinding& finding);
+    /// The next such report() only counts.
+    [[nodiscard]] bool is_known(const AsyncOperation& operation, FindingKind kind, std::uint64_t detail) const;
     [[noreturn]] void fault(const AsyncOperation& operation, FindingKind kind, int code, std::string message);
     void report_at(const Operation* operation, std::uint32_t rank, std::uint32_t warp, LaneMask lanes, FindingKind kind,
                    FindingText text, bool error, Report::Known* known = nullptr);
@@ -162,6 +169,8 @@ private:
     std::uint64_t changes_ = 1, steps_ = 0, last_progress_ = 0;
     std::vector<Warp*> warps_;
     std::uint64_t hang_check_ = 0;
+    SpinWatch spin_watch_;
+    std::uint64_t spin_look_ = ~std::uint64_t{0};  // the step of the next look; none if there is one cluster
     std::chrono::steady_clock::time_point progress_time_;
     std::vector<bool> exited_;  // CTAs whose exit has been handled
     bool finished_ = false, idle_ = false;
@@ -173,6 +182,20 @@ private:
     };
     std::array<Poll, 4> polls_;  ///< the latest, of different places
     std::size_t next_poll_ = 0;
+};
+
+/// The findings of an asynchronous operation's instruction.
+class KnownOfWork final : public KnownFindings {
+public:
+    KnownOfWork(const Cluster& cluster, const AsyncOperation& work) : cluster_(cluster), work_(work) {}
+    [[nodiscard]] bool knows(FindingKind kind, std::uint32_t other_line) const override
+    {
+        return cluster_.is_known(work_, kind, other_line);
+    }
+
+private:
+    const Cluster& cluster_;
+    const AsyncOperation& work_;
 };
 
 }  // namespace tessera::emulator

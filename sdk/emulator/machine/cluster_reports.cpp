@@ -33,6 +33,7 @@ void Cluster::check_hang()
 void Cluster::report_standstill(std::uint64_t instructions)
 {
     choices.note(Choice::standstill, steps_);
+    has_turn_ = true;  // no other cluster runs now
     report_hang(false, fmt::format("all clusters that run poll memory, and none writes what another waits for: {} "
                                    "instructions had no visible effect. The first cluster:",
                                    instructions));
@@ -191,6 +192,24 @@ void Cluster::report_at(const Operation* operation, std::uint32_t rank, std::uin
 void Cluster::report(const AsyncOperation& operation, FindingKind kind, FindingText text, bool error)
 {
     report_at(operation.operation, operation.cta_rank, operation.warp, operation.lanes, kind, std::move(text), error);
+}
+
+void Cluster::report(const AsyncOperation& operation, const ShadowFinding& finding)
+{
+    const RepeatedFindings::Key key{operation.operation, finding.other_line, operation.cta_rank, finding.kind};
+    // With Options::strict, each finding ends the launch with its own message.
+    if (!grid.options.strict && repeated.count(key, operation.lanes)) {
+        return;
+    }
+    Report::Known known;
+    report_at(operation.operation, operation.cta_rank, operation.warp, operation.lanes, finding.kind, finding.message,
+              false, &known);
+    repeated.add(key, known);
+}
+
+bool Cluster::is_known(const AsyncOperation& operation, FindingKind kind, std::uint64_t detail) const
+{
+    return !grid.options.strict && repeated.contains({operation.operation, detail, operation.cta_rank, kind});
 }
 
 void Cluster::fault(const AsyncOperation& operation, FindingKind kind, int code, std::string message)

@@ -122,17 +122,19 @@ private:
     const Cta& cta_;
 };
 
-std::optional<ShadowFinding> check_shared_write(const Request& r, Cta& cta, std::uint32_t offset, std::uint32_t line)
+std::optional<ShadowFinding> check_shared_write(const Request& r, Cta& cta, std::uint32_t offset, std::uint32_t line,
+                                                const KnownFindings& known)
 {
     if (r.access.stored == nullptr) {
         const unsigned lane = r.access.whole_warp ? Clocks::any_lane : r.lane;
-        return cta.shadow->write(r.warp.agent, offset, r.size, Proxy::generic, r.access.what, line, r.strong(), lane);
+        return cta.shadow->write(r.warp.agent, offset, r.size, Proxy::generic, r.access.what, line, r.strong(), lane,
+                                 &known);
     }
     const StoredRange stored(r.access.stored, offset, r.size, cta);
     std::array<std::uint32_t, warp_size> offsets{};
     offsets[r.lane] = offset;
     return cta.shadow->write_lanes(r.warp.agent, offsets.data(), bit(r.lane), r.size, r.access.what, line, r.strong(),
-                                   &stored);
+                                   &stored, &known);
 }
 
 std::byte* locate_shared(const Request& r)
@@ -171,18 +173,19 @@ std::byte* locate_shared(const Request& r)
                                   {&r.operation, warp.cta.rank, warp.index, bit(r.lane)});
     }
     if (r.strong()) {
-        synchronize(warp, shared_window + address, r.access.direction, r.access.order);
+        synchronize(warp, warp.split().mask, shared_window + address, r.access.direction, r.access.order);
     }
     if (r.access.direction == Direction::read && cta->responses.touches(offset, offset + std::uint64_t{r.size})) {
         cta->responses.read(offset, r.size, warp.cluster.clocks.now(warp.agent), bit(r.lane), &r.operation);
     }
     if (cta->shadow && warp.checks()) {
         const std::uint32_t line = line_of(r.operation);
+        const KnownOfWarp known(warp, r.operation);
         std::optional<ShadowFinding> found;
         if (r.reads()) {
             bool unwritten = false;
             found = cta->shadow->read(warp.agent, offset, r.size, Proxy::generic, r.access.what, line, r.strong(),
-                                      &unwritten, r.lane);
+                                      &unwritten, r.lane, &known);
             if (unwritten) {
                 r.undefined(
                     FindingKind::uninitialized_shared,
@@ -195,11 +198,11 @@ std::byte* locate_shared(const Request& r)
             }
         }
         if (r.writes()) {
-            std::optional<ShadowFinding> second = check_shared_write(r, *cta, offset, line);
+            std::optional<ShadowFinding> second = check_shared_write(r, *cta, offset, line, known);
             found = found ? std::move(found) : std::move(second);
         }
         if (found) {
-            r.report(found->kind, found->message);
+            r.report(found->kind, [&] { return found->message; }, found->other_line);
         }
     }
     return bytes;
@@ -230,7 +233,7 @@ std::byte* locate_overrun(const Request& r, Allocation& allocation)
                            warp.cluster.grid.memory.describe(r.address + r.size - 1), overrun_note);
     });
     if (r.strong()) {
-        synchronize(warp, r.address, r.access.direction, r.access.order);
+        synchronize(warp, warp.split().mask, r.address, r.access.direction, r.access.order);
     }
     const std::uint64_t offset = r.address - allocation.address;
     if (r.writes()) {
@@ -254,7 +257,7 @@ std::byte* locate_in_allocation(const Request& r)
         r.outside(fmt::format("{} is constant memory, which kernels cannot write", entry->allocation->label));
     }
     if (r.strong()) {
-        synchronize(warp, r.address, r.access.direction, r.access.order);
+        synchronize(warp, warp.split().mask, r.address, r.access.direction, r.access.order);
     }
     const std::uint64_t offset = r.address - entry->begin;
     if (r.reads() && warp.checks() && !entry->allocation->is_initialized(offset, r.size)) {
@@ -276,11 +279,12 @@ std::byte* locate_in_allocation(const Request& r)
         if (r.writes() && r.strong()) {
             check_flag(warp, r.operation, bit(r.lane), r.access.what);
         }
-        auto found = r.writes() ? global->write(warp.agent, r.lane, r.address, r.size, r.strong(), r.access.what,
-                                                line_of(r.operation))
-                                : global->read(warp.agent, r.address, r.size, r.strong(), r.access.what);
+        const KnownOfWarp known(warp, r.operation);
+        const auto found = r.writes() ? global->write(warp.agent, r.lane, r.address, r.size, r.strong(), r.access.what,
+                                                      line_of(r.operation), &known)
+                                      : global->read(warp.agent, r.address, r.size, r.strong(), r.access.what, &known);
         if (found) {
-            r.report(found->kind, std::move(found->message));
+            r.report(found->kind, [&] { return found->message; }, found->other_line);
         }
     }
     return entry->allocation->bytes + offset;
@@ -307,18 +311,19 @@ void check_flag(Warp& warp, const Operation& operation, LaneMask lanes, const ch
     }
 }
 
-void synchronize(Warp& warp, std::uint64_t generic_address, Direction direction, MemoryOrder order)
+void synchronize(Warp& warp, LaneMask lanes, std::uint64_t generic_address, Direction direction, MemoryOrder order)
 {
     if (!warp.checks()) {
         return;
     }
     Clocks& clocks = warp.cluster.clocks;
+    const LanesOfWarp by{lanes, warp.live()};
     ScopedPoint& point = clocks.memory_point(generic_address);
     if (direction != Direction::write) {
-        clocks.read_point(warp.agent, warp.cta.rank, order, point, warp.barriers.fences);
+        clocks.read_point(warp.agent, warp.cta.rank, order, point, warp.barriers.fences, by);
     }
     if (direction != Direction::read) {
-        clocks.write_point(warp.agent, warp.cta.rank, order, point, warp.barriers.fences);
+        clocks.write_point(warp.agent, warp.cta.rank, order, point, warp.barriers.fences, by);
     }
 }
 

@@ -14,6 +14,20 @@
 
 namespace tessera::emulator {
 
+/// The findings of an instruction of a warp.
+class KnownOfWarp final : public KnownFindings {
+public:
+    KnownOfWarp(const Warp& warp, const Operation& operation) : warp_(warp), operation_(operation) {}
+    [[nodiscard]] bool knows(FindingKind kind, std::uint32_t other_line) const override
+    {
+        return warp_.is_known(operation_, kind, other_line);
+    }
+
+private:
+    const Warp& warp_;
+    const Operation& operation_;
+};
+
 /// One access of one lane.
 struct MemoryAccess {
     Space space = Space::generic;
@@ -47,7 +61,7 @@ struct MemoryAccess {
 /// releasing ones by themselves, relaxed ones together with fences, both within their scopes (PTX ISA 8.8). Volatile
 /// ones, which PTX calls relaxed, acquire and release here: a flag of the old style is then no false alarm. Does nothing
 /// if checks are off.
-void synchronize(Warp& warp, std::uint64_t generic_address, Direction direction, MemoryOrder order);
+void synchronize(Warp& warp, LaneMask lanes, std::uint64_t generic_address, Direction direction, MemoryOrder order);
 
 /// `lanes` write global memory with an access that others may wait for. With Options::flags_before_stores, reports it if
 /// they have not waited for their bulk stores: another thread that sees the write may not see what they store.

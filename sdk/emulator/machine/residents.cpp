@@ -41,6 +41,8 @@ private:
         bool done = false;                 ///< no cluster is left for this place
         std::uint64_t met_at = 0;          ///< step of the last access that synchronizes clusters
         std::uint32_t missed_turns = 0;    ///< still to miss
+        bool spins = false;                ///< did nothing but poll when it last ran apart
+        std::uint64_t apart_steps = 0;     ///< of that run
     };
     template <typename Body>
     bool guarded(Resident& resident, Body&& body);
@@ -135,6 +137,7 @@ void Residents::run_apart(std::size_t place)
     Resident& resident = residents_[place];
     while (!resident.done && !stopped()) {
         Cluster::Pause pause = Cluster::Pause::finished;
+        std::uint64_t before = 0;
         if (!guarded(resident, [&] {
                 if (resident.cluster == nullptr) {
                     if (grid_.recorded != nullptr) {
@@ -143,6 +146,7 @@ void Residents::run_apart(std::size_t place)
                     resident.cluster = std::make_unique<Cluster>(grid_, resident.index);
                     resident.cluster->place = place;
                 }
+                before = resident.cluster->steps();
                 pause = resident.cluster->run_apart();
             })) {
             return;
@@ -150,6 +154,9 @@ void Residents::run_apart(std::size_t place)
         if (pause != Cluster::Pause::finished) {
             resident.apart = pause != Cluster::Pause::wants_turn;
             resident.met_at = resident.cluster->steps();
+            resident.spins = pause == Cluster::Pause::stuck && resident.cluster->spins() &&
+                             resident.cluster->last_progress() < before;
+            resident.apart_steps = resident.met_at - before;
             return;
         }
         finish(place);
@@ -201,7 +208,8 @@ void Residents::take_turns()
     for (std::size_t place = 0; place < residents_.size(); ++place) {
         Resident& resident = residents_[place];
         if (resident.apart || resident.done) {
-            moved_ = moved_ || !resident.done;
+            moved_ = moved_ || !(resident.done || resident.spins);
+            quiet_steps_ += resident.done ? 0 : resident.apart_steps;
             continue;
         }
         std::uint32_t rank = 0;

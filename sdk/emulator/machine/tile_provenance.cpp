@@ -242,14 +242,14 @@ void TileProvenance::forget(const Stamp& stamp)
 }
 
 std::optional<std::string> TileProvenance::check(const OperandTile& tile, const TileUse& use,
-                                                 const SharedShadow& shadow)
+                                                 const SharedShadow& shadow, bool known)
 {
     if (stamps_.empty() || tile.descriptor.base_offset != 0) {
         return std::nullopt;
     }
     known_.resize(known_tiles);
-    Known& known = known_[hash_of(tile)];
-    if (known.version == version_ && known.tile == tile && known.type == use.type) {
+    Known& cached = known_[hash_of(tile)];
+    if (cached.version == version_ && cached.tile == tile && cached.type == use.type) {
         return std::nullopt;
     }
     // Boxes that something else has overwritten are found only here, and then forgotten.
@@ -259,19 +259,21 @@ std::optional<std::string> TileProvenance::check(const OperandTile& tile, const 
         } else if (!still_has(*step->to.stamp, step->to.address, shadow)) {
             forget(*step->to.stamp);
         } else {
-            return describe(*step, tile, use);
+            return known ? std::string() : describe(*step, tile, use);
         }
     }
     while (const Stamp* const stamp = wrong_type(tile, use)) {
         const std::uint32_t row = std::max(stamp->begin, tile.chunk_address(0, 0));
         if (still_has(*stamp, row < stamp->end ? row : stamp->begin, shadow)) {
-            return fmt::format(
-                "{} takes {} as {}, but it is {}: let the type of the tensor map and that of the instruction agree",
-                use.what, use.operand, use.type, describe(*stamp));
+            return known ? std::string()
+                         : fmt::format(
+                               "{} takes {} as {}, but it is {}: let the type of the tensor map and that of the "
+                               "instruction agree",
+                               use.what, use.operand, use.type, describe(*stamp));
         }
         forget(*stamp);
     }
-    known = {tile, use.type, version_};
+    cached = {tile, use.type, version_};
     return std::nullopt;
 }
 

@@ -43,8 +43,9 @@ public:
     /// Between boxes nearly everything is right: halves of multicast copies, several boxes per tile, tiles of different
     /// tensors. Boxes that are one piece of global memory may have been arranged by the host, and count as unknown where
     /// neither side has a swizzle.
+    /// `known`: the sentence is not needed, and may be empty.
     [[nodiscard]] std::optional<std::string> check(const OperandTile& tile, const TileUse& use,
-                                                   const SharedShadow& shadow);
+                                                   const SharedShadow& shadow, bool known = false);
 
     /// A sentence if one operand of an instruction runs on from its own box into the box of the other, of another tensor:
     /// M or N is larger than the tile. Equal or overlapping tiles of one tensor are right (A times A transposed).

@@ -54,6 +54,7 @@ bool Warp::gather(LaneMask members)
     }
     const LaneMask needed = members & live();
     if ((needed & ~split.mask) == 0) {
+        cluster.clocks.meet(agent);
         return true;
     }
     const auto is_warp_barrier = [&](std::uint32_t pc) {
@@ -100,6 +101,7 @@ bool Warp::gather_aligned(const Operation& operation)
 {
     Split& split = *current_;
     if (split.mask == live()) {
+        cluster.clocks.meet(agent);
         return true;
     }
     // Splits at the same place must join first, whatever divided them.

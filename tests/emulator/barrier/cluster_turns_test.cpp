@@ -158,8 +158,51 @@ done:
 }
 )");
 
+const std::string polling = module_text("sm_75", R"(
+// The first thread of each CTA waits with ordinary loads for what CTA `from` stores.
+.visible .entry plain_wait(.param .u64 flag, .param .u32 from)
+{
+    .reg .pred p; .reg .b32 r<4>; .reg .b64 d<2>;
+    ld.param.u64 d0, [flag];
+    ld.param.u32 r0, [from];
+    mov.u32 r1, %ctaid.x;
+    mov.u32 r3, %tid.x;
+    setp.ne.u32 p, r3, 0;
+    @p bra done;
+    setp.ne.u32 p, r0, r1;
+    @p bra poll;
+    st.global.u32 [d0], 1;
+done:
+    bar.sync 0;
+    ret;
+poll:
+    ld.global.u32 r2, [d0];
+    setp.eq.u32 p, r2, 0;
+    @p bra poll;
+    bra done;
+}
+
+// Computes for long, without a visible effect, before each CTA stores.
+.visible .entry compute(.param .u64 results, .param .u32 turns)
+{
+    .reg .pred p; .reg .b32 r<4>; .reg .b64 d<4>;
+    ld.param.u64 d0, [results];
+    ld.param.u32 r0, [turns];
+    mov.u32 r1, %ctaid.x;
+    mul.wide.u32 d1, r1, 4;
+    add.u64 d0, d0, d1;
+more:
+    sub.u32 r0, r0, 1;
+    setp.ne.u32 p, r0, 0;
+    @p bra more;
+    st.global.u32 [d0], r1;
+    ret;
+}
+)");
+
 struct Machine : PtxRun {
-    explicit Machine(Schedule schedule, std::uint64_t seed = 1, unsigned threads = 1) : PtxRun(kernels, "h200")
+    explicit Machine(Schedule schedule, std::uint64_t seed = 1, unsigned threads = 1, const char* device = "h200")
+        : PtxRun(std::string_view(device) == "t4" ? polling : kernels, device)
     {
         options.schedule = schedule;
         options.seed = seed;
@@ -303,6 +346,51 @@ TEST_CASE("CTAs that wait for one that is not resident are reported; waiting for
         CHECK(text.find("of the grid's 6000 clusters of 1 CTAs have not started: 4224 run at a time") !=
               std::string::npos);
         CHECK(text.find("cudaOccupancyMaxActiveBlocksPerMultiprocessor") != std::string::npos);
+    }
+}
+
+TEST_CASE("CTAs that poll with ordinary loads let the one run that they wait for")
+{
+    for (const Schedule schedule : schedules) {
+        for (const std::uint32_t from : {0U, 7U}) {
+            Machine run(schedule, 1, 1, "t4");
+            REQUIRE_CLEAN(
+                run, run.launch("plain_wait", {.grid = {8, 1, 1}, .block = {64, 1, 1}}, run.buffer(Words{0}), from));
+        }
+    }
+}
+
+TEST_CASE("CTAs that poll with ordinary loads what none writes, or a CTA that is not resident, are reported")
+{
+    for (const Schedule schedule : schedules) {
+        for (const bool resident : {true, false}) {
+            CAPTURE(resident);
+            Machine run(schedule, 1, 1, "t4");  // has place for 40 CTAs of this size
+            run.options.hang_seconds = 0;
+            run.options.hang_limit = 2'000'000;
+            const LaunchResult result =
+                run.launch("plain_wait", {.grid = {resident ? 20U : 50U, 1, 1}, .block = {1024, 1, 1}},
+                           run.buffer(Words{0}), std::uint32_t{resident ? 20U : 49U});
+            CHECK(result.code == 702);
+            const std::string text = findings_text(run);
+            CAPTURE(text);
+            CHECK_FOUND(run, FindingKind::deadlock);
+            CHECK(text.find("all clusters that run poll memory") != std::string::npos);
+            CHECK((text.find("of the grid's 50 clusters of 1 CTAs have not started: 40 run at a time") !=
+                   std::string::npos) == !resident);
+        }
+    }
+}
+
+TEST_CASE("CTAs that compute for long do not count as polling")
+{
+    for (const Schedule schedule : schedules) {
+        Machine run(schedule, 1, 1, "t4");
+        run.options.hang_seconds = 0;
+        run.options.hang_limit = 10'000;
+        const std::uint64_t results = run.buffer(Words(8));
+        REQUIRE_CLEAN(run, run.launch("compute", {.grid = {8, 1, 1}}, results, std::uint32_t{200'000}));
+        CHECK(run.read<std::uint32_t>(results, 8) == Words{0, 1, 2, 3, 4, 5, 6, 7});
     }
 }
 

@@ -124,6 +124,38 @@ TEST_CASE("the second of two stores of different values to one place")
         "TWICE: st.shared.b32 [%base], %lane;");
 }
 
+TEST_CASE("a store over what another lane has read, while the lanes have not waited for each other")
+{
+    const std::string read = load_next, write = "st.shared.b32 [%mine], 7;";
+    expect_race(
+        read + write,
+        "st.shared.b32 (lane 0 of warp 0 of the cluster) writes shared 0x400, but ld.shared.b32 (lane 31 of the "
+        "same warp, PTX line ");
+    for (const char* const sync :
+         {"bar.warp.sync 0xffffffff;", "bar.sync 0;", "shfl.sync.idx.b32 %r5, %r1, 0, 31, 0xffffffff;",
+          "vote.sync.ballot.b32 %r5, %first, 0xffffffff;"}) {
+        expect_clean(read + sync + write);
+    }
+    expect_clean("ld.shared.b32 %r1, [%mine];" + write);
+    // The same value as before, and other bytes of the word.
+    expect_clean(load_next + "st.shared.b32 [%mine], 0;");
+    const std::string byte =
+        "shr.u32 %r7, %lane, 1; shl.b32 %r7, %r7, 2; and.b32 %r8, %lane, 1; shl.b32 %r8, %r8, 1;"
+        "add.u32 %r7, %r7, %r8; add.u32 %r7, %r7, %base; ld.shared.u16 %r1, [%r7];";
+    expect_clean(byte + "st.shared.u16 [%r7], 7;");
+    expect_race(byte + "xor.b32 %r7, %r7, 2; st.shared.u16 [%r7], 7;", "read it");
+    // Of a branch's two sides, and many reads before.
+    expect_race("@%lower bra OTHERS; ld.shared.b32 %r1, [%far]; bra END;\nOTHERS: st.shared.b32 [%mine], 7;\nEND:",
+                "of the same warp");
+    std::string reads = load_next;
+    for (unsigned i = 0; i < 12; ++i) {
+        reads += "ld.shared.b32 %r2, [%mine+" + std::to_string(128 + 4 * i) + "];";
+    }
+    expect_race(reads + "st.shared.b32 [%mine], 7;", "read it");
+    // Volatile accesses are strong.
+    expect_clean("ld.volatile.shared.b32 %r1, [%next]; st.volatile.shared.b32 [%mine], 7;");
+}
+
 TEST_CASE("bar.warp.sync of some lanes orders these, and passes on what they know")
 {
     const std::string pairs =

@@ -97,6 +97,42 @@ TEST_CASE("a race in a loop is one finding with an exact count")
     }
 }
 
+TEST_CASE("asynchronous work that races in a loop is one finding with an exact count")
+{
+    // No copy is known to be complete when the others write.
+    const Counted run(
+        loop_kernel(50, "mov.b32 %r2, s; setp.eq.u32 %p1, %thread, 0; @%p1 cp.async.ca.shared.global [%r2], [%a], 4;"),
+        3, 32, 1);
+    INFO(run.result.message, run.report.text());
+    REQUIRE(run.result.code == 0);
+    const std::vector<Finding> findings = run.report.findings();
+    REQUIRE(findings.size() == 2);
+    CHECK(findings[0].kind == FindingKind::stage_overwritten);
+    CHECK(findings[0].count == 3 * 50);
+    CHECK(findings[0].accesses == 3 * 50);
+    CHECK(findings[0].ctas == 3);
+    CHECK(findings[0].message.find("cp.async") != std::string::npos);
+}
+
+TEST_CASE("loads of what a bulk store has not written yet are one finding with an exact count")
+{
+    const Counted run(
+        loop_kernel(
+            50,
+            "mov.b32 %r2, s; setp.ne.u32 %p1, %i, 0; @%p1 bra LOAD; st.shared.v4.b32 [%r2], {%r3, %r3, %r3, %r3};"
+            "fence.proxy.async; cp.async.bulk.global.shared::cta.bulk_group [%a], [%r2], 16;"
+            "cp.async.bulk.commit_group;\nLOAD: ld.global.b32 %r4, [%a];"),
+        2, 1, 1);
+    INFO(run.result.message, run.report.text());
+    REQUIRE(run.result.code == 0);
+    const std::vector<Finding> findings = run.report.findings();
+    std::uint64_t count = 0;
+    for (const Finding& finding : findings) {
+        count += finding.kind == FindingKind::async_read_pending ? finding.count : 0;
+    }
+    CHECK(count == 2 * 50);
+}
+
 TEST_CASE("strict: the first finding ends the launch with its message, also in a loop")
 {
     const Counted run(loop_kernel(50, race), 1, 64, 1, true);

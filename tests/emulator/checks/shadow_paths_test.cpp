@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "execute/lane_addresses.hpp"
@@ -73,7 +74,7 @@ public:
     }
 
     std::map<FindingKind, unsigned> kinds;
-    unsigned clean = 0, lane_races = 0, early = 0;
+    unsigned clean = 0, lane_races = 0, lanes_unknown = 0, lanes_unreleased = 0, lane_reads = 0, early = 0;
 
 private:
     unsigned choose(unsigned below) { return static_cast<unsigned>(random_() % below); }
@@ -91,7 +92,11 @@ private:
         REQUIRE(text(both) == text(words));
         if (words) {
             ++kinds[words->kind];
-            lane_races += words->message.find("of the same warp") != std::string::npos ? 1 : 0;
+            const auto says = [&](std::string_view part) { return words->message.find(part) != std::string::npos; };
+            lane_races += says("of the same warp") ? 1 : 0;
+            lanes_unknown += says("have waited for it") ? 1 : 0;
+            lanes_unreleased += says("has not synchronized since") ? 1 : 0;
+            lane_reads += says("of the same warp") && says("read it") ? 1 : 0;
         } else {
             ++clean;
         }
@@ -116,10 +121,11 @@ private:
     void pass_on()
     {
         SyncPoint& point = points_[choose(2)];
+        const LanesOfWarp lanes{choose(2) == 0 ? all_lanes : random_mask(), all_lanes};
         if (choose(2) == 0) {
-            clocks_.release(warp(), point);
+            clocks_.release(warp(), point, lanes);
         } else {
-            clocks_.acquire(warp(), point);
+            clocks_.acquire(warp(), point, lanes);
         }
     }
 
@@ -128,7 +134,7 @@ private:
         if (async_.size() >= 6) {
             return;
         }
-        const Agent agent = clocks_.begin_async(warp());
+        const Agent agent = clocks_.begin_async(warp(), {choose(2) == 0 ? all_lanes : random_mask(), all_lanes});
         async_.push_back(agent);
         for (unsigned i = choose(3); i > 0; --i) {
             const std::uint32_t offset = choose(shared_bytes / 4 + 2) * 4, size = choose(80) * 4;
@@ -155,8 +161,11 @@ private:
         SyncPoint done;
         clocks_.complete_async(agent, done);
         clocks_.end_async(agent);
-        if (choose(3) != 0) {
-            clocks_.acquire(warp(), done);
+        if (const unsigned how = choose(4); how == 1) {
+            const Agent by = warp();
+            clocks_.acquire_own(by, done, agent, choose(2) == 0 ? all_lanes : random_mask());
+        } else if (how != 0) {
+            clocks_.acquire(warp(), done, {how == 2 ? all_lanes : random_mask(), all_lanes});
         }
     }
 
@@ -270,7 +279,7 @@ private:
 TEST_CASE("the shadow of shared memory finds what its rules for single words find, in the same words")
 {
     std::map<FindingKind, unsigned> kinds;
-    unsigned clean = 0, lane_races = 0, early = 0;
+    unsigned clean = 0, lane_races = 0, lanes_unknown = 0, lanes_unreleased = 0, lane_reads = 0, early = 0;
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         CAPTURE(seed);
         Walk walk(seed, seed % 3 == 0, seed % 2 == 0);
@@ -284,6 +293,9 @@ TEST_CASE("the shadow of shared memory finds what its rules for single words fin
         }
         clean += walk.clean;
         lane_races += walk.lane_races;
+        lanes_unknown += walk.lanes_unknown;
+        lanes_unreleased += walk.lanes_unreleased;
+        lane_reads += walk.lane_reads;
         early += walk.early;
     }
     // The walks reach each rule, and the absence of a finding.
@@ -295,7 +307,10 @@ TEST_CASE("the shadow of shared memory finds what its rules for single words fin
         CHECK(kinds[kind] > 100);
     }
     CHECK(lane_races > 100);
-    CHECK(early > 1000);
+    CHECK(lanes_unknown > 30);
+    CHECK(lanes_unreleased > 30);
+    CHECK(lane_reads > 100);
+    CHECK(early > 500);
     CHECK(clean > 5000);
 }
 

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <map>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -37,7 +39,11 @@ public:
                                        const StoredBytes* stored = nullptr)
     {
         start(agent, proxy, what, line, atomic, stored);
-        check_lane(writes, offset, size, lane);
+        if (lane < warp_size) {
+            std::array<std::uint32_t, warp_size> offsets{};
+            offsets[lane] = offset;
+            check_lanes(writes, offsets.data(), LaneMask{1} << lane, size);
+        }
         touch_range(writes, offset, size, lane);
         return std::move(found_);
     }
@@ -47,7 +53,7 @@ public:
                                              const StoredBytes* stored = nullptr)
     {
         start(agent, Proxy::generic, what, line, atomic, stored);
-        for_each_lane(lanes, [&](unsigned lane) { check_lane(writes, offsets[lane], size, lane); });
+        check_lanes(writes, offsets, lanes, size);
         const std::uint32_t base = offsets[std::countr_zero(lanes)];
         bool row = lanes == all_lanes, same = row;
         for (unsigned lane = 0; lane < warp_size; ++lane) {
@@ -184,32 +190,143 @@ private:
         }
     }
 
-    void check_lane(bool writes, std::uint32_t begin, std::uint32_t size, unsigned lane)
+    /// What concerns single lanes of a warp.
+    void check_lanes(bool writes, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size)
     {
-        if (lane >= warp_size || clocks_.is_async(self_.agent)) {
+        if (clocks_.is_async(self_.agent)) {
             return;
         }
-        for (std::uint32_t byte = begin; byte < begin + size && byte / 4 < words_.size(); ++byte) {
-            const Word& word = words_[byte / 4];
-            if (!word.writer || word.writer->agent != self_.agent || (word.written >> (byte % 4) & 1) == 0 ||
-                word.lane >= warp_size || (self_.atomic && word.writer->atomic) ||
-                clocks_.lanes_ordered(self_.agent, word.writer->time, word.lane, lane)) {
-                continue;
-            }
-            const bool same_store = word.writer->what == self_.what && word.writer->line == self_.line;
-            const std::uint32_t first = std::max(begin, byte / 4 * 4), last = std::min(begin + size, byte / 4 * 4 + 4);
-            const auto bytes = static_cast<std::uint8_t>(((1U << (last - first)) - 1) << (first % 4));
-            if (writes && (same_store || (stored_ != nullptr && stored_->unchanged(byte / 4 * 4, bytes)))) {
-                continue;
-            }
-            find(FindingKind::shared_race,
-                 fmt::format(
-                     "{} (lane {} of warp {} of the cluster) {} shared 0x{:x}, but {} (lane {} of the same warp, "
-                     "PTX line {}) wrote it, with no __syncwarp() or other synchronization between the two: "
-                     "lanes of a warp are not in step by themselves",
-                     self_.what, lane, self_.agent, writes ? "writes" : "reads", shared_base + byte / 4 * 4,
-                     word.writer->what, word.lane, word.writer->line));
+        for_each_lane(lanes, [&](unsigned lane) {
+            for_each_word(offsets[lane], size,
+                          [&](std::uint32_t word, unsigned bytes) { check_lane(writes, word, bytes, lane); });
+        });
+        Reads& reads = reads_[self_.agent];
+        if (reads.meeting != clocks_.meetings(self_.agent)) {
+            reads = {clocks_.meetings(self_.agent), {}};
         }
+        if (self_.atomic) {
+            return;
+        }
+        if (!writes) {
+            note_read(reads, offsets, lanes, size);
+            return;
+        }
+        for_each_lane(lanes, [&](unsigned lane) {
+            for_each_word(offsets[lane], size, [&](std::uint32_t word, unsigned bytes) {
+                for (const LaneRead& by : reads.words[word]) {
+                    if (by.lane != lane && (by.bytes & bytes) != 0 &&
+                        (stored_ == nullptr || !stored_->unchanged(word * 4, static_cast<std::uint8_t>(bytes)))) {
+                        find(FindingKind::shared_race, of_lanes(lane, true, word, by.what, by.lane, by.line, "read"));
+                        break;
+                    }
+                }
+            });
+        });
+    }
+
+    struct LaneRead {
+        unsigned lane, bytes;
+        const char* what;
+        std::uint32_t line;
+    };
+    struct Reads {  // of a warp, since its lanes last met
+        std::uint64_t meeting = 0;
+        std::map<std::uint32_t, std::vector<LaneRead>> words{};
+    };
+
+    void note_read(Reads& reads, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size)
+    {
+        for_each_lane(lanes, [&](unsigned lane) {
+            for_each_word(offsets[lane], size, [&](std::uint32_t word, unsigned bytes) {
+                enter(reads.words[word], {lane, bytes, self_.what, self_.line});
+            });
+        });
+    }
+    /// Two lanes are remembered.
+    static void enter(std::vector<LaneRead>& word, const LaneRead& read)
+    {
+        for (LaneRead& by : word) {
+            if (by.lane == read.lane) {
+                by.bytes |= read.bytes;
+                return;
+            }
+        }
+        if (word.size() < 2) {
+            word.push_back(read);
+        }
+    }
+
+    template <typename Body>
+    void for_each_word(std::uint32_t begin, std::uint32_t size, Body&& body)
+    {
+        for (std::uint32_t word = begin / 4; word * 4 < begin + size && word < words_.size(); ++word) {
+            const std::uint32_t first = std::max(begin, word * 4), last = std::min(begin + size, word * 4 + 4);
+            body(word, ((1U << (last - first)) - 1) << (first % 4));
+        }
+    }
+
+    [[nodiscard]] std::string of_lanes(unsigned lane, bool writes, std::uint32_t word, const char* what, unsigned other,
+                                       std::uint32_t line, const char* did) const
+    {
+        return fmt::format(
+            "{} (lane {} of warp {} of the cluster) {} shared 0x{:x}, but {} (lane {} of the same warp, "
+            "PTX line {}) {} it, with no __syncwarp() or other synchronization between the two: "
+            "lanes of a warp are not in step by themselves",
+            self_.what, lane, self_.agent, writes ? "writes" : "reads", shared_base + word * 4, what, other, line, did);
+    }
+
+    void check_lane(bool writes, std::uint32_t at, unsigned bytes, unsigned lane)
+    {
+        const Word& word = words_[at];
+        const auto unknown = [&](const By& by, unsigned by_lane) {
+            return by.agent != self_.agent && knows(by) &&
+                   !clocks_.lane_knows(self_.agent, lane, {by.agent, by.time}, by_lane);
+        };
+        const auto too_late = [&](const By& by, bool wrote) {
+            const bool async = clocks_.is_async(by.agent);
+            find(!async   ? FindingKind::shared_race
+                 : writes ? FindingKind::stage_overwritten
+                          : FindingKind::async_read_pending,
+                 fmt::format("{} by lane {}, but {}, and only other lanes of the warp have waited for it: execute "
+                             "__syncwarp() after the wait",
+                             me(at * 4, writes), lane, other(by, wrote)));
+        };
+        if (writes && (word.read & bytes) != 0) {
+            const By* first = nullptr;
+            for (const By& by : word.readers) {
+                if (!(self_.atomic && by.atomic) && unknown(by, Clocks::any_lane) &&
+                    (first == nullptr || key(by) < key(*first))) {
+                    first = &by;
+                }
+            }
+            if (first != nullptr) {
+                too_late(*first, false);
+            }
+        }
+        if (!word.writer || (word.written & bytes) == 0 || (self_.atomic && word.writer->atomic)) {
+            return;
+        }
+        if (word.writer->agent != self_.agent) {
+            if (unknown(*word.writer, word.lane)) {
+                too_late(*word.writer, true);
+            }
+            return;
+        }
+        if (word.lane >= warp_size || clocks_.lanes_ordered(self_.agent, word.writer->time, word.lane, lane)) {
+            return;
+        }
+        const bool same_store = word.writer->what == self_.what && word.writer->line == self_.line;
+        if (writes &&
+            (same_store || (stored_ != nullptr && stored_->unchanged(at * 4, static_cast<std::uint8_t>(bytes))))) {
+            return;
+        }
+        find(FindingKind::shared_race,
+             of_lanes(lane, writes, at, word.writer->what, word.lane, word.writer->line, "wrote"));
+    }
+
+    static std::tuple<std::uint32_t, Agent, bool, bool> key(const By& by)
+    {
+        return {by.time, by.agent, by.async_proxy, by.atomic};
     }
 
     void check_writer(const Word& word, std::uint32_t offset, unsigned bytes, bool writes)
@@ -219,8 +336,18 @@ private:
         }
         const By& by = *word.writer;
         if (knows(by)) {
-            if (!writes && self_.async_proxy && !by.async_proxy &&
-                !clocks_.ordered_for_async({by.agent, by.time}, self_.agent, word.lane)) {
+            if (!clocks_.released({by.agent, by.time}, word.lane, self_.agent) && !(self_.atomic && by.atomic)) {
+                const bool async = clocks_.is_async(by.agent);
+                find(
+                    !async   ? FindingKind::shared_race
+                    : writes ? FindingKind::stage_overwritten
+                             : FindingKind::async_read_pending,
+                    fmt::format("{}, but {} by lane {}, which has not synchronized since, only other lanes of its warp "
+                                "have: execute __syncwarp() before one lane arrives, sets a flag or issues work for "
+                                "all",
+                                me(offset, writes), other(by, true), word.lane));
+            } else if (!writes && self_.async_proxy && !by.async_proxy &&
+                       !clocks_.ordered_for_async({by.agent, by.time}, self_.agent, word.lane)) {
                 find(FindingKind::missing_proxy_fence,
                      fmt::format("{} through the async proxy, but {} through the generic proxy and lane {} executed no "
                                  "fence.proxy.async before the synchronization: each writing thread needs one",
@@ -252,7 +379,6 @@ private:
         check_writer(word, offset, bytes, true);
         if ((word.read & bytes) != 0) {
             const By* first = nullptr;
-            const auto key = [](const By& by) { return std::tuple(by.time, by.agent, by.async_proxy, by.atomic); };
             for (const By& by : word.readers) {
                 if (!(self_.atomic && by.atomic) && !knows(by) && (first == nullptr || key(by) < key(*first))) {
                     first = &by;
@@ -316,6 +442,7 @@ private:
     std::vector<Pending> pending_;
     By self_{};
     const StoredBytes* stored_ = nullptr;
+    std::map<Agent, Reads> reads_;
     std::optional<ShadowFinding> found_;
 };
 
