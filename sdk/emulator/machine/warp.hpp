@@ -136,7 +136,6 @@ public:
     }
 
     // --- addresses of the last loads and stores ---
-    static constexpr std::size_t most_known_bases = 8;
     /// The values of a register that holds addresses: first + lane * stride in the lanes `active`.
     struct KnownBase {
         std::uint8_t number = 0;  ///< Operation::base; 0: nothing is known

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "machine/warp.hpp"
 #include "program/builder.hpp"
 
 namespace tessera::emulator {
@@ -60,10 +59,10 @@ void mark_known_bases(Program& program, std::uint32_t first, std::uint32_t last)
                 operation.base = found->number;
                 operation.is_base_known = true;
             } else if (operation.guard == no_row) {  // with a guard, it may be that no lane executes it
-                previous = static_cast<std::uint8_t>(previous == 0xFF ? Warp::most_known_bases : previous + 1U);
+                previous = static_cast<std::uint8_t>(previous == 0xFF ? most_known_bases : previous + 1U);
                 operation.base = previous;
                 known.push_back({row, previous});
-                if (known.size() > Warp::most_known_bases) {
+                if (known.size() > most_known_bases) {
                     known.erase(known.begin());
                 }
             }

@@ -3,6 +3,7 @@
 // One PTX instruction, ready to execute: a function, the rows of its operands, and its other settings.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/lanes.hpp"
@@ -49,6 +50,9 @@ struct Payload {
     /// The handler of this set; null if it is Operation::execute, as in the other sets.
     [[nodiscard]] virtual Execute handler(Handlers) const noexcept { return nullptr; }
 };
+
+/// Registers with addresses that a warp remembers: see Operation::base.
+inline constexpr std::size_t most_known_bases = 8;
 
 struct Operation {
     Execute execute = nullptr;
