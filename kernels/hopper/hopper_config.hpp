@@ -89,10 +89,11 @@ struct HopperConfig {
         const int boxes = tile_m / 64 * c_boxes_per_row(element_bytes);
         return (boxes + c_boxes_per_stage() - 1) / c_boxes_per_stage();
     }
-    /// Returns true if the ring can carry C: TMA loads it, and each consumer reads every slot.
+    /// Returns true if the ring can carry C: TMA loads it, and each consumer reads every slot. In ping-pong, slots with C
+    /// would be in use for a whole epilogue, and the other consumer's loads would wait behind them.
     TESSERA_DETAIL_HOST_DEVICE constexpr bool carries_c() const
     {
-        return !copies && schedule != HopperSchedule::alternating;
+        return !copies && schedule == HopperSchedule::cooperative;
     }
 
     /// Columns of a tile that one TMA store writes: 128 bytes, or the whole tile if it is narrower. The rest of the

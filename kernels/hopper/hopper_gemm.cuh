@@ -118,9 +118,6 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         multiply_unit<Config, ElementBytes>(arguments, accumulators, ring, shared, releaser, consumer_row, unit.k_count,
                                             [&] {
                                                 if (ping_pong && queue.has_next()) {
-                                                    // Otherwise the other could wait for the next phase of a slot
-                                                    // whose phase with C has not ended, and take it for its own.
-                                                    ring.await_filled(unit.c_slots);
                                                     pass_turn(1 - consumer);
                                                 }
                                             });

@@ -171,7 +171,7 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     }
     double work = loop + epilogue * (units - 1);
     if (kernel.ping_pong && problem.has_c) {
-        // The slots with C stay in the ring for the whole epilogue, and the other consumer's loads wait behind them.
+        // C is read from global memory, each part with its latency.
         work = loop + epilogue * units;
     } else if (kernel.ping_pong) {
         const double own = std::ceil(units / 2);  // tiles of one consumer

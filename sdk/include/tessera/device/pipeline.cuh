@@ -380,12 +380,12 @@ public:
         std::uint32_t count)
     {
         const std::uint32_t first = position_.index();
-        position_ = await(count);
+        for (std::uint32_t i = 0; i < count; ++i) {
+            Barrier<typename Ring::Full, Ready>(ring_->full[position_.index()], published_).wait(position_.full());
+            position_.advance();
+        }
         return {ring_, first, count, published_};
     }
-    /// Waits until the next `count` slots are filled, and leaves them to a later `wait` or `wait_for`. Called by the
-    /// whole warp.
-    __device__ void await_filled(std::uint32_t count) const { static_cast<void>(await(count)); }
 
     /// Returns the slot that `wait` returns next.
     __device__ std::uint32_t next_index() const { return position_.index(); }
@@ -393,17 +393,6 @@ public:
     __device__ void skip(std::uint32_t count) { position_.skip(count); }
 
 private:
-    /// Waits until the next `count` slots are filled, and returns the position after them.
-    __device__ detail::RingPosition<Ring::slots> await(std::uint32_t count) const
-    {
-        auto position = position_;
-        for (std::uint32_t i = 0; i < count; ++i) {
-            Barrier<typename Ring::Full, Ready>(ring_->full[position.index()], published_).wait(position.full());
-            position.advance();
-        }
-        return position;
-    }
-
     Ring* ring_;
     BarriersPublished published_;
     detail::RingPosition<Ring::slots> position_;
