@@ -129,9 +129,9 @@ __device__ inline float divide(float value, float divisor)
     float quotient = __fmul_rn(x, reciprocal);
     quotient = __fmaf_rn(__fmaf_rn(-d, quotient, x), reciprocal, quotient);
     quotient = __fmaf_rn(__fmaf_rn(-d, quotient, x), reciprocal, quotient);
-    // Infinities would become NaN.
+    // Infinities would become NaN, and -0 would become +0.
     const float infinity = __int_as_float(0x7F800000);
-    return divisor == infinity ? __fmul_rn(value, 0.0F) : value == infinity ? value : quotient;
+    return divisor == infinity ? __fmul_rn(value, 0.0F) : value == infinity ? value : copysignf(quotient, value);
 }
 
 /// x / (1 + exp(-x)).

@@ -9,7 +9,7 @@ TOP, PITCH = 80, 23
 FIRST, PANEL, GAP = 122, 100, 14
 EPILOGUES = {"none": "plain", "bias": "bias", "bias+relu": "bias, ReLU", "bias+gelu": "bias, GELU",
              "residual": "beta * C"}
-OURS, THEIRS = "tessera_automatic", "cublaslt_heuristic"
+OURS, THEIRS = "tessera_automatic", "cublaslt_best_of_16"
 
 
 def fused_products() -> dict[str, dict[str, dict[str, Row]]]:
