@@ -34,6 +34,7 @@ __global__ void multiply(DisjointSpan<float> y, DeviceSpan<const float> a, Devic
         for (unsigned k = 0; k < threads; ++k) {
             sum += a[row.value() * x.size() + first + k] * piece[k];
         }
+        __syncwarp();  // the lanes of this warp have read the piece
         if constexpr (Barrier == LastBarrier::corrected) {
             __syncthreads();  // all warps have read the piece: it may be overwritten
         }

@@ -198,6 +198,54 @@ cudaError_t allow_shared_memory(const HopperKernel& kernel, std::size_t element_
     return status;
 }
 
+/// Encodes the maps of D and C, as far as TMA can address them. Returns how many slots of the ring the C of a whole tile
+/// fills; 0 if the ring does not carry it.
+std::uint32_t encode_epilogue(kernels::HopperArguments& arguments, const HopperKernel& kernel, std::int64_t batches,
+                              const KernelChoice& choice)
+{
+    const kernels::GemmArguments& gemm = arguments.gemm;
+    const std::size_t d_bytes = size_of(gemm.d_type);
+    const auto d_alignment = [&](std::int64_t elements) {
+        return elements * static_cast<std::int64_t>(d_bytes) % 16 == 0;
+    };
+    // Whole chunks of 16 bytes: if a row of D ended inside a chunk, TMA would overwrite the elements after it.
+    const bool d_aligned = std::bit_cast<std::uintptr_t>(gemm.d) % 16 == 0 && gemm.d_column_stride == 1 &&
+                           d_alignment(gemm.n) && (gemm.m == 1 || d_alignment(gemm.d_row_stride)) &&
+                           (batches == 1 || d_alignment(gemm.d_batch_stride));
+    if (!d_aligned) {
+        return 0;
+    }
+    const auto is_encoded = [&](const void* data, std::int64_t row_stride, std::int64_t matrices,
+                                std::int64_t batch_stride, int columns, AnyTensorMap<3>& map) {
+        const cudaError_t status =
+            encode(map_request(data, storage_type(d_bytes), d_bytes, gemm.n, gemm.m, row_stride, matrices, batch_stride,
+                               static_cast<std::uint32_t>(columns), kernels::hopper_store_rows),
+                   map)
+                .status;
+        forget(status);  // the kernel stores or loads without TMA instead
+        return status == cudaSuccess;
+    };
+    const auto is_d_encoded = [&](int columns, AnyTensorMap<3>& map) {
+        return is_encoded(gemm.d, gemm.d_row_stride, batches, gemm.d_batch_stride, columns, map);
+    };
+    const int width = kernels::HopperConfig::store_width(kernel.tile_n, static_cast<int>(d_bytes));
+    const int rest = kernel.tile_n % width;
+    arguments.stores_by_tma = is_d_encoded(width, arguments.d) && (rest == 0 || is_d_encoded(rest, arguments.d_rest));
+
+    const kernels::Operand& c = gemm.c;
+    arguments.c_batched = batches > 1 && c.batch_stride != 0;
+    const bool c_aligned = kernel.carries_c && choice.cluster_k == 1 && gemm.beta != 0 &&
+                           std::bit_cast<std::uintptr_t>(c.data) % 16 == 0 && c.column_stride == 1 &&
+                           (gemm.m == 1 || d_alignment(c.row_stride)) &&
+                           (!arguments.c_batched || d_alignment(c.batch_stride));
+    if (arguments.stores_by_tma && c_aligned &&
+        is_encoded(c.data, c.row_stride, arguments.c_batched ? batches : 1, c.batch_stride,
+                   static_cast<int>(128 / d_bytes), arguments.c)) {
+        return static_cast<std::uint32_t>(d_bytes == 4 ? kernel.c_slots_f32 : kernel.c_slots_16_bit);
+    }
+    return 0;
+}
+
 }  // namespace
 
 HopperShape hopper_shape(const GemmProblem& problem, bool swapped)
@@ -429,8 +477,12 @@ CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const Ker
                                             batch_stride, row_elements, row_elements),
                       map);
     };
-    arguments.a_rows = loaded_rows(kernel.tile_m, gemm.m, arguments.a_k_major && !arguments.a_by_threads);
-    arguments.b_rows = loaded_rows(kernel.tile_n, gemm.n, arguments.b_k_major && !arguments.b_by_threads);
+    arguments.plain = gemm.beta == 0 && gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none;
+    const std::uint32_t c_slots = encode_epilogue(arguments, kernel, batches, choice);
+    // Slots with C lie over the rows that are not loaded, which the consumers clear while loads are in flight.
+    const bool trims = c_slots == 0;
+    arguments.a_rows = loaded_rows(kernel.tile_m, gemm.m, trims && arguments.a_k_major && !arguments.a_by_threads);
+    arguments.b_rows = loaded_rows(kernel.tile_n, gemm.n, trims && arguments.b_k_major && !arguments.b_by_threads);
     CallStatus ended;
     if (!arguments.a_by_threads) {
         ended = encode_operand(gemm.a, arguments.a_k_major, gemm.m, arguments.a_batched,
@@ -442,47 +494,6 @@ CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const Ker
     }
     if (ended.status != cudaSuccess) {
         return ended;
-    }
-
-    const std::size_t d_bytes = size_of(gemm.d_type);
-    const auto d_alignment = [&](std::int64_t elements) {
-        return elements * static_cast<std::int64_t>(d_bytes) % 16 == 0;
-    };
-    // Whole chunks of 16 bytes: if a row of D ended inside a chunk, TMA would overwrite the elements after it.
-    const bool d_aligned = std::bit_cast<std::uintptr_t>(gemm.d) % 16 == 0 && gemm.d_column_stride == 1 &&
-                           d_alignment(gemm.n) && (gemm.m == 1 || d_alignment(gemm.d_row_stride)) &&
-                           (batches == 1 || d_alignment(gemm.d_batch_stride));
-    std::uint32_t c_slots = 0;
-    arguments.plain = gemm.beta == 0 && gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none;
-    if (d_aligned) {
-        const auto is_encoded = [&](const void* data, std::int64_t row_stride, std::int64_t matrices,
-                                    std::int64_t batch_stride, int columns, AnyTensorMap<3>& map) {
-            const cudaError_t status =
-                encode(map_request(data, storage_type(d_bytes), d_bytes, gemm.n, gemm.m, row_stride, matrices,
-                                   batch_stride, static_cast<std::uint32_t>(columns), kernels::hopper_store_rows),
-                       map)
-                    .status;
-            forget(status);  // the kernel stores or loads without TMA instead
-            return status == cudaSuccess;
-        };
-        const auto is_d_encoded = [&](int columns, AnyTensorMap<3>& map) {
-            return is_encoded(gemm.d, gemm.d_row_stride, batches, gemm.d_batch_stride, columns, map);
-        };
-        const int width = kernels::HopperConfig::store_width(kernel.tile_n, static_cast<int>(d_bytes));
-        const int rest = kernel.tile_n % width;
-        arguments.stores_by_tma =
-            is_d_encoded(width, arguments.d) && (rest == 0 || is_d_encoded(rest, arguments.d_rest));
-
-        const kernels::Operand& c = gemm.c;
-        arguments.c_batched = batches > 1 && c.batch_stride != 0;
-        const bool c_aligned = kernel.carries_c && gemm.beta != 0 && std::bit_cast<std::uintptr_t>(c.data) % 16 == 0 &&
-                               c.column_stride == 1 && (gemm.m == 1 || d_alignment(c.row_stride)) &&
-                               (!arguments.c_batched || d_alignment(c.batch_stride));
-        if (arguments.stores_by_tma && c_aligned &&
-            is_encoded(c.data, c.row_stride, arguments.c_batched ? batches : 1, c.batch_stride,
-                       static_cast<int>(128 / d_bytes), arguments.c)) {
-            c_slots = static_cast<std::uint32_t>(d_bytes == 4 ? kernel.c_slots_f32 : kernel.c_slots_16_bit);
-        }
     }
 
     const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
