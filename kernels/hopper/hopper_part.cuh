@@ -10,7 +10,6 @@
 #include "hopper_shared.cuh"
 #include "kernels/common/epilogue_operations.cuh"
 #include "kernels/common/ptx.cuh"
-#include "tessera/device/pipeline.cuh"
 #include "tessera/device/warp.cuh"
 
 namespace tessera::kernels {
@@ -66,8 +65,8 @@ public:
     static constexpr int count = blocks * in_block;
     using Values = float[values];
 
-    /// @param number            of the part in the consumer's tile
-    /// @param row, column       of the consumer's first accumulator in D
+    /// @param number       of the part in the consumer's tile
+    /// @param row, column  of the consumer's first accumulator in D
     __device__ HopperPart(const HopperArguments& arguments, unsigned number, int row, int column, int batch)
         : arguments_(arguments),
           tile_row_(number / in_block * 64),
@@ -83,7 +82,6 @@ public:
     /// First row and column in D.
     __device__ int row() const { return row_; }
     __device__ int column() const { return column_; }
-    __device__ int batch() const { return batch_; }
     /// Returns true if no part to the right of it belongs to the tile.
     __device__ bool is_last_of_rows() const { return tile_column_ == (in_block - 1) * columns; }
 
