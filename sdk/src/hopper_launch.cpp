@@ -198,52 +198,62 @@ cudaError_t allow_shared_memory(const HopperKernel& kernel, std::size_t element_
     return status;
 }
 
-/// Encodes the maps of D and C, as far as TMA can address them. Returns how many slots of the ring the C of a whole tile
-/// fills; 0 if the ring does not carry it.
-std::uint32_t encode_epilogue(kernels::HopperArguments& arguments, const HopperKernel& kernel, std::int64_t batches,
-                              const KernelChoice& choice)
+/// Returns true if TMA can address D, or C with D's extents: whole chunks of 16 bytes. If a row of D ended inside a chunk,
+/// TMA would overwrite the elements after it.
+bool is_addressable(const kernels::GemmArguments& gemm, const void* data, std::int64_t row_stride,
+                    std::int64_t column_stride, bool batched, std::int64_t batch_stride)
+{
+    const auto is_aligned = [&](std::int64_t elements) {
+        return elements * static_cast<std::int64_t>(size_of(gemm.d_type)) % 16 == 0;
+    };
+    return std::bit_cast<std::uintptr_t>(data) % 16 == 0 && column_stride == 1 && is_aligned(gemm.n) &&
+           (gemm.m == 1 || is_aligned(row_stride)) && (!batched || is_aligned(batch_stride));
+}
+
+bool is_d_addressable(const kernels::GemmArguments& gemm, std::int64_t batches)
+{
+    return is_addressable(gemm, gemm.d, gemm.d_row_stride, gemm.d_column_stride, batches > 1, gemm.d_batch_stride);
+}
+
+/// Returns true if C can come through the ring of stages.
+bool may_carry_c(const kernels::HopperArguments& arguments, const HopperKernel& kernel, std::int64_t batches,
+                 const KernelChoice& choice)
 {
     const kernels::GemmArguments& gemm = arguments.gemm;
-    const std::size_t d_bytes = size_of(gemm.d_type);
-    const auto d_alignment = [&](std::int64_t elements) {
-        return elements * static_cast<std::int64_t>(d_bytes) % 16 == 0;
-    };
-    // Whole chunks of 16 bytes: if a row of D ended inside a chunk, TMA would overwrite the elements after it.
-    const bool d_aligned = std::bit_cast<std::uintptr_t>(gemm.d) % 16 == 0 && gemm.d_column_stride == 1 &&
-                           d_alignment(gemm.n) && (gemm.m == 1 || d_alignment(gemm.d_row_stride)) &&
-                           (batches == 1 || d_alignment(gemm.d_batch_stride));
-    if (!d_aligned) {
-        return 0;
-    }
+    const kernels::Operand& c = gemm.c;
+    return kernel.carries_c && choice.cluster_k == 1 && gemm.beta != 0 && is_d_addressable(gemm, batches) &&
+           is_addressable(gemm, c.data, c.row_stride, c.column_stride, arguments.c_batched, c.batch_stride);
+}
+
+/// Encodes the maps of D and C. If that fails, the kernel stores or loads without TMA instead.
+void encode_epilogue(kernels::HopperArguments& arguments, const HopperKernel& kernel, std::int64_t batches,
+                     bool carries_c)
+{
+    const kernels::GemmArguments& gemm = arguments.gemm;
+    const std::size_t bytes = size_of(gemm.d_type);
     const auto is_encoded = [&](const void* data, std::int64_t row_stride, std::int64_t matrices,
                                 std::int64_t batch_stride, int columns, AnyTensorMap<3>& map) {
         const cudaError_t status =
-            encode(map_request(data, storage_type(d_bytes), d_bytes, gemm.n, gemm.m, row_stride, matrices, batch_stride,
+            encode(map_request(data, storage_type(bytes), bytes, gemm.n, gemm.m, row_stride, matrices, batch_stride,
                                static_cast<std::uint32_t>(columns), kernels::hopper_store_rows),
                    map)
                 .status;
-        forget(status);  // the kernel stores or loads without TMA instead
+        forget(status);
         return status == cudaSuccess;
     };
     const auto is_d_encoded = [&](int columns, AnyTensorMap<3>& map) {
         return is_encoded(gemm.d, gemm.d_row_stride, batches, gemm.d_batch_stride, columns, map);
     };
-    const int width = kernels::HopperConfig::store_width(kernel.tile_n, static_cast<int>(d_bytes));
+    const int width = kernels::HopperConfig::store_width(kernel.tile_n, static_cast<int>(bytes));
     const int rest = kernel.tile_n % width;
-    arguments.stores_by_tma = is_d_encoded(width, arguments.d) && (rest == 0 || is_d_encoded(rest, arguments.d_rest));
-
+    arguments.stores_by_tma = is_d_addressable(gemm, batches) && is_d_encoded(width, arguments.d) &&
+                              (rest == 0 || is_d_encoded(rest, arguments.d_rest));
     const kernels::Operand& c = gemm.c;
-    arguments.c_batched = batches > 1 && c.batch_stride != 0;
-    const bool c_aligned = kernel.carries_c && choice.cluster_k == 1 && gemm.beta != 0 &&
-                           std::bit_cast<std::uintptr_t>(c.data) % 16 == 0 && c.column_stride == 1 &&
-                           (gemm.m == 1 || d_alignment(c.row_stride)) &&
-                           (!arguments.c_batched || d_alignment(c.batch_stride));
-    if (arguments.stores_by_tma && c_aligned &&
+    if (arguments.stores_by_tma && carries_c &&
         is_encoded(c.data, c.row_stride, arguments.c_batched ? batches : 1, c.batch_stride,
-                   static_cast<int>(128 / d_bytes), arguments.c)) {
-        return static_cast<std::uint32_t>(d_bytes == 4 ? kernel.c_slots_f32 : kernel.c_slots_16_bit);
+                   static_cast<int>(128 / bytes), arguments.c)) {
+        arguments.work.c_slots = static_cast<std::uint32_t>(bytes == 4 ? kernel.c_slots_f32 : kernel.c_slots_16_bit);
     }
-    return 0;
 }
 
 }  // namespace
@@ -478,9 +488,10 @@ CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const Ker
                       map);
     };
     arguments.plain = gemm.beta == 0 && gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none;
-    const std::uint32_t c_slots = encode_epilogue(arguments, kernel, batches, choice);
+    arguments.c_batched = batches > 1 && gemm.c.batch_stride != 0;
+    const bool carries_c = may_carry_c(arguments, kernel, batches, choice);
     // Slots with C lie over the rows that are not loaded, which the consumers clear while loads are in flight.
-    const bool trims = c_slots == 0;
+    const bool trims = !carries_c;
     arguments.a_rows = loaded_rows(kernel.tile_m, gemm.m, trims && arguments.a_k_major && !arguments.a_by_threads);
     arguments.b_rows = loaded_rows(kernel.tile_n, gemm.n, trims && arguments.b_k_major && !arguments.b_by_threads);
     CallStatus ended;
@@ -498,7 +509,7 @@ CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const Ker
 
     const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
     arguments.work = work_of(kernel, gemm, batches, choice);
-    arguments.work.c_slots = c_slots;
+    encode_epilogue(arguments, kernel, batches, carries_c);
     const auto is_one_tile = [](std::int64_t extent, int tile, int tiles) {
         return extent <= std::int64_t{tile} * tiles;
     };
