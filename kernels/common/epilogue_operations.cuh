@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "gemm_arguments.hpp"
+#include "ptx.cuh"
 #include "tessera/element.hpp"
 
 namespace tessera::kernels::detail {
@@ -123,8 +124,7 @@ __device__ inline float divide(float value, float divisor)
     const float scale = divisor > 0x1p64F ? 0x1p-32F : 1.0F;
     const float x = __fmul_rn(value, scale);
     const float d = __fmul_rn(divisor, scale);
-    float reciprocal = 0;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(d));
+    float reciprocal = ptx::approximate_reciprocal(d);
     reciprocal = __fmaf_rn(__fmaf_rn(-d, reciprocal, 1.0F), reciprocal, reciprocal);
     float quotient = __fmul_rn(x, reciprocal);
     quotient = __fmaf_rn(__fmaf_rn(-d, quotient, x), reciprocal, quotient);
@@ -158,7 +158,7 @@ __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind 
     for (int done = 0; done < Count; done += at_once) {
         float first[at_once];
         const auto compute = [&](auto&& function) {
-            asm volatile("");  // a branch; the compiler would compute all functions of each value
+            ptx::stay_a_branch();
 #pragma unroll
             for (int j = 0; j < at_once; ++j) {
                 first[j] = function(values[j]);

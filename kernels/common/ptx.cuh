@@ -32,4 +32,15 @@ __device__ __forceinline__ int read_thread_index()
     return index;
 }
 
+/// 1 / value with an error of at most one unit in the last place; subnormal numbers count as zero.
+__device__ __forceinline__ float approximate_reciprocal(float value)
+{
+    float result = 0;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
+    return result;
+}
+
+/// Keeps the code after an `if` a branch. Without it, the compiler may compute all cases and select among their values.
+__device__ __forceinline__ void stay_a_branch() { asm volatile(""); }
+
 }  // namespace tessera::kernels::ptx

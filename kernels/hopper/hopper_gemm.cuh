@@ -98,7 +98,7 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
     bool more = queue.next(unit);  // outside of the loop's condition, where nvcc would spill
     for (int turn = 0; more; ++turn, more = queue.next(unit)) {
         if (ping_pong && turn % config.consumers != consumer) {
-            ring.skip(unit.slots());
+            ring.skip(unit.k_count);  // the ring carries no C here
             continue;
         }
         // Before the MMA loop, where it overlaps the loads; after it, it would delay a small product.

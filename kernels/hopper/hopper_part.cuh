@@ -95,7 +95,7 @@ public:
             if (number != Number) {
                 return false;
             }
-            asm volatile("");  // a branch; the compiler would select each value among those of all parts
+            ptx::stay_a_branch();
 #pragma unroll
             for (unsigned r = 0; r < HopperPart::values; ++r) {
                 constexpr unsigned block = Number / in_block;

@@ -22,8 +22,6 @@ struct HopperUnit {
     std::uint32_t k_count;  // stages
     std::uint32_t c_slots;  // slots of the ring after the stages: C, for the epilogue of a whole tile
     bool shared;            // with other clusters
-
-    __device__ std::uint32_t slots() const { return k_count + c_slots; }
 };
 
 /// A range of clusters or tiles; both ends are included.

@@ -80,8 +80,8 @@ std::vector<std::uint32_t> run(const GemmCase& gemm, const KernelChoice& choice,
     return elements;
 }
 
-/// Compares all paths for one configuration and epilogue. D has several tiles, of which the last in both directions are
-/// not whole, and fewer clusters, so that the slots of the ring that carry C come round.
+/// Compares all paths for one configuration and epilogue. D has several tiles; the last one of each row and column is cut
+/// off. There are fewer clusters than tiles, so that the slots of the ring that carry C come round.
 void compare_paths(const HopperKernel& kernel, std::size_t config, GemmCase gemm, bool stream_k)
 {
     gemm.m = kernel.tile_m + 24;
