@@ -14,7 +14,7 @@
 #include "kernels/common/gemm_arguments.hpp"
 #include "problem/input_ring.hpp"
 #include "problem/reference.hpp"
-#include "sdk/src/variant_chooser.hpp"
+#include "sdk/src/gemm/variant_chooser.hpp"
 #include "tessera/gemm.hpp"
 #include "tessera/graph.hpp"
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "report/gemm_summary.hpp"
-#include "sdk/src/gemm_operands.hpp"
-#include "sdk/src/hopper_chooser.hpp"
-#include "sdk/src/hopper_launch.hpp"
+#include "sdk/src/gemm/gemm_operands.hpp"
+#include "sdk/src/gemm/hopper/hopper_chooser.hpp"
+#include "sdk/src/gemm/hopper/hopper_launch.hpp"
 #include "tessera/device_buffer.hpp"
 
 namespace tessera::bench {

@@ -9,8 +9,8 @@
 #include <optional>
 #include <source_location>
 
-#include "gemm_operands.hpp"
-#include "hopper_launch.hpp"
+#include "gemm/gemm_operands.hpp"
+#include "gemm/hopper/hopper_launch.hpp"
 #include "support/gemm_runner.hpp"
 #include "support/hopper_device.hpp"
 #include "support/test_main.hpp"

@@ -12,10 +12,10 @@
 #include <source_location>
 #include <vector>
 
-#include "gemm_operands.hpp"
-#include "hopper_chooser.hpp"
-#include "hopper_launch.hpp"
-#include "hopper_repack.hpp"
+#include "gemm/gemm_operands.hpp"
+#include "gemm/hopper/hopper_chooser.hpp"
+#include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/hopper/hopper_repack.hpp"
 #include "support/gemm_runner.hpp"
 #include "support/hopper_device.hpp"
 #include "support/test_main.hpp"

@@ -7,8 +7,8 @@
 #include <source_location>
 #include <vector>
 
-#include "gemm_operands.hpp"
-#include "hopper_launch.hpp"
+#include "gemm/gemm_operands.hpp"
+#include "gemm/hopper/hopper_launch.hpp"
 #include "support/gemm_runner.hpp"
 #include "support/hopper_device.hpp"
 #include "support/test_main.hpp"

@@ -11,8 +11,8 @@
 #include <tuple>
 #include <utility>
 
-#include "gemm_operands.hpp"
-#include "hopper_launch.hpp"
+#include "gemm/gemm_operands.hpp"
+#include "gemm/hopper/hopper_launch.hpp"
 #include "support/gemm_runner.hpp"
 #include "support/hopper_device.hpp"
 #include "support/pair_covering.hpp"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "clean_runtime.hpp"
-#include "tuning_cache.hpp"
-#include "variant_chooser.hpp"
+#include "gemm/variant_chooser.hpp"
+#include "tuning/tuning_cache.hpp"
 
 namespace tessera::test {
 

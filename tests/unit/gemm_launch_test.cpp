@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "clean_runtime.hpp"
+#include "gemm/variant_chooser.hpp"
 #include "heap_count.hpp"
 #include "kernels/common/gemm_arguments.hpp"
 #include "support/variants.hpp"
-#include "variant_chooser.hpp"
 
 using namespace tessera;
 using tessera::kernels::GemmArguments;

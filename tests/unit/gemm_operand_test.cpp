@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "clean_runtime.hpp"
-#include "gemm_batches.hpp"
+#include "gemm/gemm_batches.hpp"
 #include "kernels/common/gemm_arguments.hpp"
 
 using namespace tessera;

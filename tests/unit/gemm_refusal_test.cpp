@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "clean_runtime.hpp"
-#include "variant_chooser.hpp"
+#include "gemm/variant_chooser.hpp"
 
 using namespace tessera;
 using tessera::test::CleanRuntime;

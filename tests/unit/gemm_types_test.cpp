@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "clean_runtime.hpp"
+#include "gemm/variant_chooser.hpp"
 #include "kernels/common/gemm_arguments.hpp"
-#include "variant_chooser.hpp"
 
 using namespace tessera;
 using tessera::kernels::GemmArguments;

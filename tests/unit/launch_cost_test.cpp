@@ -2,14 +2,14 @@
 
 #include <optional>
 
-#include "blackwell_launch.hpp"
 #include "clean_runtime.hpp"
+#include "gemm/blackwell/blackwell_launch.hpp"
+#include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/variant_chooser.hpp"
 #include "heap_count.hpp"
-#include "hopper_launch.hpp"
 #include "support/variants.hpp"
-#include "tuner.hpp"
-#include "tuning_table.hpp"
-#include "variant_chooser.hpp"
+#include "tuning/tuner.hpp"
+#include "tuning/tuning_table.hpp"
 
 using namespace tessera;
 using tessera::detail::KernelChoice;

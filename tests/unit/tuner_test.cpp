@@ -1,19 +1,19 @@
 /// Gemm::tune with kernels whose time and result the test controls, and the use of the tuned choice by launches.
 
-#include "tuner.hpp"
+#include "tuning/tuner.hpp"
 
 #include <cstring>
 #include <limits>
 #include <map>
 
 #include "clean_runtime.hpp"
+#include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/variant_chooser.hpp"
+#include "gemm/workspace.hpp"
 #include "heap_count.hpp"
-#include "hopper_launch.hpp"
 #include "kernels/common/gemm_arguments.hpp"
 #include "tessera/gemm_tuner.hpp"
-#include "tuning_table.hpp"
-#include "variant_chooser.hpp"
-#include "workspace.hpp"
+#include "tuning/tuning_table.hpp"
 
 using namespace tessera;
 using tessera::detail::KernelChoice;

@@ -1,15 +1,15 @@
 /// Choosing a variant: eligibility on both sides of every limit, preference, and the texts of explain().
 
-#include "variant_chooser.hpp"
+#include "gemm/variant_chooser.hpp"
 
 #include <fmt/format.h>
 
 #include <set>
 
 #include "clean_runtime.hpp"
-#include "hopper_chooser.hpp"
-#include "hopper_launch.hpp"
-#include "hopper_repack.hpp"
+#include "gemm/hopper/hopper_chooser.hpp"
+#include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/hopper/hopper_repack.hpp"
 #include "support/variants.hpp"
 
 using namespace tessera;

@@ -1,6 +1,6 @@
 /// Workspaces: which memory a launch gets, when it is allocated and freed, and that nothing leaks after a failure.
 
-#include "workspace.hpp"
+#include "gemm/workspace.hpp"
 
 #include <atomic>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "clean_runtime.hpp"
-#include "variant_chooser.hpp"
+#include "gemm/variant_chooser.hpp"
 
 using namespace tessera;
 using tessera::detail::HopperWorkspaceNeed;

@@ -1,0 +1,171 @@
+/// The text of explain(): which variant runs, why, and why each other one does not.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "gemm/blackwell/blackwell_chooser.hpp"
+#include "gemm/blackwell/blackwell_launch.hpp"
+#include "gemm/gemm_batches.hpp"
+#include "gemm/hopper/hopper_chooser.hpp"
+#include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/variant_chooser.hpp"
+#include "gemm/variant_table.hpp"
+#include "gemm/workspace.hpp"
+#include "tuning/tuning_table.hpp"
+
+namespace tessera::detail {
+namespace {
+
+/// Says what was measured, and how long ago.
+std::string describe_tuned(const detail::TunedChoice& tuned)
+{
+    const std::int64_t now =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    constexpr std::int64_t hour = 3600;
+    const std::int64_t hours = std::max<std::int64_t>(now - tuned.when, 0) / hour;
+    return fmt::format("measured {} ago as the fastest: {:.2f} us; the untuned choice took {:.2f} us",
+                       hours < 48 ? fmt::format("{} hours", hours) : fmt::format("{} days", hours / 24),
+                       tuned.seconds * 1e6, tuned.untuned_seconds * 1e6);
+}
+
+/// Says why tensor cores are not used; empty if they are.
+std::string describe_missing_tensor_cores(Variant chosen, Variant wanted, const GemmProblem& problem,
+                                          const DeviceProperties& device)
+{
+    if (!is_simt(chosen)) {
+        return {};
+    }
+    const int capability = device.compute_capability();
+    const bool has_kernels = capability == 90 || device.compute_capability_major * 10 == blackwell_compute_capability;
+    std::string reason;
+    if (!has_kernels) {
+        reason = fmt::format(
+            "this library uses those of compute capability 9.0, 10.0 and 10.3 only; on {} every product runs on CUDA "
+            "cores",
+            device.name);
+    } else if (problem.input == InputTypes(ElementType::f32)) {
+        reason = "they would round f32 to tf32; to allow that, pass views of tf32";
+    } else if (wanted == chosen) {
+        reason = fmt::format("{}, which runs on CUDA cores, was requested", tessera::to_string(wanted));
+    } else {
+        reason = "no variant that uses them is eligible (see below)";
+    }
+    return fmt::format("  tensor cores: not used; {}\n", reason);
+}
+
+/// Says why the library's own choice, `chosen`, was preferred to an eligible variant.
+std::string describe_weakness(const VariantEntry& entry, Variant chosen, bool tuned, const GemmProblem& problem,
+                              const DeviceProperties& device)
+{
+    if (tuned) {
+        return "another variant was measured as the fastest";
+    }
+    if (is_simt(entry.variant) && !is_simt(chosen)) {
+        return "does not use tensor cores";
+    }
+    if (is_blackwell_candidate(entry.variant) && is_blackwell(chosen)) {
+        constexpr double percent = 100;
+        const double more =
+            blackwell_cycles(entry.variant, problem, device) / blackwell_cycles(chosen, problem, device) - 1;
+        return more * percent < 1 ? fmt::format("no faster than {} in that model", tessera::to_string(chosen))
+                                  : fmt::format("{:.0f} % more cycles in that model", std::round(more * percent));
+    }
+    return std::string(entry.weakness);
+}
+
+}  // namespace
+
+std::string explain_choice(const GemmProblem& given, const DeviceProperties& device, Variant wanted,
+                           std::optional<KernelChoice> made)
+{
+    const GemmProblem whole = resolved(given);
+    const BatchLevels levels = levels_of(whole);
+    const GemmProblem problem = one_launch(whole, levels);
+    std::optional<TunedChoice> tuned;
+    if (wanted == Variant::automatic) {
+        tuned = find_valid_tuned(problem, device);
+        if (tuned && made && !(*made == tuned->choice)) {
+            tuned.reset();  // measured after the plan was made
+        }
+    }
+    if (tuned && !made) {
+        made = tuned->choice;
+    }
+    std::string text = fmt::format("{}\n  on {} (compute capability {}.{}, {} SMs)\n", whole.describe(), device.name,
+                                   device.compute_capability_major, device.compute_capability_minor, device.sm_count);
+    if (levels.launches > 1) {
+        text += fmt::format(
+            "  as {} launches of {} matrices each, because the two levels of batches do not fold into one\n",
+            levels.launches, levels.per_launch);
+    }
+    if (!made && wanted == Variant::automatic && !find_refusal(Variant::blackwell_clc, problem, device)) {
+        made = KernelChoice{.variant = choose_blackwell(problem, device)};
+    }
+    const auto chosen = std::find_if(variants.begin(), variants.end(), [&](const VariantEntry& entry) {
+        return (made ? made->variant == entry.variant : wanted == Variant::automatic || wanted == entry.variant) &&
+               !find_refusal(entry.variant, problem, device);
+    });
+    if (chosen == variants.end()) {
+        text += fmt::format("  runs: nothing; {} cannot run it\n", tessera::to_string(wanted));
+    } else if (problem.m == 0 || problem.n == 0 || problem.batches == 0) {
+        text += "  runs: nothing, because D is empty\n";
+    } else {
+        if (chosen->variant == Variant::hopper) {
+            const KernelChoice choice = made ? *made : choose_hopper(problem, device);
+            text += fmt::format("  runs: {} as {}\n", chosen->name, describe_hopper(problem, choice));
+            if (const std::size_t bytes = workspace_bytes(workspace_need(problem, choice)); bytes > 0) {
+                text += fmt::format(
+                    "  workspace: {} bytes; a stream's first such launch allocates it unless you pass one\n", bytes);
+            }
+        } else if (is_blackwell(chosen->variant)) {
+            text +=
+                fmt::format("  runs: {} with {}\n", chosen->name, describe_blackwell(chosen->variant, problem, device));
+        } else {
+            const kernels::SimtKernel kernel = simt_kernel_of(chosen->variant, problem, device);
+            text += fmt::format("  runs: {} with a {}x{} tile per CTA of {} threads\n", chosen->name, kernel.block_m,
+                                kernel.block_n, kernel.threads);
+        }
+        text += tuned ? "  why: " + describe_tuned(*tuned) + "\n"
+                : wanted == Variant::automatic && is_blackwell(chosen->variant)
+                    ? "  why: the fewest cycles in the model of docs/blackwell-ladder.md\n"
+                : wanted == Variant::automatic ? fmt::format("  why: {}\n", chosen->strength)
+                                               : "  why: it was requested\n";
+        text += describe_missing_tensor_cores(chosen->variant, wanted, problem, device);
+    }
+    // Neighbours that are passed over for the same reason share a line.
+    std::string names;
+    std::string reason;
+    const auto end_line = [&] {
+        if (!names.empty()) {
+            text += fmt::format("  passed over: {}: {}\n", names, reason);
+        }
+    };
+    for (const VariantEntry& entry : variants) {
+        if (chosen != variants.end() && entry.variant == chosen->variant) {
+            continue;
+        }
+        const auto refusal = find_refusal(entry.variant, problem, device);
+        std::string own;
+        if (refusal) {
+            own = "not eligible: " + to_string(*refusal, device);
+        } else if (wanted != Variant::automatic) {
+            own = "eligible, but not requested";
+        } else {
+            own = "eligible, but " + describe_weakness(entry, chosen->variant, tuned.has_value(), problem, device);
+        }
+        if (!names.empty() && own == reason) {
+            names += fmt::format(", {}", entry.name);
+            continue;
+        }
+        end_line();
+        names = entry.name;
+        reason = std::move(own);
+    }
+    end_line();
+    return text;
+}
+
+}  // namespace tessera::detail

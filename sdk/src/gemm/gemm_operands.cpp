@@ -1,0 +1,477 @@
+#include "gemm/gemm_operands.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+namespace tessera::detail {
+namespace {
+
+std::string shape(const MatrixOperand& operand) { return fmt::format("{}x{}", operand.rows, operand.columns); }
+
+/// Number of matrices as text: "6", or "2x3" for two levels.
+std::string count(const MatrixOperand& operand)
+{
+    return operand.outer_batches == 1 ? fmt::format("{}", operand.batches)
+                                      : fmt::format("{}x{}", operand.outer_batches, operand.batches);
+}
+
+/// Returns true if, on each level, `operand` has one matrix per matrix of D, or one for all.
+bool serves_batch(const MatrixOperand& operand, const MatrixOperand& d)
+{
+    return (operand.batches == d.batches || operand.batches == 1) &&
+           (operand.outer_batches == d.outer_batches || operand.outer_batches == 1);
+}
+
+/// Checks an operand that was made from raw values. A view was checked when it was created.
+void require_sound(const char* name, const MatrixOperand& operand, std::string_view operation,
+                   const std::source_location& caller)
+{
+    const auto refuse = [&](const std::string& message, const std::string& cure) {
+        raise(ErrorCode::invalid_argument, operation, caller, message, cure);
+    };
+    if (!operand.present) {
+        refuse(fmt::format("{} is an empty MatrixOperand", name),
+               "make it from a view, or with MatrixOperand::from_raw_device_pointer");
+    }
+    if (operand.rows < 0 || operand.columns < 0 || operand.batches < 0 || operand.outer_batches < 0) {
+        refuse(fmt::format("{} is {} and has {} matrices", name, shape(operand), count(operand)),
+               "extents of 0 or more");
+    }
+    if (operand.leading_dimension < (operand.row_major ? operand.columns : operand.rows)) {
+        refuse(fmt::format("{} is {} {} and has leading dimension {}", name, shape(operand),
+                           operand.row_major ? "row-major" : "column-major", operand.leading_dimension),
+               fmt::format("a leading dimension of at least {}", operand.row_major ? operand.columns : operand.rows));
+    }
+    if (operand.batch_stride < 0 || operand.outer_stride < 0) {
+        refuse(fmt::format("{} has a batch stride of {} and an outer stride of {}", name, operand.batch_stride,
+                           operand.outer_stride),
+               "strides of 0 or more");
+    }
+}
+
+/// The type rules that views are checked against at compile time.
+void require_types(const GemmOperands& operands, std::string_view operation, const std::source_location& caller)
+{
+    const auto& [a, b, d] = operands;
+    if (!can_multiply({a.type, b.type})) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              fmt::format("A has elements of {} and B of {}", to_string(a.type), to_string(b.type)),
+              "convert one of them; only f8e4m3 and f8e5m2 can be mixed");
+    }
+    if (!is_output(d.type)) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              fmt::format("D cannot have elements of {}", to_string(d.type)),
+              "a D of f32, f16 or bf16; tf32 and 8-bit types are for A and B only");
+    }
+    if (!d.writable) {
+        raise(ErrorCode::invalid_argument, operation, caller, "D has const elements and cannot be written",
+              "a view of a buffer that is not const, or a pointer to elements that are not const");
+    }
+}
+
+void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std::string_view operation,
+                    const std::source_location& caller)
+{
+    const auto& [a, b, d] = operands;
+    const auto mismatch = [&](const std::string& message, const std::string& cure = {}) {
+        raise(ErrorCode::shape_mismatch, operation, caller, message, cure);
+    };
+    if (a.columns != b.rows) {
+        mismatch(fmt::format("A is {} and B is {}: A*B needs A's columns ({}) equal to B's rows ({})", shape(a),
+                             shape(b), a.columns, b.rows),
+                 a.columns == b.columns ? "B looks transposed: pass b.transposed()"
+                 : a.rows == b.rows     ? "A looks transposed: pass a.transposed()"
+                                        : fmt::format("a B of {} rows, or an A of {} columns", a.columns, b.rows));
+    }
+    if (d.rows != a.rows || d.columns != b.columns) {
+        mismatch(fmt::format("A is {} and B is {}, so A*B is {}x{}, but D is {}", shape(a), shape(b), a.rows, b.columns,
+                             shape(d)),
+                 d.rows == b.columns && d.columns == a.rows ? "D looks transposed: pass d.transposed()"
+                                                            : fmt::format("a D of {}x{}", a.rows, b.columns));
+    }
+    if (!serves_batch(a, d) || !serves_batch(b, d)) {
+        const bool single = d.batches == 1 && d.outer_batches == 1;
+        mismatch(
+            fmt::format("A has {}, B has {} and D has {} matri{}", count(a), count(b), count(d), single ? "x" : "ces"),
+            single ? "a batch for D, with one matrix for each product"
+                   : "batches of equal counts; an input may be a single matrix, which is used for all products");
+    }
+    const MatrixOperand& c = epilogue.c;
+    const float beta = beta_of(epilogue);
+    if (beta != 0 && !c.present) {
+        raise(ErrorCode::invalid_argument, operation, caller, fmt::format("beta is {}, but there is no C", beta),
+              "set .c, or leave beta out");
+    }
+    if (c.present) {
+        if (c.rows != d.rows || c.columns != d.columns) {
+            mismatch(fmt::format("C is {} and D is {}: they must be equal", shape(c), shape(d)),
+                     c.rows == d.columns && c.columns == d.rows ? "C looks transposed: pass c.transposed()"
+                                                                : fmt::format("a C of {}x{}", d.rows, d.columns));
+        }
+        if (!serves_batch(c, d)) {
+            mismatch(fmt::format("C has {} and D has {} matri{}", count(c), count(d),
+                                 d.batches == 1 && d.outer_batches == 1 ? "x" : "ces"),
+                     "batches of equal counts, or a single matrix as C, which is used for all products");
+        }
+        if (c.type != d.type) {
+            raise(ErrorCode::invalid_argument, operation, caller,
+                  fmt::format("C has elements of {} and D of {}: they must be equal", to_string(c.type),
+                              to_string(d.type)),
+                  fmt::format("a C of {}", to_string(d.type)));
+        }
+    }
+    const auto require_scale = [&](std::string_view name, DeviceSpan<const float> scale) {
+        if (scale.size() > 1) {
+            mismatch(fmt::format("{} has {} elements: a tensor has one scale", name, scale.size()),
+                     "a span of one element, such as scales.span().subspan(i, 1)");
+        }
+    };
+    require_scale("scale_a", epilogue.scale_a);
+    require_scale("scale_b", epilogue.scale_b);
+    const Bias& bias = epilogue.bias;
+    if (bias.axis != BiasAxis::none) {
+        const bool per_row = bias.axis == BiasAxis::per_row;
+        const std::int64_t needed = per_row ? d.rows : d.columns;
+        if (bias.size != static_cast<std::size_t>(needed)) {
+            mismatch(fmt::format("the bias has {} elements and D is {}: a bias per {} needs {}", bias.size, shape(d),
+                                 per_row ? "row" : "column", needed),
+                     bias.size == static_cast<std::size_t>(per_row ? d.columns : d.rows)
+                         ? fmt::format("Bias::per_{}", per_row ? "column" : "row")
+                         : fmt::format("a bias of {} elements", needed));
+        }
+    }
+}
+
+/// `count` repetitions, `stride` bytes apart.
+struct Repetition {
+    std::uintptr_t stride;
+    std::uintptr_t count;
+};
+
+/// The memory of an operand: runs of `run` bytes, repeated by its leading dimension and by each level of its batch.
+struct Footprint {
+    std::uintptr_t begin;
+    std::uintptr_t end;
+    std::uintptr_t run;
+    std::array<Repetition, 3> repetitions;
+};
+
+Footprint footprint(const MatrixOperand& operand)
+{
+    const std::uintptr_t bytes = size_of(operand.type);
+    const auto run = static_cast<std::uintptr_t>(operand.row_major ? operand.columns : operand.rows) * bytes;
+    const auto begin = std::bit_cast<std::uintptr_t>(operand.data);
+    const auto repetition = [&](std::int64_t stride, std::int64_t count) {
+        return Repetition{static_cast<std::uintptr_t>(stride) * bytes, static_cast<std::uintptr_t>(count)};
+    };
+    Footprint result{
+        begin,
+        begin,
+        run,
+        {repetition(operand.leading_dimension, operand.row_major ? operand.rows : operand.columns),
+         repetition(operand.batch_stride, operand.batches), repetition(operand.outer_stride, operand.outer_batches)}};
+    if (run == 0) {
+        return result;
+    }
+    std::uintptr_t end = begin + run;
+    for (Repetition& one : result.repetitions) {
+        if (one.count == 0) {
+            return result;
+        }
+        end += (one.count - 1) * one.stride;
+        one.stride = one.count == 1 ? 0 : one.stride;
+    }
+    result.end = end;
+    return result;
+}
+
+/// Returns the length, in bytes, of the range that all runs occupy modulo `pitch`, or 0 if they do not fit in it.
+std::uintptr_t run_modulo(const Footprint& memory, std::uintptr_t pitch)
+{
+    std::uintptr_t run = memory.run;
+    for (const Repetition& one : memory.repetitions) {
+        if (one.stride % pitch != 0) {
+            run += (one.count - 1) * one.stride;
+        }
+        if (run > pitch) {
+            return 0;
+        }
+    }
+    return run;
+}
+
+/// Returns true if the two may share a byte. Adjacent blocks of one parent matrix do not: their runs repeat with the
+/// same pitch and never meet.
+bool may_overlap(const Footprint& left, const Footprint& right)
+{
+    if (left.begin == left.end || right.begin == right.end || left.end <= right.begin || right.end <= left.begin) {
+        return false;
+    }
+    const auto are_apart = [&](std::uintptr_t pitch) {
+        const std::uintptr_t left_run = pitch == 0 ? 0 : run_modulo(left, pitch);
+        const std::uintptr_t right_run = pitch == 0 ? 0 : run_modulo(right, pitch);
+        if (left_run == 0 || right_run == 0) {
+            return false;
+        }
+        const std::uintptr_t offset = (right.begin % pitch + pitch - left.begin % pitch) % pitch;  // of right's runs
+        return offset >= left_run && offset + right_run <= pitch;
+    };
+    const auto by_pitch_of = [&](const Footprint& memory) {
+        return std::any_of(memory.repetitions.begin(), memory.repetitions.end(),
+                           [&](const Repetition& one) { return are_apart(one.stride); });
+    };
+    return !by_pitch_of(left) && !by_pitch_of(right);
+}
+
+/// Checks that each stride of D steps over everything that the shorter strides reach.
+void require_no_self_overlap(const MatrixOperand& d, std::string_view operation, const std::source_location& caller)
+{
+    struct Level {
+        const char* stride_name;
+        Repetition repetition;
+        std::uintptr_t enough;  // the smallest stride that steps over all repetitions of the level
+    };
+    const Footprint memory = footprint(d);
+    if (memory.begin == memory.end) {
+        return;
+    }
+    const auto& [lines, batch, outer] = memory.repetitions;
+    const std::uintptr_t matrix = memory.run + (lines.count - 1) * lines.stride;
+    std::array levels{Level{"a leading dimension", lines, memory.run}, Level{"a batch stride", batch, matrix},
+                      Level{"an outer stride", outer, matrix + (batch.count - 1) * batch.stride}};
+    std::sort(levels.begin(), levels.end(),
+              [](const Level& left, const Level& right) { return left.repetition.stride < right.repetition.stride; });
+    std::uintptr_t reach = memory.run;
+    for (const Level& level : levels) {
+        if (level.repetition.count == 1) {
+            continue;
+        }
+        if (level.repetition.stride < reach) {
+            const std::uintptr_t bytes = size_of(d.type);
+            raise(ErrorCode::aliasing, operation, caller,
+                  fmt::format("D's {} matrices of {} overlap with {} of {} elements: each product needs its own "
+                              "memory",
+                              count(d), shape(d), level.stride_name, level.repetition.stride / bytes),
+                  fmt::format("{} of at least {} for D; only inputs may overlap", level.stride_name,
+                              std::max(level.enough, reach) / bytes));
+        }
+        reach += (level.repetition.count - 1) * level.repetition.stride;
+    }
+}
+
+void require_no_alias(const GemmOperands& operands, const Epilogue& epilogue, std::string_view operation,
+                      const std::source_location& caller)
+{
+    const MatrixOperand& d = operands.d;
+    require_no_self_overlap(d, operation, caller);
+    const Footprint output = footprint(d);
+    const auto refuse = [&](const char* name, const std::string& cure) {
+        raise(ErrorCode::aliasing, operation, caller,
+              fmt::format("D at {} overlaps {}, which the kernel reads while it writes D", fmt::ptr(d.data), name),
+              cure);
+    };
+    if (may_overlap(output, footprint(operands.a))) {
+        refuse("A", "give D memory of its own");
+    }
+    if (may_overlap(output, footprint(operands.b))) {
+        refuse("B", "give D memory of its own");
+    }
+    const MatrixOperand& c = epilogue.c;
+    const bool same_matrix =
+        c.data == d.data && c.row_major == d.row_major && c.leading_dimension == d.leading_dimension &&
+        c.batches == d.batches && (d.batches <= 1 || c.batch_stride == d.batch_stride) &&
+        c.outer_batches == d.outer_batches && (d.outer_batches <= 1 || c.outer_stride == d.outer_stride);
+    if (beta_of(epilogue) != 0 && !same_matrix && may_overlap(output, footprint(c))) {
+        refuse("C", "pass the same view as C and as D, or give D memory of its own");
+    }
+    const auto require_apart = [&](const char* name, const void* data, std::uintptr_t bytes) {
+        const auto begin = std::bit_cast<std::uintptr_t>(data);
+        if (may_overlap(output, {begin, begin + bytes, bytes, {}})) {
+            refuse(name, "give D memory of its own");
+        }
+    };
+    const Bias& bias = epilogue.bias;
+    if (bias.axis != BiasAxis::none) {
+        require_apart("the bias", bias.data, bias.size * size_of(bias.type));
+    }
+    require_apart("scale_a", epilogue.scale_a.data(), epilogue.scale_a.size_bytes());
+    require_apart("scale_b", epilogue.scale_b.data(), epilogue.scale_b.size_bytes());
+}
+
+void require_one_device(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue,
+                        std::string_view operation, const std::source_location& caller)
+{
+    const auto require = [&](std::string_view name, int device) {
+        require_same_device(operation, caller, "the stream", stream.device(), name, device);
+    };
+    require("A", operands.a.device);
+    require("B", operands.b.device);
+    require("D", operands.d.device);
+    require("C", epilogue.c.device);
+    require("the bias", epilogue.bias.device);
+    require("scale_a", epilogue.scale_a.device());
+    require("scale_b", epilogue.scale_b.device());
+}
+
+/// Returns the largest power of two that divides the address, up to the largest that any kernel requires.
+std::size_t alignment_of(const void* data) noexcept
+{
+    constexpr std::uintptr_t enough = 256;
+    const auto address = std::bit_cast<std::uintptr_t>(data) | enough;
+    return address & (~address + 1);
+}
+
+MatrixLayout layout_of(const MatrixOperand& operand) noexcept
+{
+    return {operand.row_major, operand.leading_dimension, operand.batch_stride, alignment_of(operand.data),
+            operand.outer_stride};
+}
+
+kernels::Operand kernel_operand(const MatrixOperand& operand) noexcept
+{
+    return {operand.data, operand.row_major ? operand.leading_dimension : 1,
+            operand.row_major ? 1 : operand.leading_dimension, operand.batch_stride};
+}
+
+kernels::Operand transposed(const kernels::Operand& operand) noexcept
+{
+    return {operand.data, operand.column_stride, operand.row_stride, operand.batch_stride};
+}
+
+}  // namespace
+
+void require_operands(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue,
+                      std::string_view operation, const std::source_location& caller)
+{
+    require_sound("A", operands.a, operation, caller);
+    require_sound("B", operands.b, operation, caller);
+    require_sound("D", operands.d, operation, caller);
+    if (epilogue.c.present) {
+        require_sound("C", epilogue.c, operation, caller);
+    }
+    require_types(operands, operation, caller);
+    require_shapes(operands, epilogue, operation, caller);
+    require_one_device(stream, operands, epilogue, operation, caller);
+    require_no_alias(operands, epilogue, operation, caller);
+}
+
+void share_single_matrices(GemmOperands& operands, Epilogue& epilogue) noexcept
+{
+    const MatrixOperand& d = operands.d;
+    for (MatrixOperand* const operand : {&operands.a, &operands.b, &epilogue.c}) {
+        if (operand->batches != d.batches) {
+            operand->batches = d.batches;
+            operand->batch_stride = 0;
+        }
+        if (operand->outer_batches != d.outer_batches) {
+            operand->outer_batches = d.outer_batches;
+            operand->outer_stride = 0;
+        }
+    }
+}
+
+GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) noexcept
+{
+    GemmProblem problem;
+    problem.m = operands.d.rows;
+    problem.n = operands.d.columns;
+    problem.k = operands.a.columns;
+    problem.batches = operands.d.batches;
+    problem.outer_batches = operands.d.outer_batches;
+    problem.input = {operands.a.type, operands.b.type};
+    problem.output = operands.d.type;
+    problem.a = layout_of(operands.a);
+    problem.b = layout_of(operands.b);
+    problem.d = layout_of(operands.d);
+    problem.has_c = beta_of(epilogue) != 0;
+    if (problem.has_c) {
+        problem.c = layout_of(epilogue.c);
+    }
+    problem.bias = epilogue.bias.axis;
+    problem.activation = epilogue.activation;
+    problem.fp8_accumulation = epilogue.fp8_accumulation;
+    return problem;
+}
+
+kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue& epilogue) noexcept
+{
+    const auto& [a, b, d] = operands;
+    kernels::GemmArguments arguments{};
+    arguments.a = kernel_operand(a);
+    arguments.b = kernel_operand(b);
+    arguments.c = kernel_operand(epilogue.c);
+    const kernels::Operand output = kernel_operand(d);
+    arguments.d = const_cast<void*>(d.data);  // require_operands has refused const elements
+    arguments.d_row_stride = output.row_stride;
+    arguments.d_column_stride = output.column_stride;
+    arguments.d_batch_stride = d.batch_stride;
+    arguments.bias = epilogue.bias.data;
+    arguments.m = d.rows;
+    arguments.n = d.columns;
+    arguments.k = a.columns;
+    if (epilogue.alpha == 0) {  // the product is not computed: no k, and no NaN from A, B or a scale
+        arguments.k = 0;
+    } else {
+        const auto address = [](DeviceSpan<const float> scale) { return scale.empty() ? nullptr : scale.data(); };
+        arguments.scale_a = address(epilogue.scale_a);
+        arguments.scale_b = address(epilogue.scale_b);
+    }
+    arguments.alpha = epilogue.alpha;
+    arguments.beta = beta_of(epilogue);
+    arguments.a_type = a.type;
+    arguments.b_type = b.type;
+    arguments.d_type = d.type;
+    arguments.bias_type = epilogue.bias.type;
+    arguments.bias_axis = epilogue.bias.axis;
+    arguments.activation = epilogue.activation;
+    if (!d.row_major) {
+        const kernels::Operand left = arguments.a;
+        arguments.a = transposed(arguments.b);
+        arguments.b = transposed(left);
+        arguments.c = transposed(arguments.c);
+        std::swap(arguments.a_type, arguments.b_type);
+        std::swap(arguments.m, arguments.n);
+        std::swap(arguments.d_row_stride, arguments.d_column_stride);
+        if (arguments.bias_axis != BiasAxis::none) {
+            arguments.bias_axis = arguments.bias_axis == BiasAxis::per_row ? BiasAxis::per_column : BiasAxis::per_row;
+        }
+    }
+    return arguments;
+}
+
+void require_workspace_apart(const Workspace& workspace, std::size_t bytes, const GemmOperands& operands,
+                             const Epilogue& epilogue, std::string_view operation, const std::source_location& caller)
+{
+    if (!workspace.is_callers() || bytes == 0) {
+        return;
+    }
+    const auto begin = std::bit_cast<std::uintptr_t>(workspace.memory().data());
+    const Footprint used{begin, begin + bytes, bytes, {}};
+    const auto require = [&](const char* name, const Footprint& memory) {
+        if (may_overlap(used, memory)) {
+            raise(ErrorCode::aliasing, operation, caller,
+                  fmt::format("the workspace at {} overlaps {}", fmt::ptr(workspace.memory().data()), name),
+                  "give the workspace memory of its own");
+        }
+    };
+    const auto require_vector = [&](const char* name, const void* data, std::uintptr_t size) {
+        const auto address = std::bit_cast<std::uintptr_t>(data);
+        require(name, {address, address + size, size, {}});
+    };
+    require("A", footprint(operands.a));
+    require("B", footprint(operands.b));
+    require("D", footprint(operands.d));
+    if (epilogue.c.present) {
+        require("C", footprint(epilogue.c));
+    }
+    if (epilogue.bias.axis != BiasAxis::none) {
+        require_vector("the bias", epilogue.bias.data, epilogue.bias.size * size_of(epilogue.bias.type));
+    }
+    require_vector("scale_a", epilogue.scale_a.data(), epilogue.scale_a.size_bytes());
+    require_vector("scale_b", epilogue.scale_b.data(), epilogue.scale_b.size_bytes());
+}
+
+}  // namespace tessera::detail

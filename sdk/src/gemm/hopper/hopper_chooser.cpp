@@ -1,0 +1,301 @@
+#include "gemm/hopper/hopper_chooser.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/hopper/hopper_repack.hpp"
+#include "gemm/workspace.hpp"
+
+namespace tessera::detail {
+namespace {
+
+using kernels::HopperKernel;
+
+// Cycles are SM cycles, at about 1.75 GHz; docs/notes/hopper-chooser.md says where each constant comes from.
+// Measured, or given by the architecture:
+constexpr double consumer_stage_cycles = 300;          // per stage, however small the tile
+constexpr double shared_memory_bytes_per_cycle = 128;  // per SM
+// Fitted to the times of all candidates for 22 problems, on one H200 with bf16:
+constexpr double ingest_bytes_per_cycle = 77;       // that an SM can take in
+constexpr double memory_bytes_per_cycle = 2580;     // device memory, all SMs together
+constexpr double epilogue_row_cycles = 29;          // per row that a consumer writes, however wide
+constexpr double layers_cycles = 5600;              // cluster split-K: the CTAs exchange and sum up their parts
+constexpr double start_cycles = 2580;               // until the first stage has landed, and the end
+constexpr double overlap_cycles = 610;              // of that, saved by a kernel that starts beside the previous one
+constexpr double pair_cycles = 290;                 // until a tile's second consumer has ended, too
+constexpr double latency_cycles = 2510;             // latency of the ring, from a free stage to the next
+constexpr double multicast_bytes_per_cycle = 40;    // per CTA, if the CTAs of a cluster load for each other
+constexpr double straddled_bytes_per_cycle = 34;    // per CTA, of rows that begin inside a sector
+constexpr double repeated_bytes_per_cycle = 29000;  // all SMs together, of data that several clusters read
+constexpr double small_operand_share = 0.11;        // of that, for the smaller operand: many clusters read it at once
+constexpr double cluster_cycles = 285;              // to start and end together, for each doubling of the cluster
+constexpr double sharing_cycles = 4220;             // fences and a counter, for clusters that share a tile
+constexpr double shared_bytes_per_cycle = 7.5;      // per consumer, of parts of shared tiles written and read back
+constexpr double added_outputs_per_cycle = 1.2;     // per SM, when the CTAs of a cluster sum up their parts
+constexpr double general_output_cycles = 0.5;       // additional, per output that a consumer writes without TMA
+constexpr double byte_heat = 0.0028;     // power: tensor-core cycles that use as much energy as one byte taken in
+constexpr double sustained_share = 0.4;  // of the tensor core's rate that the power limit allows at the full clock
+constexpr double side_by_side_exponent = 5.4;  // see side_by_side
+// Counted in the machine code, per output of 128 threads: instructions of the epilogue besides those of a plain one.
+constexpr double fused_output_cycles = 0.05;
+constexpr double activation_output_cycles = 0.25;  // of an activation with an exponential or error function
+// Measured, one figure: 4096x4096x4096 of bf16 with leading dimensions of 4097 ran at 84 TFLOP/s on Copying128x192,
+// 7500 cycles per stage of 320 rows.
+constexpr double copied_bytes_per_cycle = 5.5;
+// Estimated: one more kernel; the device is not full before and after it.
+constexpr double repack_cycles = 5000;
+
+constexpr double divide_up(double value, double by)
+{
+    return static_cast<double>(static_cast<std::int64_t>((value + by - 1) / by));
+}
+
+/// Returns true if rows of the operand begin inside a cache sector of 32 bytes.
+bool straddles_sectors(const MatrixLayout& layout, ElementType type)
+{
+    constexpr std::size_t sector_bytes = 32;
+    const auto row_bytes = static_cast<std::size_t>(layout.leading_dimension) * size_of(type);
+    return row_bytes % sector_bytes != 0 || layout.address_alignment % sector_bytes != 0;
+}
+
+/// Returns the time of two activities that overlap, but do not hide each other completely.
+double side_by_side(double one, double other)
+{
+    return std::pow(std::pow(one, side_by_side_exponent) + std::pow(other, side_by_side_exponent),
+                    1 / side_by_side_exponent);
+}
+
+/// Cycles from one stage to the next, for all CTAs of an SM that run `beside` each other.
+double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const HopperKernel& kernel,
+                    const KernelChoice& choice, double beside)
+{
+    const double rows = kernel.tile_m;
+    const double columns = kernel.tile_n;
+    // Four instructions of 32 bytes of K each: their math, or the time to read both operands from shared memory.
+    const double tensor = 4 * rows / 64 * std::max(columns / 2, (64 + columns) * 32 / shared_memory_bytes_per_cycle);
+
+    const bool exchanged = choice.swapped == problem.d.row_major;
+    const double a_bytes = 128 * std::min(rows, static_cast<double>(shape.m));
+    const double b_bytes = 128 * std::min(columns, static_cast<double>(shape.n));
+    const auto asked_rate = [&](bool of_a) {
+        const bool given_a = of_a != exchanged;
+        const bool straddles =
+            !(of_a ? shape.a_by_threads : shape.b_by_threads) &&
+            straddles_sectors(given_a ? problem.a : problem.b, given_a ? problem.input.a : problem.input.b);
+        const bool shared = (of_a ? choice.cluster_n : choice.cluster_m) > 1;
+        return straddles ? straddled_bytes_per_cycle : shared ? multicast_bytes_per_cycle : ingest_bytes_per_cycle;
+    };
+    const double loads = (a_bytes + b_bytes) / ingest_bytes_per_cycle;
+    const double asked = a_bytes / choice.cluster_n / asked_rate(true) + b_bytes / choice.cluster_m / asked_rate(false);
+    const double copied_rows = (shape.a_by_threads ? rows : 0) + (shape.b_by_threads ? columns : 0);
+    const double copies = kernel.copies ? copied_rows * 128 / copied_bytes_per_cycle : 0;
+
+    const double alone =
+        std::max({consumer_stage_cycles / kernel.stages_in_turn, latency_cycles / kernel.stages, asked});
+    return std::max(alone, std::max({tensor, loads, copies}) * beside);
+}
+
+bool is_costly(Activation activation) { return activation == Activation::gelu || activation == Activation::silu; }
+
+/// Cycles per output that a consumer needs besides those of its row, without the activation.
+double output_cycles(const GemmProblem& problem, const KernelChoice& choice)
+{
+    const bool plain = !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none;
+    return choice.swapped ? general_output_cycles : plain ? 0 : fused_output_cycles;
+}
+
+/// Cycles that memory and L2 need to serve all CTAs.
+double memory_cycles(const GemmProblem& problem, const HopperShape& shape, const HopperKernel& kernel,
+                     const KernelChoice& choice)
+{
+    const auto m = static_cast<double>(shape.m);
+    const auto n = static_cast<double>(shape.n);
+    const double rows = kernel.tile_m;
+    const double columns = kernel.tile_n;
+    // Number of clusters that read the same row of B, or of A.
+    const double down = divide_up(m, rows * choice.cluster_m);
+    const double across = divide_up(n, columns * choice.cluster_n);
+    const auto batches = static_cast<double>(shape.batches);
+    const double row_bytes = batches * static_cast<double>(shape.k) * static_cast<double>(size_of(problem.input));
+    const double d_bytes = batches * m * n * static_cast<double>(size_of(problem.output)) * (problem.has_c ? 2 : 1);
+    const double repeated_rows = std::max(m * (across - 1) * (m < n ? small_operand_share : 1),
+                                          n * (down - 1) * (n < m ? small_operand_share : 1));
+    return ((m + n) * row_bytes + d_bytes) / memory_bytes_per_cycle +
+           repeated_rows * row_bytes / repeated_bytes_per_cycle;
+}
+
+/// Returns the expected time in cycles. Only the order of the results matters.
+double expected_cycles(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice)
+{
+    const HopperKernel& kernel = kernels::hopper_kernels(size_of(problem.input))[choice.config];
+    const HopperShape shape = hopper_shape(problem, choice.swapped);
+    const auto m = static_cast<double>(shape.m);
+    const auto n = static_cast<double>(shape.n);
+    const auto k = static_cast<double>(shape.k);
+    const auto batches = static_cast<double>(shape.batches);
+    const double rows = kernel.tile_m;
+    const double columns = kernel.tile_n;
+    const double tiles = divide_up(m, rows * choice.cluster_m) * divide_up(n, columns * choice.cluster_n) * batches;
+    const double turns = std::max(divide_up(k, static_cast<double>(kernel.block_k) * kernel.stages_in_turn), 1.0);
+    const double stages = turns * kernel.stages_in_turn;
+    const double clusters = choice.clusters;
+    const double layer_size = choice.cluster_m * choice.cluster_n;
+    const double cluster_size = layer_size * choice.cluster_k;
+    const double layers = choice.cluster_k;
+    const bool shares_tiles = choice.stream_k && std::fmod(tiles, clusters) != 0;
+
+    // The busiest SM: how many CTAs at a time, and how many tiles and stages each.
+    const auto slots = static_cast<double>(hopper_cluster_slots(device, kernel, static_cast<int>(cluster_size)));
+    const double waves = divide_up(clusters, slots);
+    const double beside = std::min<double>(divide_up(clusters, slots / kernel.ctas), kernel.ctas);
+    const double units = waves * (shares_tiles ? std::max(1.0, tiles / clusters) : divide_up(tiles, clusters));
+    const double all_stages =
+        shares_tiles ? waves * divide_up(stages * tiles / clusters, layers) : units * divide_up(stages, layers);
+    const double loop = all_stages * stage_cycles(problem, shape, kernel, choice, beside);
+
+    // A tile's epilogue. The next tile's loop waits for it, unless another consumer has that tile.
+    const bool paired = kernel.consumers > 1 && !kernel.ping_pong && kernel.stages_in_turn == 1;
+    const double written_rows = paired ? rows / kernel.consumers : rows;
+    double epilogue = written_rows * (epilogue_row_cycles + columns * output_cycles(problem, choice)) / layers;
+    if (is_costly(problem.activation)) {  // the consumers share the schedulers of the SM
+        epilogue += rows * columns * activation_output_cycles / layers;
+    }
+    if (layers > 1) {
+        epilogue += layers_cycles + rows * columns * (layers - 1) / layers / added_outputs_per_cycle;
+    }
+    double work = loop + epilogue * (units - 1);
+    if (kernel.ping_pong && problem.has_c) {
+        // C is read from global memory, each part with its latency.
+        work = loop + epilogue * units;
+    } else if (kernel.ping_pong) {
+        const double own = std::ceil(units / 2);  // tiles of one consumer
+        work = std::max(loop, own * loop / units + epilogue * (own - 1));
+    }
+
+    // Load of all CTAs on memory and on the power supply.
+    const double memory = memory_cycles(problem, shape, kernel, choice);
+    const double stage_heat = 2 * rows / 64 * columns + byte_heat * 128 * (rows + columns);
+    const double heat = tiles * layer_size * stages * stage_heat / device.sm_count;
+
+    double cycles =
+        start_cycles * waves + side_by_side(work, memory) + epilogue + cluster_cycles * std::log2(cluster_size);
+    if (paired) {
+        cycles += pair_cycles;
+    }
+    if (2 * clusters * cluster_size <= static_cast<double>(device.sm_count) * kernel.ctas) {
+        cycles -= overlap_cycles;
+    }
+    if (const std::size_t bytes = kernel.copies ? 0 : repacked_bytes(problem); bytes > 0) {
+        cycles += repack_cycles + 2 * static_cast<double>(bytes) / memory_bytes_per_cycle;  // read and written
+    }
+    if (shares_tiles) {
+        // A cluster writes a part of one tile, or of two if its stages begin in one and end in the next. It reads as
+        // much as it has written: its share of all parts.
+        const double parts = std::fmod(clusters, tiles) == 0 ? 1 : 2;
+        const double part_bytes = sizeof(float) * rows * columns / layers;
+        cycles +=
+            parts * (sharing_cycles + part_bytes * 2 / (shared_bytes_per_cycle * (paired ? kernel.consumers : 1)));
+    }
+    // Power grows with nearly the cube of the clock, so an excess lowers the clock by its cube root.
+    return cycles * std::max(1.0, std::cbrt(heat / (sustained_share * cycles)));
+}
+
+KernelChoice cheapest(const GemmProblem& problem, const DeviceProperties& device, std::size_t workspace_limit)
+{
+    KernelChoice best{};
+    double least = std::numeric_limits<double>::infinity();
+    const bool is_limited = workspace_limit != std::numeric_limits<std::size_t>::max();
+    for (const KernelChoice& choice : hopper_candidates(problem, device)) {
+        if (is_limited && workspace_bytes(hopper_workspace(problem, choice)) > workspace_limit) {
+            continue;
+        }
+        const double cost = expected_cycles(problem, device, choice);
+        if (cost < least) {  // in a tie the first: the model does not include the raster
+            best = choice;
+            least = cost;
+        }
+    }
+    return best;
+}
+
+/// The inputs of `cheapest`.
+struct Key {
+    HopperShape shape;
+    InputTypes input;
+    ElementType output;
+    Fp8Accumulation accumulation;
+    bool d_row_major;
+    bool has_c;
+    BiasAxis bias;
+    Activation activation;
+    bool a_straddles;
+    bool b_straddles;
+    std::size_t repacked_bytes;
+    bool may_repack;
+    int sm_count;
+    std::size_t workspace_limit;
+
+    friend bool operator==(const Key&, const Key&) = default;
+};
+
+std::size_t slot_of(const Key& key, std::size_t slots)
+{
+    std::uint64_t hash = 0;
+    for (const std::int64_t value : {key.shape.m, key.shape.n, key.shape.k, key.shape.batches}) {
+        hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15U;  // 2^64 / golden ratio
+    }
+    return (hash >> 32) % slots;
+}
+
+}  // namespace
+
+KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& device, std::size_t workspace_limit)
+{
+    // The model looks at hundreds of choices, a launch at one. Each thread remembers its latest choices.
+    struct Entry {
+        Key key{};
+        KernelChoice choice{};
+    };
+    thread_local std::array<Entry, 64> remembered{};
+    const Key key{hopper_shape(problem, false),
+                  problem.input,
+                  problem.output,
+                  problem.fp8_accumulation,
+                  problem.d.row_major,
+                  problem.has_c,
+                  problem.bias,
+                  problem.activation,
+                  straddles_sectors(problem.a, problem.input.a),
+                  straddles_sectors(problem.b, problem.input.b),
+                  repacked_bytes(problem),
+                  may_repack(problem, device),
+                  device.sm_count,
+                  workspace_limit};
+    Entry& entry = remembered[slot_of(key, remembered.size())];
+    if (entry.choice.variant != Variant::hopper || entry.key != key) {
+        entry = {key, cheapest(problem, device, workspace_limit)};
+    }
+    return entry.choice;
+}
+
+std::string describe_hopper(const GemmProblem& problem, const KernelChoice& choice)
+{
+    const HopperKernel& kernel = kernels::hopper_kernels(size_of(problem.input))[choice.config];
+    const HopperShape given = hopper_shape(problem, !problem.d.row_major);  // A and B as the user has them
+    const bool repacks = !kernel.copies;
+    return fmt::format("{}{}, {} clusters of {}x{}x{} CTAs, raster groups of {} tiles{}{}", kernel.name,
+                       choice.swapped ? " of the transposed product" : "", choice.clusters, choice.cluster_m,
+                       choice.cluster_n, choice.cluster_k, choice.band, choice.stream_k ? ", stream-K" : "",
+                       repacks && given.a_by_threads && given.b_by_threads ? ", A and B repacked first"
+                       : repacks && given.a_by_threads                     ? ", A repacked first"
+                       : repacks && given.b_by_threads                     ? ", B repacked first"
+                                                                           : "");
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,547 @@
+#include "gemm/hopper/hopper_launch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <limits>
+#include <utility>
+
+#include "gemm/hopper/hopper_repack.hpp"
+#include "kernels/hopper/hopper_config.hpp"
+#include "matrix/encode_for_launch.hpp"
+
+namespace tessera::detail {
+namespace {
+
+using kernels::HopperKernel;
+
+constexpr auto tma_alignment = static_cast<std::int64_t>(hopper_alignment);
+constexpr int hopper_compute_capability = 90;
+constexpr std::int64_t max_extent = 0x7FFFFFFF - 512;  // Coordinates are 32-bit, and tiles extend beyond the edge.
+
+constexpr int max_cluster_size = 8;                     // every device of compute capability 9.0 can schedule it
+constexpr std::int64_t max_swapped_n = 128;             // beyond, a tile's height is not wasted
+constexpr std::int64_t most_waves_to_share = 8;         // beyond, the idle share of the last wave is small
+constexpr std::int64_t max_shared_stages = 0x7FFFFFFF;  // the kernel counts them in 31 bits
+constexpr std::int64_t fewest_stages_of_a_part = 4;     // fewer do not pay for summing up
+/// Heights of raster groups, in cluster tiles, best first. With groups of eight, the SMs that share a path to L2 most
+/// often request the same data. A shorter group after a taller one spoils that.
+constexpr std::array<std::uint8_t, 3> bands{8, 16, 4};
+constexpr std::array<std::uint8_t, 3> bands_of_few_rows{16, 8, 4};
+constexpr std::array<std::pair<std::uint8_t, std::uint8_t>, 8> cluster_shapes{
+    {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}, {4, 2}, {2, 4}}};
+
+constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+
+const HopperKernel& kernel_of(const GemmProblem& problem, const KernelChoice& choice)
+{
+    return kernels::hopper_kernels(size_of(problem.input))[choice.config];
+}
+
+/// Number of cluster tiles.
+std::int64_t tiles_of(const HopperKernel& kernel, const HopperShape& shape, const KernelChoice& choice)
+{
+    return divide_up(shape.m, std::int64_t{kernel.tile_m} * choice.cluster_m) *
+           divide_up(shape.n, std::int64_t{kernel.tile_n} * choice.cluster_n) * shape.batches;
+}
+
+/// Number of stages per tile.
+std::int64_t stages_of(const HopperKernel& kernel, std::int64_t k)
+{
+    const std::int64_t turn = std::int64_t{kernel.block_k} * kernel.stages_in_turn;
+    return std::max<std::int64_t>(divide_up(k, turn), 1) * kernel.stages_in_turn;
+}
+
+kernels::HopperTypes types_of(ElementType a, ElementType b)
+{
+    using Types = kernels::HopperTypes;
+    switch (a) {
+        case ElementType::f16: return Types::f16;
+        case ElementType::bf16: return Types::bf16;
+        case ElementType::f8e4m3: return b == ElementType::f8e4m3 ? Types::e4m3_e4m3 : Types::e4m3_e5m2;
+        case ElementType::f8e5m2: return b == ElementType::f8e4m3 ? Types::e5m2_e4m3 : Types::e5m2_e5m2;
+        case ElementType::tf32:
+        case ElementType::f32: break;
+    }
+    return Types::tf32;
+}
+
+kernels::GemmArguments swap_sides(kernels::GemmArguments arguments)
+{
+    const auto transpose = [](const kernels::Operand& operand) {
+        return kernels::Operand{operand.data, operand.column_stride, operand.row_stride, operand.batch_stride};
+    };
+    const kernels::Operand left = arguments.a;
+    arguments.a = transpose(arguments.b);
+    arguments.b = transpose(left);
+    arguments.c = transpose(arguments.c);
+    std::swap(arguments.a_type, arguments.b_type);
+    std::swap(arguments.m, arguments.n);
+    std::swap(arguments.d_row_stride, arguments.d_column_stride);
+    if (arguments.bias_axis != BiasAxis::none) {
+        arguments.bias_axis = arguments.bias_axis == BiasAxis::per_row ? BiasAxis::per_column : BiasAxis::per_row;
+    }
+    return arguments;
+}
+
+/// Request for the map of one operand or of D; dimensions (contiguous, strided, batch).
+TensorMapRequest map_request(const void* data, int type, std::size_t element_bytes, std::int64_t contiguous,
+                             std::int64_t strided, std::int64_t stride, std::int64_t batches, std::int64_t batch_stride,
+                             std::uint32_t box_contiguous, std::uint32_t box_strided)
+{
+    const auto bytes = static_cast<std::int64_t>(element_bytes);
+    // A stride that is never used may be anything; the encoder wants a multiple of 16.
+    const auto stride_bytes = [&](std::int64_t extent, std::int64_t elements) {
+        return static_cast<std::uint64_t>(extent > 1 ? elements * bytes : tma_alignment);
+    };
+    TensorMapRequest request{};
+    request.type = type;
+    request.element_bytes = static_cast<std::uint32_t>(element_bytes);
+    request.rank = 3;
+    request.data = data;
+    request.extents = {static_cast<std::uint64_t>(contiguous), static_cast<std::uint64_t>(strided),
+                       static_cast<std::uint64_t>(batches)};
+    request.strides = {stride_bytes(strided, stride), stride_bytes(batches, batch_stride)};
+    request.box = {box_contiguous, box_strided, 1};
+    request.swizzle = Swizzle::b128;
+    request.out_of_bounds = OutOfBounds::zero;
+    request.promotion = L2Promotion::b128;
+    return request;
+}
+
+int storage_type(std::size_t element_bytes)
+{
+    switch (element_bytes) {
+        case 1: return tensor_map_type<std::uint8_t>;
+        case 2: return tensor_map_type<std::uint16_t>;
+        default: return tensor_map_type<f32>;
+    }
+}
+
+kernels::HopperWork work_of(const HopperKernel& kernel, const kernels::GemmArguments& gemm, std::int64_t batches,
+                            const KernelChoice& choice)
+{
+    const auto tiles_m = static_cast<std::uint32_t>(divide_up(gemm.m, std::int64_t{kernel.tile_m} * choice.cluster_m));
+    const auto tiles_n = static_cast<std::uint32_t>(divide_up(gemm.n, std::int64_t{kernel.tile_n} * choice.cluster_n));
+    const auto k_blocks = static_cast<std::uint32_t>(stages_of(kernel, gemm.k));
+    kernels::HopperWork work{};
+    work.raster = kernels::HopperRaster(tiles_m, tiles_n, choice.band);
+    work.tiles = tiles_m * tiles_n * static_cast<std::uint32_t>(batches);
+    work.k_blocks = kernels::Divisor(k_blocks);
+    work.skip_k = gemm.k == 0;
+    work.stream_k = choice.stream_k;
+    if (choice.stream_k) {
+        const std::uint32_t stages = work.tiles * k_blocks;
+        work.clusters = kernels::Divisor(choice.clusters);
+        work.stages_per_cluster = stages / choice.clusters;
+        work.stages_left = stages % choice.clusters;
+        work.clusters_per_stage = static_cast<float>(choice.clusters) / static_cast<float>(stages);
+    }
+    return work;
+}
+
+/// Returns true if CTAs can share a tile's rows evenly: by whole rows, which the swizzle places by their address, or by
+/// whole boxes along M or N.
+constexpr bool can_share(int rows, int sharers, bool k_major)
+{
+    return rows % (sharers * (k_major ? 1 : kernels::hopper_mn_major_lines)) == 0;
+}
+
+/// Returns how many rows of an operand's tile TMA loads, if it loads them along K. An operand with fewer rows than the
+/// tile loads no more than it has, because zeros cost as much time as data. Rounded up to eight, so that the CTAs of a
+/// cluster can divide them.
+std::uint32_t loaded_rows(int tile_rows, std::int64_t rows, bool along_k)
+{
+    const std::int64_t needed = divide_up(std::max<std::int64_t>(rows, 1), max_cluster_size) * max_cluster_size;
+    return static_cast<std::uint32_t>(along_k ? std::min<std::int64_t>(tile_rows, needed) : tile_rows);
+}
+
+/// Returns how many stages each CTA prefetches into L2 while it waits for the previous kernel. More stages hide more of
+/// the memory latency, until they take bandwidth from that kernel or time from the loads. Products that read both
+/// operands more than once gain nothing. Measured on an H200: docs/notes/hopper-performance.md has the figures.
+std::uint32_t prefetched_stages(const kernels::HopperArguments& arguments, const kernels::HopperWork& work)
+{
+    constexpr std::uint32_t smallest_part = 4;  // of K
+    constexpr std::int64_t memory_bound_rows = 64;
+    if (!arguments.a_read_once && !arguments.b_read_once) {
+        return 0;
+    }
+    const std::uint32_t most = std::min(arguments.gemm.m, arguments.gemm.n) <= memory_bound_rows ? 8 : 4;
+    return std::clamp<std::uint32_t>(work.k_blocks.value() / smallest_part, 1, most);
+}
+
+CallStatus encode(const TensorMapRequest& request, AnyTensorMap<3>& map)
+{
+    TensorMapBits bits{};
+    const CallStatus ended = encode_for_launch(request, bits);
+    map = AnyTensorMap<3>::from_bits(bits);
+    return ended;
+}
+
+/// Raises the kernel's limit of dynamic shared memory, once per device. Threads that come at the same time may both do
+/// it, with the same effect.
+cudaError_t allow_shared_memory(const HopperKernel& kernel, std::size_t element_bytes, std::size_t config, int device)
+{
+    // One bit per device. A configuration or device without a bit makes the call each time.
+    static std::array<std::array<std::atomic<std::uint64_t>, 256>, 3> raised{};  // KernelChoice has 256 configurations
+    const std::uint64_t bit = device < 64 ? std::uint64_t{1} << static_cast<unsigned>(device) : 0;
+    std::atomic<std::uint64_t>& done = raised[static_cast<std::size_t>(std::countr_zero(element_bytes))][config];
+    if ((done.load(std::memory_order_acquire) & bit) != 0) {
+        return cudaSuccess;
+    }
+    const cudaError_t status = cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                    static_cast<int>(kernel.shared_bytes));
+    if (status == cudaSuccess) {
+        done.fetch_or(bit, std::memory_order_release);
+    }
+    return status;
+}
+
+/// Returns true if TMA can address D, or C with D's extents: whole chunks of 16 bytes. If a row of D ended inside a chunk,
+/// TMA would overwrite the elements after it.
+bool is_addressable(const kernels::GemmArguments& gemm, const void* data, std::int64_t row_stride,
+                    std::int64_t column_stride, bool batched, std::int64_t batch_stride)
+{
+    const auto is_aligned = [&](std::int64_t elements) {
+        return elements * static_cast<std::int64_t>(size_of(gemm.d_type)) % 16 == 0;
+    };
+    return std::bit_cast<std::uintptr_t>(data) % 16 == 0 && column_stride == 1 && is_aligned(gemm.n) &&
+           (gemm.m == 1 || is_aligned(row_stride)) && (!batched || is_aligned(batch_stride));
+}
+
+bool is_d_addressable(const kernels::GemmArguments& gemm, std::int64_t batches)
+{
+    return is_addressable(gemm, gemm.d, gemm.d_row_stride, gemm.d_column_stride, batches > 1, gemm.d_batch_stride);
+}
+
+/// Returns true if C can come through the ring of stages.
+bool may_carry_c(const kernels::HopperArguments& arguments, const HopperKernel& kernel, std::int64_t batches,
+                 const KernelChoice& choice)
+{
+    const kernels::GemmArguments& gemm = arguments.gemm;
+    const kernels::Operand& c = gemm.c;
+    return kernel.carries_c && choice.cluster_k == 1 && gemm.beta != 0 && is_d_addressable(gemm, batches) &&
+           is_addressable(gemm, c.data, c.row_stride, c.column_stride, arguments.c_batched, c.batch_stride);
+}
+
+/// Encodes the maps of D and C. If that fails, the kernel stores or loads without TMA instead.
+void encode_epilogue(kernels::HopperArguments& arguments, const HopperKernel& kernel, std::int64_t batches,
+                     bool carries_c)
+{
+    const kernels::GemmArguments& gemm = arguments.gemm;
+    const std::size_t bytes = size_of(gemm.d_type);
+    const auto is_encoded = [&](const void* data, std::int64_t row_stride, std::int64_t matrices,
+                                std::int64_t batch_stride, int columns, AnyTensorMap<3>& map) {
+        const cudaError_t status =
+            encode(map_request(data, storage_type(bytes), bytes, gemm.n, gemm.m, row_stride, matrices, batch_stride,
+                               static_cast<std::uint32_t>(columns), kernels::hopper_store_rows),
+                   map)
+                .status;
+        forget(status);
+        return status == cudaSuccess;
+    };
+    const auto is_d_encoded = [&](int columns, AnyTensorMap<3>& map) {
+        return is_encoded(gemm.d, gemm.d_row_stride, batches, gemm.d_batch_stride, columns, map);
+    };
+    const int width = kernels::HopperConfig::store_width(kernel.tile_n, static_cast<int>(bytes));
+    const int rest = kernel.tile_n % width;
+    arguments.stores_by_tma = is_d_addressable(gemm, batches) && is_d_encoded(width, arguments.d) &&
+                              (rest == 0 || is_d_encoded(rest, arguments.d_rest));
+    const kernels::Operand& c = gemm.c;
+    if (arguments.stores_by_tma && carries_c &&
+        is_encoded(c.data, c.row_stride, arguments.c_batched ? batches : 1, c.batch_stride,
+                   static_cast<int>(128 / bytes), arguments.c)) {
+        arguments.work.c_slots = static_cast<std::uint32_t>(bytes == 4 ? kernel.c_slots_f32 : kernel.c_slots_16_bit);
+    }
+}
+
+}  // namespace
+
+HopperShape hopper_shape(const GemmProblem& problem, bool swapped)
+{
+    const auto by_threads = [&](const MatrixLayout& layout, bool k_major, std::int64_t lines) {
+        const auto is_aligned = [](std::int64_t bytes) { return bytes % tma_alignment == 0; };
+        const auto element_bytes = static_cast<std::int64_t>(size_of(problem.input));
+        // The tensor core reads 16-bit operands in either major, all others K-major.
+        return (!k_major && element_bytes != 2) || !is_aligned(static_cast<std::int64_t>(layout.address_alignment)) ||
+               (lines > 1 && !is_aligned(layout.leading_dimension * element_bytes)) ||
+               (problem.batches > 1 && !is_aligned(layout.batch_stride * element_bytes));
+    };
+    HopperShape shape{
+        .m = problem.m,
+        .n = problem.n,
+        .k = problem.k,
+        .batches = problem.batches,
+        .a_k_major = problem.a.row_major,
+        .b_k_major = !problem.b.row_major,
+        .a_by_threads = by_threads(problem.a, problem.a.row_major, problem.a.row_major ? problem.m : problem.k),
+        .b_by_threads = by_threads(problem.b, !problem.b.row_major, problem.b.row_major ? problem.k : problem.n)};
+    if (swapped != !problem.d.row_major) {
+        std::swap(shape.m, shape.n);
+        std::swap(shape.a_k_major, shape.b_k_major);
+        std::swap(shape.a_by_threads, shape.b_by_threads);
+    }
+    return shape;
+}
+
+std::optional<Refusal> find_hopper_refusal(const GemmProblem& problem, const DeviceProperties& device)
+{
+    using Reason = Refusal::Reason;
+    if (device.compute_capability() != hopper_compute_capability) {
+        return Refusal{Reason::architecture, ' ', device.compute_capability(), hopper_compute_capability};
+    }
+    if (problem.input == InputTypes(ElementType::f32)) {
+        return Refusal{Reason::needs_tf32};
+    }
+    if (kernels::hopper_kernels(size_of(problem.input)).empty()) {
+        return Refusal{Reason::not_built, ' ', 0, hopper_compute_capability};
+    }
+    if (const std::int64_t largest = std::max({problem.m, problem.n, problem.k, problem.batches});
+        largest > max_extent) {
+        return Refusal{Reason::grid_size, ' ', largest, max_extent};
+    }
+    return std::nullopt;
+}
+
+bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice)
+{
+    const auto table = kernels::hopper_kernels(size_of(problem.input));
+    if (choice.config >= table.size() || choice.clusters == 0 || choice.band == 0 || choice.cluster_m == 0 ||
+        choice.cluster_n == 0 || choice.cluster_k == 0) {
+        return false;
+    }
+    const HopperKernel& kernel = table[choice.config];
+    const HopperShape shape = hopper_shape(problem, choice.swapped);
+    const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
+    const bool cluster = cluster_size <= max_cluster_size && std::has_single_bit(choice.cluster_m) &&
+                         std::has_single_bit(choice.cluster_n) && std::has_single_bit(choice.cluster_k);
+    // The tensor core reads 16-bit operands in either major, all others K-major.
+    const bool along_k = size_of(problem.input) != 2;
+    const bool boxes = can_share(kernel.tile_m, choice.cluster_n, along_k || shape.a_k_major) &&
+                       can_share(kernel.tile_n, choice.cluster_m, along_k || shape.b_k_major);
+    const bool accumulation = kernel.two_level || problem.fp8_accumulation == Fp8Accumulation::fast;
+    const bool by_threads = shape.a_by_threads || shape.b_by_threads;
+    const bool loads = kernel.copies ? by_threads && choice.cluster_m * choice.cluster_n == 1
+                                     : !by_threads || may_repack(problem, device);
+    if (!cluster || !boxes || !accumulation || !loads || (choice.stream_k && !kernel.shares_tiles) ||
+        (choice.cluster_k > 1 && !kernel.has_layers())) {
+        return false;
+    }
+    const std::int64_t tiles = tiles_of(kernel, shape, choice);
+    const std::int64_t stages = stages_of(kernel, shape.k);
+    if (choice.stream_k && tiles * stages > max_shared_stages) {
+        return false;
+    }
+    if (choice.cluster_k == 1) {
+        // A tile's sharers are all clusters from its first to its last: each must have a stage.
+        return choice.clusters * cluster_size <= device.sm_count * kernel.ctas &&
+               (!choice.stream_k || choice.clusters <= tiles * stages);
+    }
+    // A cluster that splits K has one work tile, with at least one stage per CTA.
+    const std::int64_t units_per_tile = choice.clusters / tiles;
+    return choice.clusters % tiles == 0 && choice.stream_k == (units_per_tile > 1) &&
+           stages / units_per_tile >= choice.cluster_k;
+}
+
+std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const DeviceProperties& device)
+{
+    std::vector<KernelChoice> candidates;
+    const auto add = [&](KernelChoice choice, std::int64_t clusters) {
+        if (clusters < 1 || clusters > std::numeric_limits<std::uint16_t>::max()) {
+            return;
+        }
+        choice.clusters = static_cast<std::uint16_t>(clusters);
+        if (is_hopper_choice_valid(problem, device, choice) &&
+            std::find(candidates.begin(), candidates.end(), choice) == candidates.end()) {
+            candidates.push_back(choice);
+        }
+    };
+    const auto table = kernels::hopper_kernels(size_of(problem.input));
+    for (std::size_t config = 0; config < table.size(); ++config) {
+        const HopperKernel& kernel = table[config];
+        for (const bool swapped : {false, true}) {
+            const HopperShape shape = hopper_shape(problem, swapped);
+            if (swapped && shape.n > max_swapped_n) {
+                continue;
+            }
+            const std::int64_t stages = stages_of(kernel, shape.k);
+            for (const auto& [cluster_m, cluster_n] : cluster_shapes) {
+                KernelChoice choice{.variant = Variant::hopper,
+                                    .config = static_cast<std::uint8_t>(config),
+                                    .cluster_m = cluster_m,
+                                    .cluster_n = cluster_n,
+                                    .swapped = swapped};
+                const std::int64_t tiles = tiles_of(kernel, shape, choice);
+                const std::int64_t tiles_m = divide_up(shape.m, std::int64_t{kernel.tile_m} * cluster_m);
+                const std::int64_t fit = hopper_cluster_slots(device, kernel, cluster_m * cluster_n);
+                for (const std::uint8_t band : tiles_m <= bands_of_few_rows.front() ? bands_of_few_rows : bands) {
+                    if (band > 4 && band / 2 >= tiles_m) {
+                        continue;  // same order as with the shorter group
+                    }
+                    choice.band = band;
+                    choice.cluster_k = 1;
+                    choice.stream_k = false;
+                    add(choice, std::min(fit, tiles));
+                    // Sharing tiles pays off if whole tiles would leave SMs idle.
+                    if (tiles > most_waves_to_share * fit || stages < 2 * fewest_stages_of_a_part) {
+                        continue;
+                    }
+                    choice.stream_k = true;
+                    if (tiles % fit != 0) {
+                        add(choice, std::min(fit, tiles * stages / fewest_stages_of_a_part));
+                    }
+                    if (tiles < fit) {
+                        add(choice, fit / tiles * tiles);
+                    }
+                    for (const std::uint8_t layers : std::array<std::uint8_t, 3>{2, 4, 8}) {
+                        choice.cluster_k = layers;
+                        choice.stream_k = false;
+                        if (tiles * layers <= most_waves_to_share * fit) {
+                            add(choice, tiles);
+                        }
+                        const std::int64_t parts = fit / layers / tiles;
+                        choice.stream_k = true;
+                        if (parts > 1) {
+                            add(choice, tiles * parts);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    return candidates;
+}
+
+std::int64_t hopper_cluster_slots(const DeviceProperties& device, const HopperKernel& kernel, int cluster_size)
+{
+    // A cluster runs in one group of SMs, and some SMs of a group are left over: of 132 SMs,
+    // cudaOccupancyMaxActiveClusters finds room for 66 clusters of 2, 30 of 4 and 15 of 8.
+    constexpr double large_cluster_share = 0.92;
+    const double share = cluster_size > 2 ? large_cluster_share : 1;
+    return std::max<std::int64_t>(static_cast<std::int64_t>(device.sm_count * share / cluster_size) * kernel.ctas, 1);
+}
+
+HopperWorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelChoice& choice)
+{
+    const HopperKernel& kernel = kernel_of(problem, choice);
+    HopperWorkspaceNeed need;
+    if (choice.stream_k) {
+        const auto cluster_size = static_cast<std::size_t>(choice.cluster_m * choice.cluster_n * choice.cluster_k);
+        need.partial_bytes = kernel.workspace_bytes(choice.clusters, cluster_size);
+        need.counters = kernel.workspace_counters(choice.clusters, cluster_size);
+    }
+    if (!kernel.copies) {
+        need.copy_bytes = repacked_bytes(problem);
+    }
+    return need;
+}
+
+CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& planned,
+                         const kernels::GemmArguments& given, const HopperMemory& workspace)
+{
+    KernelChoice choice = planned;
+    if (given.k == 0) {  // one stage of zeros, which cannot be divided
+        choice.stream_k = false;
+        choice.cluster_k = 1;
+    }
+    const HopperKernel& kernel = kernel_of(problem, choice);
+    const std::size_t bytes = size_of(problem.input);
+    kernels::HopperArguments arguments{};
+    arguments.gemm = choice.swapped ? swap_sides(given) : given;
+    const kernels::GemmArguments& gemm = arguments.gemm;  // of the copies, if operands are repacked
+    const std::int64_t batches = problem.batches;
+    const HopperShape shape = hopper_shape(problem, choice.swapped);
+    arguments.a_k_major = shape.a_k_major || gemm.k == 0;  // zeros have the order that every kernel supports
+    arguments.b_k_major = shape.b_k_major || gemm.k == 0;
+    arguments.a_by_threads = shape.a_by_threads && gemm.k > 0;
+    arguments.b_by_threads = shape.b_by_threads && gemm.k > 0;
+    arguments.a_batched = batches > 1 && gemm.a.batch_stride != 0;
+    arguments.b_batched = batches > 1 && gemm.b.batch_stride != 0;
+    arguments.types = types_of(gemm.a_type, gemm.b_type);
+    arguments.two_level = is_float8(problem.input) && problem.fp8_accumulation == Fp8Accumulation::two_level;
+    arguments.cluster_m = choice.cluster_m;
+    arguments.cluster_n = choice.cluster_n;
+    arguments.workspace = {workspace.partials, workspace.arrivals};
+    std::optional<OperandCopies> copies;
+    if (!kernel.copies) {
+        copies.emplace(arguments, bytes, batches, workspace.copies);
+    }
+
+    const auto row_elements = static_cast<std::uint32_t>(128 / bytes);
+    const auto encode_operand = [&](const kernels::Operand& operand, bool k_major, std::int64_t rows, bool batched,
+                                    std::uint32_t box, AnyTensorMap<3>& map) {
+        // An operand that is not read needs a map nevertheless: of any memory, with an address and strides that TMA
+        // accepts.
+        const bool read = gemm.k > 0;
+        const void* unread =
+            std::bit_cast<const void*>(std::bit_cast<std::uintptr_t>(gemm.d) & ~(hopper_alignment - 1));
+        const void* data = read ? operand.data : unread;
+        const std::int64_t k = read ? gemm.k : 1;
+        // One of the two strides is 1.
+        const std::int64_t stride = read ? operand.column_stride * operand.row_stride : tma_alignment;
+        const std::int64_t batch_stride = read ? operand.batch_stride : tma_alignment;
+        return encode(k_major ? map_request(data, storage_type(bytes), bytes, k, rows, stride, batched ? batches : 1,
+                                            batch_stride, row_elements, box)
+                              : map_request(data, storage_type(bytes), bytes, rows, k, stride, batched ? batches : 1,
+                                            batch_stride, row_elements, row_elements),
+                      map);
+    };
+    arguments.plain = gemm.beta == 0 && gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none;
+    arguments.c_batched = batches > 1 && gemm.c.batch_stride != 0;
+    const bool carries_c = may_carry_c(arguments, kernel, batches, choice);
+    // Slots with C lie over the rows that are not loaded, which the consumers clear while loads are in flight.
+    const bool trims = !carries_c;
+    arguments.a_rows = loaded_rows(kernel.tile_m, gemm.m, trims && arguments.a_k_major && !arguments.a_by_threads);
+    arguments.b_rows = loaded_rows(kernel.tile_n, gemm.n, trims && arguments.b_k_major && !arguments.b_by_threads);
+    CallStatus ended;
+    if (!arguments.a_by_threads) {
+        ended = encode_operand(gemm.a, arguments.a_k_major, gemm.m, arguments.a_batched,
+                               arguments.a_rows / choice.cluster_n, arguments.a);
+    }
+    if (ended.status == cudaSuccess && !arguments.b_by_threads) {
+        ended = encode_operand(gemm.b, arguments.b_k_major, gemm.n, arguments.b_batched,
+                               arguments.b_rows / choice.cluster_m, arguments.b);
+    }
+    if (ended.status != cudaSuccess) {
+        return ended;
+    }
+
+    const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
+    arguments.work = work_of(kernel, gemm, batches, choice);
+    encode_epilogue(arguments, kernel, batches, carries_c);
+    const auto is_one_tile = [](std::int64_t extent, int tile, int tiles) {
+        return extent <= std::int64_t{tile} * tiles;
+    };
+    arguments.a_read_once =
+        is_one_tile(gemm.n, kernel.tile_n, choice.cluster_n) && (arguments.a_batched || batches == 1);
+    arguments.b_read_once =
+        is_one_tile(gemm.m, kernel.tile_m, choice.cluster_m) && (arguments.b_batched || batches == 1);
+    arguments.prefetched_stages = prefetched_stages(arguments, arguments.work);
+
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(static_cast<unsigned>(choice.clusters * cluster_size));
+    config.blockDim = dim3(static_cast<unsigned>(kernel.threads));
+    config.dynamicSmemBytes = kernel.shared_bytes;
+    config.stream = stream.get();
+    std::array<cudaLaunchAttribute, 2> attributes{};
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim = {static_cast<unsigned>(cluster_size), 1, 1};
+    config.attrs = attributes.data();
+    config.numAttrs = cluster_size > 1 ? 2 : 1;
+    if (const cudaError_t status = allow_shared_memory(kernel, bytes, choice.config, stream.device());
+        status != cudaSuccess) {
+        return {status, "cudaFuncSetAttribute"};
+    }
+    if (copies) {
+        if (const cudaError_t status = copies->enqueue(stream.get()); status != cudaSuccess) {
+            return {status, "cudaLaunchKernelExC of the kernel that repacks operands"};
+        }
+    }
+    void* parameters[] = {&arguments};
+    return {cudaLaunchKernelExC(&config, kernel.function, parameters), "cudaLaunchKernelExC"};
+}
+
+}  // namespace tessera::detail

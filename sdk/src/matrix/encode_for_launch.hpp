@@ -1,0 +1,14 @@
+#pragma once
+
+/// Tensor maps of the library's own kernels.
+
+#include "base/call_status.hpp"
+#include "tessera/tensor_map.hpp"
+
+namespace tessera::detail {
+
+/// Encodes a tensor map without checking the request: variant_chooser.hpp has made sure that it is valid. Sets `bits`
+/// to zero on failure.
+CallStatus encode_for_launch(const TensorMapRequest& request, TensorMapBits& bits);
+
+}  // namespace tessera::detail
