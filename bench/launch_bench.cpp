@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "allocation_counter.hpp"
-#include "kernels/common/gemm_arguments.hpp"
+#include "kernels/gemm/gemm_arguments.hpp"
 #include "problem/input_ring.hpp"
 #include "problem/reference.hpp"
 #include "sdk/src/gemm/variant_chooser.hpp"

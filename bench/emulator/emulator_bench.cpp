@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/common/gemm_arguments.hpp"
+#include "kernels/gemm/gemm_arguments.hpp"
 #include "kernels/simt/simt_config.hpp"
 #include "method/statistics.hpp"
 #include "peers/cpu.hpp"

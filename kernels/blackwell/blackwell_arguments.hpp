@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "kernels/common/gemm_arguments.hpp"
+#include "kernels/gemm/gemm_arguments.hpp"
 #include "tessera/device/smem_descriptor.hpp"
 #include "tessera/tensor_map.hpp"
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "blackwell_roles.cuh"
-#include "kernels/common/unaligned_copy.cuh"
+#include "kernels/gemm/unaligned_copy.cuh"
 
 namespace tessera::kernels {
 

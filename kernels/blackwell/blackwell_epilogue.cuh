@@ -4,7 +4,7 @@
 ///
 /// Warps 0 to 3 run it; each has 32 rows to itself and waits for no other epilogue warp. A warp reads 16 columns at a
 /// time, applies alpha, C, bias and activation, and rounds. The operations and their order are those of
-/// kernels/common/epilogue.cuh, so the bits are the same. It collects 128 bytes of each row in swizzled shared memory
+/// kernels/gemm/epilogue.cuh, so the bits are the same. It collects 128 bytes of each row in swizzled shared memory
 /// and lets TMA store them while it goes on. If TMA cannot address C or D, it stores elements directly.
 
 #include <cuda/ptx>
@@ -14,7 +14,7 @@
 #include "blackwell_arguments.hpp"
 #include "blackwell_config.hpp"
 #include "blackwell_storage.cuh"
-#include "kernels/common/epilogue.cuh"
+#include "kernels/gemm/epilogue.cuh"
 #include "tessera/device/output_partition.cuh"
 #include "tessera/device/tmem.cuh"
 

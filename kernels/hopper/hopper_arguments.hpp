@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "hopper_raster.hpp"
-#include "kernels/common/divisor.hpp"
-#include "kernels/common/gemm_arguments.hpp"
+#include "kernels/gemm/divisor.hpp"
+#include "kernels/gemm/gemm_arguments.hpp"
 #include "tessera/tensor_map.hpp"
 
 namespace tessera::kernels {

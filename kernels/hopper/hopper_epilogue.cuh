@@ -9,7 +9,7 @@
 /// - Any other epilogue of such a D: the same way, 32 or 16 columns at a time. One copy of the code serves all of them.
 ///   Bias comes from shared memory, C from the slots of the ring after the tile's stages, or directly.
 /// - A narrow tile of a column-major D: straight from the registers, in the same parts.
-/// - Otherwise: through shared memory in fp32, to a loop that finishes and stores row by row (kernels/common).
+/// - Otherwise: through shared memory in fp32, to a loop that finishes and stores row by row (kernels/gemm).
 
 #include <cstdint>
 #include <utility>
@@ -18,7 +18,7 @@
 #include "hopper_part.cuh"
 #include "hopper_shared.cuh"
 #include "hopper_staging.cuh"
-#include "kernels/common/epilogue.cuh"
+#include "kernels/gemm/epilogue.cuh"
 #include "tessera/device/warp.cuh"
 
 namespace tessera::kernels {

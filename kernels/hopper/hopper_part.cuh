@@ -8,8 +8,8 @@
 
 #include "hopper_arguments.hpp"
 #include "hopper_shared.cuh"
-#include "kernels/common/epilogue_operations.cuh"
-#include "kernels/common/ptx.cuh"
+#include "kernels/gemm/epilogue_operations.cuh"
+#include "kernels/gemm/ptx.cuh"
 #include "tessera/device/warp.cuh"
 
 namespace tessera::kernels {

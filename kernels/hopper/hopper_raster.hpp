@@ -1,13 +1,13 @@
 #pragma once
 
-/// The raster of the Hopper kernel. The order is that of `grouped_tile` (kernels/common/tile_raster.cuh), but the host
+/// The raster of the Hopper kernel. The order is that of `grouped_tile` (kernels/gemm/tile_raster.cuh), but the host
 /// prepares the divisions.
 
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/common/divisor.hpp"
-#include "kernels/common/tile_index.hpp"
+#include "kernels/gemm/divisor.hpp"
+#include "kernels/gemm/tile_index.hpp"
 #include "tessera/detail/host_device.hpp"
 
 namespace tessera::kernels {

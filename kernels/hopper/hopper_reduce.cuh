@@ -9,8 +9,8 @@
 #include "hopper_shared.cuh"
 #include "hopper_shared_tile.cuh"
 #include "hopper_work.cuh"
-#include "kernels/common/epilogue.cuh"
-#include "kernels/common/ptx.cuh"
+#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/ptx.cuh"
 #include "tessera/device/warp.cuh"
 
 namespace tessera::kernels {

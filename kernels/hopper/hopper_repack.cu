@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "hopper_shared.cuh"
-#include "kernels/common/unaligned_copy.cuh"
+#include "kernels/gemm/unaligned_copy.cuh"
 #include "transposing_copy.cuh"
 
 namespace tessera::kernels {

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/common/unaligned_copy.cuh"
+#include "kernels/gemm/unaligned_copy.cuh"
 #include "tessera/swizzle.hpp"
 
 namespace tessera::kernels {

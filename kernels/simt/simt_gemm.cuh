@@ -8,8 +8,8 @@
 
 #include <type_traits>
 
-#include "../common/epilogue.cuh"
-#include "../common/tile_raster.cuh"
+#include "../gemm/epilogue.cuh"
+#include "../gemm/tile_raster.cuh"
 #include "simt_config.hpp"
 #include "tile_loader.cuh"
 

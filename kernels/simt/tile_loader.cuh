@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "../common/gemm_arguments.hpp"
-#include "../common/ptx.cuh"
+#include "../gemm/gemm_arguments.hpp"
+#include "../gemm/ptx.cuh"
 #include "input_element.cuh"
 #include "simt_config.hpp"
 

@@ -1,6 +1,6 @@
 #include "epilogue_kernels.hpp"
 
-#include "kernels/common/epilogue_operations.cuh"
+#include "kernels/gemm/epilogue_operations.cuh"
 
 namespace tessera::test {
 

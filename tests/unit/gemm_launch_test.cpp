@@ -8,7 +8,7 @@
 #include "clean_runtime.hpp"
 #include "gemm/variant_chooser.hpp"
 #include "heap_count.hpp"
-#include "kernels/common/gemm_arguments.hpp"
+#include "kernels/gemm/gemm_arguments.hpp"
 #include "support/variants.hpp"
 
 using namespace tessera;

@@ -5,7 +5,7 @@
 
 #include "clean_runtime.hpp"
 #include "gemm/gemm_batches.hpp"
-#include "kernels/common/gemm_arguments.hpp"
+#include "kernels/gemm/gemm_arguments.hpp"
 
 using namespace tessera;
 using tessera::kernels::GemmArguments;

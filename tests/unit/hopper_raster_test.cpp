@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/common/divisor.hpp"
+#include "kernels/gemm/divisor.hpp"
 #include "kernels/hopper/hopper_raster.hpp"
 
 namespace tessera::kernels {

@@ -3,7 +3,7 @@
 
 #include "mistakes.hpp"
 
-#include "kernels/common/gemm_arguments.hpp"
+#include "kernels/gemm/gemm_arguments.hpp"
 
 using namespace tessera;
 using test::Mistakes;

@@ -11,7 +11,7 @@
 #include "gemm/variant_chooser.hpp"
 #include "gemm/workspace.hpp"
 #include "heap_count.hpp"
-#include "kernels/common/gemm_arguments.hpp"
+#include "kernels/gemm/gemm_arguments.hpp"
 #include "tessera/gemm_tuner.hpp"
 #include "tuning/tuning_table.hpp"
 

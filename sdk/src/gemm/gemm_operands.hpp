@@ -5,7 +5,7 @@
 #include <source_location>
 #include <string_view>
 
-#include "kernels/common/gemm_arguments.hpp"
+#include "kernels/gemm/gemm_arguments.hpp"
 #include "tessera/gemm.hpp"
 
 namespace tessera::detail {

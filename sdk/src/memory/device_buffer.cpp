@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "kernels/common/fill.hpp"
+#include "kernels/fill.hpp"
 #include "memory/memory_size.hpp"
 #include "memory/owned_memory.hpp"
 

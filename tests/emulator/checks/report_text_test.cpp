@@ -83,14 +83,14 @@ TEST_CASE("the text leads with the program's own line; headers and callers follo
 TEST_CASE("in a kernel of the SDK the line of the launch leads")
 {
     Finding finding = race();
-    finding.frames = {{"/home/builder/tessera/kernels/common/ptx.cuh", 22, "_Z9load_tilei"},
+    finding.frames = {{"/home/builder/tessera/kernels/gemm/ptx.cuh", 22, "_Z9load_tilei"},
                       {"/home/builder/tessera/kernels/simt/simt_gemm.cuh", 226, ""}};
     const std::string text = to_text(added(finding));
     CHECK(text ==
           "shared-race: st.shared.f32 writes shared 0x600, but ld.shared.f32 read it\n"
           "  launched at main.cpp:57 in run(int)\n"
           "    called at main.cpp:80 in main\n"
-          "  at kernels/common/ptx.cuh:22 in load_tile(int), in kernel load<128, std::less<...>>\n"
+          "  at kernels/gemm/ptx.cuh:22 in load_tile(int), in kernel load<128, std::less<...>>\n"
           "    called at kernels/simt/simt_gemm.cuh:226\n"
           "  by CTA (2, 0, 0), warp 4, all lanes\n"
           "  PTX line 41: st.shared.f32 [%r7], %f1;\n");

@@ -9,7 +9,7 @@
 
 #include "base/call_status.hpp"
 #include "gemm/variant_chooser.hpp"
-#include "kernels/common/gemm_arguments.hpp"
+#include "kernels/gemm/gemm_arguments.hpp"
 #include "kernels/hopper/hopper_arguments.hpp"
 #include "kernels/hopper/hopper_kernels.hpp"
 #include "tessera/detail/kernel_choice.hpp"
