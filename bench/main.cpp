@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -43,6 +45,9 @@ struct CommandLine {
     std::vector<std::string> shapes;
     std::vector<std::string> gemm_types{"bf16"};
     std::vector<std::string> gemm_orders{"rc"};
+    std::vector<std::int64_t> tokens;
+    std::size_t count = PresetOptions{}.count;
+    std::optional<std::string> split;
     std::vector<std::string> variants = GemmOptions{}.variants;
     int sample = static_cast<int>(GemmOptions{}.sample.count());
     std::string peers = "cublaslt";
@@ -72,13 +77,44 @@ const std::vector<std::string> standard_sizes{
     "256", "1000", "1024", "4096", "4096x4096x64", "64x4096x4096", "16x14336x4096", "1536x6144x2048", "8192x1024x1024"};
 const std::vector<std::string> quick_sizes{"256", "1000", "1024", "4096x4096x64"};
 
+void add_problem_options(CLI::App& command, CommandLine& line)
+{
+    command.add_option(
+        "presets", line.presets,
+        fmt::format("lists of problems: {}; default without --shapes: hopper", fmt::join(preset_names(), ", ")));
+    command.add_option("--shapes", line.shapes, "MxNxK, or N for a cube; separated by commas")->delimiter(',');
+    command
+        .add_option("--types", line.gemm_types,
+                    "types for --shapes and models: input:output, or one for both; bf16, f16:f32, ...")
+        ->delimiter(',')
+        ->capture_default_str();
+    command
+        .add_option("--orders", line.gemm_orders,
+                    "orders of A and B for --shapes and models: rr, rc, cr, cc (r: row-major)")
+        ->delimiter(',')
+        ->capture_default_str();
+    command
+        .add_option("--epilogue", line.epilogues,
+                    fmt::format("epilogues, fused by both sides: {}", fmt::join(fusion_names(), ", ")))
+        ->delimiter(',')
+        ->capture_default_str();
+    command
+        .add_option("--tokens", line.tokens, "models: M of every layer; default: one of 1 to 16384 per layer, in turn")
+        ->delimiter(',')
+        ->check(CLI::Range(std::int64_t{1}, max_extent));
+    command.add_option("--count", line.count, "random: number of problems")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{100000}))
+        ->capture_default_str();
+    command.add_option("--split", line.split, "only these problems: fit (three in four) or held-out (the others)");
+}
+
 void add_common_options(CLI::App& command, CommandLine& line)
 {
     command.add_option("--device", line.device, "CUDA device number")->check(CLI::Range(0, 1023));
     command.add_option("--csv", line.csv, "write all results to this file as CSV");
     command.add_option("--json", line.json, "write all results to this file as JSON");
     command.add_option("--repetitions", line.rounds, "samples per contender")->check(CLI::Range(1, 1000000));
-    command.add_option("--seed", line.seed, "seed of the random inputs")->capture_default_str();
+    command.add_option("--seed", line.seed, "seed of the random inputs, and of the list random")->capture_default_str();
     command.add_flag("--quick", line.quick, "a quarter of the repetitions; simt without --sizes: small sizes only");
 }
 
@@ -148,9 +184,19 @@ GemmOptions gemm_options_of(const CommandLine& line)
     if (presets.empty() && line.shapes.empty()) {
         presets.emplace_back("hopper");
     }
+    PresetOptions wanted{{}, {}, line.tokens, line.seed, line.count};
+    std::transform(line.gemm_types.begin(), line.gemm_types.end(), std::back_inserter(wanted.types), parse_types);
+    std::transform(line.gemm_orders.begin(), line.gemm_orders.end(), std::back_inserter(wanted.orders), parse_orders);
     for (const std::string& name : presets) {
-        const std::vector<Problem> problems = preset(name);
+        const std::vector<Problem> problems = preset(name, wanted);
         options.problems.insert(options.problems.end(), problems.begin(), problems.end());
+    }
+    if (line.split) {
+        const Split split = parse_split(*line.split);
+        std::erase_if(options.problems, [&](const Problem& problem) { return split_of(problem) != split; });
+        if (options.problems.empty()) {
+            throw std::invalid_argument(fmt::format("--split {}: none of the problems is in this half", *line.split));
+        }
     }
     const std::vector<Problem> plain = std::exchange(options.problems, {});
     for (const Problem& problem : plain) {
@@ -320,21 +366,7 @@ int run(int argc, char** argv)
     CLI::App* gemm =
         app.add_subcommand("gemm", "compare Gemm::launch with cuBLASLt: its heuristic's choice and its best of 16");
     add_common_options(*gemm, line);
-    gemm->add_option(
-        "presets", line.presets,
-        fmt::format("lists of problems: {}; default without --shapes: hopper", fmt::join(preset_names(), ", ")));
-    gemm->add_option("--shapes", line.shapes, "MxNxK, or N for a cube; separated by commas")->delimiter(',');
-    gemm->add_option("--types", line.gemm_types,
-                     "types for --shapes: input:output, or one for both; bf16, f16:f32, ...")
-        ->delimiter(',')
-        ->capture_default_str();
-    gemm->add_option("--orders", line.gemm_orders, "orders of A and B for --shapes: rr, rc, cr, cc (r: row-major)")
-        ->delimiter(',')
-        ->capture_default_str();
-    gemm->add_option("--epilogue", line.epilogues,
-                     fmt::format("epilogues, fused by both sides: {}", fmt::join(fusion_names(), ", ")))
-        ->delimiter(',')
-        ->capture_default_str();
+    add_problem_options(*gemm, line);
     gemm->add_option("--variant", line.variants, "Tessera's variants, separated by commas, or none")
         ->delimiter(',')
         ->capture_default_str();
@@ -370,17 +402,13 @@ int run(int argc, char** argv)
         ->capture_default_str();
 
     CLI::App* tune = app.add_subcommand("tune", "run Gemm::tune; print the candidates' times and the choice");
-    tune->add_option("presets", line.presets, "see gemm");
+    add_problem_options(*tune, line);
     tune->add_option("--device", line.device, "CUDA device number")->check(CLI::Range(0, 1023));
-    tune->add_option("--shapes", line.shapes, "see gemm")->delimiter(',');
-    tune->add_option("--types", line.gemm_types, "see gemm")->delimiter(',')->capture_default_str();
-    tune->add_option("--orders", line.gemm_orders, "see gemm")->delimiter(',')->capture_default_str();
-    tune->add_option("--epilogue", line.epilogues, "see gemm")->delimiter(',')->capture_default_str();
     tune->add_option("--repetitions", line.rounds, "samples per finalist")->check(CLI::Range(1, 1000000));
     tune->add_option("--sample", line.sample, "shortest sample of a finalist, in milliseconds")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
-    tune->add_option("--seed", line.seed, "seed of the random operands")->capture_default_str();
+    tune->add_option("--seed", line.seed, "seed of the random operands, and of the list random")->capture_default_str();
     tune->add_option("--list", line.listed, "candidates to list")->capture_default_str();
     tune->add_option("--tuning-cache", line.tuning.cache_file, "save the choices to this file");
 

@@ -38,6 +38,8 @@ struct Problem {
     /// Elements after each row of A and B (after each column if they are column-major). D has no gaps.
     std::int64_t padding = 0;
     Fusion fusion = Fusion::none;  ///< what the epilogue adds and applies
+    /// Where the problem comes from: "Llama 3 8B gate+up". Empty for most; takes no part in comparisons.
+    std::string layer = {};
 
     double flops() const noexcept
     {
@@ -61,7 +63,11 @@ struct Problem {
         return (a_size() + b_size()) * size_of(input) + (has_c(fusion) ? 2 : 1) * d_size() * size_of(output);
     }
 
-    friend bool operator==(const Problem&, const Problem&) = default;
+    friend bool operator==(const Problem& one, const Problem& other)
+    {
+        return one.shape == other.shape && one.input == other.input && one.orders == other.orders &&
+               one.output == other.output && one.padding == other.padding && one.fusion == other.fusion;
+    }
 
     /// The problem for the SDK.
     GemmProblem gemm_problem() const;

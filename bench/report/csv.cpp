@@ -59,19 +59,20 @@ std::string csv_of(const Environment& environment, const std::vector<ProblemRepo
 {
     std::string text = header_of(environment);
     text +=
-        "m,n,k,input,output,orders,padding,epilogue,input_sets,exceeds_l2,products_per_sample,graph_replay,contender,"
+        "m,n,k,input,output,orders,padding,epilogue,layer,input_sets,exceeds_l2,products_per_sample,graph_replay,"
+        "contender,"
         "outcome,"
         "note,median_us,"
         "p10_us,p90_us,min_us,max_us,gflops,baseline,ratio,slower_than_rung_below,error_over_bound,samples_us\n";
     for (const ProblemReport& report : reports) {
-        const auto& [shape, input, orders, output, padding, fusion] = report.problem;
+        const auto& [shape, input, orders, output, padding, fusion, layer] = report.problem;
         for (std::size_t i = 0; i < report.measurements.size(); ++i) {
             const Measurement& measurement = report.measurements[i];
-            text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", shape.m, shape.n, shape.k,
+            text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", shape.m, shape.n, shape.k,
                                 tessera::to_string(input), tessera::to_string(output), to_string(orders), padding,
-                                to_string(fusion), report.input_sets, report.exceeds_cache, report.launches_per_sample,
-                                report.graph_replay, quoted(measurement.contender), name_of(measurement.outcome),
-                                quoted(measurement.note));
+                                to_string(fusion), quoted(layer), report.input_sets, report.exceeds_cache,
+                                report.launches_per_sample, report.graph_replay, quoted(measurement.contender),
+                                name_of(measurement.outcome), quoted(measurement.note));
             if (measurement.seconds.empty()) {
                 text += fmt::format(",,,,,,,{},,,,\n", quoted(report.baseline));
                 continue;

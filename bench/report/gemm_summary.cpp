@@ -76,7 +76,7 @@ std::vector<RatioSummary> summarize_ratios(const std::vector<ProblemReport>& rep
                 ratios.push_back(ratio);
                 if (ratio < summary.lowest) {
                     summary.lowest = ratio;
-                    summary.lowest_problem = name_of(report.problem);
+                    summary.lowest_problem = full_name_of(report.problem);
                 }
             }
             if (!ratios.empty()) {
@@ -114,6 +114,11 @@ std::string name_of(const Problem& problem)
     return fmt::format("{} {} {}{}{}", to_string(problem.shape), to_string(Types{problem.input, problem.output}),
                        to_string(problem.orders), problem.padding == 0 ? "" : fmt::format(" ld+{}", problem.padding),
                        problem.fusion == Fusion::none ? "" : fmt::format(" {}", to_string(problem.fusion)));
+}
+
+std::string full_name_of(const Problem& problem)
+{
+    return problem.layer.empty() ? name_of(problem) : fmt::format("{} ({})", name_of(problem), problem.layer);
 }
 
 GemmTable::GemmTable(std::vector<std::string> ours, std::vector<std::string> peers, bool remarks)
@@ -161,6 +166,9 @@ std::string GemmTable::row(const ProblemReport& report) const
             text += fmt::format("  {:>{}}", ratio == 0 ? "-" : fmt::format("{:.3f}", ratio),
                                 ratio_title(ours, peer).size());
         }
+    }
+    if (!report.problem.layer.empty()) {
+        text += "  " + report.problem.layer;
     }
     return text + remarks;
 }

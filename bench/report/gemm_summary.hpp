@@ -46,6 +46,8 @@ void settle_best(ProblemReport& report);
 
 /// "4096x4096x4096 bf16:bf16 rc", with "ld+1" for matrices with gaps.
 std::string name_of(const Problem& problem);
+/// With the layer in parentheses, if the problem is one.
+std::string full_name_of(const Problem& problem);
 
 /// The name for people: "cublaslt best of 16" for "cublaslt_best_of_16".
 std::string readable(std::string name);

@@ -93,7 +93,7 @@ std::string row_of(const ProblemReport& report, const Measurement& measurement, 
 {
     std::string row =
         fmt::format("<tr{}><td>{}</td><td class=\"left\">{}</td>", first ? " class=\"first\"" : "",
-                    first ? escaped(name_of(report.problem)) : "", escaped(readable(measurement.contender)));
+                    first ? escaped(full_name_of(report.problem)) : "", escaped(readable(measurement.contender)));
     if (measurement.seconds.empty()) {
         return row + fmt::format("<td colspan=\"6\" class=\"left soft\">{}</td></tr>\n", escaped(measurement.note));
     }

@@ -53,7 +53,7 @@ void draw_legend(Svg& svg, const std::vector<Series>& series, Point at)
 
 std::string tip_of(const ProblemReport& report, const Series& series)
 {
-    return fmt::format("{}\n{}: {:.1f} TFLOP/s", name_of(report.problem), readable(series.name),
+    return fmt::format("{}\n{}: {:.1f} TFLOP/s", full_name_of(report.problem), readable(series.name),
                        flops_per_second(report, series.name) / 1e12);
 }
 
@@ -156,7 +156,7 @@ std::string ratio_chart(const std::vector<ProblemReport>& reports)
             svg.rectangle({begin, top + 5}, std::max(std::abs(scale(ratio) - scale(1)), 1.0), 14,
                           ratio >= 1 ? "faster" : "slower",
                           fmt::format("{}\n{} / {}: {:.3f}\nrounds: {:.3f} to {:.3f} (10th to 90th percentile)",
-                                      name_of(reports[row].problem), readable(pair.contender), readable(pair.peer),
+                                      full_name_of(reports[row].problem), readable(pair.contender), readable(pair.peer),
                                       ratio, rounds.percentile_10, rounds.percentile_90));
             svg.line({scale(rounds.percentile_10), top + 12}, {scale(rounds.percentile_90), top + 12}, "whisker");
             svg.text({left + column_width - number_width + 6, top + 16}, "start mono", fmt::format("{:.3f}", ratio));

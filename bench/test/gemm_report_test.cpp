@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 #include <stdexcept>
@@ -93,28 +92,6 @@ TEST_CASE("the geometric mean of ratios and of their inverses agree")
     CHECK(geometric_mean({3}) == doctest::Approx(3));
     CHECK(geometric_mean({1, 10, 100}) == doctest::Approx(10));
     CHECK(geometric_mean({0.5, 0.25, 0.7}) == doctest::Approx(1 / geometric_mean({2, 4, 1 / 0.7})));
-}
-
-TEST_CASE("each preset has problems, without duplicates except for comparisons")
-{
-    const std::vector<std::string_view> names = preset_names();
-    CHECK(std::set<std::string_view>(names.begin(), names.end()).size() == names.size());
-    for (const std::string_view name : names) {
-        CAPTURE(name);
-        const std::vector<Problem> problems = preset(name);
-        CHECK(!problems.empty());
-        for (std::size_t i = 0; i < problems.size(); ++i) {
-            for (std::size_t j = 0; j < i; ++j) {
-                CHECK_FALSE(problems[i] == problems[j]);
-            }
-        }
-    }
-    CHECK(preset("hopper").size() == 15);
-    CHECK(preset("layouts").size() == 4);
-    CHECK(preset("odd").back().a_leading_dimension() == 4097);
-    CHECK(preset("fp8").front().input == ElementType::f8e4m3);
-    CHECK(preset("fp8").front().output == ElementType::bf16);
-    CHECK_THROWS_AS(preset("no such preset"), std::invalid_argument);
 }
 
 TEST_CASE("types are written input:output, and impossible types of D are refused")
