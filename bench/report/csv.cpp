@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "report/gemm_summary.hpp"
 #include "report/report.hpp"
 
 namespace tessera::bench {
@@ -34,6 +35,20 @@ std::string header_of(const Environment& environment)
     return text;
 }
 
+/// One comment line per summary of ratios.
+std::string summaries_of(const std::vector<ProblemReport>& reports)
+{
+    std::string text;
+    std::vector<RatioSummary> summaries = summarize_ratios(reports);
+    const std::vector<RatioSummary> groups = summarize_groups(reports);
+    summaries.insert(summaries.end(), groups.begin(), groups.end());
+    for (const RatioSummary& summary : summaries) {
+        text += fmt::format("# {} / {}{}{}: {}\n", summary.contender, summary.peer, summary.group.empty() ? "" : ", ",
+                            summary.group, describe(summary));
+    }
+    return text;
+}
+
 std::string samples_of(const std::vector<double>& seconds, double scale)
 {
     std::string text;
@@ -57,7 +72,7 @@ std::string_view name_of(Outcome outcome)
 
 std::string csv_of(const Environment& environment, const std::vector<ProblemReport>& reports)
 {
-    std::string text = header_of(environment);
+    std::string text = header_of(environment) + summaries_of(reports);
     text +=
         "m,n,k,input,output,orders,padding,epilogue,layer,input_sets,exceeds_l2,products_per_sample,graph_replay,"
         "contender,"

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <utility>
 
 namespace tessera::bench {
 namespace {
@@ -28,6 +30,60 @@ int width_of(const std::string& name) { return std::max(8, static_cast<int>(read
 std::string ratio_title(const std::string& ours, const std::string& peer)
 {
     return fmt::format("{} / {}", without_prefix(ours), without_prefix(peer));
+}
+
+std::string types_of(const Problem& problem) { return to_string(Types{problem.input, problem.output}); }
+std::string epilogue_of(const Problem& problem) { return std::string(to_string(problem.fusion)); }
+
+/// The different names that problems have, in order of appearance.
+std::vector<std::string> names_in(const std::vector<ProblemReport>& reports,
+                                  std::string (*name_of_problem)(const Problem&))
+{
+    std::vector<std::string> names;
+    for (const ProblemReport& report : reports) {
+        const std::string name = name_of_problem(report.problem);
+        if (std::find(names.begin(), names.end(), name) == names.end()) {
+            names.push_back(name);
+        }
+    }
+    return names;
+}
+
+/// Summaries of all pairs over the problems for which `belongs` returns true.
+std::vector<RatioSummary> summaries_of(const std::vector<ProblemReport>& reports, const std::string& group,
+                                       const std::function<bool(const Problem&)>& belongs)
+{
+    std::vector<RatioSummary> summaries;
+    for (const std::string& ours : contender_names(reports, true)) {
+        for (const std::string& peer : contender_names(reports, false)) {
+            RatioSummary summary;
+            summary.contender = ours;
+            summary.peer = peer;
+            summary.group = group;
+            summary.lowest = std::numeric_limits<double>::infinity();
+            std::vector<double> ratios;
+            for (const ProblemReport& report : reports) {
+                const double ratio = belongs(report.problem) ? speed_ratio(report, ours, peer) : 0;
+                if (ratio == 0) {
+                    continue;
+                }
+                ratios.push_back(ratio);
+                if (ratio < summary.lowest) {
+                    summary.lowest = ratio;
+                    summary.lowest_problem = full_name_of(report.problem);
+                }
+            }
+            if (!ratios.empty()) {
+                const Summary spread = summarize(ratios);
+                summary.problems = ratios.size();
+                summary.geometric_mean = geometric_mean(ratios);
+                summary.percentile_10 = spread.percentile_10;
+                summary.median = spread.median;
+                summaries.push_back(std::move(summary));
+            }
+        }
+    }
+    return summaries;
 }
 
 }  // namespace
@@ -63,30 +119,29 @@ std::vector<std::string> contender_names(const std::vector<ProblemReport>& repor
 
 std::vector<RatioSummary> summarize_ratios(const std::vector<ProblemReport>& reports)
 {
-    std::vector<RatioSummary> summaries;
-    for (const std::string& ours : contender_names(reports, true)) {
-        for (const std::string& peer : contender_names(reports, false)) {
-            RatioSummary summary{ours, peer, 0, 0, std::numeric_limits<double>::infinity(), {}};
-            std::vector<double> ratios;
-            for (const ProblemReport& report : reports) {
-                const double ratio = speed_ratio(report, ours, peer);
-                if (ratio == 0) {
-                    continue;
-                }
-                ratios.push_back(ratio);
-                if (ratio < summary.lowest) {
-                    summary.lowest = ratio;
-                    summary.lowest_problem = full_name_of(report.problem);
-                }
-            }
-            if (!ratios.empty()) {
-                summary.problems = ratios.size();
-                summary.geometric_mean = geometric_mean(ratios);
-                summaries.push_back(summary);
+    return summaries_of(reports, {}, [](const Problem&) { return true; });
+}
+
+std::vector<RatioSummary> summarize_groups(const std::vector<ProblemReport>& reports)
+{
+    std::vector<RatioSummary> groups;
+    for (const auto& [name_of_group, names] :
+         {std::pair{&types_of, names_in(reports, types_of)}, std::pair{&epilogue_of, names_in(reports, epilogue_of)}}) {
+        for (const std::string& name : names.size() > 1 ? names : std::vector<std::string>()) {
+            for (RatioSummary& summary :
+                 summaries_of(reports, name, [&](const Problem& problem) { return name_of_group(problem) == name; })) {
+                groups.push_back(std::move(summary));
             }
         }
     }
-    return summaries;
+    return groups;
+}
+
+std::string describe(const RatioSummary& summary)
+{
+    return fmt::format("geometric mean {:.3f} over {} problem{}, median {:.3f}, p10 {:.3f}, lowest {:.3f} at {}",
+                       summary.geometric_mean, summary.problems, summary.problems == 1 ? "" : "s", summary.median,
+                       summary.percentile_10, summary.lowest, summary.lowest_problem);
 }
 
 void settle_best(ProblemReport& report)
@@ -176,10 +231,14 @@ std::string GemmTable::row(const ProblemReport& report) const
 std::string GemmTable::footer(const std::vector<ProblemReport>& reports)
 {
     std::string text;
+    const std::vector<RatioSummary> groups = summarize_groups(reports);
     for (const RatioSummary& summary : summarize_ratios(reports)) {
-        text += fmt::format("{} / {}: geometric mean {:.3f} over {} problem{}, lowest {:.3f} at {}\n",
-                            readable(summary.contender), readable(summary.peer), summary.geometric_mean,
-                            summary.problems, summary.problems == 1 ? "" : "s", summary.lowest, summary.lowest_problem);
+        text += fmt::format("{} / {}: {}\n", readable(summary.contender), readable(summary.peer), describe(summary));
+        for (const RatioSummary& group : groups) {
+            if (group.contender == summary.contender && group.peer == summary.peer) {
+                text += fmt::format("    {}: {}\n", group.group, describe(group));
+            }
+        }
     }
     return text;
 }

@@ -27,18 +27,28 @@ double speed_ratio(const ProblemReport& report, std::string_view contender, std:
 /// Names of all contenders, ours or the others, in order of appearance.
 std::vector<std::string> contender_names(const std::vector<ProblemReport>& reports, bool ours);
 
-/// One of Tessera's contenders relative to one peer, over all problems for which both have right results.
+/// One of Tessera's contenders relative to one peer, over the problems of a group for which both have right results.
 struct RatioSummary {
     std::string contender;
     std::string peer;
+    std::string group;  ///< "bf16:bf16", "bias+relu"; empty: all problems
     std::size_t problems = 0;
     double geometric_mean = 0;
+    double percentile_10 = 0;  ///< one problem in ten has a lower ratio
+    double median = 0;
     double lowest = 0;
     std::string lowest_problem;
 };
 
-/// All pairs with at least one problem in common.
+/// All pairs with at least one problem in common, over all problems.
 std::vector<RatioSummary> summarize_ratios(const std::vector<ProblemReport>& reports);
+
+/// The same for each pair of types and for each epilogue, where the problems have more than one. Follows the order of
+/// `summarize_ratios`.
+std::vector<RatioSummary> summarize_groups(const std::vector<ProblemReport>& reports);
+
+/// "geometric mean 1.012 over 15 problems, median 1.020, p10 0.941, lowest 0.913 at 8192x28672x4096 bf16:bf16 rc"
+std::string describe(const RatioSummary& summary);
 
 /// The heuristic's first choice is one of the 16. If the winner of their race turns out slower in the end, the best is
 /// the heuristic's measurement.
@@ -61,6 +71,7 @@ public:
 
     std::string header() const;
     std::string row(const ProblemReport& report) const;
+    /// The summaries, groups below their pair.
     static std::string footer(const std::vector<ProblemReport>& reports);
 
 private:

@@ -63,12 +63,36 @@ std::string cards_of(const std::vector<ProblemReport>& reports)
     for (const RatioSummary& summary : summarize_ratios(reports)) {
         cards += fmt::format(
             "<div class=\"card\">{} vs. {}<b class=\"{}\">{:.3f}</b><span class=\"soft\">geometric mean of {} "
-            "problem{}<br/>lowest {:.3f} at {}</span></div>\n",
+            "problem{}<br/>median {:.3f}, p10 {:.3f}<br/>lowest {:.3f} at {}</span></div>\n",
             escaped(readable(summary.contender)), escaped(readable(summary.peer)),
             summary.geometric_mean >= 1 ? "good" : "bad", summary.geometric_mean, summary.problems,
-            summary.problems == 1 ? "" : "s", summary.lowest, escaped(summary.lowest_problem));
+            summary.problems == 1 ? "" : "s", summary.median, summary.percentile_10, summary.lowest,
+            escaped(summary.lowest_problem));
     }
     return cards.empty() ? cards : fmt::format("<div class=\"cards\">\n{}</div>\n", cards);
+}
+
+/// The summaries by type and by epilogue, or nothing if there is one of each.
+std::string groups_of(const std::vector<ProblemReport>& reports)
+{
+    std::string rows;
+    for (const RatioSummary& group : summarize_groups(reports)) {
+        rows += fmt::format(
+            "<tr><td>{}</td><td class=\"left\">{}</td><td class=\"left\">{}</td><td>{}</td><td "
+            "class=\"{}\">{:.3f}</td><td>{:.3f}</td><td>{:.3f}</td><td>{:.3f}</td><td "
+            "class=\"left\">{}</td></tr>\n",
+            escaped(group.group), escaped(readable(group.contender)), escaped(readable(group.peer)), group.problems,
+            group.geometric_mean >= 1 ? "good" : "bad", group.geometric_mean, group.median, group.percentile_10,
+            group.lowest, escaped(group.lowest_problem));
+    }
+    return rows.empty() ? rows
+                        : fmt::format(
+                              "<h2>Ratios by type and by epilogue</h2>\n<div class=\"scroll\"><table>\n<thead>"
+                              "<tr><th>group</th><th class=\"left\">contender</th><th class=\"left\">peer"
+                              "</th><th>problems</th><th>geometric mean</th><th>median</th><th>p10</th><th>"
+                              "lowest</th><th class=\"left\">at</th></tr></thead>\n<tbody>\n{}</tbody></table>"
+                              "</div>\n",
+                              rows);
 }
 
 std::string section(std::string_view title, std::string_view chart, std::string_view caption)
@@ -187,6 +211,7 @@ std::string html_of(const GemmDocument& document)
     text += fmt::format("<h1>Matrix products: Tessera and cuBLASLt</h1>\n<p class=\"soft\">{}<br/>{}</p>\n",
                         escaped(value_of(environment, "device")), escaped(value_of(environment, "date")));
     text += cards_of(reports);
+    text += groups_of(reports);
     text += section("Speed relative to cuBLASLt", ratio_chart(reports),
                     "Above 1 is faster. The line on a bar spans the 10th to the 90th percentile of the ratios within "
                     "rounds.");

@@ -139,7 +139,7 @@ std::string ratio_chart(const std::vector<ProblemReport>& reports)
         svg.text({left + 12, 18}, "start strong", readable(pair.contender));
         svg.text({left + 12, 34}, "start", "vs. " + readable(pair.peer));
         svg.text({left + 12, 52}, pair.geometric_mean >= 1 ? "start good" : "start bad",
-                 fmt::format("geometric mean {:.3f}", pair.geometric_mean));
+                 fmt::format("geometric mean {:.3f}, lowest {:.3f}", pair.geometric_mean, pair.lowest));
         for (const double tick : {low, 1.0, high}) {
             svg.line({scale(tick), head}, {scale(tick), bottom}, tick == 1 ? "axis" : "grid");
             svg.text({scale(tick), bottom + 16}, "middle", fmt::format("{:.2f}", tick));

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "report/gemm_summary.hpp"
 #include "report/report.hpp"
 
 namespace tessera::bench {
@@ -53,11 +54,24 @@ std::string object_of(const Environment& environment)
     return fmt::format("{{{}\n  }}", join(items, "    "));
 }
 
+/// @param summaries  a member of its own, if not empty
 std::string document(const Environment& environment, std::string_view benchmark,
-                     const std::vector<std::string>& results)
+                     const std::vector<std::string>& results, const std::vector<std::string>& summaries = {})
 {
-    return fmt::format("{{\n  \"benchmark\": {},\n  \"environment\": {},\n  \"results\": [{}\n  ]\n}}\n",
-                       text_value(benchmark), object_of(environment), join(results, "    "));
+    return fmt::format("{{\n  \"benchmark\": {},\n  \"environment\": {},\n{}  \"results\": [{}\n  ]\n}}\n",
+                       text_value(benchmark), object_of(environment),
+                       summaries.empty() ? "" : fmt::format("  \"ratios\": [{}\n  ],\n", join(summaries, "    ")),
+                       join(results, "    "));
+}
+
+std::string object_of(const RatioSummary& summary)
+{
+    return fmt::format(R"({{"contender": {}, "peer": {}, "group": {}, "problems": {}, "geometric_mean": {}, )"
+                       R"("median": {}, "p10": {}, "lowest": {}, "lowest_problem": {}}})",
+                       text_value(summary.contender), text_value(summary.peer),
+                       summary.group.empty() ? "null" : text_value(summary.group), summary.problems,
+                       number(summary.geometric_mean), number(summary.median), number(summary.percentile_10),
+                       number(summary.lowest), text_value(summary.lowest_problem));
 }
 
 /// The members common to every set of samples; `unit` is "us" or "ns".
@@ -113,7 +127,13 @@ std::string json_of(const Environment& environment, const std::vector<ProblemRep
     for (const ProblemReport& report : reports) {
         results.push_back(object_of(report));
     }
-    return document(environment, benchmark, results);
+    std::vector<std::string> summaries;
+    for (const auto& list : {summarize_ratios(reports), summarize_groups(reports)}) {
+        for (const RatioSummary& summary : list) {
+            summaries.push_back(object_of(summary));
+        }
+    }
+    return document(environment, benchmark, results, summaries);
 }
 
 std::string json_of(const Environment& environment, const LaunchReport& report)

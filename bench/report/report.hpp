@@ -70,7 +70,8 @@ std::string table_of(const ProblemReport& report);
 std::string table_of(const LaunchReport& report);
 std::string table_of(const Environment& environment);
 
-/// `# name: value` lines with the environment, then one row per contender. The last column has all samples.
+/// `# name: value` lines with the environment and the summaries of ratios, then one row per contender. The last column
+/// has all samples.
 std::string csv_of(const Environment& environment, const std::vector<ProblemReport>& reports);
 std::string csv_of(const Environment& environment, const LaunchReport& report);
 

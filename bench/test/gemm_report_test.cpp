@@ -297,6 +297,75 @@ TEST_CASE("wrong or missing results do not count in ratios")
     CHECK(summarize_ratios(reports).empty());
 }
 
+/// Ten ratios to the best of 16 from 0.1 to 1.0: bf16 has the odd ones, f16 the even ones; the last two have a bias.
+std::vector<ProblemReport> mixed_reports()
+{
+    std::vector<ProblemReport> reports;
+    for (int i = 1; i <= 10; ++i) {
+        reports.push_back(cube(256 * i, 1e-6, 1e-6, 1e-7 * i));
+        Problem& problem = reports.back().problem;
+        problem.input = problem.output = i % 2 == 1 ? ElementType::bf16 : ElementType::f16;
+        problem.fusion = i > 8 ? Fusion::bias : Fusion::none;
+        problem.layer = i == 2 ? "GPT-2 QKV" : "";
+    }
+    return reports;
+}
+
+TEST_CASE("ratios are summarized over all problems, by type and by epilogue, with median, p10 and the lowest")
+{
+    const std::vector<ProblemReport> reports = mixed_reports();
+    const RatioSummary all = summarize_ratios(reports).at(1);
+    CHECK(all.peer == best_name);
+    CHECK(all.group == "");
+    CHECK(all.problems == 10);
+    CHECK(all.median == doctest::Approx(0.55));
+    CHECK(all.percentile_10 == doctest::Approx(0.19));
+    CHECK(all.lowest == doctest::Approx(0.1));
+    std::vector<std::string> names;
+    for (const RatioSummary& group : summarize_groups(reports)) {
+        if (group.peer == best_name) {
+            names.push_back(group.group + ": " + describe(group));
+        }
+    }
+    CHECK(names == std::vector<std::string>{
+                       "bf16:bf16: geometric mean 0.394 over 5 problems, median 0.500, p10 0.180, lowest 0.100 at "
+                       "256x256x256 bf16:bf16 rc",
+                       "f16:f16: geometric mean 0.521 over 5 problems, median 0.600, p10 0.280, lowest 0.200 at "
+                       "512x512x512 f16:f16 rc (GPT-2 QKV)",
+                       "none: geometric mean 0.376 over 8 problems, median 0.450, p10 0.170, lowest 0.100 at "
+                       "256x256x256 bf16:bf16 rc",
+                       "bias: geometric mean 0.949 over 2 problems, median 0.950, p10 0.910, lowest 0.900 at "
+                       "2304x2304x2304 bf16:bf16 rc bias"});
+    CHECK(summarize_groups(example_reports()).empty());
+}
+
+TEST_CASE("no report has a mean of ratios without the worst case")
+{
+    const std::vector<ProblemReport> reports = mixed_reports();
+    const std::string footer = GemmTable::footer(reports);
+    CHECK(std::count(footer.begin(), footer.end(), '\n') == 2 + 8);
+    CHECK(contains(footer, "\n    f16:f16: geometric mean 0.521"));
+    const std::string csv = csv_of({}, reports);
+    CHECK(contains(csv, "# tessera_automatic / cublaslt_best_of_16: geometric mean "));
+    CHECK(contains(csv, "# tessera_automatic / cublaslt_best_of_16, bias: geometric mean 0.949 over 2 problems"));
+    const std::string json = json_of({}, reports, "gemm");
+    CHECK(contains(json, R"("peer": "cublaslt_best_of_16", "group": null, "problems": 10, )"));
+    CHECK(contains(json,
+                   R"("group": "f16:f16", "problems": 5, "geometric_mean": 0.521034, "median": 0.6, "p10": 0.28, )"
+                   R"("lowest": 0.2, "lowest_problem": "512x512x512 f16:f16 rc )"));
+    const std::string html = example_html(reports);
+    CHECK(find_markup_fault(html) == "");
+    CHECK(contains(html, "Ratios by type and by epilogue"));
+    for (const std::string& text : {footer, csv, json, html}) {
+        std::size_t means = 0;
+        for (std::size_t at = text.find("eometric"); at != std::string::npos; at = text.find("eometric", at + 1)) {
+            CHECK(text.find("lowest", at) < at + 150);
+            ++means;
+        }
+        CHECK(means >= 2);
+    }
+}
+
 TEST_CASE("the best of 16 is never slower than the heuristic, which is one of the 16")
 {
     ProblemReport report = cube(512, 1e-6, 2e-6, 3e-6);
@@ -315,7 +384,8 @@ TEST_CASE("the table has a cell for each contender and pair, and names wrong res
     CHECK(contains(table.header(), "automatic / best of 16"));
     CHECK(contains(table.row(reports[0]), "2.000"));
     CHECK(table.row(reports[0]).size() == table.header().size() - table.header().find('\n') - 1);
-    CHECK(contains(GemmTable::footer(reports), "geometric mean 1.000 over 3 problems, lowest 0.500 at 2048x2048x2048"));
+    CHECK(contains(GemmTable::footer(reports),
+                   "geometric mean 1.000 over 3 problems, median 1.000, p10 0.600, lowest 0.500 at 2048x2048x2048"));
     reports[0].measurements[0].outcome = Outcome::wrong;
     reports[0].measurements[0].note = "D(1, 2) is 3";
     CHECK(contains(table.row(reports[0]), "WRONG"));
