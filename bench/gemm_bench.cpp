@@ -289,13 +289,20 @@ private:
             batches.back().enqueue(stream_);
             judge(report, entry, ring, reference);
         }
-        auto samples = time_in_rounds(
-            timer_, stream_, batches, {options_.rounds, options_.pause, deadline}, [&](std::size_t round) {
-                on_step(fmt::format("round {} of {}", round + 1, options_.rounds),
-                        0.3 + 0.7 * static_cast<double>(round) / static_cast<double>(options_.rounds));
-            });
+        auto samples =
+            time_in_rounds(timer_, stream_, batches, {options_.rounds, options_.pause, deadline, options_.clocks},
+                           [&](std::size_t round) {
+                               on_step(fmt::format("round {} of {}", round + 1, options_.rounds),
+                                       0.3 + 0.7 * static_cast<double>(round) / static_cast<double>(options_.rounds));
+                           });
         for (std::size_t i = 0; i < samples.size(); ++i) {
             report.measurements[entries[i].measurement].seconds = std::move(samples[i]);
+        }
+        if (options_.clocks != nullptr) {
+            const std::vector<ClockSummary> clocks = options_.clocks->summaries();
+            for (std::size_t i = 0; i < clocks.size(); ++i) {
+                report.measurements[entries[i].measurement].clocks = clocks[i];
+            }
         }
         settle_best(report);
     }
@@ -357,14 +364,15 @@ std::string describe_gemm_method(const GemmOptions& options)
         "number. Operand sets rotate: between two uses of a set, the others move twice the size of L2. There\n"
         "are up to {} rounds. A round takes one sample of each contender, in rotating order, each after a\n"
         "pause of {} ms and an untimed run of the same length and contender. Products shorter than {:.0f} us\n"
-        "are replayed from a graph. Inputs are standard normal, seed {}. cuBLASLt has a workspace of 64 MiB.\n"
+        "are replayed from a graph. Clock and power are read every {} ms of timed work, where NVML is there. Inputs "
+        "are standard normal, seed {}. cuBLASLt has a workspace of 64 MiB.\n"
         "Its best of {} is the fastest in a short race of all candidates, then measured again, or the\n"
         "heuristic's first choice if that is faster. Each timed batch first ran on outputs full of NaN and\n"
         "was checked: all elements of the first and the last D must be written, and those where one row in 64\n"
         "(or more) crosses one column in 64 must be within the error bound of a float64 reference. Orders: A,\n"
         "then B; r is row-major.\n",
-        options.sample.count(), options.rounds, options.pause.count(), 1e6 * graph_below_seconds, options.seed,
-        cublaslt_candidates);
+        options.sample.count(), options.rounds, options.pause.count(), 1e6 * graph_below_seconds,
+        ClockSampler::usual_interval.count(), options.seed, cublaslt_candidates);
 }
 
 Environment environment_of_gemm_peers(const Device& device, const GemmOptions& options)

@@ -33,6 +33,7 @@ struct GemmOptions {
     std::size_t most_sets = max_graph_launches;  ///< operand sets; with few, the operands stay in L2
     double time_limit_seconds = 0;               ///< 0: no limit
     std::uint64_t seed = 1;
+    ClockSampler* clocks = nullptr;  ///< reads clock and power while contenders are timed; null: they are not read
 };
 
 /// Explains the method, for the reader of the table.

@@ -19,8 +19,11 @@
 #include "gemm_bench.hpp"
 #include "launch_bench.hpp"
 #include "method/bandwidth.hpp"
+#include "method/clock_sampler.hpp"
+#include "method/nvml.hpp"
 #include "problem/fusion.hpp"
 #include "report/environment.hpp"
+#include "report/gemm_summary.hpp"
 #include "report/html.hpp"
 #include "report/report.hpp"
 #include "simt_bench.hpp"
@@ -261,7 +264,40 @@ int exit_code_of(const std::vector<ProblemReport>& reports)
     return success;
 }
 
-int run_simt_command(const CommandLine& line, const SimtOptions& options)
+/// Clock and power of a device during a run, and what the environment says about them.
+class Monitor {
+public:
+    explicit Monitor(const Device& device)
+    {
+        try {
+            nvml_.emplace(pci_bus_id_of(device));
+            sampler_.emplace([this] { return nvml_->read(); });
+        } catch (const std::runtime_error& error) {
+            refusal_ = fmt::format("not read: {}", error.what());
+        }
+    }
+
+    /// Null if they cannot be read.
+    ClockSampler* sampler() { return sampler_ ? &*sampler_ : nullptr; }
+
+    /// Adds what was read to the environment, and prints it.
+    void finish(Environment& environment, const std::vector<ProblemReport>& reports) const
+    {
+        const std::string found = describe_clocks(reports);
+        const std::string text = !refusal_.empty() ? refusal_
+                                 : found.empty()   ? "not read: every sample was too short"
+                                                   : found;
+        environment.emplace_back("while measuring", text);
+        print(fmt::format("While measuring: {}", text));
+    }
+
+private:
+    std::string refusal_;
+    std::optional<NvmlDevice> nvml_;
+    std::optional<ClockSampler> sampler_;  // after what it reads
+};
+
+int run_simt_command(const CommandLine& line, SimtOptions options)
 {
     const Device device = require_device(line.device);
     OutputFile csv(line.csv);
@@ -273,8 +309,11 @@ int run_simt_command(const CommandLine& line, const SimtOptions& options)
     print(table_of(environment));
     print(describe_simt_method(options));
 
+    Monitor monitor(device);
+    options.clocks = monitor.sampler();
     const std::vector<ProblemReport> reports =
         run_simt(device, options, [](const ProblemReport& report) { print(table_of(report)); });
+    monitor.finish(environment, reports);
     csv.write(csv_of(environment, reports));
     json.write(json_of(environment, reports));
     return exit_code_of(reports);
@@ -298,7 +337,7 @@ Ceilings ceilings_of(const CommandLine& line)
     return ceilings;
 }
 
-int run_gemm_command(const CommandLine& line, const GemmOptions& options)
+int run_gemm_command(const CommandLine& line, GemmOptions options)
 {
     const Device device = require_device(line.device);
     OutputFile csv(line.csv);
@@ -318,7 +357,10 @@ int run_gemm_command(const CommandLine& line, const GemmOptions& options)
         fmt::print("Memory bandwidth, measured by a kernel that only reads: {:.2f} TB/s.\n\n",
                    ceilings.bytes_per_second / 1e12);
     }
+    Monitor monitor(device);
+    options.clocks = monitor.sampler();
     const std::vector<ProblemReport> reports = run_gemm(device, options);
+    monitor.finish(environment, reports);
     csv.write(csv_of(environment, reports));
     json.write(json_of(environment, reports, "gemm"));
     html.write(html_of({environment, describe_gemm_method(options), reports, completed(ceilings, reports)}));

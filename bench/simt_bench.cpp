@@ -213,9 +213,15 @@ private:
             record(reference.judge(d, entry.accumulation), report.measurements[entry.measurement]);
         }
         std::vector<std::vector<double>> samples =
-            time_in_rounds(timer_, stream_, batches, {options_.rounds}, on_round);
+            time_in_rounds(timer_, stream_, batches, {.count = options_.rounds, .clocks = options_.clocks}, on_round);
         for (std::size_t i = 0; i < samples.size(); ++i) {
             report.measurements[entries[i].measurement].seconds = std::move(samples[i]);
+        }
+        if (options_.clocks != nullptr) {
+            const std::vector<ClockSummary> clocks = options_.clocks->summaries();
+            for (std::size_t i = 0; i < clocks.size(); ++i) {
+                report.measurements[entries[i].measurement].clocks = clocks[i];
+            }
         }
     }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "method/clock_sampler.hpp"
 #include "report/report.hpp"
 #include "tessera/device.hpp"
 
@@ -16,6 +17,7 @@ struct SimtOptions {
     std::vector<Problem> problems;
     std::size_t rounds = 20;
     std::uint64_t seed = 1;
+    ClockSampler* clocks = nullptr;  ///< reads clock and power while contenders are timed; null: they are not read
 };
 
 /// Explains the method, for the reader of the table.

@@ -35,12 +35,17 @@ void Batch::enqueue(StreamRef stream) const
     }
 }
 
-double DeviceTimer::seconds_per_product(StreamRef stream, const Batch& batch) const
+double DeviceTimer::seconds_per_product(StreamRef stream, const Batch& batch,
+                                        const std::function<void()>& on_begin) const
 {
     batch.enqueue(stream);  // the lead-in
     start_.record(stream);
     batch.enqueue(stream);
     stop_.record(stream);
+    if (on_begin) {
+        start_.synchronize();
+        on_begin();
+    }
     stop_.synchronize();
     return stop_.seconds_since(start_) / static_cast<double>(batch.shape().launches());
 }
@@ -51,6 +56,9 @@ std::vector<std::vector<double>> time_in_rounds(const DeviceTimer& timer, Stream
 {
     std::vector<std::vector<double>> samples(batches.size());
     constexpr std::size_t fewest_rounds = 3;
+    if (rounds.clocks != nullptr) {
+        rounds.clocks->restart(batches.size());
+    }
     for (std::size_t round = 0; round < rounds.count; ++round) {
         if (round >= fewest_rounds && std::chrono::steady_clock::now() > rounds.deadline) {
             break;
@@ -63,7 +71,12 @@ std::vector<std::vector<double>> time_in_rounds(const DeviceTimer& timer, Stream
             if (rounds.pause.count() > 0) {
                 std::this_thread::sleep_for(rounds.pause);
             }
-            samples[i].push_back(timer.seconds_per_product(stream, batches[i]));
+            samples[i].push_back(rounds.clocks == nullptr
+                                     ? timer.seconds_per_product(stream, batches[i])
+                                     : timer.seconds_per_product(stream, batches[i], [&] { rounds.clocks->begin(i); }));
+            if (rounds.clocks != nullptr) {
+                rounds.clocks->end();
+            }
         }
     }
     return samples;

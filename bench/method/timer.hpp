@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "method/clock_sampler.hpp"
 #include "tessera/event.hpp"
 #include "tessera/graph.hpp"
 #include "tessera/stream.hpp"
@@ -70,8 +71,9 @@ class DeviceTimer {
 public:
     explicit DeviceTimer(const Device& device) : start_(device, EventKind::timing), stop_(device, EventKind::timing) {}
 
-    /// Seconds that one product of `batch` takes. Blocks.
-    double seconds_per_product(StreamRef stream, const Batch& batch) const;
+    /// Seconds that one product of `batch` takes. Blocks. Calls `on_begin` when the device has begun with what is timed,
+    /// unless it is empty: everything is enqueued by then.
+    double seconds_per_product(StreamRef stream, const Batch& batch, const std::function<void()>& on_begin = {}) const;
 
 private:
     Event start_;
@@ -85,6 +87,8 @@ struct Rounds {
     std::chrono::milliseconds pause{0};
     /// No new round begins after this, but there are always three.
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+    /// Reads clock and power while each batch is timed; null: they are not read.
+    ClockSampler* clocks = nullptr;
 };
 
 /// Takes a sample of each batch in each round. result[i] has the seconds per product of batches[i]. Calls

@@ -58,6 +58,16 @@ std::string samples_of(const std::vector<double>& seconds, double scale)
     return text;
 }
 
+/// Three fields; empty if unknown.
+std::string clocks_of(const ClockSummary& clocks)
+{
+    if (clocks.readings == 0) {
+        return ",,";
+    }
+    return fmt::format("{:.6g},{},{}", clocks.sm_mhz, clocks.watts == 0 ? "" : fmt::format("{:.6g}", clocks.watts),
+                       describe_throttle(clocks.throttle));
+}
+
 std::string_view name_of(Outcome outcome)
 {
     switch (outcome) {
@@ -78,7 +88,9 @@ std::string csv_of(const Environment& environment, const std::vector<ProblemRepo
         "contender,"
         "outcome,"
         "note,median_us,"
-        "p10_us,p90_us,min_us,max_us,gflops,baseline,ratio,slower_than_rung_below,error_over_bound,samples_us\n";
+        "p10_us,p90_us,min_us,max_us,gflops,baseline,ratio,slower_than_rung_below,error_over_bound,sm_mhz,max_watts,"
+        "throttle,"
+        "samples_us\n";
     for (const ProblemReport& report : reports) {
         const auto& [shape, input, orders, output, padding, fusion, layer] = report.problem;
         for (std::size_t i = 0; i < report.measurements.size(); ++i) {
@@ -89,16 +101,16 @@ std::string csv_of(const Environment& environment, const std::vector<ProblemRepo
                                 report.launches_per_sample, report.graph_replay, quoted(measurement.contender),
                                 name_of(measurement.outcome), quoted(measurement.note));
             if (measurement.seconds.empty()) {
-                text += fmt::format(",,,,,,,{},,,,\n", quoted(report.baseline));
+                text += fmt::format(",,,,,,,{},,,,,,,\n", quoted(report.baseline));
                 continue;
             }
             const Summary seconds = summarize(measurement.seconds);
-            text += fmt::format(",{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{},{:.6g},{},{:.6g},{}\n",
-                                1e6 * seconds.median, 1e6 * seconds.percentile_10, 1e6 * seconds.percentile_90,
-                                1e6 * seconds.minimum, 1e6 * seconds.maximum,
-                                1e-9 * report.problem.flops() / seconds.median, quoted(report.baseline),
-                                speed_ratio(report, measurement), is_slower_than_rung_below(report, i),
-                                measurement.error_over_bound, samples_of(measurement.seconds, 1e6));
+            text += fmt::format(
+                ",{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{},{:.6g},{},{:.6g},{},{}\n", 1e6 * seconds.median,
+                1e6 * seconds.percentile_10, 1e6 * seconds.percentile_90, 1e6 * seconds.minimum, 1e6 * seconds.maximum,
+                1e-9 * report.problem.flops() / seconds.median, quoted(report.baseline),
+                speed_ratio(report, measurement), is_slower_than_rung_below(report, i), measurement.error_over_bound,
+                clocks_of(measurement.clocks), samples_of(measurement.seconds, 1e6));
         }
     }
     return text;

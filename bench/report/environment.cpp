@@ -56,8 +56,7 @@ std::string clock_rate(const Device& device)
     if (cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, device.ordinal()) != cudaSuccess) {
         return "unknown";
     }
-    return fmt::format("up to {} MHz (the device's maximum; the clock during the run was not measured)",
-                       kilohertz / 1000);
+    return fmt::format("up to {} MHz (the device's maximum)", kilohertz / 1000);
 }
 
 }  // namespace
@@ -79,6 +78,12 @@ Environment environment_of(const Device& device)
         {"CPU", fmt::format("{}, {} threads", cpu_name(), std::thread::hardware_concurrency())},
         {"compiler", __VERSION__},
     };
+}
+
+std::string pci_bus_id_of(const Device& device)
+{
+    char text[32];
+    return cudaDeviceGetPCIBusId(text, sizeof text, device.ordinal()) == cudaSuccess ? text : "";
 }
 
 }  // namespace tessera::bench

@@ -10,4 +10,7 @@ namespace tessera::bench {
 /// Date, device, clock, versions of driver, runtime, compiler and this library, and the CPU.
 Environment environment_of(const Device& device);
 
+/// The device's address as NVML and nvidia-smi write it: "0000:1A:00.0". Empty if it has none.
+std::string pci_bus_id_of(const Device& device);
+
 }  // namespace tessera::bench

@@ -144,6 +144,29 @@ std::string describe(const RatioSummary& summary)
                        summary.percentile_10, summary.lowest, summary.lowest_problem);
 }
 
+std::string describe_clocks(const std::vector<ProblemReport>& reports)
+{
+    std::vector<DeviceReading> readings;
+    for (const ProblemReport& report : reports) {
+        for (const Measurement& measurement : report.measurements) {
+            if (const ClockSummary& clocks = measurement.clocks; clocks.readings > 0) {
+                readings.push_back({clocks.sm_mhz, clocks.watts, clocks.throttle});
+            }
+        }
+    }
+    if (readings.empty()) {
+        return {};
+    }
+    const auto [slowest, fastest] = std::minmax_element(
+        readings.begin(), readings.end(),
+        [](const DeviceReading& one, const DeviceReading& other) { return one.sm_mhz < other.sm_mhz; });
+    const ClockSummary all = summarize_clocks(readings);
+    return fmt::format("SM clock median {:.0f} MHz ({:.0f} to {:.0f}), power {}, limited by: {}", all.sm_mhz,
+                       slowest->sm_mhz, fastest->sm_mhz,
+                       all.watts == 0 ? "unknown" : fmt::format("up to {:.0f} W", all.watts),
+                       describe_throttle(all.throttle));
+}
+
 void settle_best(ProblemReport& report)
 {
     if (flops_per_second(report, heuristic_name) > flops_per_second(report, best_name)) {

@@ -50,6 +50,10 @@ std::vector<RatioSummary> summarize_groups(const std::vector<ProblemReport>& rep
 /// "geometric mean 1.012 over 15 problems, median 1.020, p10 0.941, lowest 0.913 at 8192x28672x4096 bf16:bf16 rc"
 std::string describe(const RatioSummary& summary);
 
+/// "SM clock median 1755 MHz (1410 to 1980), power up to 700 W, limited by: power cap": over the results whose clock was
+/// read. Empty if there is none.
+std::string describe_clocks(const std::vector<ProblemReport>& reports);
+
 /// The heuristic's first choice is one of the 16. If the winner of their race turns out slower in the end, the best is
 /// the heuristic's measurement.
 void settle_best(ProblemReport& report);

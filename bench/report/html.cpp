@@ -119,7 +119,7 @@ std::string row_of(const ProblemReport& report, const Measurement& measurement, 
         fmt::format("<tr{}><td>{}</td><td class=\"left\">{}</td>", first ? " class=\"first\"" : "",
                     first ? escaped(full_name_of(report.problem)) : "", escaped(readable(measurement.contender)));
     if (measurement.seconds.empty()) {
-        return row + fmt::format("<td colspan=\"6\" class=\"left soft\">{}</td></tr>\n", escaped(measurement.note));
+        return row + fmt::format("<td colspan=\"9\" class=\"left soft\">{}</td></tr>\n", escaped(measurement.note));
     }
     const Summary seconds = summarize(measurement.seconds);
     const double rate = report.problem.flops() / seconds.median;
@@ -127,6 +127,11 @@ std::string row_of(const ProblemReport& report, const Measurement& measurement, 
     row += fmt::format("<td>{:.2f}</td><td>{:.2f}</td><td>{:.2f}</td><td>{:.1f}</td><td>{}</td>", 1e6 * seconds.median,
                        1e6 * seconds.percentile_10, 1e6 * seconds.percentile_90, rate / 1e12,
                        compute == nullptr ? "" : fmt::format("{:.0f} %", 100 * rate / compute->flops_per_second));
+    const ClockSummary& clocks = measurement.clocks;
+    row += clocks.readings == 0 ? "<td></td><td></td><td class=\"left\"></td>"
+                                : fmt::format("<td>{:.0f}</td><td>{}</td><td class=\"left\">{}</td>", clocks.sm_mhz,
+                                              clocks.watts == 0 ? "" : fmt::format("{:.0f}", clocks.watts),
+                                              describe_throttle(clocks.throttle));
     const bool wrong = measurement.outcome == Outcome::wrong;
     return row + fmt::format("<td class=\"left {}\">{}{}</td></tr>\n", wrong ? "bad" : "soft", wrong ? "WRONG: " : "",
                              escaped(measurement.note));
@@ -137,7 +142,9 @@ std::string table_of(const std::vector<ProblemReport>& reports, const Ceilings& 
     std::string text =
         "<h2>All measurements</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th>problem</th><th "
         "class=\"left\">contender"
-        "</th><th>median us</th><th>p10 us</th><th>p90 us</th><th>TFLOP/s</th><th>of ceiling</th><th class=\"left\">"
+        "</th><th>median us</th><th>p10 us</th><th>p90 us</th><th>TFLOP/s</th><th>of ceiling</th><th>SM "
+        "MHz</th><th>max W</th><th "
+        "class=\"left\">limited by</th><th class=\"left\">"
         "remark</th></tr></thead>\n<tbody>\n";
     for (const ProblemReport& report : reports) {
         for (const Measurement& measurement : report.measurements) {

@@ -85,6 +85,14 @@ std::string members_of(const std::vector<double>& samples, std::string_view unit
                        number(scale * summary.maximum), list_of(samples, scale));
 }
 
+std::string members_of(const ClockSummary& clocks)
+{
+    const bool known = clocks.readings > 0;
+    return fmt::format(R"("sm_mhz": {}, "max_watts": {}, "throttle": {})", known ? number(clocks.sm_mhz) : "null",
+                       known && clocks.watts > 0 ? number(clocks.watts) : "null",
+                       known ? text_value(describe_throttle(clocks.throttle)) : "null");
+}
+
 std::string object_of(const ProblemReport& report, std::size_t index)
 {
     const Measurement& measurement = report.measurements[index];
@@ -95,11 +103,11 @@ std::string object_of(const ProblemReport& report, std::size_t index)
     }
     const double median = summarize(measurement.seconds).median;
     return fmt::format(R"({{"contender": {}, "outcome": "{}", "note": {}, "gflops": {}, "ratio": {}, )"
-                       R"("slower_than_rung_below": {}, "error_over_bound": {}, {}}})",
+                       R"("slower_than_rung_below": {}, "error_over_bound": {}, {}, {}}})",
                        name, measurement.outcome == Outcome::right ? "right" : "WRONG", text_value(measurement.note),
                        number(1e-9 * report.problem.flops() / median), number(speed_ratio(report, measurement)),
                        is_slower_than_rung_below(report, index), number(measurement.error_over_bound),
-                       members_of(measurement.seconds, "us", 1e6));
+                       members_of(measurement.clocks), members_of(measurement.seconds, "us", 1e6));
 }
 
 std::string object_of(const ProblemReport& report)

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "method/clock_sampler.hpp"
 #include "method/statistics.hpp"
 #include "problem/problem.hpp"
 
@@ -31,6 +32,7 @@ struct Measurement {
     std::string note;  ///< for `right`: the contender's choice, if any
     double error_over_bound = 0;
     std::vector<double> seconds;  ///< per product, one per sample
+    ClockSummary clocks = {};     ///< during these samples
 };
 
 /// All contenders on one problem, the rungs of the ladder lowest first.
