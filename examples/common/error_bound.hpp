@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 
 #include "tessera/element.hpp"
 #include "tessera/epilogue_kind.hpp"
@@ -61,6 +62,10 @@ inline double activate(double x, tessera::Activation activation)
         case tessera::Activation::relu: return x < 0.0 ? 0.0 : x;
         case tessera::Activation::gelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
         case tessera::Activation::silu: return x / (1.0 + std::exp(-x));
+        case tessera::Activation::gelu_tanh:
+            return x / (1.0 + std::exp(-2.0 * std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+        case tessera::Activation::sigmoid: return 1.0 / (1.0 + std::exp(-x));
+        case tessera::Activation::tanh: return std::tanh(x);
         case tessera::Activation::none: break;
     }
     return x;
@@ -75,12 +80,17 @@ inline double activate(double x, tessera::Activation activation)
 ///     rounds by 1u: less than 5.
 ///   SiLU = x / (1 + exp(-x)): expf has 2 ulp, 4u; sum and quotient round by 1u each: 6. Where exp overflows, the
 ///     result is 0 instead of less than 2^-120*|x|.
+///   The others have one exponential and one quotient, too. The exponent of gelu_tanh is rounded four times, which moves
+///     the result by at most 0.9*u*|x|. tanh and sigmoid are relative to the result, which is at most |x| or 1.
 inline double activation_error(double x, double error, tessera::Activation activation)
 {
     const double evaluation = f32_roundoff * (std::fabs(x) + error);
     switch (activation) {
         case tessera::Activation::gelu: return 1.13 * error + 5.0 * evaluation + f32_smallest;
         case tessera::Activation::silu: return 1.10 * error + 7.0 * evaluation + f32_smallest;
+        case tessera::Activation::gelu_tanh: return 1.13 * error + 8.0 * evaluation + f32_smallest;
+        case tessera::Activation::sigmoid: return 0.25 * error + 7.0 * f32_roundoff + f32_smallest;
+        case tessera::Activation::tanh: return error + 7.0 * evaluation + f32_smallest;
         case tessera::Activation::relu:
         case tessera::Activation::none: break;
     }

@@ -83,7 +83,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code)
     add_choice(app, "--output-type", options.output_type, output_types,
                "type of C and D (default: the same as --type, or f32 if D cannot have that)");
     add_choice(app, "--epilogue", options.activation,
-               {Activation::none, Activation::relu, Activation::gelu, Activation::silu},
+               {tessera::all_activations.begin(), tessera::all_activations.end()},
                "the activation, applied last (default: none)");
     app.add_option("--alpha", options.alpha, "scale of A*B (default: 1)")->type_name("NUMBER");
     CLI::Option* const beta = app.add_option("--beta", options.beta, "scale of C (default: 1)")->type_name("NUMBER");

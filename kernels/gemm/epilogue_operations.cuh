@@ -134,8 +134,62 @@ __device__ inline float divide(float value, float divisor)
     return divisor == infinity ? __fmul_rn(value, 0.0F) : value == infinity ? value : copysignf(quotient, value);
 }
 
-/// x / (1 + exp(-x)).
-__device__ inline float silu(float value) { return divide(value, __fadd_rn(1.0F, expf(-value))); }
+/// tanh(x) from t = 2 / (1 + exp(2 |x|)): 1 - t, or a polynomial for a small x, where that would cancel. Less than 4 ulp
+/// from the exact value (docs/notes/kernels.md).
+__device__ inline float tanh_of(float value, float t)
+{
+    constexpr float largest_of_polynomial = 0.6F;
+    const float square = __fmul_rn(value, value);
+    float series = __fmaf_rn(square, -0x1.8258bp-8F, 0x1.54b8b4p-6F);
+    series = __fmaf_rn(square, series, -0x1.b898e2p-5F);
+    series = __fmaf_rn(square, series, 0x1.1109aep-3F);
+    series = __fmaf_rn(square, series, -0x1.55553ep-2F);
+    const float small = __fmaf_rn(__fmul_rn(square, series), value, value);
+    const float large = __fadd_rn(1.0F, -t);
+    return copysignf(fabsf(value) < largest_of_polynomial ? small : large, value);  // also of -0
+}
+
+/// silu, gelu_tanh, sigmoid or tanh: all of them are a quotient with 1 + exp, of which there is one copy.
+///
+/// gelu_tanh is x / (1 + exp(-z)) with z = 2 sqrt(2/pi) (x + 0.044715 x^3), because 1 + tanh(u) = 2 / (1 + exp(-2u)).
+/// In this form nothing cancels.
+template <int Count>
+__device__ __forceinline__ void activate_by_quotient(const float (&values)[Count], float (&results)[Count],
+                                                     ActivationKind kind)
+{
+    const bool divides_value = kind == ActivationKind::silu || kind == ActivationKind::gelu_tanh;
+    const float dividend = kind == ActivationKind::tanh ? 2.0F : 1.0F;
+#pragma unroll
+    for (int j = 0; j < Count; ++j) {
+        results[j] = -values[j];
+    }
+    if (kind == ActivationKind::gelu_tanh) {
+        ptx::stay_a_branch();
+        constexpr float linear = 1.5957691216057308F;  // 2 sqrt(2 / pi)
+        constexpr float cubic = 0.0713548162726002F;   // 2 sqrt(2 / pi) * 0.044715
+#pragma unroll
+        for (int j = 0; j < Count; ++j) {
+            results[j] = __fmul_rn(results[j], __fmaf_rn(__fmul_rn(results[j], results[j]), cubic, linear));
+        }
+    } else if (kind == ActivationKind::tanh) {
+        ptx::stay_a_branch();
+#pragma unroll
+        for (int j = 0; j < Count; ++j) {
+            results[j] = __fmul_rn(2.0F, fabsf(results[j]));
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < Count; ++j) {
+        results[j] = divide(divides_value ? values[j] : dividend, __fadd_rn(1.0F, expf(results[j])));
+    }
+    if (kind == ActivationKind::tanh) {
+        ptx::stay_a_branch();
+#pragma unroll
+        for (int j = 0; j < Count; ++j) {
+            results[j] = tanh_of(values[j], results[j]);
+        }
+    }
+}
 
 /// Replaces each value by its activation. The costly ones take eight values at a time, so that they need few registers
 /// and their code is short: it is not in the instruction cache when a product reaches it.
@@ -157,17 +211,20 @@ __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind 
 #pragma unroll 1
     for (int done = 0; done < Count; done += at_once) {
         float first[at_once];
-        const auto compute = [&](auto&& function) {
+        float arguments[at_once];
+#pragma unroll
+        for (int j = 0; j < at_once; ++j) {
+            arguments[j] = values[j];
+        }
+        if (kind == ActivationKind::gelu) {
             ptx::stay_a_branch();
 #pragma unroll
             for (int j = 0; j < at_once; ++j) {
-                first[j] = function(values[j]);
+                first[j] = gelu(arguments[j]);
             }
-        };
-        if (kind == ActivationKind::gelu) {
-            compute(gelu);
         } else {
-            compute(silu);
+            ptx::stay_a_branch();
+            activate_by_quotient(arguments, first, kind);
         }
         // Rotated, because registers have no run-time index.
 #pragma unroll

@@ -11,19 +11,23 @@
 using namespace tessera;
 using namespace tessera::test;
 
-TEST_CASE("SiLU divides as correctly as __fdiv_rn, for every float")
+TEST_CASE("activations with an exponential are as exact as they say, for every float")
 {
     const Stream stream;
-    const auto count_different = [&](std::uint32_t stride, std::uint64_t count) {
-        auto different = DeviceBuffer<unsigned long long>::from_host(stream, std::vector<unsigned long long>{0});
-        launch(compare_silu_kernel(), LaunchConfig::covering(stream, quick() ? 4096 : 1 << 20), stride, count,
-               different.data());
-        return different.to_vector().front();
-    };
-    CHECK(count_different(std::uint32_t{1} << 23, 512) == 0);  // zeros, powers of two, infinities
-    CHECK(count_different(0x7FFFFF, 513) == 0);                // the largest floats below them, and subnormal ones
-    // A few of the others are enough on the emulated device.
-    CHECK((quick() ? count_different(65521, 1 << 16) : count_different(1, std::uint64_t{1} << 32)) == 0);
+    for (const Activation activation :
+         {Activation::silu, Activation::gelu_tanh, Activation::sigmoid, Activation::tanh}) {
+        CAPTURE(to_string(activation));
+        const auto count_different = [&](std::uint32_t stride, std::uint64_t count) {
+            auto different = DeviceBuffer<unsigned long long>::from_host(stream, std::vector<unsigned long long>{0});
+            launch(check_activation_kernel(), LaunchConfig::covering(stream, quick() ? 4096 : 1 << 20), activation,
+                   stride, count, different.data());
+            return different.to_vector().front();
+        };
+        CHECK(count_different(std::uint32_t{1} << 23, 512) == 0);  // zeros, powers of two, infinities
+        CHECK(count_different(0x7FFFFF, 513) == 0);                // the largest floats below them, and subnormal ones
+        // A few of the others are enough on the emulated device.
+        CHECK((quick() ? count_different(65521, 1 << 16) : count_different(1, std::uint64_t{1} << 32)) == 0);
+    }
 }
 
 int main(int argc, char** argv) { return run_tests(argc, argv, Needs::device); }

@@ -18,7 +18,7 @@ using namespace tessera::test;
 namespace {
 
 constexpr std::array bias_axes{BiasAxis::none, BiasAxis::per_row, BiasAxis::per_column};
-constexpr std::array activations{Activation::none, Activation::relu, Activation::gelu, Activation::silu};
+constexpr auto activations = all_activations;
 constexpr std::array addends{Addend::none, Addend::separate, Addend::in_place};
 constexpr std::array<std::int64_t, 4> paddings{0, 1, 4, 8};
 constexpr std::array<std::int64_t, 3> offsets{0, 1, 4};

@@ -44,7 +44,7 @@ constexpr std::array splits{Split::whole, Split::several_tiles, Split::shared_by
 
 constexpr std::array outputs{ElementType::f32, ElementType::f16, ElementType::bf16};
 constexpr std::array bias_axes{BiasAxis::none, BiasAxis::per_row, BiasAxis::per_column};
-constexpr std::array activations{Activation::none, Activation::relu, Activation::gelu, Activation::silu};
+constexpr auto activations = all_activations;
 constexpr std::array addends{Addend::none, Addend::separate, Addend::in_place};
 constexpr std::array<std::int64_t, 3> d_paddings{0, 16, 1};  // elements: TMA accepts 16 of any type, but never 1
 constexpr std::array<std::int64_t, 3> d_offsets{0, 16, 1};

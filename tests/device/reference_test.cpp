@@ -39,6 +39,12 @@ float simulated(const double* a, const double* b, std::int64_t k, const ElementE
             return 0.5F * x * twice_phi;
         }
         case Activation::silu: return x / (1.0F + static_cast<float>(std::exp(-static_cast<double>(x))));
+        case Activation::gelu_tanh: {
+            const float z = x * std::fma(x * x, 0.0713548162726F, 1.5957691216F);
+            return x / (1.0F + static_cast<float>(std::exp(-static_cast<double>(z))));
+        }
+        case Activation::sigmoid: return 1.0F / (1.0F + static_cast<float>(std::exp(-static_cast<double>(x))));
+        case Activation::tanh: return static_cast<float>(std::tanh(static_cast<double>(x)));
     }
     return x;
 }
@@ -124,7 +130,7 @@ TEST_CASE("fp32 arithmetic stays within the bound, for all epilogues and output 
         epilogue.c = extra[2];
         epilogue.has_bias = engine() % 2 == 0;
         epilogue.bias = extra[3];
-        epilogue.activation = static_cast<Activation>(engine() % 4);
+        epilogue.activation = all_activations[engine() % all_activations.size()];
         const float result = simulated(a.data(), b.data(), k, epilogue);
         const Bounded before = epilogue_of(bounded(sum_of_products(a.data(), b.data(), k), k), epilogue);
         CHECK(agrees(before, result));
@@ -137,7 +143,7 @@ TEST_CASE("fp32 arithmetic stays within the bound, for all epilogues and output 
 
 TEST_CASE("the bound for the activations is tight and holds on a fine grid, also if exp overflows")
 {
-    for (const Activation activation : {Activation::gelu, Activation::silu}) {
+    for (const Activation activation : {Activation::gelu, Activation::silu, Activation::gelu_tanh, Activation::tanh}) {
         for (double x = -200; x < 200; x += 0.0078125) {
             ElementEpilogue epilogue;
             epilogue.activation = activation;

@@ -52,6 +52,9 @@ float activate(Activation activation, float x)
         case Activation::relu: return x < 0.0F ? 0.0F : x;
         case Activation::gelu: return 0.5F * x * (1.0F + std::erf(x * 0.70710678118654752F));
         case Activation::silu: return x / (1.0F + std::exp(-x));
+        case Activation::gelu_tanh: return x / (1.0F + std::exp(-x * (1.5957691216F + 0.0713548162726F * x * x)));
+        case Activation::sigmoid: return 1.0F / (1.0F + std::exp(-x));
+        case Activation::tanh: return std::tanh(x);
         case Activation::none: break;
     }
     return x;
@@ -89,7 +92,7 @@ TEST_CASE("float32 results pass for every activation, output type and order of s
 {
     const std::uint64_t seed = std::random_device{}();
     CAPTURE(seed);
-    for (const auto activation : {Activation::none, Activation::relu, Activation::gelu, Activation::silu}) {
+    for (const auto activation : tessera::all_activations) {
         for (const auto output : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
             for (const std::int64_t k : {1, 7, 300}) {
                 ReferenceProblem problem = random_problem(19, 23, k, seed);

@@ -6,6 +6,7 @@
 
 #include "tessera/detail/language.hpp"
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -13,13 +14,16 @@ namespace tessera {
 
 /// The function that is applied to each element of alpha * A*B + beta * C + bias.
 enum class Activation : std::uint8_t {
-    none = 0,  ///< x itself
-    relu = 1,  ///< max(x, 0); NaN stays NaN
-    gelu = 2,  ///< x/2 * (1 + erf(x / sqrt 2)), the exact form
-    silu = 3,  ///< x / (1 + exp(-x))
+    none = 0,       ///< x itself
+    relu = 1,       ///< max(x, 0); NaN stays NaN
+    gelu = 2,       ///< x/2 * (1 + erf(x / sqrt 2)), the exact form
+    silu = 3,       ///< x / (1 + exp(-x))
+    gelu_tanh = 4,  ///< x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3))), the usual approximation of `gelu`
+    sigmoid = 5,    ///< 1 / (1 + exp(-x))
+    tanh = 6,       ///< the hyperbolic tangent
 };
 
-/// Returns "none", "relu", "gelu" or "silu".
+/// Returns the value's name, such as "gelu_tanh".
 constexpr std::string_view to_string(Activation activation) noexcept
 {
     switch (activation) {
@@ -27,9 +31,17 @@ constexpr std::string_view to_string(Activation activation) noexcept
         case Activation::relu: return "relu";
         case Activation::gelu: return "gelu";
         case Activation::silu: return "silu";
+        case Activation::gelu_tanh: return "gelu_tanh";
+        case Activation::sigmoid: return "sigmoid";
+        case Activation::tanh: return "tanh";
     }
     return "unknown";
 }
+
+/// All activations, in the order of their numbers.
+inline constexpr std::array all_activations{Activation::none, Activation::relu,      Activation::gelu,
+                                            Activation::silu, Activation::gelu_tanh, Activation::sigmoid,
+                                            Activation::tanh};
 
 /// The dimension of D that a bias vector runs along.
 enum class BiasAxis : std::uint8_t {

@@ -44,6 +44,23 @@
 ///                                smaller. The quotient may underflow: eta
 ///     where expf overflows, the quotient is 0 instead of |x| exp(x), which is below 89 * 2^-128 there (x < -88.7).
 ///
+/// Sigmoid.  1 / (1 + exp(-x)) has the slope 1/4 at 0. Its roundings are those of SiLU.
+///     where expf overflows, the quotient is 0 instead of exp(x) < 2^-128
+///
+/// GELU with tanh.  x / (1 + exp(-z)) with z = x (c1 + c3 x^2), which is x/2 (1 + tanh(z/2)), has the largest slope
+/// 1.12899... at x = 1.4185...
+///     z                          x^2, c3, the fused multiply-add and the product round by u each (c1, too, but not c3
+///                                and x^2 at once with it): relative error gamma_4. |z| times the slope of 1 / (1 +
+///                                exp(-z)) is at most 0.2239, so this makes |x| 0.2240 gamma_4
+///     the quotient               as in SiLU
+///
+/// tanh.  The slope is 1 at 0.
+///     |x| >= 0.6                 1 - t with t = 2 / (1 + exp(2|x|)) <= 0.4630: gamma_7 t and one rounding
+///     |x| < 0.6                  x + x^3 P(x^2): P is off by less than 2^-28 |tanh x|; |x^3 P| <= 0.11 |x| has the
+///                                roundings of x^2, of five coefficients and steps, and of the product, each of which
+///                                counts less than the next: less than gamma_9 of it, below 1u |tanh x|; one rounding
+///     The larger one is 7 u |tanh x|.
+///
 /// The ulp figures are those of the CUDA C++ Programming Guide, "Mathematical Functions", for erff and expf (the larger
 /// one of the guide's editions), which are maxima over tests and relative to the correctly rounded result.
 ///
@@ -171,6 +188,13 @@ inline double gelu(double x)
 
 inline double silu(double x) { return x / (1 + std::exp(-x)); }
 
+inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+/// z of GELU with tanh, see above.
+inline double gelu_tanh_exponent(double x) { return 2 * std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x); }
+
+inline double gelu_tanh(double x) { return x / (1 + std::exp(-gelu_tanh_exponent(x))); }
+
 inline Bounded activated(Bounded x, Activation activation)
 {
     constexpr double u = unit_f32;
@@ -193,6 +217,30 @@ inline Bounded activated(Bounded x, Activation activation)
             const double overflowed = x.value - x.error < -88.7 ? 89 * 0x1p-128 : 0;
             const double computed = gamma(7, u) * (std::abs(value) + propagated) + eta_f32;
             return {value, of_reference + propagated + computed + overflowed};
+        }
+        case Activation::sigmoid: {
+            const double value = sigmoid(x.value);
+            if (!std::isfinite(x.value)) {
+                return {value, 0};
+            }
+            const double of_reference = 16 * unit_f64 * (1 + std::abs(x.value)) * value;
+            const double propagated = 0.25 * x.error;
+            const double overflowed = x.value - x.error < -88.7 ? 0x1p-128 : 0;
+            return {value, of_reference + propagated + gamma(7, u) * (value + propagated) + eta_f32 + overflowed};
+        }
+        case Activation::gelu_tanh: {
+            const double value = gelu_tanh(x.value);
+            const double z = gelu_tanh_exponent(x.value);
+            const double of_reference = 16 * unit_f64 * (1 + std::abs(z)) * std::abs(value);
+            const double propagated = 1.1290 * x.error + 0.2240 * gamma(4, u) * largest;
+            const double overflowed = gelu_tanh_exponent(x.value - x.error) < -88.6 ? 89 * 0x1p-128 : 0;
+            const double computed = gamma(7, u) * (std::abs(value) + propagated) + eta_f32;
+            return {value, of_reference + propagated + computed + overflowed};
+        }
+        case Activation::tanh: {
+            const double value = std::tanh(x.value);
+            const double of_reference = 16 * unit_f64 * std::abs(value);
+            return {value, of_reference + x.error + gamma(7, u) * (std::abs(value) + x.error) + eta_f32};
         }
     }
     return x;

@@ -101,7 +101,7 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
     return std::max(alone, std::max({tensor, loads, copies}) * beside);
 }
 
-bool is_costly(Activation activation) { return activation == Activation::gelu || activation == Activation::silu; }
+bool is_costly(Activation activation) { return activation != Activation::none && activation != Activation::relu; }
 
 /// Cycles per output that a consumer needs besides those of its row, without the activation.
 double output_cycles(const GemmProblem& problem, const KernelChoice& choice)
