@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -198,6 +199,7 @@ private:
         bias.copy_from(inputs.bias);
         DeviceBuffer<unsigned char> narrow_bias(stream_, inputs.narrow_bias.size());
         narrow_bias.copy_from(inputs.narrow_bias);
+        const DeviceBuffer<float> scales = DeviceBuffer<float>::from_host(stream_, std::array{scale_of_a, scale_of_b});
         ProblemReport report;
         report.problem = problem;
         report.input_sets = size.sets;
@@ -208,6 +210,7 @@ private:
                         problem,
                         ring.sets(),
                         {bias.data(), narrow_bias.data()},
+                        {scales.data(), scales.data() + 1},
                         [&](const std::vector<Enqueue>& products) { return race(products, size.sets); }};
         std::vector<Entry> entries;
         for (const GemmContender& contender : contenders_) {

@@ -45,6 +45,7 @@ struct CommandLine {
     // gemm
     std::vector<std::string> presets;
     std::vector<std::string> epilogues{"none"};
+    std::vector<std::string> accumulations{"fast"};
     std::vector<std::string> shapes;
     std::vector<std::string> gemm_types{"bf16"};
     std::vector<std::string> gemm_orders{"rc"};
@@ -204,8 +205,22 @@ GemmOptions gemm_options_of(const CommandLine& line)
     const std::vector<Problem> plain = std::exchange(options.problems, {});
     for (const Problem& problem : plain) {
         for (const std::string& epilogue : line.epilogues) {
-            options.problems.push_back(problem);
-            options.problems.back().fusion = parse_fusion(epilogue);
+            const Fusion fusion = parse_fusion(epilogue);
+            if (has_scales(fusion) && !is_float8(problem.input)) {
+                throw std::invalid_argument(
+                    fmt::format("--epilogue {} is for 8-bit inputs, and A and B are {}: choose "
+                                "--types f8e4m3 or another epilogue",
+                                epilogue, tessera::to_string(problem.input)));
+            }
+            for (const std::string& accumulation : line.accumulations) {
+                Problem fused = problem;
+                fused.fusion = fusion;
+                fused.accumulation = parse_accumulation(accumulation);
+                // Other inputs have one way to accumulate.
+                if (is_float8(problem.input) || &accumulation == &line.accumulations.front()) {
+                    options.problems.push_back(std::move(fused));
+                }
+            }
         }
     }
     options.variants = line.variants;

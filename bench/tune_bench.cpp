@@ -22,9 +22,7 @@ void print_row(const Problem& problem, const TuningResult& result, const TuningT
 void run_tune(const Device& device, const TuneOptions& options)
 {
     for (const Problem& problem : options.problems) {
-        GemmProblem wanted = problem.gemm_problem();
-        wanted.fp8_accumulation = Fp8Accumulation::fast;  // as in `tessera-bench gemm`
-        const TuningResult result = Gemm::tune(device, wanted, options.tuning);
+        const TuningResult result = Gemm::tune(device, problem.gemm_problem(), options.tuning);
         if (!options.cache_file.empty()) {
             GemmTuningCache::save(options.cache_file);
         }

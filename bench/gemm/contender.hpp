@@ -29,6 +29,12 @@ struct BiasVectors {
     const void* output_type = nullptr;
 };
 
+/// Device addresses of the factors of A and B, one float each. Null if the problem has none.
+struct ScaleFactors {
+    const float* a = nullptr;
+    const float* b = nullptr;
+};
+
 /// Enqueues the product of set `set`. Asynchronous, can be captured into a graph; owns what `prepare` created.
 using Enqueue = std::function<void(StreamRef stream, std::size_t set)>;
 
@@ -39,6 +45,7 @@ struct Task {
     const Problem& problem;
     const std::vector<Operands>& sets;  ///< equal contents at different addresses; outlive what is prepared
     BiasVectors bias;                   ///< outlives what is prepared
+    ScaleFactors scales;                ///< outlive what is prepared
     /// Briefly times the given products against each other. Returns the median seconds of each.
     std::function<std::vector<double>(const std::vector<Enqueue>& products)> race;
 };

@@ -68,8 +68,7 @@ Prepared prepare(const Task& task, const std::string& text)
         return {{}, "--config measures plain products only"};
     }
     const DeviceProperties& device = task.device.properties();
-    GemmProblem problem = detail::resolved(task.problem.gemm_problem());
-    problem.fp8_accumulation = Fp8Accumulation::fast;
+    const GemmProblem problem = detail::resolved(task.problem.gemm_problem());
     if (const auto refusal = detail::find_hopper_refusal(problem, device)) {
         return {{}, detail::to_string(*refusal, device)};
     }

@@ -20,6 +20,10 @@ Epilogue epilogue_of(const Task& task, const Operands& set)
         epilogue.c = MatrixView<const Output>::from_raw_device_pointer(static_cast<const Output*>(set.c), problem.m,
                                                                        problem.n, problem.n);
     }
+    if (has_scales(task.problem.fusion)) {
+        epilogue.scale_a = DeviceSpan<const float>::from_raw_device_pointer(task.scales.a, 1);
+        epilogue.scale_b = DeviceSpan<const float>::from_raw_device_pointer(task.scales.b, 1);
+    }
     if (has_bias(task.problem.fusion)) {
         epilogue.bias = Bias::per_column(
             DeviceSpan<const float>::from_raw_device_pointer(task.bias.f32, static_cast<std::size_t>(problem.n)));
@@ -97,12 +101,7 @@ GemmContender contender(Variant variant)
 
 }  // namespace
 
-GemmProblem gemm_problem_of(const Task& task)
-{
-    GemmProblem problem = task.problem.gemm_problem();
-    problem.fp8_accumulation = Fp8Accumulation::fast;  // as for cuBLASLt
-    return problem;
-}
+GemmProblem gemm_problem_of(const Task& task) { return task.problem.gemm_problem(); }
 
 Prepared prepare_plan(const Task& task, const GemmPlan& plan)
 {

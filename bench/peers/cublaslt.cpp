@@ -59,7 +59,8 @@ cublasLtEpilogue_t epilogue_of(Fusion fusion)
         case Fusion::bias_relu: return CUBLASLT_EPILOGUE_RELU_BIAS;
         case Fusion::bias_gelu: return CUBLASLT_EPILOGUE_GELU_BIAS;
         case Fusion::none:
-        case Fusion::residual: break;  // C is added by beta
+        case Fusion::residual:       // C is added by beta
+        case Fusion::scaled: break;  // the factors belong to the operands
     }
     return CUBLASLT_EPILOGUE_DEFAULT;
 }
@@ -82,13 +83,18 @@ struct Product {
         set(CUBLASLT_MATMUL_DESC_TRANSA, b_rows ? CUBLAS_OP_N : CUBLAS_OP_T);
         set(CUBLASLT_MATMUL_DESC_TRANSB, a_rows ? CUBLAS_OP_N : CUBLAS_OP_T);
         if (is_float8(problem.input)) {
-            set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
+            const bool is_fast = problem.accumulation == Fp8Accumulation::fast;
+            set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(is_fast ? 1 : 0));
         }
         set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(problem.fusion));
         if (has_bias(problem.fusion)) {
             // The bias runs along the rows of cuBLASLt's result, which are D's columns.
             set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, task.bias.output_type);
             set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(problem.output));
+        }
+        if (has_scales(problem.fusion)) {
+            set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, task.scales.b);  // its A is our B
+            set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, task.scales.a);
         }
         left = make_layout(problem.input, b_rows ? n : k, b_rows ? k : n, problem.b_leading_dimension());
         right = make_layout(problem.input, a_rows ? k : m, a_rows ? m : k, problem.a_leading_dimension());

@@ -12,7 +12,8 @@
 namespace tessera::bench {
 namespace {
 
-constexpr std::array fusions{Fusion::none, Fusion::bias, Fusion::bias_relu, Fusion::bias_gelu, Fusion::residual};
+constexpr std::array fusions{Fusion::none,      Fusion::bias,     Fusion::bias_relu,
+                             Fusion::bias_gelu, Fusion::residual, Fusion::scaled};
 
 }  // namespace
 
@@ -26,7 +27,8 @@ double activate(Fusion fusion, GeluForm form, double x)
                        : 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
         case Fusion::none:
         case Fusion::bias:
-        case Fusion::residual: break;
+        case Fusion::residual:
+        case Fusion::scaled: break;
     }
     return x;
 }
@@ -52,6 +54,7 @@ std::string_view to_string(Fusion fusion) noexcept
         case Fusion::bias_relu: return "bias+relu";
         case Fusion::bias_gelu: return "bias+gelu";
         case Fusion::residual: return "residual";
+        case Fusion::scaled: return "scaled";
     }
     return "unknown";
 }

@@ -16,13 +16,19 @@ enum class Fusion : std::uint8_t {
     bias_relu,  ///< a bias, then max(x, 0)
     bias_gelu,  ///< a bias, then GELU
     residual,   ///< beta = 1: C has D's type and layout, and is another matrix
+    scaled,     ///< D = scale_a * scale_b * A*B, both on the device: for 8-bit inputs
 };
 
 constexpr bool has_bias(Fusion fusion) noexcept
 {
     return fusion == Fusion::bias || fusion == Fusion::bias_relu || fusion == Fusion::bias_gelu;
 }
+constexpr bool has_scales(Fusion fusion) noexcept { return fusion == Fusion::scaled; }
 constexpr bool has_c(Fusion fusion) noexcept { return fusion == Fusion::residual; }
+
+/// What `scaled` multiplies A and B with: powers of two, which round nothing.
+inline constexpr float scale_of_a = 0.5F;
+inline constexpr float scale_of_b = 0.25F;
 
 /// Two functions are called GELU. Tessera computes the first, cuBLASLt the second.
 enum class GeluForm : std::uint8_t {

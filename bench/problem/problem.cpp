@@ -27,6 +27,7 @@ GemmProblem Problem::gemm_problem() const
         problem.has_c = true;
         problem.c.leading_dimension = shape.n;
     }
+    problem.fp8_accumulation = accumulation;
     problem.activation = fusion == Fusion::bias_relu   ? Activation::relu
                          : fusion == Fusion::bias_gelu ? Activation::gelu
                                                        : Activation::none;
@@ -101,6 +102,21 @@ Types parse_types(std::string_view text)
 std::string to_string(const Types& types)
 {
     return fmt::format("{}:{}", tessera::to_string(types.input), tessera::to_string(types.output));
+}
+
+Fp8Accumulation parse_accumulation(std::string_view text)
+{
+    for (const Fp8Accumulation accumulation : {Fp8Accumulation::fast, Fp8Accumulation::two_level}) {
+        if (text == to_string(accumulation)) {
+            return accumulation;
+        }
+    }
+    throw std::invalid_argument(fmt::format("'{}' is not a way to accumulate: write fast or two-level", text));
+}
+
+std::string_view to_string(Fp8Accumulation accumulation) noexcept
+{
+    return accumulation == Fp8Accumulation::fast ? "fast" : "two-level";
 }
 
 Orders parse_orders(std::string_view text)

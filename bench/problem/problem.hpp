@@ -21,6 +21,10 @@ struct Shape {
     friend bool operator==(const Shape&, const Shape&) = default;
 };
 
+/// "fast" or "two-level". @throws std::invalid_argument
+Fp8Accumulation parse_accumulation(std::string_view text);
+std::string_view to_string(Fp8Accumulation accumulation) noexcept;
+
 /// Storage orders of A and B. D is always row-major.
 struct Orders {
     bool a_row_major = true;
@@ -38,6 +42,8 @@ struct Problem {
     /// Elements after each row of A and B (after each column if they are column-major). D has no gaps.
     std::int64_t padding = 0;
     Fusion fusion = Fusion::none;  ///< what the epilogue adds and applies
+    /// How Hopper's tensor cores add 8-bit products; of no effect for others. cuBLASLt's default is `two_level`.
+    Fp8Accumulation accumulation = Fp8Accumulation::fast;
     /// Where the problem comes from: "Llama 3 8B gate+up". Empty for most; takes no part in comparisons.
     std::string layer = {};
 
@@ -66,7 +72,8 @@ struct Problem {
     friend bool operator==(const Problem& one, const Problem& other)
     {
         return one.shape == other.shape && one.input == other.input && one.orders == other.orders &&
-               one.output == other.output && one.padding == other.padding && one.fusion == other.fusion;
+               one.output == other.output && one.padding == other.padding && one.fusion == other.fusion &&
+               one.accumulation == other.accumulation;
     }
 
     /// The problem for the SDK.

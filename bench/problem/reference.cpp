@@ -98,6 +98,7 @@ SampledReference::SampledReference(const Problem& problem, gsl::span<const T> a,
     magnitudes_.resize(values_.size());
     addends_.resize(values_.size());
     peaks_.resize(values_.size());
+    const double scale = has_scales(fusion_) ? double{scale_of_a} * scale_of_b : 1;
     for_each_in_parallel(rows_.size(), [&](std::size_t row) {
         for (std::size_t column = 0; column < columns_.size(); ++column) {
             const double* x = &a_vectors[row * length];
@@ -113,10 +114,10 @@ SampledReference::SampledReference(const Problem& problem, gsl::span<const T> a,
                 largest_sum = std::max(largest_sum, std::abs(value));
                 largest_product = std::max(largest_product, std::abs(product));
             }
-            values_[row * columns_.size() + column] = value;
-            magnitudes_[row * columns_.size() + column] = magnitude;
+            values_[row * columns_.size() + column] = scale * value;
+            magnitudes_[row * columns_.size() + column] = scale * magnitude;
             addends_[row * columns_.size() + column] = addend ? addend(rows_[row], columns_[column]) : 0;
-            peaks_[row * columns_.size() + column] = largest_sum + largest_product;
+            peaks_[row * columns_.size() + column] = scale * (largest_sum + largest_product);
         }
     });
 }

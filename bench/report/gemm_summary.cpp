@@ -32,7 +32,12 @@ std::string ratio_title(const std::string& ours, const std::string& peer)
     return fmt::format("{} / {}", without_prefix(ours), without_prefix(peer));
 }
 
-std::string types_of(const Problem& problem) { return to_string(Types{problem.input, problem.output}); }
+/// "f8e4m3:bf16 two-level": how sums are kept counts as a type.
+std::string types_of(const Problem& problem)
+{
+    const bool is_two_level = is_float8(problem.input) && problem.accumulation == Fp8Accumulation::two_level;
+    return to_string(Types{problem.input, problem.output}) + (is_two_level ? " two-level" : "");
+}
 std::string epilogue_of(const Problem& problem) { return std::string(to_string(problem.fusion)); }
 
 /// The different names that problems have, in order of appearance.
@@ -189,8 +194,8 @@ std::string readable(std::string name)
 
 std::string name_of(const Problem& problem)
 {
-    return fmt::format("{} {} {}{}{}", to_string(problem.shape), to_string(Types{problem.input, problem.output}),
-                       to_string(problem.orders), problem.padding == 0 ? "" : fmt::format(" ld+{}", problem.padding),
+    return fmt::format("{} {} {}{}{}", to_string(problem.shape), types_of(problem), to_string(problem.orders),
+                       problem.padding == 0 ? "" : fmt::format(" ld+{}", problem.padding),
                        problem.fusion == Fusion::none ? "" : fmt::format(" {}", to_string(problem.fusion)));
 }
 

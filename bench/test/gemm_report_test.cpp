@@ -208,7 +208,7 @@ TEST_CASE("the epilogue is a part of the library's problem and of the problem's 
         CHECK(to_string(parse_fusion(name)) == name);
     }
     CHECK_THROWS_WITH_AS(parse_fusion("gelu"),
-                         "'gelu' is not an epilogue: write one of none, bias, bias+relu, bias+gelu, residual",
+                         "'gelu' is not an epilogue: write one of none, bias, bias+relu, bias+gelu, residual, scaled",
                          std::invalid_argument);
     problem.fusion = Fusion::bias_gelu;
     CHECK(name_of(problem) == "5x7x3 bf16:bf16 rc bias+gelu");
@@ -219,6 +219,39 @@ TEST_CASE("the epilogue is a part of the library's problem and of the problem's 
     CHECK(problem.gemm_problem().has_c);
     CHECK(problem.gemm_problem().bias == BiasAxis::none);
     CHECK(problem.bytes() == without_c + 2 * std::size_t{35});
+}
+
+TEST_CASE("how 8-bit products are added is a part of the problem, of its name, and of the library's problem")
+{
+    Problem problem{{5, 7, 3}, ElementType::f8e4m3, {true, false}, ElementType::bf16};
+    CHECK(name_of(problem) == "5x7x3 f8e4m3:bf16 rc");
+    CHECK(problem.gemm_problem().fp8_accumulation == Fp8Accumulation::fast);
+    Problem two_level = problem;
+    two_level.accumulation = parse_accumulation("two-level");
+    CHECK_FALSE(two_level == problem);
+    CHECK(name_of(two_level) == "5x7x3 f8e4m3:bf16 two-level rc");
+    CHECK(two_level.gemm_problem().fp8_accumulation == Fp8Accumulation::two_level);
+    CHECK(to_string(parse_accumulation("fast")) == "fast");
+    CHECK_THROWS_AS(parse_accumulation("slow"), std::invalid_argument);
+    two_level.input = ElementType::bf16;
+    CHECK(name_of(two_level) == "5x7x3 bf16:bf16 rc");
+}
+
+TEST_CASE("the judge expects the factors of A and B, and finds them missing")
+{
+    Problem problem{{70, 65, 40}, ElementType::f32, {true, true}, ElementType::f32};
+    problem.fusion = Fusion::scaled;
+    std::vector<float> a(problem.a_size());
+    std::vector<float> b(problem.b_size());
+    fill_normal<float>(a, 3, 0);
+    fill_normal<float>(b, 3, 1);
+    const SampledReference reference(problem, gsl::span<const float>(a), gsl::span<const float>(b), 3);
+    std::vector<float> d = product<float>(problem, a, b);
+    CHECK(reference.judge(d, Accumulation::fp32).fault != "");
+    for (float& element : d) {
+        element *= scale_of_a * scale_of_b;
+    }
+    CHECK(reference.judge(d, Accumulation::fp32).fault == "");
 }
 
 TEST_CASE("GELU is x for large x, 0 for very negative x, and its two forms differ by less than a thousandth")
