@@ -77,7 +77,7 @@ public:
             const std::int64_t row = tile.first_row() + lane_;
             const std::int64_t column = tile.first_column() + first;
             if (through_shared) {
-                finish(row, column, values, chunk % chunks_in_store);
+                finish(row, column, tile.batch(), values, chunk % chunks_in_store);
                 put(values, chunk % chunks_in_store);
                 if ((chunk + 1) % chunks_in_store == 0) {
                     end_store(tile, chunk);
@@ -149,8 +149,9 @@ private:
         }
     }
 
-    /// Computes act(alpha * x + beta * C + bias) of a chunk, with C from the buffer.
-    __device__ __forceinline__ void finish(std::int64_t row, std::int64_t column, Values& values,
+    /// Computes act(alpha * x + beta * C + bias) of a chunk, with C from the buffer. The pre-activation goes straight to
+    /// global memory.
+    __device__ __forceinline__ void finish(std::int64_t row, std::int64_t column, std::uint32_t batch, Values& values,
                                            std::uint32_t place) const
     {
         values.transform([&](float sum) { return detail::scaled(sum, alpha_); });
@@ -164,6 +165,13 @@ private:
                 for (std::uint32_t j = 0; j < detail::chunk_columns; ++j) {
                     const std::int64_t index = per_row ? first : first + j;
                     bias[j] = index < end ? detail::load_element(gemm_.bias, index, gemm_.bias_type) : 0.0F;
+                }
+            },
+            [&](const auto& x) {
+                if (row < gemm_.m && column < gemm_.n) {
+                    const auto columns =
+                        static_cast<int>(min(static_cast<std::int64_t>(detail::chunk_columns), gemm_.n - column));
+                    store_pre_activation(gemm_, batch, row, column, columns, x);
                 }
             });
     }

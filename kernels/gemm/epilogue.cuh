@@ -12,6 +12,33 @@
 
 namespace tessera::kernels {
 
+/// Stores values[j] to the pre-activation's element (row, column + j) for each j below `columns`, rounded once.
+template <int Columns>
+__device__ void store_pre_activation(const GemmArguments& arguments, std::uint32_t batch, std::int64_t row,
+                                     std::int64_t column, int columns, const float (&values)[Columns])
+{
+    const Destination& to = arguments.pre_activation;
+    const std::int64_t index = batch * to.batch_stride + row * to.row_stride + column * to.column_stride;
+    if constexpr (Columns % 4 == 0) {
+        const std::uint64_t bytes = to.type == ElementType::f32 ? 4 : 2;
+        const bool is_aligned = (reinterpret_cast<std::uint64_t>(to.data) + index * bytes) % (4 * bytes) == 0;
+        if (to.column_stride == 1 && columns == Columns && is_aligned) {
+#pragma unroll
+            for (int j = 0; j < Columns; j += 4) {
+                const float four[4] = {values[j], values[j + 1], values[j + 2], values[j + 3]};
+                detail::store_vector(to.data, index + j, to.type, four);
+            }
+            return;
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < Columns; ++j) {
+        if (j < columns) {
+            detail::store_element(to.data, index + j * to.column_stride, to.type, values[j]);
+        }
+    }
+}
+
 /// Writes accumulators to one matrix of the batch D. A thread's own object; no thread synchronizes with another.
 class Epilogue {
 public:
@@ -19,6 +46,7 @@ public:
         : arguments_(arguments),
           c_offset_(batch * arguments.c.batch_stride),
           d_offset_(batch * arguments.d_batch_stride),
+          batch_(static_cast<std::uint32_t>(batch)),
           alpha_(scaled_alpha(arguments)),
           vectors_(vectors_of(arguments, c_offset_, d_offset_))
     {}
@@ -40,7 +68,8 @@ public:
         }
         detail::apply_epilogue(
             values, arguments_, [&](float(&c)[Columns]) { load_c(row, column, columns, c); },
-            [&](float(&bias)[Columns]) { load_bias(row, column, columns, bias); });
+            [&](float(&bias)[Columns]) { load_bias(row, column, columns, bias); },
+            [&](const float(&x)[Columns]) { store_pre_activation(arguments_, batch_, row, column, columns, x); });
 
         const std::int64_t index = d_offset_ + row * arguments_.d_row_stride + column * arguments_.d_column_stride;
         if constexpr (Columns == 4) {
@@ -148,6 +177,7 @@ private:
     const GemmArguments& arguments_;  // the kernel parameter, in constant memory
     std::int64_t c_offset_;
     std::int64_t d_offset_;
+    std::uint32_t batch_;
     float alpha_;       // times the scales of A and B
     unsigned vectors_;  // a bit for each matrix or vector of which four neighbours are one access
 };

@@ -238,9 +238,10 @@ __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind 
 ///
 /// @param fill_c     called with an array for the values of C, if beta is not zero
 /// @param fill_bias  called with an array for the values of the bias, if there is one
-template <int Count, class FillC, class FillBias>
+/// @param store_pre_activation  called with the values before act, if they are to be stored
+template <int Count, class FillC, class FillBias, class StorePreActivation>
 __device__ __forceinline__ void apply_epilogue(float (&values)[Count], const GemmArguments& arguments, FillC&& fill_c,
-                                               FillBias&& fill_bias)
+                                               FillBias&& fill_bias, StorePreActivation&& store_pre_activation)
 {
     if (arguments.beta != 0.0F) {
         float c[Count];
@@ -257,6 +258,9 @@ __device__ __forceinline__ void apply_epilogue(float (&values)[Count], const Gem
         for (int j = 0; j < Count; ++j) {
             values[j] = __fadd_rn(values[j], bias[j]);
         }
+    }
+    if (arguments.pre_activation.data != nullptr) {
+        store_pre_activation(values);
     }
     activate(values, arguments.activation);
 }

@@ -22,12 +22,21 @@ struct Operand {
     std::int64_t batch_stride;
 };
 
+/// The same for matrices that a kernel writes, with their type.
+struct Destination {
+    void* data;
+    std::int64_t row_stride;
+    std::int64_t column_stride;
+    std::int64_t batch_stride;
+    ElementType type;
+};
+
 using ActivationKind = Activation;
 
 /// D(m, n) = act(alpha * scale_a * scale_b * sum_k A(m, k) * B(k, n) + beta * C(m, n) + bias), accumulated in fp32.
 ///
 /// `c.data` is read only if `beta` is not zero, so a NaN in an unused C does not spread. C has D's element type and may
-/// be the same matrix as D. `bias` has m (per_row) or n (per_column) contiguous elements, shared by all batches.
+/// be the same matrix as D. `pre_activation`, if there is one, receives the argument of act. `bias` has m (per_row) or n (per_column) contiguous elements, shared by all batches.
 struct GemmArguments {
     Operand a;  // (m, k)
     Operand b;  // (k, n)
@@ -36,6 +45,7 @@ struct GemmArguments {
     std::int64_t d_row_stride;
     std::int64_t d_column_stride;
     std::int64_t d_batch_stride;
+    Destination pre_activation;  // (m, n); its data are null if there is none
     const void* bias;
     const float* scale_a;  // one float, or null for 1; A's and B's own even if the launch exchanges the operands
     const float* scale_b;

@@ -39,9 +39,11 @@ struct HopperWorkspace {
 struct HopperArguments {
     AnyTensorMap<3> a;  // dimensions: contiguous, other, batch
     AnyTensorMap<3> b;
-    AnyTensorMap<3> d;       // boxes of 64 rows of 128 bytes, or of the tile's width if that is less
-    AnyTensorMap<3> d_rest;  // boxes for the rest of a tile's width, if any
-    AnyTensorMap<3> c;       // boxes of 64 rows of 128 bytes; if work.c_slots is not 0
+    AnyTensorMap<3> d;               // boxes of 64 rows of 128 bytes, or of the tile's width if that is less
+    AnyTensorMap<3> d_rest;          // boxes for the rest of a tile's width, if any
+    AnyTensorMap<3> pre_activation;  // boxes as those of D; if stores_pre_activation_by_tma
+    AnyTensorMap<3> pre_activation_rest;
+    AnyTensorMap<3> c;  // boxes of 64 rows of 128 bytes; if work.c_slots is not 0
     GemmArguments gemm;
     HopperWork work;
     HopperWorkspace workspace;
@@ -61,9 +63,10 @@ struct HopperArguments {
     bool c_batched;
     bool a_read_once;  // streamed: one cluster reads it, so L2 need not keep it
     bool b_read_once;
-    bool plain;          // D = alpha * A * B, with no other epilogue
-    bool stores_by_tma;  // TMA can address D
-    bool a_by_threads;   // fallback load: TMA cannot address A, or wgmma cannot read its major
+    bool plain;                         // D = alpha * A * B, with no other epilogue
+    bool stores_by_tma;                 // TMA can address D
+    bool stores_pre_activation_by_tma;  // and the pre-activation, in a configuration with two store buffers
+    bool a_by_threads;                  // fallback load: TMA cannot address A, or wgmma cannot read its major
     bool b_by_threads;
 };
 

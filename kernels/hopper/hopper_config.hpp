@@ -96,6 +96,9 @@ struct HopperConfig {
         return !copies && schedule == HopperSchedule::cooperative;
     }
 
+    /// Returns true if TMA can store the pre-activation, too: a part of it is in one buffer, that of D in the other.
+    TESSERA_DETAIL_HOST_DEVICE constexpr bool stores_two_matrices() const { return store_buffers == 2; }
+
     /// Columns of a tile that one TMA store writes: 128 bytes, or the whole tile if it is narrower. The rest of the
     /// width needs one more store.
     TESSERA_DETAIL_HOST_DEVICE static constexpr int store_width(int tile_n, int element_bytes)

@@ -100,6 +100,10 @@ private:
     __device__ static int thread() { return static_cast<int>(threadIdx.x) % 128; }
 
     __device__ bool writes_columns() const { return tile_n <= 64 && arguments_.gemm.d_row_stride == 1; }
+    __device__ bool stores_pre_activation_by_tma() const
+    {
+        return Config::config.stores_two_matrices() && arguments_.stores_pre_activation_by_tma;
+    }
     __device__ bool writes_parts() const { return arguments_.stores_by_tma || writes_columns(); }
 
     /// Calls `visit<first, columns>()` for each part of the tile's width that one store writes: `Width` columns each,
@@ -193,9 +197,11 @@ private:
         const bool is_f32 = arguments_.gemm.d_type == ElementType::f32;
         const unsigned buffer_columns = is_f32 ? 32 : 64;
         std::byte* buffer = nullptr;
+        std::byte* pre_activation_buffer = nullptr;
 #pragma unroll 1
         for (unsigned number = 0; number < Part::count; ++number) {
             const Part part(arguments_, number, row, column, batch);
+            const unsigned in_buffer = part.tile_column() % buffer_columns;
             typename Part::Values values;
             Part::take(accumulators, number, values, [&](float sum) { return detail::scaled(sum, alpha_); });
             detail::apply_epilogue(
@@ -207,28 +213,34 @@ private:
                         part.load_c(addends);
                     }
                 },
-                [&](auto& addends) { part.read_bias(shared_.bias[consumer_], addends); });
+                [&](auto& addends) { part.read_bias(shared_.bias[consumer_], addends); },
+                [&](const auto& x) {
+                    if (!stores_pre_activation_by_tma()) {
+                        part.store(x, arguments_.gemm.pre_activation);
+                        return;
+                    }
+                    if (in_buffer == 0) {
+                        pre_activation_buffer = staging_.next();
+                    }
+                    part.put(x, pre_activation_buffer, in_buffer);
+                });
             if (!arguments_.stores_by_tma) {
                 part.store(values);
                 continue;
             }
-            const unsigned in_buffer = part.tile_column() % buffer_columns;
             if (in_buffer == 0) {
                 buffer = staging_.next();
             }
-            if (is_f32) {
-                part.put_f32(values, buffer, in_buffer);
-            } else {
-                part.put_16_bit(values, buffer, in_buffer);
-            }
+            part.put(values, buffer, in_buffer);
             if (in_buffer + Part::columns == buffer_columns || part.is_last_of_rows()) {
                 const int first_column = part.column() - static_cast<int>(in_buffer);
                 constexpr bool has_rest = tile_n % 64 != 0 && tile_n > 32;
-                if (has_rest && part.tile_column() - in_buffer + buffer_columns > tile_n) {
-                    staging_.store(arguments_.d_rest, first_column, part.row(), batch);
-                } else {
-                    staging_.store(arguments_.d, first_column, part.row(), batch);
+                const bool is_rest = has_rest && part.tile_column() - in_buffer + buffer_columns > tile_n;
+                if (stores_pre_activation_by_tma()) {
+                    staging_.store_previous(is_rest ? arguments_.pre_activation_rest : arguments_.pre_activation,
+                                            first_column, part.row(), batch);
                 }
+                staging_.store(is_rest ? arguments_.d_rest : arguments_.d, first_column, part.row(), batch);
             }
         }
     }

@@ -14,20 +14,21 @@ inline constexpr int hopper_tile_counters = 3;
 
 /// One compiled configuration. The kernel's only parameter is a `HopperArguments` by value.
 struct HopperKernel {
-    std::string_view name;  // stable: tuning caches contain it
-    const void* function;   // for cudaLaunchKernelExC
-    int tile_m;             // rows of D per CTA
-    int tile_n;             // columns of D per CTA
-    int block_k;            // K of one stage, in elements
-    int stages;             // depth of the ring
-    int stages_in_turn;     // the stages of a tile are a multiple of this
-    int consumers;          // warpgroups that multiply
-    bool ping_pong;         // each consumer has its own tile
-    bool shares_tiles;      // stream-K and cluster split-K are possible
-    bool two_level;         // supports two-level accumulation of 8-bit products
-    bool copies;            // has the fallback load; its clusters can only split K
-    bool carries_c;         // C may come through the ring
-    int c_slots_16_bit;     // slots of the ring that a tile of C then fills, by the size of its elements
+    std::string_view name;     // stable: tuning caches contain it
+    const void* function;      // for cudaLaunchKernelExC
+    int tile_m;                // rows of D per CTA
+    int tile_n;                // columns of D per CTA
+    int block_k;               // K of one stage, in elements
+    int stages;                // depth of the ring
+    int stages_in_turn;        // the stages of a tile are a multiple of this
+    int consumers;             // warpgroups that multiply
+    bool ping_pong;            // each consumer has its own tile
+    bool shares_tiles;         // stream-K and cluster split-K are possible
+    bool two_level;            // supports two-level accumulation of 8-bit products
+    bool copies;               // has the fallback load; its clusters can only split K
+    bool carries_c;            // C may come through the ring
+    bool stores_two_matrices;  // TMA can store the pre-activation, too
+    int c_slots_16_bit;        // slots of the ring that a tile of C then fills, by the size of its elements
     int c_slots_f32;
     int ctas;                  // CTAs per SM
     int threads;               // per CTA, one-dimensional

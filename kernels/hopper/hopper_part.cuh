@@ -175,6 +175,16 @@ public:
         }
     }
 
+    /// Puts the values, rounded to D's type, into a buffer, from column `first`.
+    __device__ __forceinline__ void put(const Values& finished, std::byte* buffer, unsigned first) const
+    {
+        if (is_f32()) {
+            put_f32(finished, buffer, first);
+        } else {
+            put_16_bit(finished, buffer, first);
+        }
+    }
+
     /// Puts the values into a buffer of fp32, from column `first`.
     __device__ __forceinline__ void put_f32(const Values& finished, std::byte* buffer, unsigned first) const
     {
@@ -202,12 +212,17 @@ public:
     __device__ __forceinline__ void store(const Values& finished) const
     {
         const GemmArguments& gemm = arguments_.gemm;
-        const std::int64_t first = batch_ * gemm.d_batch_stride + (row_ + place_.row()) * gemm.d_row_stride +
-                                   (column_ + place_.column()) * gemm.d_column_stride;
-        detail::with_output_type(gemm.d_type, [&]<class T>(T) {
+        store(finished, {gemm.d, gemm.d_row_stride, gemm.d_column_stride, gemm.d_batch_stride, gemm.d_type});
+    }
+    /// Stores the values to another matrix of D's extents.
+    __device__ __forceinline__ void store(const Values& finished, const Destination& to) const
+    {
+        const std::int64_t first = batch_ * to.batch_stride + (row_ + place_.row()) * to.row_stride +
+                                   (column_ + place_.column()) * to.column_stride;
+        detail::with_output_type(to.type, [&]<class T>(T) {
             for_each_value([&](int value, int down, int across, bool inside) {
                 if (inside) {
-                    static_cast<T*>(gemm.d)[first + down * gemm.d_row_stride + across * gemm.d_column_stride] =
+                    static_cast<T*>(to.data)[first + down * to.row_stride + across * to.column_stride] =
                         T(finished[value]);
                 }
             });

@@ -24,6 +24,7 @@ HopperKernel hopper_kernel()
             .two_level = ElementBytes != 1 || has_room_for_two_levels(config),
             .copies = config.copies,
             .carries_c = config.carries_c(),
+            .stores_two_matrices = config.stores_two_matrices(),
             .c_slots_16_bit = config.c_slots(2),
             .c_slots_f32 = config.c_slots(4),
             .ctas = config.ctas,

@@ -26,6 +26,9 @@ constexpr std::array<float, 4> alphas{1, 0, -1, 0.5F};
 constexpr std::array<float, 4> betas{1, 0, -1, 0.5F};
 constexpr std::array<std::optional<float>, 3> scales{std::nullopt, 0.5F, -2.0F};
 
+constexpr std::array<std::optional<Layout>, 3> pre_activations{std::nullopt, Layout{},
+                                                               Layout{.padding = 3, .offset = 1, .batch_gap = 2}};
+
 enum class Batching : std::uint8_t { one, two, three_share_a, two_share_b, fill_large, fill_medium };
 constexpr std::array batchings{Batching::one,         Batching::two,        Batching::three_share_a,
                                Batching::two_share_b, Batching::fill_large, Batching::fill_medium};
@@ -177,6 +180,7 @@ TEST_CASE("every variant is right for shapes around its tiles, in all layouts, t
                                   count(bias_axes),
                                   2,
                                   count(activations),
+                                  3,
                                   2,
                                   count(batchings)};
     const std::vector<Combination> combinations = pair_covering(levels, engine);
@@ -209,6 +213,7 @@ TEST_CASE("every variant is right for shapes around its tiles, in all layouts, t
         gemm.bias = take(bias_axes);
         gemm.bias_offset = take_flag() ? 1 : 0;
         gemm.activation = take(activations);
+        gemm.pre_activation = take(pre_activations);
         gemm.data = take_flag() ? Data::signature : Data::random;
         if (gemm.addend == Addend::none) {
             gemm.beta = 0;

@@ -31,15 +31,16 @@ struct Path {
     bool c_row_major;
     bool in_place;
     std::int64_t bias_offset;
+    std::int64_t pre_activation_padding;
 };
 constexpr std::array paths{
-    Path{"all by TMA", 0, 0, true, false, 0},
-    Path{"C in place", 0, 0, true, true, 0},
-    Path{"wide rows", 16, 32, true, false, 0},
-    Path{"C that TMA cannot address", 0, 1, true, false, 1},
-    Path{"C in the other order", 0, 0, false, false, 3},
-    Path{"D that TMA cannot address", 1, 0, true, false, 0},
-    Path{"neither", 1, 1, true, false, 1},
+    Path{"all by TMA", 0, 0, true, false, 0, 0},
+    Path{"C in place", 0, 0, true, true, 0, 8},
+    Path{"wide rows", 16, 32, true, false, 0, 0},
+    Path{"C that TMA cannot address", 0, 1, true, false, 1, 1},
+    Path{"C in the other order", 0, 0, false, false, 3, 0},
+    Path{"D that TMA cannot address", 1, 0, true, false, 0, 0},
+    Path{"neither", 1, 1, true, false, 1, 1},
 };
 
 std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
@@ -50,7 +51,7 @@ Stream& stream()
     return instance;
 }
 
-/// Returns D's elements, row by row.
+/// Returns D's elements row by row, and then those of the pre-activation.
 std::vector<std::uint32_t> run(const GemmCase& gemm, const KernelChoice& choice, const std::string& name)
 {
     const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
@@ -66,16 +67,28 @@ std::vector<std::uint32_t> run(const GemmCase& gemm, const KernelChoice& choice,
             {.partials = reinterpret_cast<float*>(partials.data()), .arrivals = counters.data(), .copies = nullptr});
         REQUIRE(ended.status == cudaSuccess);
     });
-    if (const auto wrong = Reference(gemm, data).find_wrong_element(result, summation_of(Variant::hopper, gemm))) {
+    const Reference reference(gemm, data);
+    const Summation summation = summation_of(Variant::hopper, gemm);
+    if (const auto wrong = reference.find_wrong_element(result, summation)) {
         report_failure(gemm.size(), name, *wrong);
     }
     std::vector<std::uint32_t> elements;
-    for (std::int64_t batch = 0; batch < gemm.batches; ++batch) {
-        for (std::int64_t row = 0; row < gemm.m; ++row) {
-            for (std::int64_t column = 0; column < gemm.n; ++column) {
-                elements.push_back(result.bits(data.d_place.index(batch, row, column)));
+    const auto append = [&](const HostArray& array, const Placement& place) {
+        for (std::int64_t batch = 0; batch < gemm.batches; ++batch) {
+            for (std::int64_t row = 0; row < gemm.m; ++row) {
+                for (std::int64_t column = 0; column < gemm.n; ++column) {
+                    elements.push_back(array.bits(place.index(batch, row, column)));
+                }
             }
         }
+    };
+    append(result, data.d_place);
+    if (gemm.pre_activation) {
+        const HostArray x = operands.download_pre_activation();
+        if (const auto wrong = reference.find_wrong_pre_activation(x, summation)) {
+            report_failure(gemm.size(), name, *wrong);
+        }
+        append(x, data.pre_activation_place);
     }
     return elements;
 }
@@ -98,6 +111,9 @@ void compare_paths(const HopperKernel& kernel, std::size_t config, GemmCase gemm
         gemm.c.padding = path.c_padding;
         gemm.c.row_major = path.c_row_major;
         gemm.bias_offset = path.bias_offset;
+        if (gemm.pre_activation) {
+            gemm.pre_activation->padding = path.pre_activation_padding;
+        }
         gemm.addend = gemm.beta == 0 ? Addend::none : path.in_place ? Addend::in_place : Addend::separate;
         const std::string name =
             fmt::format("{}, {}, with {}{}", path.name, gemm.describe(), kernel.name, stream_k ? ", stream-K" : "");
@@ -141,6 +157,9 @@ TEST_CASE("every path to D gives the same bits, in every configuration")
                     gemm.alpha = 0.25F;
                     gemm.activation = activation;
                     gemm.batches = 1 + turn % 2;
+                    if (turn % 4 < 2) {
+                        gemm.pre_activation = Layout{};
+                    }
                     compare_paths(table[config], config, gemm, false);
                     if (table[config].shares_tiles && turn % 3 == 0) {
                         compare_paths(table[config], config, gemm, true);

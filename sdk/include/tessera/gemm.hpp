@@ -123,8 +123,12 @@ struct Epilogue {
     MatrixOperand c = {};                      ///< of D's type and extents, any order; one matrix can serve a batch
     Bias bias = {};                            ///< added after scaling; `Bias{}` for none
     Activation activation = Activation::none;  ///< applied last
-    DeviceSpan<const float> scale_a = {};      ///< one float on the device that scales A; or empty
-    DeviceSpan<const float> scale_b = {};      ///< the same for B
+    /// Receives x = alpha * A*B + beta * C + bias, rounded once, while D = act(x) is computed from the x before rounding.
+    /// Training needs it for the gradient of act. Of D's type, extents and order; its leading dimension is its own. Each
+    /// product of a batch has its own. Empty: x is not stored.
+    MatrixOperand pre_activation = {};
+    DeviceSpan<const float> scale_a = {};                           ///< one float on the device that scales A; or empty
+    DeviceSpan<const float> scale_b = {};                           ///< the same for B
     Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;  ///< how Hopper's tensor cores add 8-bit products
 };
 
@@ -189,7 +193,8 @@ concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
 ///
 /// @par Aliasing
 /// D may be C, as the same view. D must not overlap A, B, a scale or the bias, nor C in any other way. The matrices of
-/// D must not overlap each other. Inputs may share memory.
+/// D must not overlap each other. The same holds for the pre-activation, which must not overlap D either. Inputs may
+/// share memory.
 ///
 /// @par What is enqueued
 /// One kernel. The exceptions, which `GemmPlan::explain` names for a problem:
@@ -197,8 +202,8 @@ concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
 ///   caller's or was just allocated.
 /// - On compute capability 9.0, one more kernel comes first where large operands that TMA cannot load are repacked.
 /// - A batch of two levels whose strides do not fold into one level is a kernel for each batch of the level with fewer.
-///   Strides fold if, for each of A, B, C and D, the outer stride is the inner stride times the inner count, or both
-///   are 0. If CUDA fails halfway, the kernels that were enqueued before stay enqueued.
+///   Strides fold if, for each of A, B, C, D and the pre-activation, the outer stride is the inner stride times the inner
+///   count, or both are 0. If CUDA fails halfway, the kernels that were enqueued before stay enqueued.
 ///
 /// @par Synchronization
 /// Asynchronous: the call does not wait, and the work is ordered after all earlier work on the stream. Operands must

@@ -97,6 +97,8 @@ struct GemmProblem {
     bool has_c = false;                                             ///< true if beta * C is added
     BiasAxis bias = BiasAxis::none;                                 ///< the bias that is added
     Activation activation = Activation::none;                       ///< the function that is applied last
+    bool has_pre_activation = false;                                ///< true if the argument of act is stored, too
+    MatrixLayout pre_activation = {};                               ///< where to; only its batch strides matter
     Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;  ///< for 8-bit inputs on Hopper
 
     /// Returns one line for people: extents, types, orders, epilogue.

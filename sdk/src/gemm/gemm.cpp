@@ -69,6 +69,7 @@ void enqueue_levels(StreamRef stream, const detail::GemmOperands& operands, cons
                                         detail::one_launch(operands.b, levels, i),
                                         detail::one_launch(operands.d, levels, i)};
         own.c = detail::one_launch(epilogue.c, levels, i);
+        own.pre_activation = detail::one_launch(epilogue.pre_activation, levels, i);
         detail::enqueue_gemm(stream, part, own, one, device, choice, operation, caller, workspace);
     }
 }

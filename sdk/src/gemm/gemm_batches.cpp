@@ -53,11 +53,10 @@ BatchLevels levels_of(const GemmProblem& problem) noexcept
     }
     std::int64_t all = 0;
     if (!__builtin_mul_overflow(inner, outer, &all)) {
-        const std::array layouts{&problem.a, &problem.b, &problem.d, &problem.c};
-        const std::size_t count = problem.has_c ? 4 : 3;
-        const auto fold = [&](auto continues) {
-            return std::all_of(layouts.begin(), layouts.begin() + count, continues);
-        };
+        const MatrixLayout* const c = problem.has_c ? &problem.c : &problem.d;
+        const MatrixLayout* const x = problem.has_pre_activation ? &problem.pre_activation : &problem.d;
+        const std::array layouts{&problem.a, &problem.b, &problem.d, c, x};
+        const auto fold = [&](auto continues) { return std::all_of(layouts.begin(), layouts.end(), continues); };
         if (fold([&](const MatrixLayout* one) { return is_product(one->outer_stride, inner, one->batch_stride); })) {
             return {Form::inner, all, 1};
         }
@@ -84,6 +83,7 @@ GemmProblem one_launch(const GemmProblem& problem, const BatchLevels& levels) no
     flatten(one.b, size_of(problem.input.b));
     flatten(one.d, size_of(problem.output));
     flatten(one.c, size_of(problem.output));
+    flatten(one.pre_activation, size_of(problem.output));
     return one;
 }
 

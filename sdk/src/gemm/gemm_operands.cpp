@@ -72,6 +72,46 @@ void require_types(const GemmOperands& operands, std::string_view operation, con
     }
 }
 
+/// The pre-activation's own rules. @pre D is checked
+void require_pre_activation(const MatrixOperand& x, const MatrixOperand& d, std::string_view operation,
+                            const std::source_location& caller)
+{
+    if (!x.present) {
+        return;
+    }
+    require_sound("the pre-activation", x, operation, caller);
+    const auto refuse = [&](ErrorCode code, const std::string& message, const std::string& cure) {
+        raise(code, operation, caller, message, cure);
+    };
+    if (!x.writable) {
+        refuse(ErrorCode::invalid_argument, "the pre-activation has const elements and cannot be written",
+               "a view of a buffer that is not const, or a pointer to elements that are not const");
+    }
+    if (x.type != d.type) {
+        refuse(ErrorCode::invalid_argument,
+               fmt::format("the pre-activation has elements of {} and D of {}: they must be equal", to_string(x.type),
+                           to_string(d.type)),
+               fmt::format("a pre-activation of {}", to_string(d.type)));
+    }
+    if (x.row_major != d.row_major) {
+        const auto order = [](const MatrixOperand& matrix) { return matrix.row_major ? "row-major" : "column-major"; };
+        refuse(ErrorCode::invalid_argument,
+               fmt::format("the pre-activation is {} and D is {}: they must be equal", order(x), order(d)),
+               fmt::format("a {} pre-activation", order(d)));
+    }
+    if (x.rows != d.rows || x.columns != d.columns) {
+        refuse(ErrorCode::shape_mismatch,
+               fmt::format("the pre-activation is {} and D is {}: they must be equal", shape(x), shape(d)),
+               fmt::format("a pre-activation of {}", shape(d)));
+    }
+    if (x.batches != d.batches || x.outer_batches != d.outer_batches) {
+        refuse(ErrorCode::shape_mismatch,
+               fmt::format("the pre-activation has {} and D has {} matri{}", count(x), count(d),
+                           d.batches == 1 && d.outer_batches == 1 ? "x" : "ces"),
+               "batches of equal counts: each product has its own pre-activation");
+    }
+}
+
 void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std::string_view operation,
                     const std::source_location& caller)
 {
@@ -226,8 +266,9 @@ bool may_overlap(const Footprint& left, const Footprint& right)
     return !by_pitch_of(left) && !by_pitch_of(right);
 }
 
-/// Checks that each stride of D steps over everything that the shorter strides reach.
-void require_no_self_overlap(const MatrixOperand& d, std::string_view operation, const std::source_location& caller)
+/// Checks that each stride of D, or of another output, steps over everything that the shorter strides reach.
+void require_no_self_overlap(const char* name, const MatrixOperand& d, std::string_view operation,
+                             const std::source_location& caller)
 {
     struct Level {
         const char* stride_name;
@@ -252,45 +293,54 @@ void require_no_self_overlap(const MatrixOperand& d, std::string_view operation,
         if (level.repetition.stride < reach) {
             const std::uintptr_t bytes = size_of(d.type);
             raise(ErrorCode::aliasing, operation, caller,
-                  fmt::format("D's {} matrices of {} overlap with {} of {} elements: each product needs its own "
+                  fmt::format("{}'s {} matrices of {} overlap with {} of {} elements: each product needs its own "
                               "memory",
-                              count(d), shape(d), level.stride_name, level.repetition.stride / bytes),
-                  fmt::format("{} of at least {} for D; only inputs may overlap", level.stride_name,
-                              std::max(level.enough, reach) / bytes));
+                              name, count(d), shape(d), level.stride_name, level.repetition.stride / bytes),
+                  fmt::format("{} of at least {} for {}; only inputs may overlap", level.stride_name,
+                              std::max(level.enough, reach) / bytes, name));
         }
         reach += (level.repetition.count - 1) * level.repetition.stride;
     }
 }
 
-void require_no_alias(const GemmOperands& operands, const Epilogue& epilogue, std::string_view operation,
-                      const std::source_location& caller)
+/// Returns true if the two are the same view.
+bool is_same(const MatrixOperand& left, const MatrixOperand& right)
 {
-    const MatrixOperand& d = operands.d;
-    require_no_self_overlap(d, operation, caller);
-    const Footprint output = footprint(d);
-    const auto refuse = [&](const char* name, const std::string& cure) {
-        raise(ErrorCode::aliasing, operation, caller,
-              fmt::format("D at {} overlaps {}, which the kernel reads while it writes D", fmt::ptr(d.data), name),
-              cure);
+    return left.data == right.data && left.row_major == right.row_major &&
+           left.leading_dimension == right.leading_dimension && left.batches == right.batches &&
+           (right.batches <= 1 || left.batch_stride == right.batch_stride) &&
+           left.outer_batches == right.outer_batches &&
+           (right.outer_batches <= 1 || left.outer_stride == right.outer_stride);
+}
+
+/// Checks that `written`, D or the pre-activation, shares no memory with what the kernel reads.
+void require_output_apart(const char* name, const MatrixOperand& written, const GemmOperands& operands,
+                          const Epilogue& epilogue, std::string_view operation, const std::source_location& caller)
+{
+    require_no_self_overlap(name, written, operation, caller);
+    const Footprint output = footprint(written);
+    const auto refuse = [&](const char* other, bool may_be_same = false) {
+        raise(
+            ErrorCode::aliasing, operation, caller,
+            fmt::format("{} at {} overlaps {}, which the kernel reads while it writes {}", name, fmt::ptr(written.data),
+                        other, name),
+            fmt::format("{}give {} memory of its own",
+                        may_be_same ? fmt::format("pass the same view as {} and as {}, or ", other, name) : "", name));
     };
     if (may_overlap(output, footprint(operands.a))) {
-        refuse("A", "give D memory of its own");
+        refuse("A");
     }
     if (may_overlap(output, footprint(operands.b))) {
-        refuse("B", "give D memory of its own");
+        refuse("B");
     }
     const MatrixOperand& c = epilogue.c;
-    const bool same_matrix =
-        c.data == d.data && c.row_major == d.row_major && c.leading_dimension == d.leading_dimension &&
-        c.batches == d.batches && (d.batches <= 1 || c.batch_stride == d.batch_stride) &&
-        c.outer_batches == d.outer_batches && (d.outer_batches <= 1 || c.outer_stride == d.outer_stride);
-    if (beta_of(epilogue) != 0 && !same_matrix && may_overlap(output, footprint(c))) {
-        refuse("C", "pass the same view as C and as D, or give D memory of its own");
+    if (beta_of(epilogue) != 0 && !is_same(c, written) && may_overlap(output, footprint(c))) {
+        refuse("C", true);
     }
-    const auto require_apart = [&](const char* name, const void* data, std::uintptr_t bytes) {
+    const auto require_apart = [&](const char* other, const void* data, std::uintptr_t bytes) {
         const auto begin = std::bit_cast<std::uintptr_t>(data);
         if (may_overlap(output, {begin, begin + bytes, bytes, {}})) {
-            refuse(name, "give D memory of its own");
+            refuse(other);
         }
     };
     const Bias& bias = epilogue.bias;
@@ -299,6 +349,24 @@ void require_no_alias(const GemmOperands& operands, const Epilogue& epilogue, st
     }
     require_apart("scale_a", epilogue.scale_a.data(), epilogue.scale_a.size_bytes());
     require_apart("scale_b", epilogue.scale_b.data(), epilogue.scale_b.size_bytes());
+}
+
+void require_no_alias(const GemmOperands& operands, const Epilogue& epilogue, std::string_view operation,
+                      const std::source_location& caller)
+{
+    const MatrixOperand& d = operands.d;
+    require_output_apart("D", d, operands, epilogue, operation, caller);
+    const MatrixOperand& x = epilogue.pre_activation;
+    if (!x.present) {
+        return;
+    }
+    require_output_apart("the pre-activation", x, operands, epilogue, operation, caller);
+    if (may_overlap(footprint(d), footprint(x))) {
+        raise(ErrorCode::aliasing, operation, caller,
+              fmt::format("the pre-activation at {} overlaps D at {}: the kernel writes both", fmt::ptr(x.data),
+                          fmt::ptr(d.data)),
+              "give the pre-activation memory of its own");
+    }
 }
 
 void require_one_device(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue,
@@ -311,6 +379,7 @@ void require_one_device(StreamRef stream, const GemmOperands& operands, const Ep
     require("B", operands.b.device);
     require("D", operands.d.device);
     require("C", epilogue.c.device);
+    require("the pre-activation", epilogue.pre_activation.device);
     require("the bias", epilogue.bias.device);
     require("scale_a", epilogue.scale_a.device());
     require("scale_b", epilogue.scale_b.device());
@@ -354,6 +423,7 @@ void require_operands(StreamRef stream, const GemmOperands& operands, const Epil
     }
     require_types(operands, operation, caller);
     require_shapes(operands, epilogue, operation, caller);
+    require_pre_activation(epilogue.pre_activation, operands.d, operation, caller);
     require_one_device(stream, operands, epilogue, operation, caller);
     require_no_alias(operands, epilogue, operation, caller);
 }
@@ -392,6 +462,10 @@ GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) n
     }
     problem.bias = epilogue.bias.axis;
     problem.activation = epilogue.activation;
+    problem.has_pre_activation = epilogue.pre_activation.present;
+    if (problem.has_pre_activation) {
+        problem.pre_activation = layout_of(epilogue.pre_activation);
+    }
     problem.fp8_accumulation = epilogue.fp8_accumulation;
     return problem;
 }
@@ -408,6 +482,10 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
     arguments.d_row_stride = output.row_stride;
     arguments.d_column_stride = output.column_stride;
     arguments.d_batch_stride = d.batch_stride;
+    const MatrixOperand& x = epilogue.pre_activation;
+    const kernels::Operand pre_activation = kernel_operand(x);
+    arguments.pre_activation = {x.present ? const_cast<void*>(x.data) : nullptr, pre_activation.row_stride,
+                                pre_activation.column_stride, x.batch_stride, x.type};
     arguments.bias = epilogue.bias.data;
     arguments.m = d.rows;
     arguments.n = d.columns;
@@ -435,6 +513,7 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
         std::swap(arguments.a_type, arguments.b_type);
         std::swap(arguments.m, arguments.n);
         std::swap(arguments.d_row_stride, arguments.d_column_stride);
+        std::swap(arguments.pre_activation.row_stride, arguments.pre_activation.column_stride);
         if (arguments.bias_axis != BiasAxis::none) {
             arguments.bias_axis = arguments.bias_axis == BiasAxis::per_row ? BiasAxis::per_column : BiasAxis::per_row;
         }
@@ -466,6 +545,9 @@ void require_workspace_apart(const Workspace& workspace, std::size_t bytes, cons
     require("D", footprint(operands.d));
     if (epilogue.c.present) {
         require("C", footprint(epilogue.c));
+    }
+    if (epilogue.pre_activation.present) {
+        require("the pre-activation", footprint(epilogue.pre_activation));
     }
     if (epilogue.bias.axis != BiasAxis::none) {
         require_vector("the bias", epilogue.bias.data, epilogue.bias.size * size_of(epilogue.bias.type));

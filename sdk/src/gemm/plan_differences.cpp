@@ -39,7 +39,7 @@ bool has_layout(const MatrixLayout& planned, const MatrixLayout& given, const Ge
            (problem.outer_batches <= 1 || planned.outer_stride == given.outer_stride);
 }
 
-/// Returns true if C's batches can be launched as planned. Launches of one level accept any C; levels that were planned
+/// Returns true if the batches of C and the pre-activation can be launched as planned. Launches of one level accept any C; levels that were planned
 /// to fold into one must fold.
 bool has_levels(const GemmProblem& planned, const GemmProblem& given) noexcept
 {
@@ -112,6 +112,7 @@ bool serves(const GemmProblem& planned, const KernelChoice& choice, const GemmPr
         planned.output == given.output && has_layout(planned.a, given.a, planned) &&
         has_layout(planned.b, given.b, planned) && has_layout(planned.d, given.d, planned) &&
         planned.has_c == given.has_c && planned.bias == given.bias && planned.activation == given.activation &&
+        planned.has_pre_activation == given.has_pre_activation &&
         (!is_float8(planned.input) || planned.fp8_accumulation == given.fp8_accumulation) && has_levels(planned, given);
     const bool aligned = is_aligned_as(planned.a, given.a) && is_aligned_as(planned.b, given.b);
     return same && (aligned || runs(planned, choice, given, device));
@@ -139,6 +140,12 @@ std::string differences(const GemmProblem& planned, const KernelChoice& choice, 
     }
     found.compare("the bias", bias_of(planned), bias_of(given));
     found.compare("the activation", to_string(planned.activation), to_string(given.activation));
+    if (planned.has_pre_activation != given.has_pre_activation) {
+        found.add("{}", given.has_pre_activation
+                            ? "there is a pre-activation, but the plan was prepared without one: set "
+                              "problem.has_pre_activation"
+                            : "there is no pre-activation, but the plan was prepared for one");
+    }
     if (is_float8(planned.input)) {
         const auto name = [](const GemmProblem& problem) {
             return std::string_view(problem.fp8_accumulation == Fp8Accumulation::fast ? "fast" : "two_level");
@@ -149,10 +156,15 @@ std::string differences(const GemmProblem& planned, const KernelChoice& choice, 
         return found.text();
     }
     if (!has_levels(planned, given)) {
+        GemmProblem without = given;
+        without.has_pre_activation = false;
+        const bool is_c = !has_levels(planned, without);
+        const MatrixLayout& other = is_c ? given.c : given.pre_activation;
         found.add(
-            "C's batch stride of {} and outer stride of {} do not fold into one level of batches, but the plan was "
-            "prepared for strides that do: set problem.c",
-            given.c.batch_stride, given.c.outer_stride);
+            "{} batch stride of {} and outer stride of {} do not fold into one level of batches, but the plan was "
+            "prepared for strides that do: set problem.{}",
+            is_c ? "C's" : "the pre-activation's", other.batch_stride, other.outer_stride,
+            is_c ? "c" : "pre_activation");
         return found.text();
     }
     const auto compare_alignment = [&](char name, const MatrixLayout& one, const MatrixLayout& other) {

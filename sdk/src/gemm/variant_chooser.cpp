@@ -124,6 +124,9 @@ std::string GemmProblem::describe() const
     if (activation != Activation::none) {
         text += fmt::format(", {}", to_string(activation));
     }
+    if (has_pre_activation) {
+        text += ", pre-activation stored";
+    }
     if (is_float8(input) && fp8_accumulation == Fp8Accumulation::fast) {
         text += ", fast accumulation";
     }
@@ -189,7 +192,8 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
         raise(ErrorCode::invalid_argument, operation, caller,
               fmt::format("D cannot have elements of {}", tessera::to_string(problem.output)), "f32, f16 or bf16");
     }
-    const auto require_layout = [&](char name, const MatrixLayout& layout, std::int64_t rows, std::int64_t columns) {
+    const auto require_layout = [&](std::string_view name, const MatrixLayout& layout, std::int64_t rows,
+                                    std::int64_t columns) {
         const std::int64_t vector_size = layout.row_major ? columns : rows;
         if (layout.leading_dimension != 0 && layout.leading_dimension < vector_size) {
             raise(ErrorCode::invalid_argument, operation, caller,
@@ -211,10 +215,11 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
                   "a power of two");
         }
     };
-    require_layout('A', problem.a, problem.m, problem.k);
-    require_layout('B', problem.b, problem.k, problem.n);
-    require_layout('D', problem.d, problem.m, problem.n);
-    require_layout('C', problem.c, problem.m, problem.n);
+    require_layout("A", problem.a, problem.m, problem.k);
+    require_layout("B", problem.b, problem.k, problem.n);
+    require_layout("D", problem.d, problem.m, problem.n);
+    require_layout("C", problem.c, problem.m, problem.n);
+    require_layout("the pre-activation", problem.pre_activation, problem.m, problem.n);
     // Views have fewer than 2^63 bytes, so a larger problem cannot have operands.
     const auto require_size = [&](char name, const MatrixLayout& layout, ElementType type, std::int64_t rows,
                                   std::int64_t columns) {

@@ -24,8 +24,8 @@ constexpr std::size_t largest_file = 64 << 20;    // bytes; a hundred thousand e
 constexpr std::chrono::seconds lock_timeout{20};  // a save takes milliseconds, so a longer hold means a hang
 
 constexpr std::array<std::string_view, detail::tuning_facts> fact_names{
-    "a",       "b",        "d",        "a_rows", "b_rows", "d_rows",     "a_align", "b_align",
-    "d_align", "a_shared", "b_shared", "c",      "bias",   "activation", "fp8_fast"};
+    "a",       "b",        "d",        "a_rows", "b_rows", "d_rows",     "a_align",  "b_align",
+    "d_align", "a_shared", "b_shared", "c",      "bias",   "activation", "fp8_fast", "pre_activation"};
 
 void warn_on_stderr(std::string_view sentence) { fmt::print(stderr, "tessera: warning: {}\n", sentence); }
 
@@ -62,6 +62,11 @@ public:
             return std::nullopt;
         }
         return token.substr(name.size() + 1);
+    }
+
+    bool begins_with(std::string_view name) const
+    {
+        return rest_.size() > name.size() && rest_.starts_with(name) && rest_[name.size()] == '=';
     }
 
     template <class Number>
@@ -273,6 +278,9 @@ std::optional<ParsedEntry> parse_entry(std::string_view line)
         return std::nullopt;
     }
     for (std::size_t fact = 0; fact < tuning_facts; ++fact) {
+        if (fact > fp8_fast && !tokens.begins_with(fact_names[fact])) {
+            continue;
+        }
         if (fact > type_d) {
             if (!tokens.small(fact_names[fact], 0, 16, key.facts[fact])) {
                 return std::nullopt;

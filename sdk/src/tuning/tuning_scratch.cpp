@@ -106,7 +106,7 @@ void fill_random(StreamRef stream, std::uint8_t* data, std::size_t elements, Ele
 
 std::size_t count_sets(const GemmProblem& problem, const Device& device, const std::source_location& caller)
 {
-    // Each operand has up to 2^63 bytes, so the sum of four would overflow 64 bits.
+    // Each operand has up to 2^63 bytes, so the sum of five would overflow 64 bits.
     std::size_t bytes = set_granularity;
     const auto add = [&](const MatrixLayout& layout, ElementType type, std::int64_t rows, std::int64_t columns) {
         const std::size_t more = round_up(span_of(layout, rows, columns, problem.batches) * size_of(type));
@@ -120,6 +120,9 @@ std::size_t count_sets(const GemmProblem& problem, const Device& device, const s
     add(problem.b, problem.input.b, problem.k, problem.n);
     add(problem.d, problem.output, problem.m, problem.n);
     if (problem.has_c) {
+        add(problem.d, problem.output, problem.m, problem.n);
+    }
+    if (problem.has_pre_activation) {
         add(problem.d, problem.output, problem.m, problem.n);
     }
     // Between two uses of a set, the others move twice the size of L2 through it.
@@ -137,7 +140,10 @@ TuningScratch::TuningScratch(StreamRef stream, const GemmProblem& problem, std::
       a_(make(stream, problem.a, problem.input.a, problem.m, problem.k, seed, caller)),
       b_(make(stream, problem.b, problem.input.b, problem.k, problem.n, seed + 1, caller)),
       c_(problem.has_c ? make(stream, problem.d, problem.output, problem.m, problem.n, seed + 2, caller) : Matrix()),
-      d_(make(stream, problem.d, problem.output, problem.m, problem.n, seed + 3, caller))
+      d_(make(stream, problem.d, problem.output, problem.m, problem.n, seed + 3, caller)),
+      pre_activation_(problem.has_pre_activation
+                          ? make(stream, problem.d, problem.output, problem.m, problem.n, seed + 5, caller)
+                          : Matrix())
 {
     if (problem.bias != BiasAxis::none) {
         const std::int64_t size = problem.bias == BiasAxis::per_row ? problem.m : problem.n;
@@ -198,6 +204,9 @@ Epilogue TuningScratch::epilogue(std::size_t set) const
             problem_.bias == BiasAxis::per_row ? Bias::per_row(bias_.span()) : Bias::per_column(bias_.span());
     }
     epilogue.activation = problem_.activation;
+    if (problem_.has_pre_activation) {
+        epilogue.pre_activation = of_set(pre_activation_, set);
+    }
     epilogue.fp8_accumulation = problem_.fp8_accumulation;
     return epilogue;
 }

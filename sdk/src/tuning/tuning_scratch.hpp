@@ -43,6 +43,7 @@ private:
     Matrix b_;
     Matrix c_;
     Matrix d_;
+    Matrix pre_activation_;
     DeviceBuffer<float> bias_;
 };
 

@@ -110,6 +110,7 @@ TuningKey tuning_key(const GemmProblem& problem, const DeviceProperties& device)
     set(has_c, problem.has_c);
     set(bias, problem.bias);
     set(activation, problem.activation);
+    set(pre_activation, problem.has_pre_activation);
     set(fp8_fast, is_float8(problem.input) && problem.fp8_accumulation == Fp8Accumulation::fast);
     return key;
 }

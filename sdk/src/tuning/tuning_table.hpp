@@ -30,6 +30,7 @@ enum TuningFact : std::size_t {
     bias,
     activation,
     fp8_fast,
+    pre_activation,  // 1: stored. Entries of older files lack what follows fp8_fast; it is 0 there
     tuning_facts
 };
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <type_traits>
 
 #include "parallel.hpp"
@@ -131,6 +132,19 @@ auto sum_all(const GemmCase& gemm, const GemmData& data, const Sum& sum)
     return sums;
 }
 
+/// A matrix that a launch writes.
+struct WrittenMatrix {
+    std::string_view name;
+    const Placement& place;
+    const HostArray& before;
+    bool may_be_poison;  // a NaN from C may return
+};
+
+WrittenMatrix d_of(const GemmCase& gemm, const GemmData& data)
+{
+    return {"D", data.d_place, data.d, gemm.addend == Addend::in_place};
+}
+
 ElementEpilogue epilogue_at(const GemmCase& gemm, const GemmData& data, std::int64_t batch, std::int64_t row,
                             std::int64_t column)
 {
@@ -153,17 +167,16 @@ ElementEpilogue epilogue_at(const GemmCase& gemm, const GemmData& data, std::int
 /// Calls check(sum, epilogue, bits) for every element that is not a copy of another one, with its element of `sums`;
 /// compares copies and the surrounding memory. Describes the first wrong element, or else the first change around them.
 template <class Sum, class Check>
-std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& data, const std::vector<Sum>& sums,
-                                          const HostArray& result, const Check& check)
+std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& data, const WrittenMatrix& written,
+                                          const std::vector<Sum>& sums, const HostArray& result, const Check& check)
 {
-    const Placement& place = data.d_place;
-    const bool may_be_poison = gemm.addend == Addend::in_place;  // a NaN from C may return
+    const Placement& place = written.place;
     const auto check_one = [&](std::int64_t batch, std::int64_t row, std::int64_t column) -> std::string {
         const std::uint32_t bits = result.bits(place.index(batch, row, column));
         if (batch >= gemm.distinct()) {
             return bits == result.bits(place.index(0, row, column)) ? "" : "differs from matrix 0 of the same inputs";
         }
-        if (bits == poison_bits(gemm.output) && !may_be_poison) {
+        if (bits == poison_bits(gemm.output) && !written.may_be_poison) {
             return "was never written";
         }
         return check(sums[static_cast<std::size_t>((batch * gemm.m + row) * gemm.n + column)],
@@ -172,7 +185,7 @@ std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& 
 
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
     std::atomic<std::int64_t> first_wrong = none;
-    HostArray expected = data.d;  // with D's current elements, so that only a change around them differs
+    HostArray expected = written.before;  // with the current elements, so that only a change around them differs
     parallel_for(gemm.batches * gemm.m, 50 * gemm.n, [&](std::int64_t i) {
         const std::int64_t batch = i / gemm.m;
         const std::int64_t row = i % gemm.m;
@@ -192,12 +205,14 @@ std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& 
         const std::int64_t batch = wrong / gemm.n / gemm.m;
         const std::int64_t row = wrong / gemm.n % gemm.m;
         const std::int64_t column = wrong % gemm.n;
-        return fmt::format("D({}, {}) of matrix {}: {}", row, column, batch, check_one(batch, row, column));
+        return fmt::format("{}({}, {}) of matrix {}: {}", written.name, row, column, batch,
+                           check_one(batch, row, column));
     }
     const auto [touched, was] = std::mismatch(result.bytes().begin(), result.bytes().end(), expected.bytes().begin());
     if (touched != result.bytes().end()) {
         const auto index = (touched - result.bytes().begin()) / static_cast<std::ptrdiff_t>(size_of(gemm.output));
-        return fmt::format("element {} from D's start, which is outside of D, was overwritten", index - place.first);
+        return fmt::format("element {} from {}'s start, which is outside of {}, was overwritten", index - place.first,
+                           written.name, written.name);
     }
     return std::nullopt;
 }
@@ -225,6 +240,9 @@ std::string GemmCase::describe() const
         text += fmt::format(", {} bias per {} at offset {}", to_string(bias_type),
                             bias == BiasAxis::per_row ? "row" : "column", bias_offset);
     }
+    if (pre_activation) {
+        text += test::describe("pre-activation", *pre_activation);
+    }
     if (is_float8(input) && fp8_accumulation == Fp8Accumulation::fast) {
         text += ", fast accumulation";
     }
@@ -239,21 +257,27 @@ GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)
     const Placement d_place = place(gemm.d, gemm.m, gemm.n, gemm.batches);
     const bool separate = gemm.addend == Addend::separate;
     const Placement c_place = separate ? place(gemm.c, gemm.m, gemm.n, gemm.batches) : Placement{};
+    Layout x_layout = gemm.pre_activation.value_or(Layout{});
+    x_layout.row_major = gemm.d.row_major;
+    const Placement x_place = gemm.pre_activation ? place(x_layout, gemm.m, gemm.n, gemm.batches) : Placement{};
     const std::int64_t bias_elements = bias_size(gemm);
     const std::int64_t behind = guards == Guards::both_sides ? guard_elements : 0;
-    GemmData data{a_place,
-                  b_place,
-                  c_place,
-                  d_place,
-                  array_for(a_place, gemm.input.a, guards),
-                  array_for(b_place, gemm.input.b, guards),
-                  separate ? array_for(c_place, gemm.output, guards) : HostArray(gemm.output, 0),
-                  HostArray(gemm.bias_type,
-                            gemm.bias == BiasAxis::none
-                                ? 0
-                                : static_cast<std::size_t>(guard_elements + gemm.bias_offset + bias_elements + behind)),
-                  HostArray(ElementType::f32, 2),
-                  array_for(d_place, gemm.output, Guards::both_sides)};
+    GemmData data{
+        a_place,
+        b_place,
+        c_place,
+        d_place,
+        array_for(a_place, gemm.input.a, guards),
+        array_for(b_place, gemm.input.b, guards),
+        separate ? array_for(c_place, gemm.output, guards) : HostArray(gemm.output, 0),
+        HostArray(gemm.bias_type,
+                  gemm.bias == BiasAxis::none
+                      ? 0
+                      : static_cast<std::size_t>(guard_elements + gemm.bias_offset + bias_elements + behind)),
+        HostArray(ElementType::f32, 2),
+        array_for(d_place, gemm.output, Guards::both_sides),
+        x_place,
+        gemm.pre_activation ? array_for(x_place, gemm.output, Guards::both_sides) : HostArray(gemm.output, 0)};
 
     const bool exact = gemm.data == Data::signature;
     const bool large = gemm.data == Data::one_large;
@@ -295,12 +319,30 @@ Reference::Reference(const GemmCase& gemm, const GemmData& data)
     : gemm_(gemm), data_(data), sums_(sum_all(gemm, data, sum_of_products))
 {}
 
+struct Reference::Output {
+    WrittenMatrix matrix;
+    Activation activation;
+};
+
 std::optional<std::string> Reference::find_wrong_element(const HostArray& result, const Summation& summation) const
 {
+    return find_wrong_element({d_of(gemm_, data_), gemm_.activation}, result, summation);
+}
+
+std::optional<std::string> Reference::find_wrong_pre_activation(const HostArray& result,
+                                                                const Summation& summation) const
+{
+    const WrittenMatrix matrix{"pre-activation", data_.pre_activation_place, data_.pre_activation, false};
+    return find_wrong_element({matrix, Activation::none}, result, summation);
+}
+
+std::optional<std::string> Reference::find_wrong_element(const Output& output, const HostArray& result,
+                                                         const Summation& summation) const
+{
     const bool exact = gemm_.data == Data::signature && gemm_.k <= longest_exact_k &&
-                       (gemm_.activation == Activation::none || gemm_.activation == Activation::relu);
-    const auto check = [&](const SumOfProducts& sum, const ElementEpilogue& epilogue,
-                           std::uint32_t bits) -> std::string {
+                       (output.activation == Activation::none || output.activation == Activation::relu);
+    const auto check = [&](const SumOfProducts& sum, ElementEpilogue epilogue, std::uint32_t bits) -> std::string {
+        epilogue.activation = output.activation;
         const double actual = HostArray::widened(gemm_.output, bits);
         if (const auto value = exact ? exact_epilogue_of(sum.value, epilogue) : std::nullopt) {
             const double expected =
@@ -316,7 +358,7 @@ std::optional<std::string> Reference::find_wrong_element(const HostArray& result
                    ? std::string()
                    : fmt::format("is {}, but must be {} +- {}", actual, expected.value, expected.error);
     };
-    return check_elements(gemm_, data_, sums_, result, check);
+    return check_elements(gemm_, data_, output.matrix, sums_, result, check);
 }
 
 std::optional<std::string> find_wrong_element(const GemmCase& gemm, const GemmData& data, const HostArray& result,
@@ -350,7 +392,7 @@ std::optional<std::string> find_other_than_fma_chain(const GemmCase& gemm, const
         return bits == expected ? std::string()
                                 : fmt::format("has the bits {:#x}, but must have {:#x}", bits, expected);
     };
-    return check_elements(gemm, data, sum_all(gemm, data, chain), result, check);
+    return check_elements(gemm, data, d_of(gemm, data), sum_all(gemm, data, chain), result, check);
 }
 
 bool inputs_are_aligned(const GemmCase& gemm, const GemmData& data, std::size_t alignment)

@@ -70,6 +70,8 @@ struct GemmCase {
     BiasAxis bias = BiasAxis::none;
     std::int64_t bias_offset = 0;
     Activation activation = Activation::none;
+    /// Where the pre-activation is stored, in D's order; nothing if it is not.
+    std::optional<Layout> pre_activation = {};
     Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;
     Data data = Data::random;
 
@@ -104,6 +106,8 @@ struct GemmData {
     HostArray bias;    // empty if there is none
     HostArray scales;  // of A and of B, NaN where there is none or alpha is 0
     HostArray d;       // before the launch
+    Placement pre_activation_place;
+    HostArray pre_activation;  // before the launch; empty if it is not stored
 
     static GemmData make(const GemmCase& gemm, Guards guards, std::uint64_t seed);
 };
@@ -117,8 +121,15 @@ public:
     /// Checks the array with D after the launch: each element against the float64 reference (exactly, if the data allow
     /// it), and everything else bit by bit for changes. Returns nothing if all is right. `summation` is the kernel's.
     std::optional<std::string> find_wrong_element(const HostArray& result, const Summation& summation = {}) const;
+    /// Checks the array with the pre-activation in the same way.
+    std::optional<std::string> find_wrong_pre_activation(const HostArray& result,
+                                                         const Summation& summation = {}) const;
 
 private:
+    struct Output;
+    std::optional<std::string> find_wrong_element(const Output& output, const HostArray& result,
+                                                  const Summation& summation) const;
+
     const GemmCase& gemm_;
     const GemmData& data_;
     std::vector<SumOfProducts> sums_;  // (batches without copies, m, n)

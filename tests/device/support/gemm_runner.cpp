@@ -47,7 +47,8 @@ DeviceOperands::DeviceOperands(StreamRef stream, const GemmCase& gemm, const Gem
       c_(DeviceBuffer<std::byte>::from_host(stream, data.c.bytes())),
       bias_(DeviceBuffer<std::byte>::from_host(stream, data.bias.bytes())),
       scales_(DeviceBuffer<std::byte>::from_host(stream, data.scales.bytes())),
-      d_(DeviceBuffer<std::byte>::from_host(stream, data.d.bytes()))
+      d_(DeviceBuffer<std::byte>::from_host(stream, data.d.bytes())),
+      pre_activation_(DeviceBuffer<std::byte>::from_host(stream, data.pre_activation.bytes()))
 {}
 
 template <class Launch>
@@ -82,6 +83,10 @@ void DeviceOperands::dispatch(const Launch& launch)
                 const auto d = batch_view(span_of<Out>(d_), data_.d_place, d_order);
                 if (gemm_.addend == Addend::in_place) {
                     epilogue.c = d;
+                }
+                if (gemm_.pre_activation) {
+                    epilogue.pre_activation =
+                        batch_view(span_of<Out>(pre_activation_), data_.pre_activation_place, d_order);
                 }
                 with_order(data_.a_place.row_major, [&](auto a_order) {
                     with_order(data_.b_place.row_major, [&](auto b_order) {
@@ -133,6 +138,10 @@ GemmProblem DeviceOperands::problem() const
     problem.has_c = gemm_.beta != 0;
     problem.bias = gemm_.bias;
     problem.activation = gemm_.activation;
+    problem.has_pre_activation = gemm_.pre_activation.has_value();
+    if (gemm_.pre_activation) {
+        problem.pre_activation = layout(data_.pre_activation_place, gemm_.output);
+    }
     problem.fp8_accumulation = gemm_.fp8_accumulation;
     return problem;
 }
@@ -145,7 +154,18 @@ HostArray DeviceOperands::launch_plan(Variant variant)
     return download();
 }
 
-void DeviceOperands::reset_d() { d_.copy_from(data_.d.bytes()); }
+void DeviceOperands::reset_d()
+{
+    d_.copy_from(data_.d.bytes());
+    pre_activation_.copy_from(data_.pre_activation.bytes());
+}
+
+HostArray DeviceOperands::download_pre_activation() const
+{
+    HostArray result(data_.pre_activation.type(), data_.pre_activation.size());
+    pre_activation_.copy_to(result.bytes());
+    return result;
+}
 
 HostArray DeviceOperands::download() const
 {
@@ -200,7 +220,26 @@ void check_all_variants(StreamRef stream, const GemmCase& gemm)
         report_failure(gemm.size(), fmt::format("{} with {}", gemm.describe(), to_string(variant)), what);
     };
     std::optional<HostArray> chain;  // of the first SIMT variant that ran
+    std::optional<HostArray> chain_before_act;
+    const auto check_pre_activation = [&](Variant variant) {
+        if (!gemm.pre_activation) {
+            return;
+        }
+        const HostArray result = operands.download_pre_activation();
+        if (is_simt(variant) && chain_before_act && result.bytes() == chain_before_act->bytes()) {
+            return;
+        }
+        if (const auto wrong = reference.find_wrong_pre_activation(result, summation_of(variant, gemm))) {
+            fail(variant, *wrong);
+        } else if (is_simt(variant) && chain_before_act) {
+            fail(variant, "a pre-activation of other bits than the variants before, though within the bound");
+        }
+        if (is_simt(variant) && !chain_before_act) {
+            chain_before_act = result;
+        }
+    };
     const auto check = [&](Variant variant, const HostArray& result) {
+        check_pre_activation(variant);
         if (is_simt(variant) && chain && result.bytes() == chain->bytes()) {
             return;
         }

@@ -28,6 +28,8 @@ public:
     HostArray launch(const Enqueue& enqueue);
     /// Returns the array with the current D.
     HostArray download() const;
+    /// Returns the array with the current pre-activation; empty if it is not stored.
+    HostArray download_pre_activation() const;
     void reset_d();
 
 private:
@@ -43,6 +45,7 @@ private:
     DeviceBuffer<std::byte> bias_;
     DeviceBuffer<std::byte> scales_;
     DeviceBuffer<std::byte> d_;
+    DeviceBuffer<std::byte> pre_activation_;
 };
 
 /// Runs `gemm` with every variant and, to test determinism, twice with `automatic`. Every variant that runs must be

@@ -106,7 +106,8 @@ bool is_costly(Activation activation) { return activation != Activation::none &&
 /// Cycles per output that a consumer needs besides those of its row, without the activation.
 double output_cycles(const GemmProblem& problem, const KernelChoice& choice)
 {
-    const bool plain = !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none;
+    const bool plain = !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none &&
+                       !problem.has_pre_activation;
     return choice.swapped ? general_output_cycles : plain ? 0 : fused_output_cycles;
 }
 
@@ -123,7 +124,8 @@ double memory_cycles(const GemmProblem& problem, const HopperShape& shape, const
     const double across = divide_up(n, columns * choice.cluster_n);
     const auto batches = static_cast<double>(shape.batches);
     const double row_bytes = batches * static_cast<double>(shape.k) * static_cast<double>(size_of(problem.input));
-    const double d_bytes = batches * m * n * static_cast<double>(size_of(problem.output)) * (problem.has_c ? 2 : 1);
+    const int matrices = 1 + (problem.has_c ? 1 : 0) + (problem.has_pre_activation ? 1 : 0);
+    const double d_bytes = batches * m * n * static_cast<double>(size_of(problem.output)) * matrices;
     const double repeated_rows = std::max(m * (across - 1) * (m < n ? small_operand_share : 1),
                                           n * (down - 1) * (n < m ? small_operand_share : 1));
     return ((m + n) * row_bytes + d_bytes) / memory_bytes_per_cycle +
@@ -234,6 +236,7 @@ struct Key {
     bool has_c;
     BiasAxis bias;
     Activation activation;
+    bool has_pre_activation;
     bool a_straddles;
     bool b_straddles;
     std::size_t repacked_bytes;
@@ -271,6 +274,7 @@ KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& d
                   problem.has_c,
                   problem.bias,
                   problem.activation,
+                  problem.has_pre_activation,
                   straddles_sectors(problem.a, problem.input.a),
                   straddles_sectors(problem.b, problem.input.b),
                   repacked_bytes(problem),

@@ -79,6 +79,7 @@ kernels::GemmArguments swap_sides(kernels::GemmArguments arguments)
     std::swap(arguments.a_type, arguments.b_type);
     std::swap(arguments.m, arguments.n);
     std::swap(arguments.d_row_stride, arguments.d_column_stride);
+    std::swap(arguments.pre_activation.row_stride, arguments.pre_activation.column_stride);
     if (arguments.bias_axis != BiasAxis::none) {
         arguments.bias_axis = arguments.bias_axis == BiasAxis::per_row ? BiasAxis::per_column : BiasAxis::per_row;
     }
@@ -225,7 +226,7 @@ bool may_carry_c(const kernels::HopperArguments& arguments, const HopperKernel& 
            is_addressable(gemm, c.data, c.row_stride, c.column_stride, arguments.c_batched, c.batch_stride);
 }
 
-/// Encodes the maps of D and C. If that fails, the kernel stores or loads without TMA instead.
+/// Encodes the maps of D, the pre-activation and C. If that fails, the kernel stores or loads without TMA instead.
 void encode_epilogue(kernels::HopperArguments& arguments, const HopperKernel& kernel, std::int64_t batches,
                      bool carries_c)
 {
@@ -241,13 +242,22 @@ void encode_epilogue(kernels::HopperArguments& arguments, const HopperKernel& ke
         forget(status);
         return status == cudaSuccess;
     };
-    const auto is_d_encoded = [&](int columns, AnyTensorMap<3>& map) {
-        return is_encoded(gemm.d, gemm.d_row_stride, batches, gemm.d_batch_stride, columns, map);
-    };
     const int width = kernels::HopperConfig::store_width(kernel.tile_n, static_cast<int>(bytes));
     const int rest = kernel.tile_n % width;
-    arguments.stores_by_tma = is_d_addressable(gemm, batches) && is_d_encoded(width, arguments.d) &&
-                              (rest == 0 || is_d_encoded(rest, arguments.d_rest));
+    const auto is_output_encoded = [&](const void* data, std::int64_t row_stride, std::int64_t batch_stride,
+                                       AnyTensorMap<3>& map, AnyTensorMap<3>& map_of_rest) {
+        return is_encoded(data, row_stride, batches, batch_stride, width, map) &&
+               (rest == 0 || is_encoded(data, row_stride, batches, batch_stride, rest, map_of_rest));
+    };
+    arguments.stores_by_tma =
+        is_d_addressable(gemm, batches) &&
+        is_output_encoded(gemm.d, gemm.d_row_stride, gemm.d_batch_stride, arguments.d, arguments.d_rest);
+    const kernels::Destination& x = gemm.pre_activation;
+    arguments.stores_pre_activation_by_tma =
+        arguments.stores_by_tma && x.data != nullptr && kernel.stores_two_matrices &&
+        is_addressable(gemm, x.data, x.row_stride, x.column_stride, batches > 1, x.batch_stride) &&
+        is_output_encoded(x.data, x.row_stride, x.batch_stride, arguments.pre_activation,
+                          arguments.pre_activation_rest);
     const kernels::Operand& c = gemm.c;
     if (arguments.stores_by_tma && carries_c &&
         is_encoded(c.data, c.row_stride, arguments.c_batched ? batches : 1, c.batch_stride,
@@ -487,7 +497,8 @@ CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const Ker
                                             batch_stride, row_elements, row_elements),
                       map);
     };
-    arguments.plain = gemm.beta == 0 && gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none;
+    arguments.plain = gemm.beta == 0 && gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none &&
+                      gemm.pre_activation.data == nullptr;
     arguments.c_batched = batches > 1 && gemm.c.batch_stride != 0;
     const bool carries_c = may_carry_c(arguments, kernel, batches, choice);
     // Slots with C lie over the rows that are not loaded, which the consumers clear while loads are in flight.
