@@ -103,6 +103,11 @@ void add_problem_options(CLI::App& command, CommandLine& line)
         ->delimiter(',')
         ->capture_default_str();
     command
+        .add_option("--accumulation", line.accumulations,
+                    "how 8-bit products are added, by both sides: fast, two-level (the default of both libraries)")
+        ->delimiter(',')
+        ->capture_default_str();
+    command
         .add_option("--tokens", line.tokens, "models: M of every layer; default: one of 1 to 16384 per layer, in turn")
         ->delimiter(',')
         ->check(CLI::Range(std::int64_t{1}, max_extent));
