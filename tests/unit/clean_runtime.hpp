@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "fake_runtime/fake_runtime.hpp"
+#include "matrix/encode_for_launch.hpp"
 #include "support/errors.hpp"
 #include "tessera/tessera.hpp"
 
@@ -16,6 +17,7 @@ struct CleanRuntime {
     CleanRuntime()
     {
         fake::reset();
+        detail::forget_tensor_map_encoder();
         static_cast<void>(dropped_errors());
     }
     ~CleanRuntime()

@@ -259,6 +259,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "the error of a launch names the CUDA call that f
         const auto launch = [&] {
             Gemm::launch(there, input.matrix(256, 256), input.matrix(256, 256), output.matrix(256, 256), {}, variant);
         };
+        detail::forget_tensor_map_encoder();
         fake::fail_call(call, 1, cudaErrorUnknown);
         const auto error = test::error_of(launch);
         REQUIRE(error.has_value());

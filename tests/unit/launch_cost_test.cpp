@@ -54,10 +54,12 @@ struct CostRuntime : CleanRuntime {
         GemmPlan::release_workspaces();
     }
 
-    /// Checks a plan's first and second launch on a stream of its own, and a captured one.
+    /// Checks a plan's first and second launch on a stream of its own, a second launch without a plan, and a captured
+    /// one.
     template <class T>
     void check(const Device& device, const GemmProblem& problem, Variant variant, std::size_t kernels, bool workspace)
     {
+        device.make_current();  // so that a launch need not change it
         const GemmPlan plan = GemmPlan::prepare(device, problem, variant);
         CAPTURE(plan.explain());
         CHECK((plan.workspace_bytes() > 0) == workspace);
@@ -80,6 +82,16 @@ struct CostRuntime : CleanRuntime {
             first.heap = 0;  // spent by the first launch on a device or stream
             CHECK(first == Cost{kernels, workspace ? 1 : 0, 0, 0});
             CHECK(cost_of([&] { launch(stream); }) == Cost{kernels, 0, 0, 0});
+            // Of a workspace, its stream's id and capture.
+            CHECK(fake::calls().size() <= kernels + 1 + (workspace ? 2 : 0) + (kernels > 1 ? 1 : 0));
+            const auto launch_planless = [&] {
+                Gemm::launch(stream, a.matrix(filled.m, filled.k, filled.a.leading_dimension, RowMajor{}),
+                             b.matrix(filled.k, filled.n, filled.b.leading_dimension, RowMajor{}),
+                             d.matrix(filled.m, filled.n, filled.d.leading_dimension, RowMajor{}), {}, variant);
+            };
+            launch_planless();
+            CHECK(cost_of(launch_planless) == Cost{kernels, 0, 0, 0});
+            CHECK(fake::calls().size() <= kernels + 1 + (workspace ? 2 : 0) + (kernels > 1 ? 1 : 0));
             {
                 std::optional<Graph> graph;
                 const Cost captured = cost_of([&] { graph = Graph::capture(stream, [&](StreamRef s) { launch(s); }); });

@@ -146,6 +146,23 @@ inline float beta_of(const Epilogue& epilogue) noexcept
     return epilogue.beta ? *epilogue.beta : epilogue.c.present ? 1.0F : 0.0F;
 }
 
+class SeenLaunches;
+
+/// The latest launches of a plan, shared by its copies and freed with the last of them.
+class SeenLaunchesRef {
+public:
+    SeenLaunchesRef();
+    SeenLaunchesRef(const SeenLaunchesRef& other) noexcept;  // no move: a plan that was moved from can be launched
+    SeenLaunchesRef& operator=(const SeenLaunchesRef& other) noexcept;
+    ~SeenLaunchesRef();
+
+    SeenLaunches* operator->() const noexcept { return seen_; }
+    SeenLaunches& operator*() const noexcept { return *seen_; }
+
+private:
+    SeenLaunches* seen_;
+};
+
 void launch_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, Variant variant,
                  const Workspace& workspace, const std::source_location& caller);
 
@@ -290,7 +307,8 @@ public:
                              std::source_location caller = std::source_location::current());
 };
 
-/// A problem whose kernel has been chosen, so that its launches choose nothing.
+/// A problem whose kernel has been chosen, so that its launches choose nothing. A launch with operands, epilogue and
+/// workspace that one of the plan's latest launches had makes no checks, either, and encodes no tensor maps again.
 ///
 /// @code{.cpp}
 /// const GemmProblem shape{.m = m, .n = n, .k = k, .input = ElementType::bf16};
@@ -299,7 +317,7 @@ public:
 /// std::puts(plan.explain().c_str());
 /// @endcode
 ///
-/// A plan owns no memory. The contract of its launches is that of `Gemm`.
+/// A plan owns no device memory. The contract of its launches is that of `Gemm`.
 ///
 /// @par Thread safety
 /// A value: it may be copied, and several threads may launch the same plan at once.
@@ -400,7 +418,7 @@ public:
 
 private:
     GemmPlan(const GemmProblem& problem, const DeviceProperties& device, int ordinal, Variant wanted,
-             std::size_t workspace_limit, const detail::KernelChoice& chosen) noexcept
+             std::size_t workspace_limit, const detail::KernelChoice& chosen)
         : problem_(problem),
           properties_(&device),
           device_(ordinal),
@@ -417,6 +435,7 @@ private:
     Variant wanted_;  // requested by the caller, perhaps automatic
     std::size_t workspace_limit_;
     detail::KernelChoice choice_;
+    detail::SeenLaunchesRef seen_;
 };
 
 }  // namespace tessera

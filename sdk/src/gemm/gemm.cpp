@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/call_status.hpp"
 #include "base/profiler_range.hpp"
 #include "gemm/blackwell/blackwell_launch.hpp"
+#include "gemm/encoded_launch.hpp"
 #include "gemm/gemm_batches.hpp"
 #include "gemm/gemm_operands.hpp"
 #include "gemm/hopper/hopper_launch.hpp"
 #include "gemm/plan_differences.hpp"
+#include "gemm/seen_launches.hpp"
 #include "gemm/variant_chooser.hpp"
 #include "gemm/workspace.hpp"
 
@@ -20,23 +23,37 @@ namespace {
 constexpr std::string_view launch_operation = "Gemm::launch";
 constexpr std::string_view plan_launch_operation = "GemmPlan::launch";
 
-detail::CallStatus launch_simt(StreamRef stream, const GemmProblem& problem, Variant variant,
-                               kernels::GemmArguments arguments, const DeviceProperties& device)
+detail::CallStatus encode_simt(detail::EncodedLaunch& launch, const GemmProblem& problem, Variant variant,
+                               const kernels::GemmArguments& given, const DeviceProperties& device)
 {
     const kernels::SimtKernel kernel = detail::simt_kernel_of(variant, problem, device);
     const auto tiles = [](std::int64_t extent, int block) { return (extent + block - 1) / block; };
+    auto& arguments = launch.emplace_arguments<kernels::GemmArguments>();
+    arguments = given;
     arguments.tiles_m = static_cast<std::uint32_t>(tiles(arguments.m, kernel.block_m));
     arguments.tiles_n = static_cast<std::uint32_t>(tiles(arguments.n, kernel.block_n));
-
+    launch.function = kernel.function;
     // Does not overflow: a grid that is too large makes a variant ineligible.
-    const auto ctas = arguments.tiles_m * arguments.tiles_n * static_cast<std::uint32_t>(problem.batches);
-    cudaLaunchConfig_t config{};
-    config.gridDim = dim3(ctas);
-    config.blockDim = dim3(static_cast<unsigned>(kernel.threads));
-    config.dynamicSmemBytes = kernel.shared_bytes;
-    config.stream = stream.get();
-    void* parameters[] = {&arguments};
-    return {cudaLaunchKernelExC(&config, kernel.function, parameters), "cudaLaunchKernelExC"};
+    launch.ctas = arguments.tiles_m * arguments.tiles_n * static_cast<std::uint32_t>(problem.batches);
+    launch.threads = static_cast<std::uint32_t>(kernel.threads);
+    launch.shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes);
+    launch.cluster = 1;
+    launch.programmatic = false;
+    launch.copy_count = 0;
+    return {};
+}
+
+detail::CallStatus encode(detail::EncodedLaunch& launch, const GemmProblem& problem, const DeviceProperties& device,
+                          const detail::KernelChoice& choice, const kernels::GemmArguments& arguments,
+                          const detail::HopperMemory& workspace)
+{
+    if (choice.variant == Variant::hopper) {
+        return detail::encode_hopper(launch, problem, choice, arguments, workspace);
+    }
+    if (detail::is_blackwell(choice.variant)) {
+        return detail::encode_blackwell(launch, problem, choice.variant, arguments, device);
+    }
+    return encode_simt(launch, problem, choice.variant, arguments, device);
 }
 
 bool is_empty(const GemmProblem& problem) noexcept
@@ -45,33 +62,117 @@ bool is_empty(const GemmProblem& problem) noexcept
 }
 
 /// Makes all checks of a workspace, before anything is enqueued.
-void require_workspace_for(StreamRef stream, const Workspace& workspace, const GemmProblem& one,
-                           const detail::KernelChoice& choice, const detail::GemmOperands& operands,
-                           const Epilogue& epilogue, std::string_view operation, const std::source_location& caller)
+void require_workspace_for(StreamRef stream, const Workspace& workspace, const detail::HopperWorkspaceNeed& need,
+                           const detail::GemmOperands& operands, const Epilogue& epilogue, std::string_view operation,
+                           const std::source_location& caller)
 {
     if (workspace.limit() == detail::unlimited_workspace) {
         return;
     }
-    const detail::HopperWorkspaceNeed need = detail::workspace_need(one, choice);
     detail::require_workspace(stream, workspace, need, operation, caller);
     detail::require_workspace_apart(workspace, detail::workspace_bytes(need), operands, epilogue, operation, caller);
 }
 
-/// Enqueues one kernel, or one per launch that the levels of a batch need. `one` is the problem of each launch.
-void enqueue_levels(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
-                    const GemmProblem& one, const detail::BatchLevels& levels, const DeviceProperties& device,
-                    const detail::KernelChoice& choice, const Workspace& workspace, std::string_view operation,
-                    const std::source_location& caller)
+void require_enqueued(const detail::CallStatus& ended, const detail::KernelChoice& choice, const GemmProblem& problem,
+                      std::string_view operation, const std::source_location& caller)
 {
-    Epilogue own = epilogue;
-    for (std::int64_t i = 0; i < levels.launches; ++i) {
-        const detail::GemmOperands part{detail::one_launch(operands.a, levels, i),
-                                        detail::one_launch(operands.b, levels, i),
-                                        detail::one_launch(operands.d, levels, i)};
-        own.c = detail::one_launch(epilogue.c, levels, i);
-        own.pre_activation = detail::one_launch(epilogue.pre_activation, levels, i);
-        detail::enqueue_gemm(stream, part, own, one, device, choice, operation, caller, workspace);
+    if (ended.status != cudaSuccess) [[unlikely]] {
+        detail::raise_cuda(ended.status, ended.call, operation, caller,
+                           fmt::format("while launching {} for {}", to_string(choice.variant), problem.describe()));
     }
+}
+
+/// A launch: the workspace that it needs, and once it was enqueued what was, with which workspace.
+struct Enqueued {
+    explicit Enqueued(const detail::HopperWorkspaceNeed& needed) : need(needed) {}
+
+    detail::HopperWorkspaceNeed need;
+    detail::HopperMemory memory{};
+    detail::EncodedLaunch launch;
+};
+
+/// Encodes and enqueues one launch. Its device is current.
+void encode_and_enqueue(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
+                        const GemmProblem& problem, const DeviceProperties& device, const detail::KernelChoice& choice,
+                        std::string_view operation, const std::source_location& caller, Enqueued& made)
+{
+    detail::CallStatus ended =
+        encode(made.launch, problem, device, choice, detail::arguments_of(operands, epilogue), made.memory);
+    if (ended.status == cudaSuccess) {
+        ended = enqueue(made.launch, stream);
+    }
+    require_enqueued(ended, choice, problem, operation, caller);
+}
+
+void enqueue_one(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
+                 const GemmProblem& problem, const DeviceProperties& device, const detail::KernelChoice& choice,
+                 std::string_view operation, const std::source_location& caller, const Workspace& given, Enqueued& made)
+{
+    const detail::ProfilerRange range(problem, choice.variant);
+    const detail::CurrentDevice current(stream.device(), operation, caller);
+    const detail::WorkspaceLease workspace = detail::lease_workspace(stream, made.need, given, operation, caller);
+    made.memory = workspace.memory();
+    encode_and_enqueue(stream, operands, epilogue, problem, device, choice, operation, caller, made);
+}
+
+/// The operands of one of the launches that the levels of a batch need.
+struct OneLaunch {
+    detail::GemmOperands operands;
+    Epilogue epilogue;
+};
+
+OneLaunch one_launch(const detail::GemmOperands& operands, const Epilogue& epilogue, const detail::BatchLevels& levels,
+                     std::int64_t index)
+{
+    OneLaunch one{{detail::one_launch(operands.a, levels, index), detail::one_launch(operands.b, levels, index),
+                   detail::one_launch(operands.d, levels, index)},
+                  epilogue};
+    one.epilogue.c = detail::one_launch(epilogue.c, levels, index);
+    one.epilogue.pre_activation = detail::one_launch(epilogue.pre_activation, levels, index);
+    return one;
+}
+
+/// Enqueues one kernel, or one per launch that the levels of a batch need; `made` is the last. `problem` is that of
+/// each launch.
+void enqueue_levels(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
+                    const GemmProblem& problem, const detail::BatchLevels& levels, const DeviceProperties& device,
+                    const detail::KernelChoice& choice, const Workspace& workspace, std::string_view operation,
+                    const std::source_location& caller, Enqueued& made)
+{
+    for (std::int64_t i = 0; i < levels.launches; ++i) {
+        const OneLaunch one = one_launch(operands, epilogue, levels, i);
+        enqueue_one(stream, one.operands, one.epilogue, problem, device, choice, operation, caller, workspace, made);
+    }
+}
+
+/// Enqueues a launch that the plan has made before. Its operands have passed all checks.
+void enqueue_seen(StreamRef stream, detail::SeenLaunches& launches, detail::SeenLaunches::Hit seen,
+                  const DeviceProperties& device, const detail::KernelChoice& choice, const Workspace& workspace,
+                  const std::source_location& caller)
+{
+    require_workspace_for(stream, workspace, seen->need, seen->operands, seen->epilogue, plan_launch_operation, caller);
+    const detail::ProfilerRange range(seen->problem, choice.variant);
+    const detail::CurrentDevice current(stream.device(), plan_launch_operation, caller);
+    const detail::WorkspaceLease lease =
+        detail::lease_workspace(stream, seen->need, workspace, plan_launch_operation, caller);
+    if (same_memory(lease.memory(), seen->memory)) {
+        require_enqueued(enqueue(seen->launch, stream), choice, seen->problem, plan_launch_operation, caller);
+        return;
+    }
+    const detail::HopperMemory memory = lease.memory();
+    if (const auto other = launches.find(seen->operands, seen->epilogue, &memory)) {
+        require_enqueued(enqueue(other->launch, stream), choice, other->problem, plan_launch_operation, caller);
+        return;
+    }
+    Enqueued made(seen->need);
+    made.memory = memory;
+    detail::GemmOperands operands = seen->operands;
+    Epilogue epilogue = seen->epilogue;
+    detail::share_single_matrices(operands, epilogue);
+    const OneLaunch one = one_launch(operands, epilogue, detail::levels_of(detail::problem_of(operands, epilogue)), 0);
+    encode_and_enqueue(stream, one.operands, one.epilogue, seen->problem, device, choice, plan_launch_operation, caller,
+                       made);
+    launches.keep(seen->operands, seen->epilogue, seen->problem, made.need, made.memory, made.launch);
 }
 
 }  // namespace
@@ -80,25 +181,10 @@ namespace detail {
 
 void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, const GemmProblem& problem,
                   const DeviceProperties& device, const KernelChoice& choice, std::string_view operation,
-                  const std::source_location& caller, const Workspace& given)
+                  const std::source_location& caller)
 {
-    const kernels::GemmArguments arguments = detail::arguments_of(operands, epilogue);
-    const detail::ProfilerRange range(problem, choice.variant);
-    const detail::CurrentDevice current(stream.device(), operation, caller);
-    CallStatus ended;
-    if (choice.variant == Variant::hopper) {
-        const detail::WorkspaceLease workspace =
-            detail::lease_workspace(stream, detail::hopper_workspace(problem, choice), given, operation, caller);
-        ended = detail::launch_hopper(stream, problem, choice, arguments, workspace.memory());
-    } else if (is_blackwell(choice.variant)) {
-        ended = launch_blackwell(stream, problem, choice.variant, arguments, device);
-    } else {
-        ended = launch_simt(stream, problem, choice.variant, arguments, device);
-    }
-    if (ended.status != cudaSuccess) [[unlikely]] {
-        detail::raise_cuda(ended.status, ended.call, operation, caller,
-                           fmt::format("while launching {} for {}", to_string(choice.variant), problem.describe()));
-    }
+    Enqueued made(workspace_need(problem, choice));
+    enqueue_one(stream, operands, epilogue, problem, device, choice, operation, caller, Workspace(), made);
 }
 
 void launch_gemm(StreamRef stream, const GemmOperands& given, const Epilogue& given_epilogue, Variant variant,
@@ -115,8 +201,10 @@ void launch_gemm(StreamRef stream, const GemmOperands& given, const Epilogue& gi
     const DeviceProperties& device = owner.properties();
     const KernelChoice chosen = choose_kernel(one, device, variant, launch_operation, caller, workspace.limit());
     if (!is_empty(problem)) {
-        require_workspace_for(stream, workspace, one, chosen, operands, epilogue, launch_operation, caller);
-        enqueue_levels(stream, operands, epilogue, one, levels, device, chosen, workspace, launch_operation, caller);
+        Enqueued made(workspace_need(one, chosen));
+        require_workspace_for(stream, workspace, made.need, operands, epilogue, launch_operation, caller);
+        enqueue_levels(stream, operands, epilogue, one, levels, device, chosen, workspace, launch_operation, caller,
+                       made);
     }
 }
 
@@ -143,6 +231,10 @@ void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& give
                               const Workspace& workspace, const std::source_location& caller) const
 {
     detail::require_same_device(plan_launch_operation, caller, "the plan", device_, "the stream", stream.device());
+    if (auto seen = seen_->find(given, given_epilogue)) {
+        enqueue_seen(stream, *seen_, std::move(seen), *properties_, choice_, workspace, caller);
+        return;
+    }
     detail::require_operands(stream, given, given_epilogue, plan_launch_operation, caller);
     detail::GemmOperands operands = given;
     Epilogue epilogue = given_epilogue;
@@ -160,9 +252,13 @@ void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& give
     if (!is_empty(problem)) {
         const detail::BatchLevels levels = detail::levels_of(problem_);
         const GemmProblem one = detail::one_launch(problem, levels);
-        require_workspace_for(stream, workspace, one, choice_, operands, epilogue, plan_launch_operation, caller);
+        Enqueued made(detail::workspace_need(one, choice_));
+        require_workspace_for(stream, workspace, made.need, operands, epilogue, plan_launch_operation, caller);
         enqueue_levels(stream, operands, epilogue, one, levels, *properties_, choice_, workspace, plan_launch_operation,
-                       caller);
+                       caller, made);
+        if (levels.launches == 1) {
+            seen_->keep(given, given_epilogue, one, made.need, made.memory, made.launch);
+        }
     }
 }
 

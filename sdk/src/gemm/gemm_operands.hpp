@@ -30,7 +30,7 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
 /// empty. Defined in gemm.cpp.
 void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, const GemmProblem& problem,
                   const DeviceProperties& device, const KernelChoice& choice, std::string_view operation,
-                  const std::source_location& caller, const Workspace& workspace = {});
+                  const std::source_location& caller);
 
 /// Checks that `bytes` of a caller's workspace do not overlap the operands. @throws Error `aliasing`
 void require_workspace_apart(const Workspace& workspace, std::size_t bytes, const GemmOperands& operands,

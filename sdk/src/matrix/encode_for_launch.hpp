@@ -11,4 +11,7 @@ namespace tessera::detail {
 /// to zero on failure.
 CallStatus encode_for_launch(const TensorMapRequest& request, TensorMapBits& bits);
 
+/// Asks the driver for its encoder at the next tensor map again. Exposed for tests.
+void forget_tensor_map_encoder() noexcept;
+
 }  // namespace tessera::detail

@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <fmt/format.h>
 
+#include <atomic>
 #include <bit>
 #include <limits>
 
@@ -27,9 +28,17 @@ using Encoder = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void
                              const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
                              CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
 
+/// The driver's encoder, once it was found: asking costs as much as a launch. A failure is not kept, so that a later
+/// launch may succeed.
+constinit std::atomic<Encoder> known_encoder{nullptr};
+
 /// Obtained through the runtime, so that the SDK need not link libcuda.
 cudaError_t find_encoder(Encoder& encoder)
 {
+    encoder = known_encoder.load(std::memory_order_relaxed);  // a function's address needs no order
+    if (encoder != nullptr) [[likely]] {
+        return cudaSuccess;
+    }
     void* address = nullptr;
     cudaDriverEntryPointQueryResult found{};
     const cudaError_t status =
@@ -41,6 +50,7 @@ cudaError_t find_encoder(Encoder& encoder)
         return cudaErrorNotSupported;
     }
     encoder = std::bit_cast<Encoder>(address);
+    known_encoder.store(encoder, std::memory_order_relaxed);
     return cudaSuccess;
 }
 
@@ -171,6 +181,8 @@ cudaError_t encode_tensor_map_unchecked(const TensorMapRequest& request, TensorM
     *driver_status = status;
     return cudaSuccess;
 }
+
+void forget_tensor_map_encoder() noexcept { known_encoder.store(nullptr, std::memory_order_relaxed); }
 
 CallStatus encode_for_launch(const TensorMapRequest& request, TensorMapBits& bits)
 {

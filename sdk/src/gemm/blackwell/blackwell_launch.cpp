@@ -261,13 +261,14 @@ kernels::BlackwellArguments blackwell_arguments(kernels::BlackwellRung rung, con
     return arguments;
 }
 
-CallStatus launch_blackwell(StreamRef stream, const GemmProblem& problem, Variant variant,
+CallStatus encode_blackwell(EncodedLaunch& launch, const GemmProblem& problem, Variant variant,
                             const kernels::GemmArguments& gemm, const DeviceProperties& device)
 {
     const kernels::BlackwellRung rung = blackwell_rung(variant);
     const BlackwellConfig& config = kernels::blackwell_config(rung);
     const kernels::BlackwellKernel kernel = kernels::blackwell_kernel(rung, kind_of(gemm.a_type));
-    kernels::BlackwellArguments arguments = blackwell_arguments(rung, gemm, problem.batches, device.sm_count);
+    auto& arguments = launch.emplace_arguments<kernels::BlackwellArguments>();
+    arguments = blackwell_arguments(rung, gemm, problem.batches, device.sm_count);
     const Matrices matrices = matrices_of(gemm, problem.batches);
 
     const auto output_run = static_cast<std::uint32_t>(span_bytes / size_of(gemm.d_type));
@@ -290,25 +291,14 @@ CallStatus launch_blackwell(StreamRef stream, const GemmProblem& problem, Varian
         config.scheduling == kernels::Scheduling::static_persistent
             ? std::min(arguments.units, static_cast<std::uint32_t>(device.sm_count) / config.cluster)
             : arguments.units;
-    cudaLaunchConfig_t launch{};
-    launch.gridDim = dim3(clusters * config.cluster);
-    launch.blockDim = dim3(static_cast<unsigned>(arguments.copies ? kernel.copying_threads : kernel.threads));
-    launch.dynamicSmemBytes = kernel.shared_bytes;
-    launch.stream = stream.get();
-    std::array<cudaLaunchAttribute, 2> attributes{};
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim = {config.cluster, 1, 1};
-    launch.attrs = attributes.data();
-    launch.numAttrs = config.cluster > 1 ? 2 : 1;
-    if (const cudaError_t status = cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                        static_cast<int>(kernel.shared_bytes));
-        status != cudaSuccess) {
-        return {status, "cudaFuncSetAttribute"};
-    }
-    void* parameters[] = {&arguments};
-    return {cudaLaunchKernelExC(&launch, kernel.function, parameters), "cudaLaunchKernelExC"};
+    launch.function = kernel.function;
+    launch.ctas = clusters * config.cluster;
+    launch.threads = static_cast<std::uint32_t>(arguments.copies ? kernel.copying_threads : kernel.threads);
+    launch.shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes);
+    launch.cluster = config.cluster;
+    launch.programmatic = true;
+    launch.copy_count = 0;
+    return {};
 }
 
 }  // namespace tessera::detail

@@ -6,12 +6,12 @@
 #include <optional>
 
 #include "base/call_status.hpp"
+#include "gemm/encoded_launch.hpp"
 #include "gemm/variant_chooser.hpp"
 #include "kernels/blackwell/blackwell_arguments.hpp"
 #include "kernels/blackwell/blackwell_kernels.hpp"
 #include "tessera/device.hpp"
 #include "tessera/gemm_problem.hpp"
-#include "tessera/stream.hpp"
 
 namespace tessera::detail {
 
@@ -33,8 +33,8 @@ std::optional<Refusal> find_blackwell_refusal(Variant variant, const GemmProblem
 kernels::BlackwellArguments blackwell_arguments(kernels::BlackwellRung rung, const kernels::GemmArguments& gemm,
                                                 std::int64_t batches, int sm_count);
 
-/// Enqueues the kernel. The device must be current and the problem eligible.
-CallStatus launch_blackwell(StreamRef stream, const GemmProblem& problem, Variant variant,
+/// Fills in `launch`. The device must be current and the problem eligible.
+CallStatus encode_blackwell(EncodedLaunch& launch, const GemmProblem& problem, Variant variant,
                             const kernels::GemmArguments& arguments, const DeviceProperties& device);
 
 }  // namespace tessera::detail

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <limits>
 #include <utility>
@@ -178,25 +177,6 @@ CallStatus encode(const TensorMapRequest& request, AnyTensorMap<3>& map)
     const CallStatus ended = encode_for_launch(request, bits);
     map = AnyTensorMap<3>::from_bits(bits);
     return ended;
-}
-
-/// Raises the kernel's limit of dynamic shared memory, once per device. Threads that come at the same time may both do
-/// it, with the same effect.
-cudaError_t allow_shared_memory(const HopperKernel& kernel, std::size_t element_bytes, std::size_t config, int device)
-{
-    // One bit per device. A configuration or device without a bit makes the call each time.
-    static std::array<std::array<std::atomic<std::uint64_t>, 256>, 3> raised{};  // KernelChoice has 256 configurations
-    const std::uint64_t bit = device < 64 ? std::uint64_t{1} << static_cast<unsigned>(device) : 0;
-    std::atomic<std::uint64_t>& done = raised[static_cast<std::size_t>(std::countr_zero(element_bytes))][config];
-    if ((done.load(std::memory_order_acquire) & bit) != 0) {
-        return cudaSuccess;
-    }
-    const cudaError_t status = cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                    static_cast<int>(kernel.shared_bytes));
-    if (status == cudaSuccess) {
-        done.fetch_or(bit, std::memory_order_release);
-    }
-    return status;
 }
 
 /// Returns true if TMA can address D, or C with D's extents: whole chunks of 16 bytes. If a row of D ended inside a chunk,
@@ -447,7 +427,7 @@ HopperWorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelCho
     return need;
 }
 
-CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& planned,
+CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, const KernelChoice& planned,
                          const kernels::GemmArguments& given, const HopperMemory& workspace)
 {
     KernelChoice choice = planned;
@@ -457,7 +437,7 @@ CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const Ker
     }
     const HopperKernel& kernel = kernel_of(problem, choice);
     const std::size_t bytes = size_of(problem.input);
-    kernels::HopperArguments arguments{};
+    auto& arguments = launch.emplace_arguments<kernels::HopperArguments>();
     arguments.gemm = choice.swapped ? swap_sides(given) : given;
     const kernels::GemmArguments& gemm = arguments.gemm;  // of the copies, if operands are repacked
     const std::int64_t batches = problem.batches;
@@ -473,9 +453,9 @@ CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const Ker
     arguments.cluster_m = choice.cluster_m;
     arguments.cluster_n = choice.cluster_n;
     arguments.workspace = {workspace.partials, workspace.arrivals};
-    std::optional<OperandCopies> copies;
+    launch.copy_count = 0;
     if (!kernel.copies) {
-        copies.emplace(arguments, bytes, batches, workspace.copies);
+        repack_operands(launch, arguments, bytes, batches, workspace.copies);
     }
 
     const auto row_elements = static_cast<std::uint32_t>(128 / bytes);
@@ -530,29 +510,13 @@ CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const Ker
         is_one_tile(gemm.m, kernel.tile_m, choice.cluster_m) && (arguments.b_batched || batches == 1);
     arguments.prefetched_stages = prefetched_stages(arguments, arguments.work);
 
-    cudaLaunchConfig_t config{};
-    config.gridDim = dim3(static_cast<unsigned>(choice.clusters * cluster_size));
-    config.blockDim = dim3(static_cast<unsigned>(kernel.threads));
-    config.dynamicSmemBytes = kernel.shared_bytes;
-    config.stream = stream.get();
-    std::array<cudaLaunchAttribute, 2> attributes{};
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim = {static_cast<unsigned>(cluster_size), 1, 1};
-    config.attrs = attributes.data();
-    config.numAttrs = cluster_size > 1 ? 2 : 1;
-    if (const cudaError_t status = allow_shared_memory(kernel, bytes, choice.config, stream.device());
-        status != cudaSuccess) {
-        return {status, "cudaFuncSetAttribute"};
-    }
-    if (copies) {
-        if (const cudaError_t status = copies->enqueue(stream.get()); status != cudaSuccess) {
-            return {status, "cudaLaunchKernelExC of the kernel that repacks operands"};
-        }
-    }
-    void* parameters[] = {&arguments};
-    return {cudaLaunchKernelExC(&config, kernel.function, parameters), "cudaLaunchKernelExC"};
+    launch.function = kernel.function;
+    launch.ctas = static_cast<std::uint32_t>(choice.clusters * cluster_size);
+    launch.threads = static_cast<std::uint32_t>(kernel.threads);
+    launch.shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes);
+    launch.cluster = static_cast<std::uint32_t>(cluster_size);
+    launch.programmatic = true;
+    return {};
 }
 
 }  // namespace tessera::detail

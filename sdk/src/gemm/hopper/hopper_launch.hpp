@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/call_status.hpp"
+#include "gemm/encoded_launch.hpp"
 #include "gemm/variant_chooser.hpp"
 #include "kernels/gemm/gemm_arguments.hpp"
 #include "kernels/hopper/hopper_arguments.hpp"
 #include "kernels/hopper/hopper_kernels.hpp"
 #include "tessera/detail/kernel_choice.hpp"
 #include "tessera/device.hpp"
-#include "tessera/stream.hpp"
 
 namespace tessera::detail {
 
@@ -66,9 +66,14 @@ struct HopperMemory {
     std::byte* copies = nullptr;        // 128-byte aligned
 };
 
-/// Enqueues one kernel, or two if operands are repacked. The device must be current, the problem eligible, and the
-/// workspace large enough, with its counters zero.
-CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& choice,
+inline bool same_memory(const HopperMemory& one, const HopperMemory& other) noexcept
+{
+    return one.partials == other.partials && one.arrivals == other.arrivals && one.copies == other.copies;
+}
+
+/// Fills in `launch`: one kernel, or two if operands are repacked. The device must be current, the problem eligible, and
+/// the workspace large enough, with its counters zero.
+CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, const KernelChoice& choice,
                          const kernels::GemmArguments& arguments, const HopperMemory& workspace);
 
 }  // namespace tessera::detail

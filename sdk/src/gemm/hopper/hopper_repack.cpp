@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "gemm/hopper/hopper_launch.hpp"
+#include "kernels/hopper/hopper_repack.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -48,10 +49,10 @@ bool may_repack(const GemmProblem& problem, const DeviceProperties& device) noex
     return repacked_bytes(problem) <= device.memory_bytes / repacking_memory_share;
 }
 
-OperandCopies::OperandCopies(kernels::HopperArguments& arguments, std::size_t element_bytes, std::int64_t batches,
-                             std::byte* memory)
-    : element_bytes_(element_bytes)
+void repack_operands(EncodedLaunch& launch, kernels::HopperArguments& arguments, std::size_t element_bytes,
+                     std::int64_t batches, std::byte* memory)
 {
+    launch.copied_element_bytes = static_cast<std::uint32_t>(element_bytes);
     const auto bytes = static_cast<std::int64_t>(element_bytes);
     const auto redirect = [&](kernels::Operand& operand, std::int64_t& row_stride, std::int64_t& k_stride,
                               std::int64_t rows, bool batched, bool& k_major, bool& by_threads) {
@@ -60,7 +61,7 @@ OperandCopies::OperandCopies(kernels::HopperArguments& arguments, std::size_t el
         }
         const std::int64_t k = arguments.gemm.k;
         const bool copy_k_major = is_copy_k_major(k_major, element_bytes);
-        kernels::Repacking& copy = copies_[count_++];
+        kernels::Repacking& copy = launch.copies[launch.copy_count++];
         copy = {.source = static_cast<const std::byte*>(operand.data),
                 .copy = memory,
                 .source_stride = (k_major ? row_stride : k_stride) * bytes,
@@ -87,11 +88,6 @@ OperandCopies::OperandCopies(kernels::HopperArguments& arguments, std::size_t el
              arguments.a_by_threads);
     redirect(b, b.column_stride, b.row_stride, arguments.gemm.n, arguments.b_batched, arguments.b_k_major,
              arguments.b_by_threads);
-}
-
-cudaError_t OperandCopies::enqueue(cudaStream_t stream) const
-{
-    return count_ == 0 ? cudaSuccess : kernels::repack(std::span(copies_).first(count_), element_bytes_, stream);
 }
 
 }  // namespace tessera::detail

@@ -1,14 +1,13 @@
 #pragma once
 
 /// Repacking on Hopper: before a kernel without the fallback load, copies an operand that TMA cannot address or whose
-/// major the tensor core cannot read. Decides which operands, computes the memory needed, and launches the copy.
+/// major the tensor core cannot read. Decides which operands, and computes the memory needed.
 
-#include <array>
 #include <cstddef>
-#include <span>
+#include <cstdint>
 
+#include "gemm/encoded_launch.hpp"
 #include "kernels/hopper/hopper_arguments.hpp"
-#include "kernels/hopper/hopper_repack.hpp"
 #include "tessera/device.hpp"
 #include "tessera/gemm_problem.hpp"
 
@@ -25,20 +24,9 @@ std::size_t repacked_bytes(const GemmProblem& problem) noexcept;
 /// Returns true if the copies may be made.
 bool may_repack(const GemmProblem& problem, const DeviceProperties& device) noexcept;
 
-/// The copies that a launch makes first.
-class OperandCopies {
-public:
-    /// Takes the operands of `arguments` that TMA cannot load, and replaces them by their future copies at `memory`.
-    OperandCopies(kernels::HopperArguments& arguments, std::size_t element_bytes, std::int64_t batches,
-                  std::byte* memory);
-
-    /// Enqueues the copies, if any.
-    cudaError_t enqueue(cudaStream_t stream) const;
-
-private:
-    std::array<kernels::Repacking, 2> copies_{};
-    std::size_t count_ = 0;
-    std::size_t element_bytes_;
-};
+/// Adds the copies of the operands that TMA cannot load to `launch`, and replaces these operands in `arguments` by their
+/// future copies at `memory`.
+void repack_operands(EncodedLaunch& launch, kernels::HopperArguments& arguments, std::size_t element_bytes,
+                     std::int64_t batches, std::byte* memory);
 
 }  // namespace tessera::detail
