@@ -519,4 +519,12 @@ CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, cons
     return {};
 }
 
+CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& choice,
+                         const kernels::GemmArguments& arguments, const HopperMemory& workspace)
+{
+    EncodedLaunch launch;
+    const CallStatus ended = encode_hopper(launch, problem, choice, arguments, workspace);
+    return ended.status == cudaSuccess ? enqueue(launch, stream) : ended;
+}
+
 }  // namespace tessera::detail

@@ -76,4 +76,8 @@ inline bool same_memory(const HopperMemory& one, const HopperMemory& other) noex
 CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, const KernelChoice& choice,
                          const kernels::GemmArguments& arguments, const HopperMemory& workspace);
 
+/// Encodes and enqueues, for tests and benchmarks that choose the configuration and the workspace themselves.
+CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& choice,
+                         const kernels::GemmArguments& arguments, const HopperMemory& workspace);
+
 }  // namespace tessera::detail
