@@ -76,6 +76,7 @@
 #include <numbers>
 #include <optional>
 
+#include "tessera/detail/host_device.hpp"
 #include "tessera/element.hpp"
 #include "tessera/epilogue_kind.hpp"
 #include "tessera/gemm_problem.hpp"
@@ -97,7 +98,7 @@ constexpr double gamma(double n, double unit) { return n * unit / (1 - n * unit)
 
 /// Returns the result of one fp32 operation. `exact` is its result for the reference's operands, of magnitude `terms`
 /// before cancellation; `propagated` is the effect of the operands' errors.
-inline Bounded after_rounding(double exact, double terms, double propagated)
+TESSERA_DETAIL_HOST_DEVICE inline Bounded after_rounding(double exact, double terms, double propagated)
 {
     if (!std::isfinite(exact)) {
         return {exact, 0};
@@ -163,22 +164,28 @@ inline SumOfProducts sum_of_products(const double* a, const double* b, std::int6
     return sum;
 }
 
-/// Returns how much a sum of k products may differ from the reference if a kernel sums according to `summation`.
-inline Bounded bounded(const SumOfProducts& sum, std::int64_t k, const Summation& summation = {})
+/// Returns how much a sum of k products may differ from the reference if a kernel loses at most `relative_error` of the
+/// sum of magnitudes.
+TESSERA_DETAIL_HOST_DEVICE inline Bounded bounded(const SumOfProducts& sum, std::int64_t k, double relative_error)
 {
     if (!std::isfinite(sum.value)) {
         return {sum.value, 0};
     }
     const auto count = static_cast<double>(k);
-    const double gamma_f32 = relative_error_of_sum(k, summation);
     const double gamma_f64 = gamma(count, unit_f64);
     const double magnitude = sum.magnitude / (1 - gamma_f64);  // the magnitudes were summed in float64, too
-    return {sum.value, (gamma_f32 + gamma_f64) * magnitude + count * eta_f32 * (1 + gamma_f32)};
+    return {sum.value, (relative_error + gamma_f64) * magnitude + count * eta_f32 * (1 + relative_error)};
 }
 
-inline double relu(double x) { return x < 0 ? 0 : x; }
+/// The same for a kernel that sums according to `summation`.
+inline Bounded bounded(const SumOfProducts& sum, std::int64_t k, const Summation& summation = {})
+{
+    return bounded(sum, k, relative_error_of_sum(k, summation));
+}
 
-inline double gelu(double x)
+TESSERA_DETAIL_HOST_DEVICE inline double relu(double x) { return x < 0 ? 0 : x; }
+
+TESSERA_DETAIL_HOST_DEVICE inline double gelu(double x)
 {
     if (!std::isfinite(x)) {
         return x / 2 * (1 + std::erf(x));
@@ -186,16 +193,19 @@ inline double gelu(double x)
     return x / 2 * std::erfc(-x / std::numbers::sqrt2);  // 1 + erf(x / sqrt 2) without cancellation
 }
 
-inline double silu(double x) { return x / (1 + std::exp(-x)); }
+TESSERA_DETAIL_HOST_DEVICE inline double silu(double x) { return x / (1 + std::exp(-x)); }
 
-inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+TESSERA_DETAIL_HOST_DEVICE inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 /// z of GELU with tanh, see above.
-inline double gelu_tanh_exponent(double x) { return 2 * std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x); }
+TESSERA_DETAIL_HOST_DEVICE inline double gelu_tanh_exponent(double x)
+{
+    return 2 * std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+}
 
-inline double gelu_tanh(double x) { return x / (1 + std::exp(-gelu_tanh_exponent(x))); }
+TESSERA_DETAIL_HOST_DEVICE inline double gelu_tanh(double x) { return x / (1 + std::exp(-gelu_tanh_exponent(x))); }
 
-inline Bounded activated(Bounded x, Activation activation)
+TESSERA_DETAIL_HOST_DEVICE inline Bounded activated(Bounded x, Activation activation)
 {
     constexpr double u = unit_f32;
     const double largest = std::abs(x.value) + x.error;
@@ -257,7 +267,7 @@ struct ElementEpilogue {
 };
 
 /// Returns act(alpha * product + beta * c + bias) in fp32, before the rounding to the output type.
-inline Bounded epilogue_of(Bounded product, const ElementEpilogue& epilogue)
+TESSERA_DETAIL_HOST_DEVICE inline Bounded epilogue_of(Bounded product, const ElementEpilogue& epilogue)
 {
     const double alpha = epilogue.alpha;
     const double scaled = alpha * product.value;
@@ -289,7 +299,7 @@ inline std::optional<double> exact_epilogue_of(double product, const ElementEpil
 constexpr double largest_finite(ElementType type) { return type == ElementType::f16 ? 65504.0 : 0x1.FEp127; }
 
 /// Rounds once to the output type.
-inline Bounded stored(Bounded x, ElementType type)
+TESSERA_DETAIL_HOST_DEVICE inline Bounded stored(Bounded x, ElementType type)
 {
     double unit = 0;
     double eta = 0;
@@ -305,7 +315,7 @@ inline Bounded stored(Bounded x, ElementType type)
 }
 
 /// Returns true if the reference allows `actual`: the same NaN or infinity, or within the bound.
-inline bool agrees(const Bounded& expected, double actual)
+TESSERA_DETAIL_HOST_DEVICE inline bool agrees(const Bounded& expected, double actual)
 {
     if (!std::isfinite(expected.value)) {
         return std::isnan(expected.value) ? std::isnan(actual) : actual == expected.value;
