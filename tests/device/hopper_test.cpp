@@ -577,9 +577,10 @@ TEST_CASE("Gemm::launch and plans use the Hopper kernels")
             CHECK(operands.launch_plan(Variant::automatic).bytes() == result.bytes());
         }
     }
-    for (const bool rows : {true, false}) {  // an empty D
+    for (const bool rows : {true, false}) {  // an empty D, with a K that could be divided
         GemmCase gemm = public_case(ElementType::f16);
         (rows ? gemm.m : gemm.n) = 0;
+        gemm.k = 8192;
         const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
         DeviceOperands operands(stream(), gemm, data);
         CHECK(operands.launch(Variant::hopper).bytes() == data.d.bytes());

@@ -427,6 +427,23 @@ TEST_CASE("on 9.0, exactly the operands that TMA or wgmma cannot use are copied 
     }
 }
 
+TEST_CASE("an empty D has no Hopper configuration, however long K is")
+{
+    const DeviceProperties device = device_of(9, 0);
+    for (const std::int64_t k : {0, 64, 16384}) {
+        for (GemmProblem problem : {problem_of(0, 64, k), problem_of(64, 0, k), problem_of(0, 0, k)}) {
+            problem.input = ElementType::bf16;
+            problem = detail::resolved(problem);
+            CAPTURE(problem.describe());
+            CHECK(detail::hopper_candidates(problem, device).empty());
+            CHECK_FALSE(detail::is_hopper_choice_valid(
+                problem, device, {.variant = Variant::hopper, .cluster_k = 2, .stream_k = true, .clusters = 2}));
+            CHECK(!GemmPlan::explain(problem, device).empty());
+            CHECK(!GemmPlan::explain(problem, device_of(10, 0)).empty());
+        }
+    }
+}
+
 TEST_CASE("on 9.0, repacking and its workspace follow from the product's size")
 {
     const DeviceProperties device = device_of(9, 0);

@@ -320,7 +320,7 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
     }
     const std::int64_t tiles = tiles_of(kernel, shape, choice);
     const std::int64_t stages = stages_of(kernel, shape.k);
-    if (choice.stream_k && tiles * stages > max_shared_stages) {
+    if (tiles == 0 || (choice.stream_k && tiles * stages > max_shared_stages)) {
         return false;
     }
     if (choice.cluster_k == 1) {
@@ -337,6 +337,9 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
 std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const DeviceProperties& device)
 {
     std::vector<KernelChoice> candidates;
+    if (problem.m == 0 || problem.n == 0 || problem.batches == 0) {
+        return candidates;  // nothing is launched
+    }
     const auto add = [&](KernelChoice choice, std::int64_t clusters) {
         if (clusters < 1 || clusters > std::numeric_limits<std::uint16_t>::max()) {
             return;
