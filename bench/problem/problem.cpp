@@ -94,9 +94,9 @@ Types parse_types(std::string_view text)
     const std::size_t colon = text.find(':');
     const ElementType input = parse(text.substr(0, colon), [](ElementType) { return true; });
     if (colon != std::string_view::npos) {
-        return {input, parse(text.substr(colon + 1), [](ElementType type) { return is_output(type); })};
+        return {input, parse(text.substr(colon + 1), [](ElementType type) { return is_addend(type); })};
     }
-    return {input, is_output(input) ? input : is_float8(input) ? ElementType::bf16 : ElementType::f32};
+    return {input, is_addend(input) ? input : is_float8(input) ? ElementType::bf16 : ElementType::f32};
 }
 
 std::string to_string(const Types& types)

@@ -119,7 +119,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code)
         return std::nullopt;
     }
     if (app.count("--output-type") == 0) {
-        options.output_type = is_output(options.type) ? options.type : ElementType::f32;
+        options.output_type = is_addend(options.type) ? options.type : ElementType::f32;
     }
     if (!bias_per_row.empty() || !bias_per_column.empty()) {
         options.bias_axis = bias_per_row.empty() ? tessera::BiasAxis::per_column : tessera::BiasAxis::per_row;

@@ -71,6 +71,17 @@ public:
             [&](float(&bias)[Columns]) { load_bias(row, column, columns, bias); },
             [&](const float(&x)[Columns]) { store_pre_activation(arguments_, batch_, row, column, columns, x); });
 
+        if (is_float8(arguments_.d_type)) {
+            if (arguments_.amax_d != nullptr) {
+                int largest = 0;
+#pragma unroll
+                for (int j = 0; j < Columns; ++j) {
+                    largest = j < columns ? max(largest, detail::magnitude_bits(values[j])) : largest;
+                }
+                detail::raise_amax(arguments_, largest);
+            }
+            detail::scale_for_d(values, arguments_);
+        }
         const std::int64_t index = d_offset_ + row * arguments_.d_row_stride + column * arguments_.d_column_stride;
         if constexpr (Columns == 4) {
             if ((vectors_ & d_vectors) != 0 && columns == Columns) {
@@ -127,7 +138,7 @@ private:
         const bool of_d =
             has_vectors(arguments.d, arguments.d_type, d_offset, arguments.d_row_stride, arguments.d_column_stride);
         const bool of_c =
-            arguments.beta != 0.0F && has_vectors(c.data, arguments.d_type, c_offset, c.row_stride, c.column_stride);
+            arguments.beta != 0.0F && has_vectors(c.data, arguments.c_type, c_offset, c.row_stride, c.column_stride);
         const bool of_bias =
             arguments.bias_axis == BiasAxis::per_column && has_vectors(arguments.bias, arguments.bias_type, 0, 0, 1);
         return (of_d ? d_vectors : 0) | (of_c ? c_vectors : 0) | (of_bias ? bias_vectors : 0);
@@ -137,7 +148,7 @@ private:
     __device__ static bool has_vectors(const void* data, ElementType type, std::int64_t offset, std::int64_t row_stride,
                                        std::int64_t column_stride)
     {
-        const std::uint64_t size = type == ElementType::f32 ? 4 : 2;
+        const std::uint64_t size = size_of(type);
         const std::uint64_t first = reinterpret_cast<std::uint64_t>(data) + offset * size;
         const std::uint64_t row = row_stride * size;
         return column_stride == 1 && (first | row) % (4 * size) == 0;
@@ -149,7 +160,7 @@ private:
     {
         const Operand& c = arguments_.c;
         const std::int64_t index = c_offset_ + row * c.row_stride + column * c.column_stride;
-        load(c.data, index, c.column_stride, arguments_.d_type, (vectors_ & c_vectors) != 0, columns, values);
+        load(c.data, index, c.column_stride, arguments_.c_type, (vectors_ & c_vectors) != 0, columns, values);
     }
     template <int Columns>
     __device__ void load_bias(std::int64_t row, std::int64_t column, int columns, float (&values)[Columns]) const

@@ -17,9 +17,9 @@
 
 namespace tessera::kernels::detail {
 
-/// Calls `visit(T{})` with the element type T that `type`, one of the output types, names.
+/// Calls `visit(T{})` with the element type T that `type`, one of the types of C, names.
 template <class Visit>
-__device__ __forceinline__ void with_output_type(ElementType type, Visit&& visit)
+__device__ __forceinline__ void with_addend_type(ElementType type, Visit&& visit)
 {
     switch (type) {
         case ElementType::f16: visit(f16{}); return;
@@ -29,7 +29,7 @@ __device__ __forceinline__ void with_output_type(ElementType type, Visit&& visit
     visit(0.0F);
 }
 
-/// Element `index` of a matrix or vector of `type`, one of the output types.
+/// Element `index` of a matrix or vector of `type`, one of the types of C.
 __device__ inline float load_element(const void* data, std::int64_t index, ElementType type)
 {
     switch (type) {
@@ -40,11 +40,31 @@ __device__ inline float load_element(const void* data, std::int64_t index, Eleme
     return static_cast<const float*>(data)[index];
 }
 
+/// Rounds to `type`, of 8 bits, with saturation.
+__device__ __forceinline__ std::uint8_t narrow_to_8_bits(float value, ElementType type)
+{
+    return type == ElementType::f8e4m3 ? f8e4m3(value).bits : f8e5m2(value).bits;
+}
+
+/// Rounds two neighbours to 8 bits and packs them, the first in the low byte: one instruction from sm_89 on.
+__device__ __forceinline__ std::uint32_t pack_8_bits(float first, float second, ElementType type)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+    return __nv_cvt_float2_to_fp8x2(make_float2(first, second), __NV_SATFINITE,
+                                    type == ElementType::f8e4m3 ? __NV_E4M3 : __NV_E5M2);
+#else
+    return narrow_to_8_bits(first, type) | static_cast<std::uint32_t>(narrow_to_8_bits(second, type)) << 8;
+#endif
+}
+
+/// Stores `value` to element `index` of a matrix of `type`, one of the types of D.
 __device__ inline void store_element(void* data, std::int64_t index, ElementType type, float value)
 {
     switch (type) {
         case ElementType::f16: static_cast<f16*>(data)[index] = f16(value); return;
         case ElementType::bf16: static_cast<bf16*>(data)[index] = bf16(value); return;
+        case ElementType::f8e4m3:
+        case ElementType::f8e5m2: static_cast<std::uint8_t*>(data)[index] = narrow_to_8_bits(value, type); return;
         default: break;
     }
     static_cast<float*>(data)[index] = value;
@@ -95,6 +115,11 @@ __device__ inline void store_vector(void* data, std::int64_t index, ElementType 
     if (type == ElementType::f32) {
         *reinterpret_cast<float4*>(static_cast<float*>(data) + index) =
             make_float4(values[0], values[1], values[2], values[3]);
+        return;
+    }
+    if (is_float8(type)) {
+        *reinterpret_cast<std::uint32_t*>(static_cast<std::uint8_t*>(data) + index) =
+            pack_8_bits(values[0], values[1], type) | pack_8_bits(values[2], values[3], type) << 16;
         return;
     }
     const bool as_f16 = type == ElementType::f16;
@@ -263,6 +288,35 @@ __device__ __forceinline__ void apply_epilogue(float (&values)[Count], const Gem
         store_pre_activation(values);
     }
     activate(values, arguments.activation);
+}
+
+/// Bits of |value|. As integers they have the order of the magnitudes, and NaN is the largest.
+__device__ __forceinline__ int magnitude_bits(float value) { return __float_as_int(value) & 0x7FFFFFFF; }
+
+/// Raises the largest magnitude of D. The threads of a warp that come together make one access. @pre there is an amax_d
+__device__ __forceinline__ void raise_amax(const GemmArguments& arguments, int largest)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    const unsigned together = __activemask();
+    largest = __reduce_max_sync(together, largest);
+    if (static_cast<int>(threadIdx.x % 32) != __ffs(static_cast<int>(together)) - 1) {
+        return;
+    }
+#endif
+    atomicMax(reinterpret_cast<int*>(arguments.amax_d), largest);
+}
+
+/// Multiplies finished values by the scale of a D of 8 bits.
+template <int Count>
+__device__ __forceinline__ void scale_for_d(float (&values)[Count], const GemmArguments& arguments)
+{
+    if (arguments.scale_d != nullptr) {
+        const float scale = *arguments.scale_d;
+#pragma unroll
+        for (float& value : values) {
+            value = __fmul_rn(value, scale);
+        }
+    }
 }
 
 }  // namespace tessera::kernels::detail

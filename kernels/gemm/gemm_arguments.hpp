@@ -35,8 +35,8 @@ using ActivationKind = Activation;
 
 /// D(m, n) = act(alpha * scale_a * scale_b * sum_k A(m, k) * B(k, n) + beta * C(m, n) + bias), accumulated in fp32.
 ///
-/// `c.data` is read only if `beta` is not zero, so a NaN in an unused C does not spread. C has D's element type and may
-/// be the same matrix as D. `pre_activation`, if there is one, receives the argument of act. `bias` has m (per_row) or n (per_column) contiguous elements, shared by all batches.
+/// `c.data` is read only if `beta` is not zero, so a NaN in an unused C does not spread. C may be the same matrix as D. A
+/// D of 8 bits is scaled by `scale_d`, and `amax_d` is raised to its largest magnitude before that. `pre_activation`, if there is one, receives the argument of act. `bias` has m (per_row) or n (per_column) contiguous elements, shared by all batches.
 struct GemmArguments {
     Operand a;  // (m, k)
     Operand b;  // (k, n)
@@ -49,6 +49,8 @@ struct GemmArguments {
     const void* bias;
     const float* scale_a;  // one float, or null for 1; A's and B's own even if the launch exchanges the operands
     const float* scale_b;
+    const float* scale_d;  // one float, or null for 1; for a D of 8 bits
+    float* amax_d;         // one float, or null
     std::int64_t m;
     std::int64_t n;
     std::int64_t k;
@@ -58,6 +60,7 @@ struct GemmArguments {
     std::uint32_t tiles_n;
     ElementType a_type;  // for kernels that take several input types
     ElementType b_type;
+    ElementType c_type;
     ElementType d_type;
     ElementType bias_type;
     BiasAxis bias_axis;

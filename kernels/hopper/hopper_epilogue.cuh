@@ -7,7 +7,8 @@
 /// - D = alpha * A * B, addressable by TMA: registers, swizzled shared memory, TMA store, while the next part is being
 ///   converted. Unrolled.
 /// - Any other epilogue of such a D: the same way, 32 or 16 columns at a time. One copy of the code serves all of them.
-///   Bias comes from shared memory, C from the slots of the ring after the tile's stages, or directly.
+///   Bias comes from shared memory, C from the slots of the ring after the tile's stages, or directly. The
+///   pre-activation leaves through the other store buffer.
 /// - A narrow tile of a column-major D: straight from the registers, in the same parts.
 /// - Otherwise: through shared memory in fp32, to a loop that finishes and stores row by row (kernels/gemm).
 
@@ -194,8 +195,7 @@ private:
     __device__ __forceinline__ void write_parts(const Accumulators& accumulators, const SlotsOfC& c, int tile_row,
                                                 int row, int column, int batch)
     {
-        const bool is_f32 = arguments_.gemm.d_type == ElementType::f32;
-        const unsigned buffer_columns = is_f32 ? 32 : 64;
+        const unsigned buffer_columns = 128 / size_of(arguments_.gemm.d_type);
         std::byte* buffer = nullptr;
         std::byte* pre_activation_buffer = nullptr;
 #pragma unroll 1
@@ -224,6 +224,9 @@ private:
                     }
                     part.put(x, pre_activation_buffer, in_buffer);
                 });
+            if (is_float8(arguments_.gemm.d_type)) {
+                part.finish_8_bit(values);
+            }
             if (!arguments_.stores_by_tma) {
                 part.store(values);
                 continue;
@@ -234,8 +237,9 @@ private:
             part.put(values, buffer, in_buffer);
             if (in_buffer + Part::columns == buffer_columns || part.is_last_of_rows()) {
                 const int first_column = part.column() - static_cast<int>(in_buffer);
-                constexpr bool has_rest = tile_n % 64 != 0 && tile_n > 32;
-                const bool is_rest = has_rest && part.tile_column() - in_buffer + buffer_columns > tile_n;
+                constexpr bool has_rest = tile_n % 128 != 0 && tile_n > 32;
+                const unsigned first = part.tile_column() - in_buffer;
+                const bool is_rest = has_rest && first > 0 && first + buffer_columns > tile_n;
                 if (stores_pre_activation_by_tma()) {
                     staging_.store_previous(is_rest ? arguments_.pre_activation_rest : arguments_.pre_activation,
                                             first_column, part.row(), batch);

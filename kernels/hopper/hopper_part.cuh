@@ -45,6 +45,21 @@ public:
         }
     }
 
+    /// The same in a buffer of 8-bit elements.
+    template <int Columns, class Visit>
+    __device__ __forceinline__ void for_each_pair_of_bytes(unsigned first, Visit&& visit) const
+    {
+#pragma unroll
+        for (int j = 0; j < Columns / 8; ++j) {
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                const unsigned line = thread_ / 32 * 16 + thread_ % 32 / 4 + i * 8;
+                const unsigned column = first + 8 * j;
+                visit(4 * j + 2 * i, hopper_swizzled(line, column / 16) + column % 16 + thread_ % 4 * 2);
+            }
+        }
+    }
+
 private:
     unsigned thread_;
 };
@@ -116,12 +131,13 @@ public:
     {
         constexpr HopperConfig config = Config::config;
         constexpr unsigned per_slot = config.c_boxes_per_stage();
+        const bool c_is_f32 = arguments_.gemm.c_type == ElementType::f32;
         const unsigned block = (static_cast<unsigned>(first_row) + tile_row_) / 64;
-        const unsigned box = is_f32() ? block * config.c_boxes_per_row(4) + tile_column_ / 32
+        const unsigned box = c_is_f32 ? block * config.c_boxes_per_row(4) + tile_column_ / 32
                                       : block * config.c_boxes_per_row(2) + tile_column_ / 64;
         const std::byte* const from =
             shared.stages[slots.index(box / per_slot)].a + box % per_slot * HopperConfig::hopper_store_bytes;
-        if (is_f32()) {
+        if (c_is_f32) {
             place_.template for_each_pair<columns>(tile_column_ % 32, [&](int value, unsigned offset) {
                 const float2 pair = *reinterpret_cast<const float2*>(from + offset);
                 c[value] = pair.x;
@@ -129,7 +145,7 @@ public:
             });
             return;
         }
-        const bool from_f16 = arguments_.gemm.d_type == ElementType::f16;
+        const bool from_f16 = arguments_.gemm.c_type == ElementType::f16;
 #pragma unroll
         for (int q = 0; q < columns / 16; ++q) {
             std::uint32_t packed[4];
@@ -147,7 +163,7 @@ public:
         const Operand& c = arguments_.gemm.c;
         const std::int64_t first = batch_ * c.batch_stride + (row_ + place_.row()) * c.row_stride +
                                    (column_ + place_.column()) * c.column_stride;
-        detail::with_output_type(arguments_.gemm.d_type, [&]<class T>(T) {
+        detail::with_addend_type(arguments_.gemm.c_type, [&]<class T>(T) {
             for_each_value([&](int value, int down, int across, bool inside) {
                 const std::int64_t index = first + down * c.row_stride + across * c.column_stride;
                 values_of_c[value] = inside ? static_cast<float>(static_cast<const T*>(c.data)[index]) : 0.0F;
@@ -178,7 +194,9 @@ public:
     /// Puts the values, rounded to D's type, into a buffer, from column `first`.
     __device__ __forceinline__ void put(const Values& finished, std::byte* buffer, unsigned first) const
     {
-        if (is_f32()) {
+        if (is_float8(arguments_.gemm.d_type)) {
+            put_8_bit(finished, buffer, first);
+        } else if (is_f32()) {
             put_f32(finished, buffer, first);
         } else {
             put_16_bit(finished, buffer, first);
@@ -208,6 +226,16 @@ public:
         }
     }
 
+    /// Puts the values into a buffer of 8-bit elements, from column `first`.
+    __device__ __forceinline__ void put_8_bit(const Values& finished, std::byte* buffer, unsigned first) const
+    {
+        ptx::stay_a_branch();
+        place_.template for_each_pair_of_bytes<columns>(first, [&](int value, unsigned offset) {
+            *reinterpret_cast<std::uint16_t*>(buffer + offset) = static_cast<std::uint16_t>(
+                detail::pack_8_bits(finished[value], finished[value + 1], arguments_.gemm.d_type));
+        });
+    }
+
     /// Stores the values to D in global memory.
     __device__ __forceinline__ void store(const Values& finished) const
     {
@@ -219,14 +247,38 @@ public:
     {
         const std::int64_t first = batch_ * to.batch_stride + (row_ + place_.row()) * to.row_stride +
                                    (column_ + place_.column()) * to.column_stride;
-        detail::with_output_type(to.type, [&]<class T>(T) {
+        const auto store_as = [&]<class T>(T) {
             for_each_value([&](int value, int down, int across, bool inside) {
                 if (inside) {
                     static_cast<T*>(to.data)[first + down * to.row_stride + across * to.column_stride] =
                         T(finished[value]);
                 }
             });
+        };
+        if (!is_float8(to.type)) {
+            detail::with_addend_type(to.type, store_as);
+            return;
+        }
+        for_each_value([&](int value, int down, int across, bool inside) {
+            if (inside) {
+                static_cast<std::uint8_t*>(to.data)[first + down * to.row_stride + across * to.column_stride] =
+                    detail::narrow_to_8_bits(finished[value], to.type);
+            }
         });
+    }
+
+    /// Takes the values' magnitudes into account and scales them, for a D of 8 bits.
+    __device__ __forceinline__ void finish_8_bit(Values& finished) const
+    {
+        ptx::stay_a_branch();
+        if (arguments_.gemm.amax_d != nullptr) {
+            int largest = 0;
+            for_each_value([&](int value, int /*down*/, int /*across*/, bool inside) {
+                largest = inside ? max(largest, detail::magnitude_bits(finished[value])) : largest;
+            });
+            detail::raise_amax(arguments_.gemm, largest);
+        }
+        detail::scale_for_d(finished, arguments_.gemm);
     }
 
 private:

@@ -29,6 +29,10 @@ constexpr std::array<std::optional<float>, 3> scales{std::nullopt, 0.5F, -2.0F};
 constexpr std::array<std::optional<Layout>, 3> pre_activations{std::nullopt, Layout{},
                                                                Layout{.padding = 3, .offset = 1, .batch_gap = 2}};
 
+constexpr std::array<std::optional<float>, 3> scales_of_d{std::nullopt, 0x1p-7F, -4.0F};
+/// The largest magnitude before the launch: none wanted, raised by every product, by most, by none.
+constexpr std::array<std::optional<float>, 4> maxima{std::nullopt, 0.0F, 0.5F, 1e30F};
+
 enum class Batching : std::uint8_t { one, two, three_share_a, two_share_b, fill_large, fill_medium };
 constexpr std::array batchings{Batching::one,         Batching::two,        Batching::three_share_a,
                                Batching::two_share_b, Batching::fill_large, Batching::fill_medium};
@@ -81,6 +85,16 @@ void keep_in_range(GemmCase& gemm)
 {
     if (gemm.output == ElementType::f16 && gemm.data == Data::signature) {
         gemm.alpha *= 0x1p-9F;
+    }
+}
+
+/// Leaves out what a D of this type cannot have.
+void fit_to_output(GemmCase& gemm)
+{
+    if (!is_float8(gemm.output)) {
+        gemm.scale_d = gemm.amax_d = std::nullopt;
+    } else if (gemm.addend == Addend::in_place) {  // C has another type
+        gemm.addend = Addend::separate;
     }
 }
 
@@ -159,7 +173,7 @@ TEST_CASE("every variant is right for shapes around its tiles, in all layouts, t
                                   count(k_edges),
                                   count(input_types),
                                   count(output_types),
-                                  count(output_types),
+                                  count(addend_types),
                                   2,
                                   2,
                                   2,
@@ -175,6 +189,8 @@ TEST_CASE("every variant is right for shapes around its tiles, in all layouts, t
                                   count(alphas),
                                   count(scales),
                                   count(scales),
+                                  count(scales_of_d),
+                                  count(maxima),
                                   count(betas),
                                   count(addends),
                                   count(bias_axes),
@@ -195,7 +211,7 @@ TEST_CASE("every variant is right for shapes around its tiles, in all layouts, t
         gemm.k = take(k_edges);
         gemm.input = take(input_types);
         gemm.output = take(output_types);
-        gemm.bias_type = take(output_types);
+        gemm.bias_type = take(addend_types);
         for (Layout* layout : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) {
             layout->row_major = take_flag();
         }
@@ -208,6 +224,8 @@ TEST_CASE("every variant is right for shapes around its tiles, in all layouts, t
         gemm.alpha = take(alphas);
         gemm.scale_a = take(scales);
         gemm.scale_b = take(scales);
+        gemm.scale_d = take(scales_of_d);
+        gemm.amax_d = take(maxima);
         gemm.beta = take(betas);
         gemm.addend = take(addends);
         gemm.bias = take(bias_axes);
@@ -220,6 +238,7 @@ TEST_CASE("every variant is right for shapes around its tiles, in all layouts, t
         }
         set_batching(gemm, take(batchings));
         keep_in_range(gemm);
+        fit_to_output(gemm);
         check_all_variants(stream(), gemm);
     }
 }
@@ -245,7 +264,7 @@ TEST_CASE("every variant is right for every combination of types, orders and epi
                             gemm.k = any_extent();
                             gemm.input = input;
                             gemm.output = output;
-                            gemm.bias_type = output_types[engine() % output_types.size()];
+                            gemm.bias_type = addend_types[engine() % addend_types.size()];
                             gemm.a.row_major = (orders & 1U) != 0;
                             gemm.b.row_major = (orders & 2U) != 0;
                             gemm.d.row_major = (orders & 4U) != 0;
@@ -255,6 +274,9 @@ TEST_CASE("every variant is right for every combination of types, orders and epi
                             gemm.addend = addend;
                             gemm.beta = addend == Addend::none ? 0 : 0.75F;
                             gemm.alpha = 1.25F;
+                            gemm.scale_d = 16.0F;
+                            gemm.amax_d = 0.0F;
+                            fit_to_output(gemm);
                             check_all_variants(stream(), gemm);
                         }
                     }
@@ -273,7 +295,7 @@ TEST_CASE("the error of long sums stays within the bound for K")
             gemm.n = 70;
             gemm.k = k;
             gemm.input = input;
-            gemm.output = is_output(input.a) ? input.a : ElementType::bf16;
+            gemm.output = is_addend(input.a) ? input.a : ElementType::bf16;
             gemm.b.row_major = false;
             check_all_variants(stream(), gemm);
         }
@@ -290,13 +312,40 @@ TEST_CASE("NaN and infinities of A, B, C and bias appear exactly where the formu
             gemm.n = 66;
             gemm.k = 5;  // few enough that some sums stay finite
             gemm.input = input;
-            gemm.output = is_output(input.a) ? input.a : ElementType::f32;
+            gemm.output = is_addend(input.a) ? input.a : ElementType::f32;
             gemm.addend = Addend::separate;
             gemm.beta = 0.5F;
             gemm.bias = BiasAxis::per_column;
             gemm.activation = activation;
             gemm.data = Data::non_finite;
             check_all_variants(stream(), gemm);
+        }
+    }
+}
+
+TEST_CASE("a D of 8 bits saturates and keeps NaN, and its largest magnitude is that before scaling, or NaN")
+{
+    for (const InputTypes input : {InputTypes(ElementType::f8e4m3), InputTypes(ElementType::bf16)}) {
+        for (const ElementType output : {ElementType::f8e4m3, ElementType::f8e5m2}) {
+            for (const Data data : {Data::random, Data::non_finite, Data::one_large}) {
+                GemmCase gemm;
+                gemm.m = 37;
+                gemm.n = 80;
+                gemm.k = 19;
+                gemm.input = input;
+                gemm.output = output;
+                gemm.b.row_major = false;
+                gemm.alpha = -1;
+                gemm.bias = BiasAxis::per_column;
+                gemm.scale_d = output == ElementType::f8e4m3 ? 120.0F : 15000.0F;
+                gemm.amax_d = data == Data::random ? std::optional(0.0F) : std::nullopt;
+                gemm.data = data;
+                check_all_variants(stream(), gemm);
+                gemm.amax_d = 0.0F;
+                gemm.batches = 3;
+                gemm.activation = Activation::relu;
+                check_all_variants(stream(), gemm);
+            }
         }
     }
 }
@@ -321,6 +370,8 @@ TEST_CASE("the SIMT ladder computes one chain of fused multiply-adds in ascendin
             gemm.addend = Addend::in_place;
             gemm.bias = BiasAxis::per_row;
             gemm.activation = Activation::relu;
+            gemm.scale_d = 3.7F;
+            fit_to_output(gemm);
             const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
             DeviceOperands operands(stream(), gemm, data);
             for (const Variant variant : all_variants()) {

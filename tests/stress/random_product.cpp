@@ -80,7 +80,7 @@ void draw_epilogue(Draw& draw, GemmCase& gemm)
         gemm.c = random_layout(draw, true);
     }
     gemm.bias = draw.pick(std::array{BiasAxis::none, BiasAxis::none, BiasAxis::per_row, BiasAxis::per_column});
-    gemm.bias_type = draw.pick(output_types);
+    gemm.bias_type = draw.pick(addend_types);
     gemm.bias_offset = draw.one_in(2) ? 0 : draw.below(8);
     gemm.activation = draw.one_in(2) ? Activation::none : draw.pick(all_activations);
     if (draw.one_in(6)) {
@@ -99,7 +99,7 @@ GemmCase random_case(Draw& draw, const ProductLimits& limits)
         gemm.batches = draw.one_in(4) ? 1 + draw.extent(30) : 1;
     } while (gemm.m * gemm.n * gemm.k * gemm.batches > limits.multiply_adds);
     gemm.input = draw.pick(input_types);
-    gemm.output = draw.pick(output_types);
+    gemm.output = draw.pick(addend_types);
     gemm.a = random_layout(draw, true);
     gemm.b = random_layout(draw, true);
     gemm.d = random_layout(draw, false);

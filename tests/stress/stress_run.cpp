@@ -153,7 +153,7 @@ private:
                                 static_cast<std::size_t>(product.bias_first) * size_of(gemm.bias_type);
             expectation.axis = gemm.bias;
             expectation.bias = {first, gemm.bias_type, size};
-            with_output_type(gemm.bias_type, [&]<class T>(std::type_identity<T>) {
+            with_addend_type(gemm.bias_type, [&]<class T>(std::type_identity<T>) {
                 const DeviceSpan<const T> vector(static_cast<const T*>(first), static_cast<std::size_t>(size),
                                                  device_.ordinal());
                 epilogue.bias = gemm.bias == BiasAxis::per_row ? Bias::per_row(vector) : Bias::per_column(vector);

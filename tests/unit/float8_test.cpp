@@ -212,7 +212,7 @@ TEST_CASE("conversions to and from 8 bits and tf32 are constant expressions")
     static_assert(tessera::element_traits<f8e4m3>::unit_roundoff == 0x1p-4F);
     static_assert(tessera::element_traits<f8e5m2>::unit_roundoff == 0x1p-3F);
     static_assert(tessera::element_traits<tf32>::unit_roundoff == 0x1p-11F);
-    static_assert(tessera::MatrixElement<const f8e4m3> && !tessera::OutputElement<f8e4m3>);
+    static_assert(tessera::OutputElement<const f8e4m3> && !tessera::AddendElement<f8e4m3>);
     static_assert(tessera::MatrixElement<tf32> && !tessera::OutputElement<tf32> && tessera::OutputElement<const float>);
 }
 

@@ -139,9 +139,8 @@ TEST_CASE_FIXTURE(GemmRuntime, "rules that views enforce by types are errors for
     CHECK_ERROR(
         refused(
             "invalid_argument",
-            "D cannot have elements of f8e4m3\n  try: a D of f32, f16 or bf16; tf32 and 8-bit types are for A and B "
-            "only"),
-        Gemm::launch(stream, f32_a, b.matrix(4, 4), raw(d.data(), ElementType::f8e4m3)));
+            "D cannot have elements of tf32\n  try: a D of f32, f16, bf16, f8e4m3 or f8e5m2; tf32 is for A and B only"),
+        Gemm::launch(stream, f32_a, b.matrix(4, 4), raw(d.data(), ElementType::tf32)));
     const std::string is_const = refused("invalid_argument",
                                          "D has const elements and cannot be written\n  try: a view of a buffer that "
                                          "is not const, or a pointer to elements that are not const");

@@ -170,8 +170,9 @@ TEST_CASE("SIMT rungs without an 8-bit kernel refuse with that reason; the other
               "the kernel is not compiled for inputs of f16 x bf16");
     }
     GemmProblem problem = problem_of(ElementType::f16);
-    problem.output = ElementType::f8e4m3;
-    CHECK(GemmPlan::refusal(problem, t4, Variant::simt_naive) == "a kernel writes f32, f16 or bf16, not f8e4m3");
+    problem.output = ElementType::tf32;
+    CHECK(GemmPlan::refusal(problem, t4, Variant::simt_naive) ==
+          "a kernel writes f32, f16, bf16, f8e4m3 or f8e5m2, not tf32");
 }
 
 TEST_CASE("impossible types get no plan")
@@ -186,9 +187,10 @@ TEST_CASE("impossible types get no plan")
         prepare(problem_of({ElementType::tf32, ElementType::f32})));
     GemmProblem problem = problem_of(mixed);
     CHECK(prepare(problem).variant() == Variant::simt_register_blocked);
-    problem.output = ElementType::f8e5m2;
+    problem.output = ElementType::tf32;
     CHECK_ERROR(
-        "tessera: invalid_argument in GemmPlan::prepare\n  D cannot have elements of f8e5m2\n  try: f32, f16 or bf16",
+        "tessera: invalid_argument in GemmPlan::prepare\n  D cannot have elements of tf32\n  try: f32, f16, bf16, "
+        "f8e4m3 or f8e5m2",
         prepare(problem));
 }
 

@@ -2,7 +2,7 @@
 
 /// @file
 /// @ingroup host_elements
-/// @brief Element types of matrices: f32, f16 and bf16, and for the operands A and B also tf32, f8e4m3 and f8e5m2.
+/// @brief Element types of matrices: f32, f16, bf16, f8e4m3 and f8e5m2, and for the operands A and B also tf32.
 ///
 /// All but `f32` are storage with conversions, not arithmetic types: compute in `float`. Narrowing rounds to nearest
 /// and is explicit; widening is exact and implicit. The types have the size, alignment and bits of CUDA's `__half`,
@@ -239,10 +239,16 @@ TESSERA_DETAIL_HOST_DEVICE constexpr bool is_float8(ElementType type) noexcept
     return type == ElementType::f8e4m3 || type == ElementType::f8e5m2;
 }
 
-/// Returns true if C, D and a bias can have this type: `f32`, `f16` and `bf16`.
-TESSERA_DETAIL_HOST_DEVICE constexpr bool is_output(ElementType type) noexcept
+/// Returns true if C and a bias can have this type: `f32`, `f16` and `bf16`.
+TESSERA_DETAIL_HOST_DEVICE constexpr bool is_addend(ElementType type) noexcept
 {
     return type == ElementType::f32 || type == ElementType::f16 || type == ElementType::bf16;
+}
+
+/// Returns true if D can have this type: every type but `tf32`.
+TESSERA_DETAIL_HOST_DEVICE constexpr bool is_output(ElementType type) noexcept
+{
+    return is_addend(type) || is_float8(type);
 }
 
 /// Facts about an element type, for matrix elements only: `element_traits<T>::type` is its run-time name.
@@ -290,10 +296,13 @@ struct element_traits<f8e5m2> {
 template <class T>
 concept MatrixElement = requires { element_traits<std::remove_const_t<T>>::type; };
 
-/// A type that C, D and a bias can have: `f32`, `f16` or `bf16`. The other types are for A and B only: a result in 8
-/// bits would need a scale before the product is known.
+/// A type that D can have: every matrix element but `tf32`.
 template <class T>
 concept OutputElement = MatrixElement<T> && is_output(element_traits<std::remove_const_t<T>>::type);
+
+/// A type that C and a bias can have: `f32`, `f16` or `bf16`. An 8-bit vector would need a scale.
+template <class T>
+concept AddendElement = MatrixElement<T> && is_addend(element_traits<std::remove_const_t<T>>::type);
 
 /// The element types of A and B: equal, or one `f8e4m3` and the other `f8e5m2`. Both have the same size.
 struct InputTypes {

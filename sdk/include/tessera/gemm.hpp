@@ -94,9 +94,9 @@ private:
     static Bias make(DeviceSpan<T> vector, BiasAxis axis) noexcept
     {
         using Element = std::remove_const_t<detail::ElementOf<T>>;  // maps CUDA's own types to the SDK's
-        static_assert(OutputElement<Element>, "tessera: a bias has elements of f32, f16 or bf16");
+        static_assert(AddendElement<Element>, "tessera: a bias has elements of f32, f16 or bf16");
         Bias bias;
-        if constexpr (OutputElement<Element>) {
+        if constexpr (AddendElement<Element>) {
             bias.data = vector.data();
             bias.type = element_traits<Element>::type;
             bias.size = vector.size();
@@ -110,7 +110,8 @@ private:
 /// What happens to the product before it is stored: D = act(alpha * A*B + beta * C + bias).
 ///
 /// If `scale_a` and `scale_b` are given, A*B is scaled by `alpha` times `scale_a` times `scale_b`; each of these
-/// multiplications is rounded to fp32.
+/// multiplications is rounded to fp32. A D of 8 bits is multiplied by `scale_d`, if that is given, before it is rounded:
+/// D = scale_d * act(alpha * A*B + beta * C + bias).
 ///
 /// Write it with designated initializers. C++ requires them in the order of the members:
 ///
@@ -118,17 +119,23 @@ private:
 /// Gemm::launch(stream, x, w, y, {.alpha = 0.5F, .c = y, .activation = Activation::gelu});
 /// @endcode
 struct Epilogue {
-    float alpha = 1.0F;                        ///< scales the product; if 0, A and B are not read
-    std::optional<float> beta = {};            ///< scales C; 1 if not given. If 0, C is not read
-    MatrixOperand c = {};                      ///< of D's type and extents, any order; one matrix can serve a batch
+    float alpha = 1.0F;              ///< scales the product; if 0, A and B are not read
+    std::optional<float> beta = {};  ///< scales C; 1 if not given. If 0, C is not read
+    MatrixOperand c =
+        {};  ///< of D's extents, any order; one matrix can serve a batch. Of D's type, but f16 or bf16 if D has 8 bits
     Bias bias = {};                            ///< added after scaling; `Bias{}` for none
     Activation activation = Activation::none;  ///< applied last
     /// Receives x = alpha * A*B + beta * C + bias, rounded once, while D = act(x) is computed from the x before rounding.
-    /// Training needs it for the gradient of act. Of D's type, extents and order; its leading dimension is its own. Each
-    /// product of a batch has its own. Empty: x is not stored.
+    /// Training needs it for the gradient of act. Of D's type (f16 or bf16 if D has 8 bits), extents and order; its
+    /// leading dimension is its own. Each product of a batch has its own. Empty: x is not stored.
     MatrixOperand pre_activation = {};
-    DeviceSpan<const float> scale_a = {};                           ///< one float on the device that scales A; or empty
-    DeviceSpan<const float> scale_b = {};                           ///< the same for B
+    DeviceSpan<const float> scale_a = {};  ///< one float on the device that scales A; or empty
+    DeviceSpan<const float> scale_b = {};  ///< the same for B
+    DeviceSpan<const float> scale_d = {};  ///< one float on the device that multiplies a D of 8 bits; or empty
+    /// One float on the device, or empty; for a D of 8 bits. The launch raises it to the largest magnitude of D before
+    /// `scale_d`, over the whole batch, and never lowers it: set it to 0 before, or go on from an earlier maximum. A NaN
+    /// in D makes it NaN.
+    DeviceSpan<float> amax_d = {};
     Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;  ///< how Hopper's tensor cores add 8-bit products
 };
 
@@ -190,11 +197,12 @@ concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
 ///
 /// @par Types
 /// A and B have the same type: f32, tf32, f16, bf16, f8e4m3 or f8e5m2; or one is f8e4m3 and the other f8e5m2. D is f32,
-/// f16 or bf16, whatever A and B are. C has D's type. Wrong types do not compile; those of a `MatrixOperand` are checked
-/// by the call.
+/// f16, bf16, f8e4m3 or f8e5m2, whatever A and B are. C has D's type; if that has 8 bits, C is f16 or bf16. Wrong types
+/// do not compile; those of a `MatrixOperand` are checked by the call.
 ///
 /// @par Arithmetic
-/// Products are accumulated in fp32, and the result is rounded once, to D's type. SIMT kernels add the products one by
+/// Products are accumulated in fp32, and the result is rounded once, to D's type. What is too large for an 8-bit D,
+/// infinity included, becomes the largest finite value of its sign; NaN stays NaN. SIMT kernels add the products one by
 /// one in ascending k, so that all of them give the same bits. Tensor cores add several products at once, as their
 /// hardware does; `GemmPlan::explain` names the kernel. For 8-bit inputs, Hopper's tensor cores keep fewer bits than
 /// fp32: see `Fp8Accumulation`. The same problem on the same device model, with the same build of the library, gives
@@ -210,8 +218,8 @@ concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
 ///
 /// @par Aliasing
 /// D may be C, as the same view. D must not overlap A, B, a scale or the bias, nor C in any other way. The matrices of
-/// D must not overlap each other. The same holds for the pre-activation, which must not overlap D either. Inputs may
-/// share memory.
+/// D must not overlap each other. The same holds for the pre-activation, which must not overlap D either.
+/// `amax_d` must not overlap anything else. Inputs may share memory.
 ///
 /// @par What is enqueued
 /// One kernel. The exceptions, which `GemmPlan::explain` names for a problem:
@@ -246,7 +254,7 @@ public:
     /// @param stream    a stream of the operands' device
     /// @param a         m x k, either order, any leading dimension
     /// @param b         k x n, either order, any leading dimension, of A's element type (8-bit types may be mixed)
-    /// @param d         m x n, either order, any leading dimension, of f32, f16 or bf16
+    /// @param d         m x n, either order, any leading dimension, of any type but tf32
     /// @param epilogue  scales, C, bias and activation
     /// @param variant   the kernel to use, or `automatic`
     /// @throws Error  `shape_mismatch` if extents or batch counts do not fit together; `invalid_argument` if an operand

@@ -89,7 +89,7 @@ struct GemmProblem {
     std::int64_t batches = 1;                                       ///< number of products of these extents
     std::int64_t outer_batches = 1;                                 ///< number of these batches: the second level
     InputTypes input = {};                                          ///< types of A and B; one ElementType if equal
-    ElementType output = ElementType::f32;                          ///< type of C and D
+    ElementType output = ElementType::f32;                          ///< type of D, and of C unless D has 8 bits
     MatrixLayout a = {};                                            ///< how A is stored, m x k
     MatrixLayout b = {};                                            ///< how B is stored, k x n
     MatrixLayout d = {};                                            ///< how D is stored, m x n

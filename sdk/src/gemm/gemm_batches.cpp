@@ -82,8 +82,9 @@ GemmProblem one_launch(const GemmProblem& problem, const BatchLevels& levels) no
     flatten(one.a, size_of(problem.input.a));
     flatten(one.b, size_of(problem.input.b));
     flatten(one.d, size_of(problem.output));
-    flatten(one.c, size_of(problem.output));
-    flatten(one.pre_activation, size_of(problem.output));
+    const std::size_t addend_bytes = is_float8(problem.output) ? size_of(ElementType::bf16) : size_of(problem.output);
+    flatten(one.c, addend_bytes);
+    flatten(one.pre_activation, addend_bytes);
     return one;
 }
 

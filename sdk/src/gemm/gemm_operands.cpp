@@ -64,12 +64,27 @@ void require_types(const GemmOperands& operands, std::string_view operation, con
     if (!is_output(d.type)) {
         raise(ErrorCode::invalid_argument, operation, caller,
               fmt::format("D cannot have elements of {}", to_string(d.type)),
-              "a D of f32, f16 or bf16; tf32 and 8-bit types are for A and B only");
+              "a D of f32, f16, bf16, f8e4m3 or f8e5m2; tf32 is for A and B only");
     }
     if (!d.writable) {
         raise(ErrorCode::invalid_argument, operation, caller, "D has const elements and cannot be written",
               "a view of a buffer that is not const, or a pointer to elements that are not const");
     }
+}
+
+/// C and the pre-activation have D's type. Beside a D of 8 bits they have 16 bits.
+void require_addend_type(const char* name, const MatrixOperand& addend, const MatrixOperand& d,
+                         std::string_view operation, const std::source_location& caller)
+{
+    const bool has_16_bits = addend.type == ElementType::f16 || addend.type == ElementType::bf16;
+    if (is_float8(d.type) ? has_16_bits : addend.type == d.type) {
+        return;
+    }
+    raise(ErrorCode::invalid_argument, operation, caller,
+          fmt::format("{} has elements of {} and D of {}: {}", name, to_string(addend.type), to_string(d.type),
+                      is_float8(d.type) ? "beside an 8-bit D it has 16 bits" : "they must be equal"),
+          fmt::format("a {} of {}", name == std::string_view("C") ? "C" : "pre-activation",
+                      is_float8(d.type) ? "f16 or bf16" : to_string(d.type)));
 }
 
 /// The pre-activation's own rules. @pre D is checked
@@ -87,12 +102,7 @@ void require_pre_activation(const MatrixOperand& x, const MatrixOperand& d, std:
         refuse(ErrorCode::invalid_argument, "the pre-activation has const elements and cannot be written",
                "a view of a buffer that is not const, or a pointer to elements that are not const");
     }
-    if (x.type != d.type) {
-        refuse(ErrorCode::invalid_argument,
-               fmt::format("the pre-activation has elements of {} and D of {}: they must be equal", to_string(x.type),
-                           to_string(d.type)),
-               fmt::format("a pre-activation of {}", to_string(d.type)));
-    }
+    require_addend_type("the pre-activation", x, d, operation, caller);
     if (x.row_major != d.row_major) {
         const auto order = [](const MatrixOperand& matrix) { return matrix.row_major ? "row-major" : "column-major"; };
         refuse(ErrorCode::invalid_argument,
@@ -156,12 +166,7 @@ void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std:
                                  d.batches == 1 && d.outer_batches == 1 ? "x" : "ces"),
                      "batches of equal counts, or a single matrix as C, which is used for all products");
         }
-        if (c.type != d.type) {
-            raise(ErrorCode::invalid_argument, operation, caller,
-                  fmt::format("C has elements of {} and D of {}: they must be equal", to_string(c.type),
-                              to_string(d.type)),
-                  fmt::format("a C of {}", to_string(d.type)));
-        }
+        require_addend_type("C", c, d, operation, caller);
     }
     const auto require_scale = [&](std::string_view name, DeviceSpan<const float> scale) {
         if (scale.size() > 1) {
@@ -171,6 +176,20 @@ void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std:
     };
     require_scale("scale_a", epilogue.scale_a);
     require_scale("scale_b", epilogue.scale_b);
+    require_scale("scale_d", epilogue.scale_d);
+    if (epilogue.amax_d.size() > 1) {
+        mismatch(fmt::format("amax_d has {} elements: a tensor has one largest magnitude", epilogue.amax_d.size()),
+                 "a span of one element, such as maxima.span().subspan(i, 1)");
+    }
+    const auto require_8_bits = [&](std::string_view name, bool is_given) {
+        if (is_given && !is_float8(d.type)) {
+            raise(ErrorCode::invalid_argument, operation, caller,
+                  fmt::format("{} is given and D has elements of {}: it is for an 8-bit D", name, to_string(d.type)),
+                  fmt::format("a D of f8e4m3 or f8e5m2, or no {}", name));
+        }
+    };
+    require_8_bits("scale_d", !epilogue.scale_d.empty());
+    require_8_bits("amax_d", !epilogue.amax_d.empty());
     const Bias& bias = epilogue.bias;
     if (bias.axis != BiasAxis::none) {
         const bool per_row = bias.axis == BiasAxis::per_row;
@@ -306,7 +325,7 @@ void require_no_self_overlap(const char* name, const MatrixOperand& d, std::stri
 /// Returns true if the two are the same view.
 bool is_same(const MatrixOperand& left, const MatrixOperand& right)
 {
-    return left.data == right.data && left.row_major == right.row_major &&
+    return left.data == right.data && left.type == right.type && left.row_major == right.row_major &&
            left.leading_dimension == right.leading_dimension && left.batches == right.batches &&
            (right.batches <= 1 || left.batch_stride == right.batch_stride) &&
            left.outer_batches == right.outer_batches &&
@@ -349,6 +368,43 @@ void require_output_apart(const char* name, const MatrixOperand& written, const 
     }
     require_apart("scale_a", epilogue.scale_a.data(), epilogue.scale_a.size_bytes());
     require_apart("scale_b", epilogue.scale_b.data(), epilogue.scale_b.size_bytes());
+    require_apart("scale_d", epilogue.scale_d.data(), epilogue.scale_d.size_bytes());
+}
+
+/// Checks that the launch can write amax_d without changing another operand.
+void require_amax_apart(const GemmOperands& operands, const Epilogue& epilogue, std::string_view operation,
+                        const std::source_location& caller)
+{
+    if (epilogue.amax_d.empty()) {
+        return;
+    }
+    const auto vector = [](const void* data, std::uintptr_t bytes) {
+        const auto begin = std::bit_cast<std::uintptr_t>(data);
+        return Footprint{begin, begin + bytes, bytes, {}};
+    };
+    const Footprint amax = vector(epilogue.amax_d.data(), epilogue.amax_d.size_bytes());
+    const auto require = [&](const char* name, const Footprint& memory) {
+        if (may_overlap(amax, memory)) {
+            raise(ErrorCode::aliasing, operation, caller,
+                  fmt::format("amax_d at {} overlaps {}", fmt::ptr(epilogue.amax_d.data()), name),
+                  "give amax_d memory of its own");
+        }
+    };
+    require("A", footprint(operands.a));
+    require("B", footprint(operands.b));
+    require("D", footprint(operands.d));
+    if (beta_of(epilogue) != 0) {
+        require("C", footprint(epilogue.c));
+    }
+    if (epilogue.pre_activation.present) {
+        require("the pre-activation", footprint(epilogue.pre_activation));
+    }
+    if (epilogue.bias.axis != BiasAxis::none) {
+        require("the bias", vector(epilogue.bias.data, epilogue.bias.size * size_of(epilogue.bias.type)));
+    }
+    require("scale_a", vector(epilogue.scale_a.data(), epilogue.scale_a.size_bytes()));
+    require("scale_b", vector(epilogue.scale_b.data(), epilogue.scale_b.size_bytes()));
+    require("scale_d", vector(epilogue.scale_d.data(), epilogue.scale_d.size_bytes()));
 }
 
 void require_no_alias(const GemmOperands& operands, const Epilogue& epilogue, std::string_view operation,
@@ -356,6 +412,7 @@ void require_no_alias(const GemmOperands& operands, const Epilogue& epilogue, st
 {
     const MatrixOperand& d = operands.d;
     require_output_apart("D", d, operands, epilogue, operation, caller);
+    require_amax_apart(operands, epilogue, operation, caller);
     const MatrixOperand& x = epilogue.pre_activation;
     if (!x.present) {
         return;
@@ -383,6 +440,8 @@ void require_one_device(StreamRef stream, const GemmOperands& operands, const Ep
     require("the bias", epilogue.bias.device);
     require("scale_a", epilogue.scale_a.device());
     require("scale_b", epilogue.scale_b.device());
+    require("scale_d", epilogue.scale_d.device());
+    require("amax_d", epilogue.amax_d.device());
 }
 
 /// Returns the largest power of two that divides the address, up to the largest that any kernel requires.
@@ -497,10 +556,13 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
         arguments.scale_a = address(epilogue.scale_a);
         arguments.scale_b = address(epilogue.scale_b);
     }
+    arguments.scale_d = epilogue.scale_d.empty() ? nullptr : epilogue.scale_d.data();
+    arguments.amax_d = epilogue.amax_d.empty() ? nullptr : epilogue.amax_d.data();
     arguments.alpha = epilogue.alpha;
     arguments.beta = beta_of(epilogue);
     arguments.a_type = a.type;
     arguments.b_type = b.type;
+    arguments.c_type = epilogue.c.present ? epilogue.c.type : d.type;
     arguments.d_type = d.type;
     arguments.bias_type = epilogue.bias.type;
     arguments.bias_axis = epilogue.bias.axis;
@@ -554,6 +616,8 @@ void require_workspace_apart(const Workspace& workspace, std::size_t bytes, cons
     }
     require_vector("scale_a", epilogue.scale_a.data(), epilogue.scale_a.size_bytes());
     require_vector("scale_b", epilogue.scale_b.data(), epilogue.scale_b.size_bytes());
+    require_vector("scale_d", epilogue.scale_d.data(), epilogue.scale_d.size_bytes());
+    require_vector("amax_d", epilogue.amax_d.data(), epilogue.amax_d.size_bytes());
 }
 
 }  // namespace tessera::detail

@@ -154,7 +154,7 @@ std::string to_string(const Refusal& refusal, const DeviceProperties& device)
         case Refusal::Reason::input_types:
             return fmt::format("the kernel is not compiled for inputs of {}", name_of(refusal.types));
         case Refusal::Reason::output_type:
-            return fmt::format("a kernel writes f32, f16 or bf16, not {}", name_of(refusal.types));
+            return fmt::format("a kernel writes f32, f16, bf16, f8e4m3 or f8e5m2, not {}", name_of(refusal.types));
         case Refusal::Reason::address_alignment:
             return fmt::format("{}'s address is {}-byte aligned; the kernel needs {}-byte alignment", refusal.operand,
                                refusal.found, refusal.required);
@@ -190,7 +190,8 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
     }
     if (!is_output(problem.output)) {
         raise(ErrorCode::invalid_argument, operation, caller,
-              fmt::format("D cannot have elements of {}", tessera::to_string(problem.output)), "f32, f16 or bf16");
+              fmt::format("D cannot have elements of {}", tessera::to_string(problem.output)),
+              "f32, f16, bf16, f8e4m3 or f8e5m2");
     }
     const auto require_layout = [&](std::string_view name, const MatrixLayout& layout, std::int64_t rows,
                                     std::int64_t columns) {

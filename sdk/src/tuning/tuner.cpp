@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "gemm/gemm_batches.hpp"
 #include "gemm/gemm_operands.hpp"
@@ -338,10 +339,17 @@ double result_bound(const GemmProblem& problem, double value) noexcept
     const auto k = static_cast<double>(problem.k);
     const double unit = is_float8(problem.input) ? 0x1p-13 : 0x1p-23;
     const double accumulated = 4 * unit * (k / 16 + 1) * (std::sqrt(k) / 3 + 1);
-    const double rounded = problem.output == ElementType::bf16  ? 0x1p-8
-                           : problem.output == ElementType::f16 ? 0x1p-11
-                                                                : 0x1p-24;
-    return accumulated + 2 * rounded * std::abs(value);
+    // Half the distance of neighbours: relative for normal numbers, absolute for subnormal ones of 8 bits.
+    const auto [rounded, smallest] = [&]() -> std::pair<double, double> {
+        switch (problem.output) {
+            case ElementType::f16: return {0x1p-11, 0};
+            case ElementType::bf16: return {0x1p-8, 0};
+            case ElementType::f8e4m3: return {0x1p-4, 0x1p-10};
+            case ElementType::f8e5m2: return {0x1p-3, 0x1p-17};
+            default: return {0x1p-24, 0};
+        }
+    }();
+    return accumulated + 2 * (rounded * std::abs(value) + smallest);
 }
 
 }  // namespace detail

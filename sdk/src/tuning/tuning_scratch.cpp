@@ -60,6 +60,8 @@ float get(const std::uint8_t* bytes, ElementType type)
     switch (type) {
         case ElementType::f16: return read(f16());
         case ElementType::bf16: return read(bf16());
+        case ElementType::f8e4m3: return read(f8e4m3());
+        case ElementType::f8e5m2: return read(f8e5m2());
         default: return read(0.0F);
     }
 }
@@ -104,6 +106,12 @@ void fill_random(StreamRef stream, std::uint8_t* data, std::size_t elements, Ele
     }
 }
 
+/// The type of C and the pre-activation. Beside a D of 8 bits they may also be f16, which takes as long.
+ElementType addend_type(const GemmProblem& problem)
+{
+    return is_float8(problem.output) ? ElementType::bf16 : problem.output;
+}
+
 std::size_t count_sets(const GemmProblem& problem, const Device& device, const std::source_location& caller)
 {
     // Each operand has up to 2^63 bytes, so the sum of five would overflow 64 bits.
@@ -120,10 +128,10 @@ std::size_t count_sets(const GemmProblem& problem, const Device& device, const s
     add(problem.b, problem.input.b, problem.k, problem.n);
     add(problem.d, problem.output, problem.m, problem.n);
     if (problem.has_c) {
-        add(problem.d, problem.output, problem.m, problem.n);
+        add(problem.d, addend_type(problem), problem.m, problem.n);
     }
     if (problem.has_pre_activation) {
-        add(problem.d, problem.output, problem.m, problem.n);
+        add(problem.d, addend_type(problem), problem.m, problem.n);
     }
     // Between two uses of a set, the others move twice the size of L2 through it.
     const std::size_t wanted = 1 + (2 * device.properties().l2_cache_bytes + bytes - 1) / bytes;
@@ -139,10 +147,11 @@ TuningScratch::TuningScratch(StreamRef stream, const GemmProblem& problem, std::
       sets_(count_sets(problem, Device(stream.device(), caller), caller)),
       a_(make(stream, problem.a, problem.input.a, problem.m, problem.k, seed, caller)),
       b_(make(stream, problem.b, problem.input.b, problem.k, problem.n, seed + 1, caller)),
-      c_(problem.has_c ? make(stream, problem.d, problem.output, problem.m, problem.n, seed + 2, caller) : Matrix()),
+      c_(problem.has_c ? make(stream, problem.d, addend_type(problem), problem.m, problem.n, seed + 2, caller)
+                       : Matrix()),
       d_(make(stream, problem.d, problem.output, problem.m, problem.n, seed + 3, caller)),
       pre_activation_(problem.has_pre_activation
-                          ? make(stream, problem.d, problem.output, problem.m, problem.n, seed + 5, caller)
+                          ? make(stream, problem.d, addend_type(problem), problem.m, problem.n, seed + 5, caller)
                           : Matrix())
 {
     if (problem.bias != BiasAxis::none) {

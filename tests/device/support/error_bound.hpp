@@ -295,20 +295,47 @@ inline std::optional<double> exact_epilogue_of(double product, const ElementEpil
     return epilogue.activation == Activation::relu ? relu(biased) : biased;
 }
 
-/// Returns the largest value that `type` rounds to a finite one.
-constexpr double largest_finite(ElementType type) { return type == ElementType::f16 ? 65504.0 : 0x1.FEp127; }
+/// Returns the largest value that `type` rounds to a finite one. 8-bit types saturate instead.
+constexpr double largest_finite(ElementType type)
+{
+    switch (type) {
+        case ElementType::f16: return 65504.0;
+        case ElementType::f8e4m3: return 448.0;
+        case ElementType::f8e5m2: return 57344.0;
+        default: return 0x1.FEp127;
+    }
+}
 
 /// Rounds once to the output type.
 TESSERA_DETAIL_HOST_DEVICE inline Bounded stored(Bounded x, ElementType type)
 {
     double unit = 0;
     double eta = 0;
-    if (type == ElementType::f16) {
-        unit = 0x1p-11;
-        eta = 0x1p-25;
-    } else if (type == ElementType::bf16) {
-        unit = 0x1p-8;
-        eta = 0x1p-134;
+    switch (type) {
+        case ElementType::f16:
+            unit = 0x1p-11;
+            eta = 0x1p-25;
+            break;
+        case ElementType::bf16:
+            unit = 0x1p-8;
+            eta = 0x1p-134;
+            break;
+        case ElementType::f8e4m3:
+            unit = 0x1p-4;
+            eta = 0x1p-10;
+            break;
+        case ElementType::f8e5m2:
+            unit = 0x1p-3;
+            eta = 0x1p-17;
+            break;
+        default: break;
+    }
+    if (is_float8(type) && !std::isnan(x.value)) {
+        const double largest = largest_finite(type);
+        if (std::abs(x.value) - x.error >= largest) {
+            return {x.value < 0 ? -largest : largest, 0};
+        }
+        x.value = std::clamp(x.value, -largest, largest);  // brings no two values further apart
     }
     // The bound itself was computed with some tens of roundings of 2^-53 each.
     return {x.value, (x.error + unit * (std::abs(x.value) + x.error) + eta) * (1 + 128 * unit_f64)};

@@ -132,6 +132,12 @@ auto sum_all(const GemmCase& gemm, const GemmData& data, const Sum& sum)
     return sums;
 }
 
+/// The bits of `value` rounded to `type`, one of the types of D, as kernels round it: 8-bit types saturate.
+std::uint32_t rounded_bits(ElementType type, float value)
+{
+    return type == ElementType::f8e5m2 ? f8e5m2(value).bits : HostArray::narrowed(type, value);
+}
+
 /// A matrix that a launch writes.
 struct WrittenMatrix {
     std::string_view name;
@@ -176,7 +182,7 @@ std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& 
         if (batch >= gemm.distinct()) {
             return bits == result.bits(place.index(0, row, column)) ? "" : "differs from matrix 0 of the same inputs";
         }
-        if (bits == poison_bits(gemm.output) && !written.may_be_poison) {
+        if (bits == poison_bits(result.type()) && !written.may_be_poison) {
             return "was never written";
         }
         return check(sums[static_cast<std::size_t>((batch * gemm.m + row) * gemm.n + column)],
@@ -210,7 +216,7 @@ std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& 
     }
     const auto [touched, was] = std::mismatch(result.bytes().begin(), result.bytes().end(), expected.bytes().begin());
     if (touched != result.bytes().end()) {
-        const auto index = (touched - result.bytes().begin()) / static_cast<std::ptrdiff_t>(size_of(gemm.output));
+        const auto index = (touched - result.bytes().begin()) / static_cast<std::ptrdiff_t>(size_of(result.type()));
         return fmt::format("element {} from {}'s start, which is outside of {}, was overwritten", index - place.first,
                            written.name, written.name);
     }
@@ -232,6 +238,12 @@ std::string GemmCase::describe() const
     }
     if (scale_b) {
         text += fmt::format(", B's scale {}", *scale_b);
+    }
+    if (scale_d) {
+        text += fmt::format(", D's scale {}", *scale_d);
+    }
+    if (amax_d) {
+        text += fmt::format(", amax from {}", *amax_d);
     }
     if (addend != Addend::none) {
         text += addend == Addend::in_place ? ", C is D" : test::describe("C", c);
@@ -262,22 +274,22 @@ GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)
     const Placement x_place = gemm.pre_activation ? place(x_layout, gemm.m, gemm.n, gemm.batches) : Placement{};
     const std::int64_t bias_elements = bias_size(gemm);
     const std::int64_t behind = guards == Guards::both_sides ? guard_elements : 0;
-    GemmData data{
-        a_place,
-        b_place,
-        c_place,
-        d_place,
-        array_for(a_place, gemm.input.a, guards),
-        array_for(b_place, gemm.input.b, guards),
-        separate ? array_for(c_place, gemm.output, guards) : HostArray(gemm.output, 0),
-        HostArray(gemm.bias_type,
-                  gemm.bias == BiasAxis::none
-                      ? 0
-                      : static_cast<std::size_t>(guard_elements + gemm.bias_offset + bias_elements + behind)),
-        HostArray(ElementType::f32, 2),
-        array_for(d_place, gemm.output, Guards::both_sides),
-        x_place,
-        gemm.pre_activation ? array_for(x_place, gemm.output, Guards::both_sides) : HostArray(gemm.output, 0)};
+    GemmData data{a_place,
+                  b_place,
+                  c_place,
+                  d_place,
+                  array_for(a_place, gemm.input.a, guards),
+                  array_for(b_place, gemm.input.b, guards),
+                  separate ? array_for(c_place, gemm.addend_type(), guards) : HostArray(gemm.addend_type(), 0),
+                  HostArray(gemm.bias_type,
+                            gemm.bias == BiasAxis::none
+                                ? 0
+                                : static_cast<std::size_t>(guard_elements + gemm.bias_offset + bias_elements + behind)),
+                  HostArray(ElementType::f32, 4),
+                  array_for(d_place, gemm.output, Guards::both_sides),
+                  x_place,
+                  gemm.pre_activation ? array_for(x_place, gemm.addend_type(), Guards::both_sides)
+                                      : HostArray(gemm.addend_type(), 0)};
 
     const bool exact = gemm.data == Data::signature;
     const bool large = gemm.data == Data::one_large;
@@ -308,6 +320,8 @@ GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)
         data.scales.set(0, gemm.scale_a.value_or(quiet_nan));
         data.scales.set(1, gemm.scale_b.value_or(quiet_nan));
     }
+    data.scales.set(2, gemm.scale_d.value_or(quiet_nan));
+    data.scales.set(3, gemm.amax_d.value_or(quiet_nan));
     for (std::int64_t i = 0; i < bias_elements; ++i) {
         data.bias.set(static_cast<std::size_t>(guard_elements + gemm.bias_offset + i),
                       exact ? signature_c(i, 1) : random_value(gemm, seed, salt_bias, i));
@@ -322,43 +336,75 @@ Reference::Reference(const GemmCase& gemm, const GemmData& data)
 struct Reference::Output {
     WrittenMatrix matrix;
     Activation activation;
+    std::optional<float> scale;
 };
 
 std::optional<std::string> Reference::find_wrong_element(const HostArray& result, const Summation& summation) const
 {
-    return find_wrong_element({d_of(gemm_, data_), gemm_.activation}, result, summation);
+    return find_wrong_element({d_of(gemm_, data_), gemm_.activation, gemm_.scale_d}, result, summation);
 }
 
 std::optional<std::string> Reference::find_wrong_pre_activation(const HostArray& result,
                                                                 const Summation& summation) const
 {
     const WrittenMatrix matrix{"pre-activation", data_.pre_activation_place, data_.pre_activation, false};
-    return find_wrong_element({matrix, Activation::none}, result, summation);
+    return find_wrong_element({matrix, Activation::none, std::nullopt}, result, summation);
 }
 
 std::optional<std::string> Reference::find_wrong_element(const Output& output, const HostArray& result,
                                                          const Summation& summation) const
 {
+    const ElementType type = result.type();
     const bool exact = gemm_.data == Data::signature && gemm_.k <= longest_exact_k &&
                        (output.activation == Activation::none || output.activation == Activation::relu);
     const auto check = [&](const SumOfProducts& sum, ElementEpilogue epilogue, std::uint32_t bits) -> std::string {
         epilogue.activation = output.activation;
-        const double actual = HostArray::widened(gemm_.output, bits);
+        const double actual = HostArray::widened(type, bits);
         if (const auto value = exact ? exact_epilogue_of(sum.value, epilogue) : std::nullopt) {
-            const double expected =
-                HostArray::widened(gemm_.output, HostArray::narrowed(gemm_.output, static_cast<float>(*value)));
+            const float scaled = static_cast<float>(*value) * output.scale.value_or(1);
+            const double expected = HostArray::widened(type, rounded_bits(type, scaled));
             return actual == expected ? std::string() : fmt::format("is {}, but must be exactly {}", actual, expected);
         }
-        const Bounded before = epilogue_of(bounded(sum, gemm_.depth(), summation), epilogue);
-        if (std::abs(before.value) + before.error > largest_finite(gemm_.output) && std::isfinite(before.value)) {
+        Bounded before = epilogue_of(bounded(sum, gemm_.depth(), summation), epilogue);
+        if (output.scale) {
+            const double scale = *output.scale;
+            before =
+                after_rounding(scale * before.value, std::abs(scale * before.value), std::abs(scale) * before.error);
+        }
+        if (!is_float8(type) && std::abs(before.value) + before.error > largest_finite(type) &&
+            std::isfinite(before.value)) {
             return "the test's data overflow the output type";
         }
-        const Bounded expected = stored(before, gemm_.output);
+        const Bounded expected = stored(before, type);
         return agrees(expected, actual)
                    ? std::string()
                    : fmt::format("is {}, but must be {} +- {}", actual, expected.value, expected.error);
     };
     return check_elements(gemm_, data_, output.matrix, sums_, result, check);
+}
+
+std::optional<std::string> Reference::find_wrong_amax(float result, const Summation& summation) const
+{
+    // The maximum of the bounds: each element's magnitude is within its own.
+    double lowest = *gemm_.amax_d;
+    double highest = *gemm_.amax_d;
+    bool has_nan = std::isnan(lowest);
+    for (std::int64_t batch = 0; batch < gemm_.distinct(); ++batch) {
+        for (std::int64_t row = 0; row < gemm_.m; ++row) {
+            for (std::int64_t column = 0; column < gemm_.n; ++column) {
+                const SumOfProducts& sum = sums_[static_cast<std::size_t>((batch * gemm_.m + row) * gemm_.n + column)];
+                const Bounded value =
+                    epilogue_of(bounded(sum, gemm_.depth(), summation), epilogue_at(gemm_, data_, batch, row, column));
+                has_nan = has_nan || std::isnan(value.value);
+                lowest = std::max(lowest, std::abs(value.value) - value.error);
+                highest = std::max(highest, std::abs(value.value) + value.error);
+            }
+        }
+    }
+    const bool right = has_nan ? std::isnan(result) : lowest <= result && result <= highest;
+    return right ? std::nullopt
+                 : std::optional(fmt::format("amax is {}, but must be {}", result,
+                                             has_nan ? "NaN" : fmt::format("from {} to {}", lowest, highest)));
 }
 
 std::optional<std::string> find_wrong_element(const GemmCase& gemm, const GemmData& data, const HostArray& result,
@@ -388,7 +434,7 @@ std::optional<std::string> find_other_than_fma_chain(const GemmCase& gemm, const
         if (epilogue.activation == Activation::relu) {
             value = value < 0 ? 0.0F : value;
         }
-        const std::uint32_t expected = HostArray::narrowed(gemm.output, value);
+        const std::uint32_t expected = rounded_bits(gemm.output, value * gemm.scale_d.value_or(1));
         return bits == expected ? std::string()
                                 : fmt::format("has the bits {:#x}, but must have {:#x}", bits, expected);
     };

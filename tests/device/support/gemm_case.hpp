@@ -27,8 +27,11 @@ inline constexpr std::array input_types{InputTypes(ElementType::f32),
                                         InputTypes(ElementType::f8e4m3, ElementType::f8e5m2),
                                         InputTypes(ElementType::f8e5m2, ElementType::f8e4m3)};
 
-/// Every type that C, D and a bias can have.
-inline constexpr std::array output_types{ElementType::f32, ElementType::f16, ElementType::bf16};
+/// Every type that C and a bias can have.
+inline constexpr std::array addend_types{ElementType::f32, ElementType::f16, ElementType::bf16};
+/// Every type that D can have.
+inline constexpr std::array output_types{ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::f8e4m3,
+                                         ElementType::f8e5m2};
 
 /// Memory layout of a test's operand.
 struct Layout {
@@ -72,6 +75,8 @@ struct GemmCase {
     Activation activation = Activation::none;
     /// Where the pre-activation is stored, in D's order; nothing if it is not.
     std::optional<Layout> pre_activation = {};
+    std::optional<float> scale_d = {};  // for a D of 8 bits
+    std::optional<float> amax_d = {};   // the value before the launch; for a D of 8 bits
     Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;
     Data data = Data::random;
 
@@ -81,6 +86,11 @@ struct GemmCase {
     bool replicated() const { return a.shared && b.shared && (addend != Addend::separate || c.shared); }
     /// Number of matrices of D that are not copies of earlier ones.
     std::int64_t distinct() const { return replicated() && batches > 1 ? 1 : batches; }
+    /// Type of C and the pre-activation: that of D, or one of 16 bits beside a D of 8 bits.
+    ElementType addend_type() const
+    {
+        return !is_float8(output) ? output : bias_type == ElementType::f16 ? ElementType::f16 : ElementType::bf16;
+    }
     /// Number of products per element of D.
     std::int64_t depth() const { return alpha == 0 ? 0 : k; }
     std::string describe() const;
@@ -102,10 +112,11 @@ struct GemmData {
     Placement d_place;
     HostArray a;
     HostArray b;
-    HostArray c;       // empty if there is no C, or if C is D
-    HostArray bias;    // empty if there is none
-    HostArray scales;  // of A and of B, NaN where there is none or alpha is 0
-    HostArray d;       // before the launch
+    HostArray c;     // empty if there is no C, or if C is D
+    HostArray bias;  // empty if there is none
+    HostArray
+        scales;  // of A, B and D, and the largest magnitude of D; NaN where there is none, of A and B also if alpha is 0
+    HostArray d;  // before the launch
     Placement pre_activation_place;
     HostArray pre_activation;  // before the launch; empty if it is not stored
 
@@ -121,7 +132,9 @@ public:
     /// Checks the array with D after the launch: each element against the float64 reference (exactly, if the data allow
     /// it), and everything else bit by bit for changes. Returns nothing if all is right. `summation` is the kernel's.
     std::optional<std::string> find_wrong_element(const HostArray& result, const Summation& summation = {}) const;
-    /// Checks the array with the pre-activation in the same way.
+    /// Checks the largest magnitude of D after the launch.
+    std::optional<std::string> find_wrong_amax(float result, const Summation& summation = {}) const;
+    /// Checks the array with the pre-activation in the same way as D.
     std::optional<std::string> find_wrong_pre_activation(const HostArray& result,
                                                          const Summation& summation = {}) const;
 

@@ -61,7 +61,7 @@ void DeviceOperands::dispatch(const Launch& launch)
     epilogue.fp8_accumulation = gemm_.fp8_accumulation;
     if (gemm_.bias != BiasAxis::none) {
         const bool per_row = gemm_.bias == BiasAxis::per_row;
-        with_output_type(gemm_.bias_type, [&]<class T>(std::type_identity<T>) {
+        with_addend_type(gemm_.bias_type, [&]<class T>(std::type_identity<T>) {
             const auto vector =
                 span_of<const T>(bias_).subspan(static_cast<std::size_t>(guard_elements + gemm_.bias_offset),
                                                 static_cast<std::size_t>(per_row ? gemm_.m : gemm_.n));
@@ -73,20 +73,29 @@ void DeviceOperands::dispatch(const Launch& launch)
     };
     epilogue.scale_a = scale(gemm_.scale_a, 0);
     epilogue.scale_b = scale(gemm_.scale_b, 1);
+    epilogue.scale_d = scale(gemm_.scale_d, 2);
+    if (gemm_.amax_d) {
+        epilogue.amax_d = span_of<float>(scales_).subspan(3, 1);
+    }
     with_input_types(gemm_.input, [&]<class InA, class InB>(std::type_identity<InA>, std::type_identity<InB>) {
         with_output_type(gemm_.output, [&]<class Out>(std::type_identity<Out>) {
-            if (gemm_.addend == Addend::separate) {
-                with_order(data_.c_place.row_major,
-                           [&](auto order) { epilogue.c = batch_view(span_of<const Out>(c_), data_.c_place, order); });
-            }
+            with_addend_type(gemm_.addend_type(), [&]<class AddendType>(std::type_identity<AddendType>) {
+                if (gemm_.addend == Addend::separate) {
+                    with_order(data_.c_place.row_major, [&](auto order) {
+                        epilogue.c = batch_view(span_of<const AddendType>(c_), data_.c_place, order);
+                    });
+                }
+                if (gemm_.pre_activation) {
+                    with_order(data_.d_place.row_major, [&](auto order) {
+                        epilogue.pre_activation =
+                            batch_view(span_of<AddendType>(pre_activation_), data_.pre_activation_place, order);
+                    });
+                }
+            });
             with_order(data_.d_place.row_major, [&](auto d_order) {
                 const auto d = batch_view(span_of<Out>(d_), data_.d_place, d_order);
                 if (gemm_.addend == Addend::in_place) {
                     epilogue.c = d;
-                }
-                if (gemm_.pre_activation) {
-                    epilogue.pre_activation =
-                        batch_view(span_of<Out>(pre_activation_), data_.pre_activation_place, d_order);
                 }
                 with_order(data_.a_place.row_major, [&](auto a_order) {
                     with_order(data_.b_place.row_major, [&](auto b_order) {
@@ -140,7 +149,7 @@ GemmProblem DeviceOperands::problem() const
     problem.activation = gemm_.activation;
     problem.has_pre_activation = gemm_.pre_activation.has_value();
     if (gemm_.pre_activation) {
-        problem.pre_activation = layout(data_.pre_activation_place, gemm_.output);
+        problem.pre_activation = layout(data_.pre_activation_place, gemm_.addend_type());
     }
     problem.fp8_accumulation = gemm_.fp8_accumulation;
     return problem;
@@ -158,6 +167,14 @@ void DeviceOperands::reset_d()
 {
     d_.copy_from(data_.d.bytes());
     pre_activation_.copy_from(data_.pre_activation.bytes());
+    scales_.copy_from(data_.scales.bytes());
+}
+
+float DeviceOperands::download_amax() const
+{
+    HostArray scales(data_.scales.type(), data_.scales.size());
+    scales_.copy_to(scales.bytes());
+    return scales.get(3);
 }
 
 HostArray DeviceOperands::download_pre_activation() const
@@ -240,6 +257,11 @@ void check_all_variants(StreamRef stream, const GemmCase& gemm)
     };
     const auto check = [&](Variant variant, const HostArray& result) {
         check_pre_activation(variant);
+        if (gemm.amax_d) {
+            if (const auto wrong = reference.find_wrong_amax(operands.download_amax(), summation_of(variant, gemm))) {
+                fail(variant, *wrong);
+            }
+        }
         if (is_simt(variant) && chain && result.bytes() == chain->bytes()) {
             return;
         }

@@ -30,6 +30,8 @@ public:
     HostArray download() const;
     /// Returns the array with the current pre-activation; empty if it is not stored.
     HostArray download_pre_activation() const;
+    /// Returns the current largest magnitude of D.
+    float download_amax() const;
     void reset_d();
 
 private:

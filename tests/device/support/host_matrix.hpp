@@ -21,6 +21,20 @@ decltype(auto) with_output_type(ElementType type, Use&& use)
     switch (type) {
         case ElementType::f16: return use(std::type_identity<f16>{});
         case ElementType::bf16: return use(std::type_identity<bf16>{});
+        case ElementType::f8e4m3: return use(std::type_identity<f8e4m3>{});
+        case ElementType::f8e5m2: return use(std::type_identity<f8e5m2>{});
+        default: break;
+    }
+    return use(std::type_identity<f32>{});
+}
+
+/// Calls `use(std::type_identity<T>{})` with the type of C or a bias that `type` names.
+template <class Use>
+decltype(auto) with_addend_type(ElementType type, Use&& use)
+{
+    switch (type) {
+        case ElementType::f16: return use(std::type_identity<f16>{});
+        case ElementType::bf16: return use(std::type_identity<bf16>{});
         default: break;
     }
     return use(std::type_identity<f32>{});

@@ -17,8 +17,8 @@ enum class ElementType : std::uint8_t {
     f16 = 1,     ///< IEEE binary16, 2 bytes
     bf16 = 2,    ///< bfloat16, 2 bytes
     tf32 = 3,    ///< TensorFloat-32, 4 bytes; A and B only
-    f8e4m3 = 4,  ///< OCP E4M3, 1 byte; A and B only
-    f8e5m2 = 5   ///< OCP E5M2, 1 byte; A and B only
+    f8e4m3 = 4,  ///< OCP E4M3, 1 byte; A, B and D
+    f8e5m2 = 5   ///< OCP E5M2, 1 byte; A, B and D
 };
 
 }  // namespace tessera

@@ -116,7 +116,7 @@ constexpr void require_element_types()
     }
     if constexpr (!std::is_void_v<D>) {
         static_assert(OutputElement<D>,
-                      "tessera: the output D has elements of f32, f16 or bf16; tf32 and 8-bit types are for A and B "
+                      "tessera: the output D has elements of f32, f16, bf16, f8e4m3 or f8e5m2; tf32 is for A and B "
                       "only");
         static_assert(
             !std::is_const_v<D>,

@@ -168,7 +168,9 @@ Matrices matrices_of(const kernels::GemmArguments& gemm, std::int64_t batches)
     all.b =
         lines_of(gemm.b, all.b_major, gemm.n, gemm.k, batches, gemm.b.column_stride, gemm.b.row_stride, gemm.b_type);
     const auto output_bytes = static_cast<std::int64_t>(size_of(gemm.d_type));
-    all.c = {gemm.c.data, output_bytes, gemm.n, gemm.m, gemm.c.row_stride, batches, gemm.c.batch_stride};
+    all.c = {
+        gemm.c.data,        static_cast<std::int64_t>(size_of(gemm.c_type)), gemm.n, gemm.m, gemm.c.row_stride, batches,
+        gemm.c.batch_stride};
     all.d = {gemm.d, output_bytes, gemm.n, gemm.m, gemm.d_row_stride, batches, gemm.d_batch_stride};
     return all;
 }
@@ -241,7 +243,9 @@ kernels::BlackwellArguments blackwell_arguments(kernels::BlackwellRung rung, con
     arguments.c_batched = matrices.c.batched();
     // Whole chunks of 16 bytes: if a row of D ended inside a chunk, TMA would overwrite the elements after it.
     const bool whole_chunks = gemm.n * static_cast<std::int64_t>(size_of(gemm.d_type)) % 16 == 0;
-    arguments.stores_by_tma = gemm.d_column_stride == 1 && whole_chunks && matrices.d.tma_can_address() &&
+    // An 8-bit D has a C of another width, and is stored by the threads.
+    arguments.stores_by_tma = !is_float8(gemm.d_type) && gemm.d_column_stride == 1 && whole_chunks &&
+                              matrices.d.tma_can_address() &&
                               (gemm.beta == 0 || (gemm.c.column_stride == 1 && matrices.c.tma_can_address()));
     arguments.block_k = span_bytes / element_bytes;
     arguments.k_steps = static_cast<std::uint32_t>(divide_up(gemm.k, arguments.block_k));

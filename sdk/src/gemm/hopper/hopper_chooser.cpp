@@ -104,11 +104,12 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
 bool is_costly(Activation activation) { return activation != Activation::none && activation != Activation::relu; }
 
 /// Cycles per output that a consumer needs besides those of its row, without the activation.
-double output_cycles(const GemmProblem& problem, const KernelChoice& choice)
+double output_cycles(const GemmProblem& problem, const HopperKernel& kernel, const KernelChoice& choice)
 {
     const bool plain = !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none &&
-                       !problem.has_pre_activation;
-    return choice.swapped ? general_output_cycles : plain ? 0 : fused_output_cycles;
+                       !problem.has_pre_activation && !is_float8(problem.output);
+    const bool by_tma = !choice.swapped && kernel.tile_n * size_of(problem.output) % 16 == 0;
+    return !by_tma ? general_output_cycles : plain ? 0 : fused_output_cycles;
 }
 
 /// Cycles that memory and L2 need to serve all CTAs.
@@ -164,7 +165,7 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     // A tile's epilogue. The next tile's loop waits for it, unless another consumer has that tile.
     const bool paired = kernel.consumers > 1 && !kernel.ping_pong && kernel.stages_in_turn == 1;
     const double written_rows = paired ? rows / kernel.consumers : rows;
-    double epilogue = written_rows * (epilogue_row_cycles + columns * output_cycles(problem, choice)) / layers;
+    double epilogue = written_rows * (epilogue_row_cycles + columns * output_cycles(problem, kernel, choice)) / layers;
     if (is_costly(problem.activation)) {  // the consumers share the schedulers of the SM
         epilogue += rows * columns * activation_output_cycles / layers;
     }

@@ -181,19 +181,22 @@ CallStatus encode(const TensorMapRequest& request, AnyTensorMap<3>& map)
 
 /// Returns true if TMA can address D, or C with D's extents: whole chunks of 16 bytes. If a row of D ended inside a chunk,
 /// TMA would overwrite the elements after it.
-bool is_addressable(const kernels::GemmArguments& gemm, const void* data, std::int64_t row_stride,
+bool is_addressable(const kernels::GemmArguments& gemm, ElementType type, const void* data, std::int64_t row_stride,
                     std::int64_t column_stride, bool batched, std::int64_t batch_stride)
 {
     const auto is_aligned = [&](std::int64_t elements) {
-        return elements * static_cast<std::int64_t>(size_of(gemm.d_type)) % 16 == 0;
+        return elements * static_cast<std::int64_t>(size_of(type)) % 16 == 0;
     };
     return std::bit_cast<std::uintptr_t>(data) % 16 == 0 && column_stride == 1 && is_aligned(gemm.n) &&
            (gemm.m == 1 || is_aligned(row_stride)) && (!batched || is_aligned(batch_stride));
 }
 
-bool is_d_addressable(const kernels::GemmArguments& gemm, std::int64_t batches)
+/// Returns true if TMA can store the kernel's tiles of D. They begin at whole chunks, too.
+bool is_d_addressable(const kernels::GemmArguments& gemm, const HopperKernel& kernel, std::int64_t batches)
 {
-    return is_addressable(gemm, gemm.d, gemm.d_row_stride, gemm.d_column_stride, batches > 1, gemm.d_batch_stride);
+    return kernel.tile_n * size_of(gemm.d_type) % 16 == 0 &&
+           is_addressable(gemm, gemm.d_type, gemm.d, gemm.d_row_stride, gemm.d_column_stride, batches > 1,
+                          gemm.d_batch_stride);
 }
 
 /// Returns true if C can come through the ring of stages.
@@ -202,8 +205,9 @@ bool may_carry_c(const kernels::HopperArguments& arguments, const HopperKernel& 
 {
     const kernels::GemmArguments& gemm = arguments.gemm;
     const kernels::Operand& c = gemm.c;
-    return kernel.carries_c && choice.cluster_k == 1 && gemm.beta != 0 && is_d_addressable(gemm, batches) &&
-           is_addressable(gemm, c.data, c.row_stride, c.column_stride, arguments.c_batched, c.batch_stride);
+    return kernel.carries_c && choice.cluster_k == 1 && gemm.beta != 0 && is_d_addressable(gemm, kernel, batches) &&
+           is_addressable(gemm, gemm.c_type, c.data, c.row_stride, c.column_stride, arguments.c_batched,
+                          c.batch_stride);
 }
 
 /// Encodes the maps of D, the pre-activation and C. If that fails, the kernel stores or loads without TMA instead.
@@ -211,8 +215,7 @@ void encode_epilogue(kernels::HopperArguments& arguments, const HopperKernel& ke
                      bool carries_c)
 {
     const kernels::GemmArguments& gemm = arguments.gemm;
-    const std::size_t bytes = size_of(gemm.d_type);
-    const auto is_encoded = [&](const void* data, std::int64_t row_stride, std::int64_t matrices,
+    const auto is_encoded = [&](const void* data, std::size_t bytes, std::int64_t row_stride, std::int64_t matrices,
                                 std::int64_t batch_stride, int columns, AnyTensorMap<3>& map) {
         const cudaError_t status =
             encode(map_request(data, storage_type(bytes), bytes, gemm.n, gemm.m, row_stride, matrices, batch_stride,
@@ -222,27 +225,29 @@ void encode_epilogue(kernels::HopperArguments& arguments, const HopperKernel& ke
         forget(status);
         return status == cudaSuccess;
     };
+    const std::size_t bytes = size_of(gemm.d_type);
     const int width = kernels::HopperConfig::store_width(kernel.tile_n, static_cast<int>(bytes));
     const int rest = kernel.tile_n % width;
     const auto is_output_encoded = [&](const void* data, std::int64_t row_stride, std::int64_t batch_stride,
                                        AnyTensorMap<3>& map, AnyTensorMap<3>& map_of_rest) {
-        return is_encoded(data, row_stride, batches, batch_stride, width, map) &&
-               (rest == 0 || is_encoded(data, row_stride, batches, batch_stride, rest, map_of_rest));
+        return is_encoded(data, bytes, row_stride, batches, batch_stride, width, map) &&
+               (rest == 0 || is_encoded(data, bytes, row_stride, batches, batch_stride, rest, map_of_rest));
     };
     arguments.stores_by_tma =
-        is_d_addressable(gemm, batches) &&
+        is_d_addressable(gemm, kernel, batches) &&
         is_output_encoded(gemm.d, gemm.d_row_stride, gemm.d_batch_stride, arguments.d, arguments.d_rest);
     const kernels::Destination& x = gemm.pre_activation;
     arguments.stores_pre_activation_by_tma =
-        arguments.stores_by_tma && x.data != nullptr && kernel.stores_two_matrices &&
-        is_addressable(gemm, x.data, x.row_stride, x.column_stride, batches > 1, x.batch_stride) &&
+        arguments.stores_by_tma && x.data != nullptr && x.type == gemm.d_type && kernel.stores_two_matrices &&
+        is_addressable(gemm, x.type, x.data, x.row_stride, x.column_stride, batches > 1, x.batch_stride) &&
         is_output_encoded(x.data, x.row_stride, x.batch_stride, arguments.pre_activation,
                           arguments.pre_activation_rest);
     const kernels::Operand& c = gemm.c;
+    const std::size_t c_bytes = size_of(gemm.c_type);
     if (arguments.stores_by_tma && carries_c &&
-        is_encoded(c.data, c.row_stride, arguments.c_batched ? batches : 1, c.batch_stride,
-                   static_cast<int>(128 / bytes), arguments.c)) {
-        arguments.work.c_slots = static_cast<std::uint32_t>(bytes == 4 ? kernel.c_slots_f32 : kernel.c_slots_16_bit);
+        is_encoded(c.data, c_bytes, c.row_stride, arguments.c_batched ? batches : 1, c.batch_stride,
+                   static_cast<int>(128 / c_bytes), arguments.c)) {
+        arguments.work.c_slots = static_cast<std::uint32_t>(c_bytes == 4 ? kernel.c_slots_f32 : kernel.c_slots_16_bit);
     }
 }
 
@@ -481,7 +486,7 @@ CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, cons
                       map);
     };
     arguments.plain = gemm.beta == 0 && gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none &&
-                      gemm.pre_activation.data == nullptr;
+                      gemm.pre_activation.data == nullptr && !is_float8(gemm.d_type);
     arguments.c_batched = batches > 1 && gemm.c.batch_stride != 0;
     const bool carries_c = may_carry_c(arguments, kernel, batches, choice);
     // Slots with C lie over the rows that are not loaded, which the consumers clear while loads are in flight.

@@ -1,13 +1,13 @@
-// An 8-bit result would need a scale, and that depends on the product.
-// expect: "the output D has elements of f32, f16 or bf16; tf32 and 8-bit types are for A and B only"
+// tf32 is a way to read f32 operands: a result would lose bits and gain nothing.
+// expect: "the output D has elements of f32, f16, bf16, f8e4m3 or f8e5m2; tf32 is for A and B only"
 #include "tessera/gemm.hpp"
 
 using namespace tessera;
 
 #ifdef NEGATIVE
-using Output = f8e4m3;
+using Output = tf32;
 #else
-using Output = bf16;
+using Output = f8e4m3;
 #endif
 
 void multiply(StreamRef stream, MatrixView<const f8e4m3> a, MatrixView<const f8e4m3> b, MatrixView<Output> d)
