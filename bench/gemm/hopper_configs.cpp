@@ -27,7 +27,7 @@ struct Shared {
     DeviceBuffer<std::uint32_t> counters;  // zero before and after each launch
     DeviceBuffer<std::byte> copies;
 
-    detail::HopperMemory workspace()
+    detail::WorkspaceMemory workspace()
     {
         return {reinterpret_cast<float*>(partials.data()), counters.data(), copies.data()};
     }
@@ -80,9 +80,9 @@ Prepared prepare(const Task& task, const std::string& text)
         return {{}, fmt::format("no configuration for this problem has '{}' in its description", text)};
     }
 
-    detail::HopperWorkspaceNeed need;
+    detail::WorkspaceNeed need;
     for (const detail::KernelChoice& choice : choices) {
-        const detail::HopperWorkspaceNeed one = detail::hopper_workspace(problem, choice);
+        const detail::WorkspaceNeed one = detail::hopper_workspace(problem, choice);
         need.partial_bytes = std::max(need.partial_bytes, one.partial_bytes);
         need.counters = std::max(need.counters, one.counters);
         need.copy_bytes = std::max(need.copy_bytes, one.copy_bytes);

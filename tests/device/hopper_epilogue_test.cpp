@@ -59,7 +59,7 @@ std::vector<std::uint32_t> run(const GemmCase& gemm, const KernelChoice& choice,
 {
     const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
     DeviceOperands operands(stream(), gemm, data);
-    const detail::HopperWorkspaceNeed need = detail::hopper_workspace(operands.problem(), choice);
+    const detail::WorkspaceNeed need = detail::hopper_workspace(operands.problem(), choice);
     DeviceBuffer<std::byte> partials(stream(), need.partial_bytes);
     auto counters = DeviceBuffer<std::uint32_t>::from_host(stream(), std::vector<std::uint32_t>(need.counters, 0));
     trace(name);

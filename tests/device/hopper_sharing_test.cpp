@@ -44,7 +44,7 @@ struct Result {
 /// Launches `choice` with the counters `before` for each CTA of the first cluster, and zero for all others.
 Result launch(DeviceOperands& operands, const KernelChoice& choice, const TileCounters& before)
 {
-    const detail::HopperWorkspaceNeed need = detail::hopper_workspace(operands.problem(), choice);
+    const detail::WorkspaceNeed need = detail::hopper_workspace(operands.problem(), choice);
     std::vector<TileCounters> counters(need.counters / kernels::hopper_tile_counters);
     const auto cluster_size = static_cast<std::size_t>(choice.cluster_m * choice.cluster_n * choice.cluster_k);
     std::fill_n(counters.begin(), cluster_size, before);

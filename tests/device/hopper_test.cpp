@@ -255,7 +255,7 @@ void check(const GemmCase& gemm, const Reference& reference, DeviceOperands& ope
         fail("the choice is not valid");
         return;
     }
-    const detail::HopperWorkspaceNeed need = detail::hopper_workspace(problem, choice);
+    const detail::WorkspaceNeed need = detail::hopper_workspace(problem, choice);
     auto partials =
         DeviceBuffer<std::byte>::from_host(stream(), std::vector<std::byte>(need.partial_bytes, std::byte{0xFF}));
     const std::vector<std::uint32_t> zeros(need.counters, 0);

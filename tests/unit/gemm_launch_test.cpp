@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "clean_runtime.hpp"
+#include "gemm/simt/simt_backend.hpp"
 #include "gemm/variant_chooser.hpp"
 #include "heap_count.hpp"
 #include "kernels/gemm/gemm_arguments.hpp"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "clean_runtime.hpp"
+#include "gemm/simt/simt_backend.hpp"
 #include "gemm/variant_chooser.hpp"
 
 using namespace tessera;

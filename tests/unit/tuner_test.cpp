@@ -8,6 +8,7 @@
 
 #include "clean_runtime.hpp"
 #include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/simt/simt_backend.hpp"
 #include "gemm/variant_chooser.hpp"
 #include "gemm/workspace.hpp"
 #include "heap_count.hpp"

@@ -1,5 +1,6 @@
 /// Choosing a variant: eligibility on both sides of every limit, preference, and the texts of explain().
 
+#include "gemm/simt/simt_backend.hpp"
 #include "gemm/variant_chooser.hpp"
 
 #include <fmt/format.h>

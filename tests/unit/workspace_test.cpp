@@ -11,28 +11,28 @@
 #include "gemm/variant_chooser.hpp"
 
 using namespace tessera;
-using tessera::detail::HopperWorkspaceNeed;
+using tessera::detail::WorkspaceNeed;
 using tessera::detail::max_streams;
-using HopperWorkspace = tessera::detail::HopperMemory;
+using HopperWorkspace = tessera::detail::WorkspaceMemory;
 using tessera::test::CleanRuntime;
 
 namespace {
 
-constexpr HopperWorkspaceNeed small{.partial_bytes = 1000, .counters = 10};
-constexpr HopperWorkspaceNeed large{.partial_bytes = 5000, .counters = 100};
+constexpr WorkspaceNeed small{.partial_bytes = 1000, .counters = 10};
+constexpr WorkspaceNeed large{.partial_bytes = 5000, .counters = 100};
 
 struct WorkspaceRuntime : CleanRuntime {
     ~WorkspaceRuntime() { GemmPlan::release_workspaces(); }
 };
 
-HopperWorkspace workspace_of(StreamRef stream, HopperWorkspaceNeed need)
+HopperWorkspace workspace_of(StreamRef stream, WorkspaceNeed need)
 {
     const detail::CurrentDevice current(stream.device(), "test", std::source_location::current());
     return detail::lease_workspace(stream, need, Workspace(), "test", std::source_location::current()).memory();
 }
 
 /// Leases a workspace and, like a launch, enqueues work while the lease lasts.
-HopperWorkspace launch_with_workspace(StreamRef stream, HopperWorkspaceNeed need)
+HopperWorkspace launch_with_workspace(StreamRef stream, WorkspaceNeed need)
 {
     const auto caller = std::source_location::current();
     const detail::CurrentDevice current(stream.device(), "test", caller);
@@ -116,12 +116,12 @@ TEST_CASE_FIXTURE(WorkspaceRuntime,
 TEST_CASE_FIXTURE(WorkspaceRuntime, "copies of operands come after the sums and reuse the memory of earlier launches")
 {
     const Stream stream;
-    const HopperWorkspaceNeed copies{.copy_bytes = 6000};
+    const WorkspaceNeed copies{.copy_bytes = 6000};
     const HopperWorkspace alone = workspace_of(stream, copies);
     CHECK(reinterpret_cast<std::uintptr_t>(alone.copies) % 128 == 0);
     CHECK(cudaMemsetAsync(alone.copies, 0xFF, copies.copy_bytes, StreamRef(stream).get()) == cudaSuccess);
 
-    const HopperWorkspaceNeed both{.partial_bytes = 1000, .counters = 10, .copy_bytes = 3000};
+    const WorkspaceNeed both{.partial_bytes = 1000, .counters = 10, .copy_bytes = 3000};
     const HopperWorkspace shared = workspace_of(stream, both);
     CHECK(reinterpret_cast<std::byte*>(shared.partials) + both.partial_bytes <= shared.copies);
     CHECK(reinterpret_cast<std::uintptr_t>(shared.copies) % 128 == 0);
@@ -387,7 +387,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "threads on different streams get different 
 TEST_CASE_FIXTURE(WorkspaceRuntime, "a caller's memory is used directly, with its counters cleared before each launch")
 {
     const Stream stream;
-    const HopperWorkspaceNeed need{.partial_bytes = 1000, .counters = 10, .copy_bytes = 3000};
+    const WorkspaceNeed need{.partial_bytes = 1000, .counters = 10, .copy_bytes = 3000};
     DeviceBuffer<std::byte> memory(stream, detail::workspace_bytes(need));
     const auto caller = std::source_location::current();
     for (int launch = 0; launch < 2; ++launch) {
@@ -419,7 +419,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "unsuitable memory of a caller is refused wi
     const Stream there{Device(fake::b200)};
     DeviceBuffer<std::byte> memory(stream, 4096);
     DeviceBuffer<std::byte> foreign(there, 4096);
-    const HopperWorkspaceNeed need{.partial_bytes = 1000, .counters = 10};
+    const WorkspaceNeed need{.partial_bytes = 1000, .counters = 10};
     const auto check = [&](const Workspace& workspace, std::source_location caller = std::source_location::current()) {
         detail::require_workspace(stream, workspace, need, "Gemm::launch", caller);
     };

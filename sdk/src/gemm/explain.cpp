@@ -6,11 +6,8 @@
 #include <chrono>
 #include <cmath>
 
-#include "gemm/blackwell/blackwell_chooser.hpp"
-#include "gemm/blackwell/blackwell_launch.hpp"
+#include "gemm/backend.hpp"
 #include "gemm/gemm_batches.hpp"
-#include "gemm/hopper/hopper_chooser.hpp"
-#include "gemm/hopper/hopper_launch.hpp"
 #include "gemm/variant_chooser.hpp"
 #include "gemm/variant_table.hpp"
 #include "gemm/workspace.hpp"
@@ -35,13 +32,11 @@ std::string describe_tuned(const detail::TunedChoice& tuned)
 std::string describe_missing_tensor_cores(Variant chosen, Variant wanted, const GemmProblem& problem,
                                           const DeviceProperties& device)
 {
-    if (!is_simt(chosen)) {
+    if (backend_of(chosen).has_tensor_cores_of(device)) {
         return {};
     }
-    const int capability = device.compute_capability();
-    const bool has_kernels = capability == 90 || device.compute_capability_major * 10 == blackwell_compute_capability;
     std::string reason;
-    if (!has_kernels) {
+    if (!has_tensor_core_kernels(device)) {
         reason = fmt::format(
             "this library uses those of compute capability 9.0, 10.0 and 10.3 only; on {} every product runs on CUDA "
             "cores",
@@ -63,15 +58,15 @@ std::string describe_weakness(const VariantEntry& entry, Variant chosen, bool tu
     if (tuned) {
         return "another variant was measured as the fastest";
     }
-    if (is_simt(entry.variant) && !is_simt(chosen)) {
+    const Backend& preferred = backend_of(chosen);
+    if (preferred.has_tensor_cores_of(device) && !entry.backend().has_tensor_cores_of(device)) {
         return "does not use tensor cores";
     }
-    if (is_blackwell_candidate(entry.variant) && is_blackwell(chosen)) {
-        constexpr double percent = 100;
-        const double more =
-            blackwell_cycles(entry.variant, problem, device) / blackwell_cycles(chosen, problem, device) - 1;
-        return more * percent < 1 ? fmt::format("no faster than {} in that model", tessera::to_string(chosen))
-                                  : fmt::format("{:.0f} % more cycles in that model", std::round(more * percent));
+    if (&entry.backend() == &preferred) {
+        if (std::string reason = preferred.describe_weakness(entry.variant, chosen, {problem, device});
+            !reason.empty()) {
+            return reason;
+        }
     }
     return std::string(entry.weakness);
 }
@@ -101,36 +96,30 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
             "  as {} launches of {} matrices each, because the two levels of batches do not fold into one\n",
             levels.launches, levels.per_launch);
     }
-    if (!made && wanted == Variant::automatic && !find_refusal(Variant::blackwell_clc, problem, device)) {
-        made = KernelChoice{.variant = choose_blackwell(problem, device)};
+    if (!made) {
+        const auto eligible = std::find_if(variants.begin(), variants.end(), [&](const VariantEntry& entry) {
+            return (wanted == Variant::automatic || wanted == entry.variant) &&
+                   !find_refusal(entry.variant, problem, device);
+        });
+        if (eligible != variants.end()) {
+            made = wanted == Variant::automatic
+                       ? eligible->backend().prefer(eligible->variant, {problem, device}, unlimited_workspace)
+                       : eligible->backend().choose(wanted, {problem, device}, unlimited_workspace);
+        }
     }
-    const auto chosen = std::find_if(variants.begin(), variants.end(), [&](const VariantEntry& entry) {
-        return (made ? made->variant == entry.variant : wanted == Variant::automatic || wanted == entry.variant) &&
-               !find_refusal(entry.variant, problem, device);
-    });
+    const auto chosen = std::find_if(variants.begin(), variants.end(),
+                                     [&](const VariantEntry& entry) { return made && made->variant == entry.variant; });
     if (chosen == variants.end()) {
         text += fmt::format("  runs: nothing; {} cannot run it\n", tessera::to_string(wanted));
     } else if (problem.m == 0 || problem.n == 0 || problem.batches == 0) {
         text += "  runs: nothing, because D is empty\n";
     } else {
-        if (chosen->variant == Variant::hopper) {
-            const KernelChoice choice = made ? *made : choose_hopper(problem, device);
-            text += fmt::format("  runs: {} as {}\n", chosen->name, describe_hopper(problem, choice));
-            if (const std::size_t bytes = workspace_bytes(workspace_need(problem, choice)); bytes > 0) {
-                text += fmt::format(
-                    "  workspace: {} bytes; a stream's first such launch allocates it unless you pass one\n", bytes);
-            }
-        } else if (is_blackwell(chosen->variant)) {
-            text +=
-                fmt::format("  runs: {} with {}\n", chosen->name, describe_blackwell(chosen->variant, problem, device));
-        } else {
-            const kernels::SimtKernel kernel = simt_kernel_of(chosen->variant, problem, device);
-            text += fmt::format("  runs: {} with a {}x{} tile per CTA of {} threads\n", chosen->name, kernel.block_m,
-                                kernel.block_n, kernel.threads);
+        text += fmt::format("  runs: {} {}\n", chosen->name, chosen->backend().describe({problem, device}, *made));
+        if (const std::size_t bytes = workspace_bytes(workspace_need(problem, *made)); bytes > 0) {
+            text += fmt::format(
+                "  workspace: {} bytes; a stream's first such launch allocates it unless you pass one\n", bytes);
         }
-        text += tuned ? "  why: " + describe_tuned(*tuned) + "\n"
-                : wanted == Variant::automatic && is_blackwell(chosen->variant)
-                    ? "  why: the fewest cycles in the model of docs/blackwell-ladder.md\n"
+        text += tuned                          ? "  why: " + describe_tuned(*tuned) + "\n"
                 : wanted == Variant::automatic ? fmt::format("  why: {}\n", chosen->strength)
                                                : "  why: it was requested\n";
         text += describe_missing_tensor_cores(chosen->variant, wanted, problem, device);

@@ -7,11 +7,10 @@
 
 #include "base/call_status.hpp"
 #include "base/profiler_range.hpp"
-#include "gemm/blackwell/blackwell_launch.hpp"
+#include "gemm/backend.hpp"
 #include "gemm/encoded_launch.hpp"
 #include "gemm/gemm_batches.hpp"
 #include "gemm/gemm_operands.hpp"
-#include "gemm/hopper/hopper_launch.hpp"
 #include "gemm/plan_differences.hpp"
 #include "gemm/seen_launches.hpp"
 #include "gemm/variant_chooser.hpp"
@@ -23,46 +22,13 @@ namespace {
 constexpr std::string_view launch_operation = "Gemm::launch";
 constexpr std::string_view plan_launch_operation = "GemmPlan::launch";
 
-detail::CallStatus encode_simt(detail::EncodedLaunch& launch, const GemmProblem& problem, Variant variant,
-                               const kernels::GemmArguments& given, const DeviceProperties& device)
-{
-    const kernels::SimtKernel kernel = detail::simt_kernel_of(variant, problem, device);
-    const auto tiles = [](std::int64_t extent, int block) { return (extent + block - 1) / block; };
-    auto& arguments = launch.emplace_arguments<kernels::GemmArguments>();
-    arguments = given;
-    arguments.tiles_m = static_cast<std::uint32_t>(tiles(arguments.m, kernel.block_m));
-    arguments.tiles_n = static_cast<std::uint32_t>(tiles(arguments.n, kernel.block_n));
-    launch.function = kernel.function;
-    // Does not overflow: a grid that is too large makes a variant ineligible.
-    launch.ctas = arguments.tiles_m * arguments.tiles_n * static_cast<std::uint32_t>(problem.batches);
-    launch.threads = static_cast<std::uint32_t>(kernel.threads);
-    launch.shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes);
-    launch.cluster = 1;
-    launch.programmatic = false;
-    launch.copy_count = 0;
-    return {};
-}
-
-detail::CallStatus encode(detail::EncodedLaunch& launch, const GemmProblem& problem, const DeviceProperties& device,
-                          const detail::KernelChoice& choice, const kernels::GemmArguments& arguments,
-                          const detail::HopperMemory& workspace)
-{
-    if (choice.variant == Variant::hopper) {
-        return detail::encode_hopper(launch, problem, choice, arguments, workspace);
-    }
-    if (detail::is_blackwell(choice.variant)) {
-        return detail::encode_blackwell(launch, problem, choice.variant, arguments, device);
-    }
-    return encode_simt(launch, problem, choice.variant, arguments, device);
-}
-
 bool is_empty(const GemmProblem& problem) noexcept
 {
     return problem.m == 0 || problem.n == 0 || problem.batches == 0 || problem.outer_batches == 0;
 }
 
 /// Makes all checks of a workspace, before anything is enqueued.
-void require_workspace_for(StreamRef stream, const Workspace& workspace, const detail::HopperWorkspaceNeed& need,
+void require_workspace_for(StreamRef stream, const Workspace& workspace, const detail::WorkspaceNeed& need,
                            const detail::GemmOperands& operands, const Epilogue& epilogue, std::string_view operation,
                            const std::source_location& caller)
 {
@@ -84,10 +50,10 @@ void require_enqueued(const detail::CallStatus& ended, const detail::KernelChoic
 
 /// A launch: the workspace that it needs, and once it was enqueued what was, with which workspace.
 struct Enqueued {
-    explicit Enqueued(const detail::HopperWorkspaceNeed& needed) : need(needed) {}
+    explicit Enqueued(const detail::WorkspaceNeed& needed) : need(needed) {}
 
-    detail::HopperWorkspaceNeed need;
-    detail::HopperMemory memory{};
+    detail::WorkspaceNeed need;
+    detail::WorkspaceMemory memory{};
     detail::EncodedLaunch launch;
 };
 
@@ -97,7 +63,8 @@ void encode_and_enqueue(StreamRef stream, const detail::GemmOperands& operands, 
                         std::string_view operation, const std::source_location& caller, Enqueued& made)
 {
     detail::CallStatus ended =
-        encode(made.launch, problem, device, choice, detail::arguments_of(operands, epilogue), made.memory);
+        detail::backend_of(choice.variant)
+            .encode(made.launch, {problem, device}, choice, detail::arguments_of(operands, epilogue), made.memory);
     if (ended.status == cudaSuccess) {
         ended = enqueue(made.launch, stream);
     }
@@ -159,7 +126,7 @@ void enqueue_seen(StreamRef stream, detail::SeenLaunches& launches, detail::Seen
         require_enqueued(enqueue(seen->launch, stream), choice, seen->problem, plan_launch_operation, caller);
         return;
     }
-    const detail::HopperMemory memory = lease.memory();
+    const detail::WorkspaceMemory memory = lease.memory();
     if (const auto other = launches.find(seen->operands, seen->epilogue, &memory)) {
         require_enqueued(enqueue(other->launch, stream), choice, other->problem, plan_launch_operation, caller);
         return;
@@ -245,7 +212,7 @@ void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& give
                       detail::differences(problem_, choice_, problem),
                       "prepare a plan for these operands, or call Gemm::launch");
     }
-    if (choice_.variant == Variant::hopper) {  // its configuration depends on how each operand is loaded
+    if (detail::backend_of(choice_.variant).keeps_planned_alignment()) {
         problem.a.address_alignment = std::min(problem.a.address_alignment, problem_.a.address_alignment);
         problem.b.address_alignment = std::min(problem.b.address_alignment, problem_.b.address_alignment);
     }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/backend.hpp"
 #include "gemm/variant_chooser.hpp"
 
 namespace tessera::detail {
@@ -20,11 +20,9 @@ bool runs(const GemmProblem& planned, const KernelChoice& choice, const GemmProb
     if (find_refusal(choice.variant, one, device)) {
         return false;
     }
-    if (choice.variant != Variant::hopper) {
-        return true;
-    }
-    const HopperWorkspaceNeed need = hopper_workspace(one, choice);
-    return need.copy_bytes <= hopper_workspace(one_launch(planned, levels), choice).copy_bytes;
+    const Backend& backend = backend_of(choice.variant);
+    return backend.workspace(one, choice).copy_bytes <=
+           backend.workspace(one_launch(planned, levels), choice).copy_bytes;
 }
 
 bool is_aligned_as(const MatrixLayout& planned, const MatrixLayout& given) noexcept
@@ -169,8 +167,7 @@ std::string differences(const GemmProblem& planned, const KernelChoice& choice, 
     }
     const auto compare_alignment = [&](char name, const MatrixLayout& one, const MatrixLayout& other) {
         if (!is_aligned_as(one, other)) {
-            const std::size_t needed =
-                choice.variant == Variant::hopper ? hopper_alignment : required_alignment(choice.variant, given.input);
+            const std::size_t needed = backend_of(choice.variant).planned_alignment(choice.variant, given.input);
             found.add(
                 "{}'s address is {}-byte aligned, but the plan was prepared for {} bytes and its kernel needs {}: "
                 "set problem.{}.address_alignment",

@@ -79,7 +79,7 @@ SeenLaunches::Hit::~Hit()
 }
 
 SeenLaunches::Hit SeenLaunches::find(const GemmOperands& operands, const Epilogue& epilogue,
-                                     const HopperMemory* memory) noexcept
+                                     const WorkspaceMemory* memory) noexcept
 {
     const std::uint64_t hash = hash_of(operands, epilogue);
     for (Entry& entry : entries_) {
@@ -97,7 +97,7 @@ SeenLaunches::Hit SeenLaunches::find(const GemmOperands& operands, const Epilogu
 }
 
 void SeenLaunches::keep(const GemmOperands& operands, const Epilogue& epilogue, const GemmProblem& problem,
-                        HopperWorkspaceNeed need, const HopperMemory& memory, const EncodedLaunch& launch) noexcept
+                        WorkspaceNeed need, const WorkspaceMemory& memory, const EncodedLaunch& launch) noexcept
 {
     for (std::size_t i = 0; i < capacity; ++i) {
         Entry& entry = entries_[next_.fetch_add(1, std::memory_order_relaxed) % capacity];

@@ -33,8 +33,8 @@ public:
         GemmOperands operands;                // as the caller gave them
         Epilogue epilogue;
         GemmProblem problem;  // of the launch
-        HopperWorkspaceNeed need;
-        HopperMemory memory;  // that the arguments refer to
+        WorkspaceNeed need;
+        WorkspaceMemory memory;  // that the arguments refer to
         EncodedLaunch launch;
     };
 
@@ -63,11 +63,11 @@ public:
     SeenLaunches& operator=(const SeenLaunches&) = delete;
 
     /// Returns a launch of the same operands; with `memory`, one that uses this workspace.
-    Hit find(const GemmOperands& operands, const Epilogue& epilogue, const HopperMemory* memory = nullptr) noexcept;
+    Hit find(const GemmOperands& operands, const Epilogue& epilogue, const WorkspaceMemory* memory = nullptr) noexcept;
 
     /// Keeps a launch in the place of the one that was kept first.
-    void keep(const GemmOperands& operands, const Epilogue& epilogue, const GemmProblem& problem,
-              HopperWorkspaceNeed need, const HopperMemory& memory, const EncodedLaunch& launch) noexcept;
+    void keep(const GemmOperands& operands, const Epilogue& epilogue, const GemmProblem& problem, WorkspaceNeed need,
+              const WorkspaceMemory& memory, const EncodedLaunch& launch) noexcept;
 
 private:
     friend class SeenLaunchesRef;

@@ -9,10 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "gemm/blackwell/blackwell_chooser.hpp"
-#include "gemm/blackwell/blackwell_launch.hpp"
-#include "gemm/hopper/hopper_chooser.hpp"
-#include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/backend.hpp"
 #include "gemm/variant_table.hpp"
 #include "gemm/workspace.hpp"
 #include "tessera/error.hpp"
@@ -26,20 +23,6 @@ using detail::VariantEntry;
 using detail::variants;
 
 constexpr int lowest_compute_capability = 75;
-constexpr std::int64_t max_ctas = 0x7FFFFFFF;
-
-constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return value / by + (value % by != 0 ? 1 : 0); }
-
-/// `SimtOrders::whole_chunks` for one operand with runs of `run` elements. The layouts are those of the actual operands
-/// (a plan compares them at each launch), so the promise holds.
-bool has_whole_chunks(const MatrixLayout& layout, std::int64_t run, const GemmProblem& problem)
-{
-    const std::size_t chunk_bytes = kernels::simt_chunk * size_of(problem.input);
-    return layout.address_alignment % chunk_bytes == 0 && run % kernels::simt_chunk == 0 &&
-           layout.leading_dimension % kernels::simt_chunk == 0 &&
-           (problem.batches == 1 || layout.batch_stride % kernels::simt_chunk == 0);
-}
-
 /// Returns how many insertions, deletions and replacements of a letter turn one word into the other (Levenshtein).
 std::size_t edits_between(std::string_view from, std::string_view to)
 {
@@ -139,13 +122,8 @@ std::string to_string(const Refusal& refusal, const DeviceProperties& device)
 {
     switch (refusal.reason) {
         case Refusal::Reason::architecture:
-            return fmt::format("{} has compute capability {}.{}; the kernel {} {}.{}{}", device.name,
-                               device.compute_capability_major, device.compute_capability_minor,
-                               refusal.required == lowest_compute_capability ? "needs" : "is for",
-                               refusal.required / 10, refusal.required % 10,
-                               refusal.required == lowest_compute_capability      ? " or later"
-                               : refusal.required == blackwell_compute_capability ? " and 10.3 only"
-                                                                                  : " only");
+            return fmt::format("{} has compute capability {}.{}; the kernel {}", device.name,
+                               device.compute_capability_major, device.compute_capability_minor, refusal.needs);
         case Refusal::Reason::not_built:
             return fmt::format("this build of the library has no code for compute capability {}.{}",
                                refusal.required / 10, refusal.required % 10);
@@ -269,75 +247,16 @@ GemmProblem resolved(GemmProblem problem) noexcept
     return problem;
 }
 
-kernels::SimtKernel simt_kernel_of(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
-{
-    // The kernels write rows of D. A column-major D is computed as the transposed product, B^T * A^T.
-    const bool direct = problem.d.row_major;
-    const std::int64_t rows = direct ? problem.m : problem.n;
-    const std::int64_t columns = direct ? problem.n : problem.m;
-    const bool whole_chunks = has_whole_chunks(problem.a, problem.a.row_major ? problem.k : problem.m, problem) &&
-                              has_whole_chunks(problem.b, problem.b.row_major ? problem.n : problem.k, problem);
-    const kernels::SimtOrders orders{.a_k_contiguous = direct ? problem.a.row_major : !problem.b.row_major,
-                                     .b_k_contiguous = direct ? !problem.b.row_major : problem.a.row_major,
-                                     .whole_chunks = whole_chunks};
-    return kernels::simt_kernel(entry_of(variant).rung, problem.input,
-                                kernels::choose_simt_tile(rows, columns, problem.batches, device.sm_count), orders);
-}
-
 std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
 {
     using Reason = Refusal::Reason;
     if (device.compute_capability() < lowest_compute_capability) {
-        return Refusal{Reason::architecture, ' ', device.compute_capability(), lowest_compute_capability};
+        return Refusal{.reason = Reason::architecture, .needs = "needs 7.5 or later"};
     }
     if (!is_output(problem.output)) {
         return Refusal{Reason::output_type, ' ', 0, 0, problem.output};
     }
-    if (variant == Variant::hopper) {
-        return find_hopper_refusal(problem, device);
-    }
-    if (is_blackwell(variant)) {
-        return find_blackwell_refusal(variant, problem, device);
-    }
-    if (!kernels::simt_takes(entry_of(variant).rung, problem.input)) {
-        return Refusal{Reason::input_types, ' ', 0, 0, problem.input};
-    }
-    const kernels::SimtKernel kernel = simt_kernel_of(variant, problem, device);
-    const auto required = static_cast<std::int64_t>(kernel.required_alignment);
-    const auto element_bytes = static_cast<std::int64_t>(size_of(problem.input));
-
-    struct Side {
-        char name;
-        const MatrixLayout& layout;
-        std::int64_t vectors;
-    };
-    const std::array sides{Side{'A', problem.a, problem.a.row_major ? problem.m : problem.k},
-                           Side{'B', problem.b, problem.b.row_major ? problem.k : problem.n}};
-    for (const Side& side : sides) {
-        const auto address = static_cast<std::int64_t>(side.layout.address_alignment);
-        const std::int64_t stride = side.layout.leading_dimension * element_bytes;
-        const std::int64_t batch = side.layout.batch_stride * element_bytes;
-        if (address % required != 0) {
-            return Refusal{Reason::address_alignment, side.name, address, required};
-        }
-        if (side.vectors > 1 && stride % required != 0) {
-            return Refusal{Reason::leading_dimension, side.name, stride, required};
-        }
-        if (problem.batches > 1 && batch % required != 0) {
-            return Refusal{Reason::batch_stride, side.name, batch, required};
-        }
-    }
-    const std::int64_t rows = problem.d.row_major ? problem.m : problem.n;
-    const std::int64_t columns = problem.d.row_major ? problem.n : problem.m;
-    std::int64_t ctas = 0;
-    if (__builtin_mul_overflow(divide_up(rows, kernel.block_m), divide_up(columns, kernel.block_n), &ctas) ||
-        __builtin_mul_overflow(ctas, problem.batches, &ctas)) {
-        ctas = std::numeric_limits<std::int64_t>::max();
-    }
-    if (ctas > max_ctas) {
-        return Refusal{Reason::grid_size, ' ', ctas, max_ctas};
-    }
-    return std::nullopt;
+    return backend_of(variant).find_refusal(variant, {problem, device});
 }
 
 KernelChoice choose_kernel(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
@@ -356,12 +275,6 @@ KernelChoice choose_kernel(const GemmProblem& problem, const DeviceProperties& d
 KernelChoice choose_untuned(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
                             std::string_view operation, const std::source_location& caller, std::size_t workspace_limit)
 {
-    // Hopper has a configuration without a workspace for every eligible problem: kernels with the fallback load accept
-    // operands that others need repacked.
-    const auto choice_of = [&](Variant variant) {
-        return variant == Variant::hopper ? choose_hopper(problem, device, workspace_limit)
-                                          : KernelChoice{.variant = variant};
-    };
     if (wanted != Variant::automatic) {
         if (const auto refusal = find_refusal(wanted, problem, device)) [[unlikely]] {
             raise(ErrorCode::variant_refused, operation, caller,
@@ -369,11 +282,11 @@ KernelChoice choose_untuned(const GemmProblem& problem, const DeviceProperties& 
                               to_string(*refusal, device)),
                   "Variant::automatic, which chooses a variant that can");
         }
-        return choice_of(wanted);
+        return backend_of(wanted).choose(wanted, {problem, device}, workspace_limit);
     }
     for (const VariantEntry& entry : variants) {
         if (!find_refusal(entry.variant, problem, device)) {
-            return choice_of(is_blackwell(entry.variant) ? choose_blackwell(problem, device) : entry.variant);
+            return entry.backend().prefer(entry.variant, {problem, device}, workspace_limit);
         }
     }
     const Refusal refusal = find_refusal(variants.back().variant, problem, device).value();
@@ -385,13 +298,8 @@ KernelChoice choose_untuned(const GemmProblem& problem, const DeviceProperties& 
 
 std::size_t required_alignment(Variant variant, InputTypes input) noexcept
 {
-    if (variant == Variant::automatic || variant == Variant::hopper || is_blackwell(variant)) {
-        return size_of(input);  // the fallback load serves operands that TMA cannot address
-    }
-    // The same for every tile of a variant, so any problem and device will do.
-    GemmProblem problem;
-    problem.input = input;
-    return simt_kernel_of(variant, problem, DeviceProperties{}).required_alignment;
+    // Each device has a variant that takes any alignment.
+    return variant == Variant::automatic ? size_of(input) : backend_of(variant).required_alignment(variant, input);
 }
 
 }  // namespace detail

@@ -18,8 +18,8 @@
 #include <optional>
 #include <source_location>
 #include <string>
+#include <string_view>
 
-#include "kernels/simt/simt_kernels.hpp"
 #include "tessera/detail/kernel_choice.hpp"
 #include "tessera/device.hpp"
 #include "tessera/gemm_problem.hpp"
@@ -44,6 +44,7 @@ struct Refusal {
     std::int64_t found = 0;     // the value that breaks the rule: bytes, or CTAs
     std::int64_t required = 0;  // its required multiple, or the most allowed
     InputTypes types = {};      // types of the inputs; for an output, both are its type
+    std::string_view needs{};   // for `architecture`, e.g. "is for 9.0 only"
 };
 
 /// Returns a sentence, e.g. "B's leading dimension is 4094 bytes, not a multiple of 16".
@@ -54,9 +55,6 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
 
 /// Fills in the leading dimensions that are given as 0 ("no gaps").
 GemmProblem resolved(GemmProblem problem) noexcept;
-
-/// Returns the kernel of a SIMT variant, with the tile that suits the problem.
-kernels::SimtKernel simt_kernel_of(Variant variant, const GemmProblem& problem, const DeviceProperties& device);
 
 /// Returns nothing if `variant` is eligible. `problem` must be resolved.
 std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem, const DeviceProperties& device);

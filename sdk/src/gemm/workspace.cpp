@@ -32,17 +32,17 @@ struct Block {
     std::size_t counter_bytes = 0;
     std::size_t other_bytes = 0;
 
-    static std::size_t other_bytes_of(HopperWorkspaceNeed need) noexcept
+    static std::size_t other_bytes_of(WorkspaceNeed need) noexcept
     {
         return whole(need.partial_bytes) + need.copy_bytes;
     }
-    bool serves(HopperWorkspaceNeed need) const noexcept
+    bool serves(WorkspaceNeed need) const noexcept
     {
         return data != nullptr && need.counters * sizeof(std::uint32_t) <= counter_bytes &&
                other_bytes_of(need) <= other_bytes;
     }
     std::size_t bytes() const noexcept { return counter_bytes + other_bytes; }
-    HopperMemory memory_for(HopperWorkspaceNeed need) const noexcept
+    WorkspaceMemory memory_for(WorkspaceNeed need) const noexcept
     {
         std::byte* const others = data + counter_bytes;
         return {.partials = reinterpret_cast<float*>(others),
@@ -51,7 +51,7 @@ struct Block {
     }
 };
 
-Block block_for(HopperWorkspaceNeed need, const Block& old)
+Block block_for(WorkspaceNeed need, const Block& old)
 {
     return {nullptr, std::max(whole(need.counters * sizeof(std::uint32_t)), old.counter_bytes),
             std::max(Block::other_bytes_of(need), old.other_bytes)};
@@ -201,8 +201,7 @@ void zero_counters(const Block& block, std::string_view operation, const std::so
 }
 
 /// Allocates a block for the graph that `stream` is being captured into.
-GraphBlock* allocate_in_capture(HopperWorkspaceNeed need, std::string_view operation,
-                                const std::source_location& caller)
+GraphBlock* allocate_in_capture(WorkspaceNeed need, std::string_view operation, const std::source_location& caller)
 {
     const Uncaptured uncaptured(operation, caller);
     auto owner = std::make_unique<GraphBlock>();
@@ -260,7 +259,7 @@ std::vector<cudaGraphNode_t> predecessors_of(cudaGraphNode_t node, std::string_v
 /// The search uses the graph, not the stream's identity. CUDA does not tell the id of a stream that is being captured,
 /// and a handle is not enough: it means another stream on each thread (cudaStreamPerThread), or a new stream if the old
 /// one was destroyed during the capture; and cudaStreamUpdateCaptureDependencies changes a stream's own order.
-CapturedBlock* preceding_block(DeviceWorkspaces& device, const CaptureInfo& info, HopperWorkspaceNeed need,
+CapturedBlock* preceding_block(DeviceWorkspaces& device, const CaptureInfo& info, WorkspaceNeed need,
                                std::string_view operation, const std::source_location& caller)
 {
     const auto serves = [&](const CapturedBlock& known) {
@@ -288,7 +287,7 @@ CapturedBlock* preceding_block(DeviceWorkspaces& device, const CaptureInfo& info
     return nullptr;
 }
 
-CapturedBlock& block_of_capture(DeviceWorkspaces& device, const CaptureInfo& info, HopperWorkspaceNeed need,
+CapturedBlock& block_of_capture(DeviceWorkspaces& device, const CaptureInfo& info, WorkspaceNeed need,
                                 std::string_view operation, const std::source_location& caller)
 {
     if (CapturedBlock* const known = preceding_block(device, info, need, operation, caller)) {
@@ -336,8 +335,8 @@ Allocation allocation_of(const DeviceWorkspaces& device, StreamRef stream, std::
     return has_pools ? Allocation::pool : Allocation::plain;
 }
 
-const Block& block_of_stream(DeviceWorkspaces& device, StreamRef stream, HopperWorkspaceNeed need,
-                             std::string_view operation, const std::source_location& caller)
+const Block& block_of_stream(DeviceWorkspaces& device, StreamRef stream, WorkspaceNeed need, std::string_view operation,
+                             const std::source_location& caller)
 {
     const unsigned long long id = id_of(stream, operation, caller);
     const auto find = [&] {
@@ -376,10 +375,10 @@ const Block& block_of_stream(DeviceWorkspaces& device, StreamRef stream, HopperW
 
 }  // namespace
 
-std::size_t workspace_bytes(HopperWorkspaceNeed need) noexcept { return block_for(need, {}).bytes(); }
+std::size_t workspace_bytes(WorkspaceNeed need) noexcept { return block_for(need, {}).bytes(); }
 
-void require_workspace(StreamRef stream, const Workspace& workspace, HopperWorkspaceNeed need,
-                       std::string_view operation, const std::source_location& caller)
+void require_workspace(StreamRef stream, const Workspace& workspace, WorkspaceNeed need, std::string_view operation,
+                       const std::source_location& caller)
 {
     if (workspace.limit() == std::numeric_limits<std::size_t>::max()) {
         return;
@@ -406,8 +405,8 @@ void require_workspace(StreamRef stream, const Workspace& workspace, HopperWorks
 namespace {
 
 /// Divides the caller's `memory` and clears its counters.
-HopperMemory prepare_callers(StreamRef stream, DeviceSpan<std::byte> memory, HopperWorkspaceNeed need,
-                             std::string_view operation, const std::source_location& caller)
+WorkspaceMemory prepare_callers(StreamRef stream, DeviceSpan<std::byte> memory, WorkspaceNeed need,
+                                std::string_view operation, const std::source_location& caller)
 {
     Block block = block_for(need, {});
     block.data = memory.data();
@@ -419,7 +418,7 @@ HopperMemory prepare_callers(StreamRef stream, DeviceSpan<std::byte> memory, Hop
 
 }  // namespace
 
-WorkspaceLease lease_workspace(StreamRef stream, HopperWorkspaceNeed need, const Workspace& workspace,
+WorkspaceLease lease_workspace(StreamRef stream, WorkspaceNeed need, const Workspace& workspace,
                                std::string_view operation, const std::source_location& caller)
 {
     if (need.partial_bytes == 0 && need.counters == 0 && need.copy_bytes == 0) {

@@ -22,7 +22,7 @@
 #include <string_view>
 #include <utility>
 
-#include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/backend.hpp"
 #include "tessera/memory_resource.hpp"
 #include "tessera/stream.hpp"
 #include "tessera/workspace.hpp"
@@ -40,44 +40,44 @@ struct CapturedBlock;
 class WorkspaceLease {
 public:
     WorkspaceLease() = default;
-    WorkspaceLease(std::unique_lock<std::mutex> lock, HopperMemory memory, cudaStream_t stream,
+    WorkspaceLease(std::unique_lock<std::mutex> lock, WorkspaceMemory memory, cudaStream_t stream,
                    CapturedBlock* captured) noexcept
         : lock_(std::move(lock)), memory_(memory), stream_(stream), captured_(captured)
     {}
     /// A lease of the caller's memory.
-    explicit WorkspaceLease(HopperMemory memory) noexcept : memory_(memory) {}
+    explicit WorkspaceLease(WorkspaceMemory memory) noexcept : memory_(memory) {}
     ~WorkspaceLease();
     WorkspaceLease(const WorkspaceLease&) = delete;
     WorkspaceLease& operator=(const WorkspaceLease&) = delete;
 
-    HopperMemory memory() const noexcept { return memory_; }
+    WorkspaceMemory memory() const noexcept { return memory_; }
 
 private:
     std::unique_lock<std::mutex> lock_;
-    HopperMemory memory_{};
+    WorkspaceMemory memory_{};
     cudaStream_t stream_ = nullptr;
     CapturedBlock* captured_ = nullptr;  // null: not captured
 };
 
 /// Returns what a launch of any variant needs.
-inline HopperWorkspaceNeed workspace_need(const GemmProblem& problem, const KernelChoice& choice)
+inline WorkspaceNeed workspace_need(const GemmProblem& problem, const KernelChoice& choice)
 {
-    return choice.variant == Variant::hopper ? hopper_workspace(problem, choice) : HopperWorkspaceNeed{};
+    return backend_of(choice.variant).workspace(problem, choice);
 }
 
 /// Returns the size of a workspace in bytes.
-std::size_t workspace_bytes(HopperWorkspaceNeed need) noexcept;
+std::size_t workspace_bytes(WorkspaceNeed need) noexcept;
 
 /// Checks that `workspace`, if it is the caller's or has a limit, meets `need`.
 /// @throws Error `out_of_range`, `misaligned`, `device_mismatch`
-void require_workspace(StreamRef stream, const Workspace& workspace, HopperWorkspaceNeed need,
-                       std::string_view operation, const std::source_location& caller);
+void require_workspace(StreamRef stream, const Workspace& workspace, WorkspaceNeed need, std::string_view operation,
+                       const std::source_location& caller);
 
 /// Returns memory for one launch on `stream`, whose device must be current; empty if nothing is needed. Clears the
 /// counters of a caller's memory, which must have been checked.
 /// @throws Error `out_of_memory`, `cuda_failure`, `capture_violation` if the capture is broken already, and what a
 ///               memory resource throws
-WorkspaceLease lease_workspace(StreamRef stream, HopperWorkspaceNeed need, const Workspace& workspace,
+WorkspaceLease lease_workspace(StreamRef stream, WorkspaceNeed need, const Workspace& workspace,
                                std::string_view operation, const std::source_location& caller);
 
 /// Sets where memory for `device`'s streams comes from, from now on; an empty reference means the device's pool.

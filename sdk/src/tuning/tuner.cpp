@@ -7,10 +7,9 @@
 #include <cmath>
 #include <utility>
 
+#include "gemm/backend.hpp"
 #include "gemm/gemm_batches.hpp"
 #include "gemm/gemm_operands.hpp"
-#include "gemm/hopper/hopper_chooser.hpp"
-#include "gemm/hopper/hopper_launch.hpp"
 #include "gemm/variant_chooser.hpp"
 #include "tessera/event.hpp"
 #include "tessera/gemm_tuner.hpp"
@@ -270,8 +269,7 @@ bool agree(const GemmProblem& problem, const std::vector<float>& expected, const
 TuningTrial trial_of(const GemmProblem& problem, const Candidate& candidate)
 {
     return {candidate.choice.variant,
-            candidate.choice.variant == Variant::hopper ? detail::describe_hopper(problem, candidate.choice)
-                                                        : std::string(),
+            detail::backend_of(candidate.choice.variant).describe_config(problem, candidate.choice),
             candidate.seconds(), candidate.samples.size(), candidate.outcome};
 }
 
@@ -318,14 +316,8 @@ std::vector<KernelChoice> all_candidates(const GemmProblem& problem, const Devic
 {
     std::vector<KernelChoice> candidates;
     for (const Variant variant : all_variants()) {
-        if (find_refusal(variant, problem, device)) {
-            continue;
-        }
-        if (variant == Variant::hopper) {
-            const std::vector<KernelChoice> hopper = hopper_candidates(problem, device);
-            candidates.insert(candidates.end(), hopper.begin(), hopper.end());
-        } else {
-            candidates.push_back({.variant = variant});
+        if (!find_refusal(variant, problem, device)) {
+            backend_of(variant).add_candidates(variant, {problem, device}, candidates);
         }
     }
     return candidates;

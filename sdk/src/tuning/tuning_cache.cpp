@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "gemm/backend.hpp"
 #include "kernels/hopper/hopper_kernels.hpp"
 #include "tessera/error.hpp"
 #include "tessera/version.hpp"
@@ -192,10 +193,15 @@ void save_file(const std::string& named, std::chrono::milliseconds timeout)
     detail::replace_file(path, merged_content(lines));
 }
 
+InputTypes input_of(const detail::TuningKey& key)
+{
+    return {static_cast<ElementType>(key.facts[detail::type_a]), static_cast<ElementType>(key.facts[detail::type_b])};
+}
+
 std::string_view config_name(const detail::TuningKey& key, const detail::KernelChoice& choice)
 {
-    const auto table = kernels::hopper_kernels(size_of(static_cast<ElementType>(key.facts[detail::type_a])));
-    return choice.variant == Variant::hopper && choice.config < table.size() ? table[choice.config].name : "-";
+    const std::string_view name = detail::backend_of(choice.variant).config_name(input_of(key), choice.config);
+    return name.empty() ? "-" : name;
 }
 
 }  // namespace
@@ -310,16 +316,16 @@ std::optional<ParsedEntry> parse_entry(std::string_view line)
     if (choice.variant == Variant::automatic || !config) {
         return std::nullopt;
     }
-    if (choice.variant == Variant::hopper) {
-        const auto table = kernels::hopper_kernels(size_of(static_cast<ElementType>(key.facts[type_a])));
-        std::size_t index = 0;
-        while (index < table.size() && table[index].name != *config) {
+    const Backend& backend = backend_of(choice.variant);
+    if (const InputTypes input = input_of(key); *config != "-" || !backend.config_name(input, 0).empty()) {
+        std::uint8_t index = 0;
+        while (backend.config_name(input, index) != *config) {
+            if (backend.config_name(input, index).empty()) {
+                return std::nullopt;
+            }
             ++index;
         }
-        if (index == table.size()) {
-            return std::nullopt;
-        }
-        choice.config = static_cast<std::uint8_t>(index);
+        choice.config = index;
     }
     constexpr int byte = 255;
     if (!tokens.small("cluster_m", 0, byte, choice.cluster_m) ||

@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/backend.hpp"
 #include "gemm/variant_chooser.hpp"
 #include "tuning/tuning_cache.hpp"
 
@@ -204,7 +204,7 @@ std::optional<TunedChoice> find_valid_tuned(const GemmProblem& problem, const De
     }
     const std::optional<TunedChoice> tuned = find_tuned(tuning_key(problem, device));
     if (!tuned || find_refusal(tuned->choice.variant, problem, device) ||
-        (tuned->choice.variant == Variant::hopper && !is_hopper_choice_valid(problem, device, tuned->choice))) {
+        !backend_of(tuned->choice.variant).is_valid({problem, device}, tuned->choice)) {
         return std::nullopt;
     }
     return tuned;

@@ -201,7 +201,7 @@ std::optional<Refusal> find_blackwell_refusal(Variant variant, const GemmProblem
 {
     using Reason = Refusal::Reason;
     if (device.compute_capability_major != blackwell_compute_capability / 10) {
-        return Refusal{Reason::architecture, ' ', device.compute_capability(), blackwell_compute_capability};
+        return Refusal{.reason = Reason::architecture, .needs = "is for 10.0 and 10.3 only"};
     }
     if (problem.input == InputTypes(ElementType::f32)) {
         return Refusal{Reason::needs_tf32};

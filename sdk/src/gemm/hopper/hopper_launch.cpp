@@ -16,7 +16,6 @@ namespace {
 using kernels::HopperKernel;
 
 constexpr auto tma_alignment = static_cast<std::int64_t>(hopper_alignment);
-constexpr int hopper_compute_capability = 90;
 constexpr std::int64_t max_extent = 0x7FFFFFFF - 512;  // Coordinates are 32-bit, and tiles extend beyond the edge.
 
 constexpr int max_cluster_size = 8;                     // every device of compute capability 9.0 can schedule it
@@ -284,7 +283,7 @@ std::optional<Refusal> find_hopper_refusal(const GemmProblem& problem, const Dev
 {
     using Reason = Refusal::Reason;
     if (device.compute_capability() != hopper_compute_capability) {
-        return Refusal{Reason::architecture, ' ', device.compute_capability(), hopper_compute_capability};
+        return Refusal{.reason = Reason::architecture, .needs = "is for 9.0 only"};
     }
     if (problem.input == InputTypes(ElementType::f32)) {
         return Refusal{Reason::needs_tf32};
@@ -420,10 +419,10 @@ std::int64_t hopper_cluster_slots(const DeviceProperties& device, const HopperKe
     return std::max<std::int64_t>(static_cast<std::int64_t>(device.sm_count * share / cluster_size) * kernel.ctas, 1);
 }
 
-HopperWorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelChoice& choice)
+WorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelChoice& choice)
 {
     const HopperKernel& kernel = kernel_of(problem, choice);
-    HopperWorkspaceNeed need;
+    WorkspaceNeed need;
     if (choice.stream_k) {
         const auto cluster_size = static_cast<std::size_t>(choice.cluster_m * choice.cluster_n * choice.cluster_k);
         need.partial_bytes = kernel.workspace_bytes(choice.clusters, cluster_size);
@@ -436,7 +435,7 @@ HopperWorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelCho
 }
 
 CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, const KernelChoice& planned,
-                         const kernels::GemmArguments& given, const HopperMemory& workspace)
+                         const kernels::GemmArguments& given, const WorkspaceMemory& workspace)
 {
     KernelChoice choice = planned;
     if (given.k == 0) {  // one stage of zeros, which cannot be divided
@@ -528,7 +527,7 @@ CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, cons
 }
 
 CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& choice,
-                         const kernels::GemmArguments& arguments, const HopperMemory& workspace)
+                         const kernels::GemmArguments& arguments, const WorkspaceMemory& workspace)
 {
     EncodedLaunch launch;
     const CallStatus ended = encode_hopper(launch, problem, choice, arguments, workspace);

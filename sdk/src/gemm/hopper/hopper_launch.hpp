@@ -10,6 +10,7 @@
 #include "base/call_status.hpp"
 #include "gemm/encoded_launch.hpp"
 #include "gemm/variant_chooser.hpp"
+#include "gemm/workspace_need.hpp"
 #include "kernels/gemm/gemm_arguments.hpp"
 #include "kernels/hopper/hopper_arguments.hpp"
 #include "kernels/hopper/hopper_kernels.hpp"
@@ -21,6 +22,8 @@ namespace tessera::detail {
 /// TMA's alignment of addresses and strides, in bytes. An operand with less is loaded by the fallback load of a kernel
 /// that has one, or repacked before a kernel that has none (hopper_repack.hpp).
 inline constexpr std::size_t hopper_alignment = 16;
+
+inline constexpr int hopper_compute_capability = 90;
 
 /// The problem as the kernel sees it: transposed if D is column-major, and again if `swapped`.
 struct HopperShape {
@@ -51,33 +54,15 @@ std::int64_t hopper_cluster_slots(const DeviceProperties& device, const kernels:
 /// Returns all choices worth trying for an eligible problem.
 std::vector<KernelChoice> hopper_candidates(const GemmProblem& problem, const DeviceProperties& device);
 
-/// Device memory that a launch needs besides its operands.
-struct HopperWorkspaceNeed {
-    std::size_t partial_bytes = 0;
-    std::size_t counters = 0;
-    std::size_t copy_bytes = 0;  // of operands that are repacked
-};
-HopperWorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelChoice& choice);
-
-/// The memory that meets a HopperWorkspaceNeed.
-struct HopperMemory {
-    float* partials = nullptr;
-    std::uint32_t* arrivals = nullptr;  // all zero before and after a launch
-    std::byte* copies = nullptr;        // 128-byte aligned
-};
-
-inline bool same_memory(const HopperMemory& one, const HopperMemory& other) noexcept
-{
-    return one.partials == other.partials && one.arrivals == other.arrivals && one.copies == other.copies;
-}
+WorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelChoice& choice);
 
 /// Fills in `launch`: one kernel, or two if operands are repacked. The device must be current, the problem eligible, and
 /// the workspace large enough, with its counters zero.
 CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, const KernelChoice& choice,
-                         const kernels::GemmArguments& arguments, const HopperMemory& workspace);
+                         const kernels::GemmArguments& arguments, const WorkspaceMemory& workspace);
 
 /// Encodes and enqueues, for tests and benchmarks that choose the configuration and the workspace themselves.
 CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& choice,
-                         const kernels::GemmArguments& arguments, const HopperMemory& workspace);
+                         const kernels::GemmArguments& arguments, const WorkspaceMemory& workspace);
 
 }  // namespace tessera::detail
