@@ -12,9 +12,11 @@
 
 #include "allocation_counter.hpp"
 #include "kernels/gemm/gemm_arguments.hpp"
+#include "launch_ways.hpp"
 #include "problem/input_ring.hpp"
 #include "problem/reference.hpp"
-#include "sdk/src/gemm/variant_chooser.hpp"
+#include "sdk/src/gemm/gemm_operands.hpp"
+#include "sdk/src/gemm/simt/simt_backend.hpp"
 #include "tessera/gemm.hpp"
 #include "tessera/graph.hpp"
 
@@ -44,16 +46,8 @@ public:
         const auto tiles = [](std::int64_t extent, int block) {
             return static_cast<std::uint32_t>((extent + block - 1) / block);
         };
-        arguments_.a = {a.data(), a.row_stride(), a.column_stride(), 0};
-        arguments_.b = {b.data(), b.row_stride(), b.column_stride(), 0};
-        arguments_.c = {nullptr, 1, 1, 0};
-        arguments_.d = d.data();
-        arguments_.d_row_stride = d.row_stride();
-        arguments_.d_column_stride = d.column_stride();
-        arguments_.m = m;
-        arguments_.n = n;
-        arguments_.k = a.columns();
-        arguments_.alpha = 1;
+        arguments_ =
+            detail::arguments_of({detail::operand_of(a), detail::operand_of(b), detail::operand_of(d)}, Epilogue());
         arguments_.tiles_m = tiles(m, kernel.block_m);
         arguments_.tiles_n = tiles(n, kernel.block_n);
 
@@ -107,6 +101,10 @@ void require_same_kernel(const Graph& left_graph, const Graph& right_graph)
     kernels::GemmArguments left_copy = *left_arguments;
     kernels::GemmArguments right_copy = *right_arguments;
     left_copy.c = right_copy.c = {};  // not read while beta is 0
+    if (left_copy.pre_activation.data == nullptr && right_copy.pre_activation.data == nullptr) {
+        std::memset(&left_copy.pre_activation, 0, sizeof left_copy.pre_activation);  // it has padding, too
+        std::memset(&right_copy.pre_activation, 0, sizeof right_copy.pre_activation);
+    }
     if (left.func != right.func || !same(left.gridDim, right.gridDim) || !same(left.blockDim, right.blockDim) ||
         left.sharedMemBytes != right.sharedMemBytes || std::memcmp(&left_copy, &right_copy, bytes) != 0) {
         throw std::runtime_error(
@@ -114,21 +112,8 @@ void require_same_kernel(const Graph& left_graph, const Graph& right_graph)
     }
 }
 
-/// A way to launch. The loop is inside the function, so that no indirect call per launch is timed.
-struct Way {
-    std::string name;
-    std::function<void(std::size_t launches)> launch;
-};
-
-template <class Launch>
-Way way(std::string name, Launch& launch)
-{
-    return {std::move(name), [&launch](std::size_t launches) {
-                for (std::size_t i = 0; i < launches; ++i) {
-                    launch();
-                }
-            }};
-}
+/// Measures a SIMT kernel.
+LaunchReport run_simt_launch(const Device& device, const LaunchOptions& options);
 
 }  // namespace
 
@@ -138,11 +123,15 @@ std::string describe_launch_method(const LaunchOptions& options)
         "CPU time (steady clock) of {} launches in a row, divided by their number. The device is idle before\n"
         "each sample, so the queue never fills. {} rounds; a round takes one sample of each way to launch, in\n"
         "rotating order. The raw launch has its configuration and arguments prepared; it was checked to be\n"
-        "the same kernel with the same grid and arguments. Allocations are calls of operator new per launch.\n",
+        "the same kernel with the same grid and arguments. Allocations are calls of operator new per launch.\n"
+        "Of tensor-core kernels, the results of all ways are the same. 'seen': the plan's latest launches had these\n"
+        "operands; 'first': they did not.\n",
         options.launches_per_sample, options.rounds);
 }
 
-LaunchReport run_launch(const Device& device, const LaunchOptions& options)
+namespace {
+
+LaunchReport run_simt_launch(const Device& device, const LaunchOptions& options)
 {
     device.make_current();  // the raw launch goes to the current device
     const Stream stream(device);
@@ -180,30 +169,48 @@ LaunchReport run_launch(const Device& device, const LaunchOptions& options)
         if (!verdict.fault.empty()) {
             throw std::runtime_error(fmt::format("{} computes a wrong product: {}", candidate.name, verdict.fault));
         }
-        report.measurements.push_back({candidate.name, {}, 0});
-        report.measurements.back().seconds.reserve(options.rounds);
     }
+    report.measurements = measure(ways, options, [&] { stream.synchronize(); });
+    report.kernel = to_string(Variant::simt_register_blocked);
+    return report;
+}
 
+}  // namespace
+
+std::vector<LaunchMeasurement> measure(const std::vector<Way>& ways, const LaunchOptions& options,
+                                       const std::function<void()>& wait)
+{
+    std::vector<LaunchMeasurement> measurements;
+    for (const Way& one : ways) {
+        measurements.push_back({one.name, {}, 0, one.is_limited});
+        measurements.back().seconds.reserve(options.rounds);
+    }
     std::vector<std::uint64_t> allocations(ways.size(), 0);
     for (std::size_t round = 0; round < options.rounds; ++round) {
         for (std::size_t position = 0; position < ways.size(); ++position) {
             const std::size_t i = (round + position) % ways.size();
-            stream.synchronize();
+            wait();
             const std::uint64_t allocations_before = heap_allocations();
             const auto start = std::chrono::steady_clock::now();
             ways[i].launch(options.launches_per_sample);
             const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
             allocations[i] += heap_allocations() - allocations_before;
-            report.measurements[i].seconds.push_back(elapsed.count() /
-                                                     static_cast<double>(options.launches_per_sample));
+            measurements[i].seconds.push_back(elapsed.count() / static_cast<double>(options.launches_per_sample));
         }
     }
-    stream.synchronize();
+    wait();
     const auto launches = static_cast<double>(options.rounds * options.launches_per_sample);
     for (std::size_t i = 0; i < ways.size(); ++i) {
-        report.measurements[i].heap_allocations = static_cast<double>(allocations[i]) / launches;
+        measurements[i].heap_allocations = static_cast<double>(allocations[i]) / launches;
     }
-    return report;
+    return measurements;
+}
+
+void run_launch(const Device& device, const LaunchOptions& options,
+                const std::function<void(const LaunchReport&)>& take)
+{
+    take(run_simt_launch(device, options));
+    run_tensor_core_launches(device, options, take);
 }
 
 }  // namespace tessera::bench

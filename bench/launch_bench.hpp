@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "report/report.hpp"
@@ -23,8 +24,11 @@ struct LaunchOptions {
 
 std::string describe_launch_method(const LaunchOptions& options);
 
+/// Measures a SIMT kernel with `options.shape`, then each tensor-core variant of the device in its kinds of
+/// configurations, with small products of bf16. `take` gets one report after the other.
 /// @throws std::runtime_error if a launch gives a wrong product, or if the raw launch differs from the one in
 /// Gemm::launch
-LaunchReport run_launch(const Device& device, const LaunchOptions& options);
+void run_launch(const Device& device, const LaunchOptions& options,
+                const std::function<void(const LaunchReport&)>& take);
 
 }  // namespace tessera::bench

@@ -397,20 +397,25 @@ int run_launch_command(const CommandLine& line, const LaunchOptions& options)
     print(table_of(environment));
     print(describe_launch_method(options));
 
-    const LaunchReport report = run_launch(device, options);
-    print(table_of(report));
-    csv.write(csv_of(environment, report));
-    json.write(json_of(environment, report));
+    std::vector<LaunchReport> reports;
+    run_launch(device, options, [&](const LaunchReport& report) {
+        print(table_of(report));
+        reports.push_back(report);
+    });
+    csv.write(csv_of(environment, reports));
+    json.write(json_of(environment, reports));
     int code = success;
-    for (const LaunchMeasurement& measurement : report.measurements) {
-        if (line.max_ratio > 0 && time_ratio(report, measurement) > line.max_ratio) {
-            fmt::print(stderr, "tessera-bench: {} costs {:.3f} times the raw launch; the limit is {}\n",
-                       measurement.name, time_ratio(report, measurement), line.max_ratio);
-            code = failure;
-        }
-        if (measurement.heap_allocations > 0) {
-            fmt::print(stderr, "tessera-bench: {} allocates on the heap\n", measurement.name);
-            code = failure;
+    for (const LaunchReport& report : reports) {
+        for (const LaunchMeasurement& measurement : report.measurements) {
+            if (line.max_ratio > 0 && measurement.is_limited && time_ratio(report, measurement) > line.max_ratio) {
+                fmt::print(stderr, "tessera-bench: {} of {} costs {:.3f} times the raw launch; the limit is {}\n",
+                           measurement.name, report.kernel, time_ratio(report, measurement), line.max_ratio);
+                code = failure;
+            }
+            if (measurement.heap_allocations > 0) {
+                fmt::print(stderr, "tessera-bench: {} of {} allocates on the heap\n", measurement.name, report.kernel);
+                code = failure;
+            }
         }
     }
     return code;

@@ -118,19 +118,22 @@ std::string csv_of(const Environment& environment, const std::vector<ProblemRepo
     return text;
 }
 
-std::string csv_of(const Environment& environment, const LaunchReport& report)
+std::string csv_of(const Environment& environment, const std::vector<LaunchReport>& reports)
 {
     std::string text = header_of(environment);
     text +=
-        "m,n,k,launches_per_sample,launch,median_ns,p10_ns,p90_ns,min_ns,max_ns,ratio,heap_allocations,samples_ns\n";
-    const Shape& shape = report.problem.shape;
-    for (const LaunchMeasurement& measurement : report.measurements) {
-        const Summary seconds = summarize(measurement.seconds);
-        text += fmt::format("{},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:g},{}\n", shape.m, shape.n,
-                            shape.k, report.launches_per_sample, quoted(measurement.name), 1e9 * seconds.median,
-                            1e9 * seconds.percentile_10, 1e9 * seconds.percentile_90, 1e9 * seconds.minimum,
-                            1e9 * seconds.maximum, time_ratio(report, measurement), measurement.heap_allocations,
-                            samples_of(measurement.seconds, 1e9));
+        "kernel,m,n,k,launches_per_sample,launch,median_ns,p10_ns,p90_ns,min_ns,max_ns,ratio,heap_allocations,"
+        "samples_ns\n";
+    for (const LaunchReport& report : reports) {
+        const Shape& shape = report.problem.shape;
+        for (const LaunchMeasurement& measurement : report.measurements) {
+            const Summary seconds = summarize(measurement.seconds);
+            text += fmt::format(
+                "{},{},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:g},{}\n", quoted(report.kernel), shape.m,
+                shape.n, shape.k, report.launches_per_sample, quoted(measurement.name), 1e9 * seconds.median,
+                1e9 * seconds.percentile_10, 1e9 * seconds.percentile_90, 1e9 * seconds.minimum, 1e9 * seconds.maximum,
+                time_ratio(report, measurement), measurement.heap_allocations, samples_of(measurement.seconds, 1e9));
+        }
     }
     return text;
 }

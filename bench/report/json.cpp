@@ -145,17 +145,19 @@ std::string json_of(const Environment& environment, const std::vector<ProblemRep
     return document(environment, benchmark, results, summaries);
 }
 
-std::string json_of(const Environment& environment, const LaunchReport& report)
+std::string json_of(const Environment& environment, const std::vector<LaunchReport>& reports)
 {
     std::vector<std::string> results;
-    const Shape& shape = report.problem.shape;
-    for (const LaunchMeasurement& measurement : report.measurements) {
-        results.push_back(fmt::format(R"({{"m": {}, "n": {}, "k": {}, "launches_per_sample": {}, "launch": {}, )"
-                                      R"("ratio": {}, "heap_allocations": {}, {}}})",
-                                      shape.m, shape.n, shape.k, report.launches_per_sample,
-                                      text_value(measurement.name), number(time_ratio(report, measurement)),
-                                      number(measurement.heap_allocations),
-                                      members_of(measurement.seconds, "ns", 1e9)));
+    for (const LaunchReport& report : reports) {
+        const Shape& shape = report.problem.shape;
+        for (const LaunchMeasurement& measurement : report.measurements) {
+            results.push_back(
+                fmt::format(R"({{"kernel": {}, "m": {}, "n": {}, "k": {}, "launches_per_sample": {}, "launch": {}, )"
+                            R"("ratio": {}, "heap_allocations": {}, {}}})",
+                            text_value(report.kernel), shape.m, shape.n, shape.k, report.launches_per_sample,
+                            text_value(measurement.name), number(time_ratio(report, measurement)),
+                            number(measurement.heap_allocations), members_of(measurement.seconds, "ns", 1e9)));
+        }
     }
     return document(environment, "launch", results);
 }

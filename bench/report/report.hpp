@@ -51,12 +51,14 @@ struct LaunchMeasurement {
     std::string name;
     std::vector<double> seconds;  ///< per launch, one per sample
     double heap_allocations = 0;  ///< per launch
+    bool is_limited = true;       ///< `--max-ratio` holds for it
 };
 
 struct LaunchReport {
     Problem problem;
     std::size_t launches_per_sample = 0;
     std::vector<LaunchMeasurement> measurements;  ///< ratios refer to the first one
+    std::string kernel = {};                      ///< the kernel that is launched, and its configuration
 };
 
 /// Median speed relative to the baseline: above 1 is faster. 0 if one of them has no samples.
@@ -75,10 +77,10 @@ std::string table_of(const Environment& environment);
 /// `# name: value` lines with the environment and the summaries of ratios, then one row per contender. The last column
 /// has all samples.
 std::string csv_of(const Environment& environment, const std::vector<ProblemReport>& reports);
-std::string csv_of(const Environment& environment, const LaunchReport& report);
+std::string csv_of(const Environment& environment, const std::vector<LaunchReport>& reports);
 
 std::string json_of(const Environment& environment, const std::vector<ProblemReport>& reports,
                     std::string_view benchmark = "simt");
-std::string json_of(const Environment& environment, const LaunchReport& report);
+std::string json_of(const Environment& environment, const std::vector<LaunchReport>& reports);
 
 }  // namespace tessera::bench

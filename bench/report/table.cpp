@@ -106,12 +106,13 @@ std::string table_of(const ProblemReport& report)
 
 std::string table_of(const LaunchReport& report)
 {
-    std::string text = fmt::format("{} (MxNxK), {} launches per sample\n  {:<28} {:>10} {:>10} {:>10} {:>8} {:>12}\n",
-                                   to_string(report.problem.shape), report.launches_per_sample, "CPU time per launch",
-                                   "median ns", "p10 ns", "p90 ns", "ratio", "allocations");
+    std::string text = fmt::format(
+        "{}{}{} (MxNxK), {} launches per sample\n  {:<32} {:>10} {:>10} {:>10} {:>8} {:>12}\n", report.kernel,
+        report.kernel.empty() ? "" : ": ", to_string(report.problem.shape), report.launches_per_sample,
+        "CPU time per launch", "median ns", "p10 ns", "p90 ns", "ratio", "allocations");
     for (const LaunchMeasurement& measurement : report.measurements) {
         const Summary seconds = summarize(measurement.seconds);
-        text += fmt::format("  {:<28} {:>10.0f} {:>10.0f} {:>10.0f} {:>8.3f} {:>12g}\n", measurement.name,
+        text += fmt::format("  {:<32} {:>10.0f} {:>10.0f} {:>10.0f} {:>8.3f} {:>12g}\n", measurement.name,
                             1e9 * seconds.median, 1e9 * seconds.percentile_10, 1e9 * seconds.percentile_90,
                             time_ratio(report, measurement), measurement.heap_allocations);
     }

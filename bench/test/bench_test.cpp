@@ -248,11 +248,13 @@ TEST_CASE("launch reports give times relative to the raw launch")
     LaunchReport report;
     report.problem.shape = {32, 32, 32};
     report.launches_per_sample = 256;
+    report.kernel = "tiled";
     report.measurements = {{"raw", {2e-6}, 0}, {"ours", {2.5e-6}, 1}};
     CHECK(time_ratio(report, report.measurements[1]) == doctest::Approx(1.25));
     CHECK(contains(table_of(report), "1.250            1"));
-    CHECK(contains(csv_of({}, report), "32,32,32,256,ours,2500,2500,2500,2500,2500,1.25,1,2500\n"));
-    CHECK(contains(json_of({}, report), R"("ratio": 1.25, "heap_allocations": 1,)"));
+    CHECK(contains(csv_of({}, {report}), "tiled,32,32,32,256,ours,2500,2500,2500,2500,2500,1.25,1,2500\n"));
+    CHECK(contains(json_of({}, {report}), R"("kernel": "tiled", "m": 32)"));
+    CHECK(contains(json_of({}, {report}), R"("ratio": 1.25, "heap_allocations": 1,)"));
 }
 
 }  // namespace
