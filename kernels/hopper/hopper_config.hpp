@@ -60,6 +60,15 @@ struct HopperConfig {
     {
         return (65536 / 128 / 8 * 8 - 8 - load_registers) / consumers / 8 * 8;
     }
+    /// Columns of a tile that two-level accumulation multiplies at a time, with 64 sums per thread at most; 0 if there are
+    /// no registers for them.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int two_level_columns() const
+    {
+        constexpr int other_registers = 40;  // per thread, besides accumulators and sums
+        const int columns = tile_n <= 128 ? tile_n : tile_n % 128 == 0 ? 128 : tile_n % 64 == 0 ? 64 : tile_n;
+        const int registers = moves_registers() ? consumer_registers() : 65536 / threads() / ctas;
+        return accumulators() + columns / 2 + other_registers <= registers ? columns : 0;
+    }
     TESSERA_DETAIL_HOST_DEVICE constexpr int stage_bytes() const { return (tile_m + tile_n) * hopper_row_bytes; }
     /// Columns that the epilogue finishes at a time: fewer if accumulators leave few registers.
     TESSERA_DETAIL_HOST_DEVICE constexpr int epilogue_columns() const { return accumulators() > 128 ? 16 : 32; }
@@ -132,13 +141,6 @@ constexpr bool is_valid(const HopperConfig& config)
            (config.ctas == 1 || config.accumulators() <= 64);
 }
 
-/// Returns true if 8-bit products can be accumulated in two levels. That needs a second set of accumulators: with two
-/// sets of 64, 232 registers leave enough for the rest.
-TESSERA_DETAIL_HOST_DEVICE constexpr bool has_room_for_two_levels(const HopperConfig& config)
-{
-    return config.accumulators() <= 64;
-}
-
 #define TESSERA_HOPPER_CONFIG(NAME, ...)                                  \
     struct NAME {                                                         \
         static constexpr HopperConfig config{.name = #NAME, __VA_ARGS__}; \
@@ -148,7 +150,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr bool has_room_for_two_levels(const HopperCo
 TESSERA_HOPPER_CONFIG(Tile128x256, .tile_m = 128, .tile_n = 256, .consumers = 2,
                       .schedule = HopperSchedule::cooperative, .stages = 4);
 TESSERA_HOPPER_CONFIG(Tile256x128, .tile_m = 256, .tile_n = 128, .consumers = 2,
-                      .schedule = HopperSchedule::cooperative, .stages = 4);
+                      .schedule = HopperSchedule::cooperative, .stages = 4, .load_registers = 24);
 TESSERA_HOPPER_CONFIG(Tile128x192, .tile_m = 128, .tile_n = 192, .consumers = 2,
                       .schedule = HopperSchedule::cooperative, .stages = 4);
 TESSERA_HOPPER_CONFIG(Tile128x128, .tile_m = 128, .tile_n = 128, .consumers = 2,

@@ -24,7 +24,7 @@ struct HopperKernel {
     int consumers;             // warpgroups that multiply
     bool ping_pong;            // each consumer has its own tile
     bool shares_tiles;         // stream-K and cluster split-K are possible
-    bool two_level;            // supports two-level accumulation of 8-bit products
+    int two_level_columns;     // that two-level accumulation of 8-bit products multiplies at a time; 0: not supported
     bool copies;               // has the fallback load; its clusters can only split K
     bool carries_c;            // C may come through the ring
     bool stores_two_matrices;  // TMA can store the pre-activation, too

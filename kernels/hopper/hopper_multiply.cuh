@@ -171,8 +171,9 @@ __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Regi
 }
 
 /// The same with two-level accumulation: the tensor core adds the products of one stage, 128 of K, with 13 fraction
-/// bits; the thread adds these sums in fp32 (DeepSeek-V3 technical report, section 3.3.2). The other consumer
-/// multiplies meanwhile.
+/// bits; the thread adds these sums in fp32 (DeepSeek-V3 technical report, section 3.3.2). A stage is multiplied in
+/// parts of the tile, because a second set of all accumulators does not fit. The other consumer multiplies while this
+/// one adds.
 template <class Config, WgmmaTypes Types, int Blocks, int Registers, class Issued>
 __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators)[Blocks][Registers],
                                                             RingConsumer<HopperRing<Config>>& ring,
@@ -180,27 +181,42 @@ __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators
                                                             const HopperReleaser& releaser, int consumer_row,
                                                             std::uint32_t stages, Issued&& issued)
 {
-    constexpr Major k = Major::k;
-    const HopperOperands in_first_stage{HopperOperand<k, Config::config.tile_m, 1>::descriptor(
-                                            shared.stages[0].a + consumer_row * HopperConfig::hopper_row_bytes),
-                                        HopperOperand<k, Config::config.tile_n, 1>::descriptor(shared.stages[0].b)};
+    constexpr Major k_major = Major::k;
+    constexpr int columns = Config::config.two_level_columns();
+    constexpr int parts = Config::config.tile_n / columns;
+    constexpr std::uint32_t row_bytes = HopperConfig::hopper_row_bytes;
+    using OperandA = HopperOperand<k_major, Config::config.tile_m, 1>;
+    using OperandB = HopperOperand<k_major, Config::config.tile_n, 1>;
+    const HopperOperands in_first_stage{OperandA::descriptor(shared.stages[0].a + consumer_row * row_bytes),
+                                        OperandB::descriptor(shared.stages[0].b)};
     constexpr std::uint32_t stride = Config::config.stages_in_turn();
     clear(accumulators);
     for (std::uint32_t stage = 0; stage < stages; stage += stride) {
-        float sums[Blocks][Registers];
         if (stage > 0) {
             skip_slots_of_others<Config>(ring);
         }
         const HopperOperands operands = next_operands<Config>(ring, in_first_stage);
         auto slot = ring.wait();
-        multiply_stage<Config, Types, k, k>(sums, operands, true);
-        wgmma_finish(sums);
-        releaser.release(std::move(slot));
 #pragma unroll
-        for (int block = 0; block < Blocks; ++block) {
+        for (int part = 0; part < Blocks * parts; ++part) {
+            const int block = part / parts;
+            const int first = part % parts * columns;
+            float sums[1][columns / 2];
+            wgmma_fence();
 #pragma unroll
-            for (int i = 0; i < Registers; ++i) {
-                accumulators[block][i] += sums[block][i];
+            for (int k = 0; k < 4; ++k) {
+                wgmma<Types, columns, k_major, k_major>(
+                    sums[0], operands.a.advanced(block * wgmma_m * row_bytes + k * OperandA::k_step),
+                    operands.b.advanced(first * row_bytes + k * OperandB::k_step), k == 0 ? 0 : 1);
+            }
+            wgmma_commit();
+            wgmma_finish(sums);
+            if (part == Blocks * parts - 1) {
+                releaser.release(std::move(slot));
+            }
+#pragma unroll
+            for (int i = 0; i < columns / 2; ++i) {
+                accumulators[block][first / 2 + i] += sums[0][i];
             }
         }
     }
@@ -234,7 +250,7 @@ __device__ __forceinline__ void multiply_unit(const HopperArguments& arguments,
         multiply_unit<Config, WgmmaTypes::tf32, k, k>(accumulators, loop...);
     } else {
         const auto levels = [&]<WgmmaTypes Types>() {
-            if constexpr (has_room_for_two_levels(Config::config)) {
+            if constexpr (Config::config.two_level_columns() > 0) {
                 if (arguments.two_level) {
                     multiply_unit_in_two_levels<Config, Types>(accumulators, loop...);
                     return;

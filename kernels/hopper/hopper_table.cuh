@@ -21,7 +21,7 @@ HopperKernel hopper_kernel()
             .consumers = config.consumers,
             .ping_pong = config.schedule == HopperSchedule::ping_pong,
             .shares_tiles = config.shares_tiles(),
-            .two_level = ElementBytes != 1 || has_room_for_two_levels(config),
+            .two_level_columns = ElementBytes == 1 ? config.two_level_columns() : 0,
             .copies = config.copies,
             .carries_c = config.carries_c(),
             .stores_two_matrices = config.stores_two_matrices(),

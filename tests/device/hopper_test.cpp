@@ -299,7 +299,7 @@ void check(GemmCase gemm, const Wanted& wanted)
         gemm.a.row_major = true;
         gemm.b.row_major = false;
     }
-    if (!kernel.two_level) {
+    if (kernel.two_level_columns == 0) {
         gemm.fp8_accumulation = Fp8Accumulation::fast;
     }
     const bool copied = kernel.copies || wanted.repacks;

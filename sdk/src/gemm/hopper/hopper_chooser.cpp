@@ -45,6 +45,8 @@ constexpr double side_by_side_exponent = 5.4;  // see side_by_side
 // Counted in the machine code, per output of 128 threads: instructions of the epilogue besides those of a plain one.
 constexpr double fused_output_cycles = 0.05;
 constexpr double activation_output_cycles = 0.25;  // of an activation with an exponential or error function
+// Measured, one figure: PingPong128x128 with sums in two levels, 8192x8192x8192 of f8e4m3.
+constexpr double promotion_cycles = 360;  // until the tensor core has ended with a part, and to add its sums
 // Measured, one figure: 4096x4096x4096 of bf16 with leading dimensions of 4097 ran at 84 TFLOP/s on Copying128x192,
 // 7500 cycles per stage of 320 rows.
 constexpr double copied_bytes_per_cycle = 5.5;
@@ -78,7 +80,18 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
     const double rows = kernel.tile_m;
     const double columns = kernel.tile_n;
     // Four instructions of 32 bytes of K each: their math, or the time to read both operands from shared memory.
-    const double tensor = 4 * rows / 64 * std::max(columns / 2, (64 + columns) * 32 / shared_memory_bytes_per_cycle);
+    const auto block_cycles = [](double width) {
+        return 4 * std::max(width / 2, (64 + width) * 32 / shared_memory_bytes_per_cycle);
+    };
+    double tensor = rows / 64 * block_cycles(columns);
+    if (is_float8(problem.input) && problem.fp8_accumulation == Fp8Accumulation::two_level) {
+        // A consumer waits for each part of its tile. Meanwhile the other one multiplies, if they share the tile.
+        const double part = block_cycles(kernel.two_level_columns);
+        const double parts = rows / 64 * columns / kernel.two_level_columns;
+        const bool together = kernel.consumers > 1 && !kernel.ping_pong;
+        const double both = part + promotion_cycles + (together ? part * part / (part + promotion_cycles) : 0);
+        tensor = std::max(parts * part, parts * both / (together ? kernel.consumers : 1));
+    }
 
     const bool exchanged = choice.swapped == problem.d.row_major;
     const double a_bytes = 128 * std::min(rows, static_cast<double>(shape.m));

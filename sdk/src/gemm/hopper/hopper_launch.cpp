@@ -314,7 +314,8 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
     const bool along_k = size_of(problem.input) != 2;
     const bool boxes = can_share(kernel.tile_m, choice.cluster_n, along_k || shape.a_k_major) &&
                        can_share(kernel.tile_n, choice.cluster_m, along_k || shape.b_k_major);
-    const bool accumulation = kernel.two_level || problem.fp8_accumulation == Fp8Accumulation::fast;
+    const bool two_level = is_float8(problem.input) && problem.fp8_accumulation == Fp8Accumulation::two_level;
+    const bool accumulation = !two_level || kernel.two_level_columns > 0;
     const bool by_threads = shape.a_by_threads || shape.b_by_threads;
     const bool loads = kernel.copies ? by_threads && choice.cluster_m * choice.cluster_n == 1
                                      : !by_threads || may_repack(problem, device);
