@@ -216,6 +216,9 @@ __device__ __forceinline__ void activate_by_quotient(const float (&values)[Count
     }
 }
 
+/// max(x, 0). Keeps NaN, unlike fmaxf.
+__device__ __forceinline__ float relu(float value) { return value < 0.0F ? 0.0F : value; }
+
 /// Replaces each value by its activation. The costly ones take eight values at a time, so that they need few registers
 /// and their code is short: it is not in the instruction cache when a product reaches it.
 template <int Count>
@@ -227,7 +230,7 @@ __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind 
     if (kind == ActivationKind::relu) {
 #pragma unroll
         for (float& value : values) {
-            value = value < 0.0F ? 0.0F : value;  // keeps NaN, unlike fmaxf
+            value = relu(value);
         }
         return;
     }

@@ -98,11 +98,11 @@ struct HopperConfig {
         const int boxes = tile_m / 64 * c_boxes_per_row(element_bytes);
         return (boxes + c_boxes_per_stage() - 1) / c_boxes_per_stage();
     }
-    /// Returns true if the ring can carry C: TMA loads it, and each consumer reads every slot. In ping-pong, slots with C
-    /// would be in use for a whole epilogue, and the other consumer's loads would wait behind them.
+    /// Returns true if the ring can carry C: TMA loads it into slots after the stages of the tile, and the consumers of the
+    /// tile read every one of them.
     TESSERA_DETAIL_HOST_DEVICE constexpr bool carries_c() const
     {
-        return !copies && schedule == HopperSchedule::cooperative;
+        return !copies && schedule != HopperSchedule::alternating;
     }
 
     /// Returns true if TMA can store the pre-activation, too: a part of it is in one buffer, that of D in the other.

@@ -4,11 +4,11 @@
 ///
 /// The path is chosen at run time.
 ///
-/// - D = alpha * A * B, addressable by TMA: registers, swizzled shared memory, TMA store, while the next part is being
-///   converted. Unrolled.
-/// - Any other epilogue of such a D: the same way, 32 or 16 columns at a time. One copy of the code serves all of them.
-///   Bias comes from shared memory, C from the slots of the ring after the tile's stages, or directly. The
-///   pre-activation leaves through the other store buffer.
+/// - D addressable by TMA: registers, swizzled shared memory, TMA store, while the next part is being converted. Bias, C
+///   and activation are applied to all accumulators before that (hopper_finish.cuh): bias from shared memory, C from the
+///   slots of the ring after the tile's stages.
+/// - With a C that the ring does not carry, a pre-activation (through the other store buffer) or a D of 8 bits: the same
+///   way, but 32 or 16 columns at a time with all operations. One copy of the code serves all of them.
 /// - A narrow tile of a column-major D: straight from the registers, in the same parts.
 /// - Otherwise: through shared memory in fp32, to a loop that finishes and stores row by row (kernels/gemm).
 
@@ -16,6 +16,8 @@
 #include <utility>
 
 #include "hopper_arguments.hpp"
+#include "hopper_finish.cuh"
+#include "hopper_multiply.cuh"
 #include "hopper_part.cuh"
 #include "hopper_shared.cuh"
 #include "hopper_staging.cuh"
@@ -77,20 +79,24 @@ public:
     /// Writes the consumer's rows of a whole tile.
     /// @param tile_row     the consumer's first row in the tile
     /// @param row, column  of the first accumulator in D
-    /// @param c            the slots with the tile of C, if the ring carries it
-    __device__ __forceinline__ void write(const Accumulators& accumulators, const Bias& bias, const SlotsOfC& c,
-                                          int tile_row, int row, int column, int batch)
+    /// @param c            the slots with the tile of C, if the ring carries it; `releaser` frees them
+    __device__ __forceinline__ void write(Accumulators& accumulators, const Bias& bias, SlotsOfC c,
+                                          const HopperReleaser& releaser, int tile_row, int row, int column, int batch)
     {
         if (!writes_parts()) {
             write_general(accumulators, row, column, batch);
-        } else if (!arguments_.plain || !arguments_.stores_by_tma) {
-            put_bias(bias);
-            write_parts(accumulators, c, tile_row, row, column, batch);
-        } else if (arguments_.gemm.d_type == ElementType::f32) {
-            write_wide(accumulators, row, column, batch);
+        } else if (arguments_.plain && arguments_.stores_by_tma) {
+            store(accumulators, [&](float sum) { return detail::scaled(sum, alpha_); }, row, column, batch);
         } else {
-            write_narrow(accumulators, row, column, batch);
+            put_bias(bias);
+            if (finishes_in_place(c)) {
+                finish_in_place(accumulators, std::move(c), releaser);
+                store(accumulators, [](float value) { return value; }, row, column, batch);
+                return;
+            }
+            write_parts(accumulators, c, tile_row, row, column, batch);
         }
+        releaser.release(std::move(c));
     }
 
     /// Waits until the stores have read their shared memory, which must stay until then.
@@ -107,6 +113,47 @@ private:
     }
     __device__ bool writes_parts() const { return arguments_.stores_by_tma || writes_columns(); }
 
+    __device__ bool finishes_in_place(const SlotsOfC& c) const
+    {
+        const GemmArguments& gemm = arguments_.gemm;
+        return arguments_.stores_by_tma && gemm.pre_activation.data == nullptr && !is_float8(gemm.d_type) &&
+               (gemm.beta == 0.0F || c.count() > 0);
+    }
+
+    /// Replaces the accumulators by the elements of D. Frees the slots of C as soon as it has been added.
+    __device__ __forceinline__ void finish_in_place(Accumulators& accumulators, SlotsOfC c,
+                                                    const HopperReleaser& releaser) const
+    {
+        using Finish = HopperFinish<Config>;
+        const GemmArguments& gemm = arguments_.gemm;
+        Finish::scale(accumulators, alpha_);
+        if constexpr (Config::config.carries_c()) {
+            if (gemm.beta != 0.0F) {
+                ptx::stay_a_branch();
+                Finish::add_c(accumulators, gemm, shared_, c);
+                synchronize_consumer(consumer_);  // all threads have read it
+            }
+        }
+        releaser.release(std::move(c));
+        if (gemm.bias_axis != BiasAxis::none) {
+            ptx::stay_a_branch();
+            Finish::add_bias(accumulators, gemm.bias_axis, shared_.bias[consumer_]);
+        }
+        Finish::activate(accumulators, gemm.activation);
+    }
+
+    /// Stores `function` of each value to D by TMA.
+    template <class Function>
+    __device__ __forceinline__ void store(const Accumulators& values, Function&& function, int row, int column,
+                                          int batch)
+    {
+        if (arguments_.gemm.d_type == ElementType::f32) {
+            store_wide(values, function, row, column, batch);
+        } else {
+            store_narrow(values, function, row, column, batch);
+        }
+    }
+
     /// Calls `visit<first, columns>()` for each part of the tile's width that one store writes: `Width` columns each,
     /// then the rest.
     template <int Width, class Visit>
@@ -120,8 +167,10 @@ private:
         }
     }
 
-    /// Writes a 16-bit D = alpha * A * B, 64 columns (or the tile's width) at a time.
-    __device__ void write_narrow(const Accumulators& accumulators, int row, int column, int batch)
+    /// Stores a 16-bit D, 64 columns (or the tile's width) at a time.
+    template <class Function>
+    __device__ __forceinline__ void store_narrow(const Accumulators& values, Function&& function, int row, int column,
+                                                 int batch)
     {
         constexpr int width = HopperConfig::store_width(tile_n, 2);
         const bool as_f16 = arguments_.gemm.d_type == ElementType::f16;
@@ -132,20 +181,18 @@ private:
                 std::byte* const buffer = staging_.next();
 #pragma unroll
                 for (int q = 0; q < Columns / 16; ++q) {
-                    const float* const d = &accumulators[block][(First + q * 16) / 2];
+                    const float* const d = &values[block][(First + q * 16) / 2];
                     std::uint32_t packed[4];
 #pragma unroll
                     for (int i = 0; i < 4; ++i) {
-                        packed[i] = detail::pack(detail::scaled(d[2 * i], alpha_), detail::scaled(d[2 * i + 1], alpha_),
-                                                 as_f16);
+                        packed[i] = detail::pack(function(d[2 * i]), function(d[2 * i + 1]), as_f16);
                     }
                     store_matrices(buffer + place.matrix(q), packed);
                 }
                 if constexpr (Columns % 16 != 0) {
-                    const float* const d = &accumulators[block][(First + Columns - 8) / 2];
-                    const std::uint32_t packed[2] = {
-                        detail::pack(detail::scaled(d[0], alpha_), detail::scaled(d[1], alpha_), as_f16),
-                        detail::pack(detail::scaled(d[2], alpha_), detail::scaled(d[3], alpha_), as_f16)};
+                    const float* const d = &values[block][(First + Columns - 8) / 2];
+                    const std::uint32_t packed[2] = {detail::pack(function(d[0]), function(d[1]), as_f16),
+                                                     detail::pack(function(d[2]), function(d[3]), as_f16)};
                     store_matrices(buffer + place.matrix(Columns / 16), packed);
                 }
                 staging_.store(Columns == width ? arguments_.d : arguments_.d_rest, column + First, row + block * 64,
@@ -154,8 +201,10 @@ private:
         }
     }
 
-    /// Writes an fp32 D = alpha * A * B, 32 columns (or the tile's width) at a time.
-    __device__ void write_wide(const Accumulators& accumulators, int row, int column, int batch)
+    /// Stores an fp32 D, 32 columns (or the tile's width) at a time.
+    template <class Function>
+    __device__ __forceinline__ void store_wide(const Accumulators& values, Function&& function, int row, int column,
+                                               int batch)
     {
         constexpr int width = HopperConfig::store_width(tile_n, 4);
         const HopperPlace place;
@@ -164,9 +213,8 @@ private:
             for_each_part<width>([&]<int First, int Columns>() {
                 std::byte* const buffer = staging_.next();
                 place.template for_each_pair<Columns>(0, [&](int value, unsigned offset) {
-                    const float* const d = &accumulators[block][First / 2 + value];
-                    *reinterpret_cast<float2*>(buffer + offset) =
-                        make_float2(detail::scaled(d[0], alpha_), detail::scaled(d[1], alpha_));
+                    const float* const d = &values[block][First / 2 + value];
+                    *reinterpret_cast<float2*>(buffer + offset) = make_float2(function(d[0]), function(d[1]));
                 });
                 staging_.store(Columns == width ? arguments_.d : arguments_.d_rest, column + First, row + block * 64,
                                batch);
@@ -191,7 +239,7 @@ private:
     }
 
     /// Writes D with the whole epilogue, by TMA or straight from the registers. The loop is not unrolled: one copy of
-    /// the epilogue's code, which is not in the instruction cache when a small product reaches it.
+    /// the epilogue's code.
     __device__ __forceinline__ void write_parts(const Accumulators& accumulators, const SlotsOfC& c, int tile_row,
                                                 int row, int column, int batch)
     {

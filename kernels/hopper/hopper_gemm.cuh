@@ -98,7 +98,7 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
     bool more = queue.next(unit);  // outside of the loop's condition, where nvcc would spill
     for (int turn = 0; more; ++turn, more = queue.next(unit)) {
         if (ping_pong && turn % config.consumers != consumer) {
-            ring.skip(unit.k_count);  // the ring carries no C here
+            ring.skip(unit.k_count + unit.c_slots);
             continue;
         }
         // Before the MMA loop, where it overlaps the loads; after it, it would delay a small product.
@@ -137,8 +137,8 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         }
         if (is_whole) {
             auto c = ring.wait_for(config.carries_c() ? unit.c_slots : 0);
-            epilogue.write(accumulators, bias, c, consumer_row, row, column, static_cast<int>(place.batch));
-            releaser.release(std::move(c));
+            epilogue.write(accumulators, bias, std::move(c), releaser, consumer_row, row, column,
+                           static_cast<int>(place.batch));
         } else {
             reduction.combine(accumulators, queue, unit, !queue.has_next(), cluster, consumer_row, row, column,
                               place.batch);

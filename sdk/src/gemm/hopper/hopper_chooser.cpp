@@ -186,10 +186,7 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
         epilogue += layers_cycles + rows * columns * (layers - 1) / layers / added_outputs_per_cycle;
     }
     double work = loop + epilogue * (units - 1);
-    if (kernel.ping_pong && problem.has_c) {
-        // C is read from global memory, each part with its latency.
-        work = loop + epilogue * units;
-    } else if (kernel.ping_pong) {
+    if (kernel.ping_pong) {
         const double own = std::ceil(units / 2);  // tiles of one consumer
         work = std::max(loop, own * loop / units + epilogue * (own - 1));
     }
