@@ -158,7 +158,7 @@ TESSERA_HOPPER_CONFIG(Tile128x128, .tile_m = 128, .tile_n = 128, .consumers = 2,
 TESSERA_HOPPER_CONFIG(PingPong128x168, .tile_m = 128, .tile_n = 168, .consumers = 2,
                       .schedule = HopperSchedule::ping_pong, .stages = 5, .load_registers = 24, .store_buffers = 1);
 TESSERA_HOPPER_CONFIG(PingPong128x128, .tile_m = 128, .tile_n = 128, .consumers = 2,
-                      .schedule = HopperSchedule::ping_pong, .stages = 6);
+                      .schedule = HopperSchedule::ping_pong, .stages = 6, .load_registers = 24);
 TESSERA_HOPPER_CONFIG(PingPong64x256, .tile_m = 64, .tile_n = 256, .consumers = 2,
                       .schedule = HopperSchedule::ping_pong, .stages = 4);
 TESSERA_HOPPER_CONFIG(PingPong64x128, .tile_m = 64, .tile_n = 128, .consumers = 2,
