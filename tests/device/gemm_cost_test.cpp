@@ -4,10 +4,19 @@
 
 #include <cstdlib>
 #include <new>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "device_fixture.hpp"
+#include "gemm/backend.hpp"
+#include "gemm/variant_chooser.hpp"
 #include "support/gemm_runner.hpp"
 #include "support/test_main.hpp"
+#include "tessera/gemm_tuner.hpp"
+#include "tuning/tuner.hpp"
+#include "tuning/tuning_table.hpp"
 
 namespace {
 
@@ -73,6 +82,37 @@ struct Operands {
     DeviceBuffer<float> bias;
 };
 
+/// One candidate of each kind: of a variant, with and without shared tiles, split K, exchanged operands, clusters, copies
+/// by threads and repacking.
+std::vector<detail::KernelChoice> one_of_each_kind(const GemmProblem& problem, const DeviceProperties& device)
+{
+    std::vector<detail::KernelChoice> found;
+    std::set<std::tuple<Variant, bool, bool, bool, bool, bool>> kinds;
+    for (const detail::KernelChoice& choice : detail::all_candidates(problem, device)) {
+        const bool repacks = detail::backend_of(choice.variant).workspace(problem, choice).copy_bytes > 0;
+        if (!is_simt(choice.variant) && kinds
+                                            .emplace(choice.variant, choice.stream_k, choice.cluster_k > 1,
+                                                     choice.swapped, choice.cluster_m * choice.cluster_n > 1, repacks)
+                                            .second) {
+            found.push_back(choice);
+        }
+    }
+    return found;
+}
+
+/// While it exists, `choice` counts as the measured one.
+class ForcedChoice {
+public:
+    ForcedChoice(const GemmProblem& problem, const DeviceProperties& device, const detail::KernelChoice& choice)
+    {
+        GemmTuningCache::clear();
+        detail::store_tuned(detail::tuning_key(problem, device), {choice, 1, 2, 1});
+    }
+    ~ForcedChoice() { GemmTuningCache::clear(); }
+    ForcedChoice(const ForcedChoice&) = delete;
+    ForcedChoice& operator=(const ForcedChoice&) = delete;
+};
+
 }  // namespace
 
 TEST_CASE("the heap counter counts an allocation")
@@ -133,35 +173,52 @@ TEST_CASE("Gemm::launch is one kernel node with every variant and epilogue, batc
     }
 }
 
-TEST_CASE("tensor-core variants are one kernel node, or two if operands are repacked")
+TEST_CASE("tensor-core variants, in each kind of configuration, are one kernel or two, no allocation, no wait")
 {
     const Stream stream;
     const Device device(stream.device());
-    int plans = 0;
-    for (const std::int64_t leading_dimension : {4096, 4097}) {  // TMA cannot address the latter
-        GemmProblem problem{.m = 512, .n = 512, .k = 4096, .input = ElementType::bf16, .output = ElementType::bf16};
-        problem.a.leading_dimension = leading_dimension;
-        const DeviceBuffer<bf16> a(stream, static_cast<std::size_t>(512 * leading_dimension));
-        const DeviceBuffer<bf16> b(stream, 4096 * 512);
-        DeviceBuffer<bf16> d(stream, 512 * 512);
-        for (const Variant variant : all_variants()) {
-            if (is_simt(variant) || variant == Variant::automatic ||
-                !GemmPlan::refusal(problem, device.properties(), variant).empty()) {
-                continue;
-            }
-            const GemmPlan plan = GemmPlan::prepare(device, problem, variant);
+    int kinds = 0;
+    for (const std::int64_t k : {1024, 1023}) {  // TMA cannot address rows of 1023 elements
+        const GemmProblem problem =
+            detail::resolved({.m = 128, .n = 64, .k = k, .input = ElementType::bf16, .output = ElementType::bf16});
+        DeviceBuffer<bf16> a(stream, static_cast<std::size_t>(128 * k));
+        DeviceBuffer<bf16> b(stream, static_cast<std::size_t>(k * 64));
+        a.fill(stream, bf16(1.0F));
+        b.fill(stream, bf16(1.0F));
+        DeviceBuffer<bf16> d(stream, 128 * 64);
+        for (const detail::KernelChoice& choice : one_of_each_kind(problem, device.properties())) {
+            const ForcedChoice forced(problem, device.properties(), choice);
+            const GemmPlan plan = GemmPlan::prepare(device, problem);
             CAPTURE(plan.explain());
-            const bool repacks = plan.explain().find("repacked first") != std::string::npos;
-            const Graph graph = Graph::capture(stream, [&](StreamRef s) {
-                plan.launch(s, a.matrix(512, 4096, leading_dimension), b.matrix(4096, 512), d.matrix(512, 512));
-            });
-            CHECK(graph.node_count() == (repacks ? 2 : 1));
-            CHECK((plan.workspace_bytes() == 0 || variant == Variant::hopper));
-            CHECK((plan.workspace_bytes() > 0 || !repacks));
-            ++plans;
+            const std::size_t kernels = plan.explain().find("repacked first") != std::string::npos ? 2 : 1;
+            REQUIRE(plan.variant() == choice.variant);
+            CHECK((plan.workspace_bytes() > 0) == (choice.stream_k || kernels == 2));
+            const auto planned = [&](StreamRef on) {
+                plan.launch(on, a.matrix(128, k), b.matrix(k, 64), d.matrix(128, 64));
+            };
+            const auto planless = [&](StreamRef on) {
+                Gemm::launch(on, a.matrix(128, k), b.matrix(k, 64), d.matrix(128, 64));
+            };
+            planned(stream);
+            planless(stream);
+            CHECK(allocations_of([&] { planned(stream); }) == 0);
+            CHECK(allocations_of([&] { planless(stream); }) == 0);
+            CHECK(Graph::capture(stream, planned).node_count() == kernels);
+            CHECK(Graph::capture(stream, planless).node_count() == kernels);
+            if (Gate::can_be_used()) {
+                Gate gate;
+                gate.close(stream);
+                planned(stream);
+                planless(stream);
+                CHECK_FALSE(stream.done());
+                gate.open();
+                stream.synchronize();
+                CHECK_FALSE(gate.timed_out());
+            }
+            ++kinds;
         }
     }
-    MESSAGE(plans, " plans for tensor cores on ", device.properties().name);
+    MESSAGE(kinds, " kinds of configurations for tensor cores on ", device.properties().name);
     GemmPlan::release_workspaces();
 }
 
