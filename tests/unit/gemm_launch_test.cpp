@@ -9,6 +9,7 @@
 #include "gemm/simt/simt_backend.hpp"
 #include "gemm/variant_chooser.hpp"
 #include "heap_count.hpp"
+#include "kernels/blackwell/blackwell_arguments.hpp"
 #include "kernels/gemm/gemm_arguments.hpp"
 #include "support/variants.hpp"
 
@@ -296,6 +297,34 @@ TEST_CASE_FIXTURE(GemmRuntime, "the error of a launch names the CUDA call that f
         REQUIRE(error.has_value());
         CHECK(error->message().starts_with("cuTensorMapEncodeTiled returned cudaErrorInvalidValue (1): "));
     }
+}
+
+TEST_CASE_FIXTURE(GemmRuntime, "tensor maps of small operands are mended in a product on Blackwell, too")
+{
+    const Device device(fake::b200);
+    const GemmProblem problem{.m = 256, .n = 2048, .k = 64, .input = ElementType::bf16, .output = ElementType::bf16};
+    if (!GemmPlan::refusal(problem, device.properties(), Variant::blackwell_clc).empty()) {
+        MESSAGE("skipped: this build has no code for compute capability 10.0");
+        return;
+    }
+    fake::keep_argument_bytes(sizeof(kernels::BlackwellArguments));
+    const Stream there(device);
+    const DeviceBuffer<bf16> small(there, 256 * 64);  // 32 KiB
+    const DeviceBuffer<bf16> large(there, 64 * 2048);
+    DeviceBuffer<bf16> product(there, 256 * 2048);
+    Gemm::launch(there, small.matrix(256, 64), large.matrix(64, 2048), product.matrix(256, 2048), {},
+                 Variant::blackwell_clc);
+    kernels::BlackwellArguments arguments{};
+    std::memcpy(&arguments, fake::launches().back().argument.data(), sizeof arguments);
+    const auto has_bit_85 = [](const AnyTensorMap<3>& map) {  // the fake's encoder sets it
+        detail::TensorMapBits bits{};
+        static_assert(sizeof map == sizeof bits);
+        std::memcpy(&bits, &map, sizeof bits);
+        return (bits.words[1] & std::uint64_t{1} << 21U) != 0;
+    };
+    CHECK_FALSE(has_bit_85(arguments.a.map));
+    CHECK(has_bit_85(arguments.b.map));
+    CHECK(has_bit_85(arguments.d));
 }
 
 TEST_CASE_FIXTURE(GemmRuntime, "several threads can launch at once, each on its own stream and device")

@@ -73,8 +73,8 @@ int storage_type(std::int64_t element_bytes)
     }
 }
 
-CallStatus encode(const Lines& matrix, std::uint32_t box_run, std::uint32_t box_lines, Swizzle swizzle,
-                  AnyTensorMap<3>& map)
+CallStatus encode(const DeviceProperties& device, const Lines& matrix, std::uint32_t box_run, std::uint32_t box_lines,
+                  Swizzle swizzle, AnyTensorMap<3>& map)
 {
     // A stride that is never used may be anything; the encoder wants a multiple of 16.
     const auto stride_bytes = [&](bool taken, std::int64_t elements) {
@@ -95,6 +95,7 @@ CallStatus encode(const Lines& matrix, std::uint32_t box_run, std::uint32_t box_
     request.promotion = L2Promotion::b256;
     TensorMapBits bits{};
     const CallStatus ended = encode_for_launch(request, bits);
+    mend_small_tensor_map(device, request, bits);  // which the driver gets wrong
     map = AnyTensorMap<3>::from_bits(bits);
     return ended;
 }
@@ -133,11 +134,11 @@ StagedOperand staged_operand(const TileLayout& layout, std::uint32_t shares)
     return operand;
 }
 
-CallStatus encode_operand(const Lines& matrix, StagedOperand& operand)
+CallStatus encode_operand(const DeviceProperties& device, const Lines& matrix, StagedOperand& operand)
 {
     const TileLayout& layout = operand.layout;
     const std::uint32_t in_span = layout.span() / layout.element_bytes;
-    return encode(matrix, in_span, operand.box_bytes / layout.span(), layout.swizzle, operand.map);
+    return encode(device, matrix, in_span, operand.box_bytes / layout.span(), layout.swizzle, operand.map);
 }
 
 Lines lines_of(const kernels::Operand& operand, Major major, std::int64_t rows, std::int64_t k, std::int64_t batches,
@@ -282,11 +283,12 @@ CallStatus encode_blackwell(EncodedLaunch& launch, const GemmProblem& problem, V
             ended = encoding();
         }
     };
-    take(gemm.k > 0 && !arguments.a.by_threads, [&] { return encode_operand(matrices.a, arguments.a); });
-    take(gemm.k > 0 && !arguments.b.by_threads, [&] { return encode_operand(matrices.b, arguments.b); });
-    take(arguments.stores_by_tma, [&] { return encode(matrices.d, output_run, 32, Swizzle::b128, arguments.d); });
+    take(gemm.k > 0 && !arguments.a.by_threads, [&] { return encode_operand(device, matrices.a, arguments.a); });
+    take(gemm.k > 0 && !arguments.b.by_threads, [&] { return encode_operand(device, matrices.b, arguments.b); });
+    take(arguments.stores_by_tma,
+         [&] { return encode(device, matrices.d, output_run, 32, Swizzle::b128, arguments.d); });
     take(arguments.stores_by_tma && gemm.beta != 0,
-         [&] { return encode(matrices.c, output_run, 32, Swizzle::b128, arguments.c); });
+         [&] { return encode(device, matrices.c, output_run, 32, Swizzle::b128, arguments.c); });
     if (ended.status != cudaSuccess) {
         return ended;
     }
