@@ -35,8 +35,10 @@ using ActivationKind = Activation;
 
 /// D(m, n) = act(alpha * scale_a * scale_b * sum_k A(m, k) * B(k, n) + beta * C(m, n) + bias), accumulated in fp32.
 ///
-/// `c.data` is read only if `beta` is not zero, so a NaN in an unused C does not spread. C may be the same matrix as D. A
-/// D of 8 bits is scaled by `scale_d`, and `amax_d` is raised to its largest magnitude before that. `pre_activation`, if there is one, receives the argument of act. `bias` has m (per_row) or n (per_column) contiguous elements, shared by all batches.
+/// `c.data` is read only if `beta` is not zero, so a NaN in an unused C does not spread. C may be the same matrix as D.
+/// `pre_activation`, if there is one, receives the argument of act. A D of 8 bits is scaled by `scale_d`, and `amax_d` is
+/// raised to its largest magnitude before that. `bias` has m (per_row) or n (per_column) contiguous elements, shared by
+/// all batches.
 struct GemmArguments {
     Operand a;  // (m, k)
     Operand b;  // (k, n)

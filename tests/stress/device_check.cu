@@ -100,7 +100,12 @@ __device__ Bounded expected_at(const Expectation& expectation, const Placement& 
         epilogue.bias = widened(expectation.bias, expectation.axis == BiasAxis::per_row ? at.row : at.column);
     }
     const SumOfProducts& sum = expectation.sums[(at.batch * place.rows + at.row) * place.columns + at.column];
-    return stored(epilogue_of(bounded(sum, expectation.depth, expectation.relative_error), epilogue), type);
+    Bounded value = epilogue_of(bounded(sum, expectation.depth, expectation.relative_error), epilogue);
+    if (expectation.scale_d != 1) {
+        const double scale = expectation.scale_d;
+        value = after_rounding(scale * value.value, std::abs(scale * value.value), std::abs(scale) * value.error);
+    }
+    return stored(value, type);
 }
 
 __device__ void report(Finding* finding, Fault fault, std::int64_t element, double actual, const Bounded& expected)
@@ -205,7 +210,10 @@ __global__ void nudge_kernel(T* data, ElementType type, Placement place, Expecta
     const Bounded expected = expected_at(expectation, place, type, at);
     T* const target = data + index_in(place, at.batch, at.row, at.column);
     // Away from zero, where a larger bit pattern is a larger number.
-    const double outside = expected.value + (expected.value < 0 ? -1.5 : 1.5) * expected.error;
+    double outside = expected.value + (expected.value < 0 ? -1.5 : 1.5) * expected.error;
+    if (sizeof(T) == 1) {
+        outside = -outside;  // beyond the largest number of 8 bits is poison
+    }
     *target = T(static_cast<float>(outside));
     while (agrees(expected, static_cast<double>(static_cast<float>(*target)))) {
         ++*reinterpret_cast<Bits<T>*>(target);

@@ -55,6 +55,7 @@ struct Expectation {
     DeviceArray bias;
     BiasAxis axis = BiasAxis::none;
     Activation activation = Activation::none;
+    float scale_d = 1;
 };
 
 /// Fills the array with random numbers between -1 and 1.

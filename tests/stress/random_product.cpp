@@ -83,6 +83,14 @@ void draw_epilogue(Draw& draw, GemmCase& gemm)
     gemm.bias_type = draw.pick(addend_types);
     gemm.bias_offset = draw.one_in(2) ? 0 : draw.below(8);
     gemm.activation = draw.one_in(2) ? Activation::none : draw.pick(all_activations);
+    if (is_float8(gemm.output)) {
+        if (gemm.addend == Addend::in_place) {  // C has another type
+            gemm.addend = Addend::separate;
+        }
+        if (draw.one_in(2)) {
+            gemm.scale_d = draw.pick(std::array{0.25F, 3.0F, -100.0F});
+        }
+    }
     if (draw.one_in(6)) {
         gemm.pre_activation = random_layout(draw, false);
         gemm.pre_activation->row_major = gemm.d.row_major;
@@ -99,7 +107,7 @@ GemmCase random_case(Draw& draw, const ProductLimits& limits)
         gemm.batches = draw.one_in(4) ? 1 + draw.extent(30) : 1;
     } while (gemm.m * gemm.n * gemm.k * gemm.batches > limits.multiply_adds);
     gemm.input = draw.pick(input_types);
-    gemm.output = draw.pick(addend_types);
+    gemm.output = draw.pick(output_types);
     gemm.a = random_layout(draw, true);
     gemm.b = random_layout(draw, true);
     gemm.d = random_layout(draw, false);

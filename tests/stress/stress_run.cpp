@@ -50,7 +50,7 @@ public:
           device_(Device::current()),
           findings_(stream_, most_findings),
           sums_(stream_, static_cast<std::size_t>(options.limits.elements())),
-          factors_(stream_, 2),
+          factors_(stream_, 3),
           workspace_(stream_, most_callers_workspace)
     {
         for (const ElementType type : all_types) {
@@ -143,7 +143,7 @@ private:
         if (gemm.addend != Addend::none) {
             epilogue.beta = gemm.beta;
             expectation.beta = gemm.beta;
-            expectation.c = {gemm.beta != 0 ? pool(gemm.output) : unreadable(gemm.output), product.c};
+            expectation.c = {gemm.beta != 0 ? pool(gemm.addend_type()) : unreadable(gemm.addend_type()), product.c};
             epilogue.c = gemm.addend == Addend::in_place ? operands.matrices.d
                                                          : operand(expectation.c.array, product.c, product);
         }
@@ -165,8 +165,13 @@ private:
         if (gemm.scale_b) {
             epilogue.scale_b = factors_.span().subspan(1, 1);
         }
+        if (gemm.scale_d) {
+            epilogue.scale_d = factors_.span().subspan(2, 1);
+            expectation.scale_d = *gemm.scale_d;
+        }
         if (gemm.pre_activation) {
-            operands.pre_activation = {output(d + 2, gemm.output, product.pre_activation), product.pre_activation};
+            operands.pre_activation = {output(d + 2, gemm.addend_type(), product.pre_activation),
+                                       product.pre_activation};
             epilogue.pre_activation = operand(operands.pre_activation.array, product.pre_activation, product);
         }
         return operands;
@@ -200,6 +205,7 @@ private:
         if (product.gemm.pre_activation) {
             Expectation before = expectation;
             before.activation = Activation::none;
+            before.scale_d = 1;
             check_output(stream_, operands.pre_activation, before,
                          next_finding({index, what + ", the pre-activation", operands.pre_activation, {}}));
         }
@@ -247,7 +253,7 @@ private:
 
     void upload_factors(const GemmCase& gemm)
     {
-        const std::array factors{gemm.scale_a.value_or(1), gemm.scale_b.value_or(1)};
+        const std::array factors{gemm.scale_a.value_or(1), gemm.scale_b.value_or(1), gemm.scale_d.value_or(1)};
         if (factors != uploaded_) {
             factors_.copy_from(factors);
             uploaded_ = factors;
@@ -435,7 +441,7 @@ private:
     std::array<DeviceBuffer<std::uint8_t>, 4> outputs_{
         DeviceBuffer<std::uint8_t>(stream_, 0), DeviceBuffer<std::uint8_t>(stream_, 0),
         DeviceBuffer<std::uint8_t>(stream_, 0), DeviceBuffer<std::uint8_t>(stream_, 0)};
-    std::array<float, 2> uploaded_{};
+    std::array<float, 3> uploaded_{};
     std::vector<Launch> launches_;  // of the findings that were not read yet
     std::map<std::string, std::uint64_t> launched_;
     std::map<int, std::uint64_t> configs_;

@@ -121,8 +121,9 @@ private:
 struct Epilogue {
     float alpha = 1.0F;              ///< scales the product; if 0, A and B are not read
     std::optional<float> beta = {};  ///< scales C; 1 if not given. If 0, C is not read
-    MatrixOperand c =
-        {};  ///< of D's extents, any order; one matrix can serve a batch. Of D's type, but f16 or bf16 if D has 8 bits
+    /// Added to the product. Of D's extents, any order, and D's type, or f16 or bf16 if D has 8 bits. One matrix can serve
+    /// a batch.
+    MatrixOperand c = {};
     Bias bias = {};                            ///< added after scaling; `Bias{}` for none
     Activation activation = Activation::none;  ///< applied last
     /// Receives x = alpha * A*B + beta * C + bias, rounded once, while D = act(x) is computed from the x before rounding.
