@@ -55,9 +55,11 @@ Layout make_layout(ElementType type, std::int64_t rows, std::int64_t columns, st
 cublasLtEpilogue_t epilogue_of(Fusion fusion)
 {
     switch (fusion) {
-        case Fusion::bias: return CUBLASLT_EPILOGUE_BIAS;
+        case Fusion::bias:
+        case Fusion::bias_silu: return CUBLASLT_EPILOGUE_BIAS;  // cuBLASLt has no SiLU
         case Fusion::bias_relu: return CUBLASLT_EPILOGUE_RELU_BIAS;
-        case Fusion::bias_gelu: return CUBLASLT_EPILOGUE_GELU_BIAS;
+        case Fusion::bias_gelu:
+        case Fusion::bias_gelu_tanh: return CUBLASLT_EPILOGUE_GELU_BIAS;
         case Fusion::none:
         case Fusion::residual:       // C is added by beta
         case Fusion::scaled: break;  // the factors belong to the operands
@@ -115,7 +117,10 @@ struct Product {
     Layout output;
 };
 
-constexpr EpilogueArithmetic epilogue_arithmetic{GeluForm::tanh, true};
+EpilogueArithmetic epilogue_arithmetic(const Problem& problem)
+{
+    return {GeluForm::tanh, true, problem.fusion == Fusion::bias_silu};
+}
 constexpr const char* no_algorithm = "cuBLASLt has no algorithm for this problem";
 
 Accumulation accumulation_of(const Problem& problem)
@@ -182,9 +187,12 @@ std::vector<GemmContender> cublaslt_contenders(const CublasLt& cublaslt)
 {
     const auto heuristic = [&cublaslt](const Task& task) -> Prepared {
         std::vector<Enqueue> found = cublaslt.candidates(task, 1);
-        return found.empty()
-                   ? Prepared{{}, no_algorithm}
-                   : Prepared{std::move(found.front()), {}, accumulation_of(task.problem), true, epilogue_arithmetic};
+        return found.empty() ? Prepared{{}, no_algorithm}
+                             : Prepared{std::move(found.front()),
+                                        {},
+                                        accumulation_of(task.problem),
+                                        true,
+                                        epilogue_arithmetic(task.problem)};
     };
     const auto best = [&cublaslt](const Task& task) -> Prepared {
         std::vector<Enqueue> found = cublaslt.candidates(task, cublaslt_candidates);
@@ -195,7 +203,7 @@ std::vector<GemmContender> cublaslt_contenders(const CublasLt& cublaslt)
         const auto fastest =
             static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
         return {std::move(found[fastest]), fmt::format("candidate {} of {}", fastest + 1, found.size()),
-                accumulation_of(task.problem), true, epilogue_arithmetic};
+                accumulation_of(task.problem), true, epilogue_arithmetic(task.problem)};
     };
     return {{std::string(heuristic_name), heuristic}, {std::string(best_name), best}};
 }

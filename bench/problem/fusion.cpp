@@ -12,8 +12,13 @@
 namespace tessera::bench {
 namespace {
 
-constexpr std::array fusions{Fusion::none,      Fusion::bias,     Fusion::bias_relu,
-                             Fusion::bias_gelu, Fusion::residual, Fusion::scaled};
+constexpr std::array fusions{Fusion::none,           Fusion::bias,      Fusion::bias_relu, Fusion::bias_gelu,
+                             Fusion::bias_gelu_tanh, Fusion::bias_silu, Fusion::residual,  Fusion::scaled};
+
+double gelu_tanh(double x)
+{
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
 
 }  // namespace
 
@@ -22,9 +27,9 @@ double activate(Fusion fusion, GeluForm form, double x)
     switch (fusion) {
         case Fusion::bias_relu: return std::max(x, 0.0);
         case Fusion::bias_gelu:
-            return form == GeluForm::erf
-                       ? 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2))
-                       : 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+            return form == GeluForm::erf ? 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2)) : gelu_tanh(x);
+        case Fusion::bias_gelu_tanh: return gelu_tanh(x);
+        case Fusion::bias_silu: return x / (1 + std::exp(-x));
         case Fusion::none:
         case Fusion::bias:
         case Fusion::residual:
@@ -35,12 +40,20 @@ double activate(Fusion fusion, GeluForm form, double x)
 
 double activation_slope(Fusion fusion) noexcept
 {
-    return fusion == Fusion::bias_gelu ? 1.13 : 1;  // GELU's largest derivative, both forms: 1.129
+    switch (fusion) {
+        case Fusion::bias_gelu:
+        case Fusion::bias_gelu_tanh: return 1.13;  // GELU's largest derivative, both forms: 1.129
+        case Fusion::bias_silu: return 1.10;       // 1.0999
+        default: return 1;
+    }
 }
 
 double activation_error(Fusion fusion, GeluForm form) noexcept
 {
-    if (fusion != Fusion::bias_gelu) {
+    if (fusion == Fusion::bias_silu) {
+        return 0x1p-20;
+    }
+    if (fusion != Fusion::bias_gelu && fusion != Fusion::bias_gelu_tanh) {
         return 0;
     }
     return form == GeluForm::tanh ? 0x1p-11 : 0x1p-20;
@@ -53,6 +66,8 @@ std::string_view to_string(Fusion fusion) noexcept
         case Fusion::bias: return "bias";
         case Fusion::bias_relu: return "bias+relu";
         case Fusion::bias_gelu: return "bias+gelu";
+        case Fusion::bias_gelu_tanh: return "bias+gelu_tanh";
+        case Fusion::bias_silu: return "bias+silu";
         case Fusion::residual: return "residual";
         case Fusion::scaled: return "scaled";
     }

@@ -11,17 +11,20 @@ namespace tessera::bench {
 
 /// D = act(A*B + C + bias). The names are those of the command line and of the reports.
 enum class Fusion : std::uint8_t {
-    none,       ///< D = A*B
-    bias,       ///< one number per column of D
-    bias_relu,  ///< a bias, then max(x, 0)
-    bias_gelu,  ///< a bias, then GELU
-    residual,   ///< beta = 1: C has D's type and layout, and is another matrix
-    scaled,     ///< D = scale_a * scale_b * A*B, both on the device: for 8-bit inputs
+    none,            ///< D = A*B
+    bias,            ///< one number per column of D
+    bias_relu,       ///< a bias, then max(x, 0)
+    bias_gelu,       ///< a bias, then GELU
+    bias_gelu_tanh,  ///< a bias, then GELU in its tanh form, on both sides
+    bias_silu,       ///< a bias, then SiLU; cuBLASLt has none and adds the bias only
+    residual,        ///< beta = 1: C has D's type and layout, and is another matrix
+    scaled,          ///< D = scale_a * scale_b * A*B, both on the device: for 8-bit inputs
 };
 
 constexpr bool has_bias(Fusion fusion) noexcept
 {
-    return fusion == Fusion::bias || fusion == Fusion::bias_relu || fusion == Fusion::bias_gelu;
+    return fusion == Fusion::bias || fusion == Fusion::bias_relu || fusion == Fusion::bias_gelu ||
+           fusion == Fusion::bias_gelu_tanh || fusion == Fusion::bias_silu;
 }
 constexpr bool has_scales(Fusion fusion) noexcept { return fusion == Fusion::scaled; }
 constexpr bool has_c(Fusion fusion) noexcept { return fusion == Fusion::residual; }
@@ -41,6 +44,8 @@ struct EpilogueArithmetic {
     GeluForm gelu = GeluForm::erf;
     /// The product may be rounded to D's type before the bias or C is added. cuBLASLt does so for some small products.
     bool may_round_product = false;
+    /// The contender has no such activation and stores its argument.
+    bool lacks_activation = false;
 };
 
 /// Returns the activation of `fusion` at x, in float64.

@@ -28,9 +28,13 @@ GemmProblem Problem::gemm_problem() const
         problem.c.leading_dimension = shape.n;
     }
     problem.fp8_accumulation = accumulation;
-    problem.activation = fusion == Fusion::bias_relu   ? Activation::relu
-                         : fusion == Fusion::bias_gelu ? Activation::gelu
-                                                       : Activation::none;
+    switch (fusion) {
+        case Fusion::bias_relu: problem.activation = Activation::relu; break;
+        case Fusion::bias_gelu: problem.activation = Activation::gelu; break;
+        case Fusion::bias_gelu_tanh: problem.activation = Activation::gelu_tanh; break;
+        case Fusion::bias_silu: problem.activation = Activation::silu; break;
+        default: break;
+    }
     return problem;
 }
 

@@ -144,6 +144,7 @@ Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumula
     const double relative = relative_bound(k, unit) + gamma(k, 0x1p-53);
     const double fp8 = hopper_fp8_bound(k);
     const double output_unit = unit_roundoff(element_traits<Output>::type);
+    const Fusion fusion = epilogue.lacks_activation ? Fusion::bias : fusion_;
     Verdict verdict;
     for (std::size_t row = 0; row < rows_.size(); ++row) {
         for (std::size_t column = 0; column < columns_.size(); ++column) {
@@ -151,7 +152,7 @@ Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumula
             const auto found = static_cast<float>(
                 d[static_cast<std::size_t>(rows_[row]) * columns + static_cast<std::size_t>(columns_[column])]);
             const double sum = values_[sample] + addends_[sample];
-            const double expected = activate(fusion_, epilogue.gelu, sum);
+            const double expected = activate(fusion, epilogue.gelu, sum);
             const double error = std::abs(static_cast<double>(found) - expected);
             double accumulated =
                 accumulation == Accumulation::hopper_fp8 ? fp8 * peaks_[sample] : relative * magnitudes_[sample];
@@ -161,8 +162,8 @@ Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumula
             const double added = fusion_ == Fusion::none
                                      ? 0
                                      : gamma(2, 0x1p-24) * (std::abs(values_[sample]) + std::abs(addends_[sample]));
-            const double activated = activation_slope(fusion_) * (accumulated + added) +
-                                     activation_error(fusion_, epilogue.gelu) * std::abs(sum);
+            const double activated = activation_slope(fusion) * (accumulated + added) +
+                                     activation_error(fusion, epilogue.gelu) * std::abs(sum);
             const double bound = activated + output_unit * (std::abs(expected) + activated);
             if (error > bound && verdict.fault.empty()) {
                 verdict.fault =

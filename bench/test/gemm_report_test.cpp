@@ -162,7 +162,8 @@ TEST_CASE("the bound of a 16-bit result includes its own rounding, for operands 
 
 TEST_CASE("the judge checks all parts of an epilogue, and finds a missing one")
 {
-    for (const Fusion fusion : {Fusion::bias, Fusion::bias_relu, Fusion::bias_gelu, Fusion::residual}) {
+    for (const Fusion fusion : {Fusion::bias, Fusion::bias_relu, Fusion::bias_gelu, Fusion::bias_gelu_tanh,
+                                Fusion::bias_silu, Fusion::residual}) {
         for (const GeluForm gelu : {GeluForm::erf, GeluForm::tanh}) {
             Problem problem{{70, 65, 40}, ElementType::f32, {true, true}, ElementType::bf16};
             problem.fusion = fusion;
@@ -195,7 +196,15 @@ TEST_CASE("the judge checks all parts of an epilogue, and finds a missing one")
             };
             CHECK(fault(result(true, true)).empty());
             CHECK(!fault(result(false, true)).empty());
-            CHECK(fault(result(true, false)).empty() == (fusion == Fusion::bias || fusion == Fusion::residual));
+            // A contender without the activation is judged without it.
+            const std::vector<bf16> argument = result(true, false);
+            if (has_bias(fusion)) {
+                CHECK(reference
+                          .judge(gsl::span<const bf16>(argument), Accumulation::fp32,
+                                 {.gelu = gelu, .lacks_activation = true})
+                          .fault.empty());
+            }
+            CHECK(fault(argument).empty() == (fusion == Fusion::bias || fusion == Fusion::residual));
         }
     }
 }
@@ -208,12 +217,18 @@ TEST_CASE("the epilogue is a part of the library's problem and of the problem's 
         CHECK(to_string(parse_fusion(name)) == name);
     }
     CHECK_THROWS_WITH_AS(parse_fusion("gelu"),
-                         "'gelu' is not an epilogue: write one of none, bias, bias+relu, bias+gelu, residual, scaled",
+                         "'gelu' is not an epilogue: write one of none, bias, bias+relu, bias+gelu, "
+                         "bias+gelu_tanh, bias+silu, residual, scaled",
                          std::invalid_argument);
     problem.fusion = Fusion::bias_gelu;
     CHECK(name_of(problem) == "5x7x3 bf16:bf16 rc bias+gelu");
     CHECK(problem.gemm_problem().bias == BiasAxis::per_column);
     CHECK(problem.gemm_problem().activation == Activation::gelu);
+    problem.fusion = Fusion::bias_gelu_tanh;
+    CHECK(problem.gemm_problem().activation == Activation::gelu_tanh);
+    problem.fusion = Fusion::bias_silu;
+    CHECK(problem.gemm_problem().activation == Activation::silu);
+    CHECK(problem.gemm_problem().bias == BiasAxis::per_column);
     const std::size_t without_c = problem.bytes();
     problem.fusion = Fusion::residual;
     CHECK(problem.gemm_problem().has_c);
