@@ -129,7 +129,9 @@ public:
           contenders_(our_contenders(options.variants))
     {
         if (options.config) {
-            contenders_.push_back(hopper_config_contender(*options.config));
+            contenders_.push_back(hopper_config_contender(
+                *options.config,
+                options.candidates_file.empty() ? nullptr : std::make_shared<CandidateFile>(options.candidates_file)));
         }
         if (options.tuning.wanted()) {
             contenders_.push_back(tuned_contender(options.tuning));
@@ -367,13 +369,12 @@ std::string describe_gemm_method(const GemmOptions& options)
         "number. Operand sets rotate: between two uses of a set, the others move twice the size of L2. There\n"
         "are up to {} rounds. A round takes one sample of each contender, in rotating order, each after a\n"
         "pause of {} ms and an untimed run of the same length and contender. Products shorter than {:.0f} us\n"
-        "are replayed from a graph. Clock and power are read every {} ms of timed work, where NVML is there. Inputs "
-        "are standard normal, seed {}. cuBLASLt has a workspace of 64 MiB.\n"
-        "Its best of {} is the fastest in a short race of all candidates, then measured again, or the\n"
-        "heuristic's first choice if that is faster. Each timed batch first ran on outputs full of NaN and\n"
-        "was checked: all elements of the first and the last D must be written, and those where one row in 64\n"
-        "(or more) crosses one column in 64 must be within the error bound of a float64 reference. Orders: A,\n"
-        "then B; r is row-major.\n",
+        "are replayed from a graph. Clock and power are read every {} ms of timed work, where NVML is there.\n"
+        "Inputs are standard normal, seed {}. cuBLASLt has a workspace of 64 MiB. Its best of {} is the\n"
+        "fastest in a short race of all candidates, then measured again, or the heuristic's first choice if\n"
+        "that is faster. Each timed batch first ran on outputs full of NaN and was checked: all elements of\n"
+        "the first and the last D must be written, and those where one row in 64 (or more) crosses one column\n"
+        "in 64 must be within the error bound of a float64 reference. Orders: A, then B; r is row-major.\n",
         options.sample.count(), options.rounds, options.pause.count(), 1e6 * graph_below_seconds,
         ClockSampler::usual_interval.count(), options.seed, cublaslt_candidates);
 }

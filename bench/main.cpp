@@ -61,6 +61,7 @@ struct CommandLine {
     std::vector<std::string> peaks;
     double bandwidth = 0;
     std::optional<std::string> config;
+    std::string candidates;
     bool remarks = false;
     bool reader = false;
     Tuning tuning;
@@ -233,6 +234,10 @@ GemmOptions gemm_options_of(const CommandLine& line)
     options.rounds = line.rounds != 0 ? line.rounds : line.quick ? options.rounds / 4 : options.rounds;
     options.pause = std::chrono::milliseconds(line.pause);
     options.config = line.config;
+    options.candidates_file = line.candidates;
+    if (!line.candidates.empty() && !line.config) {
+        throw std::invalid_argument("--candidates needs --config: with --config \"\", it has every configuration");
+    }
     options.remarks = line.remarks;
     options.reader = line.reader;
     options.tuning = line.tuning;
@@ -457,6 +462,8 @@ int run(int argc, char** argv)
         ->check(CLI::Range(0.001, 1000.0));
     gemm->add_option("--config", line.config,
                      "also measure the fastest Hopper configuration whose description contains this text");
+    gemm->add_option("--candidates", line.candidates,
+                     "with --config: write the time of each of these configurations, and what the cost model expects");
     gemm->add_flag("--tune", line.tuning.measure, "tune each problem and also measure the tuned choice");
     gemm->add_option("--tuning-cache", line.tuning.cache_file,
                      "with --tune, save the choices to this file; without, measure the choices in it");

@@ -62,7 +62,7 @@ std::vector<kernels::GemmArguments> arguments_of(const Task& task, const GemmPro
     return arguments;
 }
 
-Prepared prepare(const Task& task, const std::string& text)
+Prepared prepare(const Task& task, const std::string& text, CandidateFile* file)
 {
     if (task.problem.fusion != Fusion::none) {
         return {{}, "--config measures plain products only"};
@@ -105,6 +105,9 @@ Prepared prepare(const Task& task, const std::string& text)
         });
     }
     const std::vector<double> seconds = task.race(products);
+    if (file != nullptr) {
+        file->write(task.problem, problem, device, choices, seconds);
+    }
     const auto fastest = static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
     return {std::move(products[fastest]),
             fmt::format("{} (fastest of {})", detail::describe_hopper(problem, choices[fastest]), choices.size()),
@@ -113,10 +116,11 @@ Prepared prepare(const Task& task, const std::string& text)
 
 }  // namespace
 
-GemmContender hopper_config_contender(std::string text)
+GemmContender hopper_config_contender(std::string text, std::shared_ptr<CandidateFile> file)
 {
-    return {fmt::format("{}config", our_prefix),
-            [text = std::move(text)](const Task& task) { return prepare(task, text); }};
+    return {fmt::format("{}config", our_prefix), [text = std::move(text), file = std::move(file)](const Task& task) {
+                return prepare(task, text, file.get());
+            }};
 }
 
 }  // namespace tessera::bench

@@ -2,8 +2,10 @@
 
 /// Contenders for single configurations of the Hopper kernel, to see how good the library's choice is.
 
+#include <memory>
 #include <string>
 
+#include "gemm/candidate_file.hpp"
 #include "gemm/contender.hpp"
 
 namespace tessera::bench {
@@ -11,6 +13,8 @@ namespace tessera::bench {
 /// "tessera_config": the fastest, by Task::race, of the configurations and launch parameters that can run the problem
 /// and whose description contains `text`, such as "PingPong128x128" or "stream-K". Every description contains an empty
 /// text.
-GemmContender hopper_config_contender(std::string text);
+///
+/// @param file  receives the times of all of them, with what the cost model expects; or null
+GemmContender hopper_config_contender(std::string text, std::shared_ptr<CandidateFile> file = nullptr);
 
 }  // namespace tessera::bench

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -350,7 +351,7 @@ std::vector<ProblemReport> mixed_reports()
 {
     std::vector<ProblemReport> reports;
     for (int i = 1; i <= 10; ++i) {
-        reports.push_back(cube(256 * i, 1e-6, 1e-6, 1e-7 * i));
+        reports.push_back(cube(std::int64_t{256} * i, 1e-6, 1e-6, 1e-7 * i));
         Problem& problem = reports.back().problem;
         problem.input = problem.output = i % 2 == 1 ? ElementType::bf16 : ElementType::f16;
         problem.fusion = i > 8 ? Fusion::bias : Fusion::none;

@@ -299,6 +299,11 @@ KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& d
     return entry.choice;
 }
 
+double expected_hopper_cycles(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice)
+{
+    return expected_cycles(problem, device, choice);
+}
+
 std::string describe_hopper(const GemmProblem& problem, const KernelChoice& choice)
 {
     const HopperKernel& kernel = kernels::hopper_kernels(size_of(problem.input))[choice.config];

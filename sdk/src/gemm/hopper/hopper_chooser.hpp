@@ -17,6 +17,9 @@ namespace tessera::detail {
 KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& device,
                            std::size_t workspace_limit = std::numeric_limits<std::size_t>::max());
 
+/// Returns the time that the cost model expects, in SM cycles. `choice` can run `problem`.
+double expected_hopper_cycles(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice);
+
 /// Describes a choice, e.g. "Tile128x256, 66 clusters of 2x1x1 CTAs, raster groups of 8 tiles".
 std::string describe_hopper(const GemmProblem& problem, const KernelChoice& choice);
 
