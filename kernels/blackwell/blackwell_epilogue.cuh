@@ -156,7 +156,17 @@ private:
     {
         values.transform([&](float sum) { return detail::scaled(sum, alpha_); });
         detail::apply_epilogue(
-            values.values, gemm_, [&](auto& c) { get(c, place); },
+            values.values, gemm_,
+            [&](auto& scales) {
+                const float of_row = gemm_.row_scales == nullptr || row >= gemm_.m ? 1.0F : gemm_.row_scales[row];
+#pragma unroll
+                for (std::uint32_t j = 0; j < detail::chunk_columns; ++j) {
+                    scales[j] = gemm_.column_scales == nullptr || column + j >= gemm_.n
+                                    ? of_row
+                                    : __fmul_rn(of_row, gemm_.column_scales[column + j]);
+                }
+            },
+            [&](auto& c) { get(c, place); },
             [&](auto& bias) {
                 const bool per_row = gemm_.bias_axis == BiasAxis::per_row;
                 const std::int64_t first = per_row ? row : column;

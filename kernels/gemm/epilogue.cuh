@@ -67,7 +67,8 @@ public:
             values[j] = detail::scaled(accumulator[j], alpha_);
         }
         detail::apply_epilogue(
-            values, arguments_, [&](float(&c)[Columns]) { load_c(row, column, columns, c); },
+            values, arguments_, [&](float(&scales)[Columns]) { load_scales(row, column, columns, scales); },
+            [&](float(&c)[Columns]) { load_c(row, column, columns, c); },
             [&](float(&bias)[Columns]) { load_bias(row, column, columns, bias); },
             [&](const float(&x)[Columns]) { store_pre_activation(arguments_, batch_, row, column, columns, x); });
 
@@ -161,6 +162,17 @@ private:
         const Operand& c = arguments_.c;
         const std::int64_t index = c_offset_ + row * c.row_stride + column * c.column_stride;
         load(c.data, index, c.column_stride, arguments_.c_type, (vectors_ & c_vectors) != 0, columns, values);
+    }
+    /// Loads the products of the row's scale and each column's.
+    template <int Columns>
+    __device__ void load_scales(std::int64_t row, std::int64_t column, int columns, float (&values)[Columns]) const
+    {
+        const float of_row = arguments_.row_scales == nullptr ? 1.0F : arguments_.row_scales[row];
+        const float* const of_columns = arguments_.column_scales;
+#pragma unroll
+        for (int j = 0; j < Columns; ++j) {
+            values[j] = of_columns == nullptr || j >= columns ? of_row : __fmul_rn(of_row, of_columns[column + j]);
+        }
     }
     template <int Columns>
     __device__ void load_bias(std::int64_t row, std::int64_t column, int columns, float (&values)[Columns]) const

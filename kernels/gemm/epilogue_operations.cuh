@@ -262,15 +262,26 @@ __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind 
     }
 }
 
-/// The chain of operations: replaces each value x = alpha * sum, as `scaled` returns it, by act(x + beta * c + bias).
+/// The chain of operations: replaces each value x = alpha * sum, as `scaled` returns it, by
+/// act(x * scale + beta * c + bias).
 ///
+/// @param fill_scales  called with an array for the products of row and column scales, if there are any
 /// @param fill_c     called with an array for the values of C, if beta is not zero
 /// @param fill_bias  called with an array for the values of the bias, if there is one
 /// @param store_pre_activation  called with the values before act, if they are to be stored
-template <int Count, class FillC, class FillBias, class StorePreActivation>
-__device__ __forceinline__ void apply_epilogue(float (&values)[Count], const GemmArguments& arguments, FillC&& fill_c,
-                                               FillBias&& fill_bias, StorePreActivation&& store_pre_activation)
+template <int Count, class FillScales, class FillC, class FillBias, class StorePreActivation>
+__device__ __forceinline__ void apply_epilogue(float (&values)[Count], const GemmArguments& arguments,
+                                               FillScales&& fill_scales, FillC&& fill_c, FillBias&& fill_bias,
+                                               StorePreActivation&& store_pre_activation)
 {
+    if (arguments.has_scale_vectors()) {
+        float scales[Count];
+        fill_scales(scales);
+#pragma unroll
+        for (int j = 0; j < Count; ++j) {
+            values[j] = __fmul_rn(values[j], scales[j]);
+        }
+    }
     if (arguments.beta != 0.0F) {
         float c[Count];
         fill_c(c);

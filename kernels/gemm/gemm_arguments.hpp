@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "tessera/detail/host_device.hpp"
 #include "tessera/element.hpp"
 #include "tessera/epilogue_kind.hpp"
 
@@ -33,7 +34,8 @@ struct Destination {
 
 using ActivationKind = Activation;
 
-/// D(m, n) = act(alpha * scale_a * scale_b * sum_k A(m, k) * B(k, n) + beta * C(m, n) + bias), accumulated in fp32.
+/// D(m, n) = act(alpha * scale_a * scale_b * sum_k A(m, k) * B(k, n) * scales + beta * C(m, n) + bias), accumulated in
+/// fp32. `scales` is row_scales(m) * column_scales(n), rounded, so that it is the same if the sides are exchanged.
 ///
 /// `c.data` is read only if `beta` is not zero, so a NaN in an unused C does not spread. C may be the same matrix as D.
 /// `pre_activation`, if there is one, receives the argument of act. A D of 8 bits is scaled by `scale_d`, and `amax_d` is
@@ -51,8 +53,10 @@ struct GemmArguments {
     const void* bias;
     const float* scale_a;  // one float, or null for 1; A's and B's own even if the launch exchanges the operands
     const float* scale_b;
-    const float* scale_d;  // one float, or null for 1; for a D of 8 bits
-    float* amax_d;         // one float, or null
+    const float* row_scales;     // m floats, shared by all batches, or null for ones
+    const float* column_scales;  // n floats
+    const float* scale_d;        // one float, or null for 1; for a D of 8 bits
+    float* amax_d;               // one float, or null
     std::int64_t m;
     std::int64_t n;
     std::int64_t k;
@@ -67,6 +71,11 @@ struct GemmArguments {
     ElementType bias_type;
     BiasAxis bias_axis;
     ActivationKind activation;
+
+    TESSERA_DETAIL_HOST_DEVICE bool has_scale_vectors() const
+    {
+        return row_scales != nullptr || column_scales != nullptr;
+    }
 };
 
 }  // namespace tessera::kernels

@@ -32,6 +32,12 @@ __device__ __forceinline__ int read_thread_index()
     return index;
 }
 
+/// Asks for the cache line of `address` to be brought into L1. Nothing waits for it.
+__device__ __forceinline__ void prefetch_to_l1(const void* address)
+{
+    asm volatile("prefetch.global.L1 [%0];" ::"l"(address));
+}
+
 /// 1 / value with an error of at most one unit in the last place; subnormal numbers count as zero.
 __device__ __forceinline__ float approximate_reciprocal(float value)
 {

@@ -76,6 +76,23 @@ public:
         return bias;
     }
 
+    /// Brings the scales of the consumer's tile into L1, which it has room for, unlike shared memory.
+    /// @param row, column  of the consumer's first accumulator in D
+    __device__ __forceinline__ void prefetch_scales(int row, int column) const
+    {
+        const GemmArguments& gemm = arguments_.gemm;
+        const auto prefetch = [](const float* scales, int first, int elements, std::int64_t end) {
+            constexpr int in_line = 32;  // floats of a cache line
+            // One more than whole lines, because the vector may begin anywhere.
+            const int index = first + min(thread() * in_line, elements - 1);
+            if (scales != nullptr && (thread() - 1) * in_line < elements && index < end) {
+                ptx::prefetch_to_l1(scales + index);
+            }
+        };
+        prefetch(gemm.row_scales, row, Config::config.consumer_m(), gemm.m);
+        prefetch(gemm.column_scales, column, tile_n, gemm.n);
+    }
+
     /// Writes the consumer's rows of a whole tile.
     /// @param tile_row     the consumer's first row in the tile
     /// @param row, column  of the first accumulator in D
@@ -117,7 +134,7 @@ private:
     {
         const GemmArguments& gemm = arguments_.gemm;
         return arguments_.stores_by_tma && gemm.pre_activation.data == nullptr && !is_float8(gemm.d_type) &&
-               (gemm.beta == 0.0F || c.count() > 0);
+               !gemm.has_scale_vectors() && (gemm.beta == 0.0F || c.count() > 0);
     }
 
     /// Replaces the accumulators by the elements of D. Frees the slots of C as soon as it has been added.
@@ -253,7 +270,7 @@ private:
             typename Part::Values values;
             Part::take(accumulators, number, values, [&](float sum) { return detail::scaled(sum, alpha_); });
             detail::apply_epilogue(
-                values, arguments_.gemm,
+                values, arguments_.gemm, [&](auto& scales) { part.load_scales(scales); },
                 [&](auto& addends) {
                     if (c.count() > 0) {
                         part.read_c(shared_, c, tile_row, addends);

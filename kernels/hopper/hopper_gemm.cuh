@@ -115,6 +115,7 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         const bool is_whole = !config.shares_tiles() || (cluster.layers() == 1 && !unit.shared);
         // Here, where the latency of the loads is hidden by the MMA loop.
         const auto bias = epilogue.load_bias(is_whole, row, column);
+        epilogue.prefetch_scales(row, column);
         multiply_unit<Config, ElementBytes>(arguments, accumulators, ring, shared, releaser, consumer_row, unit.k_count,
                                             [&] {
                                                 if (ping_pong && queue.has_next()) {

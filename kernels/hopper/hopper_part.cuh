@@ -171,6 +171,38 @@ public:
         });
     }
 
+    /// Loads the products of row and column scales from global memory. `HopperEpilogue::prefetch_scales` has brought them
+    /// near.
+    __device__ __forceinline__ void load_scales(Values& scales) const
+    {
+        const GemmArguments& gemm = arguments_.gemm;
+        const std::int64_t row = row_ + place_.row();
+        float of_row[2] = {1.0F, 1.0F};
+        if (gemm.row_scales != nullptr) {
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                of_row[i] = row + i * 8 < gemm.m ? gemm.row_scales[row + i * 8] : 0.0F;
+            }
+        }
+        const std::int64_t column = column_ + place_.column();
+        float of_column[columns / 4];
+#pragma unroll
+        for (int j = 0; j < columns / 4; ++j) {
+            of_column[j] = 1.0F;
+        }
+        if (gemm.column_scales != nullptr) {
+#pragma unroll
+            for (int j = 0; j < columns / 4; ++j) {
+                const std::int64_t index = column + j / 2 * 8 + j % 2;
+                of_column[j] = index < gemm.n ? gemm.column_scales[index] : 0.0F;
+            }
+        }
+#pragma unroll
+        for (int value = 0; value < values; ++value) {
+            scales[value] = __fmul_rn(of_row[value / 2 % 2], of_column[value / 4 * 2 + value % 2]);
+        }
+    }
+
     /// Reads the bias. @param elements  the bias of the consumer's tile, in shared memory
     __device__ __forceinline__ void read_bias(const float* elements, Values& bias) const
     {

@@ -100,6 +100,8 @@ TEST_CASE("every rung is right for every pair of types, majors, layouts and epil
                                   count(offsets),
                                   count(offsets),
                                   count(alphas),
+                                  2,
+                                  2,
                                   count(betas),
                                   count(addends),
                                   count(bias_axes),
@@ -134,6 +136,14 @@ TEST_CASE("every rung is right for every pair of types, majors, layouts and epil
             layout->offset = take(offsets);
         }
         gemm.alpha = take(alphas);
+        if (take_flag()) {
+            gemm.scale_a = 0.5F;
+            gemm.row_scales = true;
+        }
+        if (take_flag()) {
+            gemm.scale_b = 2.0F;
+            gemm.column_scales = true;
+        }
         gemm.beta = take(betas);
         gemm.addend = take(addends);
         gemm.bias = take(bias_axes);

@@ -191,6 +191,8 @@ TEST_CASE("every variant is right for shapes around its tiles, in all layouts, t
                                   count(scales),
                                   count(scales_of_d),
                                   count(maxima),
+                                  2,
+                                  2,
                                   count(betas),
                                   count(addends),
                                   count(bias_axes),
@@ -226,6 +228,8 @@ TEST_CASE("every variant is right for shapes around its tiles, in all layouts, t
         gemm.scale_b = take(scales);
         gemm.scale_d = take(scales_of_d);
         gemm.amax_d = take(maxima);
+        gemm.row_scales = take_flag();
+        gemm.column_scales = take_flag();
         gemm.beta = take(betas);
         gemm.addend = take(addends);
         gemm.bias = take(bias_axes);

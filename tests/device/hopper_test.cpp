@@ -355,6 +355,8 @@ void check_pairs(std::size_t bytes)
                                   count(alphas),
                                   count(scales),
                                   count(scales),
+                                  2,
+                                  2,
                                   count(betas),
                                   count(addends),
                                   count(bias_axes),
@@ -403,6 +405,8 @@ void check_pairs(std::size_t bytes)
         gemm.alpha = take(alphas);
         gemm.scale_a = take(scales);
         gemm.scale_b = take(scales);
+        gemm.row_scales = take_flag();
+        gemm.column_scales = take_flag();
         gemm.beta = take(betas);
         gemm.addend = take(addends);
         gemm.bias = take(bias_axes);

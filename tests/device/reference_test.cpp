@@ -79,7 +79,14 @@ HostArray launch_on_host(const GemmCase& gemm, const GemmData& data, const Spoil
                                        data.b.get(data.b_place.index(batch, k_b, c)), sum);
                     }
                 }
-                float value = gemm.alpha * gemm.scale_a.value_or(1) * gemm.scale_b.value_or(1) * sum;
+                float value = gemm.alpha * (gemm.row_scales ? 1 : gemm.scale_a.value_or(1)) *
+                              (gemm.column_scales ? 1 : gemm.scale_b.value_or(1)) * sum;
+                value *= (gemm.has_row_scales() ? static_cast<float>(data.scales.get(
+                                                      static_cast<std::size_t>(GemmData::first_scale_vector + row)))
+                                                : 1.0F) *
+                         (gemm.has_column_scales() ? static_cast<float>(data.scales.get(static_cast<std::size_t>(
+                                                         GemmData::first_scale_vector + gemm.m + column)))
+                                                   : 1.0F);
                 if (gemm.beta != 0) {
                     value =
                         std::fma(gemm.beta,

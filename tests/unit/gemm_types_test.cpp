@@ -85,6 +85,39 @@ TEST_CASE_FIXTURE(TypesRuntime, "the kernel gets A's and B's own scales, whateve
     CHECK(argument().scale_a == nullptr);
 }
 
+TEST_CASE_FIXTURE(TypesRuntime, "scales of rows and columns reach the kernel, and change sides with a column-major D")
+{
+    const Epilogue epilogue{.scale_a = scales.subspan(0, 4), .scale_b = scales.subspan(4, 6)};
+    launch_with(epilogue);
+    CHECK(argument().row_scales == scales.data());
+    CHECK(argument().column_scales == scales.data() + 4);
+    CHECK(argument().scale_a == nullptr);
+    CHECK(argument().scale_b == nullptr);
+    Gemm::launch(stream, e4m3.matrix(4, 5), e5m2.matrix(5, 6), d.matrix(4, 6, ColumnMajor{}), epilogue,
+                 Variant::simt_naive);
+    CHECK(argument().row_scales == scales.data() + 4);
+    CHECK(argument().column_scales == scales.data());
+    launch_with({.alpha = 0.0F, .scale_a = scales.subspan(0, 4)});
+    CHECK(argument().row_scales == nullptr);
+    // One row's scale is that of the whole A.
+    Gemm::launch(stream, e4m3.matrix(1, 5), e5m2.matrix(5, 6), d.matrix(1, 6),
+                 {.scale_a = scales.subspan(0, 1), .scale_b = scales.subspan(4, 6)}, Variant::simt_naive);
+    CHECK(argument().scale_a == scales.data());
+    CHECK(argument().row_scales == nullptr);
+    CHECK(argument().column_scales == scales.data() + 4);
+
+    GemmProblem problem{.m = 4, .n = 6, .k = 5, .input = ElementType::f8e4m3};
+    CHECK_ERROR(
+        "tessera: shape_mismatch in GemmPlan::launch\n  A has a scale for each row, but the plan was prepared "
+        "without: set problem.row_scales\n  try: prepare a plan for these operands, or call Gemm::launch",
+        GemmPlan::prepare(Device(fake::h200), problem)
+            .launch(stream, e4m3.matrix(4, 5), e4m3.matrix(5, 6), d.matrix(4, 6), {.scale_a = scales.subspan(0, 4)}));
+    problem.row_scales = true;
+    const GemmPlan plan = GemmPlan::prepare(Device(fake::h200), problem);
+    plan.launch(stream, e4m3.matrix(4, 5), e4m3.matrix(5, 6), d.matrix(4, 6), {.scale_a = scales.subspan(0, 4)});
+    CHECK(plan.problem().describe().ends_with("scales per row"));
+}
+
 TEST_CASE_FIXTURE(TypesRuntime, "with alpha = 0 neither the product nor a scale is read")
 {
     launch_with({.alpha = 0.0F, .scale_a = scales.subspan(0, 1), .scale_b = scales.subspan(1, 1)});
@@ -93,15 +126,16 @@ TEST_CASE_FIXTURE(TypesRuntime, "with alpha = 0 neither the product nor a scale 
     CHECK(argument().scale_b == nullptr);
 }
 
-TEST_CASE_FIXTURE(TypesRuntime, "a scale must be one float on the stream's device, outside of D")
+TEST_CASE_FIXTURE(TypesRuntime,
+                  "a scale is one float, or one per row of A or column of B, on the stream's device and outside of D")
 {
     CHECK_ERROR(
-        "tessera: shape_mismatch in Gemm::launch\n  scale_a has 10 elements: a tensor has one scale\n  "
-        "try: a span of one element, such as scales.span().subspan(i, 1)",
+        "tessera: shape_mismatch in Gemm::launch\n  scale_a has 10 elements and A is 4x5: it needs 1, or 4 for "
+        "one per row\n  try: a span of 1 or of 4 elements, such as scales.span().subspan(i, 1)",
         launch_with({.scale_a = scales.span()}));
     CHECK_ERROR(
-        "tessera: shape_mismatch in Gemm::launch\n  scale_b has 2 elements: a tensor has one scale\n  "
-        "try: a span of one element, such as scales.span().subspan(i, 1)",
+        "tessera: shape_mismatch in Gemm::launch\n  scale_b has 2 elements and B is 5x6: it needs 1, or 6 for "
+        "one per column\n  try: a span of 1 or of 6 elements, such as scales.span().subspan(i, 1)",
         launch_with({.scale_b = scales.subspan(0, 2)}));
     const Stream there{Device(fake::t4)};
     DeviceBuffer<float> far(there, 1);

@@ -365,6 +365,8 @@ TEST_CASE_FIXTURE(TunerRuntime, "problems that differ in a property that affects
         [](GemmProblem& p) { p.has_c = true; },
         [](GemmProblem& p) { p.bias = BiasAxis::per_row; },
         [](GemmProblem& p) { p.activation = Activation::gelu; },
+        [](GemmProblem& p) { p.row_scales = true; },
+        [](GemmProblem& p) { p.column_scales = true; },
     };
     for (std::size_t i = 0; i < changes.size(); ++i) {
         CAPTURE(i);
@@ -407,6 +409,8 @@ TEST_CASE_FIXTURE(TunerRuntime, "every kind of epilogue and layout can be tuned,
     problem.has_c = true;
     problem.bias = BiasAxis::per_column;
     problem.activation = Activation::silu;
+    problem.row_scales = true;
+    problem.column_scales = true;
     const TuningResult result = Gemm::tune(device, problem, {.rounds = 3});
     CHECK(result.problem.d.batch_stride == 32 * 40);
     problem.n = 0;

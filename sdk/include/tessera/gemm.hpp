@@ -109,8 +109,11 @@ private:
 
 /// What happens to the product before it is stored: D = act(alpha * A*B + beta * C + bias).
 ///
-/// If `scale_a` and `scale_b` are given, A*B is scaled by `alpha` times `scale_a` times `scale_b`; each of these
-/// multiplications is rounded to fp32. A D of 8 bits is multiplied by `scale_d`, if that is given, before it is rounded:
+/// `scale_a` and `scale_b` undo the scaling of quantized inputs, of any type. Each has one float for the whole matrix, or
+/// one for each row of A (per token) and for each column of B (per channel). All matrices of a batch share them. Each of
+/// these multiplications is rounded to fp32, in this order: `alpha` times the scale of all of A, times that of all of B;
+/// times the sum of products; times the product of the row's and the column's scale, for those that have one.
+/// A D of 8 bits is multiplied by `scale_d`, if that is given, before it is rounded:
 /// D = scale_d * act(alpha * A*B + beta * C + bias).
 ///
 /// Write it with designated initializers. C++ requires them in the order of the members:
@@ -130,8 +133,8 @@ struct Epilogue {
     /// Training needs it for the gradient of act. Of D's type (f16 or bf16 if D has 8 bits), extents and order; its
     /// leading dimension is its own. Each product of a batch has its own. Empty: x is not stored.
     MatrixOperand pre_activation = {};
-    DeviceSpan<const float> scale_a = {};  ///< one float on the device that scales A; or empty
-    DeviceSpan<const float> scale_b = {};  ///< the same for B
+    DeviceSpan<const float> scale_a = {};  ///< on the device: 1 float, or m, one for each row of A; or empty
+    DeviceSpan<const float> scale_b = {};  ///< on the device: 1 float, or n, one for each column of B; or empty
     DeviceSpan<const float> scale_d = {};  ///< one float on the device that multiplies a D of 8 bits; or empty
     /// One float on the device, or empty; for a D of 8 bits. The launch raises it to the largest magnitude of D before
     /// `scale_d`, over the whole batch, and never lowers it: set it to 0 before, or go on from an earlier maximum. A NaN

@@ -100,6 +100,8 @@ struct GemmProblem {
     bool has_pre_activation = false;                                ///< true if the argument of act is stored, too
     MatrixLayout pre_activation = {};                               ///< where to; only its batch strides matter
     Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;  ///< for 8-bit inputs on Hopper
+    bool row_scales = false;                                        ///< true if each row of A has a scale of its own
+    bool column_scales = false;                                     ///< true if each column of B has one
 
     /// Returns one line for people: extents, types, orders, epilogue.
     std::string describe() const;

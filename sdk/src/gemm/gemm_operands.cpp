@@ -168,15 +168,23 @@ void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std:
         }
         require_addend_type("C", c, d, operation, caller);
     }
-    const auto require_scale = [&](std::string_view name, DeviceSpan<const float> scale) {
-        if (scale.size() > 1) {
-            mismatch(fmt::format("{} has {} elements: a tensor has one scale", name, scale.size()),
-                     "a span of one element, such as scales.span().subspan(i, 1)");
+    const auto require_scale = [&](char name, DeviceSpan<const float> scale, const MatrixOperand& operand,
+                                   std::int64_t lines, std::string_view line) {
+        if (scale.size() > 1 && scale.size() != static_cast<std::size_t>(lines)) {
+            const char vector = static_cast<char>(name - 'A' + 'a');
+            mismatch(fmt::format("scale_{} has {} elements and {} is {}: it needs 1, or {} for one per {}", vector,
+                                 scale.size(), name, shape(operand), lines, line),
+                     lines > 1
+                         ? fmt::format("a span of 1 or of {} elements, such as scales.span().subspan(i, 1)", lines)
+                         : "a span of one element, such as scales.span().subspan(i, 1)");
         }
     };
-    require_scale("scale_a", epilogue.scale_a);
-    require_scale("scale_b", epilogue.scale_b);
-    require_scale("scale_d", epilogue.scale_d);
+    require_scale('A', epilogue.scale_a, a, a.rows, "row");
+    require_scale('B', epilogue.scale_b, b, b.columns, "column");
+    if (epilogue.scale_d.size() > 1) {
+        mismatch(fmt::format("scale_d has {} elements: a tensor has one scale", epilogue.scale_d.size()),
+                 "a span of one element, such as scales.span().subspan(i, 1)");
+    }
     if (epilogue.amax_d.size() > 1) {
         mismatch(fmt::format("amax_d has {} elements: a tensor has one largest magnitude", epilogue.amax_d.size()),
                  "a span of one element, such as maxima.span().subspan(i, 1)");
@@ -526,6 +534,8 @@ GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) n
         problem.pre_activation = layout_of(epilogue.pre_activation);
     }
     problem.fp8_accumulation = epilogue.fp8_accumulation;
+    problem.row_scales = epilogue.scale_a.size() > 1;
+    problem.column_scales = epilogue.scale_b.size() > 1;
     return problem;
 }
 
@@ -552,9 +562,13 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
     if (epilogue.alpha == 0) {  // the product is not computed: no k, and no NaN from A, B or a scale
         arguments.k = 0;
     } else {
-        const auto address = [](DeviceSpan<const float> scale) { return scale.empty() ? nullptr : scale.data(); };
-        arguments.scale_a = address(epilogue.scale_a);
-        arguments.scale_b = address(epilogue.scale_b);
+        const auto pass = [](DeviceSpan<const float> scale, const float*& of_all, const float*& of_each) {
+            if (!scale.empty()) {
+                (scale.size() == 1 ? of_all : of_each) = scale.data();
+            }
+        };
+        pass(epilogue.scale_a, arguments.scale_a, arguments.row_scales);
+        pass(epilogue.scale_b, arguments.scale_b, arguments.column_scales);
     }
     arguments.scale_d = epilogue.scale_d.empty() ? nullptr : epilogue.scale_d.data();
     arguments.amax_d = epilogue.amax_d.empty() ? nullptr : epilogue.amax_d.data();
@@ -574,6 +588,7 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
         arguments.c = transposed(arguments.c);
         std::swap(arguments.a_type, arguments.b_type);
         std::swap(arguments.m, arguments.n);
+        std::swap(arguments.row_scales, arguments.column_scales);
         std::swap(arguments.d_row_stride, arguments.d_column_stride);
         std::swap(arguments.pre_activation.row_stride, arguments.pre_activation.column_stride);
         if (arguments.bias_axis != BiasAxis::none) {

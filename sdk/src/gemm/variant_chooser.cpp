@@ -104,6 +104,11 @@ std::string GemmProblem::describe() const
     if (bias != BiasAxis::none) {
         text += bias == BiasAxis::per_row ? ", bias per row" : ", bias per column";
     }
+    if (row_scales || column_scales) {
+        text += row_scales && column_scales ? ", scales per row and column"
+                : row_scales                ? ", scales per row"
+                                            : ", scales per column";
+    }
     if (activation != Activation::none) {
         text += fmt::format(", {}", to_string(activation));
     }
@@ -244,6 +249,8 @@ GemmProblem resolved(GemmProblem problem) noexcept
     fill_in(problem.a, problem.m, problem.k);
     fill_in(problem.b, problem.k, problem.n);
     fill_in(problem.d, problem.m, problem.n);
+    problem.row_scales = problem.row_scales && problem.m > 1;  // one row's scale is that of all of A
+    problem.column_scales = problem.column_scales && problem.n > 1;
     return problem;
 }
 

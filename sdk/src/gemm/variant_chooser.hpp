@@ -53,7 +53,7 @@ std::string to_string(const Refusal& refusal, const DeviceProperties& device);
 /// Refuses extents and strides that no variant could run with. @throws Error `invalid_argument`
 void require_valid(const GemmProblem& problem, std::string_view operation, const std::source_location& caller);
 
-/// Fills in the leading dimensions that are given as 0 ("no gaps").
+/// Fills in the leading dimensions that are given as 0 ("no gaps"), and drops the scale vectors of a single row or column.
 GemmProblem resolved(GemmProblem problem) noexcept;
 
 /// Returns nothing if `variant` is eligible. `problem` must be resolved.

@@ -154,11 +154,19 @@ TuningScratch::TuningScratch(StreamRef stream, const GemmProblem& problem, std::
                           ? make(stream, problem.d, addend_type(problem), problem.m, problem.n, seed + 5, caller)
                           : Matrix())
 {
+    const auto make_vector = [&](DeviceBuffer<float>& vector, std::int64_t size, std::uint64_t vector_seed) {
+        vector = DeviceBuffer<float>(stream, static_cast<std::size_t>(size), Allocation::automatic, caller);
+        fill_random(stream, reinterpret_cast<std::uint8_t*>(vector.data()), vector.size(), ElementType::f32,
+                    vector_seed, caller);
+    };
     if (problem.bias != BiasAxis::none) {
-        const std::int64_t size = problem.bias == BiasAxis::per_row ? problem.m : problem.n;
-        bias_ = DeviceBuffer<float>(stream, static_cast<std::size_t>(size), Allocation::automatic, caller);
-        fill_random(stream, reinterpret_cast<std::uint8_t*>(bias_.data()), bias_.size(), ElementType::f32, seed + 4,
-                    caller);
+        make_vector(bias_, problem.bias == BiasAxis::per_row ? problem.m : problem.n, seed + 4);
+    }
+    if (problem.row_scales) {
+        make_vector(row_scales_, problem.m, seed + 5);
+    }
+    if (problem.column_scales) {
+        make_vector(column_scales_, problem.n, seed + 6);
     }
     stream.synchronize(caller);
 }
@@ -216,6 +224,8 @@ Epilogue TuningScratch::epilogue(std::size_t set) const
     if (problem_.has_pre_activation) {
         epilogue.pre_activation = of_set(pre_activation_, set);
     }
+    epilogue.scale_a = row_scales_.span();
+    epilogue.scale_b = column_scales_.span();
     epilogue.fp8_accumulation = problem_.fp8_accumulation;
     return epilogue;
 }

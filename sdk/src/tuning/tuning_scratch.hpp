@@ -45,6 +45,8 @@ private:
     Matrix d_;
     Matrix pre_activation_;
     DeviceBuffer<float> bias_;
+    DeviceBuffer<float> row_scales_;
+    DeviceBuffer<float> column_scales_;
 };
 
 }  // namespace tessera::detail

@@ -31,6 +31,7 @@ enum TuningFact : std::size_t {
     activation,
     fp8_fast,
     pre_activation,  // 1: stored. Entries of older files lack what follows fp8_fast; it is 0 there
+    scale_vectors,   // 1: one scale per row of A, 2: one per column of B, 3: both
     tuning_facts
 };
 

@@ -23,7 +23,7 @@
 /// accumulation, cluster split-K, stream-K) are added in fp32: at most K / terms roundings. `loss` is that of one of
 /// these sums.
 ///
-/// Epilogue.  alpha * acc, fma(beta, C, .) and . + bias are one operation each. If x is known up to e, f(x) is known up
+/// Epilogue.  alpha * acc, the product of row and column scale, its product with that, fma(beta, C, .) and . + bias are one operation each. If x is known up to e, f(x) is known up
 /// to L e, L being a Lipschitz constant of f, and its rounding adds u (|f(x)| + L e) + eta. `after_rounding` is this
 /// step.
 ///
@@ -259,6 +259,8 @@ TESSERA_DETAIL_HOST_DEVICE inline Bounded activated(Bounded x, Activation activa
 /// The epilogue's operands for one element of D.
 struct ElementEpilogue {
     float alpha = 1;
+    double row_scale = 1;
+    double column_scale = 1;
     float beta = 0;
     double c = 0;
     bool has_bias = false;
@@ -272,6 +274,13 @@ TESSERA_DETAIL_HOST_DEVICE inline Bounded epilogue_of(Bounded product, const Ele
     const double alpha = epilogue.alpha;
     const double scaled = alpha * product.value;
     Bounded x = after_rounding(scaled, std::abs(scaled), std::abs(alpha) * product.error);
+    if (epilogue.row_scale != 1 || epilogue.column_scale != 1) {
+        const double both = epilogue.row_scale * epilogue.column_scale;
+        const Bounded scale = after_rounding(both, std::abs(both), 0);
+        const double product_of = x.value * both;
+        x = after_rounding(product_of, std::abs(product_of),
+                           std::abs(x.value) * scale.error + std::abs(both) * x.error + x.error * scale.error);
+    }
     if (epilogue.beta != 0) {
         const double addend = static_cast<double>(epilogue.beta) * epilogue.c;
         x = after_rounding(x.value + addend, std::abs(x.value) + std::abs(addend), x.error);
@@ -286,7 +295,7 @@ TESSERA_DETAIL_HOST_DEVICE inline Bounded epilogue_of(Bounded product, const Ele
 inline std::optional<double> exact_epilogue_of(double product, const ElementEpilogue& epilogue)
 {
     const auto is_f32 = [](double x) { return static_cast<double>(static_cast<float>(x)) == x; };
-    const double scaled = static_cast<double>(epilogue.alpha) * product;
+    const double scaled = static_cast<double>(epilogue.alpha) * product * epilogue.row_scale * epilogue.column_scale;
     const double added = scaled + (epilogue.beta != 0 ? static_cast<double>(epilogue.beta) * epilogue.c : 0);
     const double biased = added + (epilogue.has_bias ? epilogue.bias : 0);
     if (!is_f32(scaled) || !is_f32(added) || !is_f32(biased)) {

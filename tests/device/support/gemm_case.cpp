@@ -155,7 +155,15 @@ ElementEpilogue epilogue_at(const GemmCase& gemm, const GemmData& data, std::int
                             std::int64_t column)
 {
     ElementEpilogue epilogue;
-    epilogue.alpha = gemm.alpha * gemm.scale_a.value_or(1) * gemm.scale_b.value_or(1);
+    epilogue.alpha = gemm.alpha * (gemm.has_row_scales() ? 1 : gemm.scale_a.value_or(1)) *
+                     (gemm.has_column_scales() ? 1 : gemm.scale_b.value_or(1));
+    if (gemm.alpha != 0 && gemm.has_row_scales()) {
+        epilogue.row_scale = data.scales.get(static_cast<std::size_t>(GemmData::first_scale_vector + row));
+    }
+    if (gemm.alpha != 0 && gemm.has_column_scales()) {
+        epilogue.column_scale =
+            data.scales.get(static_cast<std::size_t>(GemmData::first_scale_vector + gemm.m + column));
+    }
     epilogue.activation = gemm.activation;
     if (gemm.addend != Addend::none && gemm.beta != 0) {
         epilogue.beta = gemm.beta;
@@ -234,10 +242,10 @@ std::string GemmCase::describe() const
     text += test::describe("A", a) + test::describe("B", b) + test::describe("D", d);
     text += fmt::format(", alpha {}, beta {}", alpha, beta);
     if (scale_a) {
-        text += fmt::format(", A's scale {}", *scale_a);
+        text += fmt::format(", A's scale{} {}", row_scales ? "s per row from" : "", *scale_a);
     }
     if (scale_b) {
-        text += fmt::format(", B's scale {}", *scale_b);
+        text += fmt::format(", B's scale{} {}", column_scales ? "s per column from" : "", *scale_b);
     }
     if (scale_d) {
         text += fmt::format(", D's scale {}", *scale_d);
@@ -285,7 +293,7 @@ GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)
                             gemm.bias == BiasAxis::none
                                 ? 0
                                 : static_cast<std::size_t>(guard_elements + gemm.bias_offset + bias_elements + behind)),
-                  HostArray(ElementType::f32, 4),
+                  HostArray(ElementType::f32, static_cast<std::size_t>(GemmData::first_scale_vector + gemm.m + gemm.n)),
                   array_for(d_place, gemm.output, Guards::both_sides),
                   x_place,
                   gemm.pre_activation ? array_for(x_place, gemm.addend_type(), Guards::both_sides)
@@ -319,6 +327,19 @@ GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)
     if (gemm.alpha != 0) {
         data.scales.set(0, gemm.scale_a.value_or(quiet_nan));
         data.scales.set(1, gemm.scale_b.value_or(quiet_nan));
+        // Powers of two keep exact data exact.
+        const auto multiple = [&](float scale, std::int64_t i) {
+            return exact ? std::ldexp(scale, static_cast<int>(i % 3) - 1)
+                         : scale * (1.0F + 0.3F * static_cast<float>(i % 7));
+        };
+        for (std::int64_t i = 0; i < gemm.m; ++i) {
+            data.scales.set(static_cast<std::size_t>(GemmData::first_scale_vector + i),
+                            multiple(gemm.scale_a.value_or(quiet_nan), i));
+        }
+        for (std::int64_t j = 0; j < gemm.n; ++j) {
+            data.scales.set(static_cast<std::size_t>(GemmData::first_scale_vector + gemm.m + j),
+                            multiple(gemm.scale_b.value_or(quiet_nan), j));
+        }
     }
     data.scales.set(2, gemm.scale_d.value_or(quiet_nan));
     data.scales.set(3, gemm.amax_d.value_or(quiet_nan));

@@ -68,6 +68,8 @@ struct GemmCase {
     float alpha = 1;
     std::optional<float> scale_a = {};
     std::optional<float> scale_b = {};
+    bool row_scales = false;     // scale_a is that of row 0; the others are its multiples
+    bool column_scales = false;  // the same for scale_b and columns
     float beta = 0;
     Addend addend = Addend::none;
     BiasAxis bias = BiasAxis::none;
@@ -93,6 +95,8 @@ struct GemmCase {
     }
     /// Number of products per element of D.
     std::int64_t depth() const { return alpha == 0 ? 0 : k; }
+    bool has_row_scales() const { return row_scales && scale_a; }
+    bool has_column_scales() const { return column_scales && scale_b; }
     std::string describe() const;
 };
 
@@ -106,6 +110,8 @@ enum class Guards : std::uint8_t {
 /// The operands of a case in host memory. Everything outside of an operand's elements is poison. Operands that must not
 /// be read are NaN: A and B if alpha is 0, C if beta is 0.
 struct GemmData {
+    static constexpr std::int64_t first_scale_vector = 4;
+
     Placement a_place;
     Placement b_place;
     Placement c_place;
@@ -114,8 +120,9 @@ struct GemmData {
     HostArray b;
     HostArray c;     // empty if there is no C, or if C is D
     HostArray bias;  // empty if there is none
-    HostArray
-        scales;  // of A, B and D, and the largest magnitude of D; NaN where there is none, of A and B also if alpha is 0
+    // Of A, B and D, and the largest magnitude of D; from `first_scale_vector`, those of A's rows and of B's columns. NaN
+    // where there is none, of A and B also if alpha is 0.
+    HostArray scales;
     HostArray d;  // before the launch
     Placement pre_activation_place;
     HostArray pre_activation;  // before the launch; empty if it is not stored

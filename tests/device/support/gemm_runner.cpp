@@ -68,12 +68,17 @@ void DeviceOperands::dispatch(const Launch& launch)
             epilogue.bias = per_row ? Bias::per_row(vector) : Bias::per_column(vector);
         });
     }
-    const auto scale = [&](std::optional<float> value, std::size_t index) {
-        return value ? span_of<const float>(scales_).subspan(index, 1) : DeviceSpan<const float>();
+    const auto scale = [&](std::optional<float> value, std::size_t index, std::int64_t count) {
+        return value ? span_of<const float>(scales_).subspan(index, static_cast<std::size_t>(count))
+                     : DeviceSpan<const float>();
     };
-    epilogue.scale_a = scale(gemm_.scale_a, 0);
-    epilogue.scale_b = scale(gemm_.scale_b, 1);
-    epilogue.scale_d = scale(gemm_.scale_d, 2);
+    epilogue.scale_a =
+        gemm_.row_scales ? scale(gemm_.scale_a, GemmData::first_scale_vector, gemm_.m) : scale(gemm_.scale_a, 0, 1);
+    epilogue.scale_b =
+        gemm_.column_scales
+            ? scale(gemm_.scale_b, static_cast<std::size_t>(GemmData::first_scale_vector + gemm_.m), gemm_.n)
+            : scale(gemm_.scale_b, 1, 1);
+    epilogue.scale_d = scale(gemm_.scale_d, 2, 1);
     if (gemm_.amax_d) {
         epilogue.amax_d = span_of<float>(scales_).subspan(3, 1);
     }
@@ -151,6 +156,8 @@ GemmProblem DeviceOperands::problem() const
     if (gemm_.pre_activation) {
         problem.pre_activation = layout(data_.pre_activation_place, gemm_.addend_type());
     }
+    problem.row_scales = gemm_.has_row_scales();
+    problem.column_scales = gemm_.has_column_scales();
     problem.fp8_accumulation = gemm_.fp8_accumulation;
     return problem;
 }

@@ -120,7 +120,8 @@ bool is_costly(Activation activation) { return activation != Activation::none &&
 double output_cycles(const GemmProblem& problem, const HopperKernel& kernel, const KernelChoice& choice)
 {
     const bool plain = !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none &&
-                       !problem.has_pre_activation && !is_float8(problem.output);
+                       !problem.has_pre_activation && !is_float8(problem.output) && !problem.row_scales &&
+                       !problem.column_scales;
     const bool by_tma = !choice.swapped && kernel.tile_n * size_of(problem.output) % 16 == 0;
     return !by_tma ? general_output_cycles : plain ? 0 : fused_output_cycles;
 }
@@ -248,6 +249,8 @@ struct Key {
     BiasAxis bias;
     Activation activation;
     bool has_pre_activation;
+    bool row_scales;
+    bool column_scales;
     bool a_straddles;
     bool b_straddles;
     std::size_t repacked_bytes;
@@ -286,6 +289,8 @@ KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& d
                   problem.bias,
                   problem.activation,
                   problem.has_pre_activation,
+                  problem.row_scales,
+                  problem.column_scales,
                   straddles_sectors(problem.a, problem.input.a),
                   straddles_sectors(problem.b, problem.input.b),
                   repacked_bytes(problem),

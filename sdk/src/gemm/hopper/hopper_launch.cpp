@@ -76,6 +76,7 @@ kernels::GemmArguments swap_sides(kernels::GemmArguments arguments)
     arguments.c = transpose(arguments.c);
     std::swap(arguments.a_type, arguments.b_type);
     std::swap(arguments.m, arguments.n);
+    std::swap(arguments.row_scales, arguments.column_scales);
     std::swap(arguments.d_row_stride, arguments.d_column_stride);
     std::swap(arguments.pre_activation.row_stride, arguments.pre_activation.column_stride);
     if (arguments.bias_axis != BiasAxis::none) {
@@ -486,7 +487,7 @@ CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, cons
                       map);
     };
     arguments.plain = gemm.beta == 0 && gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none &&
-                      gemm.pre_activation.data == nullptr && !is_float8(gemm.d_type);
+                      gemm.pre_activation.data == nullptr && !is_float8(gemm.d_type) && !gemm.has_scale_vectors();
     arguments.c_batched = batches > 1 && gemm.c.batch_stride != 0;
     const bool carries_c = may_carry_c(arguments, kernel, batches, choice);
     // Slots with C lie over the rows that are not loaded, which the consumers clear while loads are in flight.
