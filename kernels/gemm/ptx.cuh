@@ -46,6 +46,14 @@ __device__ __forceinline__ float approximate_reciprocal(float value)
     return result;
 }
 
+/// 2^value with a relative error of at most 2^-22; a subnormal result is 0.
+__device__ __forceinline__ float approximate_power_of_two(float value)
+{
+    float result = 0;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
+    return result;
+}
+
 /// Keeps the code after an `if` a branch. Without it, the compiler may compute all cases and select among their values.
 __device__ __forceinline__ void stay_a_branch() { asm volatile(""); }
 

@@ -133,10 +133,7 @@ public:
             return;
         }
         // Large groups rotate fewer registers per value, but are copies of which there must be room.
-        constexpr int group = count < 128 && count % 32 == 0    ? 32
-                              : count <= 128 && count % 16 == 0 ? 16
-                              : count % 8 == 0                  ? 8
-                                                                : 4;
+        constexpr int group = count <= 128 && count % 32 == 0 ? 32 : count % 8 == 0 ? 8 : 4;
         static_assert(count % group == 0);
 #pragma unroll 1
         for (int done = 0; done < count; done += group) {

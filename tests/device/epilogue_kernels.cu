@@ -37,9 +37,9 @@ __device__ bool is_right(Activation kind, float x)
             const double wide = x;
             const double z = 2 * 0.79788456080286535588 * (wide + 0.044715 * wide * wide * wide);
             const double expected = wide / (1 + exp(-z));
-            // Where fp32's exp overflows, the result is 0.
-            const double overflowed = z < -88.7 ? 89 * 0x1p-128 : 0;
-            return is_within(u * fabs(wide) + 7.1 * u * fabs(expected) + overflowed + smallest, value[0], expected);
+            // Where the quotient's divisor is at least 2^126, the result is 0.
+            const double overflowed = z < -87.2 ? 89 * 0x1p-128 : 0;
+            return is_within(u * fabs(wide) + 8.1 * u * fabs(expected) + overflowed + smallest, value[0], expected);
         }
         default: return false;
     }

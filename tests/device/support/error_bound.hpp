@@ -243,8 +243,8 @@ TESSERA_DETAIL_HOST_DEVICE inline Bounded activated(Bounded x, Activation activa
             const double z = gelu_tanh_exponent(x.value);
             const double of_reference = 16 * unit_f64 * (1 + std::abs(z)) * std::abs(value);
             const double propagated = 1.1290 * x.error + 0.2240 * gamma(4, u) * largest;
-            const double overflowed = gelu_tanh_exponent(x.value - x.error) < -88.6 ? 89 * 0x1p-128 : 0;
-            const double computed = gamma(7, u) * (std::abs(value) + propagated) + eta_f32;
+            const double overflowed = gelu_tanh_exponent(x.value - x.error) < -87.2 ? 89 * 0x1p-128 : 0;
+            const double computed = gamma(8, u) * (std::abs(value) + propagated) + eta_f32;
             return {value, of_reference + propagated + computed + overflowed};
         }
         case Activation::tanh: {
