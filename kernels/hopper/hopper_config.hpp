@@ -71,7 +71,7 @@ struct HopperConfig {
     }
     TESSERA_DETAIL_HOST_DEVICE constexpr int stage_bytes() const { return (tile_m + tile_n) * hopper_row_bytes; }
     /// Columns that the epilogue finishes at a time: fewer if accumulators leave few registers.
-    TESSERA_DETAIL_HOST_DEVICE constexpr int epilogue_columns() const { return accumulators() > 128 ? 16 : 32; }
+    TESSERA_DETAIL_HOST_DEVICE constexpr int epilogue_columns() const { return accumulators() >= 128 ? 16 : 32; }
     /// Floats of a consumer's bias: one per row or column of its tile, in whole groups of the epilogue's columns.
     TESSERA_DETAIL_HOST_DEVICE constexpr int bias_elements() const
     {
