@@ -11,6 +11,7 @@
 #include "gemm/encoded_launch.hpp"
 #include "gemm/gemm_batches.hpp"
 #include "gemm/gemm_operands.hpp"
+#include "gemm/operand_overlap.hpp"
 #include "gemm/plan_differences.hpp"
 #include "gemm/seen_launches.hpp"
 #include "gemm/variant_chooser.hpp"

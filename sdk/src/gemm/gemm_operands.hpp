@@ -3,12 +3,18 @@
 /// Checks the operands of a product against each other, and converts them to kernel parameters.
 
 #include <source_location>
+#include <string>
 #include <string_view>
 
 #include "kernels/gemm/gemm_arguments.hpp"
 #include "tessera/gemm.hpp"
 
 namespace tessera::detail {
+
+/// The extents of one matrix as text: "6x4".
+std::string shape(const MatrixOperand& operand);
+/// The number of matrices as text: "6", or "2x3" for two levels.
+std::string count(const MatrixOperand& operand);
 
 /// Checks extents, batches, types, devices and overlaps. Costs a few dozen comparisons, and allocates only if something
 /// is wrong.
@@ -31,9 +37,5 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
 void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, const GemmProblem& problem,
                   const DeviceProperties& device, const KernelChoice& choice, std::string_view operation,
                   const std::source_location& caller);
-
-/// Checks that `bytes` of a caller's workspace do not overlap the operands. @throws Error `aliasing`
-void require_workspace_apart(const Workspace& workspace, std::size_t bytes, const GemmOperands& operands,
-                             const Epilogue& epilogue, std::string_view operation, const std::source_location& caller);
 
 }  // namespace tessera::detail
