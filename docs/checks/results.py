@@ -115,20 +115,28 @@ def cublaslt() -> str:
         f"{first.large[-1]:.3f} and {best.large[0]:.3f} to {best.large[-1]:.3f}.")
 
 
+FUSED = {"bias": "bias", "bias+relu": "bias, ReLU", "bias+gelu": "bias, exact GELU", "bias+gelu_tanh": "bias, GELU with tanh",
+         "residual": "beta * C"}
+
+
 class Fused:
     """Speed ratios with a fused epilogue, and of the same shapes without."""
 
     def __init__(self) -> None:
         products = fused_products()
         self.shapes = len(products)
-        self.plain = sorted(fused_ratio(rows["none"]) for rows in products.values())
+        plain = {name: fused_ratio(rows["none"]) for name, rows in products.items()}
+        self.plain = sorted(plain.values())
+        self.worst_plain = min(plain, key=plain.__getitem__)
         self.by_case = {(name, epilogue): fused_ratio(contenders) for name, rows in products.items()
                         for epilogue, contenders in rows.items() if epilogue != "none"}
         self.all = sorted(self.by_case.values())
-        self.worst = " with ".join(min(self.by_case, key=self.by_case.__getitem__))
         self.slower = sum(ratio < 1 for ratio in self.all)
         if 2 * self.slower < len(self.all):
             raise ValueError("most fused products are no longer slower: the sentences below must say so")
+
+    def mean(self, epilogue: str) -> float:
+        return geometric_mean(ratio for (_, found), ratio in self.by_case.items() if found == epilogue)
 
 
 @maker
@@ -137,17 +145,35 @@ def fused_speed() -> str:
     fused = Fused()
     return paragraph(f"These are plain products. With a fused bias, activation or residual most are slower than cuBLASLt's "
                      f"fused kernels: {fused.all[0]:.2f} to {fused.all[-1]:.2f} of their speed, {geometric_mean(fused.all):.2f} "
-                     "on average. No Blackwell GPU has run the kernels yet.")
+                     f"on average, {fused.mean('bias'):.2f} with a bias alone. No Blackwell GPU has run the kernels yet.")
 
 
 @maker
 def fused() -> str:
     fused = Fused()
-    return paragraph(
-        f"With a bias, an activation or a residual, these {fused.shapes} shapes run at {fused.all[0]:.2f} to "
-        f"{fused.all[-1]:.2f} of the speed of cuBLASLt's best of 16 (geometric mean {geometric_mean(fused.all):.2f}, worst "
-        f"{fused.worst}; {fused.slower} of {len(fused.all)} are slower). Plain, they run at {fused.plain[0]:.2f} to "
-        f"{fused.plain[-1]:.2f}.")
+    lines = []
+    for epilogue, name in FUSED.items():
+        ratios = {shape: ratio for (shape, found), ratio in fused.by_case.items() if found == epilogue}
+        worst = min(ratios, key=ratios.__getitem__)
+        lines.append([name, f"{geometric_mean(ratios.values()):.3f}", f"{ratios[worst]:.3f}", worst])
+    lines.append(["plain", f"{geometric_mean(fused.plain):.3f}", f"{fused.plain[0]:.3f}", fused.worst_plain])
+    return table(["", "geometric mean", "worst", "at"], lines) + paragraph(
+        f"{fused.slower} of the {len(fused.all)} fused products are slower.")
+
+
+@maker
+def eight_bit() -> str:
+    """8-bit products in both ways to accumulate."""
+    lines: dict[str, dict[str, dict[str, Row]]] = {}
+    for row in Stored("h200/fp8.csv").rows:
+        lines.setdefault(shape(row), {}).setdefault(row["fp8_accumulation"], {})[row["contender"]] = row
+    cells = []
+    for name, ways in lines.items():
+        cells.append([name])
+        for way in ("two-level", "fast"):
+            ours, best = ways[way]["tessera_automatic"], ways[way]["cublaslt_best_of_16"]
+            cells[-1] += [teraflops(ours), teraflops(best), f"{ratio(ours, best):.3f}"]
+    return table(["e4m3 to bf16", "default", "best", "ratio", "fast", "best", "ratio"], cells)
 
 
 @maker
@@ -245,12 +271,17 @@ def simt_orders() -> str:
 
 @maker
 def launch() -> str:
-    rows = {row["launch"]: row for row in Stored("h200/launch.csv").rows}
-    named = {name: float(row["ratio"]) for name, row in rows.items() if name != "cudaLaunchKernelExC"}
-    worst = max(named, key=named.__getitem__)
-    allocations = sum(float(row["heap_allocations"]) for row in rows.values())
-    return paragraph(f"The dearest, `{worst}`, costs {named[worst]:.2f} times a raw launch. "
-                     f"{'No launch allocates' if allocations == 0 else 'Launches allocate'} heap memory.")
+    rows = Stored("h200/launch.csv").rows
+    kernels = {row["kernel"] for row in rows}
+    lines = []
+    for way in ("Gemm::launch", "GemmPlan::launch, first", "GemmPlan::launch, seen"):
+        ratios = sorted(float(row["ratio"]) for row in rows if row["launch"] == way)
+        lines.append([f"`{way.split(',')[0]}`{way.removeprefix(way.split(',')[0])}", f"{statistics.median(ratios):.2f}",
+                      f"{ratios[-1]:.2f}"])
+    allocations = sum(float(row["heap_allocations"]) for row in rows)
+    return table(["times a raw launch", "median", "worst"], lines) + paragraph(
+        f"{len(kernels)} kernels: one SIMT kernel, and Hopper's configurations of each kind. "
+        f"{'No launch allocates' if allocations == 0 else 'Launches allocate'} heap memory.")
 
 
 # The Blackwell ladder's counts
