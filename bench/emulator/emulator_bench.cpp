@@ -128,29 +128,16 @@ std::vector<Row> tiled_against_plain_loop(std::size_t rounds, int size)
     const auto operand = [&](std::uint64_t address) {
         return kernels::Operand{std::bit_cast<const void*>(address), size, 1, 0};
     };
-    const kernels::GemmArguments arguments{.a = operand(a_address),
-                                           .b = operand(b_address),
-                                           .c = operand(0),
-                                           .d = std::bit_cast<void*>(d_address),
-                                           .d_row_stride = size,
-                                           .d_column_stride = 1,
-                                           .d_batch_stride = 0,
-                                           .bias = nullptr,
-                                           .scale_a = nullptr,
-                                           .scale_b = nullptr,
-                                           .m = size,
-                                           .n = size,
-                                           .k = size,
-                                           .alpha = 1,
-                                           .beta = 0,
-                                           .tiles_m = tiles,
-                                           .tiles_n = tiles,
-                                           .a_type = ElementType::f32,
-                                           .b_type = ElementType::f32,
-                                           .d_type = ElementType::f32,
-                                           .bias_type = ElementType::f32,
-                                           .bias_axis = {},
-                                           .activation = {}};
+    kernels::GemmArguments arguments{};
+    arguments.a = operand(a_address);
+    arguments.b = operand(b_address);
+    arguments.d = std::bit_cast<void*>(d_address);
+    arguments.d_row_stride = size;
+    arguments.d_column_stride = 1;
+    arguments.m = arguments.n = arguments.k = size;
+    arguments.alpha = 1;
+    arguments.tiles_m = arguments.tiles_n = tiles;
+    arguments.a_type = arguments.b_type = arguments.d_type = arguments.bias_type = ElementType::f32;
     const std::string kernel = run.module().kernel_names().front();
     const auto emulate = [&](bool check) {
         run.options.check = check;
