@@ -182,10 +182,9 @@ __device__ __forceinline__ float gelu_tanh(float value)
     // z in powers of two: 2 sqrt(2/pi) log2(e), and that times 0.044715.
     constexpr float linear = 2.3022082F;
     constexpr float cubic = 0.10294324F;
-    constexpr float lowest = -3.402823466e38F;
     const float exponent = __fmul_rn(-value, __fmaf_rn(__fmul_rn(value, value), cubic, linear));
     const float reciprocal = ptx::approximate_reciprocal(__fadd_rn(1.0F, ptx::approximate_power_of_two(exponent)));
-    return __fmul_rn(value < lowest ? lowest : value, reciprocal);  // -infinity * 0 would be NaN
+    return __fmul_rn(value, reciprocal);
 }
 
 /// silu, sigmoid or tanh: all of them are a quotient with 1 + exp, of which there is one copy.
@@ -222,8 +221,8 @@ __device__ __forceinline__ void activate_by_quotient(const float (&values)[Count
 /// max(x, 0). Keeps NaN, unlike fmaxf.
 __device__ __forceinline__ float relu(float value) { return value < 0.0F ? 0.0F : value; }
 
-/// Replaces each value by its activation. The costly ones take eight values at a time, so that they need few registers
-/// and their code is short: it is not in the instruction cache when a product reaches it.
+/// Replaces each value by its activation. The costly ones take eight values at a time, or one of a few, so that they need
+/// few registers and their code is short: it is not in the instruction cache when a product reaches it.
 template <int Count>
 __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind kind)
 {
@@ -237,7 +236,7 @@ __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind 
         }
         return;
     }
-    constexpr int at_once = Count < 8 ? Count : 8;
+    constexpr int at_once = Count >= 8 ? 8 : 1;
     static_assert(Count % at_once == 0);
 #pragma unroll 1
     for (int done = 0; done < Count; done += at_once) {

@@ -274,34 +274,31 @@ __device__ __forceinline__ void multiply(const OperandStrip<Element>& a, const O
     }
 }
 
-/// Writes the thread tile. The loop is not unrolled, because the code of an output row is long. It always writes the
-/// first row and moves the others up, since registers have no index.
+/// Writes the thread tile. The loop is not unrolled, because the code of an epilogue is long. It always writes the first
+/// group and moves the others up, since registers have no index.
 template <SimtConfig Config>
 __device__ void store_thread_tile(const GemmArguments& arguments, const TileIndex& tile,
                                   const ThreadTile<Config>& place,
                                   float (&accumulator)[Config.thread_m][Config.thread_n])
 {
+    constexpr int columns = Config.thread_n;
+    constexpr int count = Config.thread_m * columns;
     constexpr int group = ThreadTile<Config>::group_n;
     const Epilogue epilogue(arguments, tile.batch);
     const std::int64_t first_row = static_cast<std::int64_t>(tile.m) * Config.block_m + place.m;
     const std::int64_t first_column = static_cast<std::int64_t>(tile.n) * Config.block_n + place.n;
 #pragma unroll 1
-    for (int i = 0; i < Config.thread_m; ++i) {
+    for (int done = 0; done < count; done += group) {
+        float values[group];
 #pragma unroll
-        for (int j = 0; j < Config.thread_n; j += group) {
-            float values[group];
-#pragma unroll
-            for (int l = 0; l < group; ++l) {
-                values[l] = accumulator[0][j + l];
-            }
-            epilogue.store(first_row + place.row(i), first_column + j / group * place.step_n, values);
+        for (int l = 0; l < group; ++l) {
+            values[l] = accumulator[0][l];
         }
+        epilogue.store(first_row + place.row(done / columns), first_column + done % columns / group * place.step_n,
+                       values);
 #pragma unroll
-        for (int r = 1; r < Config.thread_m; ++r) {
-#pragma unroll
-            for (int j = 0; j < Config.thread_n; ++j) {
-                accumulator[r - 1][j] = accumulator[r][j];
-            }
+        for (int i = 0; i + group < count; ++i) {
+            accumulator[i / columns][i % columns] = accumulator[(i + group) / columns][(i + group) % columns];
         }
     }
 }
