@@ -1,7 +1,7 @@
 /// Choosing a variant: eligibility on both sides of every limit, preference, and the texts of explain().
 
-#include "gemm/simt/simt_backend.hpp"
 #include "gemm/variant_chooser.hpp"
+#include "gemm/simt/simt_backend.hpp"
 
 #include <fmt/format.h>
 

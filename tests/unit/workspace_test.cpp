@@ -11,8 +11,8 @@
 #include "gemm/variant_chooser.hpp"
 
 using namespace tessera;
-using tessera::detail::WorkspaceNeed;
 using tessera::detail::max_streams;
+using tessera::detail::WorkspaceNeed;
 using HopperWorkspace = tessera::detail::WorkspaceMemory;
 using tessera::test::CleanRuntime;
 

@@ -41,7 +41,7 @@ constexpr std::array toolkit_parts{
 };
 constexpr std::array library_parts{
     std::string_view{"/include/tessera/"}, std::string_view{"/sdk/src/"},
-    std::string_view{"/kernels/gemm/"},  std::string_view{"/kernels/simt/"},
+    std::string_view{"/kernels/gemm/"},    std::string_view{"/kernels/simt/"},
     std::string_view{"/kernels/hopper/"},  std::string_view{"/kernels/blackwell/"},
     std::string_view{"/include/cute/"},    std::string_view{"/include/cutlass/"},
 };
