@@ -122,7 +122,7 @@ double output_cycles(const GemmProblem& problem, const HopperKernel& kernel, con
     const bool plain = !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none &&
                        !problem.has_pre_activation && !is_float8(problem.output) && !problem.row_scales &&
                        !problem.column_scales;
-    const bool by_tma = !choice.swapped && kernel.tile_n * size_of(problem.output) % 16 == 0;
+    const bool by_tma = !choice.swapped && static_cast<std::size_t>(kernel.tile_n) * size_of(problem.output) % 16 == 0;
     return !by_tma ? general_output_cycles : plain ? 0 : fused_output_cycles;
 }
 

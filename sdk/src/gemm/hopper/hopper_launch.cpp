@@ -194,7 +194,7 @@ bool is_addressable(const kernels::GemmArguments& gemm, ElementType type, const 
 /// Returns true if TMA can store the kernel's tiles of D. They begin at whole chunks, too.
 bool is_d_addressable(const kernels::GemmArguments& gemm, const HopperKernel& kernel, std::int64_t batches)
 {
-    return kernel.tile_n * size_of(gemm.d_type) % 16 == 0 &&
+    return static_cast<std::size_t>(kernel.tile_n) * size_of(gemm.d_type) % 16 == 0 &&
            is_addressable(gemm, gemm.d_type, gemm.d, gemm.d_row_stride, gemm.d_column_stride, batches > 1,
                           gemm.d_batch_stride);
 }
