@@ -46,21 +46,6 @@ Layout random_layout(Draw& draw, bool is_input)
     return layout;
 }
 
-Placement place(const Layout& layout, std::int64_t rows, std::int64_t columns, std::int64_t batches, std::int64_t first)
-{
-    Placement placement;
-    placement.rows = rows;
-    placement.columns = columns;
-    placement.batches = batches;
-    placement.row_major = layout.row_major;
-    placement.leading_dimension = std::max<std::int64_t>(placement.vector_size(), 1) + layout.padding;
-    placement.batch_stride =
-        layout.shared ? 0
-                      : std::max<std::int64_t>(placement.vectors(), 1) * placement.leading_dimension + layout.batch_gap;
-    placement.first = first + layout.offset;
-    return placement;
-}
-
 void draw_epilogue(Draw& draw, GemmCase& gemm)
 {
     gemm.alpha = draw.pick(std::array{1.0F, 1.0F, 1.0F, 0.5F, -1.25F, 2.0F, 0.0F});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <utility>
 
 #include "gemm/operand_overlap.hpp"
 
@@ -317,6 +318,23 @@ GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) n
     return problem;
 }
 
+kernels::GemmArguments transposed(kernels::GemmArguments arguments) noexcept
+{
+    const kernels::Operand left = arguments.a;
+    arguments.a = transposed(arguments.b);
+    arguments.b = transposed(left);
+    arguments.c = transposed(arguments.c);
+    std::swap(arguments.a_type, arguments.b_type);
+    std::swap(arguments.m, arguments.n);
+    std::swap(arguments.row_scales, arguments.column_scales);
+    std::swap(arguments.d_row_stride, arguments.d_column_stride);
+    std::swap(arguments.pre_activation.row_stride, arguments.pre_activation.column_stride);
+    if (arguments.bias_axis != BiasAxis::none) {
+        arguments.bias_axis = arguments.bias_axis == BiasAxis::per_row ? BiasAxis::per_column : BiasAxis::per_row;
+    }
+    return arguments;
+}
+
 kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue& epilogue) noexcept
 {
     const auto& [a, b, d] = operands;
@@ -359,21 +377,7 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
     arguments.bias_type = epilogue.bias.type;
     arguments.bias_axis = epilogue.bias.axis;
     arguments.activation = epilogue.activation;
-    if (!d.row_major) {
-        const kernels::Operand left = arguments.a;
-        arguments.a = transposed(arguments.b);
-        arguments.b = transposed(left);
-        arguments.c = transposed(arguments.c);
-        std::swap(arguments.a_type, arguments.b_type);
-        std::swap(arguments.m, arguments.n);
-        std::swap(arguments.row_scales, arguments.column_scales);
-        std::swap(arguments.d_row_stride, arguments.d_column_stride);
-        std::swap(arguments.pre_activation.row_stride, arguments.pre_activation.column_stride);
-        if (arguments.bias_axis != BiasAxis::none) {
-            arguments.bias_axis = arguments.bias_axis == BiasAxis::per_row ? BiasAxis::per_column : BiasAxis::per_row;
-        }
-    }
-    return arguments;
+    return d.row_major ? arguments : transposed(arguments);
 }
 
 }  // namespace tessera::detail

@@ -32,6 +32,9 @@ GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) n
 /// fills in the tile counts. For a column-major D, the kernel computes the transposed product, whose D is row-major.
 kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue& epilogue) noexcept;
 
+/// Returns the parameters of the transposed product, D^T = B^T * A^T. A's and B's own scales stay where they are.
+kernels::GemmArguments transposed(kernels::GemmArguments arguments) noexcept;
+
 /// Enqueues `choice`, which can run `problem`, for checked operands with one level of batches and a D that is not
 /// empty. Defined in gemm.cpp.
 void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue, const GemmProblem& problem,

@@ -331,7 +331,7 @@ double result_bound(const GemmProblem& problem, double value) noexcept
     const auto k = static_cast<double>(problem.k);
     const double unit = is_float8(problem.input) ? 0x1p-13 : 0x1p-23;
     const double accumulated = 4 * unit * (k / 16 + 1) * (std::sqrt(k) / 3 + 1);
-    // Half the distance of neighbours: relative for normal numbers, absolute for subnormal ones of 8 bits.
+    // Half the spacing of values: relative to normal numbers, absolute for subnormal 8-bit ones.
     const auto [rounded, smallest] = [&]() -> std::pair<double, double> {
         switch (problem.output) {
             case ElementType::f16: return {0x1p-11, 0};

@@ -37,21 +37,6 @@ float random_value(const GemmCase& gemm, std::uint64_t seed, Salt salt, std::int
     return uniform(bits);
 }
 
-Placement place(const Layout& layout, std::int64_t rows, std::int64_t columns, std::int64_t batches)
-{
-    Placement placement;
-    placement.rows = rows;
-    placement.columns = columns;
-    placement.batches = batches;
-    placement.row_major = layout.row_major;
-    placement.leading_dimension = std::max<std::int64_t>(placement.vector_size(), 1) + layout.padding;
-    placement.batch_stride =
-        layout.shared ? 0
-                      : std::max<std::int64_t>(placement.vectors(), 1) * placement.leading_dimension + layout.batch_gap;
-    placement.first = guard_elements + layout.offset;
-    return placement;
-}
-
 HostArray array_for(const Placement& placement, ElementType type, Guards guards)
 {
     const std::int64_t behind = guards == Guards::both_sides ? guard_elements : 0;
@@ -268,6 +253,21 @@ std::string GemmCase::describe() const
     }
     constexpr const char* data_names[] = {"random", "signature", "non-finite", "one large"};
     return text + fmt::format(", {}, {} data", to_string(activation), data_names[static_cast<int>(data)]);
+}
+
+Placement place(const Layout& layout, std::int64_t rows, std::int64_t columns, std::int64_t batches, std::int64_t first)
+{
+    Placement placement;
+    placement.rows = rows;
+    placement.columns = columns;
+    placement.batches = batches;
+    placement.row_major = layout.row_major;
+    placement.leading_dimension = std::max<std::int64_t>(placement.vector_size(), 1) + layout.padding;
+    placement.batch_stride =
+        layout.shared ? 0
+                      : std::max<std::int64_t>(placement.vectors(), 1) * placement.leading_dimension + layout.batch_gap;
+    placement.first = first + layout.offset;
+    return placement;
 }
 
 GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)

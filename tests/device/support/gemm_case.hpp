@@ -107,6 +107,10 @@ enum class Guards : std::uint8_t {
     front_only,
 };
 
+/// Returns where a matrix or batch with `layout` lies in an array. @param first  elements before its offset
+Placement place(const Layout& layout, std::int64_t rows, std::int64_t columns, std::int64_t batches,
+                std::int64_t first = guard_elements);
+
 /// The operands of a case in host memory. Everything outside of an operand's elements is poison. Operands that must not
 /// be read are NaN: A and B if alpha is 0, C if beta is 0.
 struct GemmData {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "gemm/gemm_operands.hpp"
 #include "gemm/hopper/hopper_repack.hpp"
 #include "kernels/hopper/hopper_config.hpp"
 #include "matrix/encode_for_launch.hpp"
@@ -63,26 +64,6 @@ kernels::HopperTypes types_of(ElementType a, ElementType b)
         case ElementType::f32: break;
     }
     return Types::tf32;
-}
-
-kernels::GemmArguments swap_sides(kernels::GemmArguments arguments)
-{
-    const auto transpose = [](const kernels::Operand& operand) {
-        return kernels::Operand{operand.data, operand.column_stride, operand.row_stride, operand.batch_stride};
-    };
-    const kernels::Operand left = arguments.a;
-    arguments.a = transpose(arguments.b);
-    arguments.b = transpose(left);
-    arguments.c = transpose(arguments.c);
-    std::swap(arguments.a_type, arguments.b_type);
-    std::swap(arguments.m, arguments.n);
-    std::swap(arguments.row_scales, arguments.column_scales);
-    std::swap(arguments.d_row_stride, arguments.d_column_stride);
-    std::swap(arguments.pre_activation.row_stride, arguments.pre_activation.column_stride);
-    if (arguments.bias_axis != BiasAxis::none) {
-        arguments.bias_axis = arguments.bias_axis == BiasAxis::per_row ? BiasAxis::per_column : BiasAxis::per_row;
-    }
-    return arguments;
 }
 
 /// Request for the map of one operand or of D; dimensions (contiguous, strided, batch).
@@ -447,7 +428,7 @@ CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, cons
     const HopperKernel& kernel = kernel_of(problem, choice);
     const std::size_t bytes = size_of(problem.input);
     auto& arguments = launch.emplace_arguments<kernels::HopperArguments>();
-    arguments.gemm = choice.swapped ? swap_sides(given) : given;
+    arguments.gemm = choice.swapped ? transposed(given) : given;
     const kernels::GemmArguments& gemm = arguments.gemm;  // of the copies, if operands are repacked
     const std::int64_t batches = problem.batches;
     const HopperShape shape = hopper_shape(problem, choice.swapped);
