@@ -1,7 +1,7 @@
-# REAL and EMULATED must export the same functions, with the same versions.
+# REAL and EMULATED must export the same functions. NAMES is what their names match, after their version if they have one.
 function(symbols_of library out)
     execute_process(COMMAND ${OBJDUMP} -T ${library} OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
-    string(REGEX MATCHALL "libcudart\\.so\\.13 +_*cuda[A-Za-z0-9_]+" symbols "${table}")
+    string(REGEX MATCHALL "${NAMES}" symbols "${table}")
     list(TRANSFORM symbols REPLACE "^.* " "")
     list(SORT symbols)
     set(${out} "${symbols}" PARENT_SCOPE)

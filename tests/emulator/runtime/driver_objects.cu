@@ -341,6 +341,9 @@ void test_refusals()
     CUgreenCtx green = nullptr;
     expect("green context", DRIVER(cuGreenCtxCreate)(&green, nullptr, 0, CU_GREEN_CTX_DEFAULT_STREAM),
            CUDA_ERROR_NOT_SUPPORTED);
+    unsigned groups = 1;
+    expect("a call that cannot be looked up",
+           DRIVER(cuDevSmResourceSplitByCount)(nullptr, &groups, nullptr, nullptr, 0, 8), CUDA_ERROR_NOT_SUPPORTED);
     CUdeviceptr reserved = 0;
     expect("reserved addresses", DRIVER(cuMemAddressReserve)(&reserved, 1 << 21, 0, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
     expect("the runtime's last error", cudaGetLastError(), cudaSuccess);
