@@ -153,6 +153,14 @@ case $said in
 esac
 "$emulator" --overrun stop -- "$program" overrun >/dev/null 2>&1 && fails '--overrun stop ends the launch' ''
 
+# A kernel that waits for more than 10 seconds hangs if it has executed so many instructions.
+"$emulator" --hang-limit 1000 -- "$program" wait >"$folder/few" 2>&1 &
+few=$!
+"$emulator" --hang-limit 1000000000000 -- "$program" wait >"$folder/many" 2>&1 ||
+    fails '--hang-limit lets a kernel wait longer' "$(cat "$folder/many")"
+wait "$few" && fails '--hang-limit ends a kernel that waits' "$(cat "$folder/few")"
+grep -q 'instructions had no visible effect' "$folder/few" || fails '--hang-limit says why' "$(cat "$folder/few")"
+
 # A process without CUDA does not touch the settings and reports of others.
 "$emulator" --report "json:$folder/report.json" -- sh -c "\"$program\" leak" >/dev/null 2>&1
 grep -q '"kind": "resource-leak"' "$folder/report.json" || fails 'the report of a child is lost' "$(cat "$folder/report.json")"

@@ -1,18 +1,28 @@
 /// The effect of a kernel's fault on the calls after it, and leaks and the report at the end.
-/// Argument: "fault", "overrun", "assert", "trap", "printf", "leak", "clean".
+/// Argument: "fault", "overrun", "assert", "trap", "printf", "wait", "leak", "clean".
 
 #include <cuda_runtime.h>
 
 #include <cassert>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
 __global__ void fault(int* memory, int index) { memory[index] = 1; }
 __global__ void failing_assert(int value) { assert(value == 2); }
 __global__ void trap() { __trap(); }
 __global__ void print(int value) { printf("value %d from thread %d\n", value, static_cast<int>(threadIdx.x)); }
+__global__ void wait_for_host(const volatile int* flag)
+{
+    while (*flag == 0) {
+    }
+}
 
 namespace {
+
+/// The host answers after the 10 seconds for which a kernel may wait without being taken for a hang.
+constexpr std::chrono::seconds slow_answer{12};
 
 int expect(const char* what, cudaError_t got, cudaError_t wanted)
 {
@@ -68,6 +78,18 @@ int main(int argc, char** argv)
         print<<<1, 2>>>(42);
         cudaDeviceSynchronize();
         std::printf("after\n");
+    }
+    if (std::strcmp(what, "wait") == 0) {
+        int* flag = nullptr;
+        cudaMallocHost(&flag, sizeof *flag);
+        *flag = 0;
+        wait_for_host<<<1, 1>>>(flag);
+        std::this_thread::sleep_for(slow_answer);
+        *static_cast<volatile int*>(flag) = 1;
+        const cudaError_t status = cudaDeviceSynchronize();
+        cudaFreeHost(flag);
+        cudaFree(memory);
+        return status == cudaSuccess ? 0 : 1;
     }
     if (std::strcmp(what, "leak") != 0) {
         cudaFree(memory);
