@@ -170,8 +170,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
     if (threadIdx.x == 0) {
         constexpr std::uint32_t readers = config.schedule == HopperSchedule::cooperative ? config.consumers : 1;
         constexpr std::uint32_t writers = config.copies ? HopperCopier<Config, Element>::warps : 0;
-        shared.ring.initialize(
-            {.producers = 1 + writers, .consumers = readers * (cluster.rows() + cluster.columns() - 1)});
+        shared.ring.initialize({.producers = 1 + writers, .consumers = readers * sharers_of_slot(cluster)});
     }
     __syncwarp();
     auto announced = announce_barriers_to_cluster();

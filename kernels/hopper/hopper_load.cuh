@@ -229,7 +229,7 @@ private:
             }
             if constexpr (Config::config.carries_c()) {
                 if (unit.c_slots > 0) {
-                    load_c(arguments, shared, ring, row, column, static_cast<int>(place.batch));
+                    load_c(arguments, shared, ring, cluster, row, column, static_cast<int>(place.batch));
                 }
             }
         }
@@ -237,20 +237,30 @@ private:
     }
 
     /// Loads the tile of C into the slots after the tile's stages, in boxes of 64 rows of 128 bytes.
+    ///
+    /// C is each CTA's own, but the consumers free a slot in all CTAs of their row and column. If C alone filled it, a
+    /// fast CTA could free its slot twice while a slow one still reads, and the peers would count that as both. So each
+    /// of these CTAs adds a byte once it has the slot free, as it adds its part of a stage.
     __device__ static void load_c(const HopperArguments& arguments, HopperShared<Config>& shared,
-                                  RingProducer<HopperRing<Config>>& ring, int row, int column, int batch)
+                                  RingProducer<HopperRing<Config>>& ring, const ClusterGrid& cluster, int row,
+                                  int column, int batch)
     {
         constexpr int box_bytes = HopperConfig::hopper_store_bytes;
         const bool is_f32 = arguments.gemm.d_type == ElementType::f32;
         const int across = is_f32 ? Config::config.c_boxes_per_row(4) : Config::config.c_boxes_per_row(2);
         const int columns = is_f32 ? row_bytes / 4 : row_bytes / 2;
+        const std::uint32_t sharers = sharers_of_slot(cluster);
         int left = tile_m / 64 * across;
         int box_row = 0;
         int box_column = 0;
 #pragma unroll 1
         while (left > 0) {
             const int boxes = min(left, Config::config.c_boxes_per_stage());
-            auto slot = ring.acquire(static_cast<std::uint32_t>(boxes * box_bytes));
+            auto slot = ring.acquire(static_cast<std::uint32_t>(boxes * box_bytes) + sharers);
+#pragma unroll 1
+            for (std::uint32_t sharer = 0; sharer < sharers; ++sharer) {
+                slot.full().complete_bytes_at(sharer_of_slot(cluster, sharer), 1);
+            }
             std::byte* to = shared.stages[slot.index()].a;
 #pragma unroll 1
             for (int box = 0; box < boxes; ++box, to += box_bytes) {

@@ -17,9 +17,9 @@ namespace tessera::kernels {
 class HopperReleaser {
 public:
     __device__ explicit HopperReleaser(const ClusterGrid& cluster)
-        : peer_(peer_of_thread(cluster)),
+        : peer_(sharer_of_slot(cluster, threadIdx.x % 128)),
           alone_(cluster.size() == 1),
-          tells_(threadIdx.x % 128 < cluster.rows() + cluster.columns() - 1)
+          tells_(threadIdx.x % 128 < sharers_of_slot(cluster))
     {}
 
     /// @param slot  a ReadSlot or ReadSlots
@@ -36,17 +36,6 @@ public:
     }
 
 private:
-    /// The CTAs of this CTA's row come first, then the others of its column.
-    __device__ static CtaRank peer_of_thread(const ClusterGrid& cluster)
-    {
-        const std::uint32_t thread = threadIdx.x % 128;
-        if (thread < cluster.columns()) {
-            return cluster.at(cluster.row(), thread);
-        }
-        const std::uint32_t other = (thread - cluster.columns()) & (cluster.rows() - 1);
-        return cluster.at(other < cluster.row() ? other : other + 1, cluster.column());
-    }
-
     CtaRank peer_;
     bool alone_;
     bool tells_;

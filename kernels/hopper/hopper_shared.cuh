@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "hopper_config.hpp"
+#include "tessera/device/cluster.cuh"
 #include "tessera/device/tma.cuh"
 #include "tessera/device/warp.cuh"
 
@@ -34,6 +35,21 @@ struct alignas(1024) HopperShared {
     HopperRing<Config> ring;
     HopperSlice slice[Config::config.consumers];  // of a shared tile: what its consumers sum up
 };
+
+/// Number of CTAs that fill and free the same slot: those of the calling CTA's row and column, itself included.
+__device__ __forceinline__ std::uint32_t sharers_of_slot(const ClusterGrid& cluster)
+{
+    return cluster.rows() + cluster.columns() - 1;
+}
+/// The CTAs of the row come first, then the others of the column.
+__device__ __forceinline__ CtaRank sharer_of_slot(const ClusterGrid& cluster, std::uint32_t sharer)
+{
+    if (sharer < cluster.columns()) {
+        return cluster.at(cluster.row(), sharer);
+    }
+    const std::uint32_t other = (sharer - cluster.columns()) & (cluster.rows() - 1);
+    return cluster.at(other < cluster.row() ? other : other + 1, cluster.column());
+}
 
 /// Byte offset of a 16-byte chunk in a buffer of rows of 128 bytes with 128-byte swizzle.
 __device__ __forceinline__ unsigned hopper_swizzled(unsigned row, unsigned chunk)

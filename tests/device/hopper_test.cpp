@@ -35,6 +35,7 @@ constexpr std::array<std::uint8_t, 3> bands{1, 2, 16};
 enum class Split : std::uint8_t {
     whole,            // one per tile
     several_tiles,    // one per two tiles
+    all_tiles,        // one
     shared_by_two,    // stream-K: a part of a tile or more
     shared_by_many,   // stream-K: at least three parts per tile
     a_stage_of_each,  // stream-K: as many clusters as stages
@@ -222,10 +223,12 @@ KernelChoice choice_for(const GemmProblem& problem, const Wanted& wanted)
         }
     }
     if (choice.cluster_k == 1) {
-        const Split split = kernel.shares_tiles ? wanted.split : std::min(wanted.split, Split::several_tiles);
+        const bool can_be = kernel.shares_tiles || wanted.split < Split::shared_by_two;
+        const Split split = can_be ? wanted.split : Split::several_tiles;
         switch (split) {
             case Split::whole: break;
             case Split::several_tiles: clusters = divide_up(tiles, 2); break;
+            case Split::all_tiles: clusters = 1; break;
             case Split::shared_by_two: clusters = std::max<std::int64_t>(2, tiles * 2 / 3 + 1); break;
             case Split::shared_by_many: clusters = 3 * tiles + 1; break;
             case Split::a_stage_of_each: clusters = tiles * stages; break;
@@ -490,6 +493,29 @@ TEST_CASE("every configuration is right for every pair of types and every order"
             }
             ++turn;
         }
+    }
+}
+
+TEST_CASE("C stays in step with the stages that a cluster shares")
+{
+    if (!is_hopper_here()) {
+        return;
+    }
+    const auto table = kernels::hopper_kernels(2);
+    for (std::size_t config = 0; config < table.size(); ++config) {
+        if (!table[config].carries_c || (quick() && config % 4 > 1)) {
+            continue;
+        }
+        GemmCase gemm;
+        gemm.m = std::int64_t{table[config].tile_m} * 2;
+        gemm.n = std::int64_t{table[config].tile_n} * 2;
+        gemm.k = 8;  // one stage: most slots hold C
+        gemm.batches = 16;  // tiles of the one cluster
+        gemm.input = ElementType::bf16;
+        gemm.output = ElementType::bf16;
+        gemm.addend = Addend::in_place;
+        gemm.beta = 1;
+        check(gemm, {.config = config, .cluster = {2, 2}, .split = Split::all_tiles});
     }
 }
 

@@ -219,6 +219,23 @@ public:
             : "memory");
     }
 
+    /// Completes `bytes` of those that the same barrier of a peer CTA expects, without a copy: the peer's phase waits
+    /// for the calling thread, too. Orders no memory access. The peer must not have exited. For FilledByTma.
+    __device__ void complete_bytes_at(CtaRank peer, std::uint32_t bytes) const
+    {
+        static_assert(filled_by_tma, "tessera: only a barrier filled by TMA counts bytes from a peer");
+        // cuda::ptx has no complete_tx.
+        const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(word_));
+        asm volatile(
+            "{\n\t"
+            ".reg .b32 remote;\n\t"
+            "mapa.shared::cluster.u32 remote, %0, %1;\n\t"
+            "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [remote], %2;\n\t"
+            "}" ::"r"(address),
+            "r"(peer.value()), "r"(bytes)
+            : "memory");
+    }
+
     /// Returns the hardware's word, for instructions that complete it.
     __device__ std::uint64_t* word() const { return word_; }
 
