@@ -1,6 +1,7 @@
 #include "checks/pending_ranges.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace tessera::emulator {
 
@@ -26,8 +27,101 @@ void PendingRanges::begin(Agent async, std::uint32_t begin, std::uint32_t end, b
     }
 }
 
+std::vector<PendingRanges::Range> PendingRanges::ranges_of(const Pieces& pieces)
+{
+    std::vector<std::uint32_t> offsets;
+    for_each_lane(pieces.lanes, [&](unsigned lane) { offsets.push_back(pieces.offsets[lane]); });
+    std::ranges::sort(offsets);
+    std::vector<Range> ranges;
+    for (const std::uint32_t offset : offsets) {
+        if (ranges.empty() || offset > ranges.back().end) {
+            ranges.push_back(
+                {pieces.async, true, offset, offset, pieces.what, pieces.line, pieces.order + ranges.size()});
+        }
+        ranges.back().end = offset + pieces.size;
+    }
+    return ranges;
+}
+
+const PendingRanges::Pieces* PendingRanges::pieces_of(Agent agent) const noexcept
+{
+    const Slot slot = agent < pieces_of_agent_.size() ? pieces_of_agent_[agent] : 0;
+    return slot == 0 ? nullptr : &lane_ranges_[slot - 1];
+}
+
+template <typename Body>
+void PendingRanges::for_each_word(const Pieces& pieces, Body&& body)
+{
+    for_each_lane(pieces.lanes, [&](unsigned lane) {
+        const std::uint32_t first = pieces.offsets[lane] / 4;
+        for (std::uint32_t word = first; word < first + pieces.size / 4; ++word) {
+            body(word);
+        }
+    });
+}
+
+void PendingRanges::begin_lanes(Agent async, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size,
+                                const char* what, std::uint32_t line)
+{
+    if (owners_.empty()) {
+        owners_.resize((in_granule_.size() << granule_bits) / 4);
+        pieces_in_granule_.resize(in_granule_.size());
+    }
+    if (pieces_of_agent_.size() <= async) {
+        pieces_of_agent_.resize(async + std::size_t{1});
+    }
+    if (pieces_ == lane_ranges_.size()) {
+        lane_ranges_.emplace_back();
+    }
+    Pieces& pieces = lane_ranges_[pieces_++];
+    pieces_of_agent_[async] = static_cast<Slot>(pieces_);
+    pieces.async = async;
+    pieces.lanes = lanes;
+    pieces.size = size;
+    pieces.line = line;
+    pieces.what = what;
+    pieces.order = next_order_;
+    next_order_ += warp_size;
+    std::copy_n(offsets, warp_size, pieces.offsets.begin());
+    for_each_word(pieces, [&](std::uint32_t word) {
+        Owner& owner = owners_[word];
+        owner = owner == 0 || owner == async + Owner{1} ? async + Owner{1} : several;
+        ++pieces_in_granule_[word * 4 >> granule_bits];
+    });
+}
+
+/// Where several are, after one has ended.
+PendingRanges::Owner PendingRanges::owner_of(std::uint32_t word) const noexcept
+{
+    Owner owner = 0;
+    for (std::size_t i = 0; i < pieces_; ++i) {
+        const Pieces& pieces = lane_ranges_[i];
+        for_each_lane(pieces.lanes, [&](unsigned lane) {
+            if (word - pieces.offsets[lane] / 4 < pieces.size / 4) {  // wraps around to a large value
+                const Owner other = pieces.async + Owner{1};
+                owner = owner == 0 || owner == other ? other : several;
+            }
+        });
+    }
+    return owner;
+}
+
 void PendingRanges::end(Agent async)
 {
+    if (const Pieces* const found = pieces_of(async)) {
+        const Pieces ended = *found;
+        const Slot slot = std::exchange(pieces_of_agent_[async], 0);
+        if (slot != pieces_) {
+            lane_ranges_[slot - 1] = lane_ranges_[pieces_ - 1];
+            pieces_of_agent_[lane_ranges_[slot - 1].async] = slot;
+        }
+        --pieces_;
+        for_each_word(ended, [&](std::uint32_t word) {
+            Owner& owner = owners_[word];
+            owner = owner == several ? owner_of(word) : owner == async + Owner{1} ? 0 : owner;
+            --pieces_in_granule_[word * 4 >> granule_bits];
+        });
+    }
     if (async >= of_agent_.size()) {
         return;
     }
@@ -44,10 +138,30 @@ void PendingRanges::end(Agent async)
     of_agent_[async].clear();
 }
 
+bool PendingRanges::has_foreign_piece(Agent agent, std::uint32_t begin, std::uint32_t end) const noexcept
+{
+    const Owner own = agent + Owner{1};
+    return std::any_of(owners_.begin() + begin / 4, owners_.begin() + (end + 3) / 4,
+                       [&](Owner owner) { return owner != 0 && owner != own; });
+}
+
 const PendingRanges::Range* PendingRanges::first_conflict(Agent agent, std::uint32_t begin, std::uint32_t end,
                                                           bool writes) const
 {
     const Range* first = nullptr;
+    if (pieces_ != 0 && has_foreign_piece(agent, begin, end)) {
+        for (std::size_t i = 0; i < pieces_; ++i) {
+            if (lane_ranges_[i].async == agent) {
+                continue;
+            }
+            for (const Range& range : ranges_of(lane_ranges_[i])) {
+                if (range.begin < end && begin < range.end && (first == nullptr || range.order < first->order)) {
+                    found_ = range;
+                    first = &found_;
+                }
+            }
+        }
+    }
     for (std::uint32_t g = begin >> granule_bits; g <= (end - 1) >> granule_bits; ++g) {
         for (const Slot slot : in_granule_[g]) {
             const Range& range = ranges_[slot];
@@ -62,6 +176,9 @@ const PendingRanges::Range* PendingRanges::first_conflict(Agent agent, std::uint
 
 bool PendingRanges::began_before(const Range& range, Agent agent) const
 {
+    if (const Pieces* const pieces = pieces_of(agent); pieces != nullptr && pieces->order <= range.order) {
+        return false;
+    }
     return agent >= of_agent_.size() ||
            std::ranges::all_of(of_agent_[agent], [&](Slot slot) { return range.order < ranges_[slot].order; });
 }

@@ -346,22 +346,22 @@ bool SharedShadow::touch_scattered(Access& access, const std::uint32_t* offsets,
             }
         });
     };
-    if ((high + size) / 4 > words_ || (pending_.may_overlap(low, high + size) &&
-                                       pending_.first_conflict(access.agent, low, high + size, writes) != nullptr)) {
+    if ((high + size) / 4 > words_) {
         return false;
+    }
+    if (pending_.may_overlap(low, high + size)) {
+        bool conflicts = false;
+        for_each_lane(lanes, [&](unsigned lane) {
+            conflicts = conflicts ||
+                        pending_.first_conflict(access.agent, offsets[lane], offsets[lane] + size, writes) != nullptr;
+        });
+        if (conflicts) {
+            return false;
+        }
     }
     const std::uint32_t first = offsets[std::countr_zero(lanes)] / 4;
     if (access.earlier == nullptr) {
-        note_entered(access.agent, first * 4, first * 4 + size);
-        const bool simple =
-            !clocks_.is_async(access.agent) && !log_.may_have(low / line_bytes, (high + size - 1) / line_bytes);
-        for_each_lane(lanes, [&](unsigned lane) {
-            if (simple) {
-                entered_.add(offsets[lane] / line_bytes, (offsets[lane] + size - 1) / line_bytes);
-            } else {
-                note_entered(access.agent, offsets[lane], offsets[lane] + size);
-            }
-        });
+        note_entered_lanes(access.agent, offsets, lanes, size, low, high);
     }
     const State before = current(first);
     bool alike = true;
@@ -411,7 +411,8 @@ void SharedShadow::touch_runs(Access& access, const std::uint32_t* offsets, Lane
         }
         last_begin = begin;
         last_end = end;
-        if (pending_.may_overlap(begin, std::max(begin + 1, end))) {
+        if (pending_.may_overlap(begin, std::max(begin + 1, end)) &&
+            pending_.first_conflict(access.agent, begin, end, writes) != nullptr) {
             for (unsigned lane = first; lane <= last; ++lane) {
                 touch<writes>(access, offsets[lane], size, lane);
             }
@@ -531,6 +532,35 @@ void SharedShadow::begin(Agent async, std::uint32_t offset, std::uint32_t size, 
     pending_.begin(async, offset, range_end, writes, what, ptx_line);
     if (twin_) {
         twin_->begin(async, offset, size, writes, what, ptx_line);
+    }
+}
+
+void SharedShadow::begin_lanes(Agent async, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size,
+                               const char* what, std::uint32_t ptx_line)
+{
+    if (!plain_) {
+        std::uint32_t low = ~0U, high = 0;
+        for_each_lane(lanes, [&](unsigned lane) {
+            low = std::min(low, offsets[lane]);
+            high = std::max(high, offsets[lane]);
+        });
+        note_entered_lanes(async, offsets, lanes, size, low, high);
+        pending_.begin_lanes(async, offsets, lanes, size, what, ptx_line);
+        if (twin_) {
+            twin_->begin_lanes(async, offsets, lanes, size, what, ptx_line);
+        }
+        return;
+    }
+    std::vector<std::uint32_t> begins;
+    for_each_lane(lanes, [&](unsigned lane) { begins.push_back(offsets[lane]); });
+    std::ranges::sort(begins);
+    for (std::size_t i = 0; i < begins.size();) {
+        const std::uint32_t start = begins[i];
+        std::uint32_t end = start;
+        for (; i < begins.size() && begins[i] <= end; ++i) {
+            end = begins[i] + size;
+        }
+        begin(async, start, end - start, true, what, ptx_line);
     }
 }
 

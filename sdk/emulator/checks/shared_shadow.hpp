@@ -97,6 +97,9 @@ public:
     /// findings.
     void begin(Agent async, std::uint32_t offset, std::uint32_t size, bool writes, const char* what,
                std::uint32_t ptx_line);
+    /// The same for a copy that writes `size` bytes for each of `lanes`, whole words at offsets[lane].
+    void begin_lanes(Agent async, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size, const char* what,
+                     std::uint32_t ptx_line);
     void end(Agent async);
     /// This memory holds an mbarrier: until inval, only mbarrier instructions may write it.
     void mark_barrier(std::uint32_t offset, bool is_barrier);
@@ -262,6 +265,8 @@ private:
     [[nodiscard]] bool are_alike(std::uint32_t begin, std::uint32_t end) const noexcept;
     void split(std::uint32_t word) noexcept;
     void collect_readers();
+    void note_entered_lanes(Agent agent, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size,
+                            std::uint32_t low, std::uint32_t high);
     template <typename Update>
     void update_bits(std::uint32_t begin_word, std::uint32_t end_word, Update&& update);
     static void compare(const std::optional<ShadowFinding>& fast, const std::optional<ShadowFinding>& plain);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -119,6 +120,28 @@ void SharedShadow::note_entered(Agent agent, std::uint32_t begin, std::uint32_t 
         }
         async_times_[agent] = clocks_.now(agent).time;
     }
+}
+
+/// The same for the lanes of an access: from `low` on, and the last begins at `high`.
+void SharedShadow::note_entered_lanes(Agent agent, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size,
+                                      std::uint32_t low, std::uint32_t high)
+{
+    const std::uint32_t first = offsets[std::countr_zero(lanes)];
+    note_entered(agent, first, first + size);
+    const bool simple = !log_.may_have(low / line_bytes, (high + size - 1) / line_bytes);
+    const bool async = clocks_.is_async(agent);
+    for_each_lane(lanes, [&](unsigned lane) {
+        const std::uint32_t first_line = offsets[lane] / line_bytes,
+                            last_line = (offsets[lane] + size - 1) / line_bytes;
+        if (!simple) {
+            note_entered(agent, offsets[lane], offsets[lane] + size);
+            return;
+        }
+        entered_.add(first_line, last_line);
+        if (async) {
+            async_.add(first_line, last_line);
+        }
+    });
 }
 
 void SharedShadow::learn_written(std::uint32_t line)

@@ -45,17 +45,8 @@ public:
             return;
         }
         std::array<std::uint32_t, warp_size> offsets{};
-        std::size_t count = 0;
-        for_each_lane(left_, [&](unsigned lane) { offsets[count++] = offset(lane); });
-        std::sort(offsets.begin(), offsets.begin() + static_cast<std::ptrdiff_t>(count));
-        for (std::size_t i = 0; i < count;) {
-            const std::uint32_t start = offsets[i];
-            std::uint32_t end = start;
-            for (; i < count && offsets[i] <= end; ++i) {
-                end = offsets[i] + bytes_;
-            }
-            shadow->begin(agent, start, end - start, true, name, line);
-        }
+        for_each_lane(left_, [&](unsigned lane) { offsets[lane] = offset(lane); });
+        shadow->begin_lanes(agent, offsets.data(), left_, bytes_, name, line);
     }
 
     bool step(Cluster& cluster) override

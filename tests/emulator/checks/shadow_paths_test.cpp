@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -136,6 +137,9 @@ private:
         }
         const Agent agent = clocks_.begin_async(warp(), {choose(2) == 0 ? all_lanes : random_mask(), all_lanes});
         async_.push_back(agent);
+        if (choose(3) == 0) {
+            begin_lanes(agent);
+        }
         for (unsigned i = choose(3); i > 0; --i) {
             const std::uint32_t offset = choose(shared_bytes / 4 + 2) * 4, size = choose(80) * 4;
             const bool writes = choose(2) == 0;
@@ -143,6 +147,33 @@ private:
                 shadow->begin(agent, offset, size, writes, "copy", agent);
             }
             words_.begin(agent, offset, size, writes, "copy", agent);
+        }
+    }
+
+    /// A copy of single lanes: rows, columns, or anywhere.
+    void begin_lanes(Agent agent)
+    {
+        const std::uint32_t size = 4U << choose(3);
+        const std::uint32_t places = shared_bytes / size, first = choose(places), stride = choose(4) * choose(9);
+        const bool anywhere = choose(4) == 0;
+        const LaneMask lanes = choose(2) == 0 ? all_lanes : random_mask();
+        std::array<std::uint32_t, warp_size> offsets{};
+        std::set<std::uint32_t> places_used;
+        for_each_lane(lanes, [&](unsigned lane) {
+            const std::uint32_t place = anywhere ? choose(places) : (first + lane * stride) % places;
+            offsets[lane] = place * size;
+            places_used.insert(place);
+        });
+        for (SharedShadow* shadow : {&fast_, &plain_, &both_}) {
+            shadow->begin_lanes(agent, offsets.data(), lanes, size, "lanes' copy", agent);
+        }
+        while (!places_used.empty()) {
+            const std::uint32_t begin = *places_used.begin();
+            std::uint32_t end = begin;
+            while (places_used.erase(end) != 0) {
+                ++end;
+            }
+            words_.begin(agent, begin * size, (end - begin) * size, true, "lanes' copy", agent);
         }
     }
 
