@@ -155,32 +155,14 @@ private:
                                            std::uint32_t place) const
     {
         values.transform([&](float sum) { return detail::scaled(sum, alpha_); });
+        const auto columns = static_cast<int>(min(static_cast<std::int64_t>(detail::chunk_columns), gemm_.n - column));
+        const std::int64_t inside = min(row, gemm_.m - 1);  // lanes below D compute values that nobody stores
         detail::apply_epilogue(
-            values.values, gemm_,
-            [&](auto& scales) {
-                const float of_row = gemm_.row_scales == nullptr || row >= gemm_.m ? 1.0F : gemm_.row_scales[row];
-#pragma unroll
-                for (std::uint32_t j = 0; j < detail::chunk_columns; ++j) {
-                    scales[j] = gemm_.column_scales == nullptr || column + j >= gemm_.n
-                                    ? of_row
-                                    : __fmul_rn(of_row, gemm_.column_scales[column + j]);
-                }
-            },
+            values.values, gemm_, [&](auto& scales) { Epilogue::load_scales(gemm_, inside, column, columns, scales); },
             [&](auto& c) { get(c, place); },
-            [&](auto& bias) {
-                const bool per_row = gemm_.bias_axis == BiasAxis::per_row;
-                const std::int64_t first = per_row ? row : column;
-                const std::int64_t end = per_row ? gemm_.m : gemm_.n;
-#pragma unroll
-                for (std::uint32_t j = 0; j < detail::chunk_columns; ++j) {
-                    const std::int64_t index = per_row ? first : first + j;
-                    bias[j] = index < end ? detail::load_element(gemm_.bias, index, gemm_.bias_type) : 0.0F;
-                }
-            },
+            [&](auto& bias) { Epilogue::load_bias(gemm_, inside, column, columns, false, bias); },
             [&](const auto& x) {
-                if (row < gemm_.m && column < gemm_.n) {
-                    const auto columns =
-                        static_cast<int>(min(static_cast<std::int64_t>(detail::chunk_columns), gemm_.n - column));
+                if (row < gemm_.m && columns > 0) {
                     store_pre_activation(gemm_, batch, row, column, columns, x);
                 }
             });

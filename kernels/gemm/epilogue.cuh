@@ -67,9 +67,11 @@ public:
             values[j] = detail::scaled(accumulator[j], alpha_);
         }
         detail::apply_epilogue(
-            values, arguments_, [&](float(&scales)[Columns]) { load_scales(row, column, columns, scales); },
+            values, arguments_, [&](float(&scales)[Columns]) { load_scales(arguments_, row, column, columns, scales); },
             [&](float(&c)[Columns]) { load_c(row, column, columns, c); },
-            [&](float(&bias)[Columns]) { load_bias(row, column, columns, bias); },
+            [&](float(&bias)[Columns]) {
+                load_bias(arguments_, row, column, columns, (vectors_ & bias_vectors) != 0, bias);
+            },
             [&](const float(&x)[Columns]) { store_pre_activation(arguments_, batch_, row, column, columns, x); });
 
         if (is_float8(arguments_.d_type)) {
@@ -128,6 +130,28 @@ public:
         return alpha;
     }
 
+    /// Loads the products of the row's scale and each column's, for each j below `columns`. The row must be inside D.
+    template <int Columns>
+    __device__ static void load_scales(const GemmArguments& arguments, std::int64_t row, std::int64_t column,
+                                       int columns, float (&values)[Columns])
+    {
+        const float of_row = arguments.row_scales == nullptr ? 1.0F : arguments.row_scales[row];
+        const float* const of_columns = arguments.column_scales;
+#pragma unroll
+        for (int j = 0; j < Columns; ++j) {
+            values[j] = of_columns == nullptr || j >= columns ? of_row : __fmul_rn(of_row, of_columns[column + j]);
+        }
+    }
+    /// Loads the bias of (row, column + j) for each j below `columns`. The row must be inside D.
+    /// @param vectors  true if four neighbours can be loaded as one vector
+    template <int Columns>
+    __device__ static void load_bias(const GemmArguments& arguments, std::int64_t row, std::int64_t column, int columns,
+                                     bool vectors, float (&values)[Columns])
+    {
+        const bool per_row = arguments.bias_axis == BiasAxis::per_row;
+        load(arguments.bias, per_row ? row : column, per_row ? 0 : 1, arguments.bias_type, vectors, columns, values);
+    }
+
 private:
     static constexpr unsigned d_vectors = 1;
     static constexpr unsigned c_vectors = 2;
@@ -162,24 +186,6 @@ private:
         const Operand& c = arguments_.c;
         const std::int64_t index = c_offset_ + row * c.row_stride + column * c.column_stride;
         load(c.data, index, c.column_stride, arguments_.c_type, (vectors_ & c_vectors) != 0, columns, values);
-    }
-    /// Loads the products of the row's scale and each column's.
-    template <int Columns>
-    __device__ void load_scales(std::int64_t row, std::int64_t column, int columns, float (&values)[Columns]) const
-    {
-        const float of_row = arguments_.row_scales == nullptr ? 1.0F : arguments_.row_scales[row];
-        const float* const of_columns = arguments_.column_scales;
-#pragma unroll
-        for (int j = 0; j < Columns; ++j) {
-            values[j] = of_columns == nullptr || j >= columns ? of_row : __fmul_rn(of_row, of_columns[column + j]);
-        }
-    }
-    template <int Columns>
-    __device__ void load_bias(std::int64_t row, std::int64_t column, int columns, float (&values)[Columns]) const
-    {
-        const bool per_row = arguments_.bias_axis == BiasAxis::per_row;
-        load(arguments_.bias, per_row ? row : column, per_row ? 0 : 1, arguments_.bias_type,
-             (vectors_ & bias_vectors) != 0, columns, values);
     }
     template <int Columns>
     __device__ static void load(const void* data, std::int64_t index, std::int64_t stride, ElementType type,
