@@ -43,16 +43,12 @@ public:
         const GemmProblem problem = Problem{{m, n, a.columns()}, ElementType::f32, {}}.gemm_problem();
         const kernels::SimtKernel kernel =
             detail::simt_kernel_of(Variant::simt_register_blocked, problem, device.properties());
-        const auto tiles = [](std::int64_t extent, int block) {
-            return static_cast<std::uint32_t>((extent + block - 1) / block);
-        };
         arguments_ =
             detail::arguments_of({detail::operand_of(a), detail::operand_of(b), detail::operand_of(d)}, Epilogue());
-        arguments_.tiles_m = tiles(m, kernel.block_m);
-        arguments_.tiles_n = tiles(n, kernel.block_n);
+        arguments_.raster = detail::raster_of(arguments_, kernel.block_m, kernel.block_n, 16);
 
         function_ = kernel.function;
-        config_.gridDim = dim3(arguments_.tiles_m * arguments_.tiles_n);
+        config_.gridDim = dim3(arguments_.raster.tiles());
         config_.blockDim = dim3(static_cast<unsigned>(kernel.threads));
         config_.dynamicSmemBytes = kernel.shared_bytes;
         config_.stream = stream.get();

@@ -136,7 +136,7 @@ std::vector<Row> tiled_against_plain_loop(std::size_t rounds, int size)
     arguments.d_column_stride = 1;
     arguments.m = arguments.n = arguments.k = size;
     arguments.alpha = 1;
-    arguments.tiles_m = arguments.tiles_n = tiles;
+    arguments.raster = TileRaster(tiles, tiles, 16);
     arguments.a_type = arguments.b_type = arguments.d_type = arguments.bias_type = ElementType::f32;
     const std::string kernel = run.module().kernel_names().front();
     const auto emulate = [&](bool check) {

@@ -38,7 +38,6 @@ struct BlackwellArguments {
     std::uint32_t k_steps;      // stages of K per tile; 0 if the product is empty
     std::uint32_t block_k;      // K of one stage, in elements
     std::uint32_t units;        // work tiles: cluster tiles of all batches
-    std::uint32_t band;         // height of a raster group, in cluster tiles
     bool copies;                // true if the CTA has warps for the fallback load
     bool stores_by_tma;         // TMA can address D and, if beta is not zero, C
     bool c_batched;             // C's map has a batch dimension that counts

@@ -110,8 +110,7 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
     // Global memory may be read or written from here: earlier grids of the stream have finished.
     cudaGridDependencySynchronize();
 
-    const OutputPartition<config.cluster_m(), config.block_n> partition(
-        static_cast<std::uint32_t>(arguments.gemm.m), static_cast<std::uint32_t>(arguments.gemm.n), arguments.band);
+    const OutputPartition<config.cluster_m(), config.block_n> partition(arguments.gemm.raster);
     const bool multiplies = config.group == CtaGroup::one || cluster.row() == 0;
 
     if (warp < epilogue_warps) {

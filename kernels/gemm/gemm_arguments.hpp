@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "tessera/detail/host_device.hpp"
+#include "tessera/device/tile_raster.hpp"
 #include "tessera/element.hpp"
 #include "tessera/epilogue_kind.hpp"
 
@@ -62,8 +63,7 @@ struct GemmArguments {
     std::int64_t k;
     float alpha;
     float beta;
-    std::uint32_t tiles_m;  // output tiles along M; the grid is one-dimensional: tiles_m * tiles_n * batches CTAs
-    std::uint32_t tiles_n;
+    TileRaster raster;   // of the kernel's tiles of D; of cluster tiles where CTAs form clusters
     ElementType a_type;  // for kernels that take several input types
     ElementType b_type;
     ElementType c_type;

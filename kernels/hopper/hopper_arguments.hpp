@@ -4,9 +4,8 @@
 
 #include <cstdint>
 
-#include "hopper_raster.hpp"
-#include "kernels/gemm/divisor.hpp"
 #include "kernels/gemm/gemm_arguments.hpp"
+#include "tessera/detail/divisor.hpp"
 #include "tessera/tensor_map.hpp"
 
 namespace tessera::kernels {
@@ -16,18 +15,17 @@ enum class HopperTypes : std::uint8_t { f16, bf16, tf32, e4m3_e4m3, e4m3_e5m2, e
 
 /// How work tiles are distributed over the clusters of the grid.
 struct HopperWork {
-    HopperRaster raster;    // of cluster tiles: cluster_m * tile_m by cluster_n * tile_n
-    std::uint32_t tiles;    // cluster tiles of all batches
-    Divisor k_blocks;       // stages of K per tile
-    std::uint32_t c_slots;  // slots of the ring after the stages of a whole tile, which carry the tile of C
-    bool skip_k;            // empty product: its one stage is loaded from beyond the operands, as zeros
+    std::uint32_t tiles;                // cluster tiles of all batches
+    tessera::detail::Divisor k_blocks;  // stages of K per tile
+    std::uint32_t c_slots;              // slots of the ring after the stages of a whole tile, which carry the tile of C
+    bool skip_k;                        // empty product: its one stage is loaded from beyond the operands, as zeros
     bool stream_k;  // clusters may share tiles: the stages of all tiles, end to end (< 2^31), are divided evenly
 
     // For stream_k: cluster c begins at stage floor(c * stages / clusters), computed from a quotient and a remainder.
-    Divisor clusters;                  // number of clusters
-    std::uint32_t stages_per_cluster;  // quotient
-    std::uint32_t stages_left;         // remainder
-    float clusters_per_stage;          // for the inverse: which cluster has a stage
+    tessera::detail::Divisor clusters;  // number of clusters
+    std::uint32_t stages_per_cluster;   // quotient
+    std::uint32_t stages_left;          // remainder
+    float clusters_per_stage;           // for the inverse: which cluster has a stage
 };
 
 /// Global memory for the partial sums of shared tiles. `HopperKernel::workspace_bytes` returns its size.

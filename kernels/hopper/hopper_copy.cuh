@@ -128,9 +128,9 @@ public:
         await_kernel_before();
         HopperUnit unit{};
         while (queue.next(unit)) {
-            const TileIndex place = queue.place(unit.tile);
-            const int row = static_cast<int>(place.m * tile_m);
-            const int column = static_cast<int>(place.n * tile_n);
+            const TilePosition place = arguments.gemm.raster.position(unit.tile);
+            const int row = static_cast<int>(place.row * tile_m);
+            const int column = static_cast<int>(place.column * tile_n);
             const int batch = static_cast<int>(place.batch);
             int k = static_cast<int>(arguments.work.skip_k ? 1 : unit.k_begin) * block_k;
             a.begin(row, k, batch);

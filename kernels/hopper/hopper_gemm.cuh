@@ -102,9 +102,9 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
             continue;
         }
         // Before the MMA loop, where it overlaps the loads; after it, it would delay a small product.
-        const TileIndex place = queue.place(unit.tile);
-        const auto row = static_cast<int>((place.m * cluster.rows() + cluster.row()) * config.tile_m + consumer_row);
-        const auto column = static_cast<int>((place.n * cluster.columns() + cluster.column()) * config.tile_n);
+        const TilePosition place = arguments.gemm.raster.position(unit.tile);
+        const auto row = static_cast<int>((place.row * cluster.rows() + cluster.row()) * config.tile_m + consumer_row);
+        const auto column = static_cast<int>((place.column * cluster.columns() + cluster.column()) * config.tile_n);
         if (ping_pong && turn > 0) {
             await_turn(consumer);
         }

@@ -179,9 +179,9 @@ private:
         bool waits = true;
         HopperUnit unit{};
         while (queue.next(unit)) {
-            const TileIndex place = queue.place(unit.tile);
-            const int row = static_cast<int>((place.m * cluster.rows() + cluster.row()) * tile_m);
-            const int column = static_cast<int>((place.n * cluster.columns() + cluster.column()) * tile_n);
+            const TilePosition place = arguments.gemm.raster.position(unit.tile);
+            const int row = static_cast<int>((place.row * cluster.rows() + cluster.row()) * tile_m);
+            const int column = static_cast<int>((place.column * cluster.columns() + cluster.column()) * tile_n);
             const int batch_a = a.batch(static_cast<int>(place.batch));
             const int batch_b = b.batch(static_cast<int>(place.batch));
             const int row_a = a.first_row(row);

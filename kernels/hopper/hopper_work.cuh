@@ -88,9 +88,6 @@ public:
         return {.first = owner_of(first), .last = owner_of(first + work_.k_blocks.value() - 1)};
     }
 
-    /// The tile's position in D.
-    __device__ TileIndex place(std::uint32_t tile) const { return work_.raster.place(tile); }
-
 private:
     /// First stage of a cluster.
     __device__ std::uint32_t begin_of(std::uint32_t cluster) const

@@ -9,16 +9,12 @@
 #include <type_traits>
 
 #include "../gemm/epilogue.cuh"
-#include "../gemm/tile_raster.cuh"
 #include "simt_config.hpp"
 #include "tile_loader.cuh"
 
 namespace tessera::kernels {
 
 namespace detail {
-
-// Height of a raster group, in tiles; a wave of 132 to 264 CTAs is then roughly square.
-inline constexpr int raster_band = 16;
 
 /// Types and constants of one instance of the staged kernel.
 template <SimtConfig Config, class Element, bool AKContiguous, bool BKContiguous, bool WholeChunks>
@@ -277,7 +273,7 @@ __device__ __forceinline__ void multiply(const OperandStrip<Element>& a, const O
 /// Writes the thread tile. The loop is not unrolled, because the code of an epilogue is long. It always writes the first
 /// group and moves the others up, since registers have no index.
 template <SimtConfig Config>
-__device__ void store_thread_tile(const GemmArguments& arguments, const TileIndex& tile,
+__device__ void store_thread_tile(const GemmArguments& arguments, const TilePosition& tile,
                                   const ThreadTile<Config>& place,
                                   float (&accumulator)[Config.thread_m][Config.thread_n])
 {
@@ -285,8 +281,8 @@ __device__ void store_thread_tile(const GemmArguments& arguments, const TileInde
     constexpr int count = Config.thread_m * columns;
     constexpr int group = ThreadTile<Config>::group_n;
     const Epilogue epilogue(arguments, tile.batch);
-    const std::int64_t first_row = static_cast<std::int64_t>(tile.m) * Config.block_m + place.m;
-    const std::int64_t first_column = static_cast<std::int64_t>(tile.n) * Config.block_n + place.n;
+    const std::int64_t first_row = static_cast<std::int64_t>(tile.row) * Config.block_m + place.m;
+    const std::int64_t first_column = static_cast<std::int64_t>(tile.column) * Config.block_n + place.n;
 #pragma unroll 1
     for (int done = 0; done < count; done += group) {
         float values[group];
@@ -309,9 +305,9 @@ __device__ void store_thread_tile(const GemmArguments& arguments, const TileInde
 template <class Element>
 __global__ void __launch_bounds__(naive_block* naive_block) naive_gemm(const __grid_constant__ GemmArguments arguments)
 {
-    const TileIndex tile = grouped_tile(blockIdx.x, arguments.tiles_m, arguments.tiles_n, detail::raster_band);
-    const std::int64_t row = static_cast<std::int64_t>(tile.m) * naive_block + threadIdx.x / naive_block;
-    const std::int64_t column = static_cast<std::int64_t>(tile.n) * naive_block + threadIdx.x % naive_block;
+    const TilePosition tile = arguments.raster.position(blockIdx.x);
+    const std::int64_t row = static_cast<std::int64_t>(tile.row) * naive_block + threadIdx.x / naive_block;
+    const std::int64_t column = static_cast<std::int64_t>(tile.column) * naive_block + threadIdx.x % naive_block;
     if (row >= arguments.m || column >= arguments.n) {
         return;
     }
@@ -341,12 +337,12 @@ __global__ void __launch_bounds__(Rung::config.threads(), Rung::config.min_ctas)
     using Traits = detail::StagedTraits<config, Element, AKContiguous, BKContiguous, WholeChunks>;
     __shared__ typename Traits::Stage stages[Traits::stages];
 
-    const TileIndex tile = grouped_tile(blockIdx.x, arguments.tiles_m, arguments.tiles_n, detail::raster_band);
+    const TilePosition tile = arguments.raster.position(blockIdx.x);
     const detail::OperandStrip<Element> a(arguments.a, arguments.a_type, arguments.a.row_stride,
-                                          arguments.a.column_stride, AKContiguous, tile.batch, tile.m, arguments.m,
+                                          arguments.a.column_stride, AKContiguous, tile.batch, tile.row, arguments.m,
                                           config.block_m);
     const detail::OperandStrip<Element> b(arguments.b, arguments.b_type, arguments.b.column_stride,
-                                          arguments.b.row_stride, BKContiguous, tile.batch, tile.n, arguments.n,
+                                          arguments.b.row_stride, BKContiguous, tile.batch, tile.column, arguments.n,
                                           config.block_n);
     const detail::ThreadTile<config> place;
     float accumulator[config.thread_m][config.thread_n] = {};

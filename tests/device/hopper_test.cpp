@@ -13,6 +13,7 @@
 
 #include "gemm/gemm_operands.hpp"
 #include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/tma_matrix.hpp"
 #include "support/gemm_runner.hpp"
 #include "support/hopper_device.hpp"
 #include "support/pair_covering.hpp"
@@ -89,7 +90,7 @@ std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by
 /// Gives A or B a leading dimension that TMA accepts.
 void align(Layout& layout, std::int64_t rows, std::int64_t columns, InputTypes input)
 {
-    const auto elements = static_cast<std::int64_t>(detail::hopper_alignment / size_of(input));
+    const auto elements = detail::tma_alignment / static_cast<std::int64_t>(size_of(input));
     const std::int64_t extent = std::max<std::int64_t>(layout.row_major ? columns : rows, 1);
     layout.padding = divide_up(extent, elements) * elements - extent + layout.padding / elements * elements;
 }
@@ -98,7 +99,7 @@ void align(Layout& layout, std::int64_t rows, std::int64_t columns, InputTypes i
 /// if there are several lines. Leaves no gaps between lines if possible.
 void unalign(Layout& layout, std::int64_t rows, std::int64_t columns, InputTypes input, bool address, bool stride)
 {
-    const auto elements = static_cast<std::int64_t>(detail::hopper_alignment / size_of(input));
+    const auto elements = detail::tma_alignment / static_cast<std::int64_t>(size_of(input));
     const std::int64_t extent = layout.row_major ? columns : rows;
     if (stride) {
         layout.padding = extent % elements == 0 ? 1 : 0;

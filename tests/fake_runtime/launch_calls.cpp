@@ -20,7 +20,8 @@ Kernel* find_kernel(const void* function)
     return found == kernels().end() ? nullptr : &found->second;
 }
 
-/// Replaces cuTensorMapEncodeTiled: writes its arguments so that a test can read them, and every other bit as 1.
+/// Replaces cuTensorMapEncodeTiled: writes its arguments so that a test can read them, and every other bit as 1. Refuses
+/// strides that the driver refuses.
 CUresult encode(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address, const cuuint64_t* extents,
                 const cuuint64_t* strides, const cuuint32_t* box, const cuuint32_t* /*element_strides*/,
                 CUtensorMapInterleave /*interleave*/, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
@@ -32,6 +33,9 @@ CUresult encode(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, voi
                      static_cast<cuuint64_t>(promotion) << 24U | static_cast<cuuint64_t>(fill) << 32U;
     for (cuuint32_t i = 0; i < rank; ++i) {
         map->opaque[3 + i] = extents[i];
+        if (i + 1 < rank && (strides[i] % 16 != 0 || strides[i] >= cuuint64_t{1} << 40U)) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
         map->opaque[8 + i] = cuuint64_t{box[i]} | (i + 1 < rank ? strides[i] << 16U : 0);
     }
     return static_cast<CUresult>(runtime().encoder_status);

@@ -112,9 +112,13 @@ TEST_CASE_FIXTURE(GemmRuntime, "grid, block and function are those of the chosen
         CHECK(made.block.y * made.block.z == 1);
         CHECK(made.shared_bytes == kernel.shared_bytes);
         CHECK(made.stream == stream.get());
-        CHECK(arguments.tiles_m == static_cast<unsigned>((70 + kernel.block_m - 1) / kernel.block_m));
-        CHECK(arguments.tiles_n == static_cast<unsigned>((40 + kernel.block_n - 1) / kernel.block_n));
-        CHECK(made.grid.x == arguments.tiles_m * arguments.tiles_n);
+        const auto tiles_m = static_cast<unsigned>((70 + kernel.block_m - 1) / kernel.block_m);
+        const auto tiles_n = static_cast<unsigned>((40 + kernel.block_n - 1) / kernel.block_n);
+        CHECK(made.grid.x == tiles_m * tiles_n);
+        const TilePosition last = arguments.raster.position(made.grid.x - 1);
+        CHECK(last.row == tiles_m - 1);
+        CHECK(last.column == tiles_n - 1);
+        CHECK(last.batch == 0);
         CHECK(made.grid.y * made.grid.z == 1);
     }
 }
@@ -184,7 +188,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a batch is one kernel, and all its products may 
     check_operand(arguments.b, b.data(), 6, 1, 50);
     check_operand(arguments.c, c.data(), 6, 1, 200);
     CHECK(arguments.d_batch_stride == 100);
-    CHECK(fake::launches()[0].grid.x == 3 * arguments.tiles_m * arguments.tiles_n);
+    CHECK(fake::launches()[0].grid.x == 3 * arguments.raster.tiles());
 }
 
 TEST_CASE_FIXTURE(GemmRuntime, "16-bit inputs have their own kernel, and the epilogue converts to the output type")

@@ -90,7 +90,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a single matrix among batches is used for all pr
     CHECK(all[1].b.batch_stride == 42);
     CHECK(all[2].d_batch_stride == 30);
     for (const fake::Launch& launch : fake::launches()) {
-        CHECK(launch.grid.x == 3 * all[0].tiles_m * all[0].tiles_n);
+        CHECK(launch.grid.x == 3 * all[0].raster.tiles());
     }
     // D has a matrix for each product.
     CHECK_ERROR(refused("shape_mismatch",
@@ -284,7 +284,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "two levels of batches that fold into one are one
     CHECK(all[0].b.batch_stride == 0);
     CHECK(all[0].c.batch_stride == 16);
     CHECK(all[0].d_batch_stride == 16);
-    CHECK(fake::launches()[0].grid.x == 6 * all[0].tiles_m * all[0].tiles_n);
+    CHECK(fake::launches()[0].grid.x == 6 * all[0].raster.tiles());
     // The outer index may be the faster one.
     const OperandLayout exchanged{
         .rows = 4, .columns = 4, .count = 3, .stride = 32, .outer_count = 2, .outer_stride = 16};
@@ -316,7 +316,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "two levels that do not fold need one kernel per 
         CHECK(all[i].c.batch_stride == 0);
         CHECK(all[i].d == d.data() + 100 * i);
         CHECK(all[i].d_batch_stride == 4);
-        CHECK(fake::launches()[i].grid.x == 3 * all[i].tiles_m * all[i].tiles_n);
+        CHECK(fake::launches()[i].grid.x == 3 * all[i].raster.tiles());
     }
     // With more batches than heads, there is one launch per head.
     OperandLayout many = per_head;
@@ -329,7 +329,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "two levels that do not fold need one kernel per 
     CHECK(all[4].b.data == b.data() + 32);
     CHECK(all[4].b.batch_stride == 0);
     CHECK(all[4].d == d.data() + 8);
-    CHECK(fake::launches()[4].grid.x == 5 * all[4].tiles_m * all[4].tiles_n);
+    CHECK(fake::launches()[4].grid.x == 5 * all[4].raster.tiles());
     // Everything is checked before anything is enqueued, and D may be C on two levels.
     Gemm::launch(stream, operand(a, per_head), operand(b, weights), operand(d, per_head), {.c = operand(d, per_head)});
     CHECK(fake::launches().size() == 7);

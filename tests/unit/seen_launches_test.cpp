@@ -121,14 +121,14 @@ auto values_of(const kernels::Destination& matrix)
 auto values_of(const GemmArguments& arguments)
 {
     const auto& [a, b, c, d, d_row_stride, d_column_stride, d_batch_stride, pre_activation, bias, scale_a, scale_b,
-                 row_scales, column_scales, scale_d, amax_d, m, n, k, alpha, beta, tiles_m, tiles_n, a_type, b_type,
-                 c_type, d_type, bias_type, bias_axis, activation] = arguments;
+                 row_scales, column_scales, scale_d, amax_d, m, n, k, alpha, beta, raster, a_type, b_type, c_type,
+                 d_type, bias_type, bias_axis, activation] = arguments;
     return std::tuple_cat(
         values_of(a), values_of(b), values_of(c), values_of(pre_activation),
         std::make_tuple(d, d_row_stride, d_column_stride, d_batch_stride, bias, scale_a, scale_b, row_scales,
                         column_scales, scale_d, amax_d, m, n, k, std::bit_cast<std::uint32_t>(alpha),
-                        std::bit_cast<std::uint32_t>(beta), tiles_m, tiles_n, a_type, b_type, c_type, d_type, bias_type,
-                        bias_axis, activation));
+                        std::bit_cast<std::uint32_t>(beta), std::bit_cast<std::array<std::uint32_t, 13>>(raster),
+                        a_type, b_type, c_type, d_type, bias_type, bias_axis, activation));
 }
 
 /// Returns true if the kernels get the same: for a variant without tensor maps, only the product's arguments.

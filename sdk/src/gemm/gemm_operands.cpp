@@ -335,6 +335,15 @@ kernels::GemmArguments transposed(kernels::GemmArguments arguments) noexcept
     return arguments;
 }
 
+TileRaster raster_of(const kernels::GemmArguments& arguments, std::int64_t tile_m, std::int64_t tile_n,
+                     std::uint32_t band) noexcept
+{
+    const auto tiles = [](std::int64_t extent, std::int64_t tile) {
+        return static_cast<std::uint32_t>((extent + tile - 1) / tile);
+    };
+    return {tiles(arguments.m, tile_m), tiles(arguments.n, tile_n), band};
+}
+
 kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue& epilogue) noexcept
 {
     const auto& [a, b, d] = operands;

@@ -2,11 +2,13 @@
 
 /// Checks the operands of a product against each other, and converts them to kernel parameters.
 
+#include <cstdint>
 #include <source_location>
 #include <string>
 #include <string_view>
 
 #include "kernels/gemm/gemm_arguments.hpp"
+#include "tessera/device/tile_raster.hpp"
 #include "tessera/gemm.hpp"
 
 namespace tessera::detail {
@@ -29,11 +31,15 @@ void share_single_matrices(GemmOperands& operands, Epilogue& epilogue) noexcept;
 GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) noexcept;
 
 /// Returns the kernel parameters for checked operands with one level of batches and a D that is not empty; the caller
-/// fills in the tile counts. For a column-major D, the kernel computes the transposed product, whose D is row-major.
+/// fills in the raster. For a column-major D, the kernel computes the transposed product, whose D is row-major.
 kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue& epilogue) noexcept;
 
 /// Returns the parameters of the transposed product, D^T = B^T * A^T. A's and B's own scales stay where they are.
 kernels::GemmArguments transposed(kernels::GemmArguments arguments) noexcept;
+
+/// Returns the raster of D cut into tiles of (tile_m, tile_n) elements, in groups of `band` tile rows.
+TileRaster raster_of(const kernels::GemmArguments& arguments, std::int64_t tile_m, std::int64_t tile_n,
+                     std::uint32_t band) noexcept;
 
 /// Enqueues `choice`, which can run `problem`, for checked operands with one level of batches and a D that is not
 /// empty. Defined in gemm.cpp.

@@ -184,13 +184,14 @@ cudaError_t encode_tensor_map_unchecked(const TensorMapRequest& request, TensorM
 
 void forget_tensor_map_encoder() noexcept { known_encoder.store(nullptr, std::memory_order_relaxed); }
 
-CallStatus encode_for_launch(const TensorMapRequest& request, TensorMapBits& bits)
+CallStatus encode_for_launch(const DeviceProperties& device, const TensorMapRequest& request, TensorMapBits& bits)
 {
     bits = {};
     int driver_status = 0;
     if (const cudaError_t found = encode_tensor_map_unchecked(request, bits, &driver_status); found != cudaSuccess) {
         return {found, "cudaGetDriverEntryPointByVersion of cuTensorMapEncodeTiled"};
     }
+    mend_small_tensor_map(device, request, bits);
     // The encoder's CUresult values have the same numbers as the runtime's errors.
     return {static_cast<cudaError_t>(driver_status), "cuTensorMapEncodeTiled"};
 }

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "tessera/detail/host_device.hpp"
 #include "tessera/device/clc.cuh"
+#include "tessera/device/tile_raster.hpp"
 #include "tessera/device/tma.cuh"
 
 namespace tessera {
@@ -54,16 +56,6 @@ private:
     std::uint32_t batch_;
 };
 
-/// The position of a work tile, counted in tiles.
-struct TilePosition {
-    /// The row, in tiles.
-    std::uint32_t row;
-    /// The column, in tiles.
-    std::uint32_t column;
-    /// The number of the matrix in the batch.
-    std::uint32_t batch;
-};
-
 /// A batch of matrices cut into tiles of (TileRows, TileColumns) elements.
 ///
 /// @code{.cpp}
@@ -76,8 +68,8 @@ struct TilePosition {
 /// }
 /// @endcode
 ///
-/// In each matrix the tiles are numbered in raster groups of `band` tile rows, each group column by column. Clusters
-/// that run at the same time then form a compact block, and share their rows of A and columns of B in L2.
+/// A `TileRaster` says which work tile is where. Make the partition on the host, as the raster, and pass it to the kernel
+/// by value.
 /// @tparam TileRows     in elements
 /// @tparam TileColumns  in elements
 template <std::uint32_t TileRows, std::uint32_t TileColumns>
@@ -87,21 +79,15 @@ public:
     /// @param rows     in elements
     /// @param columns  in elements
     /// @param band     tile rows of a raster group
-    __device__ OutputPartition(std::uint32_t rows, std::uint32_t columns, std::uint32_t band)
-        : tiles_m_((rows + TileRows - 1) / TileRows), tiles_n_((columns + TileColumns - 1) / TileColumns), band_(band)
+    TESSERA_DETAIL_HOST_DEVICE OutputPartition(std::uint32_t rows, std::uint32_t columns, std::uint32_t band)
+        : raster_((rows + TileRows - 1) / TileRows, (columns + TileColumns - 1) / TileColumns, band)
     {}
+    /// Cuts matrices whose tiles `raster` numbers.
+    /// @param raster  of tiles of (TileRows, TileColumns) elements
+    TESSERA_DETAIL_HOST_DEVICE explicit OutputPartition(const TileRaster& raster) : raster_(raster) {}
 
     /// Returns the position of a work tile. There must not be more work than tiles in all batches.
-    __device__ TilePosition position(const WorkItem& work) const
-    {
-        const std::uint32_t tiles_per_batch = tiles_m_ * tiles_n_;
-        const std::uint32_t batch = work.index() / tiles_per_batch;
-        const std::uint32_t tile = work.index() % tiles_per_batch;
-        const std::uint32_t first_row = tile / tiles_n_ / band_ * band_;  // of the raster group
-        const std::uint32_t rows = min(band_, tiles_m_ - first_row);      // the last group may be lower
-        const std::uint32_t tile_in_band = tile - first_row * tiles_n_;
-        return {first_row + tile_in_band % rows, tile_in_band / rows, batch};
-    }
+    __device__ TilePosition position(const WorkItem& work) const { return raster_.position(work.index()); }
 
     /// Returns the tile of a work tile.
     __device__ OutputTile<TileRows, TileColumns> tile(const WorkItem& work) const
@@ -111,9 +97,7 @@ public:
     }
 
 private:
-    std::uint32_t tiles_m_;
-    std::uint32_t tiles_n_;
-    std::uint32_t band_;
+    TileRaster raster_;
 };
 
 /// Stores `shared` to a part of an output tile, as `tma_store` of tma.cuh does. The map is of one matrix (rank 2) or of

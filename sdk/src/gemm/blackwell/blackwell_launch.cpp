@@ -5,7 +5,8 @@
 #include <bit>
 #include <cmath>
 
-#include "matrix/encode_for_launch.hpp"
+#include "gemm/gemm_operands.hpp"
+#include "gemm/tma_matrix.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -13,10 +14,6 @@ namespace {
 using kernels::BlackwellConfig;
 using kernels::StagedOperand;
 
-constexpr std::int64_t tma_alignment = 16;  // bytes; TMA's alignment of addresses and strides
-// Coordinates are 32-bit, and tiles extend beyond the edge.
-constexpr std::int64_t max_extent = 0x7FFFFFFF - 512;
-constexpr std::int64_t max_stride = std::int64_t{1} << 40;  // bytes, exclusive: TMA's limit
 constexpr std::int64_t max_ctas = 0x7FFFFFFF;
 constexpr std::uint32_t span_bytes = BlackwellConfig::stage_row_bytes;
 
@@ -40,64 +37,6 @@ MmaKind kind_of(ElementType type)
         case 2: return MmaKind::f16;
         default: return MmaKind::tf32;
     }
-}
-
-/// A matrix as TMA sees it: `batches` of `lines` runs of `run` elements, `stride` apart.
-struct Lines {
-    const void* data;
-    std::int64_t element_bytes;
-    std::int64_t run;
-    std::int64_t lines;
-    std::int64_t stride;
-    std::int64_t batches;
-    std::int64_t batch_stride;
-
-    bool batched() const { return batches > 1 && batch_stride != 0; }
-
-    bool tma_can_address() const
-    {
-        const auto fits = [&](std::int64_t elements) {
-            return elements * element_bytes % tma_alignment == 0 && elements * element_bytes < max_stride;
-        };
-        return std::bit_cast<std::uintptr_t>(data) % tma_alignment == 0 && (lines <= 1 || fits(stride)) &&
-               (!batched() || fits(batch_stride));
-    }
-};
-
-int storage_type(std::int64_t element_bytes)
-{
-    switch (element_bytes) {
-        case 1: return tensor_map_type<std::uint8_t>;
-        case 2: return tensor_map_type<std::uint16_t>;
-        default: return tensor_map_type<f32>;
-    }
-}
-
-CallStatus encode(const DeviceProperties& device, const Lines& matrix, std::uint32_t box_run, std::uint32_t box_lines,
-                  Swizzle swizzle, AnyTensorMap<3>& map)
-{
-    // A stride that is never used may be anything; the encoder wants a multiple of 16.
-    const auto stride_bytes = [&](bool taken, std::int64_t elements) {
-        return static_cast<std::uint64_t>(taken ? elements * matrix.element_bytes : tma_alignment);
-    };
-    TensorMapRequest request{};
-    request.type = storage_type(matrix.element_bytes);
-    request.element_bytes = static_cast<std::uint32_t>(matrix.element_bytes);
-    request.rank = 3;
-    request.data = matrix.data;
-    request.extents = {static_cast<std::uint64_t>(matrix.run), static_cast<std::uint64_t>(matrix.lines),
-                       static_cast<std::uint64_t>(matrix.batched() ? matrix.batches : 1)};
-    request.strides = {stride_bytes(matrix.lines > 1, matrix.stride),
-                       stride_bytes(matrix.batched(), matrix.batch_stride)};
-    request.box = {box_run, box_lines, 1};
-    request.swizzle = swizzle;
-    request.out_of_bounds = OutOfBounds::zero;
-    request.promotion = L2Promotion::b256;
-    TensorMapBits bits{};
-    const CallStatus ended = encode_for_launch(request, bits);
-    mend_small_tensor_map(device, request, bits);  // which the driver gets wrong
-    map = AnyTensorMap<3>::from_bits(bits);
-    return ended;
 }
 
 /// Returns the layout of (rows, 128 bytes of K) of an operand in a stage.
@@ -134,46 +73,35 @@ StagedOperand staged_operand(const TileLayout& layout, std::uint32_t shares)
     return operand;
 }
 
-CallStatus encode_operand(const DeviceProperties& device, const Lines& matrix, StagedOperand& operand)
+CallStatus encode_operand(const DeviceProperties& device, const TmaMatrix& matrix, StagedOperand& operand)
 {
     const TileLayout& layout = operand.layout;
-    const std::uint32_t in_span = layout.span() / layout.element_bytes;
-    return encode(device, matrix, in_span, operand.box_bytes / layout.span(), layout.swizzle, operand.map);
-}
-
-Lines lines_of(const kernels::Operand& operand, Major major, std::int64_t rows, std::int64_t k, std::int64_t batches,
-               std::int64_t row_stride, std::int64_t k_stride, ElementType type)
-{
-    const bool k_major = major == Major::k;
-    return {operand.data,        static_cast<std::int64_t>(size_of(type)), k_major ? k : rows,
-            k_major ? rows : k,  k_major ? row_stride : k_stride,          batches,
-            operand.batch_stride};
+    return encode_map(device, matrix,
+                      {.run = layout.span() / layout.element_bytes,
+                       .lines = operand.box_bytes / layout.span(),
+                       .swizzle = layout.swizzle},
+                      operand.map);
 }
 
 struct Matrices {
-    Lines a;
-    Lines b;
-    Lines c;
-    Lines d;
     Major a_major;
     Major b_major;
+    TmaMatrix a;
+    TmaMatrix b;
+    TmaMatrix c;
+    TmaMatrix d;
 };
 
 Matrices matrices_of(const kernels::GemmArguments& gemm, std::int64_t batches)
 {
-    Matrices all{};
-    all.a_major = gemm.a.column_stride == 1 ? Major::k : Major::mn;
-    all.b_major = gemm.b.row_stride == 1 ? Major::k : Major::mn;
-    all.a =
-        lines_of(gemm.a, all.a_major, gemm.m, gemm.k, batches, gemm.a.row_stride, gemm.a.column_stride, gemm.a_type);
-    all.b =
-        lines_of(gemm.b, all.b_major, gemm.n, gemm.k, batches, gemm.b.column_stride, gemm.b.row_stride, gemm.b_type);
-    const auto output_bytes = static_cast<std::int64_t>(size_of(gemm.d_type));
-    all.c = {
-        gemm.c.data,        static_cast<std::int64_t>(size_of(gemm.c_type)), gemm.n, gemm.m, gemm.c.row_stride, batches,
-        gemm.c.batch_stride};
-    all.d = {gemm.d, output_bytes, gemm.n, gemm.m, gemm.d_row_stride, batches, gemm.d_batch_stride};
-    return all;
+    const Major a_major = gemm.a.column_stride == 1 ? Major::k : Major::mn;
+    const Major b_major = gemm.b.row_stride == 1 ? Major::k : Major::mn;
+    return {.a_major = a_major,
+            .b_major = b_major,
+            .a = tma_a(gemm, a_major == Major::k, batches),
+            .b = tma_b(gemm, b_major == Major::k, batches),
+            .c = tma_c(gemm, batches),
+            .d = tma_d(gemm, batches)};
 }
 
 /// Returns the height of a raster group, in tiles. Clusters that run at the same time then cover roughly a square of D,
@@ -211,8 +139,8 @@ std::optional<Refusal> find_blackwell_refusal(Variant variant, const GemmProblem
         return Refusal{Reason::not_built, ' ', 0, blackwell_compute_capability};
     }
     if (const std::int64_t largest = std::max({problem.m, problem.n, problem.k, problem.batches});
-        largest > max_extent) {
-        return Refusal{Reason::grid_size, ' ', largest, max_extent};
+        largest > tma_extent_limit) {
+        return Refusal{Reason::grid_size, ' ', largest, tma_extent_limit};
     }
     const BlackwellConfig& config = kernels::blackwell_config(blackwell_rung(variant));
     const std::int64_t rows = problem.d.row_major ? problem.m : problem.n;
@@ -238,20 +166,17 @@ kernels::BlackwellArguments blackwell_arguments(kernels::BlackwellRung rung, con
                                  config.multicast ? config.cluster : 1);
     arguments.a.batched = matrices.a.batched();
     arguments.b.batched = matrices.b.batched();
-    arguments.a.by_threads = gemm.k > 0 && !matrices.a.tma_can_address();
-    arguments.b.by_threads = gemm.k > 0 && !matrices.b.tma_can_address();
+    arguments.a.by_threads = gemm.k > 0 && !matrices.a.is_addressable();
+    arguments.b.by_threads = gemm.k > 0 && !matrices.b.is_addressable();
     arguments.copies = arguments.a.by_threads || arguments.b.by_threads;
     arguments.c_batched = matrices.c.batched();
-    // Whole chunks of 16 bytes: if a row of D ended inside a chunk, TMA would overwrite the elements after it.
-    const bool whole_chunks = gemm.n * static_cast<std::int64_t>(size_of(gemm.d_type)) % 16 == 0;
     // An 8-bit D has a C of another width, and is stored by the threads.
-    arguments.stores_by_tma = !is_float8(gemm.d_type) && gemm.d_column_stride == 1 && whole_chunks &&
-                              matrices.d.tma_can_address() &&
-                              (gemm.beta == 0 || (gemm.c.column_stride == 1 && matrices.c.tma_can_address()));
+    arguments.stores_by_tma = !is_float8(gemm.d_type) && matrices.d.is_addressable() && matrices.d.has_whole_chunks() &&
+                              (gemm.beta == 0 || matrices.c.is_addressable());
     arguments.block_k = span_bytes / element_bytes;
     arguments.k_steps = static_cast<std::uint32_t>(divide_up(gemm.k, arguments.block_k));
     arguments.units = static_cast<std::uint32_t>(units_of(config, gemm.m, gemm.n, batches));
-    arguments.band = band_of(config, sm_count);
+    arguments.gemm.raster = raster_of(gemm, config.cluster_m(), config.block_n, band_of(config, sm_count));
 
     MmaSpec spec;
     spec.kind = kind_of(gemm.a_type);
@@ -276,7 +201,7 @@ CallStatus encode_blackwell(EncodedLaunch& launch, const GemmProblem& problem, V
     arguments = blackwell_arguments(rung, gemm, problem.batches, device.sm_count);
     const Matrices matrices = matrices_of(gemm, problem.batches);
 
-    const auto output_run = static_cast<std::uint32_t>(span_bytes / size_of(gemm.d_type));
+    const TmaBox output_box{.run = static_cast<std::uint32_t>(span_bytes / size_of(gemm.d_type)), .lines = 32};
     CallStatus ended;
     const auto take = [&](bool needed, auto&& encoding) {
         if (needed && ended.status == cudaSuccess) {
@@ -285,10 +210,9 @@ CallStatus encode_blackwell(EncodedLaunch& launch, const GemmProblem& problem, V
     };
     take(gemm.k > 0 && !arguments.a.by_threads, [&] { return encode_operand(device, matrices.a, arguments.a); });
     take(gemm.k > 0 && !arguments.b.by_threads, [&] { return encode_operand(device, matrices.b, arguments.b); });
-    take(arguments.stores_by_tma,
-         [&] { return encode(device, matrices.d, output_run, 32, Swizzle::b128, arguments.d); });
+    take(arguments.stores_by_tma, [&] { return encode_map(device, matrices.d, output_box, arguments.d); });
     take(arguments.stores_by_tma && gemm.beta != 0,
-         [&] { return encode(device, matrices.c, output_run, 32, Swizzle::b128, arguments.c); });
+         [&] { return encode_map(device, matrices.c, output_box, arguments.c); });
     if (ended.status != cudaSuccess) {
         return ended;
     }

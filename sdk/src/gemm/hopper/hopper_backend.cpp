@@ -3,6 +3,7 @@
 #include "gemm/backend.hpp"
 #include "gemm/hopper/hopper_chooser.hpp"
 #include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/tma_matrix.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -38,7 +39,7 @@ public:
     }
     std::size_t planned_alignment(Variant /*variant*/, InputTypes /*input*/) const noexcept override
     {
-        return hopper_alignment;
+        return tma_alignment;
     }
     // A configuration depends on how each operand is loaded.
     bool keeps_planned_alignment() const noexcept override { return true; }
@@ -63,7 +64,7 @@ public:
     CallStatus encode(EncodedLaunch& launch, const GemmRequest& request, const KernelChoice& choice,
                       const kernels::GemmArguments& arguments, const WorkspaceMemory& memory) const override
     {
-        return encode_hopper(launch, request.problem, choice, arguments, memory);
+        return encode_hopper(launch, request.problem, choice, request.device, arguments, memory);
     }
 };
 

@@ -8,16 +8,13 @@
 
 #include "gemm/gemm_operands.hpp"
 #include "gemm/hopper/hopper_repack.hpp"
+#include "gemm/tma_matrix.hpp"
 #include "kernels/hopper/hopper_config.hpp"
-#include "matrix/encode_for_launch.hpp"
 
 namespace tessera::detail {
 namespace {
 
 using kernels::HopperKernel;
-
-constexpr auto tma_alignment = static_cast<std::int64_t>(hopper_alignment);
-constexpr std::int64_t max_extent = 0x7FFFFFFF - 512;  // Coordinates are 32-bit, and tiles extend beyond the edge.
 
 constexpr int max_cluster_size = 8;                     // every device of compute capability 9.0 can schedule it
 constexpr std::int64_t max_swapped_n = 128;             // beyond, a tile's height is not wasted
@@ -66,55 +63,19 @@ kernels::HopperTypes types_of(ElementType a, ElementType b)
     return Types::tf32;
 }
 
-/// Request for the map of one operand or of D; dimensions (contiguous, strided, batch).
-TensorMapRequest map_request(const void* data, int type, std::size_t element_bytes, std::int64_t contiguous,
-                             std::int64_t strided, std::int64_t stride, std::int64_t batches, std::int64_t batch_stride,
-                             std::uint32_t box_contiguous, std::uint32_t box_strided)
-{
-    const auto bytes = static_cast<std::int64_t>(element_bytes);
-    // A stride that is never used may be anything; the encoder wants a multiple of 16.
-    const auto stride_bytes = [&](std::int64_t extent, std::int64_t elements) {
-        return static_cast<std::uint64_t>(extent > 1 ? elements * bytes : tma_alignment);
-    };
-    TensorMapRequest request{};
-    request.type = type;
-    request.element_bytes = static_cast<std::uint32_t>(element_bytes);
-    request.rank = 3;
-    request.data = data;
-    request.extents = {static_cast<std::uint64_t>(contiguous), static_cast<std::uint64_t>(strided),
-                       static_cast<std::uint64_t>(batches)};
-    request.strides = {stride_bytes(strided, stride), stride_bytes(batches, batch_stride)};
-    request.box = {box_contiguous, box_strided, 1};
-    request.swizzle = Swizzle::b128;
-    request.out_of_bounds = OutOfBounds::zero;
-    request.promotion = L2Promotion::b128;
-    return request;
-}
-
-int storage_type(std::size_t element_bytes)
-{
-    switch (element_bytes) {
-        case 1: return tensor_map_type<std::uint8_t>;
-        case 2: return tensor_map_type<std::uint16_t>;
-        default: return tensor_map_type<f32>;
-    }
-}
-
+/// Distributes the tiles of `gemm.raster`.
 kernels::HopperWork work_of(const HopperKernel& kernel, const kernels::GemmArguments& gemm, std::int64_t batches,
                             const KernelChoice& choice)
 {
-    const auto tiles_m = static_cast<std::uint32_t>(divide_up(gemm.m, std::int64_t{kernel.tile_m} * choice.cluster_m));
-    const auto tiles_n = static_cast<std::uint32_t>(divide_up(gemm.n, std::int64_t{kernel.tile_n} * choice.cluster_n));
     const auto k_blocks = static_cast<std::uint32_t>(stages_of(kernel, gemm.k));
     kernels::HopperWork work{};
-    work.raster = kernels::HopperRaster(tiles_m, tiles_n, choice.band);
-    work.tiles = tiles_m * tiles_n * static_cast<std::uint32_t>(batches);
-    work.k_blocks = kernels::Divisor(k_blocks);
+    work.tiles = gemm.raster.tiles() * static_cast<std::uint32_t>(batches);
+    work.k_blocks = Divisor(k_blocks);
     work.skip_k = gemm.k == 0;
     work.stream_k = choice.stream_k;
     if (choice.stream_k) {
         const std::uint32_t stages = work.tiles * k_blocks;
-        work.clusters = kernels::Divisor(choice.clusters);
+        work.clusters = Divisor(choice.clusters);
         work.stages_per_cluster = stages / choice.clusters;
         work.stages_left = stages % choice.clusters;
         work.clusters_per_stage = static_cast<float>(choice.clusters) / static_cast<float>(stages);
@@ -152,83 +113,48 @@ std::uint32_t prefetched_stages(const kernels::HopperArguments& arguments, const
     return std::clamp<std::uint32_t>(work.k_blocks.value() / smallest_part, 1, most);
 }
 
-CallStatus encode(const TensorMapRequest& request, AnyTensorMap<3>& map)
+/// Returns true if TMA can store the kernel's tiles of D, which must begin at whole chunks, too.
+bool is_d_addressable(const TmaMatrix& d, const HopperKernel& kernel)
 {
-    TensorMapBits bits{};
-    const CallStatus ended = encode_for_launch(request, bits);
-    map = AnyTensorMap<3>::from_bits(bits);
-    return ended;
-}
-
-/// Returns true if TMA can address D, or C with D's extents: whole chunks of 16 bytes. If a row of D ended inside a chunk,
-/// TMA would overwrite the elements after it.
-bool is_addressable(const kernels::GemmArguments& gemm, ElementType type, const void* data, std::int64_t row_stride,
-                    std::int64_t column_stride, bool batched, std::int64_t batch_stride)
-{
-    const auto is_aligned = [&](std::int64_t elements) {
-        return elements * static_cast<std::int64_t>(size_of(type)) % 16 == 0;
-    };
-    return std::bit_cast<std::uintptr_t>(data) % 16 == 0 && column_stride == 1 && is_aligned(gemm.n) &&
-           (gemm.m == 1 || is_aligned(row_stride)) && (!batched || is_aligned(batch_stride));
-}
-
-/// Returns true if TMA can store the kernel's tiles of D. They begin at whole chunks, too.
-bool is_d_addressable(const kernels::GemmArguments& gemm, const HopperKernel& kernel, std::int64_t batches)
-{
-    return static_cast<std::size_t>(kernel.tile_n) * size_of(gemm.d_type) % 16 == 0 &&
-           is_addressable(gemm, gemm.d_type, gemm.d, gemm.d_row_stride, gemm.d_column_stride, batches > 1,
-                          gemm.d_batch_stride);
+    return kernel.tile_n * d.element_bytes % tma_alignment == 0 && d.is_addressable() && d.has_whole_chunks();
 }
 
 /// Returns true if C can come through the ring of stages.
-bool may_carry_c(const kernels::HopperArguments& arguments, const HopperKernel& kernel, std::int64_t batches,
+bool may_carry_c(const kernels::GemmArguments& gemm, const HopperKernel& kernel, std::int64_t batches,
                  const KernelChoice& choice)
 {
-    const kernels::GemmArguments& gemm = arguments.gemm;
-    const kernels::Operand& c = gemm.c;
-    return kernel.carries_c && choice.cluster_k == 1 && gemm.beta != 0 && is_d_addressable(gemm, kernel, batches) &&
-           is_addressable(gemm, gemm.c_type, c.data, c.row_stride, c.column_stride, arguments.c_batched,
-                          c.batch_stride);
+    const TmaMatrix c = tma_c(gemm, batches);
+    return kernel.carries_c && choice.cluster_k == 1 && gemm.beta != 0 &&
+           is_d_addressable(tma_d(gemm, batches), kernel) && c.is_addressable() && c.has_whole_chunks();
 }
 
 /// Encodes the maps of D, the pre-activation and C. If that fails, the kernel stores or loads without TMA instead.
-void encode_epilogue(kernels::HopperArguments& arguments, const HopperKernel& kernel, std::int64_t batches,
-                     bool carries_c)
+void encode_epilogue(kernels::HopperArguments& arguments, const DeviceProperties& device, const HopperKernel& kernel,
+                     std::int64_t batches, bool carries_c)
 {
     const kernels::GemmArguments& gemm = arguments.gemm;
-    const auto is_encoded = [&](const void* data, std::size_t bytes, std::int64_t row_stride, std::int64_t matrices,
-                                std::int64_t batch_stride, int columns, AnyTensorMap<3>& map) {
-        const cudaError_t status =
-            encode(map_request(data, storage_type(bytes), bytes, gemm.n, gemm.m, row_stride, matrices, batch_stride,
-                               static_cast<std::uint32_t>(columns), kernels::hopper_store_rows),
-                   map)
-                .status;
+    const auto is_encoded = [&](const TmaMatrix& matrix, int columns, AnyTensorMap<3>& map) {
+        const TmaBox box{.run = static_cast<std::uint32_t>(columns), .lines = kernels::hopper_store_rows};
+        const cudaError_t status = encode_map(device, matrix, box, map).status;
         forget(status);
         return status == cudaSuccess;
     };
-    const std::size_t bytes = size_of(gemm.d_type);
-    const int width = kernels::HopperConfig::store_width(kernel.tile_n, static_cast<int>(bytes));
+    const int width = kernels::HopperConfig::store_width(kernel.tile_n, static_cast<int>(size_of(gemm.d_type)));
     const int rest = kernel.tile_n % width;
-    const auto is_output_encoded = [&](const void* data, std::int64_t row_stride, std::int64_t batch_stride,
-                                       AnyTensorMap<3>& map, AnyTensorMap<3>& map_of_rest) {
-        return is_encoded(data, bytes, row_stride, batches, batch_stride, width, map) &&
-               (rest == 0 || is_encoded(data, bytes, row_stride, batches, batch_stride, rest, map_of_rest));
+    const auto is_output_encoded = [&](const TmaMatrix& matrix, AnyTensorMap<3>& map, AnyTensorMap<3>& map_of_rest) {
+        return is_encoded(matrix, width, map) && (rest == 0 || is_encoded(matrix, rest, map_of_rest));
     };
-    arguments.stores_by_tma =
-        is_d_addressable(gemm, kernel, batches) &&
-        is_output_encoded(gemm.d, gemm.d_row_stride, gemm.d_batch_stride, arguments.d, arguments.d_rest);
-    const kernels::Destination& x = gemm.pre_activation;
+    const TmaMatrix d = tma_d(gemm, batches);
+    arguments.stores_by_tma = is_d_addressable(d, kernel) && is_output_encoded(d, arguments.d, arguments.d_rest);
+    const TmaMatrix x = tma_pre_activation(gemm, batches);
     arguments.stores_pre_activation_by_tma =
-        arguments.stores_by_tma && x.data != nullptr && x.type == gemm.d_type && kernel.stores_two_matrices &&
-        is_addressable(gemm, x.type, x.data, x.row_stride, x.column_stride, batches > 1, x.batch_stride) &&
-        is_output_encoded(x.data, x.row_stride, x.batch_stride, arguments.pre_activation,
-                          arguments.pre_activation_rest);
-    const kernels::Operand& c = gemm.c;
-    const std::size_t c_bytes = size_of(gemm.c_type);
-    if (arguments.stores_by_tma && carries_c &&
-        is_encoded(c.data, c_bytes, c.row_stride, arguments.c_batched ? batches : 1, c.batch_stride,
-                   static_cast<int>(128 / c_bytes), arguments.c)) {
-        arguments.work.c_slots = static_cast<std::uint32_t>(c_bytes == 4 ? kernel.c_slots_f32 : kernel.c_slots_16_bit);
+        arguments.stores_by_tma && x.data != nullptr && gemm.pre_activation.type == gemm.d_type &&
+        kernel.stores_two_matrices && x.is_addressable() && x.has_whole_chunks() &&
+        is_output_encoded(x, arguments.pre_activation, arguments.pre_activation_rest);
+    const TmaMatrix c = tma_c(gemm, batches);
+    if (arguments.stores_by_tma && carries_c && is_encoded(c, static_cast<int>(128 / c.element_bytes), arguments.c)) {
+        arguments.work.c_slots =
+            static_cast<std::uint32_t>(c.element_bytes == 4 ? kernel.c_slots_f32 : kernel.c_slots_16_bit);
     }
 }
 
@@ -237,12 +163,9 @@ void encode_epilogue(kernels::HopperArguments& arguments, const HopperKernel& ke
 HopperShape hopper_shape(const GemmProblem& problem, bool swapped)
 {
     const auto by_threads = [&](const MatrixLayout& layout, bool k_major, std::int64_t lines) {
-        const auto is_aligned = [](std::int64_t bytes) { return bytes % tma_alignment == 0; };
-        const auto element_bytes = static_cast<std::int64_t>(size_of(problem.input));
         // The tensor core reads 16-bit operands in either major, all others K-major.
-        return (!k_major && element_bytes != 2) || !is_aligned(static_cast<std::int64_t>(layout.address_alignment)) ||
-               (lines > 1 && !is_aligned(layout.leading_dimension * element_bytes)) ||
-               (problem.batches > 1 && !is_aligned(layout.batch_stride * element_bytes));
+        return (!k_major && size_of(problem.input) != 2) ||
+               !tma_can_load(layout, size_of(problem.input), lines, problem.batches);
     };
     HopperShape shape{
         .m = problem.m,
@@ -274,8 +197,8 @@ std::optional<Refusal> find_hopper_refusal(const GemmProblem& problem, const Dev
         return Refusal{Reason::not_built, ' ', 0, hopper_compute_capability};
     }
     if (const std::int64_t largest = std::max({problem.m, problem.n, problem.k, problem.batches});
-        largest > max_extent) {
-        return Refusal{Reason::grid_size, ' ', largest, max_extent};
+        largest > tma_extent_limit) {
+        return Refusal{Reason::grid_size, ' ', largest, tma_extent_limit};
     }
     return std::nullopt;
 }
@@ -418,7 +341,8 @@ WorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelChoice& c
 }
 
 CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, const KernelChoice& planned,
-                         const kernels::GemmArguments& given, const WorkspaceMemory& workspace)
+                         const DeviceProperties& device, const kernels::GemmArguments& given,
+                         const WorkspaceMemory& workspace)
 {
     KernelChoice choice = planned;
     if (given.k == 0) {  // one stage of zeros, which cannot be divided
@@ -436,8 +360,8 @@ CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, cons
     arguments.b_k_major = shape.b_k_major || gemm.k == 0;
     arguments.a_by_threads = shape.a_by_threads && gemm.k > 0;
     arguments.b_by_threads = shape.b_by_threads && gemm.k > 0;
-    arguments.a_batched = batches > 1 && gemm.a.batch_stride != 0;
-    arguments.b_batched = batches > 1 && gemm.b.batch_stride != 0;
+    arguments.a_batched = tma_a(gemm, arguments.a_k_major, batches).batched();
+    arguments.b_batched = tma_b(gemm, arguments.b_k_major, batches).batched();
     arguments.types = types_of(gemm.a_type, gemm.b_type);
     arguments.two_level = is_float8(problem.input) && problem.fp8_accumulation == Fp8Accumulation::two_level;
     arguments.cluster_m = choice.cluster_m;
@@ -449,39 +373,33 @@ CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, cons
     }
 
     const auto row_elements = static_cast<std::uint32_t>(128 / bytes);
-    const auto encode_operand = [&](const kernels::Operand& operand, bool k_major, std::int64_t rows, bool batched,
-                                    std::uint32_t box, AnyTensorMap<3>& map) {
-        // An operand that is not read needs a map nevertheless: of any memory, with an address and strides that TMA
-        // accepts.
-        const bool read = gemm.k > 0;
-        const void* unread =
-            std::bit_cast<const void*>(std::bit_cast<std::uintptr_t>(gemm.d) & ~(hopper_alignment - 1));
-        const void* data = read ? operand.data : unread;
-        const std::int64_t k = read ? gemm.k : 1;
-        // One of the two strides is 1.
-        const std::int64_t stride = read ? operand.column_stride * operand.row_stride : tma_alignment;
-        const std::int64_t batch_stride = read ? operand.batch_stride : tma_alignment;
-        return encode(k_major ? map_request(data, storage_type(bytes), bytes, k, rows, stride, batched ? batches : 1,
-                                            batch_stride, row_elements, box)
-                              : map_request(data, storage_type(bytes), bytes, rows, k, stride, batched ? batches : 1,
-                                            batch_stride, row_elements, row_elements),
-                      map);
+    const auto encode_operand = [&](TmaMatrix matrix, bool k_major, std::uint32_t box, AnyTensorMap<3>& map) {
+        if (gemm.k == 0) {
+            // An operand that is not read needs a map nevertheless: of any memory, with an address and strides that TMA
+            // accepts.
+            matrix.data = std::bit_cast<const void*>(std::bit_cast<std::uintptr_t>(gemm.d) &
+                                                     ~static_cast<std::uintptr_t>(tma_alignment - 1));
+            matrix.run = 1;
+            matrix.stride = tma_alignment;
+            matrix.batch_stride = matrix.batched() ? tma_alignment : 0;
+        }
+        return encode_map(device, matrix, {.run = row_elements, .lines = k_major ? box : row_elements}, map);
     };
     arguments.plain = gemm.beta == 0 && gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none &&
                       gemm.pre_activation.data == nullptr && !is_float8(gemm.d_type) && !gemm.has_scale_vectors();
-    arguments.c_batched = batches > 1 && gemm.c.batch_stride != 0;
-    const bool carries_c = may_carry_c(arguments, kernel, batches, choice);
+    arguments.c_batched = tma_c(gemm, batches).batched();
+    const bool carries_c = may_carry_c(gemm, kernel, batches, choice);
     // Slots with C lie over the rows that are not loaded, which the consumers clear while loads are in flight.
     const bool trims = !carries_c;
     arguments.a_rows = loaded_rows(kernel.tile_m, gemm.m, trims && arguments.a_k_major && !arguments.a_by_threads);
     arguments.b_rows = loaded_rows(kernel.tile_n, gemm.n, trims && arguments.b_k_major && !arguments.b_by_threads);
     CallStatus ended;
     if (!arguments.a_by_threads) {
-        ended = encode_operand(gemm.a, arguments.a_k_major, gemm.m, arguments.a_batched,
+        ended = encode_operand(tma_a(gemm, arguments.a_k_major, batches), arguments.a_k_major,
                                arguments.a_rows / choice.cluster_n, arguments.a);
     }
     if (ended.status == cudaSuccess && !arguments.b_by_threads) {
-        ended = encode_operand(gemm.b, arguments.b_k_major, gemm.n, arguments.b_batched,
+        ended = encode_operand(tma_b(gemm, arguments.b_k_major, batches), arguments.b_k_major,
                                arguments.b_rows / choice.cluster_m, arguments.b);
     }
     if (ended.status != cudaSuccess) {
@@ -489,8 +407,10 @@ CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, cons
     }
 
     const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
+    arguments.gemm.raster = raster_of(gemm, std::int64_t{kernel.tile_m} * choice.cluster_m,
+                                      std::int64_t{kernel.tile_n} * choice.cluster_n, choice.band);
     arguments.work = work_of(kernel, gemm, batches, choice);
-    encode_epilogue(arguments, kernel, batches, carries_c);
+    encode_epilogue(arguments, device, kernel, batches, carries_c);
     const auto is_one_tile = [](std::int64_t extent, int tile, int tiles) {
         return extent <= std::int64_t{tile} * tiles;
     };
@@ -513,7 +433,8 @@ CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const Ker
                          const kernels::GemmArguments& arguments, const WorkspaceMemory& workspace)
 {
     EncodedLaunch launch;
-    const CallStatus ended = encode_hopper(launch, problem, choice, arguments, workspace);
+    const CallStatus ended =
+        encode_hopper(launch, problem, choice, Device(stream.device()).properties(), arguments, workspace);
     return ended.status == cudaSuccess ? enqueue(launch, stream) : ended;
 }
 

@@ -19,10 +19,6 @@
 
 namespace tessera::detail {
 
-/// TMA's alignment of addresses and strides, in bytes. An operand with less is loaded by the fallback load of a kernel
-/// that has one, or repacked before a kernel that has none (hopper_repack.hpp).
-inline constexpr std::size_t hopper_alignment = 16;
-
 inline constexpr int hopper_compute_capability = 90;
 
 /// The problem as the kernel sees it: transposed if D is column-major, and again if `swapped`.
@@ -33,7 +29,7 @@ struct HopperShape {
     std::int64_t batches;
     bool a_k_major;
     bool b_k_major;
-    bool a_by_threads;  // fallback load: TMA cannot address it, or wgmma cannot read its major
+    bool a_by_threads;  // TMA cannot address it, or wgmma cannot read its major: copied by threads, or repacked first
     bool b_by_threads;
 
     friend bool operator==(const HopperShape&, const HopperShape&) = default;
@@ -59,7 +55,8 @@ WorkspaceNeed hopper_workspace(const GemmProblem& problem, const KernelChoice& c
 /// Fills in `launch`: one kernel, or two if operands are repacked. The device must be current, the problem eligible, and
 /// the workspace large enough, with its counters zero.
 CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, const KernelChoice& choice,
-                         const kernels::GemmArguments& arguments, const WorkspaceMemory& workspace);
+                         const DeviceProperties& device, const kernels::GemmArguments& arguments,
+                         const WorkspaceMemory& workspace);
 
 /// Encodes and enqueues, for tests and benchmarks that choose the configuration and the workspace themselves.
 CallStatus launch_hopper(StreamRef stream, const GemmProblem& problem, const KernelChoice& choice,

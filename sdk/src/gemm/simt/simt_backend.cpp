@@ -5,10 +5,13 @@
 #include <array>
 #include <limits>
 
+#include "gemm/gemm_operands.hpp"
+
 namespace tessera::detail {
 namespace {
 
 constexpr std::int64_t max_ctas = 0x7FFFFFFF;
+constexpr std::uint32_t raster_band = 16;  // a wave of 132 to 264 CTAs is then roughly square
 
 constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return value / by + (value % by != 0 ? 1 : 0); }
 
@@ -103,11 +106,10 @@ public:
         const kernels::SimtKernel kernel = simt_kernel_of(choice.variant, request.problem, request.device);
         auto& arguments = launch.emplace_arguments<kernels::GemmArguments>();
         arguments = given;
-        arguments.tiles_m = static_cast<std::uint32_t>(divide_up(arguments.m, kernel.block_m));
-        arguments.tiles_n = static_cast<std::uint32_t>(divide_up(arguments.n, kernel.block_n));
+        arguments.raster = raster_of(arguments, kernel.block_m, kernel.block_n, raster_band);
         launch.function = kernel.function;
         // Does not overflow: a grid that is too large makes a variant ineligible.
-        launch.ctas = arguments.tiles_m * arguments.tiles_n * static_cast<std::uint32_t>(request.problem.batches);
+        launch.ctas = arguments.raster.tiles() * static_cast<std::uint32_t>(request.problem.batches);
         launch.threads = static_cast<std::uint32_t>(kernel.threads);
         launch.shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes);
         launch.cluster = 1;

@@ -1,4 +1,4 @@
-// The host's preparations that save the Hopper kernel its divisions.
+// The order of tiles, and the division by multiplication that it needs.
 
 #include <doctest/doctest.h>
 
@@ -7,10 +7,10 @@
 #include <random>
 #include <vector>
 
-#include "kernels/gemm/divisor.hpp"
-#include "kernels/hopper/hopper_raster.hpp"
+#include "tessera/detail/divisor.hpp"
+#include "tessera/device/tile_raster.hpp"
 
-namespace tessera::kernels {
+namespace tessera {
 namespace {
 
 TEST_CASE("Divisor gives the same quotients as operator /")
@@ -23,7 +23,7 @@ TEST_CASE("Divisor gives the same quotients as operator /")
         values.push_back(1 + random() % (largest >> random() % 31));
     }
     for (const std::uint32_t value : values) {
-        const Divisor divisor(value);
+        const detail::Divisor divisor(value);
         CHECK(divisor.value() == value);
         std::vector<std::uint32_t> numbers{0, 1, value - 1, value, largest - 1, largest};
         const std::uint32_t multiple = random() % (largest / value + 1) * value;  // where a quotient begins
@@ -39,20 +39,20 @@ TEST_CASE("Divisor gives the same quotients as operator /")
     }
 }
 
-TEST_CASE("HopperRaster visits each tile once, by raster groups, column by column")
+TEST_CASE("TileRaster visits each tile once, by raster groups, column by column")
 {
     for (const std::uint32_t tiles_m : {1U, 2U, 3U, 8U, 13U}) {
         for (const std::uint32_t tiles_n : {1U, 2U, 7U}) {
             for (const std::uint32_t band : {1U, 2U, 4U, 5U, 16U}) {
-                const HopperRaster raster(tiles_m, tiles_n, band);
+                const TileRaster raster(tiles_m, tiles_n, band);
                 std::uint32_t tile = 0;
                 for (std::uint32_t batch = 0; batch < 3; ++batch) {
                     for (std::uint32_t first = 0; first < tiles_m; first += band) {
                         for (std::uint32_t n = 0; n < tiles_n; ++n) {
                             for (std::uint32_t m = first; m < std::min(first + band, tiles_m); ++m, ++tile) {
-                                const TileIndex place = raster.place(tile);
-                                CHECK(place.m == m);
-                                CHECK(place.n == n);
+                                const TilePosition place = raster.position(tile);
+                                CHECK(place.row == m);
+                                CHECK(place.column == n);
                                 CHECK(place.batch == batch);
                             }
                         }
@@ -64,4 +64,4 @@ TEST_CASE("HopperRaster visits each tile once, by raster groups, column by colum
 }
 
 }  // namespace
-}  // namespace tessera::kernels
+}  // namespace tessera
