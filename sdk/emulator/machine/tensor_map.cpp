@@ -125,7 +125,7 @@ void check_im2col(const TensorMap& map, Refusals& refusals)
         return;
     }
     const unsigned spatial = map.rank - 2;
-    const int bits = spatial == 1 ? 16 : spatial == 2 ? 8 : 4;
+    const int bits = spatial == 1 ? 16 : spatial == 2 ? 8 : 5;  // as cuTensorMapEncodeIm2col allows them
     const int low = -(1 << (bits - 1));
     const int high = (1 << (bits - 1)) - 1;
     for (unsigned i = 0; i < spatial; ++i) {

@@ -3,6 +3,9 @@
 #include "machine/tensor_map.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <string>
 
 using namespace tessera::emulator;
 
@@ -30,7 +33,7 @@ std::string refusals_of(Change&& change)
     return refusals(map);
 }
 
-bool mentions(const std::string& text, const char* what) { return text.find(what) != std::string::npos; }
+bool mentions(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
 
 }  // namespace
 
@@ -110,6 +113,39 @@ TEST_CASE("each constraint of the driver is checked")
     CHECK(mentions(refusals_of([](TensorMap& m) { m.swizzle = static_cast<TensorSwizzle>(7); }), "unknown"));
     CHECK(mentions(refusals_of([](TensorMap& m) { m.element = TensorElement::u4_align16; }), "must be 128"));
     CHECK(refusals_of([](TensorMap& m) { m.strides[0] = 0; }).empty());
+}
+
+TEST_CASE("corners of a pixel box have the range that the driver gives them")
+{
+    constexpr int limits[] = {1 << 15, 1 << 7, 1 << 4};  // of 3, 4 and 5 dimensions
+    for (unsigned spatial = 1; spatial <= 3; ++spatial) {
+        CAPTURE(spatial);
+        const int limit = limits[spatial - 1];
+        const auto with_corners = [&](int low, int high) {
+            TensorMap map;
+            map.mode = TensorMapMode::im2col;
+            map.element = TensorElement::f16;
+            map.rank = spatial + 2;
+            map.address = 0x1000;
+            for (unsigned i = 0; i < map.rank; ++i) {
+                map.extents[i] = 64;
+                map.element_strides[i] = 1;
+                map.strides[i] = i + 1 < map.rank ? 128 : 0;
+            }
+            map.lower_corner[spatial - 1] = low;
+            map.upper_corner[spatial - 1] = high;
+            map.channels_per_pixel = 64;
+            map.pixels_per_column = 128;
+            return map;
+        };
+        CHECK(refusals(with_corners(-limit, limit - 1)).empty());
+        CHECK(refusals(with_corners(limit - 1, -limit)).empty());
+        CHECK(
+            mentions(refusals(with_corners(-limit - 1, 0)), fmt::format("is {} in dimension {}", -limit - 1, spatial)));
+        CHECK(mentions(refusals(with_corners(0, limit)), fmt::format("is {} in dimension {}", limit, spatial)));
+        const TensorMap map = with_corners(-limit, limit - 1);
+        CHECK(decode_tensor_map(encode(map)) == map);
+    }
 }
 
 TEST_CASE("boxes up to the shared memory of an SM are accepted")
