@@ -21,6 +21,7 @@ public:
             return true;
         });
     }
+    void add(std::uint32_t line) noexcept { bits_[line / 64] |= std::uint64_t{1} << (line % 64); }
     [[nodiscard]] bool has_any(std::uint32_t first, std::uint32_t last) const noexcept
     {
         return !each_part_of(bits_, first, last,

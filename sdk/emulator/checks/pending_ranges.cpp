@@ -1,6 +1,7 @@
 #include "checks/pending_ranges.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace tessera::emulator {
@@ -172,6 +173,28 @@ const PendingRanges::Range* PendingRanges::first_conflict(Agent agent, std::uint
         }
     }
     return first;
+}
+
+bool PendingRanges::conflicts(Agent agent, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size,
+                              bool writes) const
+{
+    if (count_ == 0) {  // usual: only pieces
+        const Owner own = agent + Owner{1};
+        const std::uint32_t any = offsets[std::countr_zero(lanes)];
+        bool foreign = false;
+        for (std::uint32_t part = 0; part < size; part += 4) {
+            for (unsigned lane = 0; lane < warp_size; ++lane) {
+                const Owner owner = owners_[(((lanes >> lane & 1) != 0 ? offsets[lane] : any) + part) / 4];
+                foreign |= (owner != 0) & (owner != own);
+            }
+        }
+        return foreign;
+    }
+    bool found = false;
+    for_each_lane(lanes, [&](unsigned lane) {
+        found = found || first_conflict(agent, offsets[lane], offsets[lane] + size, writes) != nullptr;
+    });
+    return found;
 }
 
 bool PendingRanges::began_before(const Range& range, Agent agent) const

@@ -49,6 +49,9 @@ public:
     /// The range that began first of those that overlap [begin, end) and conflict with an access by `agent`, or null.
     /// Valid until the next call.
     [[nodiscard]] const Range* first_conflict(Agent agent, std::uint32_t begin, std::uint32_t end, bool writes) const;
+    /// Returns true if there is one for a lane of `lanes`, which accesses `size` bytes, whole words, at its offset.
+    [[nodiscard]] bool conflicts(Agent agent, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size,
+                                 bool writes) const;
     /// Returns true if all of the agent's own ranges began after `range`; also if it has none.
     [[nodiscard]] bool began_before(const Range& range, Agent agent) const;
 

@@ -349,15 +349,8 @@ bool SharedShadow::touch_scattered(Access& access, const std::uint32_t* offsets,
     if ((high + size) / 4 > words_) {
         return false;
     }
-    if (pending_.may_overlap(low, high + size)) {
-        bool conflicts = false;
-        for_each_lane(lanes, [&](unsigned lane) {
-            conflicts = conflicts ||
-                        pending_.first_conflict(access.agent, offsets[lane], offsets[lane] + size, writes) != nullptr;
-        });
-        if (conflicts) {
-            return false;
-        }
+    if (pending_.may_overlap(low, high + size) && pending_.conflicts(access.agent, offsets, lanes, size, writes)) {
+        return false;
     }
     const std::uint32_t first = offsets[std::countr_zero(lanes)] / 4;
     if (access.earlier == nullptr) {
@@ -374,16 +367,17 @@ bool SharedShadow::touch_scattered(Access& access, const std::uint32_t* offsets,
     if (!writes && state == before) {
         return true;
     }
-    each_word([&](std::uint32_t word, unsigned) {
+    const bool other_writer = writes && before.writer != access.self;
+    each_word([&](std::uint32_t word, unsigned lane) {
         if (lines_[word / line_words].uniform) [[unlikely]] {
             split(word);
         }
         set(word, state);
+        if (other_writer) {
+            lanes_[word] = static_cast<std::uint8_t>(lane);
+        }
     });
     if constexpr (writes) {
-        if (before.writer != access.self) {
-            each_word([&](std::uint32_t word, unsigned lane) { lanes_[word] = static_cast<std::uint8_t>(lane); });
-        }
         each_word([&](std::uint32_t word, unsigned lane) {  // several lanes of one word are not distinguished
             lanes_[word] = lanes_[word] == lane ? lanes_[word] : static_cast<std::uint8_t>(Clocks::any_lane);
         });

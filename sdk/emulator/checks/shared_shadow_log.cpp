@@ -130,26 +130,29 @@ void SharedShadow::note_entered_lanes(Agent agent, const std::uint32_t* offsets,
     note_entered(agent, first, first + size);
     const bool simple = !log_.may_have(low / line_bytes, (high + size - 1) / line_bytes);
     const bool async = clocks_.is_async(agent);
-    for_each_lane(lanes, [&](unsigned lane) {
-        const std::uint32_t first_line = offsets[lane] / line_bytes,
-                            last_line = (offsets[lane] + size - 1) / line_bytes;
-        if (!simple) {
-            note_entered(agent, offsets[lane], offsets[lane] + size);
-            return;
-        }
-        entered_.add(first_line, last_line);
+    if (!simple) {
+        for_each_lane(lanes, [&](unsigned lane) { note_entered(agent, offsets[lane], offsets[lane] + size); });
+        return;
+    }
+    for_each_lane(lanes, [&](unsigned lane) {  // a lane's bytes are aligned, so they are in one line
+        entered_.add(offsets[lane] / line_bytes);
         if (async) {
-            async_.add(first_line, last_line);
+            async_.add(offsets[lane] / line_bytes);
         }
     });
 }
 
 void SharedShadow::learn_written(std::uint32_t line)
 {
+    const auto is_written = [](std::uint16_t bits) { return (bits & all_bytes) == all_bytes; };
     std::uint32_t words = 0;
-    for (std::uint32_t i = 0; i < line_words; ++i) {
-        const State state = current(line * line_words + i);
-        words |= std::uint32_t{(state.bits & all_bytes) == all_bytes} << i;
+    if (lines_[line].uniform) {
+        words = is_written(lines_[line].state.bits) ? ~0U : 0;
+    } else {
+        const std::uint16_t* const bits = &bits_[line * line_words];
+        for (std::uint32_t i = 0; i < line_words; ++i) {
+            words |= std::uint32_t{is_written(bits[i])} << i;
+        }
     }
     written_words_[line] = words;
     if (words == ~0U) {

@@ -16,6 +16,7 @@
 #include "machine/grid.hpp"
 #include "machine/mbarrier_access.hpp"
 #include "machine/memory_access.hpp"
+#include "machine/spare_objects.hpp"
 
 namespace tessera::emulator {
 
@@ -26,7 +27,7 @@ using ptx::Type;
 constexpr const char* name = "cp.async";
 
 /// The copies that one instruction started for the lanes of a warp.
-class AsyncCopy : public AsyncOperation {
+class AsyncCopy : public AsyncOperation, public Spare<AsyncCopy> {
 public:
     AsyncCopy(Warp& warp, LaneMask lanes, std::uint32_t bytes) : warp_(warp), left_(lanes), bytes_(bytes)
     {
@@ -103,12 +104,14 @@ private:
         const AllocationCache::Entry* const found =
             cluster.allocations->find(cluster.grid.memory, source[static_cast<unsigned>(std::countr_zero(now))]);
         const AllocationCache::Entry usual = found == nullptr ? AllocationCache::Entry{} : *found;
+        const bool all_defined = !cluster.options().check ||
+                                 (found != nullptr && usual.allocation->complete.load(std::memory_order_relaxed));
         for_each_lane(now, [&](unsigned lane) {
-            std::byte* const target = warp_.cta.shared_bytes(destination[lane], bytes_);
+            std::byte* const target = warp_.cta.shared.data() + offset(lane);
             const std::uint32_t read = source_bytes[lane];
             if (const std::uint64_t offset = source[lane] - usual.begin;
                 read == bytes_ && offset < usual.size && read <= usual.size - offset &&
-                (!cluster.options().check || usual.allocation->is_initialized(offset, read))) {
+                (all_defined || usual.allocation->is_initialized(offset, read))) {
                 copy_one(target, usual.allocation->bytes + offset);
                 return;
             }
@@ -153,11 +156,37 @@ struct CopyPayload : Payload {
     Decoder::Predicate ignore_source;
 };
 
-Step execute_copy(Warp& warp, const Operation& operation, LaneMask active)
+/// The address of each lane.
+template <typename A>
+void find_addresses_of(const Warp& warp, const AddressRef& ref, LaneMask active, std::array<A, warp_size>& addresses)
 {
-    const auto& payload = operation.as<CopyPayload>();
-    const LaneMask ignored = payload.ignore_source.row == no_row ? 0 : warp.predicate(payload.ignore_source);
-    auto copy = std::make_unique<AsyncCopy>(warp, active, payload.bytes);
+    for_each_lane(active, [&](unsigned lane) { addresses[lane] = static_cast<A>(warp.address(ref, lane)); });
+}
+
+/// Sets where the lanes read and write. Returns false if one of them needs a closer look.
+bool set_usual_places(Warp& warp, const CopyPayload& payload, LaneMask active, LaneMask ignored, AsyncCopy& copy)
+{
+    find_addresses_of(warp, payload.destination, active, copy.destination);
+    find_addresses_of(warp, payload.source, active, copy.source);
+    const std::uint32_t* const read =
+        payload.source_bytes == no_row ? nullptr : warp.row<std::uint32_t>(payload.source_bytes);
+    const std::uint32_t origin = (warp.cta.rank << shared_rank_shift) + shared_base, low_bits = payload.bytes - 1;
+    const std::size_t size = warp.cta.shared.size();
+    bool usual = size >= payload.bytes;
+    for_each_lane(active, [&](unsigned lane) {
+        const std::uint32_t bytes = (ignored & bit(lane)) != 0 ? 0 : read == nullptr ? payload.bytes : read[lane];
+        const std::uint64_t address = copy.source[lane] | copy.destination[lane];
+        usual = usual && bytes <= payload.bytes && (address & low_bits) == 0 &&
+                copy.destination[lane] - origin <= size - payload.bytes;
+        copy.source_bytes[lane] = static_cast<std::uint8_t>(bytes);
+    });
+    return usual;
+}
+
+/// The same lane by lane, with a report of what is wrong.
+void set_places(Warp& warp, const Operation& operation, const CopyPayload& payload, LaneMask active, LaneMask ignored,
+                AsyncCopy& copy)
+{
     for_each_lane(active, [&](unsigned lane) {
         const std::uint32_t destination =
             to_shared_window(warp, operation, warp.address(payload.destination, lane) & 0xFFFF'FFFFU, lane);
@@ -185,10 +214,20 @@ Step execute_copy(Warp& warp, const Operation& operation, LaneMask active)
                        fmt::format("{} of {} bytes to shared {:#x}: outside of the CTA's {} bytes of shared memory",
                                    name, payload.bytes, destination, warp.cta.shared.size()));
         }
-        copy->destination[lane] = destination;
-        copy->source[lane] = source;
-        copy->source_bytes[lane] = static_cast<std::uint8_t>(read);
+        copy.destination[lane] = destination;
+        copy.source[lane] = source;
+        copy.source_bytes[lane] = static_cast<std::uint8_t>(read);
     });
+}
+
+Step execute_copy(Warp& warp, const Operation& operation, LaneMask active)
+{
+    const auto& payload = operation.as<CopyPayload>();
+    const LaneMask ignored = payload.ignore_source.row == no_row ? 0 : warp.predicate(payload.ignore_source);
+    auto copy = std::make_unique<AsyncCopy>(warp, active, payload.bytes);
+    if (!set_usual_places(warp, payload, active, ignored, *copy)) {
+        set_places(warp, operation, payload, active, ignored, *copy);
+    }
     copy->sequence = warp.copies.add(active);
     AsyncCopy& started = *copy;
     warp.cluster.submit(std::move(copy), warp, operation, active);
