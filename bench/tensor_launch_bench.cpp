@@ -6,12 +6,10 @@
 #include <cstddef>
 #include <cstring>
 #include <optional>
-#include <set>
 #include <source_location>
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "kernels/hopper/hopper_repack.hpp"
@@ -23,10 +21,8 @@
 #include "sdk/src/gemm/seen_launches.hpp"
 #include "sdk/src/gemm/variant_chooser.hpp"
 #include "sdk/src/gemm/workspace.hpp"
-#include "sdk/src/tuning/tuner.hpp"
-#include "sdk/src/tuning/tuning_table.hpp"
 #include "tessera/gemm.hpp"
-#include "tessera/gemm_tuner.hpp"
+#include "tests/support/forced_choice.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -78,38 +74,6 @@ private:
     std::array<void*, 1> parameters_{launch_.argument.data()};
 };
 
-/// One candidate of each kind: of a variant, with and without shared tiles, split K, exchanged operands, copies by
-/// threads, repacking, and clusters.
-std::vector<detail::KernelChoice> one_of_each_kind(const GemmProblem& problem, const DeviceProperties& device)
-{
-    std::vector<detail::KernelChoice> found;
-    std::set<std::tuple<Variant, bool, bool, bool, bool, bool>> kinds;
-    for (const detail::KernelChoice& choice : detail::all_candidates(problem, device)) {
-        const detail::Backend& backend = detail::backend_of(choice.variant);
-        if (backend.has_tensor_cores_of(device) &&
-            kinds
-                .emplace(choice.variant, choice.stream_k, choice.cluster_k > 1, choice.swapped,
-                         choice.cluster_m * choice.cluster_n > 1, backend.workspace(problem, choice).copy_bytes > 0)
-                .second) {
-            found.push_back(choice);
-        }
-    }
-    return found;
-}
-
-/// The measured choices of the process, put back at the end.
-class ForcedChoice {
-public:
-    ForcedChoice(const GemmProblem& problem, const DeviceProperties& device, const detail::KernelChoice& choice)
-    {
-        GemmTuningCache::clear();
-        detail::store_tuned(detail::tuning_key(problem, device), {choice, 1, 2, 1});
-    }
-    ~ForcedChoice() { GemmTuningCache::clear(); }
-    ForcedChoice(const ForcedChoice&) = delete;
-    ForcedChoice& operator=(const ForcedChoice&) = delete;
-};
-
 LaunchReport run_choice(const Device& device, const LaunchOptions& options, const Problem& problem,
                         const detail::KernelChoice& choice)
 {
@@ -127,7 +91,7 @@ LaunchReport run_choice(const Device& device, const LaunchOptions& options, cons
     const auto b = [&](std::size_t set) { return ring.b(set).matrix(k, n); };
     const auto d = [&](std::size_t set) { return ring.d(set).matrix(m, n); };
 
-    const ForcedChoice forced(given, device.properties(), choice);
+    const test::ForcedChoice forced(given, device.properties(), choice);
     const GemmPlan plan = GemmPlan::prepare(device, given);
     if (plan.explain().find(backend.describe(request, choice)) == std::string::npos) {
         throw std::runtime_error(fmt::format("a plan does not take {}: {}", name, plan.explain()));
@@ -193,7 +157,7 @@ void run_tensor_core_launches(const Device& device, const LaunchOptions& options
     for (const std::int64_t k : {1024, 1023}) {
         const Problem problem{{64, 64, k}, ElementType::bf16, {}};
         for (const detail::KernelChoice& choice :
-             one_of_each_kind(detail::resolved(problem.gemm_problem()), device.properties())) {
+             test::one_of_each_kind(detail::resolved(problem.gemm_problem()), device.properties())) {
             take(run_choice(device, options, problem, choice));
         }
     }

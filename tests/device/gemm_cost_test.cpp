@@ -4,19 +4,14 @@
 
 #include <cstdlib>
 #include <new>
-#include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "device_fixture.hpp"
-#include "gemm/backend.hpp"
 #include "gemm/variant_chooser.hpp"
+#include "support/forced_choice.hpp"
 #include "support/gemm_runner.hpp"
 #include "support/test_main.hpp"
-#include "tessera/gemm_tuner.hpp"
-#include "tuning/tuner.hpp"
-#include "tuning/tuning_table.hpp"
 
 namespace {
 
@@ -80,37 +75,6 @@ struct Operands {
     DeviceBuffer<float> b;
     DeviceBuffer<float> d;
     DeviceBuffer<float> bias;
-};
-
-/// One candidate of each kind: of a variant, with and without shared tiles, split K, exchanged operands, clusters, copies
-/// by threads and repacking.
-std::vector<detail::KernelChoice> one_of_each_kind(const GemmProblem& problem, const DeviceProperties& device)
-{
-    std::vector<detail::KernelChoice> found;
-    std::set<std::tuple<Variant, bool, bool, bool, bool, bool>> kinds;
-    for (const detail::KernelChoice& choice : detail::all_candidates(problem, device)) {
-        const bool repacks = detail::backend_of(choice.variant).workspace(problem, choice).copy_bytes > 0;
-        if (!is_simt(choice.variant) && kinds
-                                            .emplace(choice.variant, choice.stream_k, choice.cluster_k > 1,
-                                                     choice.swapped, choice.cluster_m * choice.cluster_n > 1, repacks)
-                                            .second) {
-            found.push_back(choice);
-        }
-    }
-    return found;
-}
-
-/// While it exists, `choice` counts as the measured one.
-class ForcedChoice {
-public:
-    ForcedChoice(const GemmProblem& problem, const DeviceProperties& device, const detail::KernelChoice& choice)
-    {
-        GemmTuningCache::clear();
-        detail::store_tuned(detail::tuning_key(problem, device), {choice, 1, 2, 1});
-    }
-    ~ForcedChoice() { GemmTuningCache::clear(); }
-    ForcedChoice(const ForcedChoice&) = delete;
-    ForcedChoice& operator=(const ForcedChoice&) = delete;
 };
 
 }  // namespace
