@@ -5,38 +5,28 @@
 
 #include <fmt/format.h>
 
-#include "clean_runtime.hpp"
 #include "gemm/simt/simt_backend.hpp"
 #include "gemm/variant_chooser.hpp"
+#include "gemm_runtime.hpp"
 #include "heap_count.hpp"
 #include "kernels/blackwell/blackwell_arguments.hpp"
-#include "kernels/gemm/gemm_arguments.hpp"
 #include "support/variants.hpp"
 
 using namespace tessera;
 using tessera::kernels::GemmArguments;
-using tessera::test::CleanRuntime;
+using tessera::test::GemmRuntime;
 
 namespace {
 
-struct GemmRuntime : CleanRuntime {
-    GemmRuntime() { fake::keep_argument_bytes(sizeof(GemmArguments)); }
-
-    Stream stream;
-    DeviceBuffer<float> a{stream, 10'000};
-    DeviceBuffer<float> b{stream, 10'000};
-    DeviceBuffer<float> c{stream, 10'000};
-    DeviceBuffer<float> d{stream, 10'000};
+struct LaunchRuntime : GemmRuntime {
     DeviceBuffer<float> bias{stream, 1000};
 
-    /// The kernel parameter of the latest launch.
+    /// The kernel parameters of the latest launch.
     static GemmArguments argument()
     {
-        GemmArguments arguments;
-        const auto launches = fake::launches();
-        REQUIRE_FALSE(launches.empty());
-        std::memcpy(&arguments, launches.back().argument.data(), sizeof arguments);
-        return arguments;
+        const auto all = arguments();
+        REQUIRE_FALSE(all.empty());
+        return all.back();
     }
 };
 
@@ -51,7 +41,7 @@ void check_operand(const kernels::Operand& operand, const void* data, std::int64
 
 }  // namespace
 
-TEST_CASE_FIXTURE(GemmRuntime, "one launch is one kernel, no allocation, no wait")
+TEST_CASE_FIXTURE(LaunchRuntime, "one launch is one kernel, no allocation, no wait")
 {
     const auto view_a = a.matrix(30, 20);
     const auto view_b = b.matrix(20, 40);
@@ -67,7 +57,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "one launch is one kernel, no allocation, no wait
     }
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "a launch allocates nothing from the heap, planned or not")
+TEST_CASE_FIXTURE(LaunchRuntime, "a launch allocates nothing from the heap, planned or not")
 {
     fake::keep_argument_bytes(0);
     const auto view_a = a.matrix(30, 20);
@@ -95,7 +85,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a launch allocates nothing from the heap, planne
     CHECK(test::heap_allocations() > before);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "grid, block and function are those of the chosen kernel")
+TEST_CASE_FIXTURE(LaunchRuntime, "grid, block and function are those of the chosen kernel")
 {
     for (const Variant variant : simt_variants()) {
         CAPTURE(to_string(variant));
@@ -123,7 +113,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "grid, block and function are those of the chosen
     }
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "a row-major D is computed without transposing the product")
+TEST_CASE_FIXTURE(LaunchRuntime, "a row-major D is computed without transposing the product")
 {
     Gemm::launch(stream, a.matrix(5, 7, 9), b.matrix(7, 6, 8, ColumnMajor{}), d.matrix(5, 6, 10),
                  {.alpha = 3.0F,
@@ -150,7 +140,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a row-major D is computed without transposing th
     CHECK(arguments.bias_type == ElementType::f32);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime,
+TEST_CASE_FIXTURE(LaunchRuntime,
                   "a column-major D is computed as the transposed product, with the bias along the other axis")
 {
     // D^T = B^T * A^T: the kernel's A is B with its strides exchanged, and so on.
@@ -174,7 +164,7 @@ TEST_CASE_FIXTURE(GemmRuntime,
     CHECK(argument().bias_axis == BiasAxis::none);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "a batch is one kernel, and all its products may share an input")
+TEST_CASE_FIXTURE(LaunchRuntime, "a batch is one kernel, and all its products may share an input")
 {
     const auto shared = std::as_const(a).span().matrices(3, 0, 5, 7, 7);
     const auto each_b = b.span().matrices(3, 50, 7, 6, 6);
@@ -191,7 +181,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a batch is one kernel, and all its products may 
     CHECK(fake::launches()[0].grid.x == 3 * arguments.raster.tiles());
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "16-bit inputs have their own kernel, and the epilogue converts to the output type")
+TEST_CASE_FIXTURE(LaunchRuntime, "16-bit inputs have their own kernel, and the epilogue converts to the output type")
 {
     const DeviceBuffer<f16> half(stream, 100);
     const DeviceBuffer<bf16> brain(stream, 100);
@@ -210,7 +200,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "16-bit inputs have their own kernel, and the epi
     CHECK(launches[0].function != launches[2].function);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "alpha = 0 skips the product, k = 0 still writes D, an empty D launches nothing")
+TEST_CASE_FIXTURE(LaunchRuntime, "alpha = 0 skips the product, k = 0 still writes D, an empty D launches nothing")
 {
     Gemm::launch(stream, a.matrix(5, 7), b.matrix(7, 6), d.matrix(5, 6), {.alpha = 0.0F});
     CHECK(argument().k == 0);
@@ -228,14 +218,14 @@ TEST_CASE_FIXTURE(GemmRuntime, "alpha = 0 skips the product, k = 0 still writes 
     CHECK(fake::launches().size() == 2);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "a launch is captured into a graph as one node")
+TEST_CASE_FIXTURE(LaunchRuntime, "a launch is captured into a graph as one node")
 {
     const Graph graph = Graph::capture(
         stream, [&](StreamRef captured) { Gemm::launch(captured, a.matrix(5, 7), b.matrix(7, 6), d.matrix(5, 6)); });
     CHECK(graph.node_count() == 1);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "a launch makes its stream's device current and restores the caller's")
+TEST_CASE_FIXTURE(LaunchRuntime, "a launch makes its stream's device current and restores the caller's")
 {
     const Stream there{Device(fake::t4)};
     DeviceBuffer<float> matrix(there, 64);
@@ -245,7 +235,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a launch makes its stream's device current and r
     CHECK(Device::current().ordinal() == fake::h200);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "a failed launch names variant and problem, and leaves no pending error")
+TEST_CASE_FIXTURE(LaunchRuntime, "a failed launch names variant and problem, and leaves no pending error")
 {
     fake::fail_call("cudaLaunchKernelExC", 1, cudaErrorLaunchOutOfResources);
     CHECK_ERROR(
@@ -256,7 +246,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "a failed launch names variant and problem, and l
     CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "the error of a launch names the CUDA call that failed")
+TEST_CASE_FIXTURE(LaunchRuntime, "the error of a launch names the CUDA call that failed")
 {
     const auto refusal_on = [](int device, Variant variant, const char* call) {
         const Stream there{Device(device)};
@@ -303,7 +293,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "the error of a launch names the CUDA call that f
     }
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "tensor maps of small operands are mended in a product on Blackwell, too")
+TEST_CASE_FIXTURE(LaunchRuntime, "tensor maps of small operands are mended in a product on Blackwell, too")
 {
     const Device device(fake::b200);
     const GemmProblem problem{.m = 256, .n = 2048, .k = 64, .input = ElementType::bf16, .output = ElementType::bf16};
@@ -331,7 +321,7 @@ TEST_CASE_FIXTURE(GemmRuntime, "tensor maps of small operands are mended in a pr
     CHECK(has_bit_85(arguments.d));
 }
 
-TEST_CASE_FIXTURE(GemmRuntime, "several threads can launch at once, each on its own stream and device")
+TEST_CASE_FIXTURE(LaunchRuntime, "several threads can launch at once, each on its own stream and device")
 {
     constexpr int threads = 4;
     constexpr int launches_each = 200;

@@ -1,48 +1,15 @@
 /// What a launch accepts as A, B, C and D: views, batches and run-time typed operands in any combination, single
 /// matrices among batches, two levels of batches, and a C without beta.
 
-#include <cstring>
-
-#include "clean_runtime.hpp"
 #include "gemm/gemm_batches.hpp"
-#include "kernels/gemm/gemm_arguments.hpp"
+#include "gemm_runtime.hpp"
 
 using namespace tessera;
 using tessera::kernels::GemmArguments;
-using tessera::test::CleanRuntime;
+using tessera::test::GemmRuntime;
+using tessera::test::refused;
 
 namespace {
-
-struct GemmRuntime : CleanRuntime {
-    GemmRuntime() { fake::keep_argument_bytes(sizeof(GemmArguments)); }
-
-    Stream stream;
-    DeviceBuffer<float> a{stream, 10'000};
-    DeviceBuffer<float> b{stream, 10'000};
-    DeviceBuffer<float> c{stream, 10'000};
-    DeviceBuffer<float> d{stream, 10'000};
-
-    /// The kernel parameters of all launches so far.
-    static std::vector<GemmArguments> arguments()
-    {
-        std::vector<GemmArguments> all;
-        for (const fake::Launch& launch : fake::launches()) {
-            REQUIRE(launch.argument.size() >= sizeof(GemmArguments));
-            std::memcpy(&all.emplace_back(), launch.argument.data(), sizeof(GemmArguments));
-        }
-        return all;
-    }
-
-    MatrixOperand operand(DeviceBuffer<float>& buffer, const OperandLayout& shape)
-    {
-        return MatrixOperand::from_raw_device_pointer(buffer.data(), ElementType::f32, shape);
-    }
-};
-
-std::string refused(const std::string& code, const std::string& text)
-{
-    return "tessera: " + code + " in Gemm::launch\n  " + text;
-}
 
 /// A tensor of another library.
 struct Tensor {

@@ -3,39 +3,21 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
-#include "clean_runtime.hpp"
+#include "gemm_runtime.hpp"
 #include "heap_count.hpp"
-#include "kernels/gemm/gemm_arguments.hpp"
 #include "tuning/tuning_cache.hpp"
 #include "tuning/tuning_table.hpp"
 
 using namespace tessera;
 using tessera::kernels::GemmArguments;
-using tessera::test::CleanRuntime;
+using tessera::test::GemmRuntime;
+using tessera::test::refused;
 
 namespace {
 
-struct PreActivationRuntime : CleanRuntime {
-    PreActivationRuntime() { fake::keep_argument_bytes(sizeof(GemmArguments)); }
-
-    Stream stream;
-    DeviceBuffer<float> a{stream, 10'000};
-    DeviceBuffer<float> b{stream, 10'000};
-    DeviceBuffer<float> d{stream, 10'000};
+struct PreActivationRuntime : GemmRuntime {
     DeviceBuffer<float> x{stream, 10'000};
 
-    /// The kernel parameters of all launches so far.
-    static std::vector<GemmArguments> arguments()
-    {
-        std::vector<GemmArguments> all;
-        for (const fake::Launch& launch : fake::launches()) {
-            REQUIRE(launch.argument.size() >= sizeof(GemmArguments));
-            std::memcpy(&all.emplace_back(), launch.argument.data(), sizeof(GemmArguments));
-        }
-        return all;
-    }
     static void check(const kernels::Destination& given, const float* data, std::int64_t row_stride,
                       std::int64_t column_stride, std::int64_t batch_stride)
     {
@@ -50,16 +32,7 @@ struct PreActivationRuntime : CleanRuntime {
     {
         Gemm::launch(stream, a.matrix(4, 5), b.matrix(5, 6), d.matrix(4, 6), epilogue, Variant::automatic, caller);
     }
-    MatrixOperand operand(DeviceBuffer<float>& buffer, const OperandLayout& shape)
-    {
-        return MatrixOperand::from_raw_device_pointer(buffer.data(), ElementType::f32, shape);
-    }
 };
-
-std::string refused(const std::string& code, const std::string& text)
-{
-    return "tessera: " + code + " in Gemm::launch\n  " + text;
-}
 
 }  // namespace
 
