@@ -66,7 +66,6 @@ void PendingRanges::begin_lanes(Agent async, const std::uint32_t* offsets, LaneM
 {
     if (owners_.empty()) {
         owners_.resize((in_granule_.size() << granule_bits) / 4);
-        pieces_in_granule_.resize(in_granule_.size());
     }
     if (pieces_of_agent_.size() <= async) {
         pieces_of_agent_.resize(async + std::size_t{1});
@@ -87,7 +86,6 @@ void PendingRanges::begin_lanes(Agent async, const std::uint32_t* offsets, LaneM
     for_each_word(pieces, [&](std::uint32_t word) {
         Owner& owner = owners_[word];
         owner = owner == 0 || owner == async + Owner{1} ? async + Owner{1} : several;
-        ++pieces_in_granule_[word * 4 >> granule_bits];
     });
 }
 
@@ -120,7 +118,6 @@ void PendingRanges::end(Agent async)
         for_each_word(ended, [&](std::uint32_t word) {
             Owner& owner = owners_[word];
             owner = owner == several ? owner_of(word) : owner == async + Owner{1} ? 0 : owner;
-            --pieces_in_granule_[word * 4 >> granule_bits];
         });
     }
     if (async >= of_agent_.size()) {

@@ -36,11 +36,14 @@ public:
     /// True if a range may overlap [begin, end), which is not empty.
     [[nodiscard]] bool may_overlap(std::uint32_t begin, std::uint32_t end) const noexcept
     {
-        if (count_ == 0 && pieces_ == 0) {
+        if (pieces_ != 0) {
+            return true;
+        }
+        if (count_ == 0) {
             return false;
         }
         for (std::uint32_t g = begin >> granule_bits; g <= (end - 1) >> granule_bits; ++g) {
-            if (!in_granule_[g].empty() || (pieces_ != 0 && pieces_in_granule_[g] != 0)) {
+            if (!in_granule_[g].empty()) {
                 return true;
             }
         }
@@ -83,9 +86,8 @@ private:
     std::vector<Pieces> lane_ranges_;  // pieces_ of them, in no order
     std::size_t pieces_ = 0;
     std::vector<Slot> pieces_of_agent_;  // plus one; 0: none
-    std::vector<Owner> owners_;          // by word; empty until needed, as the next
-    std::vector<std::uint32_t> pieces_in_granule_;
-    mutable Range found_;  // of lane_ranges_
+    std::vector<Owner> owners_;          // by word; empty until needed
+    mutable Range found_;                // of lane_ranges_
 
     std::vector<std::vector<Slot>> in_granule_;
     std::vector<Range> ranges_;

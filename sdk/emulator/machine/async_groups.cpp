@@ -1,6 +1,7 @@
 #include "machine/async_groups.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 namespace tessera::emulator {
@@ -110,10 +111,15 @@ bool CopyGroups::reached_before(LaneMask lanes, Sequence end, Stage stage) const
 template <typename Body>
 void CopyGroups::for_each_boundary(LaneMask lanes, std::uint64_t keep, Body&& body) const
 {
+    std::array<Sequence, warp_size> ends{};
+    for_each_lane(lanes, [&](unsigned lane) { ends[lane] = boundary(lane, keep); });
     for (LaneMask rest = lanes; rest != 0;) {
-        const Sequence end = boundary(static_cast<unsigned>(std::countr_zero(rest)), keep);
+        const Sequence end = ends[static_cast<unsigned>(std::countr_zero(rest))];
         LaneMask same = 0;
-        for_each_lane(rest, [&](unsigned lane) { same |= boundary(lane, keep) == end ? LaneMask{1} << lane : 0; });
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            same |= LaneMask{ends[lane] == end} << lane;
+        }
+        same &= rest;
         if (!body(same, end)) {
             return;
         }
