@@ -52,39 +52,37 @@ public:
     {}
 
     /// Writes D(row, column + j) from accumulator[j], the sum of products, for each j inside D. `column` must be a
-    /// multiple of `Columns`.
+    /// multiple of `Columns`. @param finished  true if accumulator[j] is D's element before it is rounded, of gated pairs
     template <int Columns>
-    __device__ __forceinline__ void store(std::int64_t row, std::int64_t column,
-                                          const float (&accumulator)[Columns]) const
+    __device__ __forceinline__ void store(std::int64_t row, std::int64_t column, const float (&accumulator)[Columns],
+                                          bool finished = false) const
     {
-        if (row >= arguments_.m || column >= arguments_.n) {
+        const std::int64_t end = finished ? arguments_.d_columns() : arguments_.n;
+        if (row >= arguments_.m || column >= end) {
             return;
         }
-        const auto columns = static_cast<int>(min(static_cast<std::int64_t>(Columns), arguments_.n - column));
+        const auto columns = static_cast<int>(min(static_cast<std::int64_t>(Columns), end - column));
         float values[Columns];
 #pragma unroll
         for (int j = 0; j < Columns; ++j) {
-            values[j] = detail::scaled(accumulator[j], alpha_);
+            values[j] = accumulator[j];
         }
-        detail::apply_epilogue(
-            values, arguments_, [&](float(&scales)[Columns]) { load_scales(arguments_, row, column, columns, scales); },
-            [&](float(&c)[Columns]) { load_c(row, column, columns, c); },
-            [&](float(&bias)[Columns]) {
-                load_bias(arguments_, row, column, columns, (vectors_ & bias_vectors) != 0, bias);
-            },
-            [&](const float(&x)[Columns]) { store_pre_activation(arguments_, batch_, row, column, columns, x); });
-
-        if (is_float8(arguments_.d_type)) {
-            if (arguments_.amax_d != nullptr) {
-                int largest = 0;
+        if (!finished) {
 #pragma unroll
-                for (int j = 0; j < Columns; ++j) {
-                    largest = j < columns ? max(largest, detail::magnitude_bits(values[j])) : largest;
-                }
-                detail::raise_amax(arguments_, largest);
+            for (float& value : values) {
+                value = detail::scaled(value, alpha_);
             }
-            detail::scale_for_d(values, arguments_);
+            detail::apply_epilogue(
+                values, arguments_,
+                [&](float(&scales)[Columns]) { load_scales(arguments_, row, column, columns, scales); },
+                [&](float(&c)[Columns]) { load_c(row, column, columns, c); },
+                [&](float(&bias)[Columns]) {
+                    load_bias(arguments_, row, column, columns, (vectors_ & bias_vectors) != 0, bias);
+                },
+                [&](const float(&x)[Columns]) { store_pre_activation(arguments_, batch_, row, column, columns, x); });
         }
+
+        finish_8_bit(values, columns);
         const std::int64_t index = d_offset_ + row * arguments_.d_row_stride + column * arguments_.d_column_stride;
         if constexpr (Columns == 4) {
             if ((vectors_ & d_vectors) != 0 && columns == Columns) {
@@ -99,6 +97,30 @@ public:
                                       values[j]);
             }
         }
+    }
+
+    /// Writes D(row, pair) = act(gate) * up from the sums of products of both columns, if it is inside D.
+    __device__ __forceinline__ void store_pair(std::int64_t row, std::int64_t pair, float gate_sum, float up_sum) const
+    {
+        if (row >= arguments_.m || pair >= arguments_.d_columns()) {
+            return;
+        }
+        const auto finish = [&](float(&value)[1], bool up) {
+            const std::int64_t column = arguments_.column_of_pair(pair, up);
+            value[0] = detail::scaled(value[0], alpha_);
+            detail::apply_addends(
+                value, arguments_, [&](float(&scales)[1]) { load_scales(arguments_, row, column, 1, scales); }, nullptr,
+                [&](float(&bias)[1]) { load_bias(arguments_, row, column, 1, false, bias); });
+        };
+        float gate[1] = {gate_sum};
+        float up[1] = {up_sum};
+        finish(gate, false);
+        finish(up, true);
+        detail::activate(gate, arguments_.activation);
+        gate[0] = __fmul_rn(gate[0], up[0]);
+        finish_8_bit(gate, 1);
+        const std::int64_t index = d_offset_ + row * arguments_.d_row_stride + pair * arguments_.d_column_stride;
+        detail::store_element(arguments_.d, index, arguments_.d_type, gate[0]);
     }
 
     /// As store(), for D = alpha * A * B whose rows begin, end and are spaced at multiples of four elements.
@@ -177,6 +199,24 @@ private:
         const std::uint64_t first = reinterpret_cast<std::uint64_t>(data) + offset * size;
         const std::uint64_t row = row_stride * size;
         return column_stride == 1 && (first | row) % (4 * size) == 0;
+    }
+
+    /// For a D of 8 bits: takes the magnitudes of the first `columns` values into account and scales all.
+    template <int Columns>
+    __device__ __forceinline__ void finish_8_bit(float (&values)[Columns], int columns) const
+    {
+        if (!is_float8(arguments_.d_type)) {
+            return;
+        }
+        if (arguments_.amax_d != nullptr) {
+            int largest = 0;
+#pragma unroll
+            for (int j = 0; j < Columns; ++j) {
+                largest = j < columns ? max(largest, detail::magnitude_bits(values[j])) : largest;
+            }
+            detail::raise_amax(arguments_, largest);
+        }
+        detail::scale_for_d(values, arguments_);
     }
 
     /// Loads C(row, column + j) for each j below `columns`.

@@ -71,7 +71,14 @@ struct GemmArguments {
     ElementType bias_type;
     BiasAxis bias_axis;
     ActivationKind activation;
+    Gating gating;  // pairs of the n columns become n / 2 columns of D; `beta` is 0 then
 
+    TESSERA_DETAIL_HOST_DEVICE std::int64_t d_columns() const { return gating == Gating::none ? n : n / 2; }
+    /// Column of B that belongs to column `pair` of D: its gate, or its `up`.
+    TESSERA_DETAIL_HOST_DEVICE std::int64_t column_of_pair(std::int64_t pair, bool up) const
+    {
+        return gating == Gating::interleaved ? 2 * pair + (up ? 1 : 0) : pair + (up ? n / 2 : 0);
+    }
     TESSERA_DETAIL_HOST_DEVICE bool has_scale_vectors() const
     {
         return row_scales != nullptr || column_scales != nullptr;

@@ -52,6 +52,9 @@ struct HopperArguments {
     std::uint32_t a_rows;
     std::uint32_t b_rows;
     std::uint32_t prefetched_stages;  // stages that each CTA prefetches into L2 while the previous kernel ends
+    // Gated pairs: a tile of B has the gates' columns of half as many columns of D, then the others.
+    std::uint32_t log2_columns_of_pair;  // 1 with gated pairs, otherwise 0
+    std::int32_t b_second_half;          // N-major B: rows from the middle of a tile to its second half; otherwise 0
     HopperTypes types;
     bool two_level;  // 8-bit inputs: add the tensor core's sums over 128 of K in fp32
     bool a_k_major;  // contiguous along K; otherwise along M

@@ -108,6 +108,10 @@ struct HopperConfig {
     /// Returns true if TMA can store the pre-activation, too: a part of it is in one buffer, that of D in the other.
     TESSERA_DETAIL_HOST_DEVICE constexpr bool stores_two_matrices() const { return store_buffers == 2; }
 
+    /// Returns true if a tile can hold gated pairs: both halves of its columns are whole parts of the epilogue and whole
+    /// stores.
+    TESSERA_DETAIL_HOST_DEVICE constexpr bool gates() const { return !copies && (tile_n == 64 || tile_n % 128 == 0); }
+
     /// Columns of a tile that one TMA store writes: 128 bytes, or the whole tile if it is narrower. The rest of the
     /// width needs one more store.
     TESSERA_DETAIL_HOST_DEVICE static constexpr int store_width(int tile_n, int element_bytes)

@@ -9,6 +9,7 @@
 ///   slots of the ring after the tile's stages.
 /// - With a C that the ring does not carry, a pre-activation (through the other store buffer) or a D of 8 bits: the same
 ///   way, but 32 or 16 columns at a time with all operations. One copy of the code serves all of them.
+/// - Gated pairs: all operations in place (hopper_gate.cuh), then the left half of the tile by TMA or as below.
 /// - A narrow tile of a column-major D: straight from the registers, in the same parts.
 /// - Otherwise: through shared memory in fp32, to a loop that finishes and stores row by row (kernels/gemm).
 
@@ -17,10 +18,12 @@
 
 #include "hopper_arguments.hpp"
 #include "hopper_finish.cuh"
+#include "hopper_gate.cuh"
 #include "hopper_multiply.cuh"
 #include "hopper_part.cuh"
 #include "hopper_shared.cuh"
 #include "hopper_staging.cuh"
+#include "hopper_store.cuh"
 #include "kernels/gemm/epilogue.cuh"
 #include "tessera/device/warp.cuh"
 
@@ -38,6 +41,7 @@ class HopperEpilogue {
     using SlotsOfC = ReadSlots<HopperRing<Config>>;
 
     using Part = HopperPart<Config>;
+    using Gate = HopperGate<Config>;
 
 public:
     /// A thread's elements of the bias, on their way to shared memory.
@@ -66,6 +70,11 @@ public:
             const bool per_row = gemm.bias_axis == BiasAxis::per_row;
             const int first = (per_row ? row : column) + thread();
             const std::int64_t end = per_row ? gemm.m : gemm.n;
+            if (Gate::is_gated(gemm) && !per_row) {
+                ptx::stay_a_branch();
+                Gate::load_bias(gemm, column, thread(), bias.values);
+                return bias;
+            }
 #pragma unroll
             for (int i = 0; i < Bias::per_thread; ++i) {
                 if (first + i * 128 < end) {
@@ -90,7 +99,13 @@ public:
             }
         };
         prefetch(gemm.row_scales, row, Config::config.consumer_m(), gemm.m);
-        prefetch(gemm.column_scales, column, tile_n, gemm.n);
+        if (Gate::is_gated(gemm) && gemm.gating == Gating::side_by_side) {
+            const auto ups = static_cast<int>(gemm.n / 2);
+            prefetch(gemm.column_scales, column / 2, tile_n / 2, ups);
+            prefetch(gemm.column_scales, ups + column / 2, tile_n / 2, gemm.n);
+        } else {
+            prefetch(gemm.column_scales, column, tile_n, gemm.n);
+        }
     }
 
     /// Writes the consumer's rows of a whole tile.
@@ -100,18 +115,26 @@ public:
     __device__ __forceinline__ void write(Accumulators& accumulators, const Bias& bias, SlotsOfC c,
                                           const HopperReleaser& releaser, int tile_row, int row, int column, int batch)
     {
-        if (!writes_parts()) {
-            write_general(accumulators, row, column, batch);
-        } else if (arguments_.plain && arguments_.stores_by_tma) {
-            store(accumulators, [&](float sum) { return detail::scaled(sum, alpha_); }, row, column, batch);
-        } else {
+        bool is_general = !writes_parts();
+        if (!is_general && arguments_.plain && arguments_.stores_by_tma) {
+            HopperTileStore<Config, false>(arguments_, staging_)
+                .store(accumulators, [&](float sum) { return detail::scaled(sum, alpha_); }, row, column, batch);
+        } else if (!is_general) {
             put_bias(bias);
-            if (finishes_in_place(c)) {
-                finish_in_place(accumulators, std::move(c), releaser);
-                store(accumulators, [](float value) { return value; }, row, column, batch);
-                return;
+            if (!finishes_in_place(c)) {
+                write_parts(accumulators, c, tile_row, row, column, batch);
+            } else {
+                column = Gate::is_gated(arguments_.gemm) ? column / 2 : column;
+                finish_in_place(accumulators, c.take_all(), releaser, row, column);
+                is_general = Config::config.gates() && (!arguments_.stores_by_tma || is_float8(arguments_.gemm.d_type));
+                if (!is_general) {
+                    HopperTileStore<Config, Config::config.gates()>(arguments_, staging_)
+                        .store(accumulators, [](float value) { return value; }, row, column, batch);
+                }
             }
-            write_parts(accumulators, c, tile_row, row, column, batch);
+        }
+        if (is_general) {
+            write_general(accumulators, row, column, batch);
         }
         releaser.release(std::move(c));
     }
@@ -128,18 +151,23 @@ private:
     {
         return Config::config.stores_two_matrices() && arguments_.stores_pre_activation_by_tma;
     }
-    __device__ bool writes_parts() const { return arguments_.stores_by_tma || writes_columns(); }
+    __device__ bool writes_parts() const
+    {
+        return arguments_.stores_by_tma || writes_columns() || Gate::is_gated(arguments_.gemm);
+    }
 
     __device__ bool finishes_in_place(const SlotsOfC& c) const
     {
         const GemmArguments& gemm = arguments_.gemm;
-        return arguments_.stores_by_tma && gemm.pre_activation.data == nullptr && !is_float8(gemm.d_type) &&
-               !gemm.has_scale_vectors() && (gemm.beta == 0.0F || c.count() > 0);
+        return Gate::is_gated(gemm) ||
+               (arguments_.stores_by_tma && gemm.pre_activation.data == nullptr && !is_float8(gemm.d_type) &&
+                !gemm.has_scale_vectors() && (gemm.beta == 0.0F || c.count() > 0));
     }
 
-    /// Replaces the accumulators by the elements of D. Frees the slots of C as soon as it has been added.
+    /// Replaces the accumulators, or their left half if they are gated pairs, by the elements of D. Frees the slots of C as
+    /// soon as it has been added. @param row, column  of the first element in D
     __device__ __forceinline__ void finish_in_place(Accumulators& accumulators, SlotsOfC c,
-                                                    const HopperReleaser& releaser) const
+                                                    const HopperReleaser& releaser, int row, int column) const
     {
         using Finish = HopperFinish<Config>;
         const GemmArguments& gemm = arguments_.gemm;
@@ -152,90 +180,22 @@ private:
             }
         }
         releaser.release(std::move(c));
+        if constexpr (Config::config.gates()) {
+            if (gemm.has_scale_vectors()) {
+                ptx::stay_a_branch();
+                Gate::scale(accumulators, arguments_, row, column);
+            }
+        }
         if (gemm.bias_axis != BiasAxis::none) {
             ptx::stay_a_branch();
             Finish::add_bias(accumulators, gemm.bias_axis, shared_.bias[consumer_]);
         }
-        Finish::activate(accumulators, gemm.activation);
-    }
-
-    /// Stores `function` of each value to D by TMA.
-    template <class Function>
-    __device__ __forceinline__ void store(const Accumulators& values, Function&& function, int row, int column,
-                                          int batch)
-    {
-        if (arguments_.gemm.d_type == ElementType::f32) {
-            store_wide(values, function, row, column, batch);
-        } else {
-            store_narrow(values, function, row, column, batch);
-        }
-    }
-
-    /// Calls `visit<first, columns>()` for each part of the tile's width that one store writes: `Width` columns each,
-    /// then the rest.
-    template <int Width, class Visit>
-    __device__ __forceinline__ static void for_each_part(Visit&& visit)
-    {
-        [&]<int... Part>(std::integer_sequence<int, Part...>) {
-            (visit.template operator()<Part * Width, Width>(), ...);
-        }(std::make_integer_sequence<int, tile_n / Width>());
-        if constexpr (tile_n % Width != 0) {
-            visit.template operator()<tile_n / Width * Width, tile_n % Width>();
-        }
-    }
-
-    /// Stores a 16-bit D, 64 columns (or the tile's width) at a time.
-    template <class Function>
-    __device__ __forceinline__ void store_narrow(const Accumulators& values, Function&& function, int row, int column,
-                                                 int batch)
-    {
-        constexpr int width = HopperConfig::store_width(tile_n, 2);
-        const bool as_f16 = arguments_.gemm.d_type == ElementType::f16;
-        const HopperPlace place;
-#pragma unroll
-        for (int block = 0; block < blocks; ++block) {
-            for_each_part<width>([&]<int First, int Columns>() {
-                std::byte* const buffer = staging_.next();
-#pragma unroll
-                for (int q = 0; q < Columns / 16; ++q) {
-                    const float* const d = &values[block][(First + q * 16) / 2];
-                    std::uint32_t packed[4];
-#pragma unroll
-                    for (int i = 0; i < 4; ++i) {
-                        packed[i] = detail::pack(function(d[2 * i]), function(d[2 * i + 1]), as_f16);
-                    }
-                    store_matrices(buffer + place.matrix(q), packed);
-                }
-                if constexpr (Columns % 16 != 0) {
-                    const float* const d = &values[block][(First + Columns - 8) / 2];
-                    const std::uint32_t packed[2] = {detail::pack(function(d[0]), function(d[1]), as_f16),
-                                                     detail::pack(function(d[2]), function(d[3]), as_f16)};
-                    store_matrices(buffer + place.matrix(Columns / 16), packed);
-                }
-                staging_.store(Columns == width ? arguments_.d : arguments_.d_rest, column + First, row + block * 64,
-                               batch);
-            });
-        }
-    }
-
-    /// Stores an fp32 D, 32 columns (or the tile's width) at a time.
-    template <class Function>
-    __device__ __forceinline__ void store_wide(const Accumulators& values, Function&& function, int row, int column,
-                                               int batch)
-    {
-        constexpr int width = HopperConfig::store_width(tile_n, 4);
-        const HopperPlace place;
-#pragma unroll
-        for (int block = 0; block < blocks; ++block) {
-            for_each_part<width>([&]<int First, int Columns>() {
-                std::byte* const buffer = staging_.next();
-                place.template for_each_pair<Columns>(0, [&](int value, unsigned offset) {
-                    const float* const d = &values[block][First / 2 + value];
-                    *reinterpret_cast<float2*>(buffer + offset) = make_float2(function(d[0]), function(d[1]));
-                });
-                staging_.store(Columns == width ? arguments_.d : arguments_.d_rest, column + First, row + block * 64,
-                               batch);
-            });
+        Finish::activate(accumulators, gemm.activation, Gate::is_gated(gemm));
+        if constexpr (Config::config.gates()) {
+            if (Gate::is_gated(gemm)) {
+                ptx::stay_a_branch();
+                Gate::multiply(accumulators);
+            }
         }
     }
 
@@ -314,13 +274,19 @@ private:
         }
     }
 
-    /// Writes any D with any epilogue. The loop over the parts is not unrolled: one copy of the epilogue's code.
+    /// Writes any D with any epilogue, or gated pairs that are finished. The loop over the parts is not unrolled: one copy
+    /// of the epilogue's code.
     __device__ __forceinline__ void write_general(const Accumulators& accumulators, int row, int column, int batch)
     {
         const Epilogue epilogue(arguments_.gemm, batch);
         std::byte* const buffer = staging_.first();
 #pragma unroll 1
         for (unsigned number = 0; number < Part::count; ++number) {
+            if constexpr (Config::config.gates()) {
+                if (Gate::is_gated(arguments_.gemm) && number % Part::in_block >= Part::in_block / 2) {
+                    continue;
+                }
+            }
             const Part part(arguments_, number, row, column, batch);
             typename Part::Values values;
             Part::take(accumulators, number, values, [](float sum) { return sum; });
@@ -332,7 +298,8 @@ private:
                 const float4 quad =
                     *reinterpret_cast<const float4*>(buffer + hopper_swizzled(quad_row, quad_column / 4));
                 const float four[4] = {quad.x, quad.y, quad.z, quad.w};
-                epilogue.store<4>(part.row() + quad_row, part.column() + quad_column, four);
+                epilogue.store<4>(part.row() + quad_row, part.column() + quad_column, four,
+                                  Gate::is_gated(arguments_.gemm));
             });
         }
     }

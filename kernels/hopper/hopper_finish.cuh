@@ -122,19 +122,34 @@ public:
     }
 
     /// x -> act(x). A costly activation loops over groups of values, so that its code is short.
-    __device__ __forceinline__ static void activate(Accumulators& values, ActivationKind kind)
+    /// @param gates_only  of gated pairs: only the left half of the tile
+    __device__ __forceinline__ static void activate(Accumulators& values, ActivationKind kind, bool gates_only)
     {
         if (kind == ActivationKind::none) {
             return;
         }
+        constexpr int half = registers / 2;
         if (kind == ActivationKind::relu) {
             ptx::stay_a_branch();
+            if (config.gates() && gates_only) {
+                ptx::stay_a_branch();
+#pragma unroll
+                for (auto& block : values) {
+#pragma unroll
+                    for (int i = 0; i < half; ++i) {
+                        block[i] = detail::relu(block[i]);
+                    }
+                }
+                return;
+            }
             for_each(values, [&](float& value) { value = detail::relu(value); });
             return;
         }
         // Large groups rotate fewer registers per value, but are copies of which there must be room.
         constexpr int group = count <= 128 && count % 32 == 0 ? 32 : count % 8 == 0 ? 8 : 4;
         static_assert(count % group == 0);
+        constexpr bool mixes_halves = half % group != 0;
+        static_assert(!config.gates() || !mixes_halves || group == count);
 #pragma unroll 1
         for (int done = 0; done < count; done += group) {
             float first[group];
@@ -142,11 +157,16 @@ public:
             for (int i = 0; i < group; ++i) {
                 first[i] = values[i / registers][i % registers];
             }
-            detail::activate(first, kind);
+            if (!config.gates() || mixes_halves || !gates_only || done / half % 2 == 0) {
+                detail::activate(first, kind);
+            }
             // Rotated, because registers have no run-time index.
 #pragma unroll
             for (int i = 0; i < count; ++i) {
                 const int from = i + group;
+                if (config.gates() && mixes_halves && from - count >= half) {
+                    first[from - count] = gates_only ? values[0][from - count] : first[from - count];
+                }
                 values[i / registers][i % registers] =
                     from < count ? values[from / registers][from % registers] : first[from - count];
             }

@@ -29,6 +29,10 @@ class HopperTmaLoader {
 public:
     /// For loads without an L2 cache hint.
     struct NoPolicy {};
+    /// For boxes that follow each other.
+    struct NoShift {
+        __device__ int operator()(int /*line*/) const { return 0; }
+    };
 
     /// One operand, and the rows of its tile that this CTA loads. A K-major operand arrives in one box; an M- or
     /// N-major one in a box of (64 of K, 64 rows) per 64 rows. Policy is L2Policy or NoPolicy.
@@ -59,11 +63,12 @@ public:
         {
             load_box<Multicast>(stage, first_, slot, {k, row, batch});
         }
-        /// For either major; `row` is the tile's.
-        template <class Slot>
-        __device__ __forceinline__ void load(std::byte* stage, const Slot& slot, int row, int k, int batch) const
+        /// For either major; `row` is the tile's. `shift(row in the tile)` is added to the rows of M- or N-major boxes.
+        template <class Slot, class Shift = NoShift>
+        __device__ __forceinline__ void load(std::byte* stage, const Slot& slot, int row, int k, int batch,
+                                             Shift&& shift = {}) const
         {
-            for_each_box(row, k, batch, [&](int line, const std::int32_t(&coordinates)[3]) {
+            for_each_box(row, k, batch, shift, [&](int line, const std::int32_t(&coordinates)[3]) {
                 if (multicast_) {
                     load_box<true>(stage, line, slot, coordinates);
                 } else {
@@ -72,9 +77,10 @@ public:
             });
         }
         /// Prefetches into L2 what `load` will load.
-        __device__ __forceinline__ void prefetch(int row, int k, int batch) const
+        template <class Shift = NoShift>
+        __device__ __forceinline__ void prefetch(int row, int k, int batch, Shift&& shift = {}) const
         {
-            for_each_box(row, k, batch,
+            for_each_box(row, k, batch, shift,
                          [&](int, const std::int32_t(&coordinates)[3]) { tma_prefetch(map_, coordinates, policy_); });
         }
 
@@ -83,8 +89,8 @@ public:
         static constexpr bool has_policy = std::is_same_v<Policy, L2Policy>;
 
         /// Calls `visit(row in the stage, coordinates)` for each box.
-        template <class Visit>
-        __device__ __forceinline__ void for_each_box(int row, int k, int batch, Visit&& visit) const
+        template <class Shift, class Visit>
+        __device__ __forceinline__ void for_each_box(int row, int k, int batch, Shift&& shift, Visit&& visit) const
         {
             if (k_major_) {
                 visit(first_, {k, row + first_, batch});
@@ -93,7 +99,7 @@ public:
             if constexpr (Rows % mn_major_rows == 0) {
 #pragma unroll 1
                 for (int line = first_; line < end_; line += mn_major_rows) {
-                    visit(line, {row + line, k, batch});
+                    visit(line, {row + line + shift(line), k, batch});
                 }
             }
         }
@@ -173,6 +179,10 @@ private:
                                      cluster.columns(), cluster.column(), cluster.my_row(), policy_a);
         const Side<tile_n, Policy> b(arguments.b, arguments.b_k_major, arguments.b_batched, arguments.b_rows,
                                      cluster.rows(), cluster.row(), cluster.my_column(), policy_b);
+        // Read from the parameters at each use, because registers are few.
+        const auto to_pair = [&](int line) {
+            return Config::config.gates() && line >= tile_n / 2 ? arguments.b_second_half : 0;
+        };
         RingProducer<HopperRing<Config>> ring(shared.ring, published);
         const bool along_k = a.k_major() && b.k_major();
         const std::uint32_t stage_bytes = (arguments.a_rows + arguments.b_rows) * row_bytes;
@@ -181,7 +191,8 @@ private:
         while (queue.next(unit)) {
             const TilePosition place = arguments.gemm.raster.position(unit.tile);
             const int row = static_cast<int>((place.row * cluster.rows() + cluster.row()) * tile_m);
-            const int column = static_cast<int>((place.column * cluster.columns() + cluster.column()) * tile_n);
+            const int column = static_cast<int>((place.column * cluster.columns() + cluster.column()) * tile_n) >>
+                               (Config::config.gates() ? arguments.log2_columns_of_pair : 0);
             const int batch_a = a.batch(static_cast<int>(place.batch));
             const int batch_b = b.batch(static_cast<int>(place.batch));
             const int row_a = a.first_row(row);
@@ -194,7 +205,7 @@ private:
                     for (std::uint32_t stage = 0; stage < prefetched; ++stage) {
                         const int k = first_k + static_cast<int>(stage) * block_k;
                         a.prefetch(row, k, batch_a);
-                        b.prefetch(column, k, batch_b);
+                        b.prefetch(column, k, batch_b, to_pair);
                     }
                 }
                 await_kernel_before();
@@ -218,7 +229,7 @@ private:
             if (!along_k) {
                 load_stages([&](auto& stage, const auto& slot, int k) {
                     a.load(stage.a, slot, row, k, batch_a);
-                    b.load(stage.b, slot, column, k, batch_b);
+                    b.load(stage.b, slot, column, k, batch_b, to_pair);
                 });
             } else if (cluster.columns() > 1) {
                 cluster.rows() > 1 ? load_along_k.template operator()<true, true>()

@@ -290,8 +290,18 @@ __device__ void store_thread_tile(const GemmArguments& arguments, const TilePosi
         for (int l = 0; l < group; ++l) {
             values[l] = accumulator[0][l];
         }
-        epilogue.store(first_row + place.row(done / columns), first_column + done % columns / group * place.step_n,
-                       values);
+        const std::int64_t row = first_row + place.row(done / columns);
+        const std::int64_t column = first_column + done % columns / group * place.step_n;
+        if constexpr (group == 4) {
+            if (arguments.gating != Gating::none) {  // interleaved: a group is two pairs
+                epilogue.store_pair(row, column / 2, values[0], values[1]);
+                epilogue.store_pair(row, column / 2 + 1, values[2], values[3]);
+            } else {
+                epilogue.store(row, column, values);
+            }
+        } else {
+            epilogue.store(row, column, values);
+        }
 #pragma unroll
         for (int i = 0; i + group < count; ++i) {
             accumulator[i / columns][i % columns] = accumulator[(i + group) / columns][(i + group) % columns];
@@ -314,15 +324,27 @@ __global__ void __launch_bounds__(naive_block* naive_block) naive_gemm(const __g
     const Operand& a = arguments.a;
     const Operand& b = arguments.b;
     const Element* a_row = static_cast<const Element*>(a.data) + tile.batch * a.batch_stride + row * a.row_stride;
-    const Element* b_column =
-        static_cast<const Element*>(b.data) + tile.batch * b.batch_stride + column * b.column_stride;
     const detail::Widen<Element> widen_a(arguments.a_type);
     const detail::Widen<Element> widen_b(arguments.b_type);
-    float accumulator[1] = {};
-    for (std::int64_t k = 0; k < arguments.k; ++k) {
-        accumulator[0] = fmaf(widen_a(a_row[k * a.column_stride]), widen_b(b_column[k * b.row_stride]), accumulator[0]);
+    const auto sum_of = [&](std::int64_t column_of_b) {
+        const Element* b_column =
+            static_cast<const Element*>(b.data) + tile.batch * b.batch_stride + column_of_b * b.column_stride;
+        float sum = 0;
+        for (std::int64_t k = 0; k < arguments.k; ++k) {
+            sum = fmaf(widen_a(a_row[k * a.column_stride]), widen_b(b_column[k * b.row_stride]), sum);
+        }
+        return sum;
+    };
+    const Epilogue epilogue(arguments, tile.batch);
+    if (arguments.gating != Gating::none) {
+        if (column < arguments.d_columns()) {
+            epilogue.store_pair(row, column, sum_of(arguments.column_of_pair(column, false)),
+                                sum_of(arguments.column_of_pair(column, true)));
+        }
+        return;
     }
-    Epilogue(arguments, tile.batch).store(row, column, accumulator);
+    const float accumulator[1] = {sum_of(column)};
+    epilogue.store(row, column, accumulator);
 }
 
 /// Stages tiles of A and B in shared memory, as the rung's config says.

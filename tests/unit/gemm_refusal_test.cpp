@@ -89,6 +89,53 @@ TEST_CASE_FIXTURE(GemmRuntime, "C and bias with mismatched extents are refused")
                 launch_with({.bias = Bias::per_column(c.subspan(0, 4))}));
 }
 
+TEST_CASE_FIXTURE(GemmRuntime, "gated pairs need an even n, a D of half the columns, and no C or pre-activation")
+{
+    const auto launch = [&](auto view_b, auto view_d, const Epilogue& epilogue,
+                            std::source_location caller = std::source_location::current()) {
+        Gemm::launch(stream, a.matrix(4, 5), view_b, view_d, epilogue, Variant::automatic, caller);
+    };
+    for (const Gating gating : {Gating::interleaved, Gating::side_by_side}) {
+        CHECK_ERROR(
+            mismatch("B is 5x7: its 7 columns do not make pairs of a gate and a factor\n  try: a B with an even "
+                     "number of columns, or Gating::none"),
+            launch(b.matrix(5, 7), d.matrix(4, 3), {.gating = gating}));
+        CHECK_ERROR(mismatch("A is 4x5 and B is 5x6, so pairs of columns of A*B make 4x3, but D is 4x6\n  try: a D of "
+                             "4x3"),
+                    launch(b.matrix(5, 6), d.matrix(4, 6), {.gating = gating}));
+        CHECK_ERROR(
+            "tessera: invalid_argument in Gemm::launch\n  the product has gated pairs and adds C with beta = 1\n"
+            "  try: add C in the next product; gated pairs have no C",
+            launch(b.matrix(5, 6), d.matrix(4, 3), {.c = c.matrix(4, 3), .gating = gating}));
+        CHECK_ERROR(
+            "tessera: invalid_argument in Gemm::launch\n  the product has gated pairs and stores the "
+            "pre-activation, which has twice the columns of D\n  try: compute A*B without gating where its "
+            "columns are needed, or leave the pre-activation out",
+            launch(b.matrix(5, 6), d.matrix(4, 3), {.pre_activation = c.matrix(4, 3), .gating = gating}));
+        CHECK_ERROR(
+            mismatch("the bias has 3 elements and B is 5x6: a bias per column needs 6, because it is added "
+                     "before pairs are formed\n  try: a bias of 6 elements"),
+            launch(b.matrix(5, 6), d.matrix(4, 3), {.bias = Bias::per_column(c.subspan(0, 3)), .gating = gating}));
+    }
+    CHECK(fake::launches().empty());
+    launch(b.matrix(5, 6), d.matrix(4, 3, ColumnMajor{}),
+           {.bias = Bias::per_column(c.subspan(0, 6)), .gating = Gating::side_by_side});
+    CHECK(fake::launches().size() == 1);  // not transposed: pairs stay pairs of columns
+
+    GemmProblem problem{.m = 4, .n = 6, .k = 5};
+    problem.gating = Gating::interleaved;
+    CHECK_ERROR(
+        "tessera: shape_mismatch in GemmPlan::launch\n  the gating is side_by_side, but the plan was prepared "
+        "for interleaved\n  try: prepare a plan for these operands, or call Gemm::launch",
+        GemmPlan::prepare(Device(fake::h200), problem)
+            .launch(stream, a.matrix(4, 5), b.matrix(5, 6), d.matrix(4, 3), {.gating = Gating::side_by_side}));
+    problem.n = 7;
+    CHECK_ERROR(
+        "tessera: invalid_argument in GemmPlan::prepare\n  7 columns do not make pairs of a gate and a factor\n"
+        "  try: an even n",
+        static_cast<void>(GemmPlan::prepare(Device(fake::h200), problem)));
+}
+
 TEST_CASE_FIXTURE(GemmRuntime, "every operand must be on the stream's device")
 {
     const Stream there{Device(fake::t4)};

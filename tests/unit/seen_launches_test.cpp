@@ -122,13 +122,13 @@ auto values_of(const GemmArguments& arguments)
 {
     const auto& [a, b, c, d, d_row_stride, d_column_stride, d_batch_stride, pre_activation, bias, scale_a, scale_b,
                  row_scales, column_scales, scale_d, amax_d, m, n, k, alpha, beta, raster, a_type, b_type, c_type,
-                 d_type, bias_type, bias_axis, activation] = arguments;
+                 d_type, bias_type, bias_axis, activation, gating] = arguments;
     return std::tuple_cat(
         values_of(a), values_of(b), values_of(c), values_of(pre_activation),
         std::make_tuple(d, d_row_stride, d_column_stride, d_batch_stride, bias, scale_a, scale_b, row_scales,
                         column_scales, scale_d, amax_d, m, n, k, std::bit_cast<std::uint32_t>(alpha),
                         std::bit_cast<std::uint32_t>(beta), std::bit_cast<std::array<std::uint32_t, 13>>(raster),
-                        a_type, b_type, c_type, d_type, bias_type, bias_axis, activation));
+                        a_type, b_type, c_type, d_type, bias_type, bias_axis, activation, gating));
 }
 
 /// Returns true if the kernels get the same: for a variant without tensor maps, only the product's arguments.
@@ -258,6 +258,7 @@ TEST_CASE_FIXTURE(SeenRuntime, "operands that the plan does not fit are refused 
         Change{"D, over A", [&](Call& call) { call.d.data = call.a.data; }},
         Change{"C's type", [&](Call& call) { call.epilogue.c.type = ElementType::f16; }},
         Change{"C, left out", [&](Call& call) { call.epilogue.c = {}; }},
+        Change{"the gating", [&](Call& call) { call.epilogue.gating = Gating::interleaved; }},
         Change{"C, over D", [&](Call& call) { call.epilogue.c.data = static_cast<const bf16*>(call.d.data) + 8; }},
         Change{"the bias's axis", [&](Call& call) { call.epilogue.bias.axis = BiasAxis::per_row; }},
         Change{"the bias's size", [&](Call& call) { call.epilogue.bias.size -= 1; }},

@@ -365,6 +365,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "problems that differ in a property that affects
         [](GemmProblem& p) { p.has_c = true; },
         [](GemmProblem& p) { p.bias = BiasAxis::per_row; },
         [](GemmProblem& p) { p.activation = Activation::gelu; },
+        [](GemmProblem& p) { p.gating = Gating::interleaved; },
         [](GemmProblem& p) { p.row_scales = true; },
         [](GemmProblem& p) { p.column_scales = true; },
     };

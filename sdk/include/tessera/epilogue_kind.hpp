@@ -43,6 +43,25 @@ inline constexpr std::array all_activations{Activation::none, Activation::relu, 
                                             Activation::silu, Activation::gelu_tanh, Activation::sigmoid,
                                             Activation::tanh};
 
+/// How the columns of A*B form pairs (gate, up), each of which becomes one element act(gate) * up of D: SwiGLU with
+/// `Activation::silu`, GeGLU with `gelu`. D then has half as many columns as B.
+enum class Gating : std::uint8_t {
+    none = 0,          ///< no pairs: D has all columns
+    interleaved = 1,   ///< columns 2j (gate) and 2j + 1 (up) become column j
+    side_by_side = 2,  ///< columns j (gate) and j + n/2 (up) become column j
+};
+
+/// Returns "none", "interleaved" or "side_by_side".
+constexpr std::string_view to_string(Gating gating) noexcept
+{
+    switch (gating) {
+        case Gating::none: return "none";
+        case Gating::interleaved: return "interleaved";
+        case Gating::side_by_side: return "side_by_side";
+    }
+    return "unknown";
+}
+
 /// The dimension of D that a bias vector runs along.
 enum class BiasAxis : std::uint8_t {
     none = 0,        ///< no bias

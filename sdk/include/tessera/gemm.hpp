@@ -41,7 +41,7 @@ struct TuningResult;
 struct Bias {
     const void* data = nullptr;           ///< device address of the first element
     ElementType type = ElementType::f32;  ///< type of each element: f32, f16 or bf16, whatever D's type is
-    std::size_t size = 0;                 ///< number of elements: m for `per_row`, n for `per_column`
+    std::size_t size = 0;                 ///< number of elements: m for `per_row`, B's n for `per_column`
     BiasAxis axis = BiasAxis::none;       ///< what the vector runs along; `none` if there is no bias
     int device = -1;                      ///< ordinal of the memory's device, -1 if there is no bias
 
@@ -116,6 +116,16 @@ private:
 /// A D of 8 bits is multiplied by `scale_d`, if that is given, before it is rounded:
 /// D = scale_d * act(alpha * A*B + beta * C + bias).
 ///
+/// With `gating`, two columns of x = alpha * A*B (scaled) + bias become one of D: act(gate) * up, rounded to fp32 and then to
+/// D's type. D is m x n/2; a bias and scales per column have an element for each of the n columns. C and the pre-activation
+/// are refused then. Hopper's tensor cores take pairs of a column-major B, or 16-bit ones side by side of a row-major B.
+/// Other products of pairs run on SIMT kernels; of these, only the naive one takes pairs side by side.
+///
+/// @code{.cpp}
+/// // SwiGLU: w holds the gates' columns, then those of `up`.
+/// Gemm::launch(stream, x, w, y, {.activation = Activation::silu, .gating = Gating::side_by_side});
+/// @endcode
+///
 /// Write it with designated initializers. C++ requires them in the order of the members:
 ///
 /// @code{.cpp}
@@ -141,6 +151,7 @@ struct Epilogue {
     /// in D makes it NaN.
     DeviceSpan<float> amax_d = {};
     Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;  ///< how Hopper's tensor cores add 8-bit products
+    Gating gating = Gating::none;                                   ///< pairs of columns become one: act(gate) * up
 };
 
 namespace detail {
@@ -194,8 +205,8 @@ concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
 /// This is the contract of every launch, with or without a plan.
 ///
 /// @par Shapes
-/// A is m x k, B is k x n, C and D are m x n. Each is row-major or column-major with any leading dimension,
-/// independently of the others. Each is a `MatrixView`, a `BatchView` or a `MatrixOperand`, in any mix. D has one
+/// A is m x k, B is k x n, C and D are m x n (D is m x n/2 with `Epilogue::gating`). Each is row-major or column-major
+/// with any leading dimension, independently of the others. Each is a `MatrixView`, a `BatchView` or a `MatrixOperand`, in any mix. D has one
 /// matrix for each product of a batch. For A, B and C, a single matrix or a batch stride of 0 serves all products.
 /// Extents may be 0: an empty D launches nothing, and k = 0 gives act(beta * C + bias).
 ///

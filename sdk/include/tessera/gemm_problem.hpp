@@ -73,6 +73,7 @@ enum class Fp8Accumulation : std::uint8_t {
 };
 
 /// A product D = act(alpha * A*B + beta * C + bias): A is m x k, B is k x n, C and D are m x n. Any extent may be 0.
+/// With `gating`, D is m x n/2.
 ///
 /// @code{.cpp}
 /// const GemmProblem problem{.m = 4096, .n = 4096, .k = 1024, .input = ElementType::bf16};
@@ -84,7 +85,7 @@ enum class Fp8Accumulation : std::uint8_t {
 /// A value.
 struct GemmProblem {
     std::int64_t m = 0;                                             ///< rows of A and D
-    std::int64_t n = 0;                                             ///< columns of B and D
+    std::int64_t n = 0;                                             ///< columns of B; D has `d_columns()`
     std::int64_t k = 0;                                             ///< columns of A, rows of B
     std::int64_t batches = 1;                                       ///< number of products of these extents
     std::int64_t outer_batches = 1;                                 ///< number of these batches: the second level
@@ -102,6 +103,10 @@ struct GemmProblem {
     Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;  ///< for 8-bit inputs on Hopper
     bool row_scales = false;                                        ///< true if each row of A has a scale of its own
     bool column_scales = false;                                     ///< true if each column of B has one
+    Gating gating = Gating::none;                                   ///< how columns of A*B form pairs
+
+    /// Columns of D: those of B, or half of them if they form pairs.
+    std::int64_t d_columns() const noexcept { return gating == Gating::none ? n : n / 2; }
 
     /// Returns one line for people: extents, types, orders, epilogue.
     std::string describe() const;

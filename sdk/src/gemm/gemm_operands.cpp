@@ -137,7 +137,27 @@ void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std:
                  : a.rows == b.rows     ? "A looks transposed: pass a.transposed()"
                                         : fmt::format("a B of {} rows, or an A of {} columns", a.columns, b.rows));
     }
-    if (d.rows != a.rows || d.columns != b.columns) {
+    const bool gated = epilogue.gating != Gating::none;
+    if (gated && b.columns % 2 != 0) {
+        mismatch(fmt::format("B is {}: its {} columns do not make pairs of a gate and a factor", shape(b), b.columns),
+                 "a B with an even number of columns, or Gating::none");
+    }
+    if (gated && beta_of(epilogue) != 0) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              fmt::format("the product has gated pairs and adds C with beta = {}", beta_of(epilogue)),
+              "add C in the next product; gated pairs have no C");
+    }
+    if (gated && epilogue.pre_activation.present) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              "the product has gated pairs and stores the pre-activation, which has twice the columns of D",
+              "compute A*B without gating where its columns are needed, or leave the pre-activation out");
+    }
+    if (gated && (d.rows != a.rows || d.columns != b.columns / 2)) {
+        mismatch(fmt::format("A is {} and B is {}, so pairs of columns of A*B make {}x{}, but D is {}", shape(a),
+                             shape(b), a.rows, b.columns / 2, shape(d)),
+                 fmt::format("a D of {}x{}", a.rows, b.columns / 2));
+    }
+    if (!gated && (d.rows != a.rows || d.columns != b.columns)) {
         mismatch(fmt::format("A is {} and B is {}, so A*B is {}x{}, but D is {}", shape(a), shape(b), a.rows, b.columns,
                              shape(d)),
                  d.rows == b.columns && d.columns == a.rows ? "D looks transposed: pass d.transposed()"
@@ -202,13 +222,18 @@ void require_shapes(const GemmOperands& operands, const Epilogue& epilogue, std:
     const Bias& bias = epilogue.bias;
     if (bias.axis != BiasAxis::none) {
         const bool per_row = bias.axis == BiasAxis::per_row;
-        const std::int64_t needed = per_row ? d.rows : d.columns;
+        const std::int64_t needed = per_row ? a.rows : b.columns;
         if (bias.size != static_cast<std::size_t>(needed)) {
-            mismatch(fmt::format("the bias has {} elements and D is {}: a bias per {} needs {}", bias.size, shape(d),
-                                 per_row ? "row" : "column", needed),
-                     bias.size == static_cast<std::size_t>(per_row ? d.columns : d.rows)
-                         ? fmt::format("Bias::per_{}", per_row ? "column" : "row")
-                         : fmt::format("a bias of {} elements", needed));
+            mismatch(
+                gated && !per_row
+                    ? fmt::format("the bias has {} elements and B is {}: a bias per column needs {}, because it is "
+                                  "added before pairs are formed",
+                                  bias.size, shape(b), needed)
+                    : fmt::format("the bias has {} elements and D is {}: a bias per {} needs {}", bias.size, shape(d),
+                                  per_row ? "row" : "column", needed),
+                bias.size == static_cast<std::size_t>(per_row ? b.columns : a.rows)
+                    ? fmt::format("Bias::per_{}", per_row ? "column" : "row")
+                    : fmt::format("a bias of {} elements", needed));
         }
     }
 }
@@ -293,7 +318,7 @@ GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) n
 {
     GemmProblem problem;
     problem.m = operands.d.rows;
-    problem.n = operands.d.columns;
+    problem.n = operands.b.columns;
     problem.k = operands.a.columns;
     problem.batches = operands.d.batches;
     problem.outer_batches = operands.d.outer_batches;
@@ -313,6 +338,7 @@ GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) n
         problem.pre_activation = layout_of(epilogue.pre_activation);
     }
     problem.fp8_accumulation = epilogue.fp8_accumulation;
+    problem.gating = epilogue.gating;
     problem.row_scales = epilogue.scale_a.size() > 1;
     problem.column_scales = epilogue.scale_b.size() > 1;
     return problem;
@@ -362,7 +388,7 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
                                 pre_activation.column_stride, x.batch_stride, x.type};
     arguments.bias = epilogue.bias.data;
     arguments.m = d.rows;
-    arguments.n = d.columns;
+    arguments.n = b.columns;
     arguments.k = a.columns;
     if (epilogue.alpha == 0) {  // the product is not computed: no k, and no NaN from A, B or a scale
         arguments.k = 0;
@@ -386,7 +412,8 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
     arguments.bias_type = epilogue.bias.type;
     arguments.bias_axis = epilogue.bias.axis;
     arguments.activation = epilogue.activation;
-    return d.row_major ? arguments : transposed(arguments);
+    arguments.gating = epilogue.gating;
+    return d.row_major || epilogue.gating != Gating::none ? arguments : transposed(arguments);  // is_transposed()
 }
 
 }  // namespace tessera::detail

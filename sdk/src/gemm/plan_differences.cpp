@@ -110,8 +110,8 @@ bool serves(const GemmProblem& planned, const KernelChoice& choice, const GemmPr
         planned.output == given.output && has_layout(planned.a, given.a, planned) &&
         has_layout(planned.b, given.b, planned) && has_layout(planned.d, given.d, planned) &&
         planned.has_c == given.has_c && planned.bias == given.bias && planned.activation == given.activation &&
-        planned.has_pre_activation == given.has_pre_activation && planned.row_scales == given.row_scales &&
-        planned.column_scales == given.column_scales &&
+        planned.has_pre_activation == given.has_pre_activation && planned.gating == given.gating &&
+        planned.row_scales == given.row_scales && planned.column_scales == given.column_scales &&
         (!is_float8(planned.input) || planned.fp8_accumulation == given.fp8_accumulation) && has_levels(planned, given);
     const bool aligned = is_aligned_as(planned.a, given.a) && is_aligned_as(planned.b, given.b);
     return same && (aligned || runs(planned, choice, given, device));
@@ -145,6 +145,7 @@ std::string differences(const GemmProblem& planned, const KernelChoice& choice, 
                               "problem.has_pre_activation"
                             : "there is no pre-activation, but the plan was prepared for one");
     }
+    found.compare("the gating", to_string(planned.gating), to_string(given.gating));
     const auto compare_scales = [&](char name, std::string_view line, std::string_view fact, bool one, bool other) {
         if (one != other) {
             found.add("{} has {} scale for each {}, but the plan was prepared {}: {} problem.{}", name,

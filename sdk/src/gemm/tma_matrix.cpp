@@ -18,7 +18,7 @@ TmaMatrix output(const void* data, ElementType type, const kernels::GemmArgument
 {
     return {.data = data,
             .element_bytes = static_cast<std::int64_t>(size_of(type)),
-            .run = arguments.n,
+            .run = arguments.d_columns(),
             .lines = arguments.m,
             .stride = row_stride,
             .batches = batches,
@@ -70,6 +70,17 @@ TmaMatrix tma_b(const kernels::GemmArguments& arguments, bool k_major, std::int6
                  arguments.b.row_stride, batches);
 }
 
+TmaMatrix tma_pairs_of_b(const kernels::GemmArguments& arguments) noexcept
+{
+    const bool interleaved = arguments.gating == Gating::interleaved;
+    TmaMatrix pairs = tma_b(arguments, true, 1);
+    pairs.lines /= 2;
+    pairs.batches = 2;
+    pairs.batch_stride = interleaved ? pairs.stride : pairs.lines * pairs.stride;
+    pairs.stride *= interleaved ? 2 : 1;
+    return pairs;
+}
+
 TmaMatrix tma_c(const kernels::GemmArguments& arguments, std::int64_t batches) noexcept
 {
     const kernels::Operand& c = arguments.c;
@@ -118,7 +129,7 @@ CallStatus encode_map(const DeviceProperties& device, const TmaMatrix& matrix, c
                        static_cast<std::uint64_t>(matrix.batched() ? matrix.batches : 1)};
     request.strides = {stride_bytes(matrix.lines > 1, matrix.stride),
                        stride_bytes(matrix.batched(), matrix.batch_stride)};
-    request.box = {box.run, box.lines, 1};
+    request.box = {box.run, box.lines, box.matrices};
     request.swizzle = box.swizzle;
     request.out_of_bounds = OutOfBounds::zero;
     request.promotion = L2Promotion::b128;  // 256 bytes were slower on an H200

@@ -40,10 +40,11 @@ struct TmaMatrix {
     bool has_whole_chunks() const noexcept { return run * element_bytes % tma_alignment == 0; }
 };
 
-/// What one load or store moves: a box of `lines` runs of `run` elements.
+/// What one load or store moves: a box of `lines` runs of `run` elements, of each of `matrices` of the batch.
 struct TmaBox {
     std::uint32_t run;
     std::uint32_t lines;
+    std::uint32_t matrices = 1;
     Swizzle swizzle = Swizzle::b128;
 };
 
@@ -51,6 +52,8 @@ struct TmaBox {
 TmaMatrix tma_a(const kernels::GemmArguments& arguments, bool k_major, std::int64_t batches) noexcept;
 /// B with lines along K (`k_major`) or along N.
 TmaMatrix tma_b(const kernels::GemmArguments& arguments, bool k_major, std::int64_t batches) noexcept;
+/// B with lines along K, for gated pairs: the matrix of the gates' columns, then that of the ups'.
+TmaMatrix tma_pairs_of_b(const kernels::GemmArguments& arguments) noexcept;
 /// C, D and the pre-activation, with lines along N.
 TmaMatrix tma_c(const kernels::GemmArguments& arguments, std::int64_t batches) noexcept;
 TmaMatrix tma_d(const kernels::GemmArguments& arguments, std::int64_t batches) noexcept;

@@ -115,6 +115,9 @@ std::string GemmProblem::describe() const
     if (has_pre_activation) {
         text += ", pre-activation stored";
     }
+    if (gating != Gating::none) {
+        text += fmt::format(", gated pairs {}", gating == Gating::interleaved ? "interleaved" : "side by side");
+    }
     if (is_float8(input) && fp8_accumulation == Fp8Accumulation::fast) {
         text += ", fast accumulation";
     }
@@ -149,6 +152,18 @@ std::string to_string(const Refusal& refusal, const DeviceProperties& device)
                                refusal.required);
         case Refusal::Reason::grid_size:
             return fmt::format("the problem needs {} CTAs; a grid has at most {}", refusal.found, refusal.required);
+        case Refusal::Reason::gated_pairs: return "the kernel does not compute gated pairs";
+        case Refusal::Reason::side_by_side:
+            return "a thread of the kernel has neighbouring columns only, so gated pairs must be interleaved";
+        case Refusal::Reason::gated_operand:
+            return fmt::format(
+                "for gated pairs, the kernel loads {} by TMA only, which needs {}multiples of 16 bytes as address and "
+                "strides",
+                refusal.operand,
+                refusal.operand == 'B' ? "a column-major B (or 16-bit pairs side by side) and "
+                                       : "a row-major A (or 16-bit elements) and ");
+        case Refusal::Reason::gated_batch:
+            return "for gated pairs, the kernel needs a single B for all matrices of a batch";
     }
     return "unknown";
 }
@@ -164,6 +179,19 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
     if (problem.outer_batches < 0) {
         raise(ErrorCode::invalid_argument, operation, caller,
               fmt::format("a product cannot have {} outer batches", problem.outer_batches), "0 or more");
+    }
+    if (problem.gating != Gating::none && problem.n % 2 != 0) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              fmt::format("{} columns do not make pairs of a gate and a factor", problem.n), "an even n");
+    }
+    if (problem.gating != Gating::none && problem.has_c) {
+        raise(ErrorCode::invalid_argument, operation, caller, "a product of gated pairs cannot add C",
+              "add C in the next product, or clear problem.has_c");
+    }
+    if (problem.gating != Gating::none && problem.has_pre_activation) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              "a product of gated pairs cannot store the pre-activation",
+              "compute the pairs without gating, or clear problem.has_pre_activation");
     }
     if (!can_multiply(problem.input)) {
         raise(ErrorCode::invalid_argument, operation, caller,
@@ -201,7 +229,7 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
     };
     require_layout("A", problem.a, problem.m, problem.k);
     require_layout("B", problem.b, problem.k, problem.n);
-    require_layout("D", problem.d, problem.m, problem.n);
+    require_layout("D", problem.d, problem.m, problem.d_columns());
     require_layout("C", problem.c, problem.m, problem.n);
     require_layout("the pre-activation", problem.pre_activation, problem.m, problem.n);
     // Views have fewer than 2^63 bytes, so a larger problem cannot have operands.
@@ -236,7 +264,7 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
     };
     require_size('A', problem.a, problem.input.a, problem.m, problem.k);
     require_size('B', problem.b, problem.input.b, problem.k, problem.n);
-    require_size('D', problem.d, problem.output, problem.m, problem.n);
+    require_size('D', problem.d, problem.output, problem.m, problem.d_columns());
 }
 
 GemmProblem resolved(GemmProblem problem) noexcept
@@ -248,7 +276,7 @@ GemmProblem resolved(GemmProblem problem) noexcept
     };
     fill_in(problem.a, problem.m, problem.k);
     fill_in(problem.b, problem.k, problem.n);
-    fill_in(problem.d, problem.m, problem.n);
+    fill_in(problem.d, problem.m, problem.d_columns());
     problem.row_scales = problem.row_scales && problem.m > 1;  // one row's scale is that of all of A
     problem.column_scales = problem.column_scales && problem.n > 1;
     return problem;

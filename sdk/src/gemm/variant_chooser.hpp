@@ -37,10 +37,14 @@ struct Refusal {
         address_alignment,
         leading_dimension,
         batch_stride,
-        grid_size
+        grid_size,
+        gated_pairs,
+        side_by_side,
+        gated_operand,
+        gated_batch
     };
     Reason reason;
-    char operand = ' ';         // 'A' or 'B', for the reasons about alignment
+    char operand = ' ';         // 'A' or 'B', for the reasons about one operand
     std::int64_t found = 0;     // the value that breaks the rule: bytes, or CTAs
     std::int64_t required = 0;  // its required multiple, or the most allowed
     InputTypes types = {};      // types of the inputs; for an output, both are its type
@@ -55,6 +59,13 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
 
 /// Fills in the leading dimensions that are given as 0 ("no gaps"), and drops the scale vectors of a single row or column.
 GemmProblem resolved(GemmProblem problem) noexcept;
+
+/// Returns true if the kernels are given the transposed product, D^T = B^T * A^T. They write rows of D. Gated pairs are
+/// never transposed, because that would make them pairs of rows.
+inline bool is_transposed(const GemmProblem& problem) noexcept
+{
+    return !problem.d.row_major && problem.gating == Gating::none;
+}
 
 /// Returns nothing if `variant` is eligible. `problem` must be resolved.
 std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem, const DeviceProperties& device);

@@ -25,8 +25,8 @@ constexpr std::size_t largest_file = 64 << 20;    // bytes; a hundred thousand e
 constexpr std::chrono::seconds lock_timeout{20};  // a save takes milliseconds, so a longer hold means a hang
 
 constexpr std::array<std::string_view, detail::tuning_facts> fact_names{
-    "a",        "b",        "d", "a_rows", "b_rows",     "d_rows",   "a_align",        "b_align",      "d_align",
-    "a_shared", "b_shared", "c", "bias",   "activation", "fp8_fast", "pre_activation", "scale_vectors"};
+    "a",        "b",        "d", "a_rows", "b_rows",     "d_rows",   "a_align",        "b_align",       "d_align",
+    "a_shared", "b_shared", "c", "bias",   "activation", "fp8_fast", "pre_activation", "scale_vectors", "gating"};
 
 void warn_on_stderr(std::string_view sentence) { fmt::print(stderr, "tessera: warning: {}\n", sentence); }
 

@@ -126,7 +126,7 @@ std::size_t count_sets(const GemmProblem& problem, const Device& device, const s
     };
     add(problem.a, problem.input.a, problem.m, problem.k);
     add(problem.b, problem.input.b, problem.k, problem.n);
-    add(problem.d, problem.output, problem.m, problem.n);
+    add(problem.d, problem.output, problem.m, problem.d_columns());
     if (problem.has_c) {
         add(problem.d, addend_type(problem), problem.m, problem.n);
     }
@@ -149,7 +149,7 @@ TuningScratch::TuningScratch(StreamRef stream, const GemmProblem& problem, std::
       b_(make(stream, problem.b, problem.input.b, problem.k, problem.n, seed + 1, caller)),
       c_(problem.has_c ? make(stream, problem.d, addend_type(problem), problem.m, problem.n, seed + 2, caller)
                        : Matrix()),
-      d_(make(stream, problem.d, problem.output, problem.m, problem.n, seed + 3, caller)),
+      d_(make(stream, problem.d, problem.output, problem.m, problem.d_columns(), seed + 3, caller)),
       pre_activation_(problem.has_pre_activation
                           ? make(stream, problem.d, addend_type(problem), problem.m, problem.n, seed + 5, caller)
                           : Matrix())
@@ -224,6 +224,7 @@ Epilogue TuningScratch::epilogue(std::size_t set) const
     if (problem_.has_pre_activation) {
         epilogue.pre_activation = of_set(pre_activation_, set);
     }
+    epilogue.gating = problem_.gating;
     epilogue.scale_a = row_scales_.span();
     epilogue.scale_b = column_scales_.span();
     epilogue.fp8_accumulation = problem_.fp8_accumulation;
@@ -233,21 +234,22 @@ Epilogue TuningScratch::epilogue(std::size_t set) const
 void TuningScratch::poison_result(StreamRef stream) const
 {
     // All ones is a NaN in each of D's types.
-    check(cudaMemsetAsync(const_cast<void*>(d_.first.data), 0xFF,
-                          span_of(problem_.d, problem_.m, problem_.n, problem_.batches) * size_of(problem_.output),
-                          stream.get()),
+    check(cudaMemsetAsync(
+              const_cast<void*>(d_.first.data), 0xFF,
+              span_of(problem_.d, problem_.m, problem_.d_columns(), problem_.batches) * size_of(problem_.output),
+              stream.get()),
           "cudaMemsetAsync", "Gemm::tune", std::source_location::current());
 }
 
 std::vector<float> TuningScratch::result(StreamRef stream) const
 {
     const std::size_t bytes = size_of(problem_.output);
-    std::vector<std::uint8_t> raw(span_of(problem_.d, problem_.m, problem_.n, problem_.batches) * bytes);
+    std::vector<std::uint8_t> raw(span_of(problem_.d, problem_.m, problem_.d_columns(), problem_.batches) * bytes);
     check(cudaMemcpyAsync(raw.data(), d_.first.data, raw.size(), cudaMemcpyDeviceToHost, stream.get()),
           "cudaMemcpyAsync", "Gemm::tune", std::source_location::current());
     stream.synchronize();
-    const std::int64_t vectors = vectors_of(problem_.d, problem_.m, problem_.n);
-    const std::int64_t run = problem_.d.row_major ? problem_.n : problem_.m;
+    const std::int64_t vectors = vectors_of(problem_.d, problem_.m, problem_.d_columns());
+    const std::int64_t run = problem_.d.row_major ? problem_.d_columns() : problem_.m;
     std::vector<float> values;
     values.reserve(static_cast<std::size_t>(problem_.batches * vectors * run));
     for (std::int64_t batch = 0; batch < problem_.batches; ++batch) {

@@ -103,8 +103,8 @@ TuningKey tuning_key(const GemmProblem& problem, const DeviceProperties& device)
         alignment_of(problem.a, problem.a.row_major ? problem.m : problem.k, size_of(problem.input), problem.batches));
     set(align_b,
         alignment_of(problem.b, problem.b.row_major ? problem.k : problem.n, size_of(problem.input), problem.batches));
-    set(align_d,
-        alignment_of(problem.d, problem.d.row_major ? problem.m : problem.n, size_of(problem.output), problem.batches));
+    set(align_d, alignment_of(problem.d, problem.d.row_major ? problem.m : problem.d_columns(), size_of(problem.output),
+                              problem.batches));
     set(shared_a, problem.batches > 1 && problem.a.batch_stride == 0);
     set(shared_b, problem.batches > 1 && problem.b.batch_stride == 0);
     set(has_c, problem.has_c);
@@ -112,6 +112,7 @@ TuningKey tuning_key(const GemmProblem& problem, const DeviceProperties& device)
     set(activation, problem.activation);
     set(pre_activation, problem.has_pre_activation);
     set(fp8_fast, is_float8(problem.input) && problem.fp8_accumulation == Fp8Accumulation::fast);
+    set(gating, problem.gating);
     set(scale_vectors, (problem.row_scales ? 1 : 0) + (problem.column_scales ? 2 : 0));
     return key;
 }

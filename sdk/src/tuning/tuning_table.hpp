@@ -32,6 +32,7 @@ enum TuningFact : std::size_t {
     fp8_fast,
     pre_activation,  // 1: stored. Entries of older files lack what follows fp8_fast; it is 0 there
     scale_vectors,   // 1: one scale per row of A, 2: one per column of B, 3: both
+    gating,
     tuning_facts
 };
 

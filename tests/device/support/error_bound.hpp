@@ -268,6 +268,15 @@ struct ElementEpilogue {
     Activation activation = Activation::none;
 };
 
+/// Returns the product of two values in fp32.
+TESSERA_DETAIL_HOST_DEVICE inline Bounded product_of(Bounded one, Bounded other)
+{
+    const double exact = one.value * other.value;
+    return after_rounding(
+        exact, std::abs(exact),
+        std::abs(one.value) * other.error + std::abs(other.value) * one.error + one.error * other.error);
+}
+
 /// Returns act(alpha * product + beta * c + bias) in fp32, before the rounding to the output type.
 TESSERA_DETAIL_HOST_DEVICE inline Bounded epilogue_of(Bounded product, const ElementEpilogue& epilogue)
 {
@@ -276,10 +285,7 @@ TESSERA_DETAIL_HOST_DEVICE inline Bounded epilogue_of(Bounded product, const Ele
     Bounded x = after_rounding(scaled, std::abs(scaled), std::abs(alpha) * product.error);
     if (epilogue.row_scale != 1 || epilogue.column_scale != 1) {
         const double both = epilogue.row_scale * epilogue.column_scale;
-        const Bounded scale = after_rounding(both, std::abs(both), 0);
-        const double product_of = x.value * both;
-        x = after_rounding(product_of, std::abs(product_of),
-                           std::abs(x.value) * scale.error + std::abs(both) * x.error + x.error * scale.error);
+        x = product_of(x, after_rounding(both, std::abs(both), 0));
     }
     if (epilogue.beta != 0) {
         const double addend = static_cast<double>(epilogue.beta) * epilogue.c;

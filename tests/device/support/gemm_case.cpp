@@ -163,7 +163,14 @@ ElementEpilogue epilogue_at(const GemmCase& gemm, const GemmData& data, std::int
     return epilogue;
 }
 
-/// Calls check(sum, epilogue, bits) for every element that is not a copy of another one, with its element of `sums`;
+/// A column of A*B that an element of D comes from.
+template <class Sum>
+struct Term {
+    Sum sum;
+    ElementEpilogue epilogue;
+};
+
+/// Calls check(term, bits) or, for gated pairs, check(gate, bits, &up) for every element that is not a copy of another one, with its element of `sums`;
 /// compares copies and the surrounding memory. Describes the first wrong element, or else the first change around them.
 template <class Sum, class Check>
 std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& data, const WrittenMatrix& written,
@@ -178,9 +185,18 @@ std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& 
         if (bits == poison_bits(result.type()) && !written.may_be_poison) {
             return "was never written";
         }
-        return check(sums[static_cast<std::size_t>((batch * gemm.m + row) * gemm.n + column)],
-                     epilogue_at(gemm, data, batch, row, column), bits);
+        const auto term = [&](std::int64_t of_b) {
+            return Term<Sum>{sums[static_cast<std::size_t>((batch * gemm.m + row) * gemm.n + of_b)],
+                             epilogue_at(gemm, data, batch, row, of_b)};
+        };
+        if (gemm.gating == Gating::none) {
+            return check(term(column), bits, nullptr);
+        }
+        const bool interleaved = gemm.gating == Gating::interleaved;
+        const Term<Sum> up = term(interleaved ? 2 * column + 1 : column + gemm.n / 2);
+        return check(term(interleaved ? 2 * column : column), bits, &up);
     };
+    const std::int64_t columns = place.columns;
 
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
     std::atomic<std::int64_t> first_wrong = none;
@@ -188,9 +204,9 @@ std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& 
     parallel_for(gemm.batches * gemm.m, 50 * gemm.n, [&](std::int64_t i) {
         const std::int64_t batch = i / gemm.m;
         const std::int64_t row = i % gemm.m;
-        for (std::int64_t column = 0; column < gemm.n; ++column) {
+        for (std::int64_t column = 0; column < columns; ++column) {
             if (!check_one(batch, row, column).empty()) {
-                const std::int64_t element = i * gemm.n + column;
+                const std::int64_t element = i * columns + column;
                 std::int64_t known = first_wrong.load();
                 while (element < known && !first_wrong.compare_exchange_weak(known, element)) {
                 }
@@ -201,9 +217,9 @@ std::optional<std::string> check_elements(const GemmCase& gemm, const GemmData& 
         }
     });
     if (const std::int64_t wrong = first_wrong.load(); wrong != none) {
-        const std::int64_t batch = wrong / gemm.n / gemm.m;
-        const std::int64_t row = wrong / gemm.n % gemm.m;
-        const std::int64_t column = wrong % gemm.n;
+        const std::int64_t batch = wrong / columns / gemm.m;
+        const std::int64_t row = wrong / columns % gemm.m;
+        const std::int64_t column = wrong % columns;
         return fmt::format("{}({}, {}) of matrix {}: {}", written.name, row, column, batch,
                            check_one(batch, row, column));
     }
@@ -245,6 +261,9 @@ std::string GemmCase::describe() const
         text += fmt::format(", {} bias per {} at offset {}", to_string(bias_type),
                             bias == BiasAxis::per_row ? "row" : "column", bias_offset);
     }
+    if (gating != Gating::none) {
+        text += fmt::format(", gated pairs {}", to_string(gating));
+    }
     if (pre_activation) {
         text += test::describe("pre-activation", *pre_activation);
     }
@@ -274,7 +293,7 @@ GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)
 {
     const Placement a_place = place(gemm.a, gemm.m, gemm.k, gemm.batches);
     const Placement b_place = place(gemm.b, gemm.k, gemm.n, gemm.batches);
-    const Placement d_place = place(gemm.d, gemm.m, gemm.n, gemm.batches);
+    const Placement d_place = place(gemm.d, gemm.m, gemm.gating == Gating::none ? gemm.n : gemm.n / 2, gemm.batches);
     const bool separate = gemm.addend == Addend::separate;
     const Placement c_place = separate ? place(gemm.c, gemm.m, gemm.n, gemm.batches) : Placement{};
     Layout x_layout = gemm.pre_activation.value_or(Layout{});
@@ -376,9 +395,11 @@ std::optional<std::string> Reference::find_wrong_element(const Output& output, c
                                                          const Summation& summation) const
 {
     const ElementType type = result.type();
-    const bool exact = gemm_.data == Data::signature && gemm_.k <= longest_exact_k &&
+    const bool exact = gemm_.data == Data::signature && gemm_.k <= longest_exact_k && gemm_.gating == Gating::none &&
                        (output.activation == Activation::none || output.activation == Activation::relu);
-    const auto check = [&](const SumOfProducts& sum, ElementEpilogue epilogue, std::uint32_t bits) -> std::string {
+    using Column = Term<SumOfProducts>;
+    const auto check = [&](Column term, std::uint32_t bits, const Column* up) -> std::string {
+        auto& [sum, epilogue] = term;
         epilogue.activation = output.activation;
         const double actual = HostArray::widened(type, bits);
         if (const auto value = exact ? exact_epilogue_of(sum.value, epilogue) : std::nullopt) {
@@ -387,6 +408,11 @@ std::optional<std::string> Reference::find_wrong_element(const Output& output, c
             return actual == expected ? std::string() : fmt::format("is {}, but must be exactly {}", actual, expected);
         }
         Bounded before = epilogue_of(bounded(sum, gemm_.depth(), summation), epilogue);
+        if (up != nullptr) {
+            ElementEpilogue linear = up->epilogue;
+            linear.activation = Activation::none;
+            before = product_of(before, epilogue_of(bounded(up->sum, gemm_.depth(), summation), linear));
+        }
         if (output.scale) {
             const double scale = *output.scale;
             before =
@@ -412,10 +438,19 @@ std::optional<std::string> Reference::find_wrong_amax(float result, const Summat
     bool has_nan = std::isnan(lowest);
     for (std::int64_t batch = 0; batch < gemm_.distinct(); ++batch) {
         for (std::int64_t row = 0; row < gemm_.m; ++row) {
-            for (std::int64_t column = 0; column < gemm_.n; ++column) {
+            const auto finished = [&](std::int64_t column, Activation activation) {
                 const SumOfProducts& sum = sums_[static_cast<std::size_t>((batch * gemm_.m + row) * gemm_.n + column)];
-                const Bounded value =
-                    epilogue_of(bounded(sum, gemm_.depth(), summation), epilogue_at(gemm_, data_, batch, row, column));
+                ElementEpilogue epilogue = epilogue_at(gemm_, data_, batch, row, column);
+                epilogue.activation = activation;
+                return epilogue_of(bounded(sum, gemm_.depth(), summation), epilogue);
+            };
+            const std::int64_t stride = gemm_.gating == Gating::interleaved ? 2 : 1;
+            const std::int64_t to_up = gemm_.gating == Gating::interleaved ? 1 : gemm_.n / 2;
+            for (std::int64_t column = 0; column < data_.d_place.columns; ++column) {
+                Bounded value = finished(column * stride, gemm_.activation);
+                if (gemm_.gating != Gating::none) {
+                    value = product_of(value, finished(column * stride + to_up, Activation::none));
+                }
                 has_nan = has_nan || std::isnan(value.value);
                 lowest = std::max(lowest, std::abs(value.value) - value.error);
                 highest = std::max(highest, std::abs(value.value) + value.error);
@@ -444,7 +479,8 @@ std::optional<std::string> find_other_than_fma_chain(const GemmCase& gemm, const
         }
         return sum;
     };
-    const auto check = [&](float sum, const ElementEpilogue& epilogue, std::uint32_t bits) -> std::string {
+    const auto check = [&](const Term<float>& term, std::uint32_t bits, const Term<float>* /*up*/) -> std::string {
+        const auto& [sum, epilogue] = term;
         float value = epilogue.alpha * (sum + 0.0F);
         if (epilogue.beta != 0) {
             value = std::fma(epilogue.beta, static_cast<float>(epilogue.c), value);

@@ -75,6 +75,7 @@ struct GemmCase {
     BiasAxis bias = BiasAxis::none;
     std::int64_t bias_offset = 0;
     Activation activation = Activation::none;
+    Gating gating = Gating::none;  // n is even then, and D has n / 2 columns
     /// Where the pre-activation is stored, in D's order; nothing if it is not.
     std::optional<Layout> pre_activation = {};
     std::optional<float> scale_d = {};  // for a D of 8 bits

@@ -58,6 +58,7 @@ void DeviceOperands::dispatch(const Launch& launch)
     epilogue.alpha = gemm_.alpha;
     epilogue.beta = gemm_.beta;
     epilogue.activation = gemm_.activation;
+    epilogue.gating = gemm_.gating;
     epilogue.fp8_accumulation = gemm_.fp8_accumulation;
     if (gemm_.bias != BiasAxis::none) {
         const bool per_row = gemm_.bias == BiasAxis::per_row;
@@ -152,6 +153,7 @@ GemmProblem DeviceOperands::problem() const
     problem.has_c = gemm_.beta != 0;
     problem.bias = gemm_.bias;
     problem.activation = gemm_.activation;
+    problem.gating = gemm_.gating;
     problem.has_pre_activation = gemm_.pre_activation.has_value();
     if (gemm_.pre_activation) {
         problem.pre_activation = layout(data_.pre_activation_place, gemm_.addend_type());

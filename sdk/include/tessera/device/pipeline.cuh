@@ -273,6 +273,15 @@ public:
         return index < Ring::slots ? index : index - Ring::slots;
     }
 
+    /// Moves all slots to the token that is returned. None are left in this one, which must be released nevertheless.
+    __device__ ReadSlots take_all()
+    {
+        const std::uint32_t first = first_;
+        const std::uint32_t count = count_;
+        first_ = count_ = 0;
+        return {ring_, first, count, published_};
+    }
+
     /// Ends the calling thread's reading: arrives once for each slot in this CTA.
     __device__ void release() &&
     {

@@ -135,6 +135,9 @@ std::optional<Refusal> find_blackwell_refusal(Variant variant, const GemmProblem
     if (problem.input == InputTypes(ElementType::f32)) {
         return Refusal{Reason::needs_tf32};
     }
+    if (problem.gating != Gating::none) {
+        return Refusal{Reason::gated_pairs};
+    }
     if (kernels::blackwell_kernel(blackwell_rung(variant), kind_of(problem.input.a)).function == nullptr) {
         return Refusal{Reason::not_built, ' ', 0, blackwell_compute_capability};
     }

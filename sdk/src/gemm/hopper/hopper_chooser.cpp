@@ -93,7 +93,7 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
         tensor = std::max(parts * part, parts * both / (together ? kernel.consumers : 1));
     }
 
-    const bool exchanged = choice.swapped == problem.d.row_major;
+    const bool exchanged = choice.swapped != is_transposed(problem);
     const double a_bytes = 128 * std::min(rows, static_cast<double>(shape.m));
     const double b_bytes = 128 * std::min(columns, static_cast<double>(shape.n));
     const auto asked_rate = [&](bool of_a) {
@@ -121,8 +121,9 @@ double output_cycles(const GemmProblem& problem, const HopperKernel& kernel, con
 {
     const bool plain = !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none &&
                        !problem.has_pre_activation && !is_float8(problem.output) && !problem.row_scales &&
-                       !problem.column_scales;
-    const bool by_tma = !choice.swapped && static_cast<std::size_t>(kernel.tile_n) * size_of(problem.output) % 16 == 0;
+                       !problem.column_scales && problem.gating == Gating::none;
+    const std::size_t d_columns = static_cast<std::size_t>(kernel.tile_n) / (problem.gating == Gating::none ? 1 : 2);
+    const bool by_tma = !choice.swapped && d_columns * size_of(problem.output) % 16 == 0;
     return !by_tma ? general_output_cycles : plain ? 0 : fused_output_cycles;
 }
 
@@ -249,6 +250,7 @@ struct Key {
     BiasAxis bias;
     Activation activation;
     bool has_pre_activation;
+    Gating gating;
     bool row_scales;
     bool column_scales;
     bool a_straddles;
@@ -289,6 +291,7 @@ KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& d
                   problem.bias,
                   problem.activation,
                   problem.has_pre_activation,
+                  problem.gating,
                   problem.row_scales,
                   problem.column_scales,
                   straddles_sectors(problem.a, problem.input.a),
@@ -312,7 +315,7 @@ double expected_hopper_cycles(const GemmProblem& problem, const DeviceProperties
 std::string describe_hopper(const GemmProblem& problem, const KernelChoice& choice)
 {
     const HopperKernel& kernel = kernels::hopper_kernels(size_of(problem.input))[choice.config];
-    const HopperShape given = hopper_shape(problem, !problem.d.row_major);  // A and B as the user has them
+    const HopperShape given = hopper_shape(problem, is_transposed(problem));  // A and B as the user has them
     const bool repacks = !kernel.copies;
     return fmt::format("{}{}, {} clusters of {}x{}x{} CTAs, raster groups of {} tiles{}{}", kernel.name,
                        choice.swapped ? " of the transposed product" : "", choice.clusters, choice.cluster_m,

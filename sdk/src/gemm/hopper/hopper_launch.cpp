@@ -113,10 +113,16 @@ std::uint32_t prefetched_stages(const kernels::HopperArguments& arguments, const
     return std::clamp<std::uint32_t>(work.k_blocks.value() / smallest_part, 1, most);
 }
 
-/// Returns true if TMA can store the kernel's tiles of D, which must begin at whole chunks, too.
-bool is_d_addressable(const TmaMatrix& d, const HopperKernel& kernel)
+/// Columns of D in a tile: half of B's, if they are gated pairs.
+int tile_columns_of_d(const kernels::GemmArguments& gemm, const HopperKernel& kernel)
 {
-    return kernel.tile_n * d.element_bytes % tma_alignment == 0 && d.is_addressable() && d.has_whole_chunks();
+    return gemm.gating == Gating::none ? kernel.tile_n : kernel.tile_n / 2;
+}
+
+/// Returns true if TMA can store tiles of D, which must begin at whole chunks, too.
+bool is_d_addressable(const TmaMatrix& d, int tile_columns)
+{
+    return tile_columns * d.element_bytes % tma_alignment == 0 && d.is_addressable() && d.has_whole_chunks();
 }
 
 /// Returns true if C can come through the ring of stages.
@@ -125,7 +131,8 @@ bool may_carry_c(const kernels::GemmArguments& gemm, const HopperKernel& kernel,
 {
     const TmaMatrix c = tma_c(gemm, batches);
     return kernel.carries_c && choice.cluster_k == 1 && gemm.beta != 0 &&
-           is_d_addressable(tma_d(gemm, batches), kernel) && c.is_addressable() && c.has_whole_chunks();
+           is_d_addressable(tma_d(gemm, batches), tile_columns_of_d(gemm, kernel)) && c.is_addressable() &&
+           c.has_whole_chunks();
 }
 
 /// Encodes the maps of D, the pre-activation and C. If that fails, the kernel stores or loads without TMA instead.
@@ -139,13 +146,14 @@ void encode_epilogue(kernels::HopperArguments& arguments, const DeviceProperties
         forget(status);
         return status == cudaSuccess;
     };
-    const int width = kernels::HopperConfig::store_width(kernel.tile_n, static_cast<int>(size_of(gemm.d_type)));
-    const int rest = kernel.tile_n % width;
+    const int tile_columns = tile_columns_of_d(gemm, kernel);
+    const int width = kernels::HopperConfig::store_width(tile_columns, static_cast<int>(size_of(gemm.d_type)));
+    const int rest = tile_columns % width;
     const auto is_output_encoded = [&](const TmaMatrix& matrix, AnyTensorMap<3>& map, AnyTensorMap<3>& map_of_rest) {
         return is_encoded(matrix, width, map) && (rest == 0 || is_encoded(matrix, rest, map_of_rest));
     };
     const TmaMatrix d = tma_d(gemm, batches);
-    arguments.stores_by_tma = is_d_addressable(d, kernel) && is_output_encoded(d, arguments.d, arguments.d_rest);
+    arguments.stores_by_tma = is_d_addressable(d, tile_columns) && is_output_encoded(d, arguments.d, arguments.d_rest);
     const TmaMatrix x = tma_pre_activation(gemm, batches);
     arguments.stores_pre_activation_by_tma =
         arguments.stores_by_tma && x.data != nullptr && gemm.pre_activation.type == gemm.d_type &&
@@ -176,7 +184,7 @@ HopperShape hopper_shape(const GemmProblem& problem, bool swapped)
         .b_k_major = !problem.b.row_major,
         .a_by_threads = by_threads(problem.a, problem.a.row_major, problem.a.row_major ? problem.m : problem.k),
         .b_by_threads = by_threads(problem.b, !problem.b.row_major, problem.b.row_major ? problem.k : problem.n)};
-    if (swapped != !problem.d.row_major) {
+    if (swapped != is_transposed(problem)) {
         std::swap(shape.m, shape.n);
         std::swap(shape.a_k_major, shape.b_k_major);
         std::swap(shape.a_by_threads, shape.b_by_threads);
@@ -195,6 +203,20 @@ std::optional<Refusal> find_hopper_refusal(const GemmProblem& problem, const Dev
     }
     if (kernels::hopper_kernels(size_of(problem.input)).empty()) {
         return Refusal{Reason::not_built, ' ', 0, hopper_compute_capability};
+    }
+    if (problem.gating != Gating::none) {
+        const HopperShape shape = hopper_shape(problem, false);
+        const auto line_bytes = problem.n / 2 * static_cast<std::int64_t>(size_of(problem.input));
+        // Interleaved columns are taken apart by the map of B, which cannot step over contiguous ones. Of contiguous
+        // ones, the second half must begin at a multiple of 16 bytes.
+        const bool loads_b =
+            shape.b_k_major || (problem.gating == Gating::side_by_side && line_bytes % tma_alignment == 0);
+        if (shape.a_by_threads || shape.b_by_threads || !loads_b) {
+            return Refusal{Reason::gated_operand, shape.a_by_threads ? 'A' : 'B'};
+        }
+        if (problem.batches > 1 && problem.b.batch_stride != 0) {
+            return Refusal{Reason::gated_batch};
+        }
     }
     if (const std::int64_t largest = std::max({problem.m, problem.n, problem.k, problem.batches});
         largest > tma_extent_limit) {
@@ -224,7 +246,12 @@ bool is_hopper_choice_valid(const GemmProblem& problem, const DeviceProperties& 
     const bool by_threads = shape.a_by_threads || shape.b_by_threads;
     const bool loads = kernel.copies ? by_threads && choice.cluster_m * choice.cluster_n == 1
                                      : !by_threads || may_repack(problem, device);
-    if (!cluster || !boxes || !accumulation || !loads || (choice.stream_k && !kernel.shares_tiles) ||
+    // Pairs are columns of one CTA's tile, which must not be exchanged with rows, shared or summed up elsewhere.
+    const bool pairs =
+        problem.gating == Gating::none ||
+        (kernel.gates && !choice.swapped && choice.cluster_m == 1 && choice.cluster_k == 1 && !choice.stream_k &&
+         (shape.b_k_major || kernel.tile_n / 2 % kernels::hopper_mn_major_lines == 0));
+    if (!cluster || !boxes || !accumulation || !loads || !pairs || (choice.stream_k && !kernel.shares_tiles) ||
         (choice.cluster_k > 1 && !kernel.has_layers())) {
         return false;
     }
@@ -373,7 +400,8 @@ CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, cons
     }
 
     const auto row_elements = static_cast<std::uint32_t>(128 / bytes);
-    const auto encode_operand = [&](TmaMatrix matrix, bool k_major, std::uint32_t box, AnyTensorMap<3>& map) {
+    const auto encode_operand = [&](TmaMatrix matrix, bool k_major, std::uint32_t box, AnyTensorMap<3>& map,
+                                    std::uint32_t matrices = 1) {
         if (gemm.k == 0) {
             // An operand that is not read needs a map nevertheless: of any memory, with an address and strides that TMA
             // accepts.
@@ -383,10 +411,12 @@ CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, cons
             matrix.stride = tma_alignment;
             matrix.batch_stride = matrix.batched() ? tma_alignment : 0;
         }
-        return encode_map(device, matrix, {.run = row_elements, .lines = k_major ? box : row_elements}, map);
+        return encode_map(device, matrix,
+                          {.run = row_elements, .lines = k_major ? box : row_elements, .matrices = matrices}, map);
     };
     arguments.plain = gemm.beta == 0 && gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none &&
-                      gemm.pre_activation.data == nullptr && !is_float8(gemm.d_type) && !gemm.has_scale_vectors();
+                      gemm.pre_activation.data == nullptr && !is_float8(gemm.d_type) && !gemm.has_scale_vectors() &&
+                      gemm.gating == Gating::none;
     arguments.c_batched = tma_c(gemm, batches).batched();
     const bool carries_c = may_carry_c(gemm, kernel, batches, choice);
     // Slots with C lie over the rows that are not loaded, which the consumers clear while loads are in flight.
@@ -398,7 +428,19 @@ CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, cons
         ended = encode_operand(tma_a(gemm, arguments.a_k_major, batches), arguments.a_k_major,
                                arguments.a_rows / choice.cluster_n, arguments.a);
     }
-    if (ended.status == cudaSuccess && !arguments.b_by_threads) {
+    if (gemm.gating != Gating::none) {
+        arguments.log2_columns_of_pair = 1;
+        arguments.b_second_half =
+            arguments.b_k_major ? 0
+                                : static_cast<std::int32_t>(gemm.n / 2) - static_cast<std::int32_t>(kernel.tile_n / 2);
+    }
+    const bool takes_pairs_apart = gemm.gating != Gating::none && arguments.b_k_major;
+    if (takes_pairs_apart) {
+        arguments.b_rows = static_cast<std::uint32_t>(kernel.tile_n);
+    }
+    if (ended.status == cudaSuccess && takes_pairs_apart) {
+        ended = encode_operand(tma_pairs_of_b(gemm), true, arguments.b_rows / 2, arguments.b, 2);
+    } else if (ended.status == cudaSuccess && !arguments.b_by_threads) {
         ended = encode_operand(tma_b(gemm, arguments.b_k_major, batches), arguments.b_k_major,
                                arguments.b_rows / choice.cluster_m, arguments.b);
     }

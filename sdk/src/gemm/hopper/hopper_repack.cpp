@@ -39,7 +39,7 @@ std::size_t repacked_bytes(const GemmProblem& problem) noexcept
                        static_cast<std::size_t>(matrices));
     };
     // The operands as given, before a column-major D exchanges them.
-    const HopperShape shape = hopper_shape(problem, !problem.d.row_major);
+    const HopperShape shape = hopper_shape(problem, is_transposed(problem));
     return sum(shape.a_by_threads ? bytes(problem.m, shape.a_k_major, problem.a) : 0,
                shape.b_by_threads ? bytes(problem.n, shape.b_k_major, problem.b) : 0);
 }

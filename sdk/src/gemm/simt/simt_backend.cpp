@@ -42,6 +42,14 @@ std::optional<Refusal> find_simt_refusal(Variant variant, const GemmProblem& pro
     if (!kernels::simt_takes(rung_of(variant), problem.input)) {
         return Refusal{Reason::input_types, ' ', 0, 0, problem.input};
     }
+    if (problem.gating != Gating::none && variant != Variant::simt_naive) {
+        if (variant != Variant::simt_register_blocked) {
+            return Refusal{Reason::gated_pairs};
+        }
+        if (problem.gating == Gating::side_by_side) {
+            return Refusal{Reason::side_by_side};
+        }
+    }
     const kernels::SimtKernel kernel = simt_kernel_of(variant, problem, device);
     const auto required = static_cast<std::int64_t>(kernel.required_alignment);
     const auto element_bytes = static_cast<std::int64_t>(size_of(problem.input));
@@ -67,8 +75,8 @@ std::optional<Refusal> find_simt_refusal(Variant variant, const GemmProblem& pro
             return Refusal{Reason::batch_stride, side.name, batch, required};
         }
     }
-    const std::int64_t rows = problem.d.row_major ? problem.m : problem.n;
-    const std::int64_t columns = problem.d.row_major ? problem.n : problem.m;
+    const std::int64_t rows = is_transposed(problem) ? problem.n : problem.m;
+    const std::int64_t columns = is_transposed(problem) ? problem.m : problem.n;
     std::int64_t ctas = 0;
     if (__builtin_mul_overflow(divide_up(rows, kernel.block_m), divide_up(columns, kernel.block_n), &ctas) ||
         __builtin_mul_overflow(ctas, problem.batches, &ctas)) {
@@ -126,7 +134,7 @@ constinit const SimtBackend backend{};
 kernels::SimtKernel simt_kernel_of(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
 {
     // The kernels write rows of D. A column-major D is computed as the transposed product, B^T * A^T.
-    const bool direct = problem.d.row_major;
+    const bool direct = !is_transposed(problem);
     const std::int64_t rows = direct ? problem.m : problem.n;
     const std::int64_t columns = direct ? problem.n : problem.m;
     const bool whole_chunks = has_whole_chunks(problem.a, problem.a.row_major ? problem.k : problem.m, problem) &&
