@@ -294,8 +294,11 @@ __device__ void store_thread_tile(const GemmArguments& arguments, const TilePosi
         const std::int64_t column = first_column + done % columns / group * place.step_n;
         if constexpr (group == 4) {
             if (arguments.gating != Gating::none) {  // interleaved: a group is two pairs
-                epilogue.store_pair(row, column / 2, values[0], values[1]);
-                epilogue.store_pair(row, column / 2 + 1, values[2], values[3]);
+#pragma unroll 1
+                for (int l = 0; l < 2; ++l) {
+                    epilogue.store_pair(row, column / 2 + l, l == 0 ? values[0] : values[2],
+                                        l == 0 ? values[1] : values[3]);
+                }
             } else {
                 epilogue.store(row, column, values);
             }
