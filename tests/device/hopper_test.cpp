@@ -158,7 +158,11 @@ void make_exact(GemmCase& gemm)
         gemm.data = Data::random;
     }
     if (gemm.data == Data::signature) {  // by powers of two only, so it stays exact
-        gemm.alpha *= gemm.output == ElementType::f16 ? 0x1p-9F : 1.0F;
+        if (gemm.output == ElementType::f16) {
+            gemm.alpha *= 0x1p-9F;
+            gemm.alpha *= gemm.has_row_scales() ? 0.5F : 1.0F;  // the largest is twice A's scale
+            gemm.alpha *= gemm.has_column_scales() ? 0.5F : 1.0F;
+        }
         // Offsets the scale of 2; otherwise a half from C would need one more bit.
         gemm.alpha *= gemm.scale_a ? 0.5F : 1.0F;
         gemm.alpha *= gemm.scale_b ? 0.5F : 1.0F;
