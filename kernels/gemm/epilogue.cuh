@@ -52,7 +52,8 @@ public:
     {}
 
     /// Writes D(row, column + j) from accumulator[j], the sum of products, for each j inside D. `column` must be a
-    /// multiple of `Columns`. @param finished  true if accumulator[j] is D's element before it is rounded, of gated pairs
+    /// multiple of `Columns`.
+    /// @param finished  true if accumulator[j] is an element of D from a gated pair, which only remains to be rounded
     template <int Columns>
     __device__ __forceinline__ void store(std::int64_t row, std::int64_t column, const float (&accumulator)[Columns],
                                           bool finished = false) const
