@@ -138,9 +138,9 @@ public:
         return state.lanes_apart >= state.lanes_together || !state.stale.empty();
     }
     [[nodiscard]] bool some_lanes_are_stale(Agent warp) const noexcept { return !agents_[warp].stale.empty(); }
-    /// Each of `lanes` has waited for its part of `copy`, an asynchronous operation of several lanes, and for no other.
-    /// `point` is what the copy did. The warp's clock advances.
-    void acquire_own(Agent warp, const SyncPoint& point, Agent copy, LaneMask lanes);
+    /// Each of `lanes` has waited for its part of `copy`, an asynchronous operation that the lanes `issuers` issued, and
+    /// for no other. `point` is what the copy did. The warp's clock advances.
+    void acquire_own(Agent warp, const SyncPoint& point, Agent copy, LaneMask lanes, LaneMask issuers);
     /// Of an access that the warp as a whole knows to be over. Returns true if lane `reader` of it knows, too. `lane`: who
     /// accessed (`any_lane`: unknown).
     [[nodiscard]] bool lane_knows(Agent warp, unsigned reader, Epoch epoch, unsigned lane) const noexcept;
@@ -176,11 +176,8 @@ public:
     {
         return epoch.agent < quiet_starts_.size() && epoch.time < quiet_starts_[epoch.agent];
     }
-    /// Returns true if all warps have known that this is over since the interval began.
-    [[nodiscard]] bool over_before_interval(Epoch epoch) const noexcept
-    {
-        return epoch.agent < known_before_.size() && known_before_[epoch.agent] >= epoch.time;
-    }
+    /// Returns true if all warps have known that this is over since the interval began, all lanes' parts of it.
+    [[nodiscard]] bool over_before_interval(Epoch epoch) const noexcept;
     /// Returns true if the warp knows nothing of what other warps have done in this interval.
     [[nodiscard]] bool on_its_own(Agent warp) const noexcept { return agents_[warp].met != interval_; }
 
@@ -240,6 +237,7 @@ private:
     /// Of an asynchronous operation of several lanes: when each lane of the warp had waited for its part; 0: not yet.
     struct OwnParts {
         Agent warp = 0;
+        LaneMask issuers = 0;
         bool in_use = false;
         std::array<std::uint32_t, warp_size> waited{};
     };

@@ -211,7 +211,7 @@ void Clocks::acquire_some(Agent agent, const SyncPoint& point, LanesOfWarp by)
     }
 }
 
-void Clocks::acquire_own(Agent warp, const SyncPoint& point, Agent copy, LaneMask lanes)
+void Clocks::acquire_own(Agent warp, const SyncPoint& point, Agent copy, LaneMask lanes, LaneMask issuers)
 {
     State& state = agents_[warp];
     State& part = agents_[copy];
@@ -229,7 +229,7 @@ void Clocks::acquire_own(Agent warp, const SyncPoint& point, Agent copy, LaneMas
         if (part.own == nullptr) {
             part.own = std::make_unique<OwnParts>();
         }
-        *part.own = {warp, true, {}};
+        *part.own = {warp, issuers, true, {}};
     }
     if (part.own->warp == warp) {
         for_each_lane(lanes, [&](unsigned lane) {
@@ -238,6 +238,22 @@ void Clocks::acquire_own(Agent warp, const SyncPoint& point, Agent copy, LaneMas
         });
         note_write(warp, lanes);
     }
+}
+
+bool Clocks::over_before_interval(Epoch epoch) const noexcept
+{
+    if (epoch.agent >= known_before_.size() || known_before_[epoch.agent] < epoch.time) {
+        return false;
+    }
+    const OwnParts* const own = agents_[epoch.agent].own.get();
+    if (own == nullptr || !own->in_use) {
+        return true;
+    }
+    bool over = true;
+    for_each_lane(own->issuers, [&](unsigned lane) {
+        over = over && own->waited[lane] != 0 && own->waited[lane] < interval_starts_[own->warp];
+    });
+    return over;
 }
 
 bool Clocks::lane_knows(Agent warp, unsigned reader, Epoch epoch, unsigned lane) const noexcept

@@ -143,7 +143,7 @@ void CopyGroups::acquire_before(LaneMask lanes, Sequence end, Stage stage, Clock
         }
         if (const LaneMask some = record.lanes & lanes; stage == Stage::complete && some != 0) {
             if (record.copy != 0 && (record.issued & (record.issued - 1)) != 0) {
-                clocks.acquire_own(agent, record.complete_point, record.copy, some);
+                clocks.acquire_own(agent, record.complete_point, record.copy, some, record.issued);
             } else {
                 clocks.acquire(agent, record.complete_point, {some, live});
             }

@@ -178,6 +178,13 @@ TEST_CASE("each lane copies with cp.async, and reads what another lane has copie
                    copy + "@!%first bra WAITED; cp.async.wait_all;\nWAITED:" + sync +
                        "setp.ne.u32 %p5, %lane, 31; @%p5 ld.shared.b32 %r1, [%next];",
                    "ld.shared", before_arrival);
+    // So it is for all warps after a barrier.
+    const std::string one_waits =
+        "@%p1 bra WAITED; cp.async.ca.shared.global [%mine], [%from], 4; @!%first bra WAITED; cp.async.wait_all;\n"
+        "WAITED: ";
+    expect_finding(FindingKind::async_read_pending, one_waits + "bar.sync 0; @!%p1 ret;" + load_next, "ld.shared",
+                   before_arrival);
+    expect_clean(one_waits + "cp.async.wait_all; bar.sync 0;" + load_next);
     // Each lane arrives when its own copies are complete.
     const std::string arrivals =
         "@!%first bra MANY; mbarrier.inval.shared.b64 [full]; "
