@@ -162,7 +162,7 @@ private:
             [&](auto& c) { get(c, place); },
             [&](auto& bias) { Epilogue::load_bias(gemm_, inside, column, columns, false, bias); },
             [&](const auto& x) {
-                if (row < gemm_.m && columns > 0) {
+                if (gemm_.pre_activation.data != nullptr && row < gemm_.m && columns > 0) {
                     store_pre_activation(gemm_, batch, row, column, columns, x);
                 }
             });

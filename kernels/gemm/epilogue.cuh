@@ -64,25 +64,68 @@ public:
         }
         const auto columns = static_cast<int>(min(static_cast<std::int64_t>(Columns), end - column));
         float values[Columns];
-#pragma unroll
-        for (int j = 0; j < Columns; ++j) {
-            values[j] = accumulator[j];
-        }
+        copy(accumulator, values);
         if (!finished) {
-#pragma unroll
-            for (float& value : values) {
-                value = detail::scaled(value, alpha_);
-            }
-            detail::apply_epilogue(
-                values, arguments_,
-                [&](float(&scales)[Columns]) { load_scales(arguments_, row, column, columns, scales); },
-                [&](float(&c)[Columns]) { load_c(row, column, columns, c); },
-                [&](float(&bias)[Columns]) {
-                    load_bias(arguments_, row, column, columns, (vectors_ & bias_vectors) != 0, bias);
-                },
-                [&](const float(&x)[Columns]) { store_pre_activation(arguments_, batch_, row, column, columns, x); });
+            float before[Columns];
+            finish(row, column, columns, values, before);
         }
+        put(row, column, columns, values);
+    }
 
+    /// As store(), for a D of interleaved pairs, too.
+    template <int Columns>
+    __device__ __forceinline__ void store_or_pair(std::int64_t row, std::int64_t column,
+                                                  const float (&accumulator)[Columns]) const
+    {
+        static_assert(Columns % 2 == 0);
+        if (row >= arguments_.m || column >= arguments_.n) {
+            return;
+        }
+        auto columns = static_cast<int>(min(static_cast<std::int64_t>(Columns), arguments_.n - column));
+        float values[Columns], before[Columns];
+        copy(accumulator, values);
+        finish(row, column, columns, values, before);
+        if (arguments_.gating != Gating::none) {
+#pragma unroll
+            for (int j = 0; j < Columns / 2; ++j) {
+                values[j] = __fmul_rn(values[2 * j], before[2 * j + 1]);
+            }
+            column /= 2;
+            columns /= 2;
+        }
+        put(row, column, columns, values);
+    }
+
+    /// Replaces sums of products by elements of D that are not rounded yet. `column` is one of A * B.
+    /// @param columns  how many of them are inside A * B
+    /// @param before   receives what the activation was applied to
+    template <int Columns>
+    __device__ __forceinline__ void finish(std::int64_t row, std::int64_t column, int columns, float (&values)[Columns],
+                                           float (&before)[Columns]) const
+    {
+#pragma unroll
+        for (float& value : values) {
+            value = detail::scaled(value, alpha_);
+        }
+        detail::apply_epilogue(
+            values, arguments_, [&](float(&scales)[Columns]) { load_scales(arguments_, row, column, columns, scales); },
+            [&](float(&c)[Columns]) { load_c(row, column, columns, c); },
+            [&](float(&bias)[Columns]) {
+                load_bias(arguments_, row, column, columns, (vectors_ & bias_vectors) != 0, bias);
+            },
+            [&](const float(&x)[Columns]) {
+                copy(x, before);
+                if (arguments_.pre_activation.data != nullptr) {
+                    store_pre_activation(arguments_, batch_, row, column, columns, x);
+                }
+            });
+    }
+
+    /// Rounds finished values and writes the first `columns` of them to D from (row, column) on.
+    template <int Columns>
+    __device__ __forceinline__ void put(std::int64_t row, std::int64_t column, int columns,
+                                        float (&values)[Columns]) const
+    {
         finish_8_bit(values, columns);
         const std::int64_t index = d_offset_ + row * arguments_.d_row_stride + column * arguments_.d_column_stride;
         if constexpr (Columns == 4) {
@@ -98,30 +141,6 @@ public:
                                       values[j]);
             }
         }
-    }
-
-    /// Writes D(row, pair) = act(gate) * up from the sums of products of both columns, if it is inside D.
-    __device__ __forceinline__ void store_pair(std::int64_t row, std::int64_t pair, float gate_sum, float up_sum) const
-    {
-        if (row >= arguments_.m || pair >= arguments_.d_columns()) {
-            return;
-        }
-        const auto finish = [&](float(&value)[1], bool up) {
-            const std::int64_t column = arguments_.column_of_pair(pair, up);
-            value[0] = detail::scaled(value[0], alpha_);
-            detail::apply_addends(
-                value, arguments_, [&](float(&scales)[1]) { load_scales(arguments_, row, column, 1, scales); }, nullptr,
-                [&](float(&bias)[1]) { load_bias(arguments_, row, column, 1, false, bias); });
-        };
-        float gate[1] = {gate_sum};
-        float up[1] = {up_sum};
-        finish(gate, false);
-        finish(up, true);
-        detail::activate(gate, arguments_.activation);
-        gate[0] = __fmul_rn(gate[0], up[0]);
-        finish_8_bit(gate, 1);
-        const std::int64_t index = d_offset_ + row * arguments_.d_row_stride + pair * arguments_.d_column_stride;
-        detail::store_element(arguments_.d, index, arguments_.d_type, gate[0]);
     }
 
     /// As store(), for D = alpha * A * B whose rows begin, end and are spaced at multiples of four elements.
@@ -176,6 +195,15 @@ public:
     }
 
 private:
+    template <int Columns>
+    __device__ __forceinline__ static void copy(const float (&from)[Columns], float (&to)[Columns])
+    {
+#pragma unroll
+        for (int j = 0; j < Columns; ++j) {
+            to[j] = from[j];
+        }
+    }
+
     static constexpr unsigned d_vectors = 1;
     static constexpr unsigned c_vectors = 2;
     static constexpr unsigned bias_vectors = 4;

@@ -10,7 +10,6 @@
 #include <cuda_fp16.h>
 
 #include <cstdint>
-#include <type_traits>
 
 #include "gemm_arguments.hpp"
 #include "ptx.cuh"
@@ -271,15 +270,17 @@ __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind 
     }
 }
 
-/// The chain of operations before the activation: replaces each value x = alpha * sum, as `scaled` returns it, by
-/// x * scale + beta * c + bias.
+/// The chain of operations: replaces each value x = alpha * sum, as `scaled` returns it, by
+/// act(x * scale + beta * c + bias).
 ///
 /// @param fill_scales  called with an array for the products of row and column scales, if there are any
-/// @param fill_c     called with an array for the values of C, if beta is not zero; nullptr if it is always zero
+/// @param fill_c     called with an array for the values of C, if beta is not zero
 /// @param fill_bias  called with an array for the values of the bias, if there is one
-template <int Count, class FillScales, class FillC, class FillBias>
-__device__ __forceinline__ void apply_addends(float (&values)[Count], const GemmArguments& arguments,
-                                              FillScales&& fill_scales, FillC fill_c, FillBias&& fill_bias)
+/// @param see_pre_activation  called with the values before act
+template <int Count, class FillScales, class FillC, class FillBias, class SeePreActivation>
+__device__ __forceinline__ void apply_epilogue(float (&values)[Count], const GemmArguments& arguments,
+                                               FillScales&& fill_scales, FillC&& fill_c, FillBias&& fill_bias,
+                                               SeePreActivation&& see_pre_activation)
 {
     if (arguments.has_scale_vectors()) {
         float scales[Count];
@@ -289,15 +290,12 @@ __device__ __forceinline__ void apply_addends(float (&values)[Count], const Gemm
             values[j] = __fmul_rn(values[j], scales[j]);
         }
     }
-    // Not compiled without a C: registers that nothing writes would be in use from the start of the kernel.
-    if constexpr (!std::is_null_pointer_v<FillC>) {
-        if (arguments.beta != 0.0F) {
-            float c[Count];
-            fill_c(c);
+    if (arguments.beta != 0.0F) {
+        float c[Count];
+        fill_c(c);
 #pragma unroll
-            for (int j = 0; j < Count; ++j) {
-                values[j] = __fmaf_rn(arguments.beta, c[j], values[j]);
-            }
+        for (int j = 0; j < Count; ++j) {
+            values[j] = __fmaf_rn(arguments.beta, c[j], values[j]);
         }
     }
     if (arguments.bias_axis != BiasAxis::none) {
@@ -308,20 +306,7 @@ __device__ __forceinline__ void apply_addends(float (&values)[Count], const Gemm
             values[j] = __fadd_rn(values[j], bias[j]);
         }
     }
-}
-
-/// The whole chain, for a D that is not of gated pairs: act(x * scale + beta * c + bias).
-///
-/// @param store_pre_activation  called with the values before act, if they are to be stored
-template <int Count, class FillScales, class FillC, class FillBias, class StorePreActivation>
-__device__ __forceinline__ void apply_epilogue(float (&values)[Count], const GemmArguments& arguments,
-                                               FillScales&& fill_scales, FillC&& fill_c, FillBias&& fill_bias,
-                                               StorePreActivation&& store_pre_activation)
-{
-    apply_addends(values, arguments, fill_scales, fill_c, fill_bias);
-    if (arguments.pre_activation.data != nullptr) {
-        store_pre_activation(values);
-    }
+    see_pre_activation(values);
     activate(values, arguments.activation);
 }
 

@@ -240,6 +240,9 @@ private:
                 },
                 [&](auto& addends) { part.read_bias(shared_.bias[consumer_], addends); },
                 [&](const auto& x) {
+                    if (arguments_.gemm.pre_activation.data == nullptr) {
+                        return;
+                    }
                     if (!stores_pre_activation_by_tma()) {
                         part.store(x, arguments_.gemm.pre_activation);
                         return;

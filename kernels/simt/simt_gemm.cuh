@@ -293,15 +293,7 @@ __device__ void store_thread_tile(const GemmArguments& arguments, const TilePosi
         const std::int64_t row = first_row + place.row(done / columns);
         const std::int64_t column = first_column + done % columns / group * place.step_n;
         if constexpr (group == 4) {
-            if (arguments.gating != Gating::none) {  // interleaved: a group is two pairs
-#pragma unroll 1
-                for (int l = 0; l < 2; ++l) {
-                    epilogue.store_pair(row, column / 2 + l, l == 0 ? values[0] : values[2],
-                                        l == 0 ? values[1] : values[3]);
-                }
-            } else {
-                epilogue.store(row, column, values);
-            }
+            epilogue.store_or_pair(row, column, values);
         } else {
             epilogue.store(row, column, values);
         }
@@ -321,33 +313,35 @@ __global__ void __launch_bounds__(naive_block* naive_block) naive_gemm(const __g
     const TilePosition tile = arguments.raster.position(blockIdx.x);
     const std::int64_t row = static_cast<std::int64_t>(tile.row) * naive_block + threadIdx.x / naive_block;
     const std::int64_t column = static_cast<std::int64_t>(tile.column) * naive_block + threadIdx.x % naive_block;
-    if (row >= arguments.m || column >= arguments.n) {
+    if (row >= arguments.m || column >= arguments.d_columns()) {
         return;
     }
     const Operand& a = arguments.a;
     const Operand& b = arguments.b;
     const Element* a_row = static_cast<const Element*>(a.data) + tile.batch * a.batch_stride + row * a.row_stride;
+    const Element* b_matrix = static_cast<const Element*>(b.data) + tile.batch * b.batch_stride;
     const detail::Widen<Element> widen_a(arguments.a_type);
     const detail::Widen<Element> widen_b(arguments.b_type);
-    const auto sum_of = [&](std::int64_t column_of_b) {
-        const Element* b_column =
-            static_cast<const Element*>(b.data) + tile.batch * b.batch_stride + column_of_b * b.column_stride;
-        float sum = 0;
-        for (std::int64_t k = 0; k < arguments.k; ++k) {
-            sum = fmaf(widen_a(a_row[k * a.column_stride]), widen_b(b_column[k * b.row_stride]), sum);
-        }
-        return sum;
-    };
     const Epilogue epilogue(arguments, tile.batch);
-    if (arguments.gating != Gating::none) {
-        if (column < arguments.d_columns()) {
-            epilogue.store_pair(row, column, sum_of(arguments.column_of_pair(column, false)),
-                                sum_of(arguments.column_of_pair(column, true)));
+    const bool is_pair = arguments.gating != Gating::none;
+    float value[1];
+    float before[1] = {};
+    float up = 0;
+#pragma unroll 1
+    for (int part = is_pair ? 0 : 1; part < 2; ++part) {  // the up and then the gate, or the only column
+        up = before[0];
+        const std::int64_t column_of_b = is_pair ? arguments.column_of_pair(column, part == 0) : column;
+        const Element* b_column = b_matrix + column_of_b * b.column_stride;
+        value[0] = 0;
+        for (std::int64_t k = 0; k < arguments.k; ++k) {
+            value[0] = fmaf(widen_a(a_row[k * a.column_stride]), widen_b(b_column[k * b.row_stride]), value[0]);
         }
-        return;
+        epilogue.finish(row, column_of_b, 1, value, before);
     }
-    const float accumulator[1] = {sum_of(column)};
-    epilogue.store(row, column, accumulator);
+    if (is_pair) {
+        value[0] = __fmul_rn(value[0], up);
+    }
+    epilogue.put(row, column, 1, value);
 }
 
 /// Stages tiles of A and B in shared memory, as the rung's config says.
