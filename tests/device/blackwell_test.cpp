@@ -157,7 +157,7 @@ TEST_CASE("every rung is right for every pair of types, majors, layouts and epil
             gemm.beta = 0;
         }
         if (gemm.output == ElementType::f16 && gemm.data == Data::signature) {
-            gemm.alpha *= 0x1p-9F;  // into the range of f16, and still exact
+            gemm.alpha *= 0x1p-9F;                            // into the range of f16, and still exact
             gemm.alpha *= gemm.column_scales ? 0.25F : 1.0F;  // the largest of them is 4
         }
         check(gemm, rung);

@@ -514,7 +514,7 @@ TEST_CASE("C stays in step with the stages that a cluster shares")
         GemmCase gemm;
         gemm.m = std::int64_t{table[config].tile_m} * 2;
         gemm.n = std::int64_t{table[config].tile_n} * 2;
-        gemm.k = 8;  // one stage: most slots hold C
+        gemm.k = 8;         // one stage: most slots hold C
         gemm.batches = 16;  // tiles of the one cluster
         gemm.input = ElementType::bf16;
         gemm.output = ElementType::bf16;
