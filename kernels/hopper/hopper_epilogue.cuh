@@ -164,8 +164,9 @@ private:
                 !gemm.has_scale_vectors() && (gemm.beta == 0.0F || c.count() > 0));
     }
 
-    /// Replaces the accumulators, or their left half if they are gated pairs, by the elements of D. Frees the slots of C as
-    /// soon as it has been added. @param row, column  of the first element in D
+    /// Replaces the accumulators, or their left half if they are gated pairs, by the elements of D. Frees the slots of C
+    /// as soon as it has been added.
+    /// @param row, column  of the first element in D
     __device__ __forceinline__ void finish_in_place(Accumulators& accumulators, SlotsOfC c,
                                                     const HopperReleaser& releaser, int row, int column) const
     {

@@ -206,8 +206,9 @@ concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
 ///
 /// @par Shapes
 /// A is m x k, B is k x n, C and D are m x n (D is m x n/2 with `Epilogue::gating`). Each is row-major or column-major
-/// with any leading dimension, independently of the others. Each is a `MatrixView`, a `BatchView` or a `MatrixOperand`, in any mix. D has one
-/// matrix for each product of a batch. For A, B and C, a single matrix or a batch stride of 0 serves all products.
+/// with any leading dimension, independently of the others. Each is a `MatrixView`, a `BatchView` or a
+/// `MatrixOperand`, in any mix. D has one matrix for each product of a batch. For A, B and C, a single matrix or a
+/// batch stride of 0 serves all products.
 /// Extents may be 0: an empty D launches nothing, and k = 0 gives act(beta * C + bias).
 ///
 /// @par Types
