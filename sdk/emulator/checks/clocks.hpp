@@ -137,6 +137,11 @@ public:
         const State& state = agents_[warp];
         return state.lanes_apart >= state.lanes_together || !state.stale.empty();
     }
+    /// All lanes of the warp know what came before this interval, whatever some of them have done or learned in it.
+    [[nodiscard]] bool lanes_know_before_interval(Agent warp) const noexcept
+    {
+        return agents_[warp].lanes_together > interval_starts_[warp];
+    }
     [[nodiscard]] bool some_lanes_are_stale(Agent warp) const noexcept { return !agents_[warp].stale.empty(); }
     /// Each of `lanes` has waited for its part of `copy`, an asynchronous operation that the lanes `issuers` issued, and
     /// for no other. `point` is what the copy did. The warp's clock advances.

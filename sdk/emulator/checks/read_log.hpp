@@ -15,16 +15,24 @@
 
 namespace tessera::emulator {
 
+/// Where ReadLog has kept LaneOffsets::at, for the next read of the same `at`.
+struct KeptOffsets {
+    std::uint64_t clearing = 0;  ///< of the log: the number is of no use after the next one; 0: not kept yet
+    std::uint32_t number = 0;
+};
+
 /// Where the lanes of a warp read. Aligned, and in bounds.
 struct LaneOffsets {
-    const std::uint32_t* at = nullptr;     ///< by lane, if scattered
+    const std::uint32_t* at = nullptr;     ///< by lane, if scattered: lane i reads at at[i] + shift
     std::uint32_t low = 0, high = 0;       ///< least and greatest
     std::uint32_t stride = 0;              ///< between lanes, unless scattered
     AccessShape shape = AccessShape::row;  ///< `uniform` with any lanes, `row` and `strided` with all
+    std::uint32_t shift = 0;
+    KeptOffsets* kept = nullptr;  ///< of `at`; null: nobody reads with the same `at` again
 
     [[nodiscard]] std::uint32_t operator[](unsigned lane) const noexcept
     {
-        return shape == AccessShape::scattered ? at[lane] : low + lane * stride;
+        return shape == AccessShape::scattered ? at[lane] + shift : low + lane * stride;
     }
 };
 
@@ -36,9 +44,9 @@ public:
         std::uint32_t line = 0;
         std::uint32_t time = 0;      ///< of the warp
         std::uint32_t releases = 0;  ///< of Clocks, then
-        std::uint32_t low = 0;       ///< of LaneOffsets; if scattered, the number of its offsets
-        std::uint32_t stride = 0;
-        std::uint64_t meeting = 0;  ///< of Clocks: the lanes have not waited for each other while this is the same
+        std::uint32_t low = 0;       ///< of LaneOffsets; if scattered, the number of what LaneOffsets::at was
+        std::uint32_t stride = 0;    ///< if scattered, the shift
+        std::uint64_t meeting = 0;   ///< of Clocks: the lanes have not waited for each other while this is the same
         LaneMask lanes = 0;
         Agent agent = 0;
         std::uint8_t size = 0;
@@ -48,19 +56,15 @@ public:
 
     explicit ReadLog(std::size_t lines) : lines_(lines) {}
 
-    /// The caller fills in the rest.
-    [[nodiscard]] Read& add(const LaneOffsets& offsets, std::uint32_t first_line, std::uint32_t last_line)
+    /// `read` has everything but where.
+    void add(const LaneOffsets& offsets, std::uint32_t first_line, std::uint32_t last_line, Read read)
     {
         lines_.add(first_line, last_line);
-        Read& read = reads_.emplace_back();
-        read.low = offsets.low;
-        read.stride = offsets.stride;
+        const bool scattered = offsets.shape == AccessShape::scattered;
+        read.low = scattered ? number_of(offsets) : offsets.low;
+        read.stride = scattered ? offsets.shift : offsets.stride;
         read.shape = offsets.shape;
-        if (offsets.shape == AccessShape::scattered) {
-            read.low = static_cast<std::uint32_t>(scattered_.size());
-            std::copy_n(offsets.at, warp_size, scattered_.emplace_back().begin());
-        }
-        return read;
+        reads_.push_back(read);
     }
     [[nodiscard]] bool may_have(std::uint32_t first_line, std::uint32_t last_line) const noexcept
     {
@@ -73,8 +77,8 @@ public:
     {
         Offsets result{};
         for (unsigned lane = 0; lane < warp_size; ++lane) {
-            result[lane] =
-                read.shape == AccessShape::scattered ? scattered_[read.low][lane] : read.low + lane * read.stride;
+            result[lane] = read.shape == AccessShape::scattered ? scattered_[read.low][lane] + read.stride
+                                                                : read.low + lane * read.stride;
         }
         return result;
     }
@@ -83,11 +87,26 @@ public:
         reads_.clear();
         scattered_.clear();
         lines_.clear();
+        ++clearings_;
     }
 
 private:
     static constexpr std::size_t limit = 8192;
 
+    [[nodiscard]] std::uint32_t number_of(const LaneOffsets& offsets)
+    {
+        if (offsets.kept != nullptr && offsets.kept->clearing == clearings_) {
+            return offsets.kept->number;
+        }
+        const auto number = static_cast<std::uint32_t>(scattered_.size());
+        std::copy_n(offsets.at, warp_size, scattered_.emplace_back().begin());
+        if (offsets.kept != nullptr) {
+            *offsets.kept = {clearings_, number};
+        }
+        return number;
+    }
+
+    std::uint64_t clearings_ = 1;
     LineSet lines_;
     std::vector<Read> reads_;
     std::vector<Offsets> scattered_;

@@ -22,19 +22,21 @@ bool SharedShadow::read_early(Agent warp, const LaneOffsets& offsets, LaneMask l
         enter_interval();
     }
     const std::uint32_t first = offsets.low / line_bytes, last = (offsets.high + size - 1) / line_bytes;
-    if (!clocks_.on_its_own(warp) || clocks_.lanes_differ(warp) || entered_.has_any(first, last) || log_.full() ||
+    // Lanes may have written elsewhere since they synchronized: what they have read here came before the interval.
+    if (!clocks_.on_its_own(warp) || (clocks_.lanes_differ(warp) && !clocks_.lanes_know_before_interval(warp)) ||
+        entered_.has_any(first, last) || log_.full() ||
         !(is_written_row(offsets, size, first, last) || are_written(offsets, size))) [[unlikely]] {
         return false;
     }
-    ReadLog::Read& read = log_.add(offsets, first, last);
-    read.what = what;
-    read.line = ptx_line;
-    read.time = clocks_.now(warp).time;
-    read.releases = clocks_.releases();
-    read.meeting = clocks_.meetings(warp);
-    read.lanes = lanes;
-    read.agent = warp;
-    read.size = static_cast<std::uint8_t>(size);
+    log_.add(offsets, first, last,
+             {.what = what,
+              .line = ptx_line,
+              .time = clocks_.now(warp).time,
+              .releases = clocks_.releases(),
+              .meeting = clocks_.meetings(warp),
+              .lanes = lanes,
+              .agent = warp,
+              .size = static_cast<std::uint8_t>(size)});
     if (twin_) [[unlikely]] {
         compare_early(warp, offsets, lanes, size, what, ptx_line);
     }
@@ -169,7 +171,7 @@ bool SharedShadow::are_written(const LaneOffsets& offsets, std::uint32_t size)
         const std::uint32_t* const words = written_words_.data();
         if (offsets.shape == AccessShape::scattered) {
             for (unsigned lane = 0; lane < warp_size; ++lane) {
-                const std::uint32_t word = offsets.at[lane] / 4;
+                const std::uint32_t word = (offsets.at[lane] + offsets.shift) / 4;
                 missing |= ~words[word / line_words] & (ones << word % line_words);
             }
         } else {

@@ -11,6 +11,7 @@
 #include "base/windows.hpp"
 #include "execute/lane_addresses.hpp"
 #include "execute/memory_lanes.hpp"
+#include "execute/row_copies.hpp"
 #include "machine/cluster.hpp"
 #include "machine/grid.hpp"
 
@@ -90,35 +91,56 @@ template <typename A>
                                               LaneMask active, LaneAddresses<A>& a)
 {
     const AddressRef& ref = payload.address;
+    const auto offset = static_cast<A>(ref.offset);
+    const bool fits = ref.wide == (sizeof(A) == 8);
     const auto find = [&] {
-        return find_regular(warp, ref, active, payload.bytes, a) || find_addresses(warp, ref, active, payload.bytes, a);
+        if (find_regular(warp, ref, active, payload.bytes, a)) {
+            return true;
+        }
+        const bool found = find_addresses(warp, ref, active, payload.bytes, a);
+        if (sizeof(A) == 4 && found && fits && ref.base != no_row && active == all_lanes) {
+            a.base = warp.row<A>(ref.base);
+            a.base_low = a.low - offset;
+        }
+        return found;
     };
     if (operation.base == 0) {
         return find();
     }
-    const auto offset = static_cast<A>(ref.offset);
-    const bool fits = ref.wide == (sizeof(A) == 8);
     Warp::KnownBase& known = warp.known_base(operation.base);
     if (!operation.is_base_known) {
         const bool found = find();
-        known.number = fits && a.shape != AccessShape::scattered ? operation.base : 0;
+        const bool scattered = a.shape == AccessShape::scattered;
+        known.number =
+            fits && (!scattered || (a.base != nullptr && (a.bits & (payload.bytes - 1)) == 0)) ? operation.base : 0;
+        known.bytes = static_cast<std::uint8_t>(scattered ? payload.bytes : 0);
         known.active = active;
         known.first = static_cast<A>(a.low - offset);
-        known.stride = a.stride;
+        known.stride = scattered ? static_cast<A>(a.high - a.low) : a.stride;
+        known.kept = {};
         return found;
     }
+    const bool scattered = known.bytes != 0;
     const auto stride = static_cast<A>(known.stride);
     const A low = static_cast<A>(known.first) + offset;
-    const A high = low + (warp_size - 1) * stride;
-    if (!fits || known.number != operation.base || known.active != active || high < low) {
+    const A high = scattered ? low + stride : low + (warp_size - 1) * stride;
+    if (!fits || known.number != operation.base || known.active != active || high < low ||
+        (scattered && payload.bytes > known.bytes)) {
         return find();
     }
     a.low = low;
     a.high = high;
+    a.is_spread = false;
+    if (scattered) {
+        a.bits = low;  // the differences are aligned
+        a.shape = AccessShape::scattered;
+        a.base = warp.row<A>(ref.base);
+        a.base_low = static_cast<A>(known.first);
+        return true;
+    }
     a.bits = low | stride;
     a.stride = stride;
     a.shape = stride == 0 ? AccessShape::uniform : stride == payload.bytes ? AccessShape::row : AccessShape::strided;
-    a.is_spread = false;
     return true;
 }
 
@@ -129,23 +151,43 @@ inline void set_pointers(LanePointers& pointers, const LaneAddresses<A>& a, std:
     pointers.shape = a.shape;
     pointers.first = reinterpret_cast<std::byte*>(base + a.low);
     pointers.stride = static_cast<std::ptrdiff_t>(a.stride);
-    if (a.shape == AccessShape::scattered) {
+    if (a.shape != AccessShape::scattered) {
+        return;
+    }
+    if constexpr (sizeof(A) == 4) {
+        pointers.base = a.base;
+        pointers.base_low = a.base_low;
+    }
+    if (pointers.base == nullptr) {
         for (unsigned lane = 0; lane < warp_size; ++lane) {
             pointers.at[lane] = base + a.at[lane];
         }
     }
 }
 
+/// Bytes that read_near() reads for an access that needs `needed`, and of which there are `available`.
+inline std::uint32_t near_of(std::uint32_t needed, std::uint32_t available)
+{
+    const std::uint32_t window = needed <= near_bytes / 2 ? near_bytes / 2 : near_bytes;
+    return needed <= window && window <= available ? window : 0;
+}
+
 /// Most loads need no more checks than this: see SharedShadow::read_early().
-inline bool read_early(const Warp& warp, const MemoryPayload& payload, LaneMask active, Cta& cta,
+inline bool read_early(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active, Cta& cta,
                        const LaneAddresses<std::uint32_t>& offsets)
 {
     const MemoryAccess& access = payload.access;
-    return access.direction == Direction::read && !access.atomic && !access.order.strong() && &cta == &warp.cta &&
-           !cta.responses.touches(offsets.low, std::uint64_t{offsets.high} + payload.bytes) &&
-           cta.shadow->read_early(warp.agent,
-                                  {offsets.at.data(), offsets.low, offsets.high, offsets.stride, offsets.shape}, active,
-                                  payload.bytes, access.what, payload.line);
+    if (access.direction != Direction::read || access.atomic || access.order.strong() || &cta != &warp.cta ||
+        cta.responses.touches(offsets.low, std::uint64_t{offsets.high} + payload.bytes)) {
+        return false;
+    }
+    LaneOffsets where{offsets.at.data(), offsets.low, offsets.high, offsets.stride, offsets.shape};
+    if (offsets.shape == AccessShape::scattered && !offsets.is_spread) {  // so the base is known
+        where.at = offsets.base;
+        where.shift = offsets.low - offsets.base_low;
+        where.kept = &warp.known_base(operation.base).kept;
+    }
+    return cta.shadow->read_early(warp.agent, where, active, payload.bytes, access.what, payload.line);
 }
 
 /// All lanes access the shared memory of one CTA, aligned and in bounds. `a` are addresses in the window, and are
@@ -177,12 +219,13 @@ inline bool resolve_shared(Warp& warp, const Operation& operation, const MemoryP
         }
     }
     if constexpr (checked) {
-        if (!read_early(warp, payload, active, *cta, a)) {
+        if (!read_early(warp, operation, payload, active, *cta, a)) {
             a.spread();
             check_shared(warp, operation, payload, active, *cta, a);
         }
     }
     set_pointers(pointers, a, reinterpret_cast<std::uintptr_t>(cta->shared.data()));
+    pointers.near = near_of(a.high - a.low + payload.bytes, size - a.low);
     Statistics& statistics = warp.cluster.statistics;
     const std::uint64_t bytes = std::uint64_t{payload.bytes} * static_cast<unsigned>(std::popcount(active));
     statistics.shared_read_bytes += payload.access.direction != Direction::write ? bytes : 0;

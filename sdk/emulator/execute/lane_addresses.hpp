@@ -23,15 +23,25 @@ struct LaneAddresses {
     A stride;  ///< between lanes, modulo 2^n, unless scattered
     AccessShape shape;
     bool is_spread = true;
+    /// If not null, and scattered with all lanes: at[lane] = low + (base[lane] - base_low).
+    const A* base = nullptr;
+    A base_low = 0;
 
     void spread() noexcept
     {
-        if (!is_spread) {
+        if (is_spread) {
+            return;
+        }
+        if (shape == AccessShape::scattered) {
+            for (unsigned lane = 0; lane < warp_size; ++lane) {
+                at[lane] = low + (base[lane] - base_low);
+            }
+        } else {
             for (unsigned lane = 0; lane < warp_size; ++lane) {
                 at[lane] = low + static_cast<A>(lane * stride);
             }
-            is_spread = true;
         }
+        is_spread = true;
     }
 };
 

@@ -46,12 +46,20 @@ struct MemoryPayload : Payload {
 /// Where the lanes' bytes are.
 struct LanePointers {
     AccessShape shape;      ///< not as the program sees it: lanes at one local address are strided
-    std::byte* first;       ///< of lane 0, unless scattered
+    std::byte* first;       ///< of lane 0; if scattered, the least
     std::ptrdiff_t stride;  ///< between lanes, unless scattered
-    /// By lane, if scattered or after spread(). Only entries of active lanes are meaningful.
+    /// By lane, if scattered without a base, or after spread(). Only entries of active lanes are meaningful.
     alignas(64) std::array<std::uintptr_t, warp_size> at;
+    /// If not null: scattered, all lanes, and lane i's bytes are at first + (base[i] - base_low). A register's row.
+    const std::uint32_t* base = nullptr;
+    std::uint32_t base_low = 0;
+    /// So many bytes from `first` on may be read, and have the bytes of all lanes. 0: unknown.
+    std::uint32_t near = 0;
 
-    [[nodiscard]] std::byte* operator[](unsigned lane) const noexcept { return reinterpret_cast<std::byte*>(at[lane]); }
+    [[nodiscard]] std::byte* operator[](unsigned lane) const noexcept
+    {
+        return base != nullptr ? first + (base[lane] - base_low) : reinterpret_cast<std::byte*>(at[lane]);
+    }
     void spread() noexcept
     {
         if (shape != AccessShape::scattered) {

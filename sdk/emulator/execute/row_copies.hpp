@@ -6,7 +6,12 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 #include "execute/memory_lanes.hpp"
 
@@ -30,6 +35,42 @@ inline void fill_row(T* row, LaneMask active, T same) noexcept
     for (unsigned lane = 0; lane < warp_size; ++lane) {
         row[lane] = (active >> lane & 1) != 0 ? same : row[lane];
     }
+}
+
+/// Of what read_near() reads: two vectors of AVX-512.
+inline constexpr std::uint32_t near_bytes = 128;
+
+/// Reads n words of 4 bytes in each lane, where all are near each other.
+template <unsigned n>
+inline void read_near(Warp& warp, const MemoryPayload& payload, const LanePointers& p)
+{
+    static constexpr unsigned words = near_bytes / 4;
+    alignas(64) std::array<std::uint32_t, warp_size> index;
+    for (unsigned lane = 0; lane < warp_size; ++lane) {
+        index[lane] = (p.base[lane] - p.base_low) / 4;
+    }
+#if defined(__AVX512F__)
+    const __m512i low = _mm512_loadu_si512(p.first);
+    const __m512i high = p.near == near_bytes ? _mm512_loadu_si512(p.first + near_bytes / 2) : low;
+    __m512i first = _mm512_loadu_si512(index.data()), second = _mm512_loadu_si512(index.data() + warp_size / 2);
+    for (unsigned k = 0; k < n; ++k) {
+        auto* const row = warp.row<std::uint32_t>(payload.rows[k]);
+        _mm512_storeu_si512(row, _mm512_permutex2var_epi32(low, first, high));
+        _mm512_storeu_si512(row + warp_size / 2, _mm512_permutex2var_epi32(low, second, high));
+        first = _mm512_add_epi32(first, _mm512_set1_epi32(1));
+        second = _mm512_add_epi32(second, _mm512_set1_epi32(1));
+    }
+    static_assert(words == warp_size);
+#else
+    std::array<std::uint32_t, words> window;
+    std::memcpy(window.data(), p.first, p.near);
+    for (unsigned k = 0; k < n; ++k) {
+        auto* const row = warp.row<std::uint32_t>(payload.rows[k]);
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            row[lane] = window[index[lane] + k];
+        }
+    }
+#endif
 }
 
 /// row[lane] = what `lane` points at.
@@ -137,6 +178,16 @@ inline void write_vectors(const Warp& warp, const MemoryPayload& payload, LaneMa
 template <typename T>
 inline void read_rows(Warp& warp, const MemoryPayload& payload, LaneMask active, const LanePointers& p)
 {
+    if constexpr (sizeof(T) == 4) {
+        if (p.base != nullptr && p.near != 0) {
+            switch (payload.elements) {
+                case 1: return read_near<1>(warp, payload, p);
+                case 2: return read_near<2>(warp, payload, p);
+                case 4: return read_near<4>(warp, payload, p);
+                default: return read_near<8>(warp, payload, p);
+            }
+        }
+    }
     switch (payload.elements) {
         case 1: return read_row(warp.row<T>(payload.rows[0]), active, p);
         case 2: return read_vectors<T, 2>(warp, payload, active, p);

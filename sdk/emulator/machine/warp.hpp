@@ -16,6 +16,7 @@
 
 #include "base/lanes.hpp"
 #include "checks/local_shadow.hpp"
+#include "checks/read_log.hpp"
 #include "checks/report.hpp"
 #include "checks/undefined_values.hpp"
 #include "machine/async_groups.hpp"
@@ -136,11 +137,14 @@ public:
     }
 
     // --- addresses of the last loads and stores ---
-    /// The values of a register that holds addresses: first + lane * stride in the lanes `active`.
+    /// The values of a register that holds addresses: first + lane * stride in the lanes `active`. If `bytes` is not 0:
+    /// anything from first to first + stride in all lanes, at distances of multiples of `bytes`.
     struct KnownBase {
         std::uint8_t number = 0;  ///< Operation::base; 0: nothing is known
+        std::uint8_t bytes = 0;
         LaneMask active = 0;
         std::uint64_t first = 0, stride = 0;
+        KeptOffsets kept;
     };
     [[nodiscard]] KnownBase& known_base(std::uint8_t number) noexcept
     {

@@ -349,6 +349,43 @@ TEST_CASE("the shadow of shared memory finds what its rules for single words fin
     CHECK(clean > 5000);
 }
 
+TEST_CASE("a load of what was written before the interval is only noted, also after stores to other lines")
+{
+    constexpr std::uint32_t line = 128;
+    for (const bool all_wait : {true, false}) {
+        CAPTURE(all_wait);
+        Clocks clocks(2);
+        SharedShadow shadow(4096, clocks);
+        const auto store = [&](std::uint32_t offset) {
+            std::array<std::uint32_t, warp_size> offsets{};
+            for (unsigned lane = 0; lane < warp_size; ++lane) {
+                offsets[lane] = offset + 4 * lane;
+            }
+            CHECK_FALSE(shadow.write_lanes(0, offsets.data(), all_lanes, 4, "st", 1));
+        };
+        const auto is_noted = [&](std::uint32_t offset) {
+            return shadow.read_early(0, {.low = offset, .high = offset + 124, .stride = 4}, all_lanes, 4, "ld", 2);
+        };
+        store(0);
+        store(line);
+        SyncPoint point;
+        clocks.release(0, point);
+        clocks.release(1, point);
+        clocks.begin_interval(point);
+        // If the lanes do not wait together, one may not know what another has stored.
+        clocks.acquire(0, point, {all_wait ? all_lanes : 0xFFFF, all_lanes});
+        clocks.acquire(1, point);
+        if (all_wait) {
+            CHECK(is_noted(0));
+        }
+        store(2 * line);
+        CHECK(clocks.lanes_differ(0));
+        CHECK(is_noted(line) == all_wait);
+        CHECK_FALSE(is_noted(2 * line));
+        CHECK_FALSE(is_noted(3 * line));  // never written
+    }
+}
+
 TEST_CASE("sets of readers that are dropped and collected keep their members")
 {
     // More than ReaderSets keeps without collecting, with many readers of each word.

@@ -129,6 +129,44 @@ TEST_CASE("diverged lanes whose registers have other addresses, and which join")
         });
 }
 
+TEST_CASE("loads at several offsets from one register whose addresses are near each other, in any order")
+{
+    // %r6: 4 consecutive words; %r7: 8 vectors of 16 bytes, as far apart as two vectors of the CPU reach; %r8: farther.
+    check_words(
+        R"(
+        shr.u32 %r6, %lane, 2; and.b32 %r6, %r6, 3; shl.b32 %r6, %r6, 2; add.u32 %r6, %r6, %r1;
+        xor.b32 %r7, %lane, 5; and.b32 %r7, %r7, 7; shl.b32 %r7, %r7, 4; add.u32 %r7, %r7, %r1;
+        and.b32 %r8, %lane, 17; shl.b32 %r8, %r8, 4; add.u32 %r8, %r8, %r1;
+        ld.shared.b32 %r10, [%r6]; ld.shared.b32 %r11, [%r6+100]; ld.shared.b32 %r12, [%r6+2032];
+        ld.shared.v4.b32 {%r13, %r14, %r15, %r16}, [%r7]; ld.shared.v4.b32 {%r17, %r18, %r19, %r20}, [%r7+1920];
+        ld.shared.v2.b32 {%r21, %r22}, [%r7+72]; ld.shared.b64 %d1, [%r7+264];
+        ld.shared.v4.b32 {%r23, %r24, %r25, %r26}, [%r8]; ld.shared.v2.b32 {%r27, %r28}, [%r8+512];
+        st.global.b32 [%out], %r10; st.global.b32 [%out+4], %r11; st.global.b32 [%out+8], %r12;
+        st.global.b32 [%out+12], %r13; st.global.b32 [%out+16], %r16; st.global.b32 [%out+20], %r17;
+        st.global.b32 [%out+24], %r20; st.global.b32 [%out+28], %r21; st.global.b32 [%out+32], %r22;
+        st.global.b64 [%out+40], %d1; st.global.b32 [%out+48], %r24; st.global.b32 [%out+52], %r28;
+        ld.shared.b32 %r6, [%r6+8]; ld.shared.v2.b32 {%r29, %r7}, [%r7+8];
+        st.global.b32 [%out+56], %r6; st.global.b32 [%out+60], %r7;)",
+        [](std::uint32_t lane, Slot& out) {
+            const std::uint32_t one = 1000 + (lane >> 2 & 3), vector = 1000 + 4 * ((lane ^ 5) & 7);
+            const std::uint32_t far = 1000 + 4 * (lane & 17);
+            put(out, one);
+            put(out, one + 25, 4);
+            put(out, one + 508, 8);
+            put(out, vector, 12);
+            put(out, vector + 3, 16);
+            put(out, vector + 480, 20);
+            put(out, vector + 483, 24);
+            put(out, vector + 18, 28);
+            put(out, vector + 19, 32);
+            put(out, std::uint64_t{vector + 67} << 32 | (vector + 66), 40);
+            put(out, far + 1, 48);
+            put(out, far + 129, 52);
+            put(out, one + 2, 56);
+            put(out, vector + 3, 60);
+        });
+}
+
 TEST_CASE("64-bit addresses of shared and of global memory, and of parameters, from one register")
 {
     check_words(
