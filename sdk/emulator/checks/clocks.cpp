@@ -67,7 +67,9 @@ void Clocks::note(std::vector<std::uint32_t>& seen, Agent agent, std::uint32_t t
 
 void Clocks::release(Agent agent, SyncPoint& point, LanesOfWarp by)
 {
+    ++changes_;
     State& state = agents_[agent];
+    point.seen.reserve(rounded_up(agent + std::size_t{1}));
     pass_seen(state, by, point.seen);
     note(point.seen, agent, state.time);
     note_release(state, by);
@@ -77,6 +79,7 @@ void Clocks::release(Agent agent, SyncPoint& point, LanesOfWarp by)
 
 void Clocks::acquire(Agent agent, const SyncPoint& point, LanesOfWarp by)
 {
+    ++changes_;
     State& state = agents_[agent];
     if (state.met != interval_ && !is_async(agent) && tells_of_interval(point, agent)) {
         state.met = interval_;
@@ -112,6 +115,7 @@ bool Clocks::tells_of_interval(const SyncPoint& point, Agent warp) const noexcep
 
 void Clocks::begin_interval(const SyncPoint& acquired)
 {
+    ++changes_;
     ++interval_;
     for (unsigned warp = 0; warp < warps_; ++warp) {
         interval_starts_[warp] = agents_[warp].time;
@@ -231,6 +235,7 @@ bool Clocks::fenced_by_reader(Epoch epoch, Agent warp, ProxyFences kinds) const 
 
 void Clocks::proxy_fence(Agent warp, LaneMask lanes, ProxyFences kinds)
 {
+    ++changes_;
     State& state = agents_[warp];
     if (state.fences.size() == remembered_fences) {
         const auto oldest_kept = state.fences.begin() + remembered_fences / 2;
@@ -252,11 +257,13 @@ void Clocks::proxy_fence(Agent warp, LaneMask lanes, ProxyFences kinds)
 
 void Clocks::trust_issuers_fence(Agent async, Agent issuer)
 {
+    ++changes_;
     agents_[async].fenced_seen = agents_[issuer].fenced_seen;
 }
 
 Agent Clocks::begin_async(Agent issuer, LanesOfWarp by)
 {
+    ++changes_;
     Agent agent = 0;
     const bool all_in_existence = agents_.size() > std::numeric_limits<Agent>::max();
     if (all_in_existence && free_.empty()) {
@@ -276,6 +283,7 @@ Agent Clocks::begin_async(Agent issuer, LanesOfWarp by)
     state.start = state.time;
     state.knows_releases = ++releases_;
     state.seen.clear();
+    state.seen.reserve(std::max(from.seen.size(), rounded_up(issuer + std::size_t{1})));
     pass_seen(from, by, state.seen);
     state.fenced_seen.clear();
     if (state.own != nullptr) {
@@ -292,6 +300,7 @@ void Clocks::complete_async(Agent async, SyncPoint& point) { release(async, poin
 
 void Clocks::end_async(Agent async)
 {
+    ++changes_;
     State& state = agents_[async];
     if (!state.in_use) {
         return;

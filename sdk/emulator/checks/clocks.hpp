@@ -28,6 +28,7 @@
 #include "base/agent.hpp"
 #include "base/lanes.hpp"
 #include "base/memory_kinds.hpp"
+#include "base/spare_objects.hpp"
 
 namespace tessera::emulator {
 
@@ -122,7 +123,11 @@ public:
     /// These lanes of a warp, of those that still run, synchronized with each other. The warp's clock advances.
     void sync_lanes(Agent warp, LaneMask lanes, LaneMask live);
     /// Lanes of the warp have waited for each other at an instruction that does not order memory.
-    void meet(Agent warp) noexcept { ++agents_[warp].meetings; }
+    void meet(Agent warp) noexcept
+    {
+        ++changes_;
+        ++agents_[warp].meetings;
+    }
     /// Changes when lanes of the warp meet or synchronize.
     [[nodiscard]] std::uint64_t meetings(Agent warp) const noexcept
     {
@@ -169,6 +174,8 @@ public:
 
     /// All warps wait, and acquire this before they go on. Everything that they have done has been released to it.
     void begin_interval(const SyncPoint& acquired);
+    /// Another one after each call of a function that is not const: until then, all others say the same.
+    [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
     /// The number of the current interval.
     [[nodiscard]] std::uint32_t interval() const noexcept { return interval_; }
     /// By warp: times from these on are in the current interval.
@@ -240,7 +247,7 @@ private:
         std::shared_ptr<std::array<std::uint32_t, warp_size>> known;  // by lane; null: no more than that
     };
     /// Of an asynchronous operation of several lanes: when each lane of the warp had waited for its part; 0: not yet.
-    struct OwnParts {
+    struct OwnParts : Spare<OwnParts> {
         Agent warp = 0;
         LaneMask issuers = 0;
         bool in_use = false;
@@ -285,6 +292,7 @@ private:
 
     std::vector<State> agents_;
     std::uint32_t releases_ = 0;
+    std::uint64_t changes_ = 1;
     unsigned warps_;
     std::deque<Agent> free_;
     std::uint32_t interval_ = 1, quiet_interval_ = 1;

@@ -34,6 +34,7 @@ bool contains(const std::vector<std::uint32_t>& seen, const std::vector<std::uin
 
 void Clocks::note_write(Agent warp, LaneMask lanes) noexcept
 {
+    ++changes_;
     State& state = agents_[warp];
     if (state.lanes_apart < state.lanes_together) {
         state.wrote = 0;
@@ -44,6 +45,7 @@ void Clocks::note_write(Agent warp, LaneMask lanes) noexcept
 
 void Clocks::sync_lanes(Agent warp, LaneMask lanes, LaneMask live)
 {
+    ++changes_;
     State& state = agents_[warp];
     const std::uint32_t now = state.time++;
     ++state.meetings;
@@ -213,6 +215,7 @@ void Clocks::acquire_some(Agent agent, const SyncPoint& point, LanesOfWarp by)
 
 void Clocks::acquire_own(Agent warp, const SyncPoint& point, Agent copy, LaneMask lanes, LaneMask issuers)
 {
+    ++changes_;
     State& state = agents_[warp];
     State& part = agents_[copy];
     const std::uint32_t done = copy < point.seen.size() ? point.seen[copy] : 0;
@@ -229,7 +232,10 @@ void Clocks::acquire_own(Agent warp, const SyncPoint& point, Agent copy, LaneMas
         if (part.own == nullptr) {
             part.own = std::make_unique<OwnParts>();
         }
-        *part.own = {warp, issuers, true, {}};
+        part.own->warp = warp;
+        part.own->issuers = issuers;
+        part.own->in_use = true;
+        part.own->waited.fill(0);
     }
     if (part.own->warp == warp) {
         for_each_lane(lanes, [&](unsigned lane) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/windows.hpp"
 #include "checks/shared_shadow.hpp"
@@ -104,13 +105,29 @@ void SharedShadow::check_differing_lanes(Access& access, const std::uint32_t* of
 {
     const std::uint32_t together = clocks_.lanes_together(access.agent);
     const bool stale = clocks_.some_lanes_are_stale(access.agent);
+    const auto is_fresh = [&](Mark writer) {
+        const Epoch written = epoch_of(writer);
+        return written.agent == access.agent ? written.time >= together : clocks_.is_async(written.agent);
+    };
+    if (!stale && size == 4 && lanes == all_lanes) {  // usual: nobody has written there
+        std::array<std::uint32_t, warp_size> words{};
+        bool any = false;
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            words[lane] = std::min(offsets[lane] / 4, words_ - 1);
+            any |= lines_[words[lane] / line_words].uniform;
+        }
+        for (unsigned lane = 0; lane < warp_size && !any; ++lane) {
+            any = is_fresh(writer_[words[lane]]);
+        }
+        if (!any) {
+            return;
+        }
+    }
     for_each_lane(lanes, [&](unsigned lane) {
         bool fresh = stale;  // or this warp has written there, or copied, since all lanes synchronized
         for (std::uint32_t word = offsets[lane] / 4; word < std::min((offsets[lane] + size + 3) / 4, words_); ++word) {
             const Line& line = lines_[word / line_words];
-            const Epoch written = epoch_of(line.uniform ? line.state.writer : writer_[word]);
-            fresh =
-                fresh || (written.agent == access.agent ? written.time >= together : clocks_.is_async(written.agent));
+            fresh = fresh || is_fresh(line.uniform ? line.state.writer : writer_[word]);
         }
         if (fresh) {
             check_lane<writes>(access, offsets[lane], size, lane);

@@ -53,6 +53,12 @@ const PendingRanges::Pieces* PendingRanges::pieces_of(Agent agent) const noexcep
 template <typename Body>
 void PendingRanges::for_each_word(const Pieces& pieces, Body&& body)
 {
+    if (pieces.lanes == all_lanes && pieces.size == 4) {
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            body(pieces.offsets[lane] / 4);
+        }
+        return;
+    }
     for_each_lane(pieces.lanes, [&](unsigned lane) {
         const std::uint32_t first = pieces.offsets[lane] / 4;
         for (std::uint32_t word = first; word < first + pieces.size / 4; ++word) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/access_shape.hpp"
@@ -39,16 +40,20 @@ struct LaneOffsets {
 /// In the order of time, and the lines where they may be.
 class ReadLog {
 public:
+    /// When a warp read.
+    struct Moment {
+        std::uint64_t meeting = 0;   ///< of Clocks: the lanes have not waited for each other while this is the same
+        std::uint32_t time = 0;      ///< of the warp
+        std::uint32_t releases = 0;  ///< of Clocks, then
+        Agent agent = 0;
+    };
     struct Read {
         const char* what = nullptr;
         std::uint32_t line = 0;
-        std::uint32_t time = 0;      ///< of the warp
-        std::uint32_t releases = 0;  ///< of Clocks, then
-        std::uint32_t low = 0;       ///< of LaneOffsets; if scattered, the number of what LaneOffsets::at was
-        std::uint32_t stride = 0;    ///< if scattered, the shift
-        std::uint64_t meeting = 0;   ///< of Clocks: the lanes have not waited for each other while this is the same
+        std::uint32_t low = 0;     ///< of LaneOffsets; if scattered, the number of what LaneOffsets::at was
+        std::uint32_t stride = 0;  ///< if scattered, the shift
         LaneMask lanes = 0;
-        Agent agent = 0;
+        std::uint32_t moment = 0;  ///< its number
         std::uint8_t size = 0;
         AccessShape shape = AccessShape::row;
     };
@@ -56,23 +61,60 @@ public:
 
     explicit ReadLog(std::size_t lines) : lines_(lines) {}
 
-    /// `read` has everything but where.
+    /// Returns true if begin() was called with this since the last clear().
+    [[nodiscard]] bool is_now(Agent agent, std::uint64_t changes) const noexcept
+    {
+        return changes == changes_ && agent == agent_;
+    }
+    /// The next reads are of this moment, until Clocks::changes() is another one.
+    void begin(const Moment& moment, std::uint64_t changes)
+    {
+        moment_ = static_cast<std::uint32_t>(moments_.size());
+        moments_.push_back(moment);
+        agent_ = moment.agent;
+        changes_ = changes;
+    }
+    /// `read` has everything but when and where.
     void add(const LaneOffsets& offsets, std::uint32_t first_line, std::uint32_t last_line, Read read)
     {
+        if (count_ == reads_.size()) {
+            reads_.resize(std::max<std::size_t>(2 * count_, 256));
+        }
         lines_.add(first_line, last_line);
+        read.moment = moment_;
         const bool scattered = offsets.shape == AccessShape::scattered;
         read.low = scattered ? number_of(offsets) : offsets.low;
         read.stride = scattered ? offsets.shift : offsets.stride;
         read.shape = offsets.shape;
-        reads_.push_back(read);
+        reads_[count_++] = read;
+    }
+    /// The same for a read of all lanes that is not scattered. Returns false if there is no room: add() makes it.
+    [[nodiscard]] bool add_regular(std::uint32_t low, std::uint32_t stride, AccessShape shape, std::uint32_t first_line,
+                                   std::uint32_t last_line, std::uint8_t size, const char* what, std::uint32_t line)
+    {
+        if (count_ == reads_.size()) [[unlikely]] {
+            return false;
+        }
+        lines_.add(first_line, last_line);
+        Read& read = reads_[count_++];
+        read.what = what;
+        read.line = line;
+        read.low = low;
+        read.stride = stride;
+        read.lanes = all_lanes;
+        read.moment = moment_;
+        read.size = size;
+        read.shape = shape;
+        return true;
     }
     [[nodiscard]] bool may_have(std::uint32_t first_line, std::uint32_t last_line) const noexcept
     {
         return lines_.has_any(first_line, last_line);
     }
-    [[nodiscard]] bool empty() const noexcept { return reads_.empty(); }
-    [[nodiscard]] bool full() const noexcept { return reads_.size() >= limit; }
-    [[nodiscard]] const std::vector<Read>& reads() const noexcept { return reads_; }
+    [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+    [[nodiscard]] bool full() const noexcept { return count_ >= limit; }
+    [[nodiscard]] std::span<const Read> reads() const noexcept { return {reads_.data(), count_}; }
+    [[nodiscard]] const Moment& moment(const Read& read) const noexcept { return moments_[read.moment]; }
     [[nodiscard]] Offsets offsets(const Read& read) const noexcept
     {
         Offsets result{};
@@ -84,7 +126,9 @@ public:
     }
     void clear() noexcept
     {
-        reads_.clear();
+        count_ = 0;
+        moments_.clear();
+        changes_ = 0;
         scattered_.clear();
         lines_.clear();
         ++clearings_;
@@ -107,8 +151,13 @@ private:
     }
 
     std::uint64_t clearings_ = 1;
+    std::uint64_t changes_ = 0;  // of Clocks, of the last moment; 0: there is none
+    Agent agent_ = 0;            // of the last moment
+    std::vector<Moment> moments_;
+    std::uint32_t moment_ = 0;  // number of the last one
     LineSet lines_;
-    std::vector<Read> reads_;
+    std::size_t count_ = 0;
+    std::vector<Read> reads_;  // so many of them
     std::vector<Offsets> scattered_;
 };
 

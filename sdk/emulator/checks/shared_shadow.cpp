@@ -44,7 +44,7 @@ SharedShadow::SharedShadow(std::uint32_t bytes, Clocks& clocks, bool same_value_
       entered_(lines_.size()),
       async_(lines_.size()),
       written_words_(lines_.size()),
-      written_(lines_.size())
+      early_words_(lines_.size())
 {
     sites_.push_back({"an earlier access", 0});  // for accesses beyond what a mark can number
     if (plain_) {
@@ -339,7 +339,14 @@ bool SharedShadow::touch_scattered(Access& access, const std::uint32_t* offsets,
         low = active ? std::min(low, offsets[lane]) : low;
         high = active ? std::max(high, offsets[lane]) : high;
     }
+    const bool one_each = lanes == all_lanes && size == 4;
     const auto each_word = [&](auto&& body) {
+        if (one_each) {
+            for (unsigned lane = 0; lane < warp_size; ++lane) {
+                body(offsets[lane] / 4, lane);
+            }
+            return;
+        }
         for_each_lane(lanes, [&](unsigned lane) {
             for (std::uint32_t word = offsets[lane] / 4; word < (offsets[lane] + size) / 4; ++word) {
                 body(word, lane);
@@ -357,8 +364,22 @@ bool SharedShadow::touch_scattered(Access& access, const std::uint32_t* offsets,
         note_entered_lanes(access.agent, offsets, lanes, size, low, high);
     }
     const State before = current(first);
+    bool uniform = false;
+    each_word([&](std::uint32_t word, unsigned) { uniform |= lines_[word / line_words].uniform; });
     bool alike = true;
-    each_word([&](std::uint32_t word, unsigned) { alike = alike && current(word) == before; });
+    if (uniform) {
+        each_word([&](std::uint32_t word, unsigned) { alike = alike && current(word) == before; });
+    } else {
+        Mark writers = 0;
+        Readers readers = 0;
+        unsigned bits = 0;
+        each_word([&](std::uint32_t word, unsigned) {
+            writers |= writer_[word] ^ before.writer;
+            readers |= readers_[word] ^ before.readers;
+            bits |= static_cast<unsigned>(bits_[word] ^ before.bits);
+        });
+        alike = writers == 0 && readers == 0 && bits == 0;
+    }
     State state = before;
     if (!alike || access.found || (before.writer != 0 && is_by_lane(access, before.writer, writes)) ||
         !touch_alike<writes>(access, state, first, first + 1)) {
@@ -369,7 +390,7 @@ bool SharedShadow::touch_scattered(Access& access, const std::uint32_t* offsets,
     }
     const bool other_writer = writes && before.writer != access.self;
     each_word([&](std::uint32_t word, unsigned lane) {
-        if (lines_[word / line_words].uniform) [[unlikely]] {
+        if (uniform) [[unlikely]] {
             split(word);
         }
         set(word, state);

@@ -92,7 +92,37 @@ public:
     /// The same for a weak load, where it is known at once that there is no finding. Returns false, and has done nothing,
     /// if it is not.
     [[nodiscard]] bool read_early(Agent warp, const LaneOffsets& offsets, LaneMask lanes, std::uint32_t size,
-                                  const char* what, std::uint32_t ptx_line);
+                                  const char* what, std::uint32_t ptx_line)
+    {
+        if (!log_.is_now(warp, clocks_.changes()) && !begin_reads(warp)) [[unlikely]] {
+            return false;
+        }
+        const std::uint32_t first = offsets.low / line_bytes, last = (offsets.high + size - 1) / line_bytes;
+        if (log_.full() || !(is_early_row(offsets, size, first, last) || are_early(offsets, size))) [[unlikely]] {
+            return false;
+        }
+        log_.add(offsets, first, last,
+                 {.what = what, .line = ptx_line, .lanes = lanes, .size = static_cast<std::uint8_t>(size)});
+        if (twin_) [[unlikely]] {
+            compare_early(warp, offsets, lanes, size, what, ptx_line);
+        }
+        return true;
+    }
+    /// The same for all lanes, at one place or one after the other, if they read at most two lines and nothing has happened
+    /// since the warp's last early read. With Paths::both, read_early() must be called.
+    [[nodiscard]] bool read_early_again(Agent warp, std::uint32_t low, std::uint32_t high, std::uint32_t stride,
+                                        std::uint32_t size, const char* what, std::uint32_t ptx_line)
+    {
+        const std::uint32_t last_byte = high + size - 1, first = low / line_bytes, last = last_byte / line_bytes;
+        const std::uint32_t from = ~0U << (low / 4 % line_words);
+        const std::uint32_t to = ~0U >> (line_words - 1 - last_byte / 4 % line_words);
+        const std::uint32_t* const words = early_words_.data();
+        const std::uint32_t missing =
+            first == last ? ~words[first] & from & to : (~words[first] & from) | (~words[last] & to);
+        return missing == 0 && last - first <= 1 && log_.is_now(warp, clocks_.changes()) && !log_.full() &&
+               log_.add_regular(low, stride, stride == 0 ? AccessShape::uniform : AccessShape::row, first, last,
+                                static_cast<std::uint8_t>(size), what, ptx_line);
+    }
     /// An asynchronous operation reads or writes this range from now until end(). Ordinary accesses in between are
     /// findings.
     void begin(Agent async, std::uint32_t offset, std::uint32_t size, bool writes, const char* what,
@@ -179,25 +209,35 @@ private:
     template <bool writes>
     void step(Access& access, State& state, std::uint32_t word, std::uint16_t bytes);
 
+    [[nodiscard]] bool begin_reads(Agent warp);
     void enter_interval();
     void enter_reads();
     /// If there may be reads of these lines in the log.
     void enter_reads_of(const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size);
     /// An access that is not in the log.
     void note_entered(Agent agent, std::uint32_t begin, std::uint32_t end);
-    /// Returns true if all words from the first to the last offset are known to be written.
-    [[nodiscard]] bool is_written_row(const LaneOffsets& offsets, std::uint32_t size, std::uint32_t first_line,
-                                      std::uint32_t last_line) const noexcept
+    /// Returns true if all words from the first to the last offset are in early_words_.
+    [[nodiscard]] bool is_early_row(const LaneOffsets& offsets, std::uint32_t size, std::uint32_t first_line,
+                                    std::uint32_t last_line) const noexcept
     {
+        const std::uint32_t* const words = early_words_.data();
         const std::uint32_t from = ~0U << (offsets.low / 4 % line_words);
         const std::uint32_t to = ~0U >> (line_words - 1 - (offsets.high + size - 1) / 4 % line_words);
         if (first_line == last_line) {
-            return (~written_words_[first_line] & from & to) == 0;
+            return (~words[first_line] & from & to) == 0;
         }
-        return (~written_words_[first_line] & from) == 0 && (~written_words_[last_line] & to) == 0 &&
-               (last_line - first_line == 1 || written_.has_all(first_line + 1, last_line - 1));
+        std::uint32_t missing = (~words[first_line] & from) | (~words[last_line] & to);
+        for (std::uint32_t line = first_line + 1; line < last_line; ++line) {
+            missing |= ~words[line];
+        }
+        return missing == 0;
     }
-    [[nodiscard]] bool are_written(const LaneOffsets& offsets, std::uint32_t size);
+    [[nodiscard]] bool are_early(const LaneOffsets& offsets, std::uint32_t size);
+    void add_entered(std::uint32_t first_line, std::uint32_t last_line)
+    {
+        entered_.add(first_line, last_line);
+        std::fill(early_words_.begin() + first_line, early_words_.begin() + last_line + 1, 0);
+    }
     void learn_written(std::uint32_t line);
     void compare_early(Agent warp, const LaneOffsets& offsets, LaneMask lanes, std::uint32_t size, const char* what,
                        std::uint32_t ptx_line);
@@ -291,7 +331,7 @@ private:
     std::vector<std::uint32_t> async_times_;              // of these accesses, the last by agent
     std::vector<Agent> async_agents_;                     // with a time
     std::vector<std::uint32_t> written_words_;            // by line, a bit for each word; more may be written
-    LineSet written_;                                     // lines where all are
+    std::vector<std::uint32_t> early_words_;              // the same, but 0 for entered_ lines
     std::vector<std::unique_ptr<LaneReads>> lane_reads_;  // by warp
     std::vector<Site> sites_;
     std::array<std::uint16_t, 256> recent_sites_{};

@@ -12,8 +12,8 @@
 
 namespace tessera::emulator {
 
-bool SharedShadow::read_early(Agent warp, const LaneOffsets& offsets, LaneMask lanes, std::uint32_t size,
-                              const char* what, std::uint32_t ptx_line)
+/// For reads that this warp is about to make. Returns false if they are not for the log.
+bool SharedShadow::begin_reads(Agent warp)
 {
     if (plain_) {
         return false;
@@ -21,25 +21,15 @@ bool SharedShadow::read_early(Agent warp, const LaneOffsets& offsets, LaneMask l
     if (interval_ != clocks_.interval()) {
         enter_interval();
     }
-    const std::uint32_t first = offsets.low / line_bytes, last = (offsets.high + size - 1) / line_bytes;
-    // Lanes may have written elsewhere since they synchronized: what they have read here came before the interval.
-    if (!clocks_.on_its_own(warp) || (clocks_.lanes_differ(warp) && !clocks_.lanes_know_before_interval(warp)) ||
-        entered_.has_any(first, last) || log_.full() ||
-        !(is_written_row(offsets, size, first, last) || are_written(offsets, size))) [[unlikely]] {
+    // Lanes may have written elsewhere since they synchronized: what they read early was written before the interval.
+    if (!clocks_.on_its_own(warp) || (clocks_.lanes_differ(warp) && !clocks_.lanes_know_before_interval(warp))) {
         return false;
     }
-    log_.add(offsets, first, last,
-             {.what = what,
-              .line = ptx_line,
-              .time = clocks_.now(warp).time,
-              .releases = clocks_.releases(),
-              .meeting = clocks_.meetings(warp),
-              .lanes = lanes,
-              .agent = warp,
-              .size = static_cast<std::uint8_t>(size)});
-    if (twin_) [[unlikely]] {
-        compare_early(warp, offsets, lanes, size, what, ptx_line);
-    }
+    log_.begin({.meeting = clocks_.meetings(warp),
+                .time = clocks_.now(warp).time,
+                .releases = clocks_.releases(),
+                .agent = warp},
+               clocks_.changes());
     return true;
 }
 
@@ -62,21 +52,28 @@ void SharedShadow::enter_interval()
         async_.clear();
     }
     entered_ = async_;
+    early_words_ = written_words_;
+    if (!async_agents_.empty()) {
+        for (std::uint32_t line = 0; line < early_words_.size(); ++line) {
+            early_words_[line] = entered_.has_any(line, line) ? 0 : early_words_[line];
+        }
+    }
 }
 
 /// As if they were made now by agents that know only what they knew then.
 void SharedShadow::enter_reads()
 {
     for (const ReadLog::Read& read : log_.reads()) {
-        const ReaderSets::Earlier earlier{read.releases, &starts_};
+        const ReadLog::Moment& moment = log_.moment(read);
+        const ReaderSets::Earlier earlier{moment.releases, &starts_};
         Access access;
-        access.agent = read.agent;
+        access.agent = moment.agent;
         access.what = read.what;
         access.line = read.line;
-        access.self = (Mark{read.time} << 32) | (Mark{read.agent} << 16) | site(read.what, read.line);
+        access.self = (Mark{moment.time} << 32) | (Mark{moment.agent} << 16) | site(read.what, read.line);
         access.earlier = &earlier;
         const ReadLog::Offsets offsets = log_.offsets(read);
-        if (read.meeting == clocks_.meetings(read.agent)) {
+        if (moment.meeting == clocks_.meetings(moment.agent)) {
             add_lane_reads(access, offsets.data(), read.lanes, read.size);
         }
         touch_lanes<false>(access, offsets.data(), read.lanes, read.size);
@@ -111,7 +108,7 @@ void SharedShadow::note_entered(Agent agent, std::uint32_t begin, std::uint32_t 
     if (log_.may_have(first, last)) {
         enter_reads();
     }
-    entered_.add(first, last);
+    add_entered(first, last);
     if (clocks_.is_async(agent)) {
         async_.add(first, last);
         if (async_times_.size() <= agent) {
@@ -138,6 +135,7 @@ void SharedShadow::note_entered_lanes(Agent agent, const std::uint32_t* offsets,
     }
     for_each_lane(lanes, [&](unsigned lane) {  // a lane's bytes are aligned, so they are in one line
         entered_.add(offsets[lane] / line_bytes);
+        early_words_[offsets[lane] / line_bytes] = 0;
         if (async) {
             async_.add(offsets[lane] / line_bytes);
         }
@@ -157,18 +155,16 @@ void SharedShadow::learn_written(std::uint32_t line)
         }
     }
     written_words_[line] = words;
-    if (words == ~0U) {
-        written_.add(line, line);
-    }
+    early_words_[line] = entered_.has_any(line, line) ? 0 : words;
 }
 
 /// A lane's bytes are aligned, so they are in one line.
-bool SharedShadow::are_written(const LaneOffsets& offsets, std::uint32_t size)
+bool SharedShadow::are_early(const LaneOffsets& offsets, std::uint32_t size)
 {
     const std::uint32_t ones = (1U << (size + 3) / 4) - 1;
     const auto all = [&] {
         std::uint32_t missing = 0;
-        const std::uint32_t* const words = written_words_.data();
+        const std::uint32_t* const words = early_words_.data();
         if (offsets.shape == AccessShape::scattered) {
             for (unsigned lane = 0; lane < warp_size; ++lane) {
                 const std::uint32_t word = (offsets.at[lane] + offsets.shift) / 4;
@@ -185,8 +181,12 @@ bool SharedShadow::are_written(const LaneOffsets& offsets, std::uint32_t size)
     if (all()) {
         return true;
     }
-    for (std::uint32_t line = offsets.low / line_bytes; line <= offsets.high / line_bytes; ++line) {
-        if (!written_.has_all(line, line)) {
+    const std::uint32_t first = offsets.low / line_bytes, last = (offsets.high + size - 1) / line_bytes;
+    if (entered_.has_any(first, last)) {
+        return false;
+    }
+    for (std::uint32_t line = first; line <= last; ++line) {
+        if (written_words_[line] != ~0U) {
             learn_written(line);
         }
     }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/spare_objects.hpp"
 #include "execute/barrier_families.hpp"
 #include "execute/copy_families.hpp"
 #include "machine/async_operation.hpp"
@@ -16,7 +17,6 @@
 #include "machine/grid.hpp"
 #include "machine/mbarrier_access.hpp"
 #include "machine/memory_access.hpp"
-#include "machine/spare_objects.hpp"
 
 namespace tessera::emulator {
 
@@ -106,6 +106,15 @@ private:
         const AllocationCache::Entry usual = found == nullptr ? AllocationCache::Entry{} : *found;
         const bool all_defined = !cluster.options().check ||
                                  (found != nullptr && usual.allocation->complete.load(std::memory_order_relaxed));
+        cluster.statistics.async_copy_bytes += std::uint64_t{bytes_} * static_cast<unsigned>(std::popcount(now));
+        cluster.progress();
+        if (found != nullptr && all_defined && are_whole(now, usual)) {
+            const std::byte* const from = usual.allocation->bytes;
+            for_each_lane(now, [&](unsigned lane) {
+                copy_one(warp_.cta.shared.data() + offset(lane), from + (source[lane] - usual.begin));
+            });
+            return;
+        }
         for_each_lane(now, [&](unsigned lane) {
             std::byte* const target = warp_.cta.shared.data() + offset(lane);
             const std::uint32_t read = source_bytes[lane];
@@ -131,8 +140,17 @@ private:
             }
             std::memset(target + read, 0, bytes_ - read);
         });
-        cluster.statistics.async_copy_bytes += std::uint64_t{bytes_} * static_cast<unsigned>(std::popcount(now));
-        cluster.progress();
+    }
+
+    /// Returns true if these lanes read all their bytes from this allocation.
+    [[nodiscard]] bool are_whole(LaneMask now, const AllocationCache::Entry& from) const
+    {
+        bool other = from.size < bytes_;
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            const bool active = (now >> lane & 1) != 0;
+            other |= active & ((source_bytes[lane] != bytes_) | (source[lane] - from.begin > from.size - bytes_));
+        }
+        return !other;
     }
 
     void copy_one(std::byte* to, const std::byte* from) const
@@ -156,31 +174,48 @@ struct CopyPayload : Payload {
     Decoder::Predicate ignore_source;
 };
 
-/// The address of each lane.
+/// The address of each lane, also of those that are not active.
 template <typename A>
-void find_addresses_of(const Warp& warp, const AddressRef& ref, LaneMask active, std::array<A, warp_size>& addresses)
+void find_addresses_of(const Warp& warp, const AddressRef& ref, std::array<A, warp_size>& addresses)
 {
-    for_each_lane(active, [&](unsigned lane) { addresses[lane] = static_cast<A>(warp.address(ref, lane)); });
+    const auto offset = static_cast<std::uint64_t>(ref.offset);
+    const auto add = [&](const auto* row) {
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            addresses[lane] = static_cast<A>(row[lane] + offset);
+        }
+    };
+    if (ref.base == no_row) {
+        addresses.fill(static_cast<A>(offset));
+    } else if (ref.wide) {
+        add(warp.row<std::uint64_t>(ref.base));
+    } else {
+        add(warp.row<std::uint32_t>(ref.base));
+    }
 }
 
 /// Sets where the lanes read and write. Returns false if one of them needs a closer look.
 bool set_usual_places(Warp& warp, const CopyPayload& payload, LaneMask active, LaneMask ignored, AsyncCopy& copy)
 {
-    find_addresses_of(warp, payload.destination, active, copy.destination);
-    find_addresses_of(warp, payload.source, active, copy.source);
-    const std::uint32_t* const read =
-        payload.source_bytes == no_row ? nullptr : warp.row<std::uint32_t>(payload.source_bytes);
+    find_addresses_of(warp, payload.destination, copy.destination);
+    find_addresses_of(warp, payload.source, copy.source);
+    std::array<std::uint32_t, warp_size> read{};
+    if (payload.source_bytes == no_row) {
+        read.fill(payload.bytes);
+    } else {
+        std::copy_n(warp.row<std::uint32_t>(payload.source_bytes), warp_size, read.begin());
+    }
     const std::uint32_t origin = (warp.cta.rank << shared_rank_shift) + shared_base, low_bits = payload.bytes - 1;
     const std::size_t size = warp.cta.shared.size();
-    bool usual = size >= payload.bytes;
-    for_each_lane(active, [&](unsigned lane) {
-        const std::uint32_t bytes = (ignored & bit(lane)) != 0 ? 0 : read == nullptr ? payload.bytes : read[lane];
+    bool unusual = size < payload.bytes;
+    for (unsigned lane = 0; lane < warp_size; ++lane) {
+        const std::uint32_t bytes = (ignored >> lane & 1) != 0 ? 0 : read[lane];
         const std::uint64_t address = copy.source[lane] | copy.destination[lane];
-        usual = usual && bytes <= payload.bytes && (address & low_bits) == 0 &&
-                copy.destination[lane] - origin <= size - payload.bytes;
+        const bool active_lane = (active >> lane & 1) != 0;
+        unusual |= active_lane & ((bytes > payload.bytes) | ((address & low_bits) != 0) |
+                                  (copy.destination[lane] - origin > size - payload.bytes));
         copy.source_bytes[lane] = static_cast<std::uint8_t>(bytes);
-    });
-    return usual;
+    }
+    return !unusual;
 }
 
 /// The same lane by lane, with a report of what is wrong.

@@ -2,7 +2,11 @@
 
 #include "execute/fast_access.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "execute/compare_paths.hpp"
@@ -28,11 +32,111 @@ bool resolve_at_once(Warp& warp, const Operation& operation, const MemoryPayload
     }
 }
 
+/// A load from the CTA's own shared memory, through a register whose addresses an earlier access has found: see
+/// Operation::base. Returns false, and has done nothing, if something is unusual.
+template <typename T, bool checked>
+inline bool load_from_known_base(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active)
+{
+    Warp::KnownBase& known = warp.known_base(operation.base);
+    if (known.number != operation.base || known.active != active || payload.address.wide) {
+        return false;
+    }
+    Cta& cta = warp.cta;
+    const bool scattered = known.bytes != 0;
+    const auto stride = static_cast<std::uint32_t>(known.stride), bytes = std::uint32_t{payload.bytes};
+    const std::uint32_t span = scattered ? stride : (warp_size - 1) * stride;
+    const std::uint32_t origin = (static_cast<std::uint32_t>(cta.rank) << shared_rank_shift) + shared_base;
+    const auto base_low = static_cast<std::uint32_t>(known.first);
+    const std::uint32_t low = base_low + static_cast<std::uint32_t>(payload.address.offset) - origin, high = low + span;
+    const auto size = static_cast<std::uint32_t>(cta.shared.size());
+    // Addresses below the origin wrap to large offsets.
+    if (((scattered ? low : low | stride) & (bytes - 1)) != 0 || (scattered && bytes > known.bytes) || high < low ||
+        bytes > size || high > size - bytes) {
+        return false;
+    }
+    const AccessShape shape = scattered         ? AccessShape::scattered
+                              : stride == 0     ? AccessShape::uniform
+                              : stride == bytes ? AccessShape::row
+                                                : AccessShape::strided;
+    const std::uint32_t* const base = warp.row<std::uint32_t>(payload.address.base);
+    if constexpr (checked) {
+        if (cta.responses.touches(low, std::uint64_t{high} + bytes) ||
+            !cta.shadow->read_early(warp.agent,
+                                    {.at = base,
+                                     .low = low,
+                                     .high = high,
+                                     .stride = stride,
+                                     .shape = shape,
+                                     .shift = low - base_low,
+                                     .kept = &known.kept},
+                                    active, bytes, payload.access.what, payload.line)) {
+            return false;
+        }
+    }
+    LanePointers pointers;
+    pointers.shape = shape;
+    pointers.first = cta.shared.data() + low;
+    pointers.stride = static_cast<std::ptrdiff_t>(stride);
+    if (scattered) {
+        pointers.base = base;
+        pointers.base_low = base_low;
+        pointers.near = near_of(span + bytes, size - low);
+    }
+    read_rows<T>(warp, payload, active, pointers);
+    warp.cluster.statistics.shared_read_bytes += std::uint64_t{bytes} * static_cast<unsigned>(std::popcount(active));
+    return true;
+}
+
+/// The same for the most frequent loads: of one element in each of all lanes, from one place or from a row. It has no
+/// frame, and so few branches that a launch of SIMT code depends on it.
+template <typename T, bool checked>
+inline bool load_row(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active)
+{
+    const Warp::KnownBase& known = warp.known_base(operation.base);
+    const auto stride = static_cast<std::uint32_t>(known.stride);
+    if (!operation.is_base_known || known.number != operation.base || known.bytes != 0 || known.active != all_lanes ||
+        active != all_lanes || (stride != 0 && stride != sizeof(T)) || payload.elements != 1 || payload.address.wide) {
+        return false;
+    }
+    Cta& cta = warp.cta;
+    const std::uint32_t origin = (static_cast<std::uint32_t>(cta.rank) << shared_rank_shift) + shared_base;
+    const std::uint32_t low =
+        static_cast<std::uint32_t>(known.first) + static_cast<std::uint32_t>(payload.address.offset) - origin;
+    const std::uint32_t high = low + (warp_size - 1) * stride;
+    // Addresses below the origin wrap to large offsets.
+    if (const std::size_t size = cta.shared.size();
+        low % sizeof(T) != 0 || high < low || high >= size || size - high < sizeof(T)) {
+        return false;
+    }
+    if constexpr (checked) {
+        if (cta.responses.touches(low, std::uint64_t{high} + sizeof(T)) ||
+            !cta.shadow->read_early_again(warp.agent, low, high, stride, sizeof(T), payload.access.what,
+                                          payload.line)) {
+            return false;
+        }
+    }
+    const std::byte* const from = cta.shared.data() + low;
+    T* const row = warp.row<T>(payload.rows[0]);
+    if (stride == 0) {
+        std::fill_n(row, warp_size, value_at<T>(from));
+    } else {
+        std::memcpy(row, from, warp_size * sizeof(T));
+    }
+    warp.cluster.statistics.shared_read_bytes += warp_size * sizeof(T);
+    return true;
+}
+
 /// A weak load or store of elements of type T, to or from registers of the same size.
 template <typename T, Space space, bool loads, Handlers set>
-Step access(Warp& warp, const Operation& operation, LaneMask active)
+[[gnu::noinline]] Step access_any(Warp& warp, const Operation& operation, LaneMask active)
 {
     const auto& payload = operation.as<MemoryPayload>();
+    if constexpr (space == Space::shared && loads && set != Handlers::compared) {
+        if (operation.is_base_known &&
+            load_from_known_base<T, set == Handlers::checked>(warp, operation, payload, active)) [[likely]] {
+            return Step::next;
+        }
+    }
     LanePointers pointers;
     const bool checked = set == Handlers::compared ? warp.checks() : set == Handlers::checked;
     if (!(checked ? resolve_at_once<space, true>(warp, operation, payload, active, pointers)
@@ -52,6 +156,17 @@ Step access(Warp& warp, const Operation& operation, LaneMask active)
         warp.cluster.progress();
     }
     return Step::next;
+}
+
+template <typename T, Space space, bool loads, Handlers set>
+Step access(Warp& warp, const Operation& operation, LaneMask active)
+{
+    if constexpr (space == Space::shared && loads && set != Handlers::compared) {
+        if (load_row<T, set == Handlers::checked>(warp, operation, operation.as<MemoryPayload>(), active)) [[likely]] {
+            return Step::next;
+        }
+    }
+    return access_any<T, space, loads, set>(warp, operation, active);
 }
 
 template <typename T, Space space, bool loads>

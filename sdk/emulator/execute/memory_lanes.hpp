@@ -20,16 +20,17 @@ inline constexpr unsigned max_vector = 8;
 
 /// An instruction that accesses memory at one address per lane.
 struct MemoryPayload : Payload {
+    // What most loads need comes first.
     AddressRef address;
-    MemoryAccess access;
-    std::string what;      ///< "ld.shared.v4.f32": `access.what` points here
-    bool own_cta = false;  ///< .shared or .shared::cta: the address must be in the executing CTA's memory
-    unsigned bytes = 0;    ///< per lane: all elements
+    unsigned bytes = 0;  ///< per lane: all elements
     unsigned elements = 1;
     std::array<Ref, max_vector> rows{};  ///< data, by element
-    unsigned row_bytes = 0;              ///< per lane, in a row of a store
     std::uint32_t line = 0;              ///< of the PTX
-    std::uint8_t allocation_site = 0;    ///< for AllocationCache
+    MemoryAccess access;
+    std::string what;                  ///< "ld.shared.v4.f32": `access.what` points here
+    bool own_cta = false;              ///< .shared or .shared::cta: the address must be in the executing CTA's memory
+    unsigned row_bytes = 0;            ///< per lane, in a row of a store
+    std::uint8_t allocation_site = 0;  ///< for AllocationCache
     /// By Handlers: faster than Operation::execute, which each of them calls for what it cannot do. Null: there is none.
     std::array<Execute, handler_sets> handlers{};
     Execute any = nullptr;       ///< Operation::execute, for all accesses

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 namespace tessera::emulator {
 
@@ -32,8 +33,9 @@ bool CopyGroups::told_apart(const Record& earlier, const Record& later) const no
 {
     bool found = false;
     for_each_lane(earlier.lanes, [&](unsigned lane) {
-        const auto end = std::ranges::upper_bound(groups_[lane], earlier.sequence);
-        found = found || (end != groups_[lane].end() && *end <= later.sequence);
+        const Groups& groups = groups_of(lane);
+        const auto end = std::ranges::upper_bound(groups, earlier.sequence);
+        found = found || (end != groups.end() && *end <= later.sequence);
     });
     return found;
 }
@@ -75,14 +77,27 @@ SyncPoint& CopyGroups::reached(Sequence sequence, Stage stage, Agent copy)
     return record->complete_point;
 }
 
+template <typename Body>
+void CopyGroups::change_groups(LaneMask lanes, Body&& body)
+{
+    if (lanes == alike_) {
+        body(groups_of_all_, lanes);
+        return;
+    }
+    for_each_lane(std::exchange(alike_, 0), [&](unsigned lane) { groups_[lane] = groups_of_all_; });
+    for_each_lane(lanes, [&](unsigned lane) { body(groups_[lane], bit(lane)); });
+}
+
 void CopyGroups::commit(LaneMask lanes)
 {
-    for_each_lane(lanes, [&](unsigned lane) {
-        std::vector<Sequence>& groups = groups_[lane];
+    if (!has_committed_) {
+        has_committed_ = true;
+        alike_ = lanes;
+    }
+    change_groups(lanes, [&](Groups& groups, LaneMask of) {
         // The oldest group needs no boundary once its copies are complete. A younger one does: a wait for all but the
         // latest N needs it to see what the copies before it did.
-        while (groups.size() >= remembered_groups &&
-               reached_before(LaneMask{1} << lane, groups.front(), Stage::complete)) {
+        while (groups.size() >= remembered_groups && reached_before(of, groups.front(), Stage::complete)) {
             groups.erase(groups.begin());
         }
         groups.push_back(next_);
@@ -91,7 +106,7 @@ void CopyGroups::commit(LaneMask lanes)
 
 CopyGroups::Sequence CopyGroups::boundary(unsigned lane, std::uint64_t keep) const noexcept
 {
-    const std::vector<Sequence>& groups = groups_[lane];
+    const Groups& groups = groups_of(lane);
     return groups.size() > keep ? groups[groups.size() - 1 - keep] : 0;
 }
 
@@ -111,6 +126,10 @@ bool CopyGroups::reached_before(LaneMask lanes, Sequence end, Stage stage) const
 template <typename Body>
 void CopyGroups::for_each_boundary(LaneMask lanes, std::uint64_t keep, Body&& body) const
 {
+    if ((lanes & ~alike_) == 0 && lanes != 0) {
+        body(lanes, boundary(static_cast<unsigned>(std::countr_zero(lanes)), keep));
+        return;
+    }
     std::array<Sequence, warp_size> ends{};
     for_each_lane(lanes, [&](unsigned lane) { ends[lane] = boundary(lane, keep); });
     for (LaneMask rest = lanes; rest != 0;) {
@@ -175,8 +194,7 @@ void CopyGroups::acquire(LaneMask lanes, std::uint64_t keep, Stage stage, Clocks
             acquire_before(same, end, stage, clocks, agent, live);
         }
         if (end != 0 && stage == Stage::complete) {
-            for_each_lane(same, [&](unsigned lane) {
-                std::vector<Sequence>& groups = groups_[lane];
+            change_groups(same, [&](Groups& groups, LaneMask) {
                 groups.erase(groups.begin(), groups.end() - static_cast<std::ptrdiff_t>(keep));
             });
         }
@@ -188,7 +206,7 @@ void CopyGroups::acquire_all(LaneMask lanes, Clocks& clocks, Agent agent, LaneMa
 {
     ++waits_;
     acquire_before(lanes, next_, Stage::complete, clocks, agent, live);
-    for_each_lane(lanes, [&](unsigned lane) { groups_[lane].clear(); });
+    change_groups(lanes, [](Groups& groups, LaneMask) { groups.clear(); });
 }
 
 bool CopyGroups::unwaited(LaneMask lanes) const noexcept

@@ -71,6 +71,15 @@ private:
             return stage == Stage::complete ? complete : read;
         }
     };
+    /// One past the last copy of each committed group of a lane.
+    using Groups = std::vector<Sequence>;
+    [[nodiscard]] const Groups& groups_of(unsigned lane) const noexcept
+    {
+        return (alike_ >> lane & 1) != 0 ? groups_of_all_ : groups_[lane];
+    }
+    /// Calls body(groups) for the groups of `lanes`: once if all these have the same.
+    template <typename Body>
+    void change_groups(LaneMask lanes, Body&& body);
     [[nodiscard]] Sequence boundary(unsigned lane, std::uint64_t keep) const noexcept;
     /// Calls body(lanes, end) for the lanes with the same boundary: all of them at once if they run in lockstep. Stops when
     /// it returns false.
@@ -84,8 +93,11 @@ private:
     Sequence next_ = 1;
     std::size_t record_limit_ = 512;  // at this size, add() calls forget()
     std::uint64_t waits_ = 0;
-    std::vector<Record> records_;                          // by number
-    std::array<std::vector<Sequence>, warp_size> groups_;  // per lane: one past the last copy of each committed group
+    std::vector<Record> records_;  // by number
+    bool has_committed_ = false;
+    LaneMask alike_ = 0;                    // lanes that have committed and waited together so far
+    Groups groups_of_all_;                  // of each of these
+    std::array<Groups, warp_size> groups_;  // of the others
 };
 
 }  // namespace tessera::emulator

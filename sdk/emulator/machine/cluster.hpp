@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/spare_objects.hpp"
 #include "checks/clocks.hpp"
 #include "checks/global_shadow.hpp"
 #include "checks/repeated_findings.hpp"
@@ -25,7 +26,6 @@
 #include "machine/launch.hpp"
 #include "machine/monitor.hpp"
 #include "machine/scheduler.hpp"
-#include "machine/spare_objects.hpp"
 #include "machine/spin_watch.hpp"
 #include "program/program.hpp"
 

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "base/lanes.hpp"
+#include "base/spare_objects.hpp"
 #include "base/windows.hpp"
 #include "checks/exit_order.hpp"
 #include "checks/response_reads.hpp"
 #include "checks/shared_shadow.hpp"
 #include "machine/mbarrier.hpp"
 #include "machine/register_changes.hpp"
-#include "machine/spare_objects.hpp"
 
 namespace tessera::emulator {
 

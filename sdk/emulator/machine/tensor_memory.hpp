@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/lanes.hpp"
+#include "base/spare_objects.hpp"
 #include "checks/clocks.hpp"
 #include "checks/shared_shadow.hpp"
 #include "machine/async_operation.hpp"
-#include "machine/spare_objects.hpp"
 
 namespace tessera::emulator {
 

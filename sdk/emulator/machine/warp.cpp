@@ -324,8 +324,9 @@ unsigned Warp::run(unsigned budget)
             break;
         }
         select(*split);
+        const Operation* next = operations + split->pc;
         while (done < budget) {
-            const Operation& operation = operations[split->pc];
+            const Operation& operation = *next;
             LaneMask active = 0;
             bool ready = true;
             if (operation.straight && !follows_ && !(to_visible && operation.visible)) [[likely]] {
@@ -355,6 +356,7 @@ unsigned Warp::run(unsigned budget)
             ++executed_;
             if (active == 0) {
                 ++split->pc;
+                ++next;
                 continue;
             }
             const Step step = ready ? operation.execute(*this, operation, active) : Step::wait;
@@ -362,11 +364,13 @@ unsigned Warp::run(unsigned budget)
                 ++counts[static_cast<std::size_t>(operation.kind)];
                 split->wait.kind = Wait::Kind::none;
                 ++split->pc;
+                ++next;
                 continue;
             }
             if (step == Step::wait) {
                 --done;
                 if (split->wait.kind == Wait::Kind::none) {
+                    next = operations + split->pc;
                     continue;  // lanes have joined: try again at once
                 }
                 // Nothing was executed. If this counted, two splits that wait for lanes would wake each other forever.
@@ -393,6 +397,7 @@ unsigned Warp::run(unsigned budget)
                     split = nullptr;
                     break;
                 }
+                next = operations + split->pc;
                 continue;
             }
             // Step::jump: the split continues elsewhere, or other lanes have their turn.
@@ -400,6 +405,7 @@ unsigned Warp::run(unsigned budget)
             if (splits_.size() > 1) {
                 break;
             }
+            next = operations + split->pc;
         }
         if (split != nullptr) {
             split->last_run = executed_;

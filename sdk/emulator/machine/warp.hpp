@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "base/lanes.hpp"
+#include "base/spare_objects.hpp"
 #include "checks/local_shadow.hpp"
 #include "checks/read_log.hpp"
 #include "checks/report.hpp"
 #include "checks/undefined_values.hpp"
 #include "machine/async_groups.hpp"
 #include "machine/cta.hpp"
-#include "machine/spare_objects.hpp"
 #include "machine/warp_barriers.hpp"
 #include "program/decoder.hpp"
 #include "program/effects.hpp"

@@ -6,6 +6,7 @@
 #include <deque>
 #include <vector>
 
+#include "checks/clocks.hpp"
 #include "machine/async_groups.hpp"
 
 using namespace tessera::emulator;
@@ -54,6 +55,34 @@ TEST_CASE("empty groups count as groups")
     CHECK(groups.have_reached(1, 3, Stage::complete));
     groups.reached(copy, Stage::complete);
     CHECK(groups.have_reached(1, 0, Stage::complete));
+}
+
+TEST_CASE("lanes that committed together have groups of their own once some of them commit or wait alone")
+{
+    for (const bool waits : {false, true}) {
+        CAPTURE(waits);
+        CopyGroups groups;
+        Clocks clocks(1);
+        constexpr LaneMask all = 0b1111, some = 0b0011, others = 0b1100;
+        const auto first = groups.add(all);
+        groups.commit(all);
+        const auto second = groups.add(all);
+        groups.commit(all);
+        groups.reached(first, Stage::complete);
+        CHECK(groups.have_reached(all, 1, Stage::complete));
+        CHECK_FALSE(groups.have_reached(some, 0, Stage::complete));
+        if (waits) {
+            groups.acquire(some, 1, Stage::complete, clocks, 0, all);
+        } else {
+            groups.commit(some);
+        }
+        CHECK(groups.have_reached(some, 1, Stage::complete) == waits);
+        CHECK_FALSE(groups.have_reached(some, 0, Stage::complete));
+        CHECK(groups.have_reached(others, 1, Stage::complete));
+        CHECK_FALSE(groups.have_reached(all, 0, Stage::complete));
+        groups.reached(second, Stage::complete);
+        CHECK(groups.have_reached(all, 0, Stage::complete));
+    }
 }
 
 TEST_CASE("each lane has its own groups")
