@@ -117,6 +117,16 @@ void Allocation::mark_uninitialized(std::uint64_t offset, std::uint64_t count) n
     });
 }
 
+/// The process may have fewer virtual addresses than the smallest arena needs: two of its size, and an eighth.
+class TooFewAddresses final : public std::bad_alloc {
+public:
+    [[nodiscard]] const char* what() const noexcept override
+    {
+        return "it needs at least 2.125 GiB of virtual addresses";
+    }
+};
+static_assert(smallest_arena == std::uint64_t{1} << 30U);
+
 /// Device memory uses three ranges of virtual addresses of equal size: the addresses that programs see, which nobody
 /// can access; the bytes; and the bits for initialized bytes. Pages are committed at the first access.
 struct AddressSpace::Arena {
@@ -140,7 +150,7 @@ struct AddressSpace::Arena {
             }
             unmap();
         }
-        throw std::bad_alloc();
+        throw TooFewAddresses();
     }
     ~Arena() { unmap(); }
     Arena(const Arena&) = delete;

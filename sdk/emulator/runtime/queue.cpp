@@ -33,8 +33,15 @@ Position Queue::enqueue(std::vector<Position> waits, std::function<void()> work,
     items_.push_back({std::move(waits), std::move(work), is_instant});
     ++submitted_;
     if (!has_thread_) {
-        // The thread holds the queue, which must outlive its work.
-        std::thread([self = shared_from_this()] { self->run(); }).detach();
+        try {
+            // The thread holds the queue, which must outlive its work.
+            std::thread([self = shared_from_this()] { self->run(); }).detach();
+        } catch (...) {
+            // Work that nobody does must not be waited for. Without a thread the queue had no other work.
+            items_.pop_back();
+            --submitted_;
+            throw;
+        }
         has_thread_ = true;
     }
     work_came_.notify_one();

@@ -14,6 +14,7 @@
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <system_error>
 
 #include "runtime/state.hpp"
 
@@ -174,7 +175,12 @@ void publish(const Settings& settings, const Report& report, const Finding& find
     if (!settings.report_path.empty()) {
         static std::mutex mutex;
         const std::scoped_lock lock(mutex);
-        write_report_file(settings.report_path, in_format(settings, report));
+        // Early, in case the program does not end by itself. A pipe or a terminal cannot be written again.
+        std::error_code error;
+        const auto kind = std::filesystem::status(settings.report_path, error).type();
+        if (kind == std::filesystem::file_type::regular || kind == std::filesystem::file_type::not_found) {
+            write_report_file(settings.report_path, in_format(settings, report));
+        }
     } else if (settings.report_format == OutputFormat::text) {
         const std::string text = to_text(finding, terminal_style(), heading);
         std::fwrite(text.data(), 1, text.size(), stderr);

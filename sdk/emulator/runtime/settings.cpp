@@ -10,7 +10,9 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -177,6 +179,29 @@ public:
         }
         std::error_code error;
         path = std::filesystem::absolute(path, error).string();  // the program may change its current directory
+    }
+
+    struct Output {
+        const char* name;
+        const char* what;
+        const std::string& path;
+    };
+
+    /// Two outputs in one file would destroy each other.
+    void expect_distinct(const std::vector<Output>& outputs)
+    {
+        std::map<std::string, const char*> written;
+        for (const Output& output : outputs) {
+            if (output.path.empty()) {
+                continue;
+            }
+            std::error_code error;
+            const std::string file = std::filesystem::weakly_canonical(output.path, error).string();
+            const auto [first, is_new] = written.emplace(error ? output.path : file, output.what);
+            if (!is_new) {
+                say(output.name, fmt::format("{} is written to the same file; choose another one", first->second));
+            }
+        }
     }
 
     void refuse(const char* name, std::string_view value, std::string_view meant = {})
@@ -355,14 +380,40 @@ Settings read_settings(const std::function<const char*(const char*)>& get,
         settings.record_path.clear();
     }
     reader.file("TESSERA_EMU_TRACE", settings.trace_path);
-    if (!settings.trace_path.empty() && settings.trace_path == settings.record_path) {
-        reader.say("TESSERA_EMU_TRACE", "the schedule is written to the same file; choose another one");
-    }
-    if (!settings.report_path.empty() && settings.report_path == settings.statistics_path) {
-        reader.say("TESSERA_EMU_STATISTICS", "the report is written to the same file; choose another one");
-    }
+    reader.expect_distinct({{"TESSERA_EMU_REPORT", "the report", settings.report_path},
+                            {"TESSERA_EMU_STATISTICS", "the statistics", settings.statistics_path},
+                            {"TESSERA_EMU_RECORD", "the schedule", settings.record_path},
+                            {"TESSERA_EMU_TRACE", "the trace", settings.trace_path}});
     read_faults(reader, settings.faults);
     return settings;
+}
+
+std::vector<std::string> misnamed_variables(const char* const* environment)
+{
+    constexpr std::string_view prefix = "TESSERA_EMU_";
+    std::vector<std::string> known;
+    for (const Setting& setting : known_settings()) {
+        known.emplace_back(setting.variable);
+    }
+    std::vector<std::string> sentences;
+    for (; *environment != nullptr; ++environment) {
+        const std::string_view variable(*environment);
+        const std::string name(variable.substr(0, variable.find('=')));
+        const bool is_empty = variable.size() <= name.size() + 1;  // as if it were not set
+        if (!name.starts_with(prefix) || is_empty || std::ranges::find(known, name) != known.end()) {
+            continue;
+        }
+        std::vector<std::string> endings;  // what all names have in common says nothing
+        std::ranges::transform(known, std::back_inserter(endings),
+                               [&](const std::string& word) { return word.substr(prefix.size()); });
+        const std::string meant = nearest(std::string_view(name).substr(prefix.size()), endings);
+        sentences.push_back(
+            meant.empty()
+                ? fmt::format("{} is set, which is none of the variables {}; unset it", name, fmt::join(known, ", "))
+                : fmt::format("{} is set, which is no variable of the emulated device (did you mean {}{}?)", name,
+                              prefix, meant));
+    }
+    return sentences;
 }
 
 std::string output_problem(const std::string& path)

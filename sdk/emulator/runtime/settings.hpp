@@ -81,6 +81,10 @@ struct Setting {
     const std::function<const char*(const char*)>& get,
     const std::function<std::string(const char*)>& shown = [](const char* variable) { return std::string(variable); });
 
+/// A sentence for each variable of `environment`, which ends with null, whose name begins with TESSERA_EMU_ and is none of
+/// the known ones.
+[[nodiscard]] std::vector<std::string> misnamed_variables(const char* const* environment);
+
 /// Why the file cannot be written, e.g. "No such file or directory"; empty if it can. Leaves no new file behind.
 [[nodiscard]] std::string output_problem(const std::string& path);
 

@@ -1,15 +1,20 @@
 #include "runtime/state.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
+#include <new>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "machine/recording.hpp"
 #include "machine/trace.hpp"
@@ -30,6 +35,25 @@ std::atomic<Runtime*> used_runtime{nullptr};
 std::string counted(std::uint64_t count, const char* what)
 {
     return fmt::format("{} {}{}", count, what, count == 1 ? " was" : "s were");
+}
+
+/// Nothing of the program runs: ends the process.
+[[noreturn]] void refuse_to_run(const std::vector<std::string>& reasons)
+{
+    for (const std::string& reason : reasons) {
+        say(reason);
+    }
+    std::fflush(nullptr);
+    ::_exit(refused_exit_status);
+}
+
+/// The process's virtual addresses, in words.
+std::string address_limit()
+{
+    rlimit limit{};
+    return ::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY
+               ? "all that there are"
+               : fmt::format("{:.2f} GiB", static_cast<double>(limit.rlim_cur) / (1U << 30U));
 }
 
 void report_leaks(Runtime& runtime)
@@ -96,12 +120,9 @@ struct AtExit {
 Runtime::Runtime() : settings(read_settings([](const char* name) { return std::getenv(name); }))
 {
     report.on_new = [this](const Finding& finding) { publish(settings, report, finding); };
+    std::ranges::move(misnamed_variables(environ), std::back_inserter(settings.errors));
     if (!settings.errors.empty()) {
-        for (const std::string& error : settings.errors) {
-            say(error);
-        }
-        std::fflush(nullptr);
-        ::_exit(refused_exit_status);
+        refuse_to_run(settings.errors);
     }
     faults.plan(settings.faults);
     if (!settings.record_path.empty()) {
@@ -134,10 +155,18 @@ Runtime::Runtime() : settings(read_settings([](const char* name) { return std::g
 
 Runtime& Runtime::get()
 {
-    static auto* const runtime = [] {
-        auto* const made = new Runtime;
-        used_runtime = made;
-        return made;
+    static auto* const runtime = []() -> Runtime* {
+        try {
+            auto* const made = new Runtime;
+            used_runtime = made;
+            return made;
+        } catch (const std::bad_alloc& error) {
+            // Tests of a program without a device would be skipped.
+            refuse_to_run(
+                {fmt::format("the emulated device cannot start: {}, and the process may have {}. Raise the "
+                             "limit (ulimit -v)",
+                             error.what(), address_limit())});
+        }
     }();
     return *runtime;
 }
@@ -340,6 +369,14 @@ cudaError_t status_of_exception(const char* name) noexcept
     } catch (const std::bad_alloc&) {
         return cudaErrorMemoryAllocation;
     } catch (const std::exception& error) {
+        const auto* const system = dynamic_cast<const std::system_error*>(&error);
+        if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again) {
+            std::fprintf(stderr,
+                         "tessera-emu: %s: the process cannot start a thread for the stream's work. Raise its limits "
+                         "(ulimit -u, ulimit -v), or use fewer streams\n",
+                         name);
+            return cudaErrorMemoryAllocation;
+        }
         std::fprintf(stderr, "tessera-emu: %s: %s\n", name, error.what());
     } catch (...) {
         std::fprintf(stderr, "tessera-emu: %s: unknown exception\n", name);

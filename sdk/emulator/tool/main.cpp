@@ -260,7 +260,9 @@ int run(const std::vector<std::string>& command, const std::string& path, const 
     }
     arguments.push_back(nullptr);
     ::execvp(path.c_str(), arguments.data());
-    fmt::print(stderr, "tessera-emu: {}: {}\n", path, std::strerror(errno));
+    // The file exists, so what does not is the program that its first line, or its header, names.
+    fmt::print(stderr, "tessera-emu: {}: {}\n", path,
+               errno == ENOENT ? "its interpreter or loader was not found" : std::strerror(errno));
     return exit_cannot_execute;
 }
 
@@ -302,6 +304,9 @@ int main(int argc, char** argv)
     if (!settings.errors.empty()) {
         return refuse(settings.errors.front());
     }
+    if (const auto misnamed = tessera::emulator::misnamed_variables(environ); !misnamed.empty()) {
+        return refuse(misnamed.front());
+    }
     const auto folder = find_library_folder();
     if (!folder) {
         return refuse(fmt::format("{} was not found; expected it in {} or {}, relative to this executable",
@@ -311,6 +316,10 @@ int main(int argc, char** argv)
     if (!program) {
         fmt::print(stderr, "tessera-emu: {}: not found\n", line.program.front());
         return exit_not_found;
+    }
+    if (std::error_code error; fs::is_directory(*program, error)) {
+        fmt::print(stderr, "tessera-emu: {} is a folder; name a program in it\n", *program);
+        return exit_cannot_execute;
     }
     try {
         const ElfFile file = tessera::emulator::read_elf(*program);

@@ -73,6 +73,18 @@ expect 2 '--device needs a value: a device' "$emulator" --device= -- "$program" 
 expect 2 '--seed is given twice' "$emulator" --seed 1 --seed 2 -- "$program" clean
 expect 2 'no program is given' "$emulator" --seed 1
 expect 127 './no_such_program: not found' "$emulator" -- ./no_such_program
+expect 126 "$folder is a folder; name a program in it" "$emulator" -- "$folder"
+printf '#!/no/such/interpreter\n' >"$folder/script"
+chmod +x "$folder/script"
+expect 126 "$folder/script: its interpreter or loader was not found" "$emulator" -- "$folder/script"
+misspelled='TESSERA_EMU_SHEDULE is set, which is no variable of the emulated device (did you mean TESSERA_EMU_SCHEDULE?)'
+expect 2 "$misspelled" env TESSERA_EMU_SHEDULE=random "$emulator" -- "$program" clean
+expect 2 "$misspelled" env TESSERA_EMU_SHEDULE=random LD_LIBRARY_PATH="$(dirname "$emulator")/lib" "$program" clean
+expect 2 '--trace: the report is written to the same file' \
+    "$emulator" --report "json:$folder/same" --trace "$folder/./same" -- "$program" clean
+# Too few addresses for the device: not a crash, nor a machine without a device.
+expect 2 'the process may have 1.00 GiB. Raise the limit (ulimit -v)' \
+    bash -c 'ulimit -v 1048576; "$@"' limited "$emulator" -- "$program" clean
 
 # The loader would not preload from there: the program would run on the machine's own device, or on none. In front of a blank
 # it takes the bare name, unless the program's own path is searched first.
@@ -141,6 +153,10 @@ if [ -e /dev/full ]; then
         "$emulator" --record /dev/full -- "$program" printf
     expect 2 'the trace cannot be written to /dev/full: No space left' "$emulator" --trace /dev/full -- "$program" printf
 fi
+
+# What is written to a pipe cannot be written again with the next finding.
+said=$("$emulator" --report json:/dev/stdout -- "$program" leak 2>/dev/null | grep -c '"findings"')
+[ "$said" = 1 ] || fails 'a pipe gets one report' "$said"
 
 # What a finding does to a run.
 "$emulator" --strict -- "$program" leak >/dev/null 2>&1

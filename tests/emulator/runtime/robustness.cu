@@ -2,6 +2,7 @@
 /// has the kernel `scale`. The exit status is the number of failed expectations.
 
 #include <cuda_runtime.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -301,6 +302,35 @@ void lost_wait()
     expect("destroy", cudaStreamDestroy(stream), cudaSuccess);
 }
 
+/// A stream whose thread cannot be started, because the process may have no memory for its stack.
+void no_threads()
+{
+    constexpr rlim_t less_than_a_stack = 1 << 20;
+    cudaStream_t stream = nullptr;
+    void* memory = nullptr;
+    expect("create", cudaStreamCreate(&stream), cudaSuccess);
+    expect("allocate", cudaMalloc(&memory, 64), cudaSuccess);
+    std::ifstream file("/proc/self/statm");
+    rlim_t pages = 0;
+    file >> pages;
+    rlimit limit{};
+    expect("the limit is known", ::getrlimit(RLIMIT_AS, &limit) == 0);
+    rlimit lower = limit;
+    lower.rlim_cur = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + less_than_a_stack;
+    expect("a lower limit", ::setrlimit(RLIMIT_AS, &lower) == 0);
+    expect("fill without a thread", cudaMemsetAsync(memory, 0, 64, stream), cudaErrorMemoryAllocation);
+    expect("nothing to wait for", cudaStreamSynchronize(stream), cudaSuccess);
+    expect("the old limit", ::setrlimit(RLIMIT_AS, &limit) == 0);
+    expect("fill", cudaMemsetAsync(memory, 7, 64, stream), cudaSuccess);
+    std::vector<char> result(64);
+    expect("copy", cudaMemcpyAsync(result.data(), memory, 64, cudaMemcpyDeviceToHost, stream), cudaSuccess);
+    expect("synchronize", cudaStreamSynchronize(stream), cudaSuccess);
+    expect("the result", result == std::vector<char>(64, 7));
+    cudaFree(memory);
+    cudaStreamDestroy(stream);
+    cudaGetLastError();
+}
+
 /// One of each thing that a program must release.
 void everything()
 {
@@ -380,6 +410,8 @@ int main(int argc, char** argv)
         large_variable();
     } else if (what == "lost_wait") {
         lost_wait();
+    } else if (what == "no_threads") {
+        no_threads();
     } else if (what == "everything") {
         everything();
     } else if (what == "recursion") {

@@ -5,6 +5,9 @@
 #include <filesystem>
 #include <map>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/statistics.hpp"
 #include "checks/report_json.hpp"
@@ -120,9 +123,47 @@ TEST_CASE("a wrong value is named, with the allowed values and a likely correcti
           std::vector<std::string>{"TESSERA_EMU_SCHEDULE: /no/file cannot be read: No such file or directory"});
     CHECK(read({{"TESSERA_EMU_FAIL", "cudaMaloc:1=cudaErrorUnknown"}}).errors[0].find("did you mean \"cudaMalloc\"?") !=
           std::string::npos);
-    CHECK(
-        read({{"TESSERA_EMU_REPORT", "text:/dev/null"}, {"TESSERA_EMU_STATISTICS", "text:/dev/null"}}).errors.size() ==
-        1);
+}
+
+TEST_CASE("each output has a file of its own, however its path is written")
+{
+    const std::vector<std::pair<std::string, std::string>> outputs = {{"TESSERA_EMU_REPORT", "json:"},
+                                                                      {"TESSERA_EMU_STATISTICS", "text:"},
+                                                                      {"TESSERA_EMU_RECORD", ""},
+                                                                      {"TESSERA_EMU_TRACE", ""}};
+    for (std::size_t second = 1; second < outputs.size(); ++second) {
+        for (std::size_t first = 0; first < second; ++first) {
+            CAPTURE(outputs[first].first);
+            CAPTURE(outputs[second].first);
+            const auto both = [&](const std::string& path) {
+                return read({{outputs[first].first, outputs[first].second + "emulator_output"},
+                             {outputs[second].first, outputs[second].second + path}})
+                    .errors;
+            };
+            REQUIRE(both("./emulator_output").size() == 1);
+            CHECK(both("./emulator_output")[0].starts_with(outputs[second].first + ": the "));
+            CHECK(both("./emulator_output")[0].ends_with("is written to the same file; choose another one"));
+            CHECK(both("other_emulator_output").empty());
+        }
+    }
+}
+
+TEST_CASE("a variable with a wrong name is named, with a likely correction")
+{
+    const auto sentences = [](std::vector<const char*> environment) {
+        environment.push_back(nullptr);
+        return misnamed_variables(environment.data());
+    };
+    CHECK(sentences({}).empty());
+    CHECK(sentences({"TESSERA_EMU_SCHEDULE=random", "TESSERA_EMU_PATHS=", "TESSERA_EMU_SHEDULE=", "TESSERA=1", "A"})
+              .empty());
+    CHECK(sentences({"TESSERA_EMU_SEED=1", "TESSERA_EMU_SHEDULE=random", "HOME=/"}) ==
+          std::vector<std::string>{
+              "TESSERA_EMU_SHEDULE is set, which is no variable of the emulated device (did you mean "
+              "TESSERA_EMU_SCHEDULE?)"});
+    const auto far = sentences({"TESSERA_EMU_QQQQQQ=1"});
+    REQUIRE(far.size() == 1);
+    CHECK(far[0].starts_with("TESSERA_EMU_QQQQQQ is set, which is none of the variables TESSERA_EMU_DEVICE, "));
 }
 
 TEST_CASE("the schedule pct has a depth, and perhaps a number of steps")
