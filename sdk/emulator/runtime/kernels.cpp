@@ -12,10 +12,30 @@ namespace tessera::emulator {
 
 namespace {
 
+/// "sm_90a" for ".target sm_90a, debug"; empty if there is none.
+std::string_view target_of(std::string_view text)
+{
+    const std::size_t directive = text.find(".target");
+    const std::size_t name = directive == std::string_view::npos ? directive : text.find("sm_", directive);
+    if (name == std::string_view::npos) {
+        return {};
+    }
+    constexpr std::string_view word = "abcdefghijklmnopqrstuvwxyz_0123456789";
+    return text.substr(name, text.find_first_not_of(word, name) - name);
+}
+
 /// The PTX of `image` for `device`.
 std::string select_ptx(const CodeImage& image, const DeviceModel& device, LoadedOn& result)
 {
     if (image.entries.empty() && !image.text.empty()) {
+        if (const std::string_view target = target_of(image.text); !target.empty() && !runs_target(device, target)) {
+            say(fmt::format(
+                "PTX cannot be loaded: it is for {}, which {} (compute capability {}.{}) cannot run. Compile "
+                "it for sm_{}{}",
+                target, device.name, device.major, device.minor, device.capability(),
+                device.capability() >= 90 ? "a" : ""));
+            result.status = cudaErrorInvalidPtx;
+        }
         return image.text;
     }
     if (const FatbinEntry* entry = choose_ptx(image.entries, device)) {
@@ -46,12 +66,10 @@ std::string select_ptx(const CodeImage& image, const DeviceModel& device, Loaded
 /// 80 for ".target sm_80"; 0 if there is none.
 int ptx_version_of(std::string_view text)
 {
-    constexpr std::string_view target = ".target";
-    const std::size_t directive = text.find(target);
-    const std::size_t name = directive == std::string_view::npos ? directive : text.find("sm_", directive);
+    const std::string_view target = target_of(text);
     int version = 0;
-    if (name != std::string_view::npos) {
-        std::from_chars(text.data() + name + 3, text.data() + text.size(), version);
+    if (!target.empty()) {
+        std::from_chars(target.data() + 3, target.data() + target.size(), version);
     }
     return version;
 }

@@ -29,6 +29,16 @@ namespace {
 constexpr unsigned most_threads = 4096;
 constexpr std::uint32_t most_depth = 16;
 
+/// `path` with the process's number for each "%p": children of a program can have files of their own.
+std::string with_process(std::string path)
+{
+    constexpr std::string_view place = "%p";
+    for (std::size_t at = path.find(place); at != std::string::npos; at = path.find(place)) {
+        path.replace(at, place.size(), std::to_string(::getpid()));
+    }
+    return path;
+}
+
 std::vector<std::string> device_keys()
 {
     std::vector<std::string> keys;
@@ -145,7 +155,7 @@ public:
         const std::size_t colon = value->find(':');
         const std::string word(value->substr(0, colon));
         const auto found = std::ranges::find(formats, word);
-        path = colon == std::string_view::npos ? "" : value->substr(colon + 1);
+        path = colon == std::string_view::npos ? "" : with_process(std::string(value->substr(colon + 1)));
         if (found != formats.end()) {
             format = static_cast<OutputFormat>(found - formats.begin());
         } else if (word != "1") {
@@ -173,7 +183,7 @@ public:
         if (!value) {
             return;
         }
-        path = *value;
+        path = with_process(std::string(*value));
         if (const std::string problem = output_problem(path); !problem.empty()) {
             errors_.push_back(fmt::format("{} is \"{}\", which cannot be written: {}", shown_(name), path, problem));
         }

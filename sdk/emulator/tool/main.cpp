@@ -236,6 +236,7 @@ void print_help()
                "--version", "print the version", "--help", "print this text");
     fmt::print(
         "Each option can also be set by a variable: --device by TESSERA_EMU_DEVICE.\n"
+        "In a FILE, %p becomes the number of the process, so that child processes have files of their own.\n"
         "Exit status: the program's own; 86 with --strict and a finding; 2 if the command line or a setting is "
         "wrong,\nif the program cannot run emulated, or if a report cannot be written; 126 or 127 if the program "
         "cannot be executed or found.\n");

@@ -181,6 +181,9 @@ grep -q 'instructions had no visible effect' "$folder/few" || fails '--hang-limi
 "$emulator" --report "json:$folder/report.json" -- sh -c "\"$program\" leak" >/dev/null 2>&1
 grep -q '"kind": "resource-leak"' "$folder/report.json" || fails 'the report of a child is lost' "$(cat "$folder/report.json")"
 
+"$emulator" --report "json:$folder/%p.child" -- sh -c "\"$program\" leak; \"$program\" leak" >/dev/null 2>&1
+[ "$(grep -l '"kind": "resource-leak"' "$folder"/*.child | wc -l)" = 2 ] || fails 'each child has a report' "$(ls "$folder")"
+
 [ "$("$emulator" --version)" = "tessera-emu $version" ] || fails 'the version' "$("$emulator" --version)"
 "$emulator" --list-devices | grep -q '^h200 .* 9.0 *132 .*139 GiB.*227 KiB' || fails 'the devices' "$("$emulator" --list-devices)"
 for option in device schedule record trace seed check also overrun strict report statistics numerics fail threads hang-limit; do

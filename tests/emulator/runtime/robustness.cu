@@ -251,6 +251,29 @@ void many_libraries()
     expect("memory is given back", later < first);
 }
 
+/// PTX for a chip that no emulated device has, and PTX that every device runs.
+void other_target()
+{
+    const std::string head = ".version 8.0\n.target ";
+    const std::string tail = "\n.address_size 64\n.visible .entry k()\n{\n    ret;\n}\n";
+    const auto count_kernels = [&](const std::string& target) {
+        cudaLibrary_t library = nullptr;
+        unsigned count = 0;
+        expect("load", load(library, (head + target + tail).c_str()), cudaSuccess);
+        const cudaError_t status = cudaLibraryGetKernelCount(&count, library);
+        expect("one kernel, or an error", count == (status == cudaSuccess ? 1U : 0U));
+        expect("unload", cudaLibraryUnload(library), cudaSuccess);
+        return status;
+    };
+    for (const char* target : {"sm_120", "sm_120a", "sm_70a", "sm_120f, debug"}) {
+        expect(target, count_kernels(target), cudaErrorInvalidPtx);
+    }
+    for (const char* target : {"sm_50", "sm_75", "sm_75, debug"}) {
+        expect(target, count_kernels(target), cudaSuccess);
+    }
+    cudaGetLastError();
+}
+
 /// A variable that this machine has no memory for.
 void large_variable()
 {
@@ -410,6 +433,8 @@ int main(int argc, char** argv)
         large_variable();
     } else if (what == "lost_wait") {
         lost_wait();
+    } else if (what == "other_target") {
+        other_target();
     } else if (what == "no_threads") {
         no_threads();
     } else if (what == "everything") {

@@ -1,6 +1,7 @@
 /// The environment, fault injection, reports, error names, statistics.
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <map>
@@ -123,6 +124,16 @@ TEST_CASE("a wrong value is named, with the allowed values and a likely correcti
           std::vector<std::string>{"TESSERA_EMU_SCHEDULE: /no/file cannot be read: No such file or directory"});
     CHECK(read({{"TESSERA_EMU_FAIL", "cudaMaloc:1=cudaErrorUnknown"}}).errors[0].find("did you mean \"cudaMalloc\"?") !=
           std::string::npos);
+}
+
+TEST_CASE("in the name of a file, %p is the number of the process")
+{
+    const std::string process = std::to_string(::getpid());
+    const Settings settings =
+        read({{"TESSERA_EMU_REPORT", "json:%p.emulator_%p_report"}, {"TESSERA_EMU_TRACE", "trace_%p"}});
+    CHECK(settings.errors.empty());
+    CHECK(settings.report_path == std::filesystem::absolute(process + ".emulator_" + process + "_report"));
+    CHECK(settings.trace_path == std::filesystem::absolute("trace_" + process));
 }
 
 TEST_CASE("each output has a file of its own, however its path is written")
