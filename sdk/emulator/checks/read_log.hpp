@@ -37,22 +37,27 @@ struct LaneOffsets {
     }
 };
 
+/// An instruction that reads. It must outlive the log.
+struct ReadSite {
+    const char* what = nullptr;
+    std::uint32_t line = 0;
+};
+
 /// In the order of time, and the lines where they may be.
 class ReadLog {
 public:
-    /// When a warp read.
+    /// When lanes of a warp read.
     struct Moment {
         std::uint64_t meeting = 0;   ///< of Clocks: the lanes have not waited for each other while this is the same
         std::uint32_t time = 0;      ///< of the warp
         std::uint32_t releases = 0;  ///< of Clocks, then
+        LaneMask lanes = 0;
         Agent agent = 0;
     };
     struct Read {
-        const char* what = nullptr;
-        std::uint32_t line = 0;
+        const ReadSite* site = nullptr;
         std::uint32_t low = 0;     ///< of LaneOffsets; if scattered, the number of what LaneOffsets::at was
         std::uint32_t stride = 0;  ///< if scattered, the shift
-        LaneMask lanes = 0;
         std::uint32_t moment = 0;  ///< its number
         std::uint8_t size = 0;
         AccessShape shape = AccessShape::row;
@@ -62,9 +67,9 @@ public:
     explicit ReadLog(std::size_t lines) : lines_(lines) {}
 
     /// Returns true if begin() was called with this since the last clear().
-    [[nodiscard]] bool is_now(Agent agent, std::uint64_t changes) const noexcept
+    [[nodiscard]] bool is_now(Agent agent, LaneMask lanes, std::uint64_t changes) const noexcept
     {
-        return changes == changes_ && agent == agent_;
+        return changes == changes_ && agent == agent_ && lanes == lanes_;
     }
     /// The next reads are of this moment, until Clocks::changes() is another one.
     void begin(const Moment& moment, std::uint64_t changes)
@@ -72,6 +77,7 @@ public:
         moment_ = static_cast<std::uint32_t>(moments_.size());
         moments_.push_back(moment);
         agent_ = moment.agent;
+        lanes_ = moment.lanes;
         changes_ = changes;
     }
     /// `read` has everything but when and where.
@@ -90,18 +96,16 @@ public:
     }
     /// The same for a read of all lanes that is not scattered. Returns false if there is no room: add() makes it.
     [[nodiscard]] bool add_regular(std::uint32_t low, std::uint32_t stride, AccessShape shape, std::uint32_t first_line,
-                                   std::uint32_t last_line, std::uint8_t size, const char* what, std::uint32_t line)
+                                   std::uint32_t last_line, std::uint8_t size, const ReadSite& site)
     {
         if (count_ == reads_.size()) [[unlikely]] {
             return false;
         }
         lines_.add(first_line, last_line);
         Read& read = reads_[count_++];
-        read.what = what;
-        read.line = line;
+        read.site = &site;
         read.low = low;
         read.stride = stride;
-        read.lanes = all_lanes;
         read.moment = moment_;
         read.size = size;
         read.shape = shape;
@@ -153,6 +157,7 @@ private:
     std::uint64_t clearings_ = 1;
     std::uint64_t changes_ = 0;  // of Clocks, of the last moment; 0: there is none
     Agent agent_ = 0;            // of the last moment
+    LaneMask lanes_ = 0;
     std::vector<Moment> moments_;
     std::uint32_t moment_ = 0;  // number of the last one
     LineSet lines_;

@@ -92,26 +92,25 @@ public:
     /// The same for a weak load, where it is known at once that there is no finding. Returns false, and has done nothing,
     /// if it is not.
     [[nodiscard]] bool read_early(Agent warp, const LaneOffsets& offsets, LaneMask lanes, std::uint32_t size,
-                                  const char* what, std::uint32_t ptx_line)
+                                  const ReadSite& site)
     {
-        if (!log_.is_now(warp, clocks_.changes()) && !begin_reads(warp)) [[unlikely]] {
+        if (!log_.is_now(warp, lanes, clocks_.changes()) && !begin_reads(warp, lanes)) [[unlikely]] {
             return false;
         }
         const std::uint32_t first = offsets.low / line_bytes, last = (offsets.high + size - 1) / line_bytes;
         if (log_.full() || !(is_early_row(offsets, size, first, last) || are_early(offsets, size))) [[unlikely]] {
             return false;
         }
-        log_.add(offsets, first, last,
-                 {.what = what, .line = ptx_line, .lanes = lanes, .size = static_cast<std::uint8_t>(size)});
+        log_.add(offsets, first, last, {.site = &site, .size = static_cast<std::uint8_t>(size)});
         if (twin_) [[unlikely]] {
-            compare_early(warp, offsets, lanes, size, what, ptx_line);
+            compare_early(warp, offsets, lanes, size, site);
         }
         return true;
     }
     /// The same for all lanes, at one place or one after the other, if they read at most two lines and nothing has happened
     /// since the warp's last early read. With Paths::both, read_early() must be called.
     [[nodiscard]] bool read_early_again(Agent warp, std::uint32_t low, std::uint32_t high, std::uint32_t stride,
-                                        std::uint32_t size, const char* what, std::uint32_t ptx_line)
+                                        std::uint32_t size, const ReadSite& site)
     {
         const std::uint32_t last_byte = high + size - 1, first = low / line_bytes, last = last_byte / line_bytes;
         const std::uint32_t from = ~0U << (low / 4 % line_words);
@@ -119,9 +118,9 @@ public:
         const std::uint32_t* const words = early_words_.data();
         const std::uint32_t missing =
             first == last ? ~words[first] & from & to : (~words[first] & from) | (~words[last] & to);
-        return missing == 0 && last - first <= 1 && log_.is_now(warp, clocks_.changes()) && !log_.full() &&
+        return missing == 0 && last - first <= 1 && log_.is_now(warp, all_lanes, clocks_.changes()) && !log_.full() &&
                log_.add_regular(low, stride, stride == 0 ? AccessShape::uniform : AccessShape::row, first, last,
-                                static_cast<std::uint8_t>(size), what, ptx_line);
+                                static_cast<std::uint8_t>(size), site);
     }
     /// An asynchronous operation reads or writes this range from now until end(). Ordinary accesses in between are
     /// findings.
@@ -209,7 +208,7 @@ private:
     template <bool writes>
     void step(Access& access, State& state, std::uint32_t word, std::uint16_t bytes);
 
-    [[nodiscard]] bool begin_reads(Agent warp);
+    [[nodiscard]] bool begin_reads(Agent warp, LaneMask lanes);
     void enter_interval();
     void enter_reads();
     /// If there may be reads of these lines in the log.
@@ -239,8 +238,8 @@ private:
         std::fill(early_words_.begin() + first_line, early_words_.begin() + last_line + 1, 0);
     }
     void learn_written(std::uint32_t line);
-    void compare_early(Agent warp, const LaneOffsets& offsets, LaneMask lanes, std::uint32_t size, const char* what,
-                       std::uint32_t ptx_line);
+    void compare_early(Agent warp, const LaneOffsets& offsets, LaneMask lanes, std::uint32_t size,
+                       const ReadSite& site);
 
     template <bool writes>
     void check_lane(Access& access, std::uint32_t offset, std::uint32_t size, unsigned lane);

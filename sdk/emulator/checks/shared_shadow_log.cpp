@@ -12,8 +12,8 @@
 
 namespace tessera::emulator {
 
-/// For reads that this warp is about to make. Returns false if they are not for the log.
-bool SharedShadow::begin_reads(Agent warp)
+/// For reads that these lanes are about to make. Returns false if they are not for the log.
+bool SharedShadow::begin_reads(Agent warp, LaneMask lanes)
 {
     if (plain_) {
         return false;
@@ -28,6 +28,7 @@ bool SharedShadow::begin_reads(Agent warp)
     log_.begin({.meeting = clocks_.meetings(warp),
                 .time = clocks_.now(warp).time,
                 .releases = clocks_.releases(),
+                .lanes = lanes,
                 .agent = warp},
                clocks_.changes());
     return true;
@@ -68,15 +69,15 @@ void SharedShadow::enter_reads()
         const ReaderSets::Earlier earlier{moment.releases, &starts_};
         Access access;
         access.agent = moment.agent;
-        access.what = read.what;
-        access.line = read.line;
-        access.self = (Mark{moment.time} << 32) | (Mark{moment.agent} << 16) | site(read.what, read.line);
+        access.what = read.site->what;
+        access.line = read.site->line;
+        access.self = (Mark{moment.time} << 32) | (Mark{moment.agent} << 16) | site(read.site->what, read.site->line);
         access.earlier = &earlier;
         const ReadLog::Offsets offsets = log_.offsets(read);
         if (moment.meeting == clocks_.meetings(moment.agent)) {
-            add_lane_reads(access, offsets.data(), read.lanes, read.size);
+            add_lane_reads(access, offsets.data(), moment.lanes, read.size);
         }
-        touch_lanes<false>(access, offsets.data(), read.lanes, read.size);
+        touch_lanes<false>(access, offsets.data(), moment.lanes, read.size);
     }
     log_.clear();
 }
@@ -194,13 +195,13 @@ bool SharedShadow::are_early(const LaneOffsets& offsets, std::uint32_t size)
 }
 
 void SharedShadow::compare_early(Agent warp, const LaneOffsets& offsets, LaneMask lanes, std::uint32_t size,
-                                 const char* what, std::uint32_t ptx_line)
+                                 const ReadSite& site)
 {
     std::array<std::uint32_t, warp_size> at{};
     for (unsigned lane = 0; lane < warp_size; ++lane) {
         at[lane] = offsets[lane];
     }
-    compare(std::nullopt, twin_->read_lanes(warp, at.data(), lanes, size, what, ptx_line));
+    compare(std::nullopt, twin_->read_lanes(warp, at.data(), lanes, size, site.what, site.line));
 }
 
 }  // namespace tessera::emulator

@@ -45,9 +45,7 @@ public:
         if (shadow == nullptr) {
             return;
         }
-        std::array<std::uint32_t, warp_size> offsets{};
-        for_each_lane(left_, [&](unsigned lane) { offsets[lane] = offset(lane); });
-        shadow->begin_lanes(agent, offsets.data(), left_, bytes_, name, line);
+        shadow->begin_lanes(agent, offsets_of(left_).data(), left_, bytes_, name, line);
     }
 
     bool step(Cluster& cluster) override
@@ -88,13 +86,21 @@ private:
     {
         return (destination[lane] & ((1U << shared_rank_shift) - 1)) - shared_base;
     }
+    /// 0 for other lanes than these.
+    [[nodiscard]] std::array<std::uint32_t, warp_size> offsets_of(LaneMask lanes_) const
+    {
+        std::array<std::uint32_t, warp_size> offsets{};
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            offsets[lane] = (lanes_ >> lane & 1) != 0 ? offset(lane) : 0;
+        }
+        return offsets;
+    }
 
     void move(Cluster& cluster, LaneMask now)
     {
         if (warp_.cta.shadow != nullptr) {
             const std::uint32_t line = line_of(operation);
-            std::array<std::uint32_t, warp_size> offsets{};
-            for_each_lane(now, [&](unsigned lane) { offsets[lane] = offset(lane); });
+            const auto offsets = offsets_of(now);
             const KnownOfWork known(cluster, *this);
             if (const auto found = warp_.cta.shadow->write_lanes(agent, offsets.data(), now, bytes_, name, line, false,
                                                                  nullptr, &known)) {
@@ -109,10 +115,11 @@ private:
         cluster.statistics.async_copy_bytes += std::uint64_t{bytes_} * static_cast<unsigned>(std::popcount(now));
         cluster.progress();
         if (found != nullptr && all_defined && are_whole(now, usual)) {
-            const std::byte* const from = usual.allocation->bytes;
-            for_each_lane(now, [&](unsigned lane) {
-                copy_one(warp_.cta.shared.data() + offset(lane), from + (source[lane] - usual.begin));
-            });
+            switch (bytes_) {
+                case 4: copy_whole<4>(now, usual); break;
+                case 8: copy_whole<8>(now, usual); break;
+                default: copy_whole<16>(now, usual); break;
+            }
             return;
         }
         for_each_lane(now, [&](unsigned lane) {
@@ -151,6 +158,16 @@ private:
             other |= active & ((source_bytes[lane] != bytes_) | (source[lane] - from.begin > from.size - bytes_));
         }
         return !other;
+    }
+
+    template <unsigned bytes>
+    void copy_whole(LaneMask now, const AllocationCache::Entry& from) const
+    {
+        std::byte* const to = warp_.cta.shared.data();
+        const std::byte* const bytes_of_source = from.allocation->bytes;
+        for_each_lane(now, [&](unsigned lane) {
+            std::memcpy(to + offset(lane), bytes_of_source + (source[lane] - from.begin), bytes);
+        });
     }
 
     void copy_one(std::byte* to, const std::byte* from) const

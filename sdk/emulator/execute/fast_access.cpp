@@ -69,7 +69,7 @@ inline bool load_from_known_base(Warp& warp, const Operation& operation, const M
                                      .shape = shape,
                                      .shift = low - base_low,
                                      .kept = &known.kept},
-                                    active, bytes, payload.access.what, payload.line)) {
+                                    active, bytes, payload.site)) {
             return false;
         }
     }
@@ -87,21 +87,21 @@ inline bool load_from_known_base(Warp& warp, const Operation& operation, const M
     return true;
 }
 
-/// The same for the most frequent loads: of one element in each of all lanes, from one place or from a row. It has no
-/// frame, and so few branches that a launch of SIMT code depends on it.
+/// The same for the most frequent loads: of one element in each of all lanes, from one place or from a row. A launch of
+/// SIMT code is full of them, so it reads nothing but the operation: see decode_access().
 template <typename T, bool checked>
-inline bool load_row(Warp& warp, const Operation& operation, const MemoryPayload& payload, LaneMask active)
+inline bool load_row(Warp& warp, const Operation& operation, LaneMask active)
 {
+    const Ref to = operation.operand[0];
     const Warp::KnownBase& known = warp.known_base(operation.base);
     const auto stride = static_cast<std::uint32_t>(known.stride);
-    if (!operation.is_base_known || known.number != operation.base || known.bytes != 0 || known.active != all_lanes ||
-        active != all_lanes || (stride != 0 && stride != sizeof(T)) || payload.elements != 1 || payload.address.wide) {
+    if (!operation.is_base_known || to == no_row || known.number != operation.base || known.bytes != 0 ||
+        known.active != all_lanes || active != all_lanes || (stride != 0 && stride != sizeof(T))) {
         return false;
     }
     Cta& cta = warp.cta;
     const std::uint32_t origin = (static_cast<std::uint32_t>(cta.rank) << shared_rank_shift) + shared_base;
-    const std::uint32_t low =
-        static_cast<std::uint32_t>(known.first) + static_cast<std::uint32_t>(payload.address.offset) - origin;
+    const std::uint32_t low = static_cast<std::uint32_t>(known.first) + operation.operand[1] - origin;
     const std::uint32_t high = low + (warp_size - 1) * stride;
     // Addresses below the origin wrap to large offsets.
     if (const std::size_t size = cta.shared.size();
@@ -110,13 +110,13 @@ inline bool load_row(Warp& warp, const Operation& operation, const MemoryPayload
     }
     if constexpr (checked) {
         if (cta.responses.touches(low, std::uint64_t{high} + sizeof(T)) ||
-            !cta.shadow->read_early_again(warp.agent, low, high, stride, sizeof(T), payload.access.what,
-                                          payload.line)) {
+            !cta.shadow->read_early_again(warp.agent, low, high, stride, sizeof(T),
+                                          operation.as<MemoryPayload>().site)) {
             return false;
         }
     }
     const std::byte* const from = cta.shared.data() + low;
-    T* const row = warp.row<T>(payload.rows[0]);
+    T* const row = warp.row<T>(to);
     if (stride == 0) {
         std::fill_n(row, warp_size, value_at<T>(from));
     } else {
@@ -162,7 +162,7 @@ template <typename T, Space space, bool loads, Handlers set>
 Step access(Warp& warp, const Operation& operation, LaneMask active)
 {
     if constexpr (space == Space::shared && loads && set != Handlers::compared) {
-        if (load_row<T, set == Handlers::checked>(warp, operation, operation.as<MemoryPayload>(), active)) [[likely]] {
+        if (load_row<T, set == Handlers::checked>(warp, operation, active)) [[likely]] {
             return Step::next;
         }
     }

@@ -177,8 +177,8 @@ inline bool read_early(Warp& warp, const Operation& operation, const MemoryPaylo
                        const LaneAddresses<std::uint32_t>& offsets)
 {
     const MemoryAccess& access = payload.access;
-    if (access.direction != Direction::read || access.atomic || access.order.strong() || &cta != &warp.cta ||
-        cta.responses.touches(offsets.low, std::uint64_t{offsets.high} + payload.bytes)) {
+    if (access.direction != Direction::read || access.atomic || access.order.strong() || payload.site.what == nullptr ||
+        &cta != &warp.cta || cta.responses.touches(offsets.low, std::uint64_t{offsets.high} + payload.bytes)) {
         return false;
     }
     LaneOffsets where{offsets.at.data(), offsets.low, offsets.high, offsets.stride, offsets.shape};
@@ -187,7 +187,7 @@ inline bool read_early(Warp& warp, const Operation& operation, const MemoryPaylo
         where.shift = offsets.low - offsets.base_low;
         where.kept = &warp.known_base(operation.base).kept;
     }
-    return cta.shadow->read_early(warp.agent, where, active, payload.bytes, access.what, payload.line);
+    return cta.shadow->read_early(warp.agent, where, active, payload.bytes, payload.site);
 }
 
 /// All lanes access the shared memory of one CTA, aligned and in bounds. `a` are addresses in the window, and are

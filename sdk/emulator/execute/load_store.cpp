@@ -181,8 +181,7 @@ bool is_memory_type(Type type)
 }
 
 /// The faster handlers, where there are some.
-void choose_handlers(MemoryPayload& payload, const Operation& operation, Type type, unsigned register_bytes,
-                     bool strong)
+void choose_handlers(MemoryPayload& payload, Operation& operation, Type type, unsigned register_bytes, bool strong)
 {
     const bool loads = payload.access.direction == Direction::read;
     const auto element_bytes = static_cast<unsigned>(ptx::size_of(type));
@@ -198,6 +197,13 @@ void choose_handlers(MemoryPayload& payload, const Operation& operation, Type ty
         fast = fast_access(payload.access.space, element_bytes, loads);
     }
     payload.any = operation.execute;
+    if (loads) {
+        payload.site = {payload.access.what, payload.line};
+    }
+    if (payload.elements == 1 && !address.wide) {  // load_row() needs no more
+        operation.operand[0] = payload.rows[0];
+        operation.operand[1] = static_cast<Ref>(static_cast<std::uint64_t>(address.offset));
+    }
     payload.compared = fast.compared != nullptr ? fast.compared : payload.any;
     payload.handlers = {fast.checked, fast.unchecked, nullptr, execute_compared};
 }

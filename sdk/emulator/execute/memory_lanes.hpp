@@ -26,6 +26,7 @@ struct MemoryPayload : Payload {
     unsigned elements = 1;
     std::array<Ref, max_vector> rows{};  ///< data, by element
     std::uint32_t line = 0;              ///< of the PTX
+    ReadSite site;                       ///< of a load
     MemoryAccess access;
     std::string what;                  ///< "ld.shared.v4.f32": `access.what` points here
     bool own_cta = false;              ///< .shared or .shared::cta: the address must be in the executing CTA's memory

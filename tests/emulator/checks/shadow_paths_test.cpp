@@ -269,8 +269,9 @@ private:
         LaneAddresses<std::uint32_t> found;
         add_offset(found, offsets.data(), 0U, lanes);
         find_shape(found, lanes, a.size);
+        static const std::array<ReadSite, 3> sites{{{"ld", 0}, {"ld", 1}, {"ld", 2}}};  // as in random_access()
         return shadow.read_early(a.agent, {found.at.data(), found.low, found.high, found.stride, found.shape}, lanes,
-                                 a.size, a.what, a.line);
+                                 a.size, sites.at(a.line));
     }
 
     void access_lanes()
@@ -364,7 +365,8 @@ TEST_CASE("a load of what was written before the interval is only noted, also af
             CHECK_FALSE(shadow.write_lanes(0, offsets.data(), all_lanes, 4, "st", 1));
         };
         const auto is_noted = [&](std::uint32_t offset) {
-            return shadow.read_early(0, {.low = offset, .high = offset + 124, .stride = 4}, all_lanes, 4, "ld", 2);
+            static const ReadSite load{"ld", 2};
+            return shadow.read_early(0, {.low = offset, .high = offset + 124, .stride = 4}, all_lanes, 4, load);
         };
         store(0);
         store(line);

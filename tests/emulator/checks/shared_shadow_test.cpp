@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <deque>
 #include <string>
 
 namespace tessera::emulator {
@@ -14,6 +15,7 @@ constexpr Agent warp0 = 0, warp1 = 1, warp2 = 2;
 struct Bench {
     Clocks clocks{4};
     SharedShadow shadow{4096, clocks};
+    std::deque<ReadSite> sites{};
 
     auto write(Agent agent, std::uint32_t offset, std::uint32_t size = 4, bool atomic = false)
     {
@@ -48,8 +50,8 @@ struct Bench {
     /// Lane i reads 4 bytes at offset + 4 * i.
     bool read_early(Agent agent, std::uint32_t offset, std::uint32_t line = 40)
     {
-        return shadow.read_early(agent, {nullptr, offset, offset + 124, 4, AccessShape::row}, all_lanes, 4, "ld.row",
-                                 line);
+        return shadow.read_early(agent, {nullptr, offset, offset + 124, 4, AccessShape::row}, all_lanes, 4,
+                                 sites.emplace_back(ReadSite{"ld.row", line}));
     }
 };
 
