@@ -92,7 +92,8 @@ private:
     Choices& choices_;
 };
 
-/// One warp runs as far as it can; asynchronous work is late, or early and the newest first. Both change now and then.
+/// One warp runs as far as it can; asynchronous work is late, or early and the newest first. Both change now and then. One
+/// operation at a time starves: late work passes it, as long as there is other work.
 class Adversarial final : public Scheduler {
 public:
     explicit Adversarial(Choices& choices) : choices_(choices) {}
@@ -121,12 +122,31 @@ public:
                 return done;
             }
         }
-        return step_ready_work(cluster, [&](std::uint32_t count) { return choices_.draw(count); });
+        return step_late_work(cluster);
     }
 
 private:
+    unsigned step_late_work(Cluster& cluster)
+    {
+        const auto ready = cluster.ready_work();
+        if (ready.empty()) {
+            return 0;
+        }
+        const auto count = static_cast<std::uint32_t>(ready.size());
+        const auto starves = [&](std::size_t position) { return cluster.work_at(position).number == starving_; };
+        if (std::none_of(ready.begin(), ready.end(), starves)) {
+            starving_ = cluster.work_at(ready[choices_.draw(count)]).number;
+        }
+        std::size_t chosen = choices_.draw(count);
+        if (starves(ready[chosen])) {
+            chosen = (chosen + 1) % count;
+        }
+        return cluster.step_work(ready[chosen]);
+    }
+
     Choices& choices_;
     std::vector<std::size_t> order_;  // in which warps are tried
+    std::uint32_t starving_ = 0;      // number of an operation
     bool is_work_late_ = false;       // asynchronous work runs only when nothing else can
     std::uint64_t next_mood_ = 0;     // step at which order and behaviour change
 };
