@@ -37,7 +37,8 @@ using StorageElement =
     std::conditional_t<ElementBytes == 1, std::uint8_t, std::conditional_t<ElementBytes == 2, std::uint16_t, float>>;
 
 /// Ping-pong: the consumers take turns at the ring. If one ran ahead of the other by more than one round of the ring,
-/// it would mistake the parity of an old phase for its own.
+/// it would mistake the parity of an old phase for its own. So all slots of a tile are filled when its consumer passes the
+/// turn, also those of C.
 __device__ __forceinline__ void await_turn(int consumer)
 {
     NamedBarrier<256>(static_cast<std::uint32_t>(first_turn_barrier + consumer)).synchronize();
@@ -119,6 +120,8 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         multiply_unit<Config, ElementBytes>(arguments, accumulators, ring, shared, releaser, consumer_row, unit.k_count,
                                             [&] {
                                                 if (ping_pong && queue.has_next()) {
+                                                    // The other consumer passes over the slots of C unseen.
+                                                    ring.await_next(config.carries_c() ? unit.c_slots : 0);
                                                     pass_turn(1 - consumer);
                                                 }
                                             });

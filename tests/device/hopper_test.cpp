@@ -524,6 +524,29 @@ TEST_CASE("C stays in step with the stages that a cluster shares")
     }
 }
 
+TEST_CASE("in ping-pong, a stage does not take the place of a C that arrives late")
+{
+    if (!is_hopper_here()) {
+        return;
+    }
+    const auto table = kernels::hopper_kernels(2);
+    for (std::size_t config = 0; config < table.size(); ++config) {
+        if (!table[config].carries_c || !table[config].ping_pong) {
+            continue;
+        }
+        GemmCase gemm;
+        gemm.m = table[config].tile_m;
+        gemm.n = table[config].tile_n;
+        gemm.k = std::int64_t{table[config].stages} * table[config].block_k;  // a tile goes once around the ring
+        gemm.batches = 8;                                                     // tiles of the one CTA
+        gemm.input = ElementType::bf16;
+        gemm.output = ElementType::bf16;
+        gemm.addend = Addend::in_place;
+        gemm.beta = 1;
+        check(gemm, {.config = config, .cluster = {1, 1}, .split = Split::all_tiles});
+    }
+}
+
 TEST_CASE("two-level accumulation keeps the bits that the tensor core's accumulator loses")
 {
     if (!is_hopper_here()) {

@@ -396,9 +396,19 @@ public:
         return {ring_, first, count, published_};
     }
 
+    /// Waits until the next `count` slots are filled, and leaves them for a later call. Called by the whole warp.
+    __device__ void await_next(std::uint32_t count) const
+    {
+        auto position = position_;
+        for (std::uint32_t i = 0; i < count; ++i, position.advance()) {
+            Barrier<typename Ring::Full, Ready>(ring_->full[position.index()], published_).wait(position.full());
+        }
+    }
+
     /// Returns the slot that `wait` returns next.
     __device__ std::uint32_t next_index() const { return position_.index(); }
-    /// Leaves `count` slots to other consumers of the same ring.
+    /// Leaves `count` slots to other consumers of the same ring. A wait for a slot's next filling must come after this one:
+    /// the caller waits for something that those consumers do once they have seen it.
     __device__ void skip(std::uint32_t count) { position_.skip(count); }
 
 private:
