@@ -236,6 +236,14 @@ __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind 
         }
         return;
     }
+    if (Count >= 24 && kind == ActivationKind::gelu_tanh) {
+        ptx::stay_a_branch();
+#pragma unroll
+        for (float& value : values) {
+            value = gelu_tanh(value);
+        }
+        return;
+    }
     constexpr int at_once = Count >= 8 ? 8 : 1;
     static_assert(Count % at_once == 0);
 #pragma unroll 1
@@ -252,7 +260,7 @@ __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind 
             for (int j = 0; j < at_once; ++j) {
                 first[j] = gelu(arguments[j]);
             }
-        } else if (kind == ActivationKind::gelu_tanh) {
+        } else if (Count < 24 && kind == ActivationKind::gelu_tanh) {
             ptx::stay_a_branch();
 #pragma unroll
             for (int j = 0; j < at_once; ++j) {
