@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "gemm/ours.hpp"
 #include "report/gemm_summary.hpp"
 #include "sdk/src/gemm/gemm_operands.hpp"
 #include "sdk/src/gemm/hopper/hopper_chooser.hpp"
@@ -57,16 +58,13 @@ std::vector<kernels::GemmArguments> arguments_of(const Task& task, const GemmPro
             detail::arguments_of({operand(set.a, task.problem.input, problem.m, problem.k, problem.a, device),
                                   operand(set.b, task.problem.input, problem.k, problem.n, problem.b, device),
                                   operand(set.d, task.problem.output, problem.m, problem.n, problem.d, device)},
-                                 {}));
+                                 epilogue_of(task, set)));
     }
     return arguments;
 }
 
 Prepared prepare(const Task& task, const std::string& text, CandidateFile* file)
 {
-    if (task.problem.fusion != Fusion::none) {
-        return {{}, "--config measures plain products only"};
-    }
     const DeviceProperties& device = task.device.properties();
     const GemmProblem problem = detail::resolved(task.problem.gemm_problem());
     if (const auto refusal = detail::find_hopper_refusal(problem, device)) {

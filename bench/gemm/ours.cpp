@@ -11,26 +11,6 @@
 namespace tessera::bench {
 namespace {
 
-template <class Output>
-Epilogue epilogue_of(const Task& task, const Operands& set)
-{
-    const GemmProblem problem = gemm_problem_of(task);
-    Epilogue epilogue{.activation = problem.activation, .fp8_accumulation = problem.fp8_accumulation};
-    if (has_c(task.problem.fusion)) {
-        epilogue.c = MatrixView<const Output>::from_raw_device_pointer(static_cast<const Output*>(set.c), problem.m,
-                                                                       problem.n, problem.n);
-    }
-    if (has_scales(task.problem.fusion)) {
-        epilogue.scale_a = DeviceSpan<const float>::from_raw_device_pointer(task.scales.a, 1);
-        epilogue.scale_b = DeviceSpan<const float>::from_raw_device_pointer(task.scales.b, 1);
-    }
-    if (has_bias(task.problem.fusion)) {
-        epilogue.bias = Bias::per_column(
-            DeviceSpan<const float>::from_raw_device_pointer(task.bias.f32, static_cast<std::size_t>(problem.n)));
-    }
-    return epilogue;
-}
-
 // Plans, not Gemm::launch: a plan keeps its choice even if another contender tunes the same problem.
 template <class OrderA, class OrderB, class Input, class Output>
 Enqueue launch_of(const Task& task, const GemmPlan& plan)
@@ -50,7 +30,7 @@ Enqueue launch_of(const Task& task, const GemmPlan& plan)
                          MatrixView<const Input, OrderB>::from_raw_device_pointer(static_cast<const Input*>(set.b), k,
                                                                                   n, problem.b_leading_dimension()),
                          MatrixView<Output>::from_raw_device_pointer(static_cast<Output*>(set.d), m, n, n),
-                         epilogue_of<Output>(task, set)});
+                         epilogue_of(task, set)});
     }
     return [views = std::move(views), plan](StreamRef stream, std::size_t set) {
         const Views& operands = views[set];
@@ -102,6 +82,27 @@ GemmContender contender(Variant variant)
 }  // namespace
 
 GemmProblem gemm_problem_of(const Task& task) { return task.problem.gemm_problem(); }
+
+Epilogue epilogue_of(const Task& task, const Operands& set)
+{
+    const GemmProblem problem = gemm_problem_of(task);
+    Epilogue epilogue{.activation = problem.activation, .fp8_accumulation = problem.fp8_accumulation};
+    if (has_c(task.problem.fusion)) {
+        with_output_element(task.problem.output, [&]<class Output>(std::type_identity<Output>) {
+            epilogue.c = MatrixView<const Output>::from_raw_device_pointer(static_cast<const Output*>(set.c), problem.m,
+                                                                           problem.n, problem.n);
+        });
+    }
+    if (has_scales(task.problem.fusion)) {
+        epilogue.scale_a = DeviceSpan<const float>::from_raw_device_pointer(task.scales.a, 1);
+        epilogue.scale_b = DeviceSpan<const float>::from_raw_device_pointer(task.scales.b, 1);
+    }
+    if (has_bias(task.problem.fusion)) {
+        epilogue.bias = Bias::per_column(
+            DeviceSpan<const float>::from_raw_device_pointer(task.bias.f32, static_cast<std::size_t>(problem.n)));
+    }
+    return epilogue;
+}
 
 Prepared prepare_plan(const Task& task, const GemmPlan& plan)
 {

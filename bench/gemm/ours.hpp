@@ -17,6 +17,9 @@ std::vector<GemmContender> our_contenders(const std::vector<std::string>& varian
 
 /// Returns the task's product as a problem for the library.
 GemmProblem gemm_problem_of(const Task& task);
+
+/// Returns the task's epilogue on one set of operands.
+Epilogue epilogue_of(const Task& task, const Operands& set);
 /// Returns a plan for it, ready to be timed.
 Prepared prepare_plan(const Task& task, const GemmPlan& plan);
 
