@@ -22,6 +22,8 @@ public:
         });
     }
     void add(std::uint32_t line) noexcept { bits_[line / 64] |= std::uint64_t{1} << (line % 64); }
+    /// The lines 64 * word + i for each bit i.
+    void add_bits(std::uint32_t word, std::uint64_t bits) noexcept { bits_[word] |= bits; }
     [[nodiscard]] bool has_any(std::uint32_t first, std::uint32_t last) const noexcept
     {
         return !each_part_of(bits_, first, last,

@@ -29,7 +29,8 @@ struct LaneOffsets {
     std::uint32_t stride = 0;              ///< between lanes, unless scattered
     AccessShape shape = AccessShape::row;  ///< `uniform` with any lanes, `row` and `strided` with all
     std::uint32_t shift = 0;
-    KeptOffsets* kept = nullptr;  ///< of `at`; null: nobody reads with the same `at` again
+    std::uint32_t near_words = 0;  ///< if scattered in 128 bytes: a bit for each word from `low` on; 0: unknown
+    KeptOffsets* kept = nullptr;   ///< of `at`; null: nobody reads with the same `at` again
 
     [[nodiscard]] std::uint32_t operator[](unsigned lane) const noexcept
     {

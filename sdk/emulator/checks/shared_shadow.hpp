@@ -220,6 +220,10 @@ private:
                                     std::uint32_t last_line) const noexcept
     {
         const std::uint32_t* const words = early_words_.data();
+        if (offsets.near_words != 0) {
+            const std::uint64_t needed = std::uint64_t{offsets.near_words} << (offsets.low / 4 % line_words);
+            return ((std::uint64_t{words[last_line]} << 32 | words[first_line]) & needed) == needed;
+        }
         const std::uint32_t from = ~0U << (offsets.low / 4 % line_words);
         const std::uint32_t to = ~0U >> (line_words - 1 - (offsets.high + size - 1) / 4 % line_words);
         if (first_line == last_line) {

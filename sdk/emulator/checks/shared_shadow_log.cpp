@@ -134,7 +134,22 @@ void SharedShadow::note_entered_lanes(Agent agent, const std::uint32_t* offsets,
         for_each_lane(lanes, [&](unsigned lane) { note_entered(agent, offsets[lane], offsets[lane] + size); });
         return;
     }
-    for_each_lane(lanes, [&](unsigned lane) {  // a lane's bytes are aligned, so they are in one line
+    // A lane's bytes are aligned, so they are in one line.
+    if (const std::uint32_t part = low / line_bytes / 64; lanes == all_lanes && high / line_bytes / 64 == part) {
+        std::uint64_t bits = 0;
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            bits |= std::uint64_t{1} << (offsets[lane] / line_bytes % 64);
+        }
+        entered_.add_bits(part, bits);
+        if (async) {
+            async_.add_bits(part, bits);
+        }
+        for (; bits != 0; bits &= bits - 1) {
+            early_words_[part * 64 + static_cast<std::uint32_t>(std::countr_zero(bits))] = 0;
+        }
+        return;
+    }
+    for_each_lane(lanes, [&](unsigned lane) {
         entered_.add(offsets[lane] / line_bytes);
         early_words_[offsets[lane] / line_bytes] = 0;
         if (async) {

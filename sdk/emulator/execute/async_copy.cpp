@@ -154,8 +154,9 @@ private:
     {
         bool other = from.size < bytes_;
         for (unsigned lane = 0; lane < warp_size; ++lane) {
-            const bool active = (now >> lane & 1) != 0;
-            other |= active & ((source_bytes[lane] != bytes_) | (source[lane] - from.begin > from.size - bytes_));
+            const bool active = (now >> lane & 1) != 0, partial = source_bytes[lane] != bytes_;
+            const bool outside = source[lane] - from.begin > from.size - bytes_;
+            other |= active & (partial | outside);
         }
         return !other;
     }
@@ -227,9 +228,10 @@ bool set_usual_places(Warp& warp, const CopyPayload& payload, LaneMask active, L
     for (unsigned lane = 0; lane < warp_size; ++lane) {
         const std::uint32_t bytes = (ignored >> lane & 1) != 0 ? 0 : read[lane];
         const std::uint64_t address = copy.source[lane] | copy.destination[lane];
-        const bool active_lane = (active >> lane & 1) != 0;
-        unusual |= active_lane & ((bytes > payload.bytes) | ((address & low_bits) != 0) |
-                                  (copy.destination[lane] - origin > size - payload.bytes));
+        const bool active_lane = (active >> lane & 1) != 0, too_many = bytes > payload.bytes;
+        const bool misaligned = (address & low_bits) != 0;
+        const bool outside = copy.destination[lane] - origin > size - payload.bytes;
+        unusual |= active_lane & (too_many | misaligned | outside);
         copy.source_bytes[lane] = static_cast<std::uint8_t>(bytes);
     }
     return !unusual;

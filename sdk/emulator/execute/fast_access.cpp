@@ -68,6 +68,7 @@ inline bool load_from_known_base(Warp& warp, const Operation& operation, const M
                                      .stride = stride,
                                      .shape = shape,
                                      .shift = low - base_low,
+                                     .near_words = scattered && bytes == known.bytes ? known.near_words : 0,
                                      .kept = &known.kept},
                                     active, bytes, payload.site)) {
             return false;

@@ -85,6 +85,20 @@ inline bool find_addresses(const Warp& warp, const AddressRef& ref, LaneMask act
     return true;
 }
 
+/// The words that lanes access, from the lowest address on: see LaneOffsets::near_words.
+template <typename A>
+[[nodiscard]] inline std::uint32_t words_near(const LaneAddresses<A>& a, unsigned bytes)
+{
+    if (bytes < 4 || a.high - a.low + bytes > 128) {
+        return 0;
+    }
+    std::uint32_t words = 0;
+    for (unsigned lane = 0; lane < warp_size; ++lane) {
+        words |= ((1U << bytes / 4) - 1) << ((a.at[lane] - a.low) / 4);
+    }
+    return words;
+}
+
 /// The same for the fast path: once for operations with the same Operation::base.
 template <typename A>
 [[nodiscard]] inline bool find_addresses_once(Warp& warp, const Operation& operation, const MemoryPayload& payload,
@@ -117,6 +131,7 @@ template <typename A>
         known.active = active;
         known.first = static_cast<A>(a.low - offset);
         known.stride = scattered ? static_cast<A>(a.high - a.low) : a.stride;
+        known.near_words = scattered && known.number != 0 ? words_near(a, payload.bytes) : 0;
         known.kept = {};
         return found;
     }

@@ -25,6 +25,10 @@ CopyGroups::Sequence CopyGroups::add(LaneMask lanes)
     Record record;
     record.sequence = next_;
     record.issued = record.lanes = record.unread = lanes;
+    if (!spare_points_.empty()) {
+        record.complete_point = std::move(spare_points_.back());
+        spare_points_.pop_back();
+    }
     records_.push_back(std::move(record));
     return next_++;
 }
@@ -174,6 +178,10 @@ void CopyGroups::acquire_before(LaneMask lanes, Sequence end, Stage stage, Clock
     }
     const auto kept =
         std::ranges::find_if(records_, [](const Record& record) { return record.lanes != 0 || !record.complete; });
+    std::for_each(records_.begin(), kept, [&](Record& record) {
+        record.complete_point.clear();
+        spare_points_.push_back(std::move(record.complete_point));
+    });
     records_.erase(records_.begin(), kept);
 }
 

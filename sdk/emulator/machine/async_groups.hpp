@@ -93,7 +93,8 @@ private:
     Sequence next_ = 1;
     std::size_t record_limit_ = 512;  // at this size, add() calls forget()
     std::uint64_t waits_ = 0;
-    std::vector<Record> records_;  // by number
+    std::vector<SyncPoint> spare_points_;  // of records that are gone, for their memory
+    std::vector<Record> records_;          // by number
     bool has_committed_ = false;
     LaneMask alike_ = 0;                    // lanes that have committed and waited together so far
     Groups groups_of_all_;                  // of each of these

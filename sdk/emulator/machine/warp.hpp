@@ -144,6 +144,7 @@ public:
         std::uint8_t bytes = 0;
         LaneMask active = 0;
         std::uint64_t first = 0, stride = 0;
+        std::uint32_t near_words = 0;  ///< of the first access: LaneOffsets::near_words
         KeptOffsets kept;
     };
     [[nodiscard]] KnownBase& known_base(std::uint8_t number) noexcept
