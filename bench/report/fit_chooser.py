@@ -5,8 +5,8 @@
     fit_chooser.py candidates.csv              # loss with the constants as they are
     fit_chooser.py candidates.csv --passes 4   # and with fitted ones, which are printed
 
-The model is the one of sdk/src/gemm/hopper/hopper_chooser.cpp for plain products, written a second time: every run
-first checks that both expect the same cycles, and stops if they do not. The constants are read from that file. They are
+The model is the one of sdk/src/gemm/hopper/hopper_chooser.cpp, written a second time: every run first checks that both
+expect the same cycles, and stops if they do not. The constants are read from that file. They are
 fitted to the rows of the split `fit`; the loss on `held-out` is the one to believe.
 
 The loss of a problem is the time of the best candidate divided by the time of the model's choice.
@@ -20,10 +20,10 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "sdk/src/gemm/hopper/hopper_chooser.cpp"
-# Given by the architecture, of fused epilogues, or of kernels that a list may lack: not fitted.
-FIXED = {"shared_memory_bytes_per_cycle", "fused_output_cycles", "activation_output_cycles",
-         "copied_bytes_per_cycle", "repack_cycles"}
-TEXTS = {"problem", "split", "config"}
+# Given by the architecture, or of kernels and epilogues that a list may lack: not fitted unless they are named.
+FIXED = {"shared_memory_bytes_per_cycle", "fused_output_cycles", "gelu_tanh_output_cycles", "gelu_output_cycles",
+         "quotient_output_cycles", "general_activation_output_cycles", "copied_bytes_per_cycle", "repack_cycles"}
+TEXTS = {"problem", "split", "config", "activation"}
 ERROR_WEIGHT = 0.05  # of the predicted times' error beside the loss: it keeps constants apart that no choice shows
 DISAGREEMENT = 1e-6  # relative; the file has nine digits
 
@@ -69,12 +69,22 @@ def stage_cycles(row: dict, c: dict[str, float], beside: float) -> float:
     return max(alone, max(tensor, loads, copies) * beside)
 
 
+def output_cycles(row: dict, c: dict[str, float]) -> float:
+    by_tma = not row["swapped"]
+    chain = (0 if not row["fused"] else c["fused_output_cycles"]) if by_tma else c["general_output_cycles"]
+    if row["activation"] in ("none", "relu"):
+        return chain
+    of_activation = {"gelu": "gelu_output_cycles", "gelu_tanh": "gelu_tanh_output_cycles"}
+    name = of_activation.get(row["activation"], "quotient_output_cycles")
+    return chain + c[name if by_tma else "general_activation_output_cycles"]
+
+
 def memory_cycles(row: dict, c: dict[str, float]) -> float:
     m, n = row["m"], row["n"]
     down = divide_up(m, row["tile_m"] * row["cluster_m"])
     across = divide_up(n, row["tile_n"] * row["cluster_n"])
     row_bytes = row["batches"] * row["k"] * row["input_bytes"]
-    d_bytes = row["batches"] * m * n * row["output_bytes"]
+    d_bytes = row["batches"] * m * n * row["output_bytes"] * (1 + row["has_c"])
     share = c["small_operand_share"]
     repeated = max(m * (across - 1) * (share if m < n else 1), n * (down - 1) * (share if n < m else 1))
     return (((m + n) * row_bytes + d_bytes) / c["memory_bytes_per_cycle"] +
@@ -99,8 +109,7 @@ def expected_cycles(row: dict, c: dict[str, float]) -> float:
 
     paired = row["consumers"] > 1 and not row["ping_pong"] and row["stages_in_turn"] == 1
     written_rows = rows / row["consumers"] if paired else rows
-    output = c["general_output_cycles"] if row["swapped"] else 0
-    epilogue = written_rows * (c["epilogue_row_cycles"] + columns * output) / layers
+    epilogue = written_rows * (c["epilogue_row_cycles"] + columns * output_cycles(row, c)) / layers
     if layers > 1:
         epilogue += c["layers_cycles"] + rows * columns * (layers - 1) / layers / c["added_outputs_per_cycle"]
     work = loop + epilogue * (units - 1)

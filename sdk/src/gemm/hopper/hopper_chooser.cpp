@@ -42,9 +42,12 @@ constexpr double general_output_cycles = 0.5;       // additional, per output th
 constexpr double byte_heat = 0.0028;     // power: tensor-core cycles that use as much energy as one byte taken in
 constexpr double sustained_share = 0.4;  // of the tensor core's rate that the power limit allows at the full clock
 constexpr double side_by_side_exponent = 5.4;  // see side_by_side
-// Counted in the machine code, per output of 128 threads: instructions of the epilogue besides those of a plain one.
-constexpr double fused_output_cycles = 0.05;
-constexpr double activation_output_cycles = 0.25;  // of an activation with an exponential or error function
+// Per output of a consumer, besides a plain epilogue. Fitted to 27 fused products on an H200: docs/notes/hopper-chooser.md.
+constexpr double fused_output_cycles = 0.066;
+constexpr double gelu_tanh_output_cycles = 0.17;
+constexpr double gelu_output_cycles = 0.36;
+constexpr double quotient_output_cycles = 0.8;            // SiLU, sigmoid, tanh: one figure, 4096x4096x512
+constexpr double general_activation_output_cycles = 1.4;  // of any of these, without TMA
 // Measured, one figure: PingPong128x128 with sums in two levels, 8192x8192x8192 of f8e4m3.
 constexpr double promotion_cycles = 360;  // until the tensor core has ended with a part, and to add its sums
 // Measured, one figure: 4096x4096x4096 of bf16 with leading dimensions of 4097 ran at 84 TFLOP/s on Copying128x192,
@@ -114,9 +117,21 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
     return std::max(alone, std::max({tensor, loads, copies}) * beside);
 }
 
-bool is_costly(Activation activation) { return activation != Activation::none && activation != Activation::relu; }
+double activation_cycles(Activation activation, bool by_tma)
+{
+    switch (activation) {
+        case Activation::none:
+        case Activation::relu: return 0;
+        case Activation::gelu_tanh: return by_tma ? gelu_tanh_output_cycles : general_activation_output_cycles;
+        case Activation::gelu: return by_tma ? gelu_output_cycles : general_activation_output_cycles;
+        case Activation::silu:
+        case Activation::sigmoid:
+        case Activation::tanh: break;
+    }
+    return by_tma ? quotient_output_cycles : general_activation_output_cycles;
+}
 
-/// Cycles per output that a consumer needs besides those of its row, without the activation.
+/// Cycles per output that a consumer needs besides those of its row.
 double output_cycles(const GemmProblem& problem, const HopperKernel& kernel, const KernelChoice& choice)
 {
     const bool plain = !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none &&
@@ -124,7 +139,8 @@ double output_cycles(const GemmProblem& problem, const HopperKernel& kernel, con
                        !problem.column_scales && problem.gating == Gating::none;
     const std::size_t d_columns = static_cast<std::size_t>(kernel.tile_n) / (problem.gating == Gating::none ? 1 : 2);
     const bool by_tma = !choice.swapped && d_columns * size_of(problem.output) % 16 == 0;
-    return !by_tma ? general_output_cycles : plain ? 0 : fused_output_cycles;
+    const double chain = !by_tma ? general_output_cycles : plain ? 0 : fused_output_cycles;
+    return chain + activation_cycles(problem.activation, by_tma);
 }
 
 /// Cycles that memory and L2 need to serve all CTAs.
@@ -181,9 +197,6 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const bool paired = kernel.consumers > 1 && !kernel.ping_pong && kernel.stages_in_turn == 1;
     const double written_rows = paired ? rows / kernel.consumers : rows;
     double epilogue = written_rows * (epilogue_row_cycles + columns * output_cycles(problem, kernel, choice)) / layers;
-    if (is_costly(problem.activation)) {  // the consumers share the schedulers of the SM
-        epilogue += rows * columns * activation_output_cycles / layers;
-    }
     if (layers > 1) {
         epilogue += layers_cycles + rows * columns * (layers - 1) / layers / added_outputs_per_cycle;
     }

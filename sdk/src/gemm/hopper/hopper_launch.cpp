@@ -418,11 +418,17 @@ CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, cons
                       gemm.pre_activation.data == nullptr && !is_float8(gemm.d_type) && !gemm.has_scale_vectors() &&
                       gemm.gating == Gating::none;
     arguments.c_batched = tma_c(gemm, batches).batched();
-    const bool carries_c = may_carry_c(gemm, kernel, batches, choice);
-    // Slots with C lie over the rows that are not loaded, which the consumers clear while loads are in flight.
-    const bool trims = !carries_c;
-    arguments.a_rows = loaded_rows(kernel.tile_m, gemm.m, trims && arguments.a_k_major && !arguments.a_by_threads);
-    arguments.b_rows = loaded_rows(kernel.tile_n, gemm.n, trims && arguments.b_k_major && !arguments.b_by_threads);
+    const auto load_rows = [&](bool trims) {
+        arguments.a_rows = loaded_rows(kernel.tile_m, gemm.m, trims && arguments.a_k_major && !arguments.a_by_threads);
+        arguments.b_rows = loaded_rows(kernel.tile_n, gemm.n, trims && arguments.b_k_major && !arguments.b_by_threads);
+    };
+    // Slots with C lie over the rows that are not loaded, which the consumers clear while loads are in flight. So C goes
+    // without TMA where the stages get a fifth smaller.
+    load_rows(true);
+    const auto tile_rows = static_cast<std::uint32_t>(kernel.tile_m + kernel.tile_n);
+    const bool is_skinny = 5 * (arguments.a_rows + arguments.b_rows) <= 4 * tile_rows;
+    const bool carries_c = !is_skinny && may_carry_c(gemm, kernel, batches, choice);
+    load_rows(!carries_c);
     CallStatus ended;
     if (!arguments.a_by_threads) {
         ended = encode_operand(tma_a(gemm, arguments.a_k_major, batches), arguments.a_k_major,
