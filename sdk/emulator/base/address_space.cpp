@@ -278,6 +278,56 @@ std::uint64_t AddressSpace::allocate(std::uint64_t size, MemoryKind kind, int de
     return address;
 }
 
+std::uint64_t AddressSpace::allocate_on_heap(std::uint64_t size, int device, std::uint64_t limit)
+{
+    {
+        const std::scoped_lock lock(mutex_);
+        std::uint64_t& used = heap_used_[device];
+        if (used > limit || size > limit - used) {
+            return 0;
+        }
+        used += size;
+    }
+    const std::uint64_t address = allocate(size, MemoryKind::device, device, "device heap");
+    const std::scoped_lock lock(mutex_);
+    if (address == 0) {
+        heap_used_[device] -= size;
+    } else {
+        heap_blocks_[address] = device;
+    }
+    return address;
+}
+
+bool AddressSpace::free_on_heap(std::uint64_t address)
+{
+    {
+        const std::scoped_lock lock(mutex_);
+        const auto block = heap_blocks_.find(address);
+        if (block == heap_blocks_.end()) {
+            return false;
+        }
+        heap_used_[block->second] -= allocations_.at(address)->size;
+        heap_blocks_.erase(block);
+    }
+    return free(address);
+}
+
+void AddressSpace::free_heap(int device)
+{
+    std::vector<std::uint64_t> blocks;
+    {
+        const std::shared_lock lock(mutex_);
+        for (const auto& [address, owner] : heap_blocks_) {
+            if (owner == device) {
+                blocks.push_back(address);
+            }
+        }
+    }
+    for (const std::uint64_t address : blocks) {
+        free_on_heap(address);
+    }
+}
+
 void AddressSpace::add_host(void* bytes, std::uint64_t size)
 {
     auto allocation = std::make_unique<Allocation>();

@@ -67,6 +67,12 @@ public:
     /// Allocates memory, aligned to at least 256 bytes, with undefined contents (a pattern). Returns 0 if the limit or
     /// the host's memory is exhausted. `size` > 0.
     [[nodiscard]] std::uint64_t allocate(std::uint64_t size, MemoryKind kind, int device, std::string label = {});
+    /// Memory for device malloc. Returns 0 also if the heap of `device` would have more than `limit` bytes in use.
+    [[nodiscard]] std::uint64_t allocate_on_heap(std::uint64_t size, int device, std::uint64_t limit);
+    /// Returns false if `address` is not the start of living memory of a heap.
+    bool free_on_heap(std::uint64_t address);
+    /// Frees all of the heap of `device`.
+    void free_heap(int device);
     /// Makes existing host memory accessible to kernels.
     void add_host(void* bytes, std::uint64_t size);
     /// Returns false if `address` is not the start of a living allocation.
@@ -106,6 +112,8 @@ private:
     std::map<std::uint64_t, std::uint64_t> freed_;    ///< recently freed: address to size, for messages
     std::deque<std::unique_ptr<Allocation>> graves_;  ///< recently freed: a kernel may still hold a pointer
     std::map<int, std::uint64_t> used_;
+    std::map<int, std::uint64_t> heap_used_;
+    std::map<std::uint64_t, int> heap_blocks_;  ///< living memory of device malloc: address to device
     std::atomic<std::uint64_t> generation_;
     std::uint64_t next_id_ = 1;
 };

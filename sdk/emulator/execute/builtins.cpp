@@ -188,10 +188,11 @@ Step execute_malloc(Warp& warp, const Operation& operation, LaneMask active)
         return Step::later;
     }
     const auto& call = operation.as<CallPayload>();
+    const LaunchRequest& request = warp.cluster.grid.request;
     for_each_lane(active, [&](unsigned lane) {
         const std::uint64_t size = argument(warp, call, 0, lane);
         set_result(warp, call, lane,
-                   size == 0 ? 0 : warp.cluster.grid.memory.allocate(size, MemoryKind::device, 0, "device heap"));
+                   size == 0 ? 0 : warp.cluster.grid.memory.allocate_on_heap(size, request.device, request.heap_limit));
     });
     warp.cluster.progress();
     return Step::next;
@@ -205,7 +206,7 @@ Step execute_free(Warp& warp, const Operation& operation, LaneMask active)
     const auto& call = operation.as<CallPayload>();
     for_each_lane(active, [&](unsigned lane) {
         const std::uint64_t address = argument(warp, call, 0, lane);
-        if (address != 0 && !warp.cluster.grid.memory.free(address)) {
+        if (address != 0 && !warp.cluster.grid.memory.free_on_heap(address)) {
             warp.fault(operation, FindingKind::invalid_operand, error_illegal_address, 1u << lane,
                        fmt::format("free of {:#x}, which is not a pointer that device malloc returned", address));
         }

@@ -51,7 +51,9 @@ struct LaunchRequest {
     std::vector<std::byte> parameters;  ///< KernelInfo::parameter_bytes of them
     bool programmatic_serialization = false;
     bool cooperative = false;
-    std::uint64_t stack_limit = 1024;  ///< cudaLimitStackSize: bytes of each thread for recursive calls
+    std::uint64_t stack_limit = 1024;       ///< cudaLimitStackSize: bytes of each thread for recursive calls
+    int device = 0;                         ///< whose heap device malloc uses
+    std::uint64_t heap_limit = 8ULL << 20;  ///< cudaLimitMallocHeapSize: bytes of the heap in use by all launches
     /// Receives the output of device printf at the end of the launch and when the buffer is full.
     std::function<void(std::string_view)> print;
     /// The host's calls of the launch, innermost first, for findings. Called once for each new finding. May be empty.

@@ -158,6 +158,7 @@ cudaError_t cudaDeviceReset()
                 runtime.heap.finish_free(address);
             }
         }
+        runtime.memory.free_heap(device.index);
         std::erase_if(runtime.streams, [&](Stream* stream) {
             return stream->device == &device && stream->kind == Stream::Kind::created;
         });

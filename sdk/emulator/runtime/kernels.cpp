@@ -251,6 +251,8 @@ cudaError_t make_kernel_work(const void* function, const LaunchOptions& options,
     request.cluster = {1, 1, 1};
     request.cooperative = options.cooperative;
     request.stack_limit = limit_of(device, cudaLimitStackSize);
+    request.device = device.index;
+    request.heap_limit = limit_of(device, cudaLimitMallocHeapSize);
     if (ready.info->required_cluster.x != 0) {
         request.cluster = ready.info->required_cluster;
         request.explicit_cluster = true;

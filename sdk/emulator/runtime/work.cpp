@@ -162,8 +162,17 @@ void perform(Device& device, const KernelWork& work)
     Runtime& runtime = Runtime::get();
     LaunchRequest request = work.request;
     request.print = [&device](std::string_view text) {
-        const std::scoped_lock lock(device.print_mutex);
-        device.printed += text;
+        // A GPU forgets the oldest output when its buffer (cudaLimitPrintfFifoSize) is full. Here it appears early.
+        constexpr std::size_t most_kept = 8 << 20;
+        bool is_full = false;
+        {
+            const std::scoped_lock lock(device.print_mutex);
+            device.printed += text;
+            is_full = device.printed.size() > most_kept;
+        }
+        if (is_full) {
+            flush_printed(device);
+        }
     };
     if (work.host != nullptr) {
         request.launched_by = [&work] { return work.host->frames(work.info->name); };

@@ -170,6 +170,48 @@ TEST_CASE("device malloc gives each lane memory of its own, which free takes bac
         2);
 }
 
+TEST_CASE("device malloc gives no more memory than the heap has, and what is freed can be had again")
+{
+    // Each thread counts the pieces of 4096 bytes that it gets, up to 5, and frees the last one.
+    const std::string ptx = kernel(declare_heap, R"(
+    mov.b32 r1, 0;
+    mov.b64 d3, 0;
+more:
+    st.param.b64 [p0], 4096;
+    call.uni (v), malloc, (p0);
+    ld.param.b64 d1, [v];
+    setp.eq.u64 t, d1, 0;
+    @t bra done;
+    mov.b64 d3, d1;
+    add.u32 r1, r1, 1;
+    setp.lt.u32 t, r1, 5;
+    @t bra more;
+done:
+    mul.wide.u32 d2, r0, 4;
+    add.u64 d2, d0, d2;
+    st.global.u32 [d2], r1;
+    st.param.b64 [p1], d3;
+    call.uni free, (p1);
+)");
+    under_every_schedule(
+        ptx, "b200",
+        [](PtxRun& run) {
+            const std::uint64_t out = out_buffer(run);
+            const auto got = [&](std::uint64_t limit) {
+                REQUIRE_CLEAN(run, run.launch("k", {.block = {1, 1, 1}, .heap_limit = limit}, out));
+                return run.read<std::uint32_t>(out, 1)[0];
+            };
+            CHECK(got(4095) == 0);
+            CHECK(got(3 * 4096) == 3);  // two stay
+            CHECK(got(3 * 4096) == 1);
+            CHECK(got(8 << 20) == 5);
+        },
+        2);
+    PtxRun foreign(kernel(declare_heap, "    st.param.b64 [p1], d0;\n    call.uni free, (p1);\n"), "b200");
+    CHECK(foreign.launch("k", {.block = {1, 1, 1}}, out_buffer(foreign)).code != 0);
+    CHECK_FOUND(foreign, FindingKind::invalid_operand);
+}
+
 TEST_CASE("a call with too few arguments is refused when the module is loaded")
 {
     const PtxRun run(kernel(".extern .func (.param .b32 r) vprintf(.param .b64 a);\n",

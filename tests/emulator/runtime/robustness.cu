@@ -2,6 +2,7 @@
 /// has the kernel `scale`. The exit status is the number of failed expectations.
 
 #include <cuda_runtime.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -414,6 +415,68 @@ void recursion()
     cudaFree(memory);
 }
 
+// ---- Device malloc and printf without end ----
+
+__global__ void take(unsigned* pieces, unsigned most)
+{
+    while (*pieces < most && malloc(1 << 20) != nullptr) {
+        ++*pieces;
+    }
+}
+
+void heap()
+{
+    unsigned* pieces = nullptr;
+    cudaMallocManaged(&pieces, sizeof *pieces);
+    const auto taken = [&] {
+        *pieces = 0;
+        take<<<1, 1>>>(pieces, 100);
+        expect("take", cudaDeviceSynchronize(), cudaSuccess);
+        return *pieces;
+    };
+    expect("limit", cudaDeviceSetLimit(cudaLimitMallocHeapSize, 5 << 20), cudaSuccess);
+    expect("the limit", taken() == 5);
+    expect("nothing is left", taken() == 0);
+    expect("reset", cudaDeviceReset(), cudaSuccess);
+    cudaMallocManaged(&pieces, sizeof *pieces);
+    expect("the default limit, and a new heap", taken() == 8);
+    cudaFree(pieces);
+}
+
+__global__ void print_much(int lines)
+{
+    for (int i = 0; i < lines; ++i) {
+        printf("%0100d\n", i);
+    }
+}
+
+/// The most memory that the process had so far, in KiB.
+long most_resident()
+{
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+/// 106 MB in lines of 101 bytes, to nobody: not all of them are kept until the host synchronizes.
+void flood()
+{
+    constexpr long allowed = 40 << 10;
+    const int output = ::dup(STDOUT_FILENO);
+    const int nobody = ::open("/dev/null", O_WRONLY);
+    ::dup2(nobody, STDOUT_FILENO);
+    print_much<<<1, 1>>>(1);
+    expect("print", cudaDeviceSynchronize(), cudaSuccess);
+    const long before = most_resident();
+    print_much<<<1, 1>>>(1 << 20);
+    expect("print", cudaDeviceSynchronize(), cudaSuccess);
+    const long after = most_resident();
+    std::fflush(stdout);
+    ::dup2(output, STDOUT_FILENO);
+    std::printf("memory grew by %ld KiB\n", after - before);
+    expect("memory is bounded", after - before < allowed);
+}
+
 }  // namespace
 
 int main(int argc, char** argv)
@@ -435,6 +498,10 @@ int main(int argc, char** argv)
         lost_wait();
     } else if (what == "other_target") {
         other_target();
+    } else if (what == "heap") {
+        heap();
+    } else if (what == "flood") {
+        flood();
     } else if (what == "no_threads") {
         no_threads();
     } else if (what == "everything") {

@@ -90,6 +90,7 @@ LaunchResult PtxRun::launch_with(std::string_view kernel, const Shape& shape, co
     request.dynamic_shared = shape.dynamic_shared;
     request.cooperative = shape.cooperative;
     request.stack_limit = shape.stack_limit;
+    request.heap_limit = shape.heap_limit;
     request.parameters.resize(info->parameter_bytes);
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         const ParameterLayout& place = info->parameters[i];

@@ -23,6 +23,7 @@ struct Shape {
     std::uint32_t dynamic_shared = 0;
     bool cooperative = false;
     std::uint64_t stack_limit = LaunchRequest{}.stack_limit;
+    std::uint64_t heap_limit = LaunchRequest{}.heap_limit;
 };
 
 /// "  .version ... .target ... .address_size 64" for a device, before the rest of a test's module.
