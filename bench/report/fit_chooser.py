@@ -44,12 +44,14 @@ def stage_cycles(row: dict, c: dict[str, float], beside: float) -> float:
         return 4 * max(width / 2, (64 + width) * 32 / c["shared_memory_bytes_per_cycle"])
 
     tensor = rows / 64 * block_cycles(columns)
+    promoted = 0.0
     if row["two_level_columns"] > 0:
         part = block_cycles(row["two_level_columns"])
         parts = rows / 64 * columns / row["two_level_columns"]
         together = row["consumers"] > 1 and not row["ping_pong"]
-        both = part + c["promotion_cycles"] + (part * part / (part + c["promotion_cycles"]) if together else 0)
-        tensor = max(parts * part, parts * both / (row["consumers"] if together else 1))
+        contended = together or beside > 1
+        both = part + c["promotion_cycles"] + (part * part / (part + c["promotion_cycles"]) if contended else 0)
+        promoted = max(parts * part, parts * both / (row["consumers"] if together else 1))
     a_bytes = 128 * min(rows, row["m"])
     b_bytes = 128 * min(columns, row["n"])
 
@@ -65,7 +67,7 @@ def stage_cycles(row: dict, c: dict[str, float], beside: float) -> float:
     asked = a_bytes / row["cluster_n"] / asked_rate(True) + b_bytes / row["cluster_m"] / asked_rate(False)
     copied = (rows if row["a_by_threads"] else 0) + (columns if row["b_by_threads"] else 0)
     copies = copied * 128 / c["copied_bytes_per_cycle"] if row["copies"] else 0
-    alone = max(c["consumer_stage_cycles"] / row["stages_in_turn"], c["latency_cycles"] / row["stages"], asked)
+    alone = max(c["consumer_stage_cycles"] / row["stages_in_turn"], c["latency_cycles"] / row["stages"], asked, promoted)
     return max(alone, max(tensor, loads, copies) * beside)
 
 

@@ -86,14 +86,17 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
     const auto block_cycles = [](double width) {
         return 4 * std::max(width / 2, (64 + width) * 32 / shared_memory_bytes_per_cycle);
     };
-    double tensor = rows / 64 * block_cycles(columns);
+    const double tensor = rows / 64 * block_cycles(columns);
+    double promoted = 0;  // until a CTA has multiplied a stage and added its sums
     if (is_float8(problem.input) && problem.fp8_accumulation == Fp8Accumulation::two_level) {
-        // A consumer waits for each part of its tile. Meanwhile the other one multiplies, if they share the tile.
+        // A consumer waits for each part of its tile. Meanwhile the other one multiplies, if they share the tile, or the
+        // other CTA of the SM.
         const double part = block_cycles(kernel.two_level_columns);
         const double parts = rows / 64 * columns / kernel.two_level_columns;
         const bool together = kernel.consumers > 1 && !kernel.ping_pong;
-        const double both = part + promotion_cycles + (together ? part * part / (part + promotion_cycles) : 0);
-        tensor = std::max(parts * part, parts * both / (together ? kernel.consumers : 1));
+        const bool contended = together || beside > 1;
+        const double both = part + promotion_cycles + (contended ? part * part / (part + promotion_cycles) : 0);
+        promoted = std::max(parts * part, parts * both / (together ? kernel.consumers : 1));
     }
 
     const bool exchanged = choice.swapped != is_transposed(problem);
@@ -113,7 +116,7 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
     const double copies = kernel.copies ? copied_rows * 128 / copied_bytes_per_cycle : 0;
 
     const double alone =
-        std::max({consumer_stage_cycles / kernel.stages_in_turn, latency_cycles / kernel.stages, asked});
+        std::max({consumer_stage_cycles / kernel.stages_in_turn, latency_cycles / kernel.stages, asked, promoted});
     return std::max(alone, std::max({tensor, loads, copies}) * beside);
 }
 
