@@ -162,7 +162,7 @@ __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Regi
 /// The same with two-level accumulation: the tensor core adds the products of one stage, 128 of K, with 13 fraction
 /// bits; the thread adds these sums in fp32 (DeepSeek-V3 technical report, section 3.3.2). A stage is multiplied in
 /// parts of the tile, because a second set of all accumulators does not fit. The other consumer multiplies while this
-/// one adds.
+/// one adds. The wait for the next stage overlaps the multiplication of the last part.
 template <class Config, WgmmaTypes Types, int Blocks, int Registers, class Issued>
 __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators)[Blocks][Registers],
                                                             RingConsumer<HopperRing<Config>>& ring,
@@ -172,44 +172,60 @@ __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators
 {
     constexpr Major k_major = Major::k;
     constexpr int columns = Config::config.two_level_columns();
-    constexpr int parts = Config::config.tile_n / columns;
+    constexpr int parts_of_block = Config::config.tile_n / columns;
+    constexpr int parts = Blocks * parts_of_block;
     constexpr std::uint32_t row_bytes = HopperConfig::hopper_row_bytes;
     using OperandA = HopperOperand<k_major, Config::config.tile_m, 1>;
     using OperandB = HopperOperand<k_major, Config::config.tile_n, 1>;
     const HopperOperands in_first_stage{OperandA::descriptor(shared.stages[0].a + consumer_row * row_bytes),
                                         OperandB::descriptor(shared.stages[0].b)};
     constexpr std::uint32_t stride = Config::config.stages_in_turn();
+
+    HopperOperands operands = next_operands<Config>(ring, in_first_stage);
+    float sums[1][columns / 2];
+    const auto multiply = [&](int part) {
+        const WgmmaDescriptor a = operands.a.advanced(part / parts_of_block * wgmma_m * row_bytes);
+        const WgmmaDescriptor b = operands.b.advanced(part % parts_of_block * columns * row_bytes);
+        wgmma_fence();
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            wgmma<Types, columns, k_major, k_major>(sums[0], a.advanced(k * OperandA::k_step),
+                                                    b.advanced(k * OperandB::k_step), k == 0 ? 0 : 1);
+        }
+        wgmma_commit();
+    };
+    const auto add = [&](int part) {
+#pragma unroll
+        for (int i = 0; i < columns / 2; ++i) {
+            accumulators[part / parts_of_block][part % parts_of_block * columns / 2 + i] += sums[0][i];
+        }
+    };
+
     clear(accumulators);
-    for (std::uint32_t stage = 0; stage < stages; stage += stride) {
-        if (stage > 0) {
-            skip_slots_of_others<Config>(ring);
-        }
-        const HopperOperands operands = next_operands<Config>(ring, in_first_stage);
-        auto slot = ring.wait();
+    auto slot = ring.wait();
+    for (std::uint32_t stage = stride;; stage += stride) {
+        multiply(0);
 #pragma unroll
-        for (int part = 0; part < Blocks * parts; ++part) {
-            const int block = part / parts;
-            const int first = part % parts * columns;
-            float sums[1][columns / 2];
-            wgmma_fence();
-#pragma unroll
-            for (int k = 0; k < 4; ++k) {
-                wgmma<Types, columns, k_major, k_major>(
-                    sums[0], operands.a.advanced(block * wgmma_m * row_bytes + k * OperandA::k_step),
-                    operands.b.advanced(first * row_bytes + k * OperandB::k_step), k == 0 ? 0 : 1);
-            }
-            wgmma_commit();
+        for (int part = 1; part < parts; ++part) {
             wgmma_finish(sums);
-            if (part == Blocks * parts - 1) {
-                releaser.release(std::move(slot));
-            }
-#pragma unroll
-            for (int i = 0; i < columns / 2; ++i) {
-                accumulators[block][first / 2 + i] += sums[0][i];
-            }
+            add(part - 1);
+            multiply(part);
         }
+        if (stage >= stages) {
+            break;
+        }
+        skip_slots_of_others<Config>(ring);
+        operands = next_operands<Config>(ring, in_first_stage);
+        auto next = ring.wait();
+        wgmma_finish(sums);
+        releaser.release(std::move(slot));
+        slot = std::move(next);
+        add(parts - 1);
     }
     issued();
+    wgmma_finish(sums);
+    releaser.release(std::move(slot));
+    add(parts - 1);
 }
 
 /// Selects the loop for the types and majors in `arguments`, with one branch per work tile.

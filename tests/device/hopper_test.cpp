@@ -571,6 +571,45 @@ TEST_CASE("two-level accumulation keeps the bits that the tensor core's accumula
     }
 }
 
+TEST_CASE("every tile has the same bits in two-level accumulation")
+{
+    if (!is_hopper_here()) {
+        return;
+    }
+    const auto table = kernels::hopper_kernels(1);
+    for (const InputTypes input : inputs_of(1)) {
+        if (quick() && input != InputTypes(ElementType::f8e4m3)) {
+            continue;
+        }
+        GemmCase gemm;
+        gemm.m = 200;
+        gemm.n = 532;
+        gemm.k = 1040;
+        gemm.input = input;
+        gemm.output = ElementType::f32;
+        gemm.data = Data::random;
+        make_loadable(gemm);
+        const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+        DeviceOperands operands(stream(), gemm, data);
+        const Reference reference(gemm, data);
+        std::optional<HostArray> first;
+        for (std::size_t config = 0; config < table.size(); ++config) {
+            if (table[config].two_level_columns == 0 || table[config].copies) {  // which refuses what TMA can load
+                continue;
+            }
+            const KernelChoice choice =
+                choice_for(operands.problem(), {.config = config, .split = Split::several_tiles});
+            check(gemm, reference, operands, choice);
+            const HostArray result = operands.download();
+            if (!first) {
+                first = result;
+            }
+            INFO(describe(choice, table[config]));
+            CHECK(result.bytes() == first->bytes());
+        }
+    }
+}
+
 TEST_CASE("random samples of the tuner's candidates are right")
 {
     if (!is_hopper_here()) {
