@@ -407,8 +407,8 @@ public:
 
     /// Returns the slot that `wait` returns next.
     __device__ std::uint32_t next_index() const { return position_.index(); }
-    /// Leaves `count` slots to other consumers of the same ring. A wait for a slot's next filling must come after this one:
-    /// the caller waits for something that those consumers do once they have seen it.
+    /// Leaves `count` slots to other consumers of the same ring. Before the caller waits for such a slot's next filling, it
+    /// must know from them that this one is complete: the barrier's parity cannot tell one filling from the next but one.
     __device__ void skip(std::uint32_t count) { position_.skip(count); }
 
 private:
