@@ -151,8 +151,8 @@ class Fused:
 def fused_speed() -> str:
     """What the front page says."""
     fused = Fused()
-    return paragraph(f"These are plain products. With a fused bias, activation or residual most are slower than cuBLASLt's "
-                     f"fused kernels: {fused.all[0]:.2f} to {fused.all[-1]:.2f} of their speed, {geometric_mean(fused.all):.2f} "
+    return paragraph(f"These are plain products. With a fused bias, activation or residual, measured on {fused.shapes} shapes, "
+                     f"{fused.slower} of {len(fused.all)} are slower than cuBLASLt's fused kernels: {fused.all[0]:.2f} to {fused.all[-1]:.2f} of their speed, {geometric_mean(fused.all):.2f} "
                      f"on average; with a bias alone {fused.mean('bias'):.2f} on average, at least {fused.least('bias'):.2f}. No Blackwell GPU has run the kernels yet.")
 
 
@@ -201,7 +201,8 @@ def limits() -> str:
         f"{first.all[0]:.2f}.",
         f"SIMT kernels do not split K: {skinny:.2f} of cuBLAS at 64x4096x4096.",
         f"Products with a fused epilogue (bias, activation, beta) run at {fused.all[0]:.2f} to {fused.all[-1]:.2f} of "
-        "cuBLASLt's speed on an H200."]
+        f"cuBLASLt's speed on an H200 in {fused.shapes} shapes, SiLU at down to {fused.least('bias+silu'):.2f} of cuBLASLt's "
+        "bias without it."]
     return "\n" + "".join(textwrap.fill(item, 120, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False,
                                         break_long_words=False) + "\n" for item in items)
 

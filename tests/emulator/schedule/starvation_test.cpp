@@ -1,4 +1,4 @@
-// In the adversarial schedule, one operation starves: whoever depends on the order of completions meets it.
+// One operation at a time starves in the adversarial schedule, so later ones overtake it.
 
 #include "schedules.hpp"
 
