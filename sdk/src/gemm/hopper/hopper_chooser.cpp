@@ -24,10 +24,11 @@ constexpr double shared_memory_bytes_per_cycle = 128;  // per SM
 // Fitted to the times of all candidates for 22 problems, on one H200 with bf16:
 constexpr double ingest_bytes_per_cycle = 77;       // that an SM can take in
 constexpr double memory_bytes_per_cycle = 2580;     // device memory, all SMs together
+constexpr double sm_memory_bytes_per_cycle = 21.5;  // what one SM gets of it; from L2 it gets more
 constexpr double epilogue_row_cycles = 29;          // per row that a consumer writes, however wide
 constexpr double layers_cycles = 5600;              // cluster split-K: the CTAs exchange and sum up their parts
 constexpr double start_cycles = 2580;               // until the first stage has landed, and the end
-constexpr double overlap_cycles = 610;              // of that, saved by a kernel that starts beside the previous one
+constexpr double overlap_cycles = 1500;             // of that, saved by a kernel that starts beside the previous one
 constexpr double pair_cycles = 290;                 // until a tile's second consumer has ended, too
 constexpr double latency_cycles = 2510;             // latency of the ring, from a free stage to the next
 constexpr double multicast_bytes_per_cycle = 40;    // per CTA, if the CTAs of a cluster load for each other
@@ -146,9 +147,10 @@ double output_cycles(const GemmProblem& problem, const HopperKernel& kernel, con
     return chain + activation_cycles(problem.activation, by_tma);
 }
 
-/// Cycles that memory and L2 need to serve all CTAs.
+/// Cycles that memory and L2 need to serve all CTAs. `sms`: SMs that would do all work if each did as much as the busiest
+/// one. `in_step`: CTAs that read the same rows read them at the same time.
 double memory_cycles(const GemmProblem& problem, const HopperShape& shape, const HopperKernel& kernel,
-                     const KernelChoice& choice)
+                     const KernelChoice& choice, double l2_bytes, double sms, bool in_step)
 {
     const auto m = static_cast<double>(shape.m);
     const auto n = static_cast<double>(shape.n);
@@ -163,8 +165,20 @@ double memory_cycles(const GemmProblem& problem, const HopperShape& shape, const
     const double d_bytes = batches * m * n * static_cast<double>(size_of(problem.output)) * matrices;
     const double repeated_rows = std::max(m * (across - 1) * (m < n ? small_operand_share : 1),
                                           n * (down - 1) * (n < m ? small_operand_share : 1));
-    return ((m + n) * row_bytes + d_bytes) / memory_bytes_per_cycle +
-           repeated_rows * row_bytes / repeated_bytes_per_cycle;
+    // Out of step, L2 has lost a row before it is requested again, unless it holds both operands. Where rows run along the
+    // tile's edge and begin inside a sector, neighbouring tiles request the same lines.
+    const bool exchanged = choice.swapped != is_transposed(problem);
+    const auto reads = [&](double extent, double times, bool of_a) {
+        const bool given_a = of_a != exchanged;
+        const MatrixLayout& layout = given_a ? problem.a : problem.b;
+        const bool along_k = layout.row_major == given_a;
+        const bool cut = !along_k && straddles_sectors(layout, given_a ? problem.input.a : problem.input.b);
+        const bool kept = in_step || (m + n) * row_bytes <= l2_bytes || extent * row_bytes <= l2_bytes / 4;
+        return extent * row_bytes * (kept ? 1 : times * (cut ? 2 : 1));
+    };
+    const double bytes = reads(m, across, true) + reads(n, down, false) + d_bytes;
+    const double rate = std::min(memory_bytes_per_cycle, sms * sm_memory_bytes_per_cycle);
+    return bytes / rate + repeated_rows * row_bytes / repeated_bytes_per_cycle;
 }
 
 /// Returns the expected time in cycles. Only the order of the results matters.
@@ -210,7 +224,11 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     }
 
     // Load of all CTAs on memory and on the power supply.
-    const double memory = memory_cycles(problem, shape, kernel, choice);
+    const double own_tiles = divide_up(m, rows) * divide_up(n, columns) * batches;  // without those beyond D's edge
+    const double even_clusters = shares_tiles ? clusters / waves : tiles / units;
+    const double even_sms = even_clusters * layers * own_tiles / tiles / beside;
+    const double memory = memory_cycles(problem, shape, kernel, choice, static_cast<double>(device.l2_cache_bytes),
+                                        even_sms, !shares_tiles);
     const double stage_heat = 2 * rows / 64 * columns + byte_heat * 128 * (rows + columns);
     const double heat = tiles * layer_size * stages * stage_heat / device.sm_count;
 
