@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <set>
+#include <vector>
 
 #include "clean_runtime.hpp"
 #include "gemm/hopper/hopper_chooser.hpp"
@@ -514,6 +516,52 @@ TEST_CASE("on 9.0, repacking and its workspace follow from the product's size")
     CHECK_FALSE(detail::is_hopper_choice_valid(huge, smaller, detail::choose_hopper(huge, device)));
     huge.m = huge.n = huge.k = huge.batches = 0x7FFFFF00;  // more bytes than can be counted
     CHECK_FALSE(detail::may_repack(huge, device));
+}
+
+TEST_CASE("on 9.0, a product that streams one operand has work for nearly all SMs")
+{
+    const DeviceProperties h200 = device_of(9, 0);
+    const auto table = kernels::hopper_kernels(size_of(ElementType::bf16));
+    if (table.empty()) {
+        MESSAGE("skipped: this build has no code for compute capability 9.0");
+        return;
+    }
+    // Each ran on 72 to 112 SMs while the model let any number of SMs read at the full rate of memory.
+    for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{
+             {8, 18432, 2304}, {8, 5120, 5120}, {16, 28672, 4096}, {32, 24576, 1536}, {64, 10240, 5120}}) {
+        CAPTURE(fmt::format("{}x{}x{}", m, n, k));
+        GemmProblem problem = problem_of(m, n, k);
+        problem.input = problem.output = ElementType::bf16;
+        problem.b.row_major = false;
+        const detail::KernelChoice chosen = detail::choose_hopper(detail::resolved(problem), h200);
+        const int ctas = chosen.clusters * chosen.cluster_m * chosen.cluster_n * chosen.cluster_k;
+        CHECK(ctas / table[chosen.config].ctas >= 120);
+    }
+}
+
+TEST_CASE("on 9.0, stream-K divides only what L2 holds, and a choice is remembered for its own L2")
+{
+    DeviceProperties h200 = device_of(9, 0);
+    if (kernels::hopper_kernels(size_of(ElementType::bf16)).empty()) {
+        MESSAGE("skipped: this build has no code for compute capability 9.0");
+        return;
+    }
+    const auto uses_stream_k = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+        GemmProblem problem = problem_of(m, n, k);
+        problem.input = problem.output = ElementType::bf16;
+        problem.b.row_major = false;
+        return detail::choose_hopper(detail::resolved(problem), h200).stream_k;
+    };
+    const std::size_t own = h200.l2_cache_bytes;
+    for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{2048, 13312, 16384}, {8192, 3584, 18944}}) {
+        CAPTURE(fmt::format("{}x{}x{}", m, n, k));
+        CHECK_FALSE(uses_stream_k(m, n, k));  // twice as slow: each cluster reads its operands from memory
+        h200.l2_cache_bytes = std::size_t{1} << 40U;
+        CHECK(uses_stream_k(m, n, k));
+        h200.l2_cache_bytes = own;
+        CHECK_FALSE(uses_stream_k(m, n, k));
+    }
+    CHECK(uses_stream_k(256, 256, 65536));  // one cluster's tile is all of D: nothing is read twice
 }
 
 TEST_CASE("on 10.0, the rung follows from waves, bytes and the epilogue")

@@ -24,11 +24,9 @@ constexpr double shared_memory_bytes_per_cycle = 128;  // per SM
 // Fitted to the times of all candidates for 22 problems, on one H200 with bf16:
 constexpr double ingest_bytes_per_cycle = 77;       // that an SM can take in
 constexpr double memory_bytes_per_cycle = 2580;     // device memory, all SMs together
-constexpr double sm_memory_bytes_per_cycle = 21.5;  // what one SM gets of it; from L2 it gets more
 constexpr double epilogue_row_cycles = 29;          // per row that a consumer writes, however wide
 constexpr double layers_cycles = 5600;              // cluster split-K: the CTAs exchange and sum up their parts
 constexpr double start_cycles = 2580;               // until the first stage has landed, and the end
-constexpr double overlap_cycles = 1500;             // of that, saved by a kernel that starts beside the previous one
 constexpr double pair_cycles = 290;                 // until a tile's second consumer has ended, too
 constexpr double latency_cycles = 2510;             // latency of the ring, from a free stage to the next
 constexpr double multicast_bytes_per_cycle = 40;    // per CTA, if the CTAs of a cluster load for each other
@@ -43,6 +41,9 @@ constexpr double general_output_cycles = 0.5;       // additional, per output th
 constexpr double byte_heat = 0.0028;     // power: tensor-core cycles that use as much energy as one byte taken in
 constexpr double sustained_share = 0.4;  // of the tensor core's rate that the power limit allows at the full clock
 constexpr double side_by_side_exponent = 5.4;  // see side_by_side
+// Set with the presets `models` and `random` on one H200: docs/notes/hopper-chooser.md.
+constexpr double sm_memory_bytes_per_cycle = 21.5;  // of device memory, one SM; from L2 it gets more
+constexpr double overlap_cycles = 1500;  // of the start, saved by a kernel that starts beside the previous one
 // Per output of a consumer, besides a plain epilogue. Fitted to 27 fused products on an H200: docs/notes/hopper-chooser.md.
 constexpr double fused_output_cycles = 0.066;
 constexpr double gelu_tanh_output_cycles = 0.17;
@@ -68,6 +69,15 @@ bool straddles_sectors(const MatrixLayout& layout, ElementType type)
     constexpr std::size_t sector_bytes = 32;
     const auto row_bytes = static_cast<std::size_t>(layout.leading_dimension) * size_of(type);
     return row_bytes % sector_bytes != 0 || layout.address_alignment % sector_bytes != 0;
+}
+
+/// Returns true if rows of the operand that the kernel has as A (or as B) begin inside a sector. An operand that threads
+/// copy, or that is repacked first, counts as one without.
+bool loads_straddle(const GemmProblem& problem, const HopperShape& shape, const KernelChoice& choice, bool of_a)
+{
+    const bool given_a = of_a == (choice.swapped == is_transposed(problem));
+    return !(of_a ? shape.a_by_threads : shape.b_by_threads) &&
+           (given_a ? straddles_sectors(problem.a, problem.input.a) : straddles_sectors(problem.b, problem.input.b));
 }
 
 /// Returns the time of two activities that overlap, but do not hide each other completely.
@@ -100,14 +110,10 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
         promoted = std::max(parts * part, parts * both / (together ? kernel.consumers : 1));
     }
 
-    const bool exchanged = choice.swapped != is_transposed(problem);
     const double a_bytes = 128 * std::min(rows, static_cast<double>(shape.m));
     const double b_bytes = 128 * std::min(columns, static_cast<double>(shape.n));
     const auto asked_rate = [&](bool of_a) {
-        const bool given_a = of_a != exchanged;
-        const bool straddles =
-            !(of_a ? shape.a_by_threads : shape.b_by_threads) &&
-            straddles_sectors(given_a ? problem.a : problem.b, given_a ? problem.input.a : problem.input.b);
+        const bool straddles = loads_straddle(problem, shape, choice, of_a);
         const bool shared = (of_a ? choice.cluster_n : choice.cluster_m) > 1;
         return straddles ? straddled_bytes_per_cycle : shared ? multicast_bytes_per_cycle : ingest_bytes_per_cycle;
     };
@@ -167,14 +173,14 @@ double memory_cycles(const GemmProblem& problem, const HopperShape& shape, const
                                           n * (down - 1) * (n < m ? small_operand_share : 1));
     // Out of step, L2 has lost a row before it is requested again, unless it holds both operands. Where rows run along the
     // tile's edge and begin inside a sector, neighbouring tiles request the same lines.
-    const bool exchanged = choice.swapped != is_transposed(problem);
+    const double matrix_row_bytes = row_bytes / batches;
+    const bool keeps_all = in_step || (m + n) * matrix_row_bytes <= l2_bytes;
     const auto reads = [&](double extent, double times, bool of_a) {
-        const bool given_a = of_a != exchanged;
-        const MatrixLayout& layout = given_a ? problem.a : problem.b;
-        const bool along_k = layout.row_major == given_a;
-        const bool cut = !along_k && straddles_sectors(layout, given_a ? problem.input.a : problem.input.b);
-        const bool kept = in_step || (m + n) * row_bytes <= l2_bytes || extent * row_bytes <= l2_bytes / 4;
-        return extent * row_bytes * (kept ? 1 : times * (cut ? 2 : 1));
+        if (keeps_all || extent * matrix_row_bytes <= l2_bytes / 4) {
+            return extent * row_bytes;
+        }
+        const bool along_k = of_a ? shape.a_k_major : shape.b_k_major;
+        return extent * row_bytes * times * (!along_k && loads_straddle(problem, shape, choice, of_a) ? 2 : 1);
     };
     const double bytes = reads(m, across, true) + reads(n, down, false) + d_bytes;
     const double rate = std::min(memory_bytes_per_cycle, sms * sm_memory_bytes_per_cycle);
@@ -292,6 +298,7 @@ struct Key {
     std::size_t repacked_bytes;
     bool may_repack;
     int sm_count;
+    std::size_t l2_cache_bytes;
     std::size_t workspace_limit;
 
     friend bool operator==(const Key&, const Key&) = default;
@@ -333,6 +340,7 @@ KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& d
                   repacked_bytes(problem),
                   may_repack(problem, device),
                   device.sm_count,
+                  device.l2_cache_bytes,
                   workspace_limit};
     Entry& entry = remembered[slot_of(key, remembered.size())];
     if (entry.choice.variant != Variant::hopper || entry.key != key) {
