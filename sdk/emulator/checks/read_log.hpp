@@ -81,36 +81,37 @@ public:
         lanes_ = moment.lanes;
         changes_ = changes;
     }
-    /// `read` has everything but when and where.
-    void add(const LaneOffsets& offsets, std::uint32_t first_line, std::uint32_t last_line, Read read)
+    void add(const LaneOffsets& offsets, std::uint32_t first_line, std::uint32_t last_line, std::uint8_t size,
+             const ReadSite& site)
     {
         if (count_ == reads_.size()) {
             reads_.resize(std::max<std::size_t>(2 * count_, 256));
+            room_ = std::min(reads_.size(), limit);
         }
-        lines_.add(first_line, last_line);
-        read.moment = moment_;
         const bool scattered = offsets.shape == AccessShape::scattered;
-        read.low = scattered ? number_of(offsets) : offsets.low;
-        read.stride = scattered ? offsets.shift : offsets.stride;
-        read.shape = offsets.shape;
-        reads_[count_++] = read;
-    }
-    /// The same for a read of all lanes that is not scattered. Returns false if there is no room: add() makes it.
-    [[nodiscard]] bool add_regular(std::uint32_t low, std::uint32_t stride, AccessShape shape, std::uint32_t first_line,
-                                   std::uint32_t last_line, std::uint8_t size, const ReadSite& site)
-    {
-        if (count_ == reads_.size()) [[unlikely]] {
-            return false;
-        }
+        const std::uint32_t low = scattered ? number_of(offsets) : offsets.low;
+        const std::uint32_t stride = scattered ? offsets.shift : offsets.stride;
         lines_.add(first_line, last_line);
-        Read& read = reads_[count_++];
-        read.site = &site;
-        read.low = low;
-        read.stride = stride;
-        read.moment = moment_;
-        read.size = size;
-        read.shape = shape;
-        return true;
+        append(low, stride, offsets.shape, size, site);
+    }
+    /// is_now() for all lanes, and there is room for another read.
+    [[nodiscard]] bool takes(Agent agent, std::uint64_t changes) const noexcept
+    {
+        return changes == changes_ && agent == agent_ && lanes_ == all_lanes && count_ < room_;
+    }
+    /// Of all lanes at `low`, if takes().
+    void add_uniform(std::uint32_t low, std::uint32_t line, std::uint8_t size, const ReadSite& site)
+    {
+        lines_.add(line);
+        append(low, 0, AccessShape::uniform, size, site);
+    }
+    /// Of all lanes from `low` on, in one line or in two, if takes().
+    [[gnu::always_inline]] void add_row(std::uint32_t low, std::uint32_t first_line, std::uint32_t last_line,
+                                        std::uint8_t size, const ReadSite& site)
+    {
+        lines_.add(first_line);
+        lines_.add(last_line);
+        append(low, size, AccessShape::row, size, site);
     }
     [[nodiscard]] bool may_have(std::uint32_t first_line, std::uint32_t last_line) const noexcept
     {
@@ -142,6 +143,17 @@ public:
 private:
     static constexpr std::size_t limit = 8192;
 
+    /// Field by field in its place: a copy of a Read that was just made would wait for what made it.
+    void append(std::uint32_t low, std::uint32_t stride, AccessShape shape, std::uint8_t size, const ReadSite& site)
+    {
+        Read& read = reads_[count_++];
+        read.site = &site;
+        read.low = low;
+        read.stride = stride;
+        read.moment = moment_;
+        read.size = size;
+        read.shape = shape;
+    }
     [[nodiscard]] std::uint32_t number_of(const LaneOffsets& offsets)
     {
         if (offsets.kept != nullptr && offsets.kept->clearing == clearings_) {
@@ -164,6 +176,7 @@ private:
     LineSet lines_;
     std::size_t count_ = 0;
     std::vector<Read> reads_;  // so many of them
+    std::size_t room_ = 0;     // for so many
     std::vector<Offsets> scattered_;
 };
 

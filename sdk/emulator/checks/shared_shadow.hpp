@@ -101,26 +101,39 @@ public:
         if (log_.full() || !(is_early_row(offsets, size, first, last) || are_early(offsets, size))) [[unlikely]] {
             return false;
         }
-        log_.add(offsets, first, last, {.site = &site, .size = static_cast<std::uint8_t>(size)});
+        log_.add(offsets, first, last, static_cast<std::uint8_t>(size), site);
         if (twin_) [[unlikely]] {
             compare_early(warp, offsets, lanes, size, site);
         }
         return true;
     }
-    /// The same for all lanes, at one place or one after the other, if they read at most two lines and nothing has happened
-    /// since the warp's last early read. With Paths::both, read_early() must be called.
-    [[nodiscard]] bool read_early_again(Agent warp, std::uint32_t low, std::uint32_t high, std::uint32_t stride,
-                                        std::uint32_t size, const ReadSite& site)
+    /// The same for all lanes, which read `size` bytes at one place, if nothing has happened since the warp's last early
+    /// read. A launch of SIMT code is full of such loads. With Paths::both, read_early() must be called.
+    template <std::uint32_t size>
+    [[nodiscard, gnu::always_inline]] bool read_early_again(Agent warp, std::uint32_t low, const ReadSite& site)
     {
-        const std::uint32_t last_byte = high + size - 1, first = low / line_bytes, last = last_byte / line_bytes;
-        const std::uint32_t from = ~0U << (low / 4 % line_words);
-        const std::uint32_t to = ~0U >> (line_words - 1 - last_byte / 4 % line_words);
-        const std::uint32_t* const words = early_words_.data();
-        const std::uint32_t missing =
-            first == last ? ~words[first] & from & to : (~words[first] & from) | (~words[last] & to);
-        return missing == 0 && last - first <= 1 && log_.is_now(warp, all_lanes, clocks_.changes()) && !log_.full() &&
-               log_.add_regular(low, stride, stride == 0 ? AccessShape::uniform : AccessShape::row, first, last,
-                                static_cast<std::uint8_t>(size), site);
+        constexpr std::uint32_t ones = (1U << (size + 3) / 4) - 1;
+        const std::uint32_t line = low / line_bytes, needed = ones << (low / 4 % line_words);
+        if ((~early_words_[line] & needed) == 0 && log_.takes(warp, clocks_.changes())) [[likely]] {
+            log_.add_uniform(low, line, size, site);
+            return true;
+        }
+        return false;
+    }
+    /// The same for lanes that read one after the other, from at most two lines.
+    template <std::uint32_t size>
+    [[nodiscard, gnu::always_inline]] bool read_early_row(Agent warp, std::uint32_t low, const ReadSite& site)
+    {
+        const std::uint32_t last_byte = low + warp_size * size - 1;
+        const std::uint32_t first = low / line_bytes, last = last_byte / line_bytes;
+        const std::uint32_t from = ~0U << (low / 4 % line_words), to = ~0U >> (~(last_byte / 4) % line_words);
+        const std::uint32_t missing = first == last ? ~early_words_[first] & from & to
+                                                    : (~early_words_[first] & from) | (~early_words_[last] & to);
+        if (missing == 0 && last - first <= 1 && log_.takes(warp, clocks_.changes())) [[likely]] {
+            log_.add_row(low, first, last, size, site);
+            return true;
+        }
+        return false;
     }
     /// An asynchronous operation reads or writes this range from now until end(). Ordinary accesses in between are
     /// findings.

@@ -47,7 +47,7 @@ inline bool load_from_known_base(Warp& warp, const Operation& operation, const M
     const std::uint32_t span = scattered ? stride : (warp_size - 1) * stride;
     const std::uint32_t origin = (static_cast<std::uint32_t>(cta.rank) << shared_rank_shift) + shared_base;
     const auto base_low = static_cast<std::uint32_t>(known.first);
-    const std::uint32_t low = base_low + static_cast<std::uint32_t>(payload.address.offset) - origin, high = low + span;
+    const std::uint32_t low = base_low + operation.operand[1] - origin, high = low + span;
     const auto size = static_cast<std::uint32_t>(cta.shared.size());
     // Addresses below the origin wrap to large offsets.
     if (((scattered ? low : low | stride) & (bytes - 1)) != 0 || (scattered && bytes > known.bytes) || high < low ||
@@ -58,7 +58,7 @@ inline bool load_from_known_base(Warp& warp, const Operation& operation, const M
                               : stride == 0     ? AccessShape::uniform
                               : stride == bytes ? AccessShape::row
                                                 : AccessShape::strided;
-    const std::uint32_t* const base = warp.row<std::uint32_t>(payload.address.base);
+    const std::uint32_t* const base = warp.row<std::uint32_t>(operation.operand[2]);
     if constexpr (checked) {
         if (cta.responses.touches(low, std::uint64_t{high} + bytes) ||
             !cta.shadow->read_early(warp.agent,
@@ -88,38 +88,51 @@ inline bool load_from_known_base(Warp& warp, const Operation& operation, const M
     return true;
 }
 
+/// In vectors, whatever the compiler thinks of a loop: who reads the row next would wait for 32 single stores. 64 bytes: nor
+/// may they be smaller than what is read.
+template <typename T>
+inline void broadcast(T* row, T value)
+{
+    using Vector [[gnu::vector_size(64)]] = T;
+    const Vector same = value - Vector{};
+    for (unsigned lane = 0; lane < warp_size; lane += sizeof same / sizeof value) {
+        std::memcpy(row + lane, &same, sizeof same);
+    }
+}
+
 /// The same for the most frequent loads: of one element in each of all lanes, from one place or from a row. A launch of
-/// SIMT code is full of them, so it reads nothing but the operation: see decode_access().
+/// SIMT code is full of them, so it reads nothing but the operation: see decode_access(). It calls nothing either, so
+/// that it needs few registers.
 template <typename T, bool checked>
-inline bool load_row(Warp& warp, const Operation& operation, LaneMask active)
+inline bool load_row(Warp& warp, const Operation& operation)
 {
     const Ref to = operation.operand[0];
     const Warp::KnownBase& known = warp.known_base(operation.base);
-    const auto stride = static_cast<std::uint32_t>(known.stride);
+    const bool uniform = known.stride == 0;
     if (!operation.is_base_known || to == no_row || known.number != operation.base || known.bytes != 0 ||
-        known.active != all_lanes || active != all_lanes || (stride != 0 && stride != sizeof(T))) {
+        known.active != all_lanes || (!uniform && known.stride != sizeof(T))) {
         return false;
     }
     Cta& cta = warp.cta;
     const std::uint32_t origin = (static_cast<std::uint32_t>(cta.rank) << shared_rank_shift) + shared_base;
     const std::uint32_t low = static_cast<std::uint32_t>(known.first) + operation.operand[1] - origin;
-    const std::uint32_t high = low + (warp_size - 1) * stride;
+    const std::size_t bytes = uniform ? sizeof(T) : warp_size * sizeof(T);
     // Addresses below the origin wrap to large offsets.
-    if (const std::size_t size = cta.shared.size();
-        low % sizeof(T) != 0 || high < low || high >= size || size - high < sizeof(T)) {
+    if (const std::size_t size = cta.shared.size(); low % sizeof(T) != 0 || low >= size || size - low < bytes) {
         return false;
     }
     if constexpr (checked) {
-        if (cta.responses.touches(low, std::uint64_t{high} + sizeof(T)) ||
-            !cta.shadow->read_early_again(warp.agent, low, high, stride, sizeof(T),
-                                          operation.as<MemoryPayload>().site)) {
+        const ReadSite& site = operation.as<MemoryPayload>().site;
+        if (cta.responses.touches(low, low + bytes) ||
+            !(uniform ? cta.shadow->read_early_again<sizeof(T)>(warp.agent, low, site)
+                      : cta.shadow->read_early_row<sizeof(T)>(warp.agent, low, site))) {
             return false;
         }
     }
     const std::byte* const from = cta.shared.data() + low;
     T* const row = warp.row<T>(to);
-    if (stride == 0) {
-        std::fill_n(row, warp_size, value_at<T>(from));
+    if (uniform) {
+        broadcast(row, value_at<T>(from));
     } else {
         std::memcpy(row, from, warp_size * sizeof(T));
     }
@@ -163,8 +176,10 @@ template <typename T, Space space, bool loads, Handlers set>
 Step access(Warp& warp, const Operation& operation, LaneMask active)
 {
     if constexpr (space == Space::shared && loads && set != Handlers::compared) {
-        if (load_row<T, set == Handlers::checked>(warp, operation, active)) [[likely]] {
-            return Step::next;
+        if (active == all_lanes) [[likely]] {
+            return load_row<T, set == Handlers::checked>(warp, operation)
+                       ? Step::next
+                       : access_any<T, space, loads, set>(warp, operation, all_lanes);
         }
     }
     return access_any<T, space, loads, set>(warp, operation, active);

@@ -99,12 +99,23 @@ template <typename A>
     return words;
 }
 
+/// The address of an operation with an Operation::base, by the register that the base is about.
+[[nodiscard]] inline AddressRef address_by_base(const Operation& operation, const MemoryPayload& payload)
+{
+    AddressRef ref = payload.address;
+    if (!ref.wide && operation.base != 0) {
+        ref.offset = operation.operand[1];
+        ref.base = operation.operand[2];
+    }
+    return ref;
+}
+
 /// The same for the fast path: once for operations with the same Operation::base.
 template <typename A>
 [[nodiscard]] inline bool find_addresses_once(Warp& warp, const Operation& operation, const MemoryPayload& payload,
                                               LaneMask active, LaneAddresses<A>& a)
 {
-    const AddressRef& ref = payload.address;
+    const AddressRef ref = address_by_base(operation, payload);
     const auto offset = static_cast<A>(ref.offset);
     const bool fits = ref.wide == (sizeof(A) == 8);
     const auto find = [&] {

@@ -200,9 +200,10 @@ void choose_handlers(MemoryPayload& payload, Operation& operation, Type type, un
     if (loads) {
         payload.site = {payload.access.what, payload.line};
     }
-    if (payload.elements == 1 && !address.wide) {  // load_row() needs no more
-        operation.operand[0] = payload.rows[0];
+    if (!address.wide) {  // load_row() needs no more
+        operation.operand[0] = payload.elements == 1 ? payload.rows[0] : no_row;
         operation.operand[1] = static_cast<Ref>(static_cast<std::uint64_t>(address.offset));
+        operation.operand[2] = address.base;
     }
     payload.compared = fast.compared != nullptr ? fast.compared : payload.any;
     payload.handlers = {fast.checked, fast.unchecked, nullptr, execute_compared};

@@ -66,7 +66,8 @@ struct Operation {
     bool names_late_registers = false;  ///< registers that a wgmma of the function uses after it was issued
     bool visible = false;               ///< see Effects::is_visible()
     /// Number of the register that holds the addresses of a load or store; 0: it has none. An earlier operation of the same
-    /// straight piece of code has the same number if the register was not written in between: see mark_known_bases().
+    /// straight piece of code has the same number if the register was not written in between: see mark_known_bases(). If it
+    /// has 32 bits, operand 2 is its row, and operand 1 what is added to it.
     std::uint8_t base = 0;
     bool is_base_known = false;  ///< there is such an earlier operation
     bool straight = false;       ///< no guard, no join, and no such registers: all lanes of a split execute it

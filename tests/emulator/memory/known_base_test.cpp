@@ -167,6 +167,64 @@ TEST_CASE("loads at several offsets from one register whose addresses are near e
         });
 }
 
+TEST_CASE("registers with sums of one register and constants")
+{
+    // %r6 to %r9: of %r3, in one step or in two, also below it; %r20 is near addresses, and its sum is stored to.
+    check_words(
+        R"(
+        ld.shared.b32 %r10, [%r3]; add.u32 %r6, %r3, 128; ld.shared.b32 %r11, [%r6+128]; add.s32 %r7, 256, %r6;
+        ld.shared.b32 %r12, [%r7-128]; add.s32 %r8, %r7, -384; ld.shared.b32 %r13, [%r8+4];
+        add.u32 %r9, %r3, 512; ld.shared.v2.b32 {%r14, %r15}, [%r1+8]; ld.shared.b32 %r16, [%r9+512];
+        and.b32 %r20, %lane, 3; shl.b32 %r20, %r20, 2; add.u32 %r20, %r20, %r1; add.u32 %r21, %r20, 64;
+        ld.shared.b32 %r17, [%r21]; add.u32 %r22, %r20, 256; ld.shared.b32 %r18, [%r22+12];
+        add.u32 %r23, %r3, 1024; st.shared.b32 [%r23+128], %lane; ld.shared.b32 %r19, [%r3+1152];
+        st.global.b32 [%out], %r10; st.global.b32 [%out+4], %r11; st.global.b32 [%out+8], %r12;
+        st.global.b32 [%out+12], %r13; st.global.b32 [%out+16], %r14; st.global.b32 [%out+20], %r16;
+        st.global.b32 [%out+24], %r17; st.global.b32 [%out+28], %r18; st.global.b32 [%out+32], %r19;)",
+        [](std::uint32_t lane, Slot& out) {
+            put(out, 1000 + lane);
+            put(out, 1064 + lane, 4);
+            put(out, 1064 + lane, 8);
+            put(out, 1001 + lane, 12);
+            put(out, 1002u, 16);
+            put(out, 1256 + lane, 20);
+            put(out, 1016 + (lane & 3), 24);
+            put(out, 1067 + (lane & 3), 28);
+            put(out, lane, 32);
+        });
+}
+
+TEST_CASE("a sum whose register is written afterwards, which has a guard, or which is not of a constant")
+{
+    check_words(
+        R"(
+        mov.b32 %r6, %r1; mov.b32 %r20, %r1; setp.lt.u32 %p2, %lane, 7;
+        ld.shared.b32 %r10, [%r3]; add.u32 %r7, %r3, 128; add.u32 %r3, %r3, 4; ld.shared.b32 %r11, [%r7];
+        ld.shared.b32 %r12, [%r3]; add.u32 %r8, %r3, 256; mov.b32 %r3, %r1; ld.shared.b32 %r13, [%r8];
+        ld.shared.b32 %r14, [%r3+8]; @%p2 add.u32 %r6, %r3, 128; ld.shared.b32 %r15, [%r6];
+        add.u32 %r9, %r3, %r2; ld.shared.b32 %r16, [%r9]; add.u32 %r9, %r3, 64; mov.b32 %r9, %r20;
+        ld.shared.b32 %r17, [%r9]; add.u32 %r9, %r9, 12; ld.shared.b32 %r18, [%r9]; ld.shared.b32 %r19, [%r9+4];
+        add.u32 %r21, %r20, 8; ld.shared.b32 %r20, [%r21]; ld.shared.b32 %r22, [%r21+4];
+        st.global.b32 [%out], %r10; st.global.b32 [%out+4], %r11; st.global.b32 [%out+8], %r12;
+        st.global.b32 [%out+12], %r13; st.global.b32 [%out+16], %r14; st.global.b32 [%out+20], %r15;
+        st.global.b32 [%out+24], %r16; st.global.b32 [%out+28], %r17; st.global.b32 [%out+32], %r18;
+        st.global.b32 [%out+36], %r19; st.global.b32 [%out+40], %r20; st.global.b32 [%out+44], %r22;)",
+        [](std::uint32_t lane, Slot& out) {
+            put(out, 1000 + lane);
+            put(out, 1032 + lane, 4);
+            put(out, 1001 + lane, 8);
+            put(out, 1065 + lane, 12);
+            put(out, 1002u, 16);
+            put(out, lane < 7 ? 1032u : 1000u, 20);
+            put(out, 1000 + lane, 24);
+            put(out, 1000u, 28);
+            put(out, 1003u, 32);
+            put(out, 1004u, 36);
+            put(out, 1002u, 40);
+            put(out, 1003u, 44);
+        });
+}
+
 TEST_CASE("64-bit addresses of shared and of global memory, and of parameters, from one register")
 {
     check_words(
