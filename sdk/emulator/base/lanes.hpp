@@ -2,6 +2,7 @@
 
 // A warp's lanes: masks, and rows that hold one register for all lanes.
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -23,6 +24,28 @@ inline void for_each_lane(LaneMask mask, Body&& body)
     for (LaneMask rest = mask; rest != 0; rest &= rest - 1) {
         body(static_cast<unsigned>(std::countr_zero(rest)));
     }
+}
+
+/// The least and the greatest of these lanes' values.
+struct Bounds {
+    std::uint32_t low, high;
+};
+[[nodiscard]] inline Bounds bounds_of(const std::uint32_t* row, LaneMask mask) noexcept
+{
+    const std::uint32_t first = row[std::countr_zero(mask)];
+    Bounds bounds{first, first};
+    if (mask == all_lanes) {
+        for (unsigned lane = 0; lane < warp_size; ++lane) {  // vectorized
+            bounds.low = std::min(bounds.low, row[lane]);
+            bounds.high = std::max(bounds.high, row[lane]);
+        }
+        return bounds;
+    }
+    for_each_lane(mask, [&](unsigned lane) {
+        bounds.low = std::min(bounds.low, row[lane]);
+        bounds.high = std::max(bounds.high, row[lane]);
+    });
+    return bounds;
 }
 
 struct Dim3 {

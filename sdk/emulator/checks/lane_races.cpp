@@ -107,7 +107,8 @@ void SharedShadow::check_differing_lanes(Access& access, const std::uint32_t* of
     const bool stale = clocks_.some_lanes_are_stale(access.agent);
     const auto is_fresh = [&](Mark writer) {
         const Epoch written = epoch_of(writer);
-        return written.agent == access.agent ? written.time >= together : clocks_.is_async(written.agent);
+        const bool own = written.agent == access.agent, since = written.time >= together;
+        return (own & since) | clocks_.is_async(written.agent);  // without branches
     };
     if (!stale && size == 4 && lanes == all_lanes) {  // usual: nobody has written there
         std::array<std::uint32_t, warp_size> words{};
@@ -116,8 +117,10 @@ void SharedShadow::check_differing_lanes(Access& access, const std::uint32_t* of
             words[lane] = std::min(offsets[lane] / 4, words_ - 1);
             any |= lines_[words[lane] / line_words].uniform;
         }
-        for (unsigned lane = 0; lane < warp_size && !any; ++lane) {
-            any = is_fresh(writer_[words[lane]]);
+        if (!any) {
+            for (const std::uint32_t word : words) {
+                any |= is_fresh(writer_[word]);
+            }
         }
         if (!any) {
             return;

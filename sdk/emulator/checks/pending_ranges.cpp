@@ -51,15 +51,17 @@ const PendingRanges::Pieces* PendingRanges::pieces_of(Agent agent) const noexcep
 }
 
 template <typename Body>
-void PendingRanges::for_each_word(const Pieces& pieces, Body&& body)
+void PendingRanges::for_each_word(const Pieces& pieces, LaneMask lanes, Body&& body)
 {
-    if (pieces.lanes == all_lanes && pieces.size == 4) {
-        for (unsigned lane = 0; lane < warp_size; ++lane) {
-            body(pieces.offsets[lane] / 4);
+    if (lanes == all_lanes) {
+        for (std::uint32_t part = 0; part < pieces.size / 4; ++part) {
+            for (unsigned lane = 0; lane < warp_size; ++lane) {
+                body(pieces.offsets[lane] / 4 + part);
+            }
         }
         return;
     }
-    for_each_lane(pieces.lanes, [&](unsigned lane) {
+    for_each_lane(lanes, [&](unsigned lane) {
         const std::uint32_t first = pieces.offsets[lane] / 4;
         for (std::uint32_t word = first; word < first + pieces.size / 4; ++word) {
             body(word);
@@ -76,11 +78,15 @@ void PendingRanges::begin_lanes(Agent async, const std::uint32_t* offsets, LaneM
     if (pieces_of_agent_.size() <= async) {
         pieces_of_agent_.resize(async + std::size_t{1});
     }
-    if (pieces_ == lane_ranges_.size()) {
+    if (free_pieces_.empty()) {
+        free_pieces_.push_back(static_cast<Slot>(lane_ranges_.size()));
         lane_ranges_.emplace_back();
     }
-    Pieces& pieces = lane_ranges_[pieces_++];
-    pieces_of_agent_[async] = static_cast<Slot>(pieces_);
+    const Slot slot = free_pieces_.back();
+    free_pieces_.pop_back();
+    ++pieces_;
+    Pieces& pieces = lane_ranges_[slot];
+    pieces_of_agent_[async] = slot + 1;
     pieces.async = async;
     pieces.lanes = lanes;
     pieces.size = size;
@@ -89,18 +95,23 @@ void PendingRanges::begin_lanes(Agent async, const std::uint32_t* offsets, LaneM
     pieces.order = next_order_;
     next_order_ += warp_size;
     std::copy_n(offsets, warp_size, pieces.offsets.begin());
-    for_each_word(pieces, [&](std::uint32_t word) {
-        Owner& owner = owners_[word];
-        owner = owner == 0 || owner == async + Owner{1} ? async + Owner{1} : several;
-    });
+    const Owner own = async + Owner{1};
+    Owner* const owners = owners_.data();
+    Owner others = 0;
+    for_each_word(pieces, lanes, [&](std::uint32_t word) { others |= owners[word]; });
+    if (others == 0) {  // usual
+        for_each_word(pieces, lanes, [&](std::uint32_t word) { owners[word] = own; });
+        return;
+    }
+    for_each_word(pieces, lanes,
+                  [&](std::uint32_t word) { owners[word] = owners[word] == 0 || owners[word] == own ? own : several; });
 }
 
 /// Where several are, after one has ended.
 PendingRanges::Owner PendingRanges::owner_of(std::uint32_t word) const noexcept
 {
     Owner owner = 0;
-    for (std::size_t i = 0; i < pieces_; ++i) {
-        const Pieces& pieces = lane_ranges_[i];
+    for (const Pieces& pieces : lane_ranges_) {
         for_each_lane(pieces.lanes, [&](unsigned lane) {
             if (word - pieces.offsets[lane] / 4 < pieces.size / 4) {  // wraps around to a large value
                 const Owner other = pieces.async + Owner{1};
@@ -111,20 +122,30 @@ PendingRanges::Owner PendingRanges::owner_of(std::uint32_t word) const noexcept
     return owner;
 }
 
+void PendingRanges::end_pieces(const Pieces& pieces)
+{
+    const Slot slot = std::exchange(pieces_of_agent_[pieces.async], 0) - 1;
+    const LaneMask lanes = std::exchange(lane_ranges_[slot].lanes, 0);
+    free_pieces_.push_back(slot);
+    --pieces_;
+    const Owner own = pieces.async + Owner{1};
+    Owner* const owners = owners_.data();
+    bool shared = false;
+    for_each_word(pieces, lanes, [&](std::uint32_t word) { shared |= owners[word] == several; });
+    if (!shared) {  // usual: all these words are its own
+        for_each_word(pieces, lanes, [&](std::uint32_t word) { owners[word] = 0; });
+        return;
+    }
+    for_each_word(pieces, lanes, [&](std::uint32_t word) {
+        const Owner owner = owners[word];
+        owners[word] = owner == several ? owner_of(word) : owner == own ? 0 : owner;
+    });
+}
+
 void PendingRanges::end(Agent async)
 {
     if (const Pieces* const found = pieces_of(async)) {
-        const Pieces ended = *found;
-        const Slot slot = std::exchange(pieces_of_agent_[async], 0);
-        if (slot != pieces_) {
-            lane_ranges_[slot - 1] = lane_ranges_[pieces_ - 1];
-            pieces_of_agent_[lane_ranges_[slot - 1].async] = slot;
-        }
-        --pieces_;
-        for_each_word(ended, [&](std::uint32_t word) {
-            Owner& owner = owners_[word];
-            owner = owner == several ? owner_of(word) : owner == async + Owner{1} ? 0 : owner;
-        });
+        end_pieces(*found);
     }
     if (async >= of_agent_.size()) {
         return;
@@ -145,8 +166,12 @@ void PendingRanges::end(Agent async)
 bool PendingRanges::has_foreign_piece(Agent agent, std::uint32_t begin, std::uint32_t end) const noexcept
 {
     const Owner own = agent + Owner{1};
-    return std::any_of(owners_.begin() + begin / 4, owners_.begin() + (end + 3) / 4,
-                       [&](Owner owner) { return owner != 0 && owner != own; });
+    const Owner* const owners = owners_.data();
+    bool foreign = false;
+    for (std::uint32_t word = begin / 4; word < (end + 3) / 4; ++word) {  // all of them: vectorized
+        foreign |= (owners[word] != 0) & (owners[word] != own);
+    }
+    return foreign;
 }
 
 const PendingRanges::Range* PendingRanges::first_conflict(Agent agent, std::uint32_t begin, std::uint32_t end,
@@ -154,11 +179,11 @@ const PendingRanges::Range* PendingRanges::first_conflict(Agent agent, std::uint
 {
     const Range* first = nullptr;
     if (pieces_ != 0 && has_foreign_piece(agent, begin, end)) {
-        for (std::size_t i = 0; i < pieces_; ++i) {
-            if (lane_ranges_[i].async == agent) {
+        for (const Pieces& pieces : lane_ranges_) {
+            if (pieces.async == agent) {
                 continue;
             }
-            for (const Range& range : ranges_of(lane_ranges_[i])) {
+            for (const Range& range : ranges_of(pieces)) {
                 if (range.begin < end && begin < range.end && (first == nullptr || range.order < first->order)) {
                     found_ = range;
                     first = &found_;

@@ -79,12 +79,14 @@ private:
     static std::vector<Range> ranges_of(const Pieces& pieces);
     [[nodiscard]] const Pieces* pieces_of(Agent agent) const noexcept;
     template <typename Body>
-    static void for_each_word(const Pieces& pieces, Body&& body);
+    static void for_each_word(const Pieces& pieces, LaneMask lanes, Body&& body);
+    void end_pieces(const Pieces& pieces);
     [[nodiscard]] bool has_foreign_piece(Agent agent, std::uint32_t begin, std::uint32_t end) const noexcept;
     [[nodiscard]] Owner owner_of(std::uint32_t word) const noexcept;
 
-    std::vector<Pieces> lane_ranges_;  // pieces_ of them, in no order
-    std::size_t pieces_ = 0;
+    std::vector<Pieces> lane_ranges_;    // in no order; without lanes where there is none
+    std::vector<Slot> free_pieces_;      // of these
+    std::size_t pieces_ = 0;             // number of the others
     std::vector<Slot> pieces_of_agent_;  // plus one; 0: none
     std::vector<Owner> owners_;          // by word; empty until needed
     mutable Range found_;                // of lane_ranges_

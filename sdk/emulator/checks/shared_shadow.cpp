@@ -333,12 +333,7 @@ void SharedShadow::touch(Access& access, std::uint32_t offset, std::uint32_t siz
 template <bool writes>
 bool SharedShadow::touch_scattered(Access& access, const std::uint32_t* offsets, LaneMask lanes, std::uint32_t size)
 {
-    std::uint32_t low = offsets[std::countr_zero(lanes)], high = low;
-    for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
-        const bool active = (lanes >> lane & 1) != 0;
-        low = active ? std::min(low, offsets[lane]) : low;
-        high = active ? std::max(high, offsets[lane]) : high;
-    }
+    const auto [low, high] = bounds_of(offsets, lanes);
     const bool one_each = lanes == all_lanes && size == 4;
     const auto each_word = [&](auto&& body) {
         if (one_each) {
@@ -554,11 +549,7 @@ void SharedShadow::begin_lanes(Agent async, const std::uint32_t* offsets, LaneMa
                                const char* what, std::uint32_t ptx_line)
 {
     if (!plain_) {
-        std::uint32_t low = ~0U, high = 0;
-        for_each_lane(lanes, [&](unsigned lane) {
-            low = std::min(low, offsets[lane]);
-            high = std::max(high, offsets[lane]);
-        });
+        const auto [low, high] = bounds_of(offsets, lanes);
         note_entered_lanes(async, offsets, lanes, size, low, high);
         pending_.begin_lanes(async, offsets, lanes, size, what, ptx_line);
         if (twin_) {

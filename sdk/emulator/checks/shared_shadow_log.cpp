@@ -90,12 +90,8 @@ void SharedShadow::enter_reads_of(const std::uint32_t* offsets, LaneMask lanes, 
     if (log_.empty()) {
         return;
     }
-    std::uint32_t low = ~0U, high = 0;
-    for_each_lane(lanes, [&](unsigned lane) {
-        low = std::min(low, offsets[lane]);
-        high = std::max(high, offsets[lane] + size - 1);
-    });
-    if (log_.may_have(low / line_bytes, high / line_bytes)) {
+    const auto [low, high] = bounds_of(offsets, lanes);
+    if (log_.may_have(low / line_bytes, (high + size - 1) / line_bytes)) {
         enter_reads();
     }
 }

@@ -34,9 +34,11 @@ public:
         kind = Kind::load;
     }
 
-    std::array<std::uint32_t, warp_size> destination{};  ///< in the shared window
-    std::array<std::uint64_t, warp_size> source{};
-    std::array<std::uint8_t, warp_size> source_bytes{};  ///< the rest is filled with zeros
+    std::array<std::uint32_t, warp_size> offset;       ///< of the destination in the CTA's shared memory
+    std::array<std::uint64_t, warp_size> source;       ///< lanes that copy nothing have another lane's
+    std::array<std::uint8_t, warp_size> source_bytes;  ///< the rest is filled with zeros
+    bool all_whole = false;                            ///< all read as many bytes as they write
+    std::uint64_t first_source = 0, last_source = 0;   ///< if so: the least and the greatest
     CopyGroups::Sequence sequence = 0;
 
     void watch(std::uint32_t line)
@@ -45,7 +47,7 @@ public:
         if (shadow == nullptr) {
             return;
         }
-        shadow->begin_lanes(agent, offsets_of(left_).data(), left_, bytes_, name, line);
+        shadow->begin_lanes(agent, offset.data(), left_, bytes_, name, line);
     }
 
     bool step(Cluster& cluster) override
@@ -74,35 +76,32 @@ public:
         return true;
     }
 
+    /// It will be read soon: what the lanes copy often lies far apart.
+    void prefetch(Cluster& cluster) const
+    {
+        const AllocationCache::Entry* const from =
+            all_whole ? cluster.allocations->find(cluster.grid.memory, first_source) : nullptr;
+        if (from != nullptr && are_whole(*from)) {
+            for (const std::uint64_t address : source) {
+                __builtin_prefetch(from->allocation->bytes + (address - from->begin));
+            }
+        }
+    }
+
     [[nodiscard]] std::string describe() const override
     {
         const auto lane = static_cast<unsigned>(std::countr_zero(left_ == 0 ? 1U : left_));
         return fmt::format("{} of {} bytes per lane, the first to shared {:#x} of CTA {}", name, bytes_,
-                           destination[lane], warp_.cta.rank);
+                           (warp_.cta.rank << shared_rank_shift) + shared_base + offset[lane], warp_.cta.rank);
     }
 
 private:
-    [[nodiscard]] std::uint32_t offset(unsigned lane) const
-    {
-        return (destination[lane] & ((1U << shared_rank_shift) - 1)) - shared_base;
-    }
-    /// 0 for other lanes than these.
-    [[nodiscard]] std::array<std::uint32_t, warp_size> offsets_of(LaneMask lanes_) const
-    {
-        std::array<std::uint32_t, warp_size> offsets{};
-        for (unsigned lane = 0; lane < warp_size; ++lane) {
-            offsets[lane] = (lanes_ >> lane & 1) != 0 ? offset(lane) : 0;
-        }
-        return offsets;
-    }
-
     void move(Cluster& cluster, LaneMask now)
     {
         if (warp_.cta.shadow != nullptr) {
             const std::uint32_t line = line_of(operation);
-            const auto offsets = offsets_of(now);
             const KnownOfWork known(cluster, *this);
-            if (const auto found = warp_.cta.shadow->write_lanes(agent, offsets.data(), now, bytes_, name, line, false,
+            if (const auto found = warp_.cta.shadow->write_lanes(agent, offset.data(), now, bytes_, name, line, false,
                                                                  nullptr, &known)) {
                 cluster.report(*this, *found);
             }
@@ -114,7 +113,7 @@ private:
                                  (found != nullptr && usual.allocation->complete.load(std::memory_order_relaxed));
         cluster.statistics.async_copy_bytes += std::uint64_t{bytes_} * static_cast<unsigned>(std::popcount(now));
         cluster.progress();
-        if (found != nullptr && all_defined && are_whole(now, usual)) {
+        if (found != nullptr && all_defined && are_whole(usual)) {
             switch (bytes_) {
                 case 4: copy_whole<4>(now, usual); break;
                 case 8: copy_whole<8>(now, usual); break;
@@ -123,12 +122,12 @@ private:
             return;
         }
         for_each_lane(now, [&](unsigned lane) {
-            std::byte* const target = warp_.cta.shared.data() + offset(lane);
+            std::byte* const target = warp_.cta.shared.data() + offset[lane];
             const std::uint32_t read = source_bytes[lane];
-            if (const std::uint64_t offset = source[lane] - usual.begin;
-                read == bytes_ && offset < usual.size && read <= usual.size - offset &&
-                (all_defined || usual.allocation->is_initialized(offset, read))) {
-                copy_one(target, usual.allocation->bytes + offset);
+            if (const std::uint64_t from = source[lane] - usual.begin;
+                read == bytes_ && from < usual.size && read <= usual.size - from &&
+                (all_defined || usual.allocation->is_initialized(from, read))) {
+                copy_one(target, usual.allocation->bytes + from);
                 return;
             }
             if (read != 0) {
@@ -149,16 +148,11 @@ private:
         });
     }
 
-    /// Returns true if these lanes read all their bytes from this allocation.
-    [[nodiscard]] bool are_whole(LaneMask now, const AllocationCache::Entry& from) const
+    /// Returns true if all lanes read all their bytes from this allocation.
+    [[nodiscard]] bool are_whole(const AllocationCache::Entry& from) const
     {
-        bool other = from.size < bytes_;
-        for (unsigned lane = 0; lane < warp_size; ++lane) {
-            const bool active = (now >> lane & 1) != 0, partial = source_bytes[lane] != bytes_;
-            const bool outside = source[lane] - from.begin > from.size - bytes_;
-            other |= active & (partial | outside);
-        }
-        return !other;
+        return all_whole && from.size >= bytes_ && first_source >= from.begin &&
+               last_source - from.begin <= from.size - bytes_;
     }
 
     template <unsigned bytes>
@@ -166,9 +160,16 @@ private:
     {
         std::byte* const to = warp_.cta.shared.data();
         const std::byte* const bytes_of_source = from.allocation->bytes;
-        for_each_lane(now, [&](unsigned lane) {
-            std::memcpy(to + offset(lane), bytes_of_source + (source[lane] - from.begin), bytes);
-        });
+        const auto copy = [&](unsigned lane) {
+            std::memcpy(to + offset[lane], bytes_of_source + (source[lane] - from.begin), bytes);
+        };
+        if (now == all_lanes) {
+            for (unsigned lane = 0; lane < warp_size; ++lane) {
+                copy(lane);
+            }
+        } else {
+            for_each_lane(now, copy);
+        }
     }
 
     void copy_one(std::byte* to, const std::byte* from) const
@@ -214,30 +215,60 @@ void find_addresses_of(const Warp& warp, const AddressRef& ref, std::array<A, wa
 /// Sets where the lanes read and write. Returns false if one of them needs a closer look.
 bool set_usual_places(Warp& warp, const CopyPayload& payload, LaneMask active, LaneMask ignored, AsyncCopy& copy)
 {
-    find_addresses_of(warp, payload.destination, copy.destination);
+    std::array<std::uint32_t, warp_size> destination;
+    find_addresses_of(warp, payload.destination, destination);
     find_addresses_of(warp, payload.source, copy.source);
-    std::array<std::uint32_t, warp_size> read{};
-    if (payload.source_bytes == no_row) {
-        read.fill(payload.bytes);
-    } else {
-        std::copy_n(warp.row<std::uint32_t>(payload.source_bytes), warp_size, read.begin());
+    if (active != all_lanes) {
+        const auto first = static_cast<unsigned>(std::countr_zero(active));
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            const bool is_active = (active >> lane & 1) != 0;
+            destination[lane] = is_active ? destination[lane] : destination[first];
+            copy.source[lane] = is_active ? copy.source[lane] : copy.source[first];
+        }
     }
     const std::uint32_t origin = (warp.cta.rank << shared_rank_shift) + shared_base, low_bits = payload.bytes - 1;
-    const std::size_t size = warp.cta.shared.size();
-    bool unusual = size < payload.bytes;
+    std::uint32_t last_offset = 0, low = 0;  // or-ed: the low bits
+    std::uint64_t first_source = ~std::uint64_t{0}, last_source = 0, source_low = 0;
     for (unsigned lane = 0; lane < warp_size; ++lane) {
-        const std::uint32_t bytes = (ignored >> lane & 1) != 0 ? 0 : read[lane];
-        const std::uint64_t address = copy.source[lane] | copy.destination[lane];
-        const bool active_lane = (active >> lane & 1) != 0, too_many = bytes > payload.bytes;
-        const bool misaligned = (address & low_bits) != 0;
-        const bool outside = copy.destination[lane] - origin > size - payload.bytes;
-        unusual |= active_lane & (too_many | misaligned | outside);
-        copy.source_bytes[lane] = static_cast<std::uint8_t>(bytes);
+        copy.offset[lane] = destination[lane] - origin;  // wraps around to a large value
+        last_offset = std::max(last_offset, copy.offset[lane]);
+        low |= destination[lane];
     }
-    return !unusual;
+    for (unsigned lane = 0; lane < warp_size; ++lane) {
+        first_source = std::min(first_source, copy.source[lane]);
+        last_source = std::max(last_source, copy.source[lane]);
+        source_low |= copy.source[lane];
+    }
+    copy.first_source = first_source;
+    copy.last_source = last_source;
+    copy.all_whole = true;
+    copy.source_bytes.fill(static_cast<std::uint8_t>(payload.bytes));
+    bool too_many = false;
+    const auto reads_less = [&] {
+        const std::uint32_t* const read = warp.row<std::uint32_t>(payload.source_bytes);
+        std::uint32_t differing = 0;
+        for (unsigned lane = 0; lane < warp_size; ++lane) {
+            differing |= read[lane] ^ payload.bytes;
+        }
+        return differing != 0;
+    };
+    if ((ignored & active) != 0 || (payload.source_bytes != no_row && reads_less())) {
+        for_each_lane(active, [&](unsigned lane) {
+            const std::uint32_t bytes = (ignored >> lane & 1) != 0 ? 0
+                                        : payload.source_bytes == no_row
+                                            ? payload.bytes
+                                            : warp.row<std::uint32_t>(payload.source_bytes)[lane];
+            copy.all_whole = copy.all_whole && bytes == payload.bytes;
+            too_many = too_many || bytes > payload.bytes;
+            copy.source_bytes[lane] = static_cast<std::uint8_t>(bytes);
+        });
+    }
+    const std::size_t size = warp.cta.shared.size();
+    return size >= payload.bytes && last_offset <= size - payload.bytes && !too_many &&
+           ((low | source_low) & low_bits) == 0;
 }
 
-/// The same lane by lane, with a report of what is wrong.
+/// The same lane by lane, with a report of what is wrong; not AsyncCopy::all_whole.
 void set_places(Warp& warp, const Operation& operation, const CopyPayload& payload, LaneMask active, LaneMask ignored,
                 AsyncCopy& copy)
 {
@@ -268,7 +299,7 @@ void set_places(Warp& warp, const Operation& operation, const CopyPayload& paylo
                        fmt::format("{} of {} bytes to shared {:#x}: outside of the CTA's {} bytes of shared memory",
                                    name, payload.bytes, destination, warp.cta.shared.size()));
         }
-        copy.destination[lane] = destination;
+        copy.offset[lane] = destination - (warp.cta.rank << shared_rank_shift) - shared_base;
         copy.source[lane] = source;
         copy.source_bytes[lane] = static_cast<std::uint8_t>(read);
     });
@@ -280,11 +311,13 @@ Step execute_copy(Warp& warp, const Operation& operation, LaneMask active)
     const LaneMask ignored = payload.ignore_source.row == no_row ? 0 : warp.predicate(payload.ignore_source);
     auto copy = std::make_unique<AsyncCopy>(warp, active, payload.bytes);
     if (!set_usual_places(warp, payload, active, ignored, *copy)) {
+        copy->all_whole = false;
         set_places(warp, operation, payload, active, ignored, *copy);
     }
     copy->sequence = warp.copies.add(active);
     AsyncCopy& started = *copy;
     warp.cluster.submit(std::move(copy), warp, operation, active);
+    started.prefetch(warp.cluster);
     started.watch(line_of(operation));
     return Step::next;
 }
