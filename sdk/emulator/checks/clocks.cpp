@@ -21,7 +21,7 @@ constexpr std::size_t spare_agents = 64;
 // When a warp has executed this many fences, the older half is forgotten. Writes from before them then count as fenced.
 constexpr std::size_t remembered_fences = 1024;
 
-void join_seen(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from)
+void join_seen(Times& into, const Times& from)
 {
     if (into.size() < from.size()) {
         into.resize(rounded_up(from.size()), 0);
@@ -50,14 +50,15 @@ void SyncPoint::join(const SyncPoint& other)
 Clocks::Clocks(unsigned warps, unsigned ctas)
     : agents_(warps), warps_(warps), interval_starts_(warps, 1), quiet_starts_(warps, 1), ctas_(ctas)
 {
+    agents_.reserve(warps + spare_agents);
     for (State& state : agents_) {
         state.in_use = true;
     }
 }
 
-void Clocks::join(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from) { join_seen(into, from); }
+void Clocks::join(Times& into, const Times& from) { join_seen(into, from); }
 
-void Clocks::note(std::vector<std::uint32_t>& seen, Agent agent, std::uint32_t time)
+void Clocks::note(Times& seen, Agent agent, std::uint32_t time)
 {
     if (seen.size() <= agent) {
         seen.resize(rounded_up(agent + std::size_t{1}), 0);
@@ -199,7 +200,7 @@ bool Clocks::ordered_for_async(Epoch epoch, Agent agent, unsigned lane) const no
     if (epoch.time == 0 || is_async(epoch.agent)) {
         return true;  // an asynchronous operation's completion implies the fence
     }
-    const std::vector<std::uint32_t>& fenced = agents_[agent].fenced_seen;
+    const Times& fenced = agents_[agent].fenced_seen;
     if (is_async(agent) && epoch.agent < fenced.size() && fenced[epoch.agent] >= epoch.time) {
         return true;
     }
@@ -225,7 +226,7 @@ bool Clocks::fenced_by_reader(Epoch epoch, Agent warp, ProxyFences kinds) const 
 {
     const State& state = agents_[warp];
     for (std::size_t i = 0; i < state.reader_fenced_seen.size(); ++i) {
-        const std::vector<std::uint32_t>& seen = state.reader_fenced_seen[i];
+        const Times& seen = state.reader_fenced_seen[i];
         if ((kinds >> i & 1) != 0 && epoch.agent < seen.size() && seen[epoch.agent] >= epoch.time) {
             return true;
         }

@@ -28,6 +28,7 @@
 #include "base/agent.hpp"
 #include "base/lanes.hpp"
 #include "base/memory_kinds.hpp"
+#include "base/spare_arrays.hpp"
 #include "base/spare_objects.hpp"
 
 namespace tessera::emulator {
@@ -53,10 +54,13 @@ struct Epoch {
     std::uint32_t time = 0;  ///< 0: never
 };
 
+/// By agent; missing entries are 0.
+using Times = std::vector<std::uint32_t, SpareAllocator<std::uint32_t>>;
+
 /// What a barrier passes from threads that arrive to threads that wait.
 struct SyncPoint {
-    std::vector<std::uint32_t> seen;  ///< by agent; missing entries are 0
-    std::uint32_t releases = 0;       ///< of Clocks, at the last release to this point
+    Times seen;
+    std::uint32_t releases = 0;  ///< of Clocks, at the last release to this point
     void clear() noexcept
     {
         seen.clear();
@@ -237,7 +241,7 @@ private:
     /// Lanes that know less than the warp, because others have acquired more since all of them synchronized.
     struct StaleLanes {
         LaneMask lanes;
-        std::vector<std::uint32_t> seen;
+        Times seen;
     };
     /// A release by some lanes, or one after it. It contains what its lanes did and knew.
     struct Release {
@@ -257,13 +261,12 @@ private:
         std::uint32_t time = 1;
         std::uint32_t start = 1;  // earlier times belong to an operation that had the same number
         std::uint32_t knows_releases = 0;
-        std::vector<std::uint32_t> seen;         // of other agents; own entry: operations that had the number before
-        std::vector<Fence> fences;               // in the order of time
-        std::vector<std::uint32_t> fenced_seen;  // of other agents, at the last fence of all lanes for shared memory
-        std::array<std::vector<std::uint32_t>, 3>
-            reader_fenced_seen;       // of all agents, at the last fence of any lane; by
-                                      // bit of ProxyFences
-        std::uint32_t forgotten = 0;  // fences before this time are forgotten: everything counts as fenced
+        Times seen;                               // of other agents; own entry: operations that had the number before
+        std::vector<Fence> fences;                // in the order of time
+        Times fenced_seen;                        // of other agents, at the last fence of all lanes for shared memory
+        std::array<Times, 3> reader_fenced_seen;  // of all agents, at the last fence of any lane; by
+                                                  // bit of ProxyFences
+        std::uint32_t forgotten = 0;              // fences before this time are forgotten: everything counts as fenced
         std::uint32_t lanes_together = 1;
         std::unique_ptr<LanesKnow> lanes_know;  // if some lanes have synchronized since
         std::uint32_t meetings = 0;
@@ -278,9 +281,9 @@ private:
         bool in_use = false;
     };
     [[nodiscard]] bool tells_of_interval(const SyncPoint& point, Agent warp) const noexcept;
-    static void join(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from);
-    static void note(std::vector<std::uint32_t>& seen, Agent agent, std::uint32_t time);
-    static void pass_seen(const State& state, LanesOfWarp by, std::vector<std::uint32_t>& into);
+    static void join(Times& into, const Times& from);
+    static void note(Times& seen, Agent agent, std::uint32_t time);
+    static void pass_seen(const State& state, LanesOfWarp by, Times& into);
     static void note_release(State& state, LanesOfWarp by);
     /// Other lanes have written since all synchronized, some of which may have exited.
     static bool others_wrote(const State& state, LaneMask lanes) noexcept
@@ -290,14 +293,14 @@ private:
     void acquire_some(Agent agent, const SyncPoint& point, LanesOfWarp by);
     static void refresh(State& state, Agent agent, LaneMask live);
 
-    std::vector<State> agents_;
+    std::vector<State, SpareAllocator<State>> agents_;
     std::uint32_t releases_ = 0;
     std::uint64_t changes_ = 1;
     unsigned warps_;
     std::deque<Agent> free_;
     std::uint32_t interval_ = 1, quiet_interval_ = 1;
     std::vector<std::uint32_t> interval_starts_, quiet_starts_;  // by warp
-    std::vector<std::uint32_t> known_before_;                    // by agent
+    Times known_before_;                                         // by agent
     std::uint32_t in_flight_ = 0;                                // asynchronous operations
     unsigned ctas_;
     std::unique_ptr<std::array<ScopedPoint, memory_slots>> memory_points_;  // null until one is needed

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t remembered_releases = 256;
 
 /// True if `seen` contains what `other` does, except for the agent itself.
-bool contains(const std::vector<std::uint32_t>& seen, const std::vector<std::uint32_t>& other, Agent itself)
+bool contains(const Times& seen, const Times& other, Agent itself)
 {
     for (std::size_t agent = 0; agent < other.size(); ++agent) {
         if (agent != itself && other[agent] > (agent < seen.size() ? seen[agent] : 0)) {
@@ -78,7 +78,7 @@ void Clocks::sync_lanes(Agent warp, LaneMask lanes, LaneMask live)
 }
 
 /// Joins what these lanes have seen into `into`.
-void Clocks::pass_seen(const State& state, LanesOfWarp by, std::vector<std::uint32_t>& into)
+void Clocks::pass_seen(const State& state, LanesOfWarp by, Times& into)
 {
     LaneMask stale = 0;
     for (const StaleLanes& some : state.stale) {
@@ -141,7 +141,7 @@ bool Clocks::released(Epoch epoch, unsigned lane, Agent agent) const noexcept
         epoch = {own->warp, own->waited[lane]};
     }
     const State& from = agents_[epoch.agent];
-    const std::vector<std::uint32_t>& seen = agents_[agent].seen;
+    const Times& seen = agents_[agent].seen;
     const std::uint32_t until = epoch.agent < seen.size() ? seen[epoch.agent] : 0;
     if (agent == epoch.agent || from.lane_releases.empty() || epoch.time < from.forgotten_releases ||
         until < epoch.time || until < from.lane_releases.front().time) {

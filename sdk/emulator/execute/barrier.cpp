@@ -225,7 +225,8 @@ Step execute_named(Warp& warp, const Operation& operation, LaneMask active)
 {
     const auto& payload = operation.as<NamedPayload>();
     WarpBarriers& state = warp.barriers;
-    if (const LaneMask fresh = active & ~state.at_named; fresh != 0) {
+    const LaneMask fresh = active & ~state.at_named;
+    if (fresh != 0) {
         if (payload.aligned && !warp.gather_aligned(operation)) {
             return Step::wait;
         }
@@ -242,7 +243,7 @@ Step execute_named(Warp& warp, const Operation& operation, LaneMask active)
         const LaneMask same =
             rest & equal_lanes(state.named.data(), number) & equal_lanes(state.named_phase.data(), phase);
         const NamedBarrier& barrier = warp.cta.barriers[number];
-        if (barrier.phase == phase && rest == active) {
+        if (barrier.phase == phase && rest == active && fresh != active) {  // else arrive() has
             complete_if_due(warp.cta, number);
         }
         done |= barrier.phase != phase ? same : 0;

@@ -423,7 +423,7 @@ namespace {
 const char* missing_order(const Warp& warp, const BarrierSite& site)
 {
     const Epoch initialized = site.barrier->initialized;
-    const std::vector<std::uint32_t>& relaxed = warp.cluster.barrier.relaxed.seen;
+    const Times& relaxed = warp.cluster.barrier.relaxed.seen;
     if (warp.barriers.cluster_has_started && initialized.agent < relaxed.size() &&
         relaxed[initialized.agent] >= initialized.time) {
         return "barrier.cluster.arrive.relaxed in between does not order it; execute fence.mbarrier_init before the "

@@ -348,7 +348,7 @@ void Cluster::check_exit_order(const Cta& cta)
 {
     for (const ExitOrder::Remote& remote : cta.exit_order->remotes()) {
         // Relaxed arrivals at barrier.cluster order no memory, but they do say that the access is over.
-        const std::vector<std::uint32_t>& relaxed = barrier.relaxed.seen;
+        const Times& relaxed = barrier.relaxed.seen;
         const bool known =
             (remote.at.agent < relaxed.size() && relaxed[remote.at.agent] >= remote.at.time) ||
             std::ranges::any_of(cta.warps, [&](const auto& warp) { return clocks.ordered(remote.at, warp->agent); });
