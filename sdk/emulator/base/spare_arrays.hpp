@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <new>
 
+#include "base/free_list.hpp"
+
 namespace tessera::emulator {
 
 /// Free memory of one CPU thread, by size: powers of two.
@@ -18,55 +20,24 @@ public:
         if (log_size > most_log_size) {
             return ::operator new(bytes);
         }
-        List& list = of_thread().lists[log_size];
-        if (list.first == nullptr) {
-            return ::operator new(std::size_t{1} << log_size);
-        }
-        Free* const taken = list.first;
-        list.first = taken->next;
-        --list.count;
-        return taken;
+        void* const spare = of_thread()[log_size].take();
+        return spare != nullptr ? spare : ::operator new(std::size_t{1} << log_size);
     }
     static void give_back(void* memory, std::size_t bytes) noexcept
     {
         const unsigned log_size = log_size_of(bytes);
-        if (log_size > most_log_size || of_thread().lists[log_size].count >= most_bytes >> log_size) {
+        if (log_size > most_log_size) {
             ::operator delete(memory);
             return;
         }
-        List& list = of_thread().lists[log_size];
-        list.first = new (memory) Free{list.first};
-        ++list.count;
+        of_thread()[log_size].add(memory, most_bytes >> log_size);
     }
 
 private:
-    struct Free {
-        Free* next;
-    };
-    struct List {
-        Free* first = nullptr;
-        std::size_t count = 0;
-    };
     static constexpr unsigned least_log_size = 6, most_log_size = 16;
     static constexpr std::size_t most_bytes = std::size_t{1} << 20;  // of each size
-    struct Lists {
-        std::array<List, most_log_size + 1> lists;
+    using Lists = std::array<FreeList, most_log_size + 1>;
 
-        Lists() = default;
-        Lists(const Lists&) = delete;
-        Lists& operator=(const Lists&) = delete;
-        ~Lists()
-        {
-            for (List& list : lists) {
-                list.count = most_bytes;  // what is given back from now on is not kept
-                while (list.first != nullptr) {
-                    Free* const next = list.first->next;
-                    ::operator delete(list.first);
-                    list.first = next;
-                }
-            }
-        }
-    };
     static unsigned log_size_of(std::size_t bytes) noexcept
     {
         const auto log_size = static_cast<unsigned>(std::bit_width(bytes == 0 ? 0 : bytes - 1));

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <new>
 
+#include "base/free_list.hpp"
+
 namespace tessera::emulator {
 
 /// Base class of such objects of type T: on each CPU thread, new ones have the memory of those that were deleted.
@@ -13,51 +15,19 @@ class Spare {
 public:
     static void* operator new(std::size_t bytes)
     {
-        static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && sizeof(T) >= sizeof(Free));
-        List& list = of_thread();
-        if (list.first == nullptr || bytes != sizeof(T)) {
-            return ::operator new(bytes);
-        }
-        Free* const taken = list.first;
-        list.first = taken->next;
-        --list.count;
-        return taken;
+        static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && sizeof(T) >= sizeof(void*));
+        void* const spare = bytes == sizeof(T) ? of_thread().take() : nullptr;
+        return spare != nullptr ? spare : ::operator new(bytes);
     }
     static void operator delete(void* memory, std::size_t bytes) noexcept
     {
-        List& list = of_thread();
-        if (list.count == most || bytes != sizeof(T)) {
-            ::operator delete(memory);
-            return;
-        }
-        list.first = new (memory) Free{list.first};
-        ++list.count;
+        of_thread().add(memory, bytes == sizeof(T) ? most : 0);
     }
 
 private:
-    struct Free {
-        Free* next;
-    };
-    struct List {
-        Free* first = nullptr;
-        std::size_t count = 0;
-
-        List() = default;
-        List(const List&) = delete;
-        List& operator=(const List&) = delete;
-        ~List()
-        {
-            count = most;  // what is deleted from now on is not kept
-            while (first != nullptr) {
-                Free* const next = first->next;
-                ::operator delete(first);
-                first = next;
-            }
-        }
-    };
-    static List& of_thread() noexcept
+    static FreeList& of_thread() noexcept
     {
-        thread_local List list;
+        thread_local FreeList list;
         return list;
     }
     static constexpr std::size_t most = 1024;

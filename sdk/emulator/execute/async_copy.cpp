@@ -12,6 +12,7 @@
 #include "base/spare_objects.hpp"
 #include "execute/barrier_families.hpp"
 #include "execute/copy_families.hpp"
+#include "execute/lane_addresses.hpp"
 #include "machine/async_operation.hpp"
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"
@@ -193,22 +194,17 @@ struct CopyPayload : Payload {
     Decoder::Predicate ignore_source;
 };
 
-/// The address of each lane, also of those that are not active.
+/// Lanes that are not active have the address of the first that is.
 template <typename A>
-void find_addresses_of(const Warp& warp, const AddressRef& ref, std::array<A, warp_size>& addresses)
+void find_addresses_of(const Warp& warp, const AddressRef& ref, LaneMask active, std::array<A, warp_size>& addresses)
 {
-    const auto offset = static_cast<std::uint64_t>(ref.offset);
-    const auto add = [&](const auto* row) {
-        for (unsigned lane = 0; lane < warp_size; ++lane) {
-            addresses[lane] = static_cast<A>(row[lane] + offset);
-        }
-    };
+    const auto offset = static_cast<A>(ref.offset);
     if (ref.base == no_row) {
-        addresses.fill(static_cast<A>(offset));
+        addresses.fill(offset);
     } else if (ref.wide) {
-        add(warp.row<std::uint64_t>(ref.base));
+        add_offset(addresses, warp.row<std::uint64_t>(ref.base), offset, active);
     } else {
-        add(warp.row<std::uint32_t>(ref.base));
+        add_offset(addresses, warp.row<std::uint32_t>(ref.base), offset, active);
     }
 }
 
@@ -216,16 +212,8 @@ void find_addresses_of(const Warp& warp, const AddressRef& ref, std::array<A, wa
 bool set_usual_places(Warp& warp, const CopyPayload& payload, LaneMask active, LaneMask ignored, AsyncCopy& copy)
 {
     std::array<std::uint32_t, warp_size> destination;
-    find_addresses_of(warp, payload.destination, destination);
-    find_addresses_of(warp, payload.source, copy.source);
-    if (active != all_lanes) {
-        const auto first = static_cast<unsigned>(std::countr_zero(active));
-        for (unsigned lane = 0; lane < warp_size; ++lane) {
-            const bool is_active = (active >> lane & 1) != 0;
-            destination[lane] = is_active ? destination[lane] : destination[first];
-            copy.source[lane] = is_active ? copy.source[lane] : copy.source[first];
-        }
-    }
+    find_addresses_of(warp, payload.destination, active, destination);
+    find_addresses_of(warp, payload.source, active, copy.source);
     const std::uint32_t origin = (warp.cta.rank << shared_rank_shift) + shared_base, low_bits = payload.bytes - 1;
     std::uint32_t last_offset = 0, low = 0;  // or-ed: the low bits
     std::uint64_t first_source = ~std::uint64_t{0}, last_source = 0, source_low = 0;

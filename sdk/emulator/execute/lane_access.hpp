@@ -38,10 +38,10 @@ inline bool find_addresses(const Warp& warp, const AddressRef& ref, LaneMask act
     if (ref.base == no_row) {
         a.at.fill(offset);
     } else if (ref.wide) {
-        add_offset(a, warp.row<std::uint64_t>(ref.base), offset, active);
+        add_offset(a.at, warp.row<std::uint64_t>(ref.base), offset, active);
     } else {
         LaneAddresses<std::uint32_t> narrow;
-        add_offset(narrow, warp.row<std::uint32_t>(ref.base), static_cast<std::uint32_t>(offset), active);
+        add_offset(narrow.at, warp.row<std::uint32_t>(ref.base), static_cast<std::uint32_t>(offset), active);
         std::copy(narrow.at.begin(), narrow.at.end(), a.at.begin());  // 32-bit addresses wrap
     }
     find_shape(a, active, bytes);
@@ -69,7 +69,7 @@ inline bool find_addresses(const Warp& warp, const AddressRef& ref, LaneMask act
         a.at.fill(static_cast<std::uint32_t>(offset));
     } else if (ref.wide) {
         LaneAddresses<std::uint64_t> wide;
-        add_offset(wide, warp.row<std::uint64_t>(ref.base), offset, active);
+        add_offset(wide.at, warp.row<std::uint64_t>(ref.base), offset, active);
         std::uint64_t bits = 0;
         for (unsigned lane = 0; lane < warp_size; ++lane) {
             bits |= wide.at[lane];
@@ -79,7 +79,7 @@ inline bool find_addresses(const Warp& warp, const AddressRef& ref, LaneMask act
             return false;
         }
     } else {
-        add_offset(a, warp.row<std::uint32_t>(ref.base), static_cast<std::uint32_t>(offset), active);
+        add_offset(a.at, warp.row<std::uint32_t>(ref.base), static_cast<std::uint32_t>(offset), active);
     }
     find_shape(a, active, bytes);
     return true;

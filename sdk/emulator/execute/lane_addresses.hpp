@@ -110,19 +110,19 @@ inline void find_shape(LaneAddresses<A>& a, LaneMask active, unsigned bytes)
     a.shape = AccessShape::scattered;
 }
 
-/// at[lane] = base[lane] + offset, modulo 2^n.
-template <typename A>
-inline void add_offset(LaneAddresses<A>& a, const A* base, A offset, LaneMask active)
+/// at[lane] = base[lane] + offset, modulo 2^n. Lanes that are not active have the address of the first that is.
+template <typename A, typename Base>
+inline void add_offset(std::array<A, warp_size>& at, const Base* base, A offset, LaneMask active)
 {
     if (active == all_lanes) {
         for (unsigned lane = 0; lane < warp_size; ++lane) {
-            a.at[lane] = base[lane] + offset;
+            at[lane] = static_cast<A>(base[lane]) + offset;
         }
         return;
     }
-    const A first = base[static_cast<unsigned>(std::countr_zero(active))];
+    const Base first = base[static_cast<unsigned>(std::countr_zero(active))];
     for (unsigned lane = 0; lane < warp_size; ++lane) {
-        a.at[lane] = ((active >> lane & 1) != 0 ? base[lane] : first) + offset;
+        at[lane] = static_cast<A>((active >> lane & 1) != 0 ? base[lane] : first) + offset;
     }
 }
 

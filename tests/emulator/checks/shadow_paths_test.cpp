@@ -267,7 +267,7 @@ private:
                            LaneMask lanes)
     {
         LaneAddresses<std::uint32_t> found;
-        add_offset(found, offsets.data(), 0U, lanes);
+        add_offset(found.at, offsets.data(), 0U, lanes);
         find_shape(found, lanes, a.size);
         static const std::array<ReadSite, 3> sites{{{"ld", 0}, {"ld", 1}, {"ld", 2}}};  // as in random_access()
         return shadow.read_early(a.agent, {found.at.data(), found.low, found.high, found.stride, found.shape}, lanes,
