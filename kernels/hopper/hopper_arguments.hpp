@@ -13,6 +13,14 @@ namespace tessera::kernels {
 /// Element types of A and B that one kernel instance distinguishes at run time.
 enum class HopperTypes : std::uint8_t { f16, bf16, tf32, e4m3_e4m3, e4m3_e5m2, e5m2_e4m3, e5m2_e5m2 };
 
+/// The epilogues that the kernel has as straight-line code from the accumulators to the TMA store.
+enum class HopperFinishing : std::uint8_t {
+    plain,           ///< alpha * A * B
+    bias,            ///< with one bias per column, and none or relu; D of 16 bits
+    bias_gelu_tanh,  ///< the same, but with gelu_tanh
+    other,           ///< anything else: one operation after the other, or part by part
+};
+
 /// How work tiles are distributed over the clusters of the grid.
 struct HopperWork {
     std::uint32_t tiles;                // cluster tiles of all batches
@@ -64,7 +72,7 @@ struct HopperArguments {
     bool c_batched;
     bool a_read_once;  // streamed: one cluster reads it, so L2 need not keep it
     bool b_read_once;
-    bool plain;                         // D = alpha * A * B, with no other epilogue
+    HopperFinishing finishing;          // `other` if TMA cannot address D
     bool stores_by_tma;                 // TMA can address D
     bool stores_pre_activation_by_tma;  // and the pre-activation, in a configuration with two store buffers
     bool a_by_threads;                  // fallback load: TMA cannot address A, or wgmma cannot read its major

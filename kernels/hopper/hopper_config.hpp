@@ -108,6 +108,13 @@ struct HopperConfig {
     /// Returns true if TMA can store the pre-activation, too: a part of it is in one buffer, that of D in the other.
     TESSERA_DETAIL_HOST_DEVICE constexpr bool stores_two_matrices() const { return store_buffers == 2; }
 
+    /// Returns true if the kernel for A and B of `element_bytes` has straight-line epilogues with a bias. They are for a D of
+    /// 16 bits, which tf32 matrices seldom have; copying configurations have other bottlenecks.
+    TESSERA_DETAIL_HOST_DEVICE constexpr bool streams_bias(int element_bytes) const
+    {
+        return !copies && element_bytes != 4;
+    }
+
     /// Returns true if a tile can hold gated pairs: both halves of its columns are whole parts of the epilogue and whole
     /// stores.
     TESSERA_DETAIL_HOST_DEVICE constexpr bool gates() const { return !copies && (tile_n == 64 || tile_n % 128 == 0); }

@@ -4,9 +4,10 @@
 ///
 /// The path is chosen at run time.
 ///
-/// - D addressable by TMA: registers, swizzled shared memory, TMA store, while the next part is being converted. Bias, C
-///   and activation are applied to all accumulators before that (hopper_finish.cuh): bias from shared memory, C from the
-///   slots of the ring after the tile's stages.
+/// - D addressable by TMA: registers, swizzled shared memory, TMA store, while the next part is being converted. A bias per
+///   column with none, relu or gelu_tanh is applied on the way, if D has 16 bits. Otherwise bias, C and activation are
+///   applied to all accumulators before (hopper_finish.cuh): bias from shared memory, C from the slots of the ring after
+///   the tile's stages.
 /// - With a C that the ring does not carry, a pre-activation (through the other store buffer) or a D of 8 bits: the same
 ///   way, but 32 or 16 columns at a time with all operations. One copy of the code serves all of them.
 /// - Gated pairs: all operations in place (hopper_gate.cuh), then the left half of the tile by TMA or as below.
@@ -109,32 +110,22 @@ public:
     }
 
     /// Writes the consumer's rows of a whole tile.
-    /// @param tile_row     the consumer's first row in the tile
-    /// @param row, column  of the first accumulator in D
-    /// @param c            the slots with the tile of C, if the ring carries it; `releaser` frees them
-    __device__ __forceinline__ void write(Accumulators& accumulators, const Bias& bias, SlotsOfC c,
-                                          const HopperReleaser& releaser, int tile_row, int row, int column, int batch)
+    /// @tparam ElementBytes  of A and B
+    /// @param tile_row       the consumer's first row in the tile
+    /// @param row, column    of the first accumulator in D
+    /// @param c              the slots with the tile of C, if the ring carries it; `releaser` frees them
+    template <int ElementBytes>
+    __device__ __forceinline__ void write(Accumulators& accumulators, SlotsOfC c, const HopperReleaser& releaser,
+                                          int tile_row, int row, int column, int batch)
     {
-        bool is_general = !writes_parts();
-        if (!is_general && arguments_.plain && arguments_.stores_by_tma) {
+        if (arguments_.finishing == HopperFinishing::plain) {
             HopperTileStore<Config, false>(arguments_, staging_)
-                .store(accumulators, [&](float sum) { return detail::scaled(sum, alpha_); }, row, column, batch);
-        } else if (!is_general) {
-            put_bias(bias);
-            if (!finishes_in_place(c)) {
-                write_parts(accumulators, c, tile_row, row, column, batch);
-            } else {
-                column = Gate::is_gated(arguments_.gemm) ? column / 2 : column;
-                finish_in_place(accumulators, c.take_all(), releaser, row, column);
-                is_general = Config::config.gates() && (!arguments_.stores_by_tma || is_float8(arguments_.gemm.d_type));
-                if (!is_general) {
-                    HopperTileStore<Config, Config::config.gates()>(arguments_, staging_)
-                        .store(accumulators, [](float value) { return value; }, row, column, batch);
-                }
-            }
-        }
-        if (is_general) {
-            write_general(accumulators, row, column, batch);
+                .store(accumulators, [&](float sum, int) { return detail::scaled(sum, alpha_); }, row, column, batch);
+        } else if (Config::config.streams_bias(ElementBytes) && arguments_.finishing != HopperFinishing::other) {
+            ptx::stay_a_branch();
+            write_with_bias(accumulators, row, column, batch);
+        } else {
+            write_other(accumulators, c, releaser, tile_row, row, column, batch);
         }
         releaser.release(std::move(c));
     }
@@ -142,7 +133,72 @@ public:
     /// Waits until the stores have read their shared memory, which must stay until then.
     __device__ void finish() const { staging_.finish(); }
 
+    /// Puts the bias of the next tile that `write` writes into shared memory, where every thread of the consumer finds it.
+    __device__ void put_bias(const Bias& bias)
+    {
+        if (arguments_.gemm.bias_axis == BiasAxis::none || !writes_parts()) {
+            return;
+        }
+        synchronize_consumer(consumer_);  // the previous tile's has been read
+#pragma unroll
+        for (int i = 0; i < Bias::per_thread; ++i) {
+            if (thread() + i * 128 < Bias::elements) {
+                shared_.bias[consumer_][thread() + i * 128] = bias.values[i];
+            }
+        }
+        synchronize_consumer(consumer_);
+    }
+
 private:
+    /// Finishes and stores a tile whose finishing is one with a bias: straight-line code.
+    __device__ __forceinline__ void write_with_bias(const Accumulators& accumulators, int row, int column, int batch)
+    {
+        HopperTileStore<Config, false> tile(arguments_, staging_);
+        const float* const elements = shared_.bias[consumer_] + HopperPlace().column();
+        if (arguments_.finishing == HopperFinishing::bias) {
+            const float floor = arguments_.gemm.activation == ActivationKind::relu ? 0.0F : -__int_as_float(0x7F800000);
+            const auto finish = [&](float sum, int index) {
+                const float x = with_bias(sum, elements, index);
+                return x < floor ? 0.0F : x;  // keeps NaN
+            };
+            tile.store_16_bit(accumulators, finish, row, column, batch);
+        } else {
+            ptx::stay_a_branch();
+            const auto finish = [&](float sum, int index) {
+                return detail::gelu_tanh(with_bias(sum, elements, index));
+            };
+            tile.store_16_bit(accumulators, finish, row, column, batch);
+        }
+    }
+
+    /// Writes a tile of which the finishing is `other`. Frees the slots of C if it has read them early.
+    __device__ __forceinline__ void write_other(Accumulators& accumulators, SlotsOfC& c, const HopperReleaser& releaser,
+                                                int tile_row, int row, int column, int batch)
+    {
+        bool is_general = !writes_parts();
+        if (!is_general && !finishes_in_place(c)) {
+            write_parts(accumulators, c, tile_row, row, column, batch);
+        } else if (!is_general) {
+            column = Gate::is_gated(arguments_.gemm) ? column / 2 : column;
+            finish_in_place(accumulators, c.take_all(), releaser, row, column);
+            is_general = Config::config.gates() && (!arguments_.stores_by_tma || is_float8(arguments_.gemm.d_type));
+            if (!is_general) {
+                HopperTileStore<Config, Config::config.gates()>(arguments_, staging_)
+                    .store(accumulators, [](float value, int) { return value; }, row, column, batch);
+            }
+        }
+        if (is_general) {
+            write_general(accumulators, row, column, batch);
+        }
+    }
+
+    /// alpha * sum + bias. @param elements  the bias of the thread's first column  @param index  register of a block
+    __device__ __forceinline__ float with_bias(float sum, const float* elements, int index) const
+    {
+        const float2 pair = *reinterpret_cast<const float2*>(elements + index / 4 * 8);
+        return __fadd_rn(detail::scaled(sum, alpha_), index % 2 == 0 ? pair.x : pair.y);
+    }
+
     // Special registers are read at each use: that is cheaper than keeping them beside the accumulators.
     __device__ static int thread() { return static_cast<int>(threadIdx.x) % 128; }
 
@@ -198,22 +254,6 @@ private:
                 Gate::multiply(accumulators);
             }
         }
-    }
-
-    /// Puts the bias of the tile into shared memory, where every thread of the consumer finds it.
-    __device__ void put_bias(const Bias& bias)
-    {
-        if (arguments_.gemm.bias_axis == BiasAxis::none) {
-            return;
-        }
-        synchronize_consumer(consumer_);  // the previous tile's has been read
-#pragma unroll
-        for (int i = 0; i < Bias::per_thread; ++i) {
-            if (thread() + i * 128 < Bias::elements) {
-                shared_.bias[consumer_][thread() + i * 128] = bias.values[i];
-            }
-        }
-        synchronize_consumer(consumer_);
     }
 
     /// Writes D with the whole epilogue, by TMA or straight from the registers. The loop is not unrolled: one copy of

@@ -106,6 +106,10 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         const TilePosition place = arguments.gemm.raster.position(unit.tile);
         const auto row = static_cast<int>((place.row * cluster.rows() + cluster.row()) * config.tile_m + consumer_row);
         const auto column = static_cast<int>((place.column * cluster.columns() + cluster.column()) * config.tile_n);
+        const bool is_whole = !config.shares_tiles() || (cluster.layers() == 1 && !unit.shared);
+        // Here, where the wait for the turn and the MMA loop hide the latency of the loads.
+        const auto bias = epilogue.load_bias(is_whole, row, column);
+        epilogue.prefetch_scales(row, column);
         if (ping_pong && turn > 0) {
             await_turn(consumer);
         }
@@ -113,16 +117,15 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         if constexpr (alternating) {
             ring.skip(consumer);
         }
-        const bool is_whole = !config.shares_tiles() || (cluster.layers() == 1 && !unit.shared);
-        // Here, where the latency of the loads is hidden by the MMA loop.
-        const auto bias = epilogue.load_bias(is_whole, row, column);
-        epilogue.prefetch_scales(row, column);
         multiply_unit<Config, ElementBytes>(arguments, accumulators, ring, shared, releaser, consumer_row, unit.k_count,
                                             [&] {
                                                 if (ping_pong && queue.has_next()) {
                                                     // The other consumer passes over the slots of C unseen.
                                                     ring.await_next(config.carries_c() ? unit.c_slots : 0);
                                                     pass_turn(1 - consumer);
+                                                }
+                                                if (is_whole) {
+                                                    epilogue.put_bias(bias);
                                                 }
                                             });
         if constexpr (alternating) {
@@ -141,8 +144,8 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         }
         if (is_whole) {
             auto c = ring.wait_for(config.carries_c() ? unit.c_slots : 0);
-            epilogue.write(accumulators, bias, std::move(c), releaser, consumer_row, row, column,
-                           static_cast<int>(place.batch));
+            epilogue.template write<ElementBytes>(accumulators, std::move(c), releaser, consumer_row, row, column,
+                                                  static_cast<int>(place.batch));
         } else {
             reduction.combine(accumulators, queue, unit, !queue.has_next(), cluster, consumer_row, row, column,
                               place.batch);

@@ -27,6 +27,7 @@ struct HopperKernel {
     int two_level_columns;     // that two-level accumulation of 8-bit products multiplies at a time; 0: not supported
     bool copies;               // has the fallback load; its clusters can only split K
     bool carries_c;            // C may come through the ring
+    bool streams_bias;         // has straight-line epilogues with a bias, for a D of 16 bits
     bool gates;                // the tile can hold gated pairs
     bool stores_two_matrices;  // TMA can store the pre-activation, too
     int c_slots_16_bit;        // slots of the ring that a tile of C then fills, by the size of its elements

@@ -69,7 +69,7 @@ public:
         }
 
         const Epilogue epilogue(arguments_.gemm, batch);
-        const bool plain = arguments_.plain && arguments_.stores_by_tma && arguments_.gemm.n % 4 == 0;
+        const bool plain = arguments_.finishing == HopperFinishing::plain && arguments_.gemm.n % 4 == 0;
         // One copy of this code serves both rounds: it is not in the instruction cache when a product reaches it.
 #pragma unroll 1
         for (;;) {

@@ -24,6 +24,7 @@ HopperKernel hopper_kernel()
             .two_level_columns = ElementBytes == 1 ? config.two_level_columns() : 0,
             .copies = config.copies,
             .carries_c = config.carries_c(),
+            .streams_bias = config.streams_bias(ElementBytes),
             .gates = config.gates(),
             .stores_two_matrices = config.stores_two_matrices(),
             .c_slots_16_bit = config.c_slots(2),

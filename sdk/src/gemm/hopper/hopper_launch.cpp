@@ -125,6 +125,28 @@ bool is_d_addressable(const TmaMatrix& d, int tile_columns)
     return tile_columns * d.element_bytes % tma_alignment == 0 && d.is_addressable() && d.has_whole_chunks();
 }
 
+/// Returns which of the kernel's straight-line epilogues computes `gemm`, if TMA can store D.
+kernels::HopperFinishing finishing_of(const kernels::GemmArguments& gemm, const HopperKernel& kernel)
+{
+    using kernels::HopperFinishing;
+    if (gemm.beta != 0 || gemm.has_scale_vectors() || gemm.pre_activation.data != nullptr ||
+        gemm.gating != Gating::none || is_float8(gemm.d_type)) {
+        return HopperFinishing::other;
+    }
+    if (gemm.bias_axis == BiasAxis::none) {
+        return gemm.activation == Activation::none ? HopperFinishing::plain : HopperFinishing::other;
+    }
+    if (!kernel.streams_bias || gemm.bias_axis == BiasAxis::per_row || size_of(gemm.d_type) != 2) {
+        return HopperFinishing::other;
+    }
+    switch (gemm.activation) {
+        case Activation::none:
+        case Activation::relu: return HopperFinishing::bias;
+        case Activation::gelu_tanh: return HopperFinishing::bias_gelu_tanh;
+        default: return HopperFinishing::other;
+    }
+}
+
 /// Returns true if C can come through the ring of stages.
 bool may_carry_c(const kernels::GemmArguments& gemm, const HopperKernel& kernel, std::int64_t batches,
                  const KernelChoice& choice)
@@ -154,6 +176,7 @@ void encode_epilogue(kernels::HopperArguments& arguments, const DeviceProperties
     };
     const TmaMatrix d = tma_d(gemm, batches);
     arguments.stores_by_tma = is_d_addressable(d, tile_columns) && is_output_encoded(d, arguments.d, arguments.d_rest);
+    arguments.finishing = arguments.stores_by_tma ? finishing_of(gemm, kernel) : kernels::HopperFinishing::other;
     const TmaMatrix x = tma_pre_activation(gemm, batches);
     arguments.stores_pre_activation_by_tma =
         arguments.stores_by_tma && x.data != nullptr && gemm.pre_activation.type == gemm.d_type &&
@@ -414,9 +437,6 @@ CallStatus encode_hopper(EncodedLaunch& launch, const GemmProblem& problem, cons
         return encode_map(device, matrix,
                           {.run = row_elements, .lines = k_major ? box : row_elements, .matrices = matrices}, map);
     };
-    arguments.plain = gemm.beta == 0 && gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none &&
-                      gemm.pre_activation.data == nullptr && !is_float8(gemm.d_type) && !gemm.has_scale_vectors() &&
-                      gemm.gating == Gating::none;
     arguments.c_batched = tma_c(gemm, batches).batched();
     const auto load_rows = [&](bool trims) {
         arguments.a_rows = loaded_rows(kernel.tile_m, gemm.m, trims && arguments.a_k_major && !arguments.a_by_threads);
