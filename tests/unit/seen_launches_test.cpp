@@ -149,7 +149,7 @@ bool same_arguments(Variant variant, const fake::Launch& one, const fake::Launch
     return values_of(left.gemm) == values_of(right.gemm) && same_map(left.a, right.a) && same_map(left.b, right.b) &&
            same_map(left.c, right.c) && same_map(left.d, right.d) &&
            same_map(left.pre_activation, right.pre_activation) && left.c_batched == right.c_batched &&
-           left.plain == right.plain && left.workspace.partials == right.workspace.partials &&
+           left.finishing == right.finishing && left.workspace.partials == right.workspace.partials &&
            left.workspace.arrivals == right.workspace.arrivals;
 }
 
