@@ -171,7 +171,7 @@ private:
         }
     }
 
-    /// Writes a tile of which the finishing is `other`. Frees the slots of C if it has read them early.
+    /// Writes a tile whose finishing is `other`. Frees the slots of C early if it has read them.
     __device__ __forceinline__ void write_other(Accumulators& accumulators, SlotsOfC& c, const HopperReleaser& releaser,
                                                 int tile_row, int row, int column, int batch)
     {
