@@ -188,3 +188,38 @@ TEST_CASE("every path to D gives the same bits, in every configuration")
 }
 
 int main(int argc, char** argv) { return run_tests(argc, argv, Needs::device); }
+
+TEST_CASE("a bias per column that is applied on the way to the store gives the bits of the other paths")
+{
+    if (!is_hopper_here()) {
+        return;
+    }
+    unsigned turn = 0;
+    for (const InputTypes input : {InputTypes(ElementType::bf16), InputTypes(ElementType::f8e4m3)}) {
+        const auto table = kernels::hopper_kernels(size_of(input));
+        for (std::size_t config = 0; config < table.size(); ++config) {
+            if (!table[config].streams_bias) {
+                continue;
+            }
+            for (const ElementType output : {ElementType::f16, ElementType::bf16}) {
+                for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu_tanh}) {
+                    ++turn;
+                    if (quick() && turn % 7 != 0) {
+                        continue;
+                    }
+                    GemmCase gemm;
+                    gemm.input = input;
+                    gemm.output = output;
+                    gemm.fp8_accumulation = Fp8Accumulation::fast;
+                    gemm.bias_type = addend_types[turn % 3];
+                    gemm.bias = BiasAxis::per_column;
+                    gemm.alpha = 0.25F;
+                    gemm.activation = activation;
+                    gemm.batches = 1 + turn % 2;
+                    compare_paths(table[config], config, gemm, false);
+                }
+            }
+        }
+    }
+    CHECK(turn > 0);
+}
