@@ -53,22 +53,17 @@ public:
 
     /// Writes D(row, column + j) from accumulator[j], the sum of products, for each j inside D. `column` must be a
     /// multiple of `Columns`.
-    /// @param finished  true if accumulator[j] is an element of D from a gated pair, which only remains to be rounded
     template <int Columns>
-    __device__ __forceinline__ void store(std::int64_t row, std::int64_t column, const float (&accumulator)[Columns],
-                                          bool finished = false) const
+    __device__ __forceinline__ void store(std::int64_t row, std::int64_t column,
+                                          const float (&accumulator)[Columns]) const
     {
-        const std::int64_t end = finished ? arguments_.d_columns() : arguments_.n;
-        if (row >= arguments_.m || column >= end) {
+        if (row >= arguments_.m || column >= arguments_.n) {
             return;
         }
-        const auto columns = static_cast<int>(min(static_cast<std::int64_t>(Columns), end - column));
-        float values[Columns];
+        const auto columns = static_cast<int>(min(static_cast<std::int64_t>(Columns), arguments_.n - column));
+        float values[Columns], before[Columns];
         copy(accumulator, values);
-        if (!finished) {
-            float before[Columns];
-            finish(row, column, columns, values, before);
-        }
+        finish(row, column, columns, values, before);
         put(row, column, columns, values);
     }
 

@@ -145,18 +145,16 @@ __device__ inline float gelu(float value)
 /// registers of all callers alive, and spills accumulators.
 __device__ inline float divide(float value, float divisor)
 {
-    // The reciprocal of a divisor above 2^126 is subnormal. Both are scaled by a power of two, which changes no bit.
-    const float scale = divisor > 0x1p64F ? 0x1p-32F : 1.0F;
-    const float x = __fmul_rn(value, scale);
-    const float d = __fmul_rn(divisor, scale);
-    float reciprocal = ptx::approximate_reciprocal(d);
-    reciprocal = __fmaf_rn(__fmaf_rn(-d, reciprocal, 1.0F), reciprocal, reciprocal);
-    float quotient = __fmul_rn(x, reciprocal);
-    quotient = __fmaf_rn(__fmaf_rn(-d, quotient, x), reciprocal, quotient);
-    quotient = __fmaf_rn(__fmaf_rn(-d, quotient, x), reciprocal, quotient);
-    // Infinities would become NaN, and -0 would become +0.
-    const float infinity = __int_as_float(0x7F800000);
-    return divisor == infinity ? __fmul_rn(value, 0.0F) : value == infinity ? value : copysignf(quotient, value);
+    // The reciprocal of a divisor above 2^126 is subnormal, which the instruction takes for zero; that of a quarter is not.
+    const float approximate = __fmul_rn(ptx::approximate_reciprocal(__fmul_rn(divisor, 0.25F)), 0.25F);
+    const float first = __fmul_rn(value, approximate);
+    const float reciprocal = __fmaf_rn(__fmaf_rn(-divisor, approximate, 1.0F), approximate, approximate);
+    const float remainder = __fmaf_rn(-divisor, first, value);
+    float quotient = __fmaf_rn(remainder, reciprocal, first);
+    quotient = __fmaf_rn(__fmaf_rn(-divisor, quotient, value), reciprocal, quotient);
+    // Without a remainder, the first quotient is exact, and a correction would turn -0 into +0. With infinities the
+    // remainder is NaN.
+    return fabsf(remainder) > 0.0F ? quotient : first;
 }
 
 /// tanh(x) from t = 2 / (1 + exp(2 |x|)): 1 - t, or a polynomial for a small x, where that would cancel. Less than 4 ulp
@@ -186,6 +184,9 @@ __device__ __forceinline__ float gelu_tanh(float value)
     const float reciprocal = ptx::approximate_reciprocal(__fadd_rn(1.0F, ptx::approximate_power_of_two(exponent)));
     return __fmul_rn(value, reciprocal);
 }
+
+/// x / (1 + exp(-x)).
+__device__ inline float silu(float value) { return divide(value, __fadd_rn(1.0F, expf(-value))); }
 
 /// silu, sigmoid or tanh: all of them are a quotient with 1 + exp, of which there is one copy.
 template <int Count>
@@ -221,33 +222,59 @@ __device__ __forceinline__ void activate_by_quotient(const float (&values)[Count
 /// max(x, 0). Keeps NaN, unlike fmaxf.
 __device__ __forceinline__ float relu(float value) { return value < 0.0F ? 0.0F : value; }
 
-/// Replaces each value by its activation. The costly ones take eight values at a time, or one of a few, so that they need
-/// few registers and their code is short: it is not in the instruction cache when a product reaches it.
-template <int Count>
-__device__ __forceinline__ void activate(float (&values)[Count], ActivationKind kind)
+/// Replaces each value by `function` of it, `AtOnce` values at a time: one copy of the code.
+template <int AtOnce, int Count, class Function>
+__device__ __forceinline__ void for_each_in_groups(float (&values)[Count], Function&& function)
 {
+    static_assert(Count % AtOnce == 0);
+#pragma unroll 1
+    for (int done = 0; done < Count; done += AtOnce) {
+        float results[AtOnce];
+#pragma unroll
+        for (int j = 0; j < AtOnce; ++j) {
+            results[j] = function(values[j]);
+        }
+        // Rotated, because registers have no run-time index.
+#pragma unroll
+        for (int j = 0; j < Count; ++j) {
+            values[j] = j + AtOnce < Count ? values[j + AtOnce] : results[j + AtOnce - Count];
+        }
+    }
+}
+
+/// Replaces each value by its activation. The costly ones take some values at a time, so that they need few registers and
+/// their code is short: it is not in the instruction cache when a product reaches it.
+///
+/// @param needed  the first `needed` values, all or the first half. The others stay as they are, but the halves may have
+///                changed places then.
+template <int Count>
+__device__ __forceinline__ void activate(float (&values)[Count], ActivationKind kind, int needed = Count)
+{
+    const auto for_each = [&](auto&& function) {
+#pragma unroll
+        for (int j = 0; j < Count; ++j) {
+            if (j == Count / 2 && j >= needed) {
+                return;
+            }
+            values[j] = function(values[j]);
+        }
+    };
     if (kind == ActivationKind::none) {
         return;
     }
     if (kind == ActivationKind::relu) {
-#pragma unroll
-        for (float& value : values) {
-            value = relu(value);
-        }
+        for_each([](float value) { return relu(value); });
         return;
     }
     if (Count >= 24 && kind == ActivationKind::gelu_tanh) {
         ptx::stay_a_branch();
-#pragma unroll
-        for (float& value : values) {
-            value = gelu_tanh(value);
-        }
+        for_each([](float value) { return gelu_tanh(value); });
         return;
     }
     constexpr int at_once = Count >= 8 ? 8 : 1;
     static_assert(Count % at_once == 0);
 #pragma unroll 1
-    for (int done = 0; done < Count; done += at_once) {
+    for (int done = 0; done < needed; done += at_once) {
         float first[at_once];
         float arguments[at_once];
 #pragma unroll
@@ -278,42 +305,54 @@ __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind 
     }
 }
 
-/// The chain of operations: replaces each value x = alpha * sum, as `scaled` returns it, by
-/// act(x * scale + beta * c + bias).
+/// The chain of operations before the activation: replaces each value x = alpha * sum, as `scaled` returns it, by
+/// x * scale + beta * c + bias.
 ///
-/// @param fill_scales  called with an array for the products of row and column scales, if there are any
-/// @param fill_c     called with an array for the values of C, if beta is not zero
-/// @param fill_bias  called with an array for the values of the bias, if there is one
+/// Each operand comes in groups, because all of a kind may need too many registers.
+/// @param for_each_scale  called if there are scale vectors, with a function to call with each group of products of row
+///                        and column scales, and with the index of the first value that it is for
+/// @param for_each_c     the same for C, if beta is not zero
+/// @param for_each_bias  the same for the bias, if there is one
+template <int Count, class ForEachScale, class ForEachC, class ForEachBias>
+__device__ __forceinline__ void prepare_activation(float (&values)[Count], const GemmArguments& arguments,
+                                                   ForEachScale&& for_each_scale, ForEachC&& for_each_c,
+                                                   ForEachBias&& for_each_bias)
+{
+    const auto combine = [&](auto&& operation) {
+        return [&, operation]<int Group>(const float(&operands)[Group], int first) {
+#pragma unroll
+            for (int j = 0; j < Group; ++j) {
+                values[first + j] = operation(values[first + j], operands[j]);
+            }
+        };
+    };
+    if (arguments.has_scale_vectors()) {
+        for_each_scale(combine([](float x, float scale) { return __fmul_rn(x, scale); }));
+    }
+    if (arguments.beta != 0.0F) {
+        for_each_c(combine([&](float x, float c) { return __fmaf_rn(arguments.beta, c, x); }));
+    }
+    if (arguments.bias_axis != BiasAxis::none) {
+        for_each_bias(combine([](float x, float bias) { return __fadd_rn(x, bias); }));
+    }
+}
+
+/// The whole chain: act(x * scale + beta * c + bias), with all operands of a kind at once.
+/// @param fill_scales, fill_c, fill_bias  called with an array for the operands, if there are any
 /// @param see_pre_activation  called with the values before act
 template <int Count, class FillScales, class FillC, class FillBias, class SeePreActivation>
 __device__ __forceinline__ void apply_epilogue(float (&values)[Count], const GemmArguments& arguments,
                                                FillScales&& fill_scales, FillC&& fill_c, FillBias&& fill_bias,
                                                SeePreActivation&& see_pre_activation)
 {
-    if (arguments.has_scale_vectors()) {
-        float scales[Count];
-        fill_scales(scales);
-#pragma unroll
-        for (int j = 0; j < Count; ++j) {
-            values[j] = __fmul_rn(values[j], scales[j]);
-        }
-    }
-    if (arguments.beta != 0.0F) {
-        float c[Count];
-        fill_c(c);
-#pragma unroll
-        for (int j = 0; j < Count; ++j) {
-            values[j] = __fmaf_rn(arguments.beta, c[j], values[j]);
-        }
-    }
-    if (arguments.bias_axis != BiasAxis::none) {
-        float bias[Count];
-        fill_bias(bias);
-#pragma unroll
-        for (int j = 0; j < Count; ++j) {
-            values[j] = __fadd_rn(values[j], bias[j]);
-        }
-    }
+    const auto all_of = [](auto& fill) {
+        return [&](auto&& use) {
+            float operands[Count];
+            fill(operands);
+            use(operands, 0);
+        };
+    };
+    prepare_activation(values, arguments, all_of(fill_scales), all_of(fill_c), all_of(fill_bias));
     see_pre_activation(values);
     activate(values, arguments.activation);
 }

@@ -32,7 +32,13 @@ __device__ __forceinline__ int read_thread_index()
     return index;
 }
 
-/// Asks for the cache line of `address` to be brought into L1. Nothing waits for it.
+/// Asks for the cache line of `address` to be brought into L2. Nothing waits for it.
+__device__ __forceinline__ void prefetch_to_l2(const void* address)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+}
+
+/// The same for L1.
 __device__ __forceinline__ void prefetch_to_l1(const void* address)
 {
     asm volatile("prefetch.global.L1 [%0];" ::"l"(address));
@@ -53,6 +59,9 @@ __device__ __forceinline__ float approximate_power_of_two(float value)
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
     return result;
 }
+
+/// Keeps the computation of `value` where it is. Without it, the compiler may move it into the branches that use it.
+__device__ __forceinline__ void pin(float& value) { asm volatile("" : "+f"(value)); }
 
 /// Keeps the code after an `if` a branch. Without it, the compiler may compute all cases and select among their values.
 __device__ __forceinline__ void stay_a_branch() { asm volatile(""); }

@@ -13,12 +13,15 @@ namespace tessera::kernels {
 /// Element types of A and B that one kernel instance distinguishes at run time.
 enum class HopperTypes : std::uint8_t { f16, bf16, tf32, e4m3_e4m3, e4m3_e5m2, e5m2_e4m3, e5m2_e5m2 };
 
-/// The epilogues that the kernel has as straight-line code from the accumulators to the TMA store.
+/// The epilogues that have code of their own from the accumulators to the TMA store.
 enum class HopperFinishing : std::uint8_t {
     plain,           ///< alpha * A * B
-    bias,            ///< with one bias per column, and none or relu; D of 16 bits
+    residual,        ///< alpha * A * B + beta * C, with C from the ring; C and D of 16 bits
+    bias,            ///< with a bias per column or none, and none or relu; D of 16 bits
     bias_gelu_tanh,  ///< the same, but with gelu_tanh
-    other,           ///< anything else: one operation after the other, or part by part
+    bias_gelu,       ///< the same, but with gelu
+    bias_silu,       ///< the same, but with silu
+    other,           ///< anything else, with one copy of all operations
 };
 
 /// How work tiles are distributed over the clusters of the grid.
@@ -74,7 +77,7 @@ struct HopperArguments {
     bool b_read_once;
     HopperFinishing finishing;          // `other` if TMA cannot address D
     bool stores_by_tma;                 // TMA can address D
-    bool stores_pre_activation_by_tma;  // and the pre-activation, in a configuration with two store buffers
+    bool stores_pre_activation_by_tma;  // and the pre-activation
     bool a_by_threads;                  // fallback load: TMA cannot address A, or wgmma cannot read its major
     bool b_by_threads;
 };

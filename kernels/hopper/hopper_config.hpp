@@ -70,12 +70,24 @@ struct HopperConfig {
         return accumulators() + columns / 2 + other_registers <= registers ? columns : 0;
     }
     TESSERA_DETAIL_HOST_DEVICE constexpr int stage_bytes() const { return (tile_m + tile_n) * hopper_row_bytes; }
-    /// Columns that the epilogue finishes at a time: fewer if accumulators leave few registers.
-    TESSERA_DETAIL_HOST_DEVICE constexpr int epilogue_columns() const { return accumulators() >= 128 ? 16 : 32; }
-    /// Floats of a consumer's bias: one per row or column of its tile, in whole groups of the epilogue's columns.
+    /// Columns that the epilogues with code of their own finish at a time: those of a TMA store of 16 bits.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int stored_columns() const { return (store_width(tile_n, 2) + 15) / 16 * 16; }
+    /// Columns that any other epilogue finishes and stores at a time: fewer if accumulators leave few registers.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int epilogue_columns() const
+    {
+        return accumulators() > 128 ? 16 : accumulators() >= 96 ? 32 : stored_columns();
+    }
+    /// Columns of D that one store of such an epilogue writes. Of gated pairs, a part has half of them.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int part_width(int element_bytes, bool gated) const
+    {
+        const int columns = epilogue_columns() / (gated ? 2 : 1);
+        const int width = store_width(tile_n, element_bytes);
+        return columns < width ? columns : width;
+    }
+    /// Floats of a consumer's bias: one per row or column of its tile, in whole parts.
     TESSERA_DETAIL_HOST_DEVICE constexpr int bias_elements() const
     {
-        const int columns = (tile_n + epilogue_columns() - 1) / epilogue_columns() * epilogue_columns();
+        const int columns = (tile_n + stored_columns() - 1) / stored_columns() * stored_columns();
         return consumer_m() > columns ? consumer_m() : columns;
     }
     /// Dynamic shared memory: stages, store buffers, bias, and barriers.
@@ -105,25 +117,25 @@ struct HopperConfig {
         return !copies && schedule != HopperSchedule::alternating;
     }
 
-    /// Returns true if TMA can store the pre-activation, too: a part of it is in one buffer, that of D in the other.
-    TESSERA_DETAIL_HOST_DEVICE constexpr bool stores_two_matrices() const { return store_buffers == 2; }
-
-    /// Returns true if the kernel for A and B of `element_bytes` has straight-line epilogues with a bias. They are for a D of
-    /// 16 bits, which tf32 matrices seldom have; copying configurations have other bottlenecks.
-    TESSERA_DETAIL_HOST_DEVICE constexpr bool streams_bias(int element_bytes) const
-    {
-        return !copies && element_bytes != 4;
-    }
+    /// Returns true if the kernel for A and B of `element_bytes` has epilogues with code of their own besides the plain one. They
+    /// are for a D of 16 bits, which tf32 matrices seldom have; copying configurations have other bottlenecks.
+    TESSERA_DETAIL_HOST_DEVICE constexpr bool streams(int element_bytes) const { return !copies && element_bytes != 4; }
 
     /// Returns true if a tile can hold gated pairs: both halves of its columns are whole parts of the epilogue and whole
     /// stores.
     TESSERA_DETAIL_HOST_DEVICE constexpr bool gates() const { return !copies && (tile_n == 64 || tile_n % 128 == 0); }
 
-    /// Columns of a tile that one TMA store writes: 128 bytes, or the whole tile if it is narrower. The rest of the
+    /// Columns of a tile that one TMA store writes: 64, or 32 of fp32, or the whole tile if it is narrower. The rest of the
     /// width needs one more store.
     TESSERA_DETAIL_HOST_DEVICE static constexpr int store_width(int tile_n, int element_bytes)
     {
-        return tile_n * element_bytes < hopper_row_bytes ? tile_n : hopper_row_bytes / element_bytes;
+        const int columns = element_bytes == 4 ? 32 : 64;
+        return tile_n < columns ? tile_n : columns;
+    }
+    /// Returns true if these include gelu and silu, which finish a whole store at a time.
+    TESSERA_DETAIL_HOST_DEVICE constexpr bool streams_parts(int element_bytes) const
+    {
+        return streams(element_bytes) && accumulators() <= 128;
     }
 
     static constexpr int hopper_row_bytes = 128;         // bytes of a row in a stage: the widest swizzle
@@ -159,7 +171,7 @@ constexpr bool is_valid(const HopperConfig& config)
     static_assert(is_valid(NAME::config))
 
 TESSERA_HOPPER_CONFIG(Tile128x256, .tile_m = 128, .tile_n = 256, .consumers = 2,
-                      .schedule = HopperSchedule::cooperative, .stages = 4);
+                      .schedule = HopperSchedule::cooperative, .stages = 4, .load_registers = 24);
 TESSERA_HOPPER_CONFIG(Tile256x128, .tile_m = 256, .tile_n = 128, .consumers = 2,
                       .schedule = HopperSchedule::cooperative, .stages = 4, .load_registers = 24);
 TESSERA_HOPPER_CONFIG(Tile128x192, .tile_m = 128, .tile_n = 192, .consumers = 2,
@@ -171,7 +183,7 @@ TESSERA_HOPPER_CONFIG(PingPong128x168, .tile_m = 128, .tile_n = 168, .consumers 
 TESSERA_HOPPER_CONFIG(PingPong128x128, .tile_m = 128, .tile_n = 128, .consumers = 2,
                       .schedule = HopperSchedule::ping_pong, .stages = 6, .load_registers = 24);
 TESSERA_HOPPER_CONFIG(PingPong64x256, .tile_m = 64, .tile_n = 256, .consumers = 2,
-                      .schedule = HopperSchedule::ping_pong, .stages = 4);
+                      .schedule = HopperSchedule::ping_pong, .stages = 4, .load_registers = 24);
 TESSERA_HOPPER_CONFIG(PingPong64x128, .tile_m = 64, .tile_n = 128, .consumers = 2,
                       .schedule = HopperSchedule::ping_pong, .stages = 8);
 TESSERA_HOPPER_CONFIG(Tile128x72, .tile_m = 128, .tile_n = 72, .consumers = 2, .schedule = HopperSchedule::cooperative,

@@ -4,21 +4,17 @@
 ///
 /// The path is chosen at run time.
 ///
-/// - D addressable by TMA: registers, swizzled shared memory, TMA store, while the next part is being converted. A bias per
-///   column with none, relu or gelu_tanh is applied on the way, if D has 16 bits. Otherwise bias, C and activation are
-///   applied to all accumulators before (hopper_finish.cuh): bias from shared memory, C from the slots of the ring after
-///   the tile's stages.
-/// - With a C that the ring does not carry, a pre-activation (through the other store buffer) or a D of 8 bits: the same
-///   way, but 32 or 16 columns at a time with all operations. One copy of the code serves all of them.
-/// - Gated pairs: all operations in place (hopper_gate.cuh), then the left half of the tile by TMA or as below.
-/// - A narrow tile of a column-major D: straight from the registers, in the same parts.
+/// - The frequent epilogues (`HopperFinishing`), if TMA can address D: straight-line code from the registers through
+///   swizzled shared memory to the TMA store, while the next part is being converted (hopper_store.cuh). Bias from shared
+///   memory, C from the slots of the ring after the tile's stages.
+/// - Any other epilogue: the same way, but in a loop over parts of 64 columns (hopper_part.cuh) with one copy of all
+///   operations. Gated pairs and a narrow tile of a column-major D go this way, too, if need be without TMA.
 /// - Otherwise: through shared memory in fp32, to a loop that finishes and stores row by row (kernels/gemm).
 
 #include <cstdint>
 #include <utility>
 
 #include "hopper_arguments.hpp"
-#include "hopper_finish.cuh"
 #include "hopper_gate.cuh"
 #include "hopper_multiply.cuh"
 #include "hopper_part.cuh"
@@ -41,8 +37,8 @@ class HopperEpilogue {
     using Staging = HopperStaging<Config>;
     using SlotsOfC = ReadSlots<HopperRing<Config>>;
 
-    using Part = HopperPart<Config>;
-    using Gate = HopperGate<Config>;
+    using Part = HopperPart<Config, Config::config.epilogue_columns()>;
+    using StoredPart = HopperPart<Config, Config::config.stored_columns()>;
 
 public:
     /// A thread's elements of the bias, on their way to shared memory.
@@ -50,6 +46,14 @@ public:
         static constexpr int elements = Config::config.bias_elements();
         static constexpr int per_thread = (elements + 127) / 128;
         float values[per_thread];
+    };
+
+    /// Where a consumer's rows of a tile are.
+    struct Tile {
+        int first_row;  // the first of them in the tile
+        int row;        // of the consumer's first accumulator in D
+        int column;     // the same; in A * B, if D is of gated pairs
+        int batch;
     };
 
     /// Construct after `await_kernel_before`: it reads the scales.
@@ -66,20 +70,20 @@ public:
     __device__ __forceinline__ Bias load_bias(bool will_write, int row, int column) const
     {
         const GemmArguments& gemm = arguments_.gemm;
-        Bias bias{};
+        Bias bias;
+#pragma unroll
+        for (float& value : bias.values) {
+            value = -0.0F;  // a sum with it is the other summand, also -0
+        }
         if (will_write && gemm.bias_axis != BiasAxis::none && writes_parts()) {
             const bool per_row = gemm.bias_axis == BiasAxis::per_row;
-            const int first = (per_row ? row : column) + thread();
-            const std::int64_t end = per_row ? gemm.m : gemm.n;
-            if (Gate::is_gated(gemm) && !per_row) {
-                ptx::stay_a_branch();
-                Gate::load_bias(gemm, column, thread(), bias.values);
-                return bias;
-            }
+            const HopperColumns<Config> columns(gemm, column_of_d(column));
 #pragma unroll
             for (int i = 0; i < Bias::per_thread; ++i) {
-                if (first + i * 128 < end) {
-                    bias.values[i] = detail::load_element(gemm.bias, first + i * 128, gemm.bias_type);
+                const int in_tile = thread() + i * 128;
+                const int index = !per_row ? columns[in_tile] : row + in_tile < gemm.m ? row + in_tile : -1;
+                if (index >= 0) {
+                    bias.values[i] = detail::load_element(gemm.bias, index, gemm.bias_type);
                 }
             }
         }
@@ -100,7 +104,7 @@ public:
             }
         };
         prefetch(gemm.row_scales, row, Config::config.consumer_m(), gemm.m);
-        if (Gate::is_gated(gemm) && gemm.gating == Gating::side_by_side) {
+        if (is_gated<Config>(gemm) && gemm.gating == Gating::side_by_side) {
             const auto ups = static_cast<int>(gemm.n / 2);
             prefetch(gemm.column_scales, column / 2, tile_n / 2, ups);
             prefetch(gemm.column_scales, ups + column / 2, tile_n / 2, gemm.n);
@@ -109,23 +113,54 @@ public:
         }
     }
 
+    /// Brings a C that the ring does not carry near, before the tile's sums are complete.
+    /// @param row, column  of the consumer's first accumulator in D
+    __device__ __forceinline__ void prefetch_c(bool will_write, int row, int column, int batch) const
+    {
+        const GemmArguments& gemm = arguments_.gemm;
+        if (!will_write || gemm.beta == 0.0F || arguments_.work.c_slots > 0) {
+            return;
+        }
+        constexpr int line_bytes = 128;
+        const bool along_rows = gemm.c.column_stride == 1;
+        const auto element_bytes = static_cast<int>(size_of(gemm.c_type));
+        const auto rows = static_cast<int>(min(gemm.m - row, static_cast<std::int64_t>(Config::config.consumer_m())));
+        const auto columns = static_cast<int>(min(gemm.n - column, static_cast<std::int64_t>(tile_n)));
+        if (rows <= 0 || columns <= 0) {
+            return;
+        }
+        const int run_bytes = (along_rows ? columns : rows) * element_bytes;
+        const int runs = along_rows ? rows : columns;
+        const int in_run = run_bytes / line_bytes + 1;  // and one more, because the run may begin anywhere
+        const std::int64_t stride = along_rows ? gemm.c.row_stride : gemm.c.column_stride;
+        const std::byte* const first =
+            static_cast<const std::byte*>(gemm.c.data) +
+            (batch * gemm.c.batch_stride + row * gemm.c.row_stride + column * gemm.c.column_stride) * element_bytes;
+#pragma unroll 1
+        for (int i = thread(); i < runs * in_run; i += 128) {
+            const int in_line = min(i % in_run * line_bytes, run_bytes - element_bytes);
+            ptx::prefetch_to_l2(first + i / in_run * stride * element_bytes + in_line);
+        }
+    }
+
     /// Writes the consumer's rows of a whole tile.
     /// @tparam ElementBytes  of A and B
-    /// @param tile_row       the consumer's first row in the tile
-    /// @param row, column    of the first accumulator in D
     /// @param c              the slots with the tile of C, if the ring carries it; `releaser` frees them
     template <int ElementBytes>
     __device__ __forceinline__ void write(Accumulators& accumulators, SlotsOfC c, const HopperReleaser& releaser,
-                                          int tile_row, int row, int column, int batch)
+                                          const Tile& tile)
     {
         if (arguments_.finishing == HopperFinishing::plain) {
-            HopperTileStore<Config, false>(arguments_, staging_)
-                .store(accumulators, [&](float sum, int) { return detail::scaled(sum, alpha_); }, row, column, batch);
-        } else if (Config::config.streams_bias(ElementBytes) && arguments_.finishing != HopperFinishing::other) {
+            tile_store(tile).store(accumulators, [&](float sum) { return detail::scaled(sum, alpha_); });
+        } else if (Config::config.streams(ElementBytes) && arguments_.finishing != HopperFinishing::other) {
             ptx::stay_a_branch();
-            write_with_bias(accumulators, row, column, batch);
+            stream(accumulators, std::move(c), releaser, tile);
+            return;
+        } else if (writes_parts()) {
+            ptx::stay_a_branch();
+            write_parts(accumulators, c, tile);
         } else {
-            write_other(accumulators, c, releaser, tile_row, row, column, batch);
+            write_general(accumulators, tile);
         }
         releaser.release(std::move(c));
     }
@@ -136,7 +171,10 @@ public:
     /// Puts the bias of the next tile that `write` writes into shared memory, where every thread of the consumer finds it.
     __device__ void put_bias(const Bias& bias)
     {
-        if (arguments_.gemm.bias_axis == BiasAxis::none || !writes_parts()) {
+        const HopperFinishing finishing = arguments_.finishing;
+        const bool streams_bias = finishing != HopperFinishing::plain && finishing != HopperFinishing::residual &&
+                                  finishing != HopperFinishing::other;
+        if (!streams_bias && (arguments_.gemm.bias_axis == BiasAxis::none || !writes_parts())) {
             return;
         }
         synchronize_consumer(consumer_);  // the previous tile's has been read
@@ -150,214 +188,270 @@ public:
     }
 
 private:
-    /// Finishes and stores a tile whose finishing is one with a bias: straight-line code.
-    __device__ __forceinline__ void write_with_bias(const Accumulators& accumulators, int row, int column, int batch)
+    /// Finishes and stores a tile by straight-line code. Frees the slots of C.
+    __device__ __forceinline__ void stream(Accumulators& accumulators, SlotsOfC c, const HopperReleaser& releaser,
+                                           const Tile& tile)
     {
-        HopperTileStore<Config, false> tile(arguments_, staging_);
-        const float* const elements = shared_.bias[consumer_] + HopperPlace().column();
-        if (arguments_.finishing == HopperFinishing::bias) {
-            const float floor = arguments_.gemm.activation == ActivationKind::relu ? 0.0F : -__int_as_float(0x7F800000);
-            const auto finish = [&](float sum, int index) {
-                const float x = with_bias(sum, elements, index);
-                return x < floor ? 0.0F : x;  // keeps NaN
-            };
-            tile.store_16_bit(accumulators, finish, row, column, batch);
-        } else {
-            ptx::stay_a_branch();
-            const auto finish = [&](float sum, int index) {
-                return detail::gelu_tanh(with_bias(sum, elements, index));
-            };
-            tile.store_16_bit(accumulators, finish, row, column, batch);
-        }
-    }
-
-    /// Writes a tile whose finishing is `other`. Frees the slots of C early if it has read them.
-    __device__ __forceinline__ void write_other(Accumulators& accumulators, SlotsOfC& c, const HopperReleaser& releaser,
-                                                int tile_row, int row, int column, int batch)
-    {
-        bool is_general = !writes_parts();
-        if (!is_general && !finishes_in_place(c)) {
-            write_parts(accumulators, c, tile_row, row, column, batch);
-        } else if (!is_general) {
-            column = Gate::is_gated(arguments_.gemm) ? column / 2 : column;
-            finish_in_place(accumulators, c.take_all(), releaser, row, column);
-            is_general = Config::config.gates() && (!arguments_.stores_by_tma || is_float8(arguments_.gemm.d_type));
-            if (!is_general) {
-                HopperTileStore<Config, Config::config.gates()>(arguments_, staging_)
-                    .store(accumulators, [](float value, int) { return value; }, row, column, batch);
+        if constexpr (Config::config.carries_c()) {
+            if (arguments_.finishing == HopperFinishing::residual) {
+                ptx::stay_a_branch();
+                add_c(accumulators, c, tile);
+                // Early: until then, the ring has fewer slots for the next tile.
+                synchronize_consumer(consumer_);  // all threads have read it
+                releaser.release(std::move(c));
+                tile_store(tile).store_16_bit(accumulators, []<int Count>(float(&)[Count], int, int) {});
+                return;
             }
         }
-        if (is_general) {
-            write_general(accumulators, row, column, batch);
+        releaser.release(std::move(c));
+        const float* const elements = shared_.bias[consumer_] + HopperPlace().column();
+        const auto finish_each = [&](auto&& function) {
+            return [&]<int Count>(float(&values)[Count], int /*block*/, int first) {
+#pragma unroll
+                for (int i = 0; i < Count; ++i) {
+                    const float2 pair = *reinterpret_cast<const float2*>(elements + (first + i) / 4 * 8);
+                    values[i] = function(__fadd_rn(detail::scaled(values[i], alpha_), i % 2 == 0 ? pair.x : pair.y));
+                }
+            };
+        };
+        if (arguments_.finishing == HopperFinishing::bias) {
+            const float floor = arguments_.gemm.activation == ActivationKind::relu ? 0.0F : -__int_as_float(0x7F800000);
+            const auto function = [&](float x) { return x < floor ? 0.0F : x; };  // keeps NaN
+            tile_store(tile).store_16_bit(accumulators, finish_each(function));
+        } else if (arguments_.finishing == HopperFinishing::bias_gelu_tanh) {
+            ptx::stay_a_branch();
+            const auto function = [](float x) { return detail::gelu_tanh(x); };
+            tile_store(tile).store_16_bit(accumulators, finish_each(function));
+        } else if constexpr (Config::config.accumulators() <= 128) {
+            ptx::stay_a_branch();
+            stream_in_parts(accumulators, tile);
         }
     }
 
-    /// alpha * sum + bias. @param elements  the bias of the thread's first column  @param index  register of a block
-    __device__ __forceinline__ float with_bias(float sum, const float* elements, int index) const
+    /// The same with gelu or silu, which are too long for a copy for each accumulator.
+    __device__ __forceinline__ void stream_in_parts(Accumulators& accumulators, const Tile& tile)
     {
-        const float2 pair = *reinterpret_cast<const float2*>(elements + index / 4 * 8);
-        return __fadd_rn(detail::scaled(sum, alpha_), index % 2 == 0 ? pair.x : pair.y);
+        constexpr int at_once = StoredPart::values < 16 ? StoredPart::values : 16;
+        StoredPart::for_each(
+            accumulators, arguments_.gemm, [&](typename StoredPart::Values& values, unsigned block, unsigned index) {
+                const float* const elements =
+                    shared_.bias[consumer_] + index * StoredPart::columns + HopperPlace().column();
+#pragma unroll
+                for (int i = 0; i < StoredPart::values; ++i) {
+                    const float2 pair = *reinterpret_cast<const float2*>(elements + i / 4 * 8);
+                    values[i] = __fadd_rn(detail::scaled(values[i], alpha_), i % 2 == 0 ? pair.x : pair.y);
+                }
+                if (arguments_.finishing == HopperFinishing::bias_gelu) {
+                    ptx::stay_a_branch();
+                    detail::for_each_in_groups<at_once>(values, [](float x) { return detail::gelu(x); });
+                } else {
+                    ptx::stay_a_branch();
+                    detail::for_each_in_groups<at_once>(values, [](float x) { return detail::silu(x); });
+                }
+                const StoredPart part(arguments_, block, index, tile.row, tile.column, tile.batch);
+                store_16_bit(part, HopperConfig::store_width(tile_n, 2), values, true, tile.batch);
+            });
+    }
+
+    /// sum -> alpha * sum + beta * C, of 16 bits.
+    __device__ __forceinline__ void add_c(Accumulators& accumulators, const SlotsOfC& c, const Tile& tile) const
+    {
+        const bool from_f16 = arguments_.gemm.c_type == ElementType::f16;
+        const float beta = arguments_.gemm.beta;
+        const unsigned first_block = static_cast<unsigned>(tile.first_row) / 64;
+        const HopperPlace place;
+#pragma unroll
+        for (int block = 0; block < blocks; ++block) {
+#pragma unroll
+            for (int column = 0; column < tile_n; column += 16) {
+                const std::byte* const box = box_of_c<Config, 2>(shared_, c, first_block + block, column / 64);
+                std::uint32_t packed[4];
+                load_matrices(box + place.matrix(column % 64 / 16), packed);
+#pragma unroll
+                for (int i = 0; i < 4 && column / 2 + 2 * i < registers; ++i) {
+                    float* const pair = &accumulators[block][column / 2 + 2 * i];
+                    float of_c[2];
+                    detail::unpack(packed[i], from_f16, of_c[0], of_c[1]);
+                    pair[0] = __fmaf_rn(beta, of_c[0], detail::scaled(pair[0], alpha_));
+                    pair[1] = __fmaf_rn(beta, of_c[1], detail::scaled(pair[1], alpha_));
+                }
+            }
+        }
     }
 
     // Special registers are read at each use: that is cheaper than keeping them beside the accumulators.
     __device__ static int thread() { return static_cast<int>(threadIdx.x) % 128; }
 
     __device__ bool writes_columns() const { return tile_n <= 64 && arguments_.gemm.d_row_stride == 1; }
-    __device__ bool stores_pre_activation_by_tma() const
-    {
-        return Config::config.stores_two_matrices() && arguments_.stores_pre_activation_by_tma;
-    }
     __device__ bool writes_parts() const
     {
-        return arguments_.stores_by_tma || writes_columns() || Gate::is_gated(arguments_.gemm);
+        return arguments_.stores_by_tma || writes_columns() || is_gated<Config>(arguments_.gemm);
+    }
+    /// The tile's first column in D. @param column  in A * B
+    __device__ int column_of_d(int column) const { return is_gated<Config>(arguments_.gemm) ? column / 2 : column; }
+    __device__ HopperTileStore<Config> tile_store(const Tile& tile)
+    {
+        return {arguments_, staging_, tile.row, tile.column, tile.batch};
     }
 
-    __device__ bool finishes_in_place(const SlotsOfC& c) const
+    /// Writes D with any epilogue, by TMA or straight from the registers.
+    __device__ __forceinline__ void write_parts(Accumulators& accumulators, const SlotsOfC& c, const Tile& tile)
     {
         const GemmArguments& gemm = arguments_.gemm;
-        return Gate::is_gated(gemm) ||
-               (arguments_.stores_by_tma && gemm.pre_activation.data == nullptr && !is_float8(gemm.d_type) &&
-                !gemm.has_scale_vectors() && (gemm.beta == 0.0F || c.count() > 0));
-    }
-
-    /// Replaces the accumulators, or their left half if they are gated pairs, by the elements of D. Frees the slots of C
-    /// as soon as it has been added.
-    /// @param row, column  of the first element in D
-    __device__ __forceinline__ void finish_in_place(Accumulators& accumulators, SlotsOfC c,
-                                                    const HopperReleaser& releaser, int row, int column) const
-    {
-        using Finish = HopperFinish<Config>;
-        const GemmArguments& gemm = arguments_.gemm;
-        Finish::scale(accumulators, alpha_);
-        if constexpr (Config::config.carries_c()) {
-            if (gemm.beta != 0.0F) {
-                ptx::stay_a_branch();
-                Finish::add_c(accumulators, gemm, shared_, c);
-                synchronize_consumer(consumer_);  // all threads have read it
+        Part::for_each(accumulators, gemm, [&](typename Part::Values& values, unsigned block, unsigned index) {
+            const Part part(arguments_, block, index, tile.row, column_of_d(tile.column), tile.batch);
+#pragma unroll
+            for (float& value : values) {
+                value = detail::scaled(value, alpha_);
             }
-        }
-        releaser.release(std::move(c));
-        if constexpr (Config::config.gates()) {
-            if (gemm.has_scale_vectors()) {
-                ptx::stay_a_branch();
-                Gate::scale(accumulators, arguments_, row, column);
-            }
-        }
-        if (gemm.bias_axis != BiasAxis::none) {
-            ptx::stay_a_branch();
-            Finish::add_bias(accumulators, gemm.bias_axis, shared_.bias[consumer_]);
-        }
-        Finish::activate(accumulators, gemm.activation, Gate::is_gated(gemm));
-        if constexpr (Config::config.gates()) {
-            if (Gate::is_gated(gemm)) {
-                ptx::stay_a_branch();
-                Gate::multiply(accumulators);
-            }
-        }
-    }
-
-    /// Writes D with the whole epilogue, by TMA or straight from the registers. The loop is not unrolled: one copy of
-    /// the epilogue's code.
-    __device__ __forceinline__ void write_parts(const Accumulators& accumulators, const SlotsOfC& c, int tile_row,
-                                                int row, int column, int batch)
-    {
-        const unsigned buffer_columns = 128 / size_of(arguments_.gemm.d_type);
-        std::byte* buffer = nullptr;
-        std::byte* pre_activation_buffer = nullptr;
-#pragma unroll 1
-        for (unsigned number = 0; number < Part::count; ++number) {
-            const Part part(arguments_, number, row, column, batch);
-            const unsigned in_buffer = part.tile_column() % buffer_columns;
-            typename Part::Values values;
-            Part::take(accumulators, number, values, [&](float sum) { return detail::scaled(sum, alpha_); });
-            detail::apply_epilogue(
-                values, arguments_.gemm, [&](auto& scales) { part.load_scales(scales); },
-                [&](auto& addends) {
+            detail::prepare_activation(
+                values, gemm, [&](auto&& use) { part.load_scales(use); },
+                [&](auto&& use) {
                     if (c.count() > 0) {
-                        part.read_c(shared_, c, tile_row, addends);
+                        part.read_c(shared_, c, tile.first_row, use);
                     } else {
-                        part.load_c(addends);
+                        part.load_c(use);
                     }
                 },
-                [&](auto& addends) { part.read_bias(shared_.bias[consumer_], addends); },
-                [&](const auto& x) {
-                    if (arguments_.gemm.pre_activation.data == nullptr) {
-                        return;
-                    }
-                    if (!stores_pre_activation_by_tma()) {
-                        part.store(x, arguments_.gemm.pre_activation);
-                        return;
-                    }
-                    if (in_buffer == 0) {
-                        pre_activation_buffer = staging_.next();
-                    }
-                    part.put(x, pre_activation_buffer, in_buffer);
-                });
-            if (is_float8(arguments_.gemm.d_type)) {
-                part.finish_8_bit(values);
-            }
-            if (!arguments_.stores_by_tma) {
-                part.store(values);
-                continue;
-            }
-            if (in_buffer == 0) {
-                buffer = staging_.next();
-            }
-            part.put(values, buffer, in_buffer);
-            if (in_buffer + Part::columns == buffer_columns || part.is_last_of_rows()) {
-                const int first_column = part.column() - static_cast<int>(in_buffer);
-                constexpr bool has_rest = tile_n % 128 != 0 && tile_n > 32;
-                const unsigned first = part.tile_column() - in_buffer;
-                const bool is_rest = has_rest && first > 0 && first + buffer_columns > tile_n;
-                if (stores_pre_activation_by_tma()) {
-                    staging_.store_previous(is_rest ? arguments_.pre_activation_rest : arguments_.pre_activation,
-                                            first_column, part.row(), batch);
+                [&](auto&& use) { part.read_bias(shared_.bias[consumer_], use); });
+            // One copy of the stores: first of the pre-activation, if there is one, then of D.
+#pragma unroll 1
+            for (bool to_d = gemm.pre_activation.data == nullptr;; to_d = true) {
+                if (to_d) {
+                    finish(part, values);
                 }
-                staging_.store(is_rest ? arguments_.d_rest : arguments_.d, first_column, part.row(), batch);
+                store(part, values, to_d, tile.batch);
+                if (to_d) {
+                    break;
+                }
+            }
+        });
+    }
+
+    /// Replaces what the activation is applied to by elements of D, not rounded yet. Those of gated pairs are in the left
+    /// half of the part.
+    __device__ __forceinline__ void finish(const Part& part, typename Part::Values& values) const
+    {
+        const GemmArguments& gemm = arguments_.gemm;
+        constexpr int pairs = Part::values / 2;
+        const bool gated = is_gated<Config>(gemm);
+        detail::activate(values, gemm.activation, gated ? pairs : Part::values);
+        if (gated) {
+            ptx::stay_a_branch();
+#pragma unroll
+            for (int i = 0; i < pairs; ++i) {
+                values[i] = __fmul_rn(values[i], values[pairs + i]);
+            }
+        }
+        if (is_float8(gemm.d_type)) {
+            part.finish_8_bit(values);
+        }
+    }
+
+    /// Stores a part to D, or to the pre-activation.
+    __device__ __forceinline__ void store(const Part& part, typename Part::Values& values, bool to_d, int batch)
+    {
+        const GemmArguments& gemm = arguments_.gemm;
+        if (!(to_d ? arguments_.stores_by_tma : arguments_.stores_pre_activation_by_tma)) {
+            const Destination& x = gemm.pre_activation;
+            part.store(values, {.data = to_d ? gemm.d : x.data,
+                                .row_stride = to_d ? gemm.d_row_stride : x.row_stride,
+                                .column_stride = to_d ? gemm.d_column_stride : x.column_stride,
+                                .batch_stride = to_d ? gemm.d_batch_stride : x.batch_stride,
+                                .type = to_d ? gemm.d_type : x.type});
+            return;
+        }
+        // The pre-activation that TMA stores has D's type.
+        if (is_float8(gemm.d_type)) {
+            ptx::stay_a_branch();
+            store_columns<0>(part, part_width<1>(), to_d, batch,
+                             [&](std::byte* buffer) { part.put_8_bit(values, buffer); });
+            return;
+        }
+        if (gemm.d_type != ElementType::f32) {
+            store_16_bit(part, part_width<2>(), values, to_d, batch);
+            return;
+        }
+        constexpr int width = Config::config.part_width(4, false);
+        store_columns<0>(part, part_width<4>(), to_d, batch,
+                         [&](std::byte* buffer) { part.template put_f32<0, width>(values, buffer); });
+        if constexpr (width < Part::columns) {
+            if (!is_gated<Config>(gemm) && static_cast<int>(part.tile_column()) + width < tile_n) {
+                store_columns<width>(part, width, to_d, batch,
+                                     [&](std::byte* buffer) { part.template put_f32<width, width>(values, buffer); });
             }
         }
     }
 
-    /// Writes any D with any epilogue, or gated pairs that are finished. The loop over the parts is not unrolled: one copy
-    /// of the epilogue's code.
-    __device__ __forceinline__ void write_general(const Accumulators& accumulators, int row, int column, int batch)
+    /// Columns of D that one store of a part writes.
+    template <int ElementBytes>
+    __device__ int part_width() const
     {
-        const Epilogue epilogue(arguments_.gemm, batch);
+        return is_gated<Config>(arguments_.gemm) ? Config::config.part_width(ElementBytes, true)
+                                                 : Config::config.part_width(ElementBytes, false);
+    }
+
+    /// Stores a part to a D of 16 bits by TMA, or to such a pre-activation.
+    template <class AnyPart>
+    __device__ __forceinline__ void store_16_bit(const AnyPart& part, int width, const typename AnyPart::Values& values,
+                                                 bool to_d, int batch)
+    {
+        const auto packed = part.pack_16_bit(values);
+        store_columns<0>(part, width, to_d, batch, [&](std::byte* buffer) { part.put(packed, buffer); });
+    }
+
+    /// Puts columns of a part from `First` into a buffer, and stores `width` of them.
+    /// @param put  called with the buffer
+    template <int First, class AnyPart, class Put>
+    __device__ __forceinline__ void store_columns(const AnyPart& part, int width, bool to_d, int batch, Put&& put)
+    {
+        put(staging_.next());
+        const bool is_rest = static_cast<int>(part.tile_column()) + First + width > tile_n;  // never of gated pairs
+        const AnyTensorMap<3>& map = to_d ? (is_rest ? arguments_.d_rest : arguments_.d)
+                                          : (is_rest ? arguments_.pre_activation_rest : arguments_.pre_activation);
+        staging_.store(map, part.column() + First, part.row(), batch);
+    }
+
+    /// Writes any D with any epilogue.
+    __device__ __forceinline__ void write_general(Accumulators& accumulators, const Tile& tile)
+    {
+        const Epilogue epilogue(arguments_.gemm, tile.batch);
+        constexpr int at_once = Part::columns < 32 ? Part::columns : 32;  // of fp32 in a buffer
         std::byte* const buffer = staging_.first();
+        Part::for_each(
+            accumulators, arguments_.gemm, [&](typename Part::Values& values, unsigned block, unsigned index) {
+                const Part part(arguments_, block, index, tile.row, tile.column, tile.batch);
 #pragma unroll 1
-        for (unsigned number = 0; number < Part::count; ++number) {
-            if constexpr (Config::config.gates()) {
-                if (Gate::is_gated(arguments_.gemm) && number % Part::in_block >= Part::in_block / 2) {
-                    continue;
+                for (int first = 0; first < Part::columns; first += at_once) {
+                    synchronize_consumer(consumer_);  // the previous columns have been read
+                    part.template put_f32<0, at_once>(values, buffer);
+                    synchronize_consumer(consumer_);
+                    const int in_tile = static_cast<int>(part.tile_column()) + first;
+                    for_each_quad<at_once>(min(at_once, tile_n - in_tile), [&](int quad_row, int quad_column) {
+                        const float4 quad =
+                            *reinterpret_cast<const float4*>(buffer + hopper_swizzled(quad_row, quad_column / 4));
+                        const float four[4] = {quad.x, quad.y, quad.z, quad.w};
+                        epilogue.store<4>(part.row() + quad_row, part.column() + first + quad_column, four);
+                    });
+#pragma unroll
+                    for (int i = at_once / 2; i < Part::values; ++i) {
+                        values[i - at_once / 2] = values[i];
+                    }
                 }
-            }
-            const Part part(arguments_, number, row, column, batch);
-            typename Part::Values values;
-            Part::take(accumulators, number, values, [](float sum) { return sum; });
-            synchronize_consumer(consumer_);  // the previous part has been read
-            part.put_f32(values, buffer, 0);
-            synchronize_consumer(consumer_);
-            const int columns = min(Part::columns, tile_n - static_cast<int>(part.tile_column()));
-            for_each_quad(columns, [&](int quad_row, int quad_column) {
-                const float4 quad =
-                    *reinterpret_cast<const float4*>(buffer + hopper_swizzled(quad_row, quad_column / 4));
-                const float four[4] = {quad.x, quad.y, quad.z, quad.w};
-                epilogue.store<4>(part.row() + quad_row, part.column() + quad_column, four,
-                                  Gate::is_gated(arguments_.gemm));
             });
-        }
     }
 
     /// Calls `visit(row, column)` for each four neighbours of a part of 64 rows. They are distributed over the threads
     /// so that a warp's accesses to D are adjacent.
-    template <class Visit>
+    /// @param columns  that belong to the tile, of `Columns`
+    template <int Columns, class Visit>
     __device__ __forceinline__ void for_each_quad(int columns, Visit&& visit) const
     {
         const bool along_rows = arguments_.gemm.d_column_stride == 1;
 #pragma unroll 1
-        for (int quad = thread(); quad < 64 * Part::columns / 4; quad += 128) {
-            const int row = along_rows ? quad / (Part::columns / 4) : quad % 64;
-            const int column = along_rows ? quad % (Part::columns / 4) * 4 : quad / 64 * 4;
+        for (int quad = thread(); quad < 64 * Columns / 4; quad += 128) {
+            const int row = along_rows ? quad / (Columns / 4) : quad % 64;
+            const int column = along_rows ? quad % (Columns / 4) * 4 : quad / 64 * 4;
             if (column < columns) {
                 visit(row, column);
             }

@@ -110,6 +110,7 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         // Here, where the wait for the turn and the MMA loop hide the latency of the loads.
         const auto bias = epilogue.load_bias(is_whole, row, column);
         epilogue.prefetch_scales(row, column);
+        epilogue.prefetch_c(is_whole, row, column, static_cast<int>(place.batch));
         if (ping_pong && turn > 0) {
             await_turn(consumer);
         }
@@ -144,8 +145,9 @@ __device__ __forceinline__ void consume(const HopperArguments& arguments, Hopper
         }
         if (is_whole) {
             auto c = ring.wait_for(config.carries_c() ? unit.c_slots : 0);
-            epilogue.template write<ElementBytes>(accumulators, std::move(c), releaser, consumer_row, row, column,
-                                                  static_cast<int>(place.batch));
+            epilogue.template write<ElementBytes>(
+                accumulators, std::move(c), releaser,
+                {.first_row = consumer_row, .row = row, .column = column, .batch = static_cast<int>(place.batch)});
         } else {
             reduction.combine(accumulators, queue, unit, !queue.has_next(), cluster, consumer_row, row, column,
                               place.batch);

@@ -14,23 +14,27 @@ inline constexpr int hopper_tile_counters = 3;
 
 /// One compiled configuration. The kernel's only parameter is a `HopperArguments` by value.
 struct HopperKernel {
-    std::string_view name;     // stable: tuning caches contain it
-    const void* function;      // for cudaLaunchKernelExC
-    int tile_m;                // rows of D per CTA
-    int tile_n;                // columns of D per CTA
-    int block_k;               // K of one stage, in elements
-    int stages;                // depth of the ring
-    int stages_in_turn;        // the stages of a tile are a multiple of this
-    int consumers;             // warpgroups that multiply
-    bool ping_pong;            // each consumer has its own tile
-    bool shares_tiles;         // stream-K and cluster split-K are possible
-    int two_level_columns;     // that two-level accumulation of 8-bit products multiplies at a time; 0: not supported
-    bool copies;               // has the fallback load; its clusters can only split K
-    bool carries_c;            // C may come through the ring
-    bool streams_bias;         // has straight-line epilogues with a bias, for a D of 16 bits
-    bool gates;                // the tile can hold gated pairs
-    bool stores_two_matrices;  // TMA can store the pre-activation, too
-    int c_slots_16_bit;        // slots of the ring that a tile of C then fills, by the size of its elements
+    std::string_view name;  // stable: tuning caches contain it
+    const void* function;   // for cudaLaunchKernelExC
+    int tile_m;             // rows of D per CTA
+    int tile_n;             // columns of D per CTA
+    int block_k;            // K of one stage, in elements
+    int stages;             // depth of the ring
+    int stages_in_turn;     // the stages of a tile are a multiple of this
+    int consumers;          // warpgroups that multiply
+    bool ping_pong;         // each consumer has its own tile
+    bool shares_tiles;      // stream-K and cluster split-K are possible
+    int two_level_columns;  // that two-level accumulation of 8-bit products multiplies at a time; 0: not supported
+    bool copies;            // has the fallback load; its clusters can only split K
+    bool carries_c;         // C may come through the ring
+    bool streams;           // has straight-line epilogues besides the plain one, for a D of 16 bits
+    bool streams_parts;     // these include gelu and silu
+    bool gates;             // the tile can hold gated pairs
+    int part_width;         // columns of D that a store of an epilogue without code of its own writes
+    int part_width_f32;     // the same for a D of 32 bits
+    int pair_width;         // the same for gated pairs
+    int pair_width_f32;
+    int c_slots_16_bit;  // slots of the ring that a tile of C then fills, by the size of its elements
     int c_slots_f32;
     int ctas;                  // CTAs per SM
     int threads;               // per CTA, one-dimensional

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "hopper_arguments.hpp"
+#include "hopper_gate.cuh"
 #include "hopper_shared.cuh"
 #include "kernels/gemm/epilogue_operations.cuh"
 #include "kernels/gemm/ptx.cuh"
@@ -45,17 +46,16 @@ public:
         }
     }
 
-    /// The same in a buffer of 8-bit elements.
+    /// The same from the first column of a buffer of 8-bit elements.
     template <int Columns, class Visit>
-    __device__ __forceinline__ void for_each_pair_of_bytes(unsigned first, Visit&& visit) const
+    __device__ __forceinline__ void for_each_pair_of_bytes(Visit&& visit) const
     {
 #pragma unroll
         for (int j = 0; j < Columns / 8; ++j) {
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
                 const unsigned line = thread_ / 32 * 16 + thread_ % 32 / 4 + i * 8;
-                const unsigned column = first + 8 * j;
-                visit(4 * j + 2 * i, hopper_swizzled(line, column / 16) + column % 16 + thread_ % 4 * 2);
+                visit(4 * j + 2 * i, hopper_swizzled(line, j / 2) + j % 2 * 8 + thread_ % 4 * 2);
             }
         }
     }
@@ -64,9 +64,21 @@ private:
     unsigned thread_;
 };
 
-/// A part: 64 rows of 32 or 16 columns. Value 4 * j + 2 * i + e of a thread is in row 16 * warp + lane / 4 + 8 * i and
-/// column 8 * j + 2 * (lane % 4) + e.
-template <class Config>
+/// The box of C with a block of 64 rows and 128 bytes of columns. @param block, box  its position in the tile
+template <class Config, int ElementBytes, class Slots>
+__device__ __forceinline__ const std::byte* box_of_c(const HopperShared<Config>& shared, const Slots& slots,
+                                                     unsigned block, unsigned box)
+{
+    constexpr unsigned per_slot = Config::config.c_boxes_per_stage();
+    const unsigned index = block * Config::config.c_boxes_per_row(ElementBytes) + box;
+    return shared.stages[slots.index(index / per_slot)].a + index % per_slot * HopperConfig::hopper_store_bytes;
+}
+
+/// A part: 64 rows of the columns that one TMA store writes, or two of fp32; see `HopperConfig::epilogue_columns`. Value 4 * j + 2 * i + e of a thread is in row
+/// 16 * warp + lane / 4 + 8 * i and column 8 * j + 2 * (lane % 4) + e.
+///
+/// Of gated pairs, the left half of a part has the gates of half as many columns of D, and the right half their ups.
+template <class Config, int Columns>
 class HopperPart {
     static constexpr int tile_n = Config::config.tile_n;
     static constexpr int blocks = Config::config.consumer_m() / 64;
@@ -74,109 +86,155 @@ class HopperPart {
     using Accumulators = float[blocks][registers];
 
 public:
-    static constexpr int columns = Config::config.epilogue_columns();
+    static constexpr int columns = Columns;
     static constexpr int values = columns / 2;                         // of a thread
     static constexpr int in_block = (tile_n + columns - 1) / columns;  // parts of 64 rows
-    static constexpr int count = blocks * in_block;
     using Values = float[values];
 
-    /// @param number       of the part in the consumer's tile
-    /// @param row, column  of the consumer's first accumulator in D
-    __device__ HopperPart(const HopperArguments& arguments, unsigned number, int row, int column, int batch)
+    /// @param block, index  of the part: of the 64 rows in the consumer's tile, and of the part in them
+    /// @param row, column   of the tile's first element in D, or of the consumer's
+    __device__ HopperPart(const HopperArguments& arguments, unsigned block, unsigned index, int row, int column,
+                          int batch)
         : arguments_(arguments),
-          tile_row_(number / in_block * 64),
-          tile_column_(number % in_block * columns),
+          tile_row_(block * 64),
+          tile_column_(index * columns / (gated() ? 2 : 1)),
           row_(row + static_cast<int>(tile_row_)),
           column_(column + static_cast<int>(tile_column_)),
           batch_(batch)
     {}
 
-    /// First row and column in the consumer's tile.
-    __device__ unsigned tile_row() const { return tile_row_; }
+    /// Calls `visit(values, block, index)` for each part of a tile, with zeros beyond the tile. Destroys the accumulators.
+    ///
+    /// The loop is not unrolled: one copy of the code. A part is always in the first registers, and those behind it move up
+    /// after it, because registers have no run-time index. That needs fewer registers than a copy of the part.
+    template <class Visit>
+    __device__ __forceinline__ static void for_each(Accumulators& accumulators, const GemmArguments& gemm,
+                                                    Visit&& visit)
+    {
+        float(&current)[registers] = accumulators[0];
+#pragma unroll 1
+        for (unsigned block = 0; block < blocks; ++block) {
+            if constexpr (Config::config.gates() && in_block > 1) {
+                if (is_gated<Config>(gemm)) {
+                    ptx::stay_a_branch();
+                    pair_up(current);
+                }
+            }
+#pragma unroll 1
+            for (unsigned index = 0; index < in_block; ++index) {
+                Values taken;
+#pragma unroll
+                for (int i = 0; i < values; ++i) {
+                    taken[i] = i < registers ? current[i] : 0.0F;
+                    ptx::pin(taken[i]);  // the compiler serializes wgmma if a divergent path reads its sums first
+                }
+                visit(taken, block, index);
+                if (in_block <= 4 && index + 1 == in_block) {
+                    break;  // saves the moves, but they are few where there are many parts
+                }
+#pragma unroll
+                for (int i = 0; i < registers; ++i) {
+                    current[i] = i + values < registers ? current[i + values] : 0.0F;
+                }
+            }
+            if (block + 1 == blocks) {
+                break;
+            }
+#pragma unroll
+            for (int i = 0; i < blocks - 1; ++i) {
+#pragma unroll
+                for (int j = 0; j < registers; ++j) {
+                    accumulators[i][j] = accumulators[i + 1][j];
+                }
+            }
+        }
+    }
+
+    /// First column in the consumer's tile.
     __device__ unsigned tile_column() const { return tile_column_; }
     /// First row and column in D.
     __device__ int row() const { return row_; }
     __device__ int column() const { return column_; }
-    /// Returns true if no part to the right of it belongs to the tile.
-    __device__ bool is_last_of_rows() const { return tile_column_ == (in_block - 1) * columns; }
 
-    /// Copies part `number` of the accumulators through `function`, with zeros beyond the tile. No run-time index, because
-    /// they are registers.
-    template <class Function>
-    __device__ __forceinline__ static void take(const Accumulators& accumulators, unsigned number, Values& taken,
-                                                Function&& function)
-    {
-        const auto takes = [&]<unsigned Number>() {
-            if (number != Number) {
-                return false;
-            }
-            ptx::stay_a_branch();
-#pragma unroll
-            for (unsigned r = 0; r < HopperPart::values; ++r) {
-                constexpr unsigned block = Number / in_block;
-                const unsigned from = Number % in_block * HopperPart::values + r;
-                taken[r] = from < registers ? function(accumulators[block][from]) : 0.0F;
-            }
-            return true;
-        };
-        [&]<unsigned... Number>(std::integer_sequence<unsigned, Number...>) {
-            static_cast<void>((takes.template operator()<Number>() || ...));
-        }(std::make_integer_sequence<unsigned, count>());
-    }
-
-    /// Reads C from the slots of the ring that carry the tile. @param first_row  the consumer's first row in the tile
-    template <class Slots>
+    /// Calls `use(values of C, index of the first)` for each group of C in the slots of the ring that carry the tile.
+    /// @param first_row  the consumer's first row in the tile
+    template <class Slots, class Use>
     __device__ __forceinline__ void read_c(const HopperShared<Config>& shared, const Slots& slots, int first_row,
-                                           Values& c) const
+                                           Use&& use) const
     {
-        constexpr HopperConfig config = Config::config;
-        constexpr unsigned per_slot = config.c_boxes_per_stage();
-        const bool c_is_f32 = arguments_.gemm.c_type == ElementType::f32;
         const unsigned block = (static_cast<unsigned>(first_row) + tile_row_) / 64;
-        const unsigned box = c_is_f32 ? block * config.c_boxes_per_row(4) + tile_column_ / 32
-                                      : block * config.c_boxes_per_row(2) + tile_column_ / 64;
-        const std::byte* const from =
-            shared.stages[slots.index(box / per_slot)].a + box % per_slot * HopperConfig::hopper_store_bytes;
-        if (c_is_f32) {
-            place_.template for_each_pair<columns>(tile_column_ % 32, [&](int value, unsigned offset) {
-                const float2 pair = *reinterpret_cast<const float2*>(from + offset);
-                c[value] = pair.x;
-                c[value + 1] = pair.y;
+        if (arguments_.gemm.c_type != ElementType::f32) {
+            const bool from_f16 = arguments_.gemm.c_type == ElementType::f16;
+            const std::byte* const box = box_of_c<Config, 2>(shared, slots, block, tile_column_ / 64);
+            for_each_group([&](Group& c, int first) {
+                std::uint32_t packed[4];
+                load_matrices(box + place_.matrix(tile_column_ % 64 / 16 + first / 8), packed);
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    detail::unpack(packed[i], from_f16, c[2 * i], c[2 * i + 1]);
+                }
+                use(c, first);
             });
             return;
         }
-        const bool from_f16 = arguments_.gemm.c_type == ElementType::f16;
-#pragma unroll
-        for (int q = 0; q < columns / 16; ++q) {
-            std::uint32_t packed[4];
-            load_matrices(from + place_.matrix(tile_column_ % 64 / 16 + q), packed);
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                detail::unpack(packed[i], from_f16, c[q * 8 + 2 * i], c[q * 8 + 2 * i + 1]);
+        ptx::stay_a_branch();
+        for_each_group([&](Group& c, int first) {
+            const unsigned column = tile_column_ + first * 2;
+            if (tile_n % columns != 0 && column >= tile_n) {
+                return;  // there may be no box
             }
-        }
-    }
-
-    /// Loads C from global memory.
-    __device__ __forceinline__ void load_c(Values& values_of_c) const
-    {
-        const Operand& c = arguments_.gemm.c;
-        const std::int64_t first = batch_ * c.batch_stride + (row_ + place_.row()) * c.row_stride +
-                                   (column_ + place_.column()) * c.column_stride;
-        detail::with_addend_type(arguments_.gemm.c_type, [&]<class T>(T) {
-            for_each_value([&](int value, int down, int across, bool inside) {
-                const std::int64_t index = first + down * c.row_stride + across * c.column_stride;
-                values_of_c[value] = inside ? static_cast<float>(static_cast<const T*>(c.data)[index]) : 0.0F;
+            const std::byte* const box = box_of_c<Config, 4>(shared, slots, block, column / 32);
+            place_.template for_each_pair<16>(column % 32, [&](int value, unsigned offset) {
+                const float2 pair = *reinterpret_cast<const float2*>(box + offset);
+                c[value] = pair.x;
+                c[value + 1] = pair.y;
             });
+            use(c, first);
         });
     }
 
-    /// Loads the products of row and column scales from global memory. `HopperEpilogue::prefetch_scales` has brought them
-    /// near.
-    __device__ __forceinline__ void load_scales(Values& scales) const
+    /// The same for C in global memory.
+    template <class Use>
+    __device__ __forceinline__ void load_c(Use&& use) const
+    {
+        const Operand& c = arguments_.gemm.c;
+        const std::int64_t start = batch_ * c.batch_stride + (row_ + place_.row()) * c.row_stride +
+                                   (column_ + place_.column()) * c.column_stride;
+        const auto load_as = [&]<class T>(const T* data, auto&& widened) {
+            for_each_group([&](Group& group, int first) {
+                T loaded[in_group];  // all of them before the first is used
+                for_each_value<in_group>(first, [&](int value, int down, int across, bool inside) {
+                    loaded[value] = inside ? data[start + down * c.row_stride + across * c.column_stride] : T{};
+                });
+#pragma unroll
+                for (int value = 0; value < in_group; ++value) {
+                    group[value] = widened(loaded[value]);
+                }
+                use(group, first);
+            });
+        };
+        if (arguments_.gemm.c_type == ElementType::f32) {
+            ptx::stay_a_branch();
+            load_as(static_cast<const float*>(c.data), [](float value) { return value; });
+        } else {
+            ptx::stay_a_branch();
+            const bool from_f16 = arguments_.gemm.c_type == ElementType::f16;
+            load_as(static_cast<const std::uint16_t*>(c.data), [&](std::uint16_t bits) {
+                float value = 0;
+                float none = 0;
+                detail::unpack(bits, from_f16, value, none);
+                return value;
+            });
+        }
+    }
+
+    /// Calls `use(products of row and column scales, index of the first)` for each group. `HopperEpilogue::prefetch_scales`
+    /// has brought them near.
+    template <class Use>
+    __device__ __forceinline__ void load_scales(Use&& use) const
     {
         const GemmArguments& gemm = arguments_.gemm;
-        const std::int64_t row = row_ + place_.row();
+        const int row = row_ + place_.row();
         float of_row[2] = {1.0F, 1.0F};
         if (gemm.row_scales != nullptr) {
 #pragma unroll
@@ -184,119 +242,137 @@ public:
                 of_row[i] = row + i * 8 < gemm.m ? gemm.row_scales[row + i * 8] : 0.0F;
             }
         }
-        const std::int64_t column = column_ + place_.column();
-        float of_column[columns / 4];
+        const HopperColumns<Config> columns_of_tile(gemm, column_ - static_cast<int>(tile_column_));
+        for_each_group([&](Group& scales, int first) {
+            float of_column[4] = {1.0F, 1.0F, 1.0F, 1.0F};
+            if (gemm.column_scales != nullptr) {
 #pragma unroll
-        for (int j = 0; j < columns / 4; ++j) {
-            of_column[j] = 1.0F;
-        }
-        if (gemm.column_scales != nullptr) {
-#pragma unroll
-            for (int j = 0; j < columns / 4; ++j) {
-                const std::int64_t index = column + j / 2 * 8 + j % 2;
-                of_column[j] = index < gemm.n ? gemm.column_scales[index] : 0.0F;
+                for (int j = 0; j < 4; ++j) {
+                    const int index = columns_of_tile[tile_column_of(first / 4 + j / 2) + place_.column() + j % 2];
+                    of_column[j] = index >= 0 ? gemm.column_scales[index] : 0.0F;
+                }
             }
-        }
 #pragma unroll
-        for (int value = 0; value < values; ++value) {
-            scales[value] = __fmul_rn(of_row[value / 2 % 2], of_column[value / 4 * 2 + value % 2]);
-        }
-    }
-
-    /// Reads the bias. @param elements  the bias of the consumer's tile, in shared memory
-    __device__ __forceinline__ void read_bias(const float* elements, Values& bias) const
-    {
-        if (arguments_.gemm.bias_axis == BiasAxis::per_row) {
-            elements += tile_row_ + place_.row();
-#pragma unroll
-            for (int value = 0; value < values; ++value) {
-                bias[value] = elements[value / 2 % 2 * 8];
+            for (int value = 0; value < in_group; ++value) {
+                scales[value] = __fmul_rn(of_row[value / 2 % 2], of_column[value / 4 * 2 + value % 2]);
             }
-            return;
-        }
-        elements += tile_column_ + place_.column();
-#pragma unroll
-        for (int j = 0; j < columns / 8; ++j) {
-            const float2 pair = *reinterpret_cast<const float2*>(elements + 8 * j);
-            bias[4 * j] = bias[4 * j + 2] = pair.x;
-            bias[4 * j + 1] = bias[4 * j + 3] = pair.y;
-        }
-    }
-
-    /// Puts the values, rounded to D's type, into a buffer, from column `first`.
-    __device__ __forceinline__ void put(const Values& finished, std::byte* buffer, unsigned first) const
-    {
-        if (is_float8(arguments_.gemm.d_type)) {
-            put_8_bit(finished, buffer, first);
-        } else if (is_f32()) {
-            put_f32(finished, buffer, first);
-        } else {
-            put_16_bit(finished, buffer, first);
-        }
-    }
-
-    /// Puts the values into a buffer of fp32, from column `first`.
-    __device__ __forceinline__ void put_f32(const Values& finished, std::byte* buffer, unsigned first) const
-    {
-        place_.template for_each_pair<columns>(first, [&](int value, unsigned offset) {
-            *reinterpret_cast<float2*>(buffer + offset) = make_float2(finished[value], finished[value + 1]);
+            use(scales, first);
         });
     }
 
-    /// Puts the values into a buffer of f16 or bf16, from column `first`.
-    __device__ __forceinline__ void put_16_bit(const Values& finished, std::byte* buffer, unsigned first) const
+    /// Calls `use(bias, index of the first)` for each group. @param elements  the bias of the consumer's tile, in shared
+    /// memory
+    template <class Use>
+    __device__ __forceinline__ void read_bias(const float* elements, Use&& use) const
+    {
+        if (arguments_.gemm.bias_axis == BiasAxis::per_row) {
+            ptx::stay_a_branch();
+            elements += tile_row_ + place_.row();
+            const float of_row[2] = {elements[0], elements[8]};
+            for_each_group([&](Group& bias, int first) {
+#pragma unroll
+                for (int value = 0; value < in_group; ++value) {
+                    bias[value] = of_row[value / 2 % 2];
+                }
+                use(bias, first);
+            });
+            return;
+        }
+        for_each_group([&](Group& bias, int first) {
+#pragma unroll
+            for (int j = 0; j < 2; ++j) {
+                const float2 pair =
+                    *reinterpret_cast<const float2*>(elements + tile_column_of(first / 4 + j) + place_.column());
+                bias[4 * j] = bias[4 * j + 2] = pair.x;
+                bias[4 * j + 1] = bias[4 * j + 3] = pair.y;
+            }
+            use(bias, first);
+        });
+    }
+
+    /// Puts `Count` columns from column `First` into a buffer of fp32.
+    template <int First, int Count>
+    __device__ __forceinline__ void put_f32(const Values& finished, std::byte* buffer) const
+    {
+        place_.template for_each_pair<Count>(0, [&](int value, unsigned offset) {
+            *reinterpret_cast<float2*>(buffer + offset) =
+                make_float2(finished[First / 2 + value], finished[First / 2 + value + 1]);
+        });
+    }
+
+    /// The values, rounded to f16 or bf16, as matrices of 16 columns.
+    struct Packed {
+        std::uint32_t matrices[columns / 16][4];
+    };
+    __device__ __forceinline__ Packed pack_16_bit(const Values& finished) const
     {
         const bool as_f16 = arguments_.gemm.d_type == ElementType::f16;
+        Packed packed;
+#pragma unroll
+        for (int i = 0; i < values / 2; ++i) {
+            packed.matrices[i / 4][i % 4] = detail::pack(finished[2 * i], finished[2 * i + 1], as_f16);
+        }
+        return packed;
+    }
+
+    /// Puts them into a buffer of f16 or bf16.
+    __device__ __forceinline__ void put(const Packed& packed, std::byte* buffer) const
+    {
 #pragma unroll
         for (int q = 0; q < columns / 16; ++q) {
-            std::uint32_t packed[4];
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                packed[i] = detail::pack(finished[q * 8 + 2 * i], finished[q * 8 + 2 * i + 1], as_f16);
-            }
-            store_matrices(buffer + place_.matrix(first / 16 + q), packed);
+            store_matrices(buffer + place_.matrix(q), packed.matrices[q]);
         }
     }
 
-    /// Puts the values into a buffer of 8-bit elements, from column `first`.
-    __device__ __forceinline__ void put_8_bit(const Values& finished, std::byte* buffer, unsigned first) const
+    /// Puts the values into a buffer of 8-bit elements.
+    __device__ __forceinline__ void put_8_bit(const Values& finished, std::byte* buffer) const
     {
-        ptx::stay_a_branch();
-        place_.template for_each_pair_of_bytes<columns>(first, [&](int value, unsigned offset) {
+        place_.template for_each_pair_of_bytes<columns>([&](int value, unsigned offset) {
             *reinterpret_cast<std::uint16_t*>(buffer + offset) = static_cast<std::uint16_t>(
                 detail::pack_8_bits(finished[value], finished[value + 1], arguments_.gemm.d_type));
         });
     }
 
-    /// Stores the values to D in global memory.
-    __device__ __forceinline__ void store(const Values& finished) const
-    {
-        const GemmArguments& gemm = arguments_.gemm;
-        store(finished, {gemm.d, gemm.d_row_stride, gemm.d_column_stride, gemm.d_batch_stride, gemm.d_type});
-    }
-    /// Stores the values to another matrix of D's extents.
-    __device__ __forceinline__ void store(const Values& finished, const Destination& to) const
+    /// Stores the values in global memory, and leaves them as they were.
+    /// @param to  D, or another matrix of its extents
+    __device__ __forceinline__ void store(Values& finished, const Destination& to) const
     {
         const std::int64_t first = batch_ * to.batch_stride + (row_ + place_.row()) * to.row_stride +
                                    (column_ + place_.column()) * to.column_stride;
-        const auto store_as = [&]<class T>(T) {
-            for_each_value([&](int value, int down, int across, bool inside) {
-                if (inside) {
-                    static_cast<T*>(to.data)[first + down * to.row_stride + across * to.column_stride] =
-                        T(finished[value]);
+        const auto store_as = [&]<class T>(T* data, auto&& narrowed) {
+#pragma unroll 1
+            for (int group = 0; group < values; group += in_group) {
+                for_each_value<in_group>(group, [&](int value, int down, int across, bool inside) {
+                    if (inside) {
+                        data[first + down * to.row_stride + across * to.column_stride] = narrowed(finished[value]);
+                    }
+                });
+                // Rotated, because registers have no run-time index.
+                float stored[in_group];
+#pragma unroll
+                for (int value = 0; value < in_group; ++value) {
+                    stored[value] = finished[value];
                 }
-            });
-        };
-        if (!is_float8(to.type)) {
-            detail::with_addend_type(to.type, store_as);
-            return;
-        }
-        for_each_value([&](int value, int down, int across, bool inside) {
-            if (inside) {
-                static_cast<std::uint8_t*>(to.data)[first + down * to.row_stride + across * to.column_stride] =
-                    detail::narrow_to_8_bits(finished[value], to.type);
+#pragma unroll
+                for (int value = 0; value < values; ++value) {
+                    finished[value] =
+                        value + in_group < values ? finished[value + in_group] : stored[value + in_group - values];
+                }
             }
-        });
+        };
+        if (to.type == ElementType::f32) {
+            ptx::stay_a_branch();
+            store_as(static_cast<float*>(to.data), [](float value) { return value; });
+        } else if (is_float8(to.type)) {
+            ptx::stay_a_branch();
+            store_as(static_cast<std::uint8_t*>(to.data),
+                     [&](float value) { return detail::narrow_to_8_bits(value, to.type); });
+        } else {
+            ptx::stay_a_branch();
+            store_as(static_cast<std::uint16_t*>(to.data), [&](float value) {
+                return static_cast<std::uint16_t>(detail::pack(value, 0.0F, to.type == ElementType::f16));
+            });
+        }
     }
 
     /// Takes the values' magnitudes into account and scales them, for a D of 8 bits.
@@ -305,7 +381,7 @@ public:
         ptx::stay_a_branch();
         if (arguments_.gemm.amax_d != nullptr) {
             int largest = 0;
-            for_each_value([&](int value, int /*down*/, int /*across*/, bool inside) {
+            for_each_value<values>(0, [&](int value, int /*down*/, int /*across*/, bool inside) {
                 largest = inside ? max(largest, detail::magnitude_bits(finished[value])) : largest;
             });
             detail::raise_amax(arguments_.gemm, largest);
@@ -314,20 +390,57 @@ public:
     }
 
 private:
-    __device__ bool is_f32() const { return arguments_.gemm.d_type == ElementType::f32; }
+    static constexpr int in_group = 8;  // operands of 16 columns
+    using Group = float[in_group];
 
-    /// Calls `visit(value, rows down, columns across, is inside of D and of the tile)` for each value, relative to the
-    /// first.
+    /// Moves the gates and ups of a part next to each other: from the left and the right half of the tile.
+    __device__ __forceinline__ static void pair_up(float (&block)[registers])
+    {
+        float paired[registers];
+#pragma unroll
+        for (int i = 0; i < registers; ++i) {
+            const int in_half = i / values * (values / 2) + i % (values / 2);
+            paired[i] = block[in_half + (i % values < values / 2 ? 0 : registers / 2)];
+        }
+#pragma unroll
+        for (int i = 0; i < registers; ++i) {
+            block[i] = paired[i];
+        }
+    }
+
+    /// Calls `visit(group, index of its first value)` for each group of the part.
     template <class Visit>
-    __device__ __forceinline__ void for_each_value(Visit&& visit) const
+    __device__ __forceinline__ static void for_each_group(Visit&& visit)
+    {
+#pragma unroll
+        for (int first = 0; first < values; first += in_group) {
+            Group group;
+            visit(group, first);
+        }
+    }
+
+    __device__ bool gated() const { return is_gated<Config>(arguments_.gemm); }
+
+    /// Column in the tile of the values' `j`-th eight columns.
+    __device__ int tile_column_of(int j) const
+    {
+        const bool right = Config::config.gates() && j >= columns / 16;
+        return static_cast<int>(tile_column_) + 8 * j + (right && gated() ? tile_n / 2 - columns / 2 : 0);
+    }
+
+    /// Calls `visit(value, rows down, columns across, is inside of D and of the tile)` for each of `Count` values from
+    /// `first`, relative to the first and to its place.
+    template <int Count, class Visit>
+    __device__ __forceinline__ void for_each_value(int first, Visit&& visit) const
     {
         const std::int64_t rows_left = arguments_.gemm.m - row_ - place_.row();
+        const int columns_of_part = gated() ? columns / 2 : min(columns, tile_n - static_cast<int>(tile_column_));
         const std::int64_t columns_left =
-            min(arguments_.gemm.n - column_, static_cast<std::int64_t>(tile_n) - tile_column_) - place_.column();
+            min(arguments_.gemm.d_columns() - column_, static_cast<std::int64_t>(columns_of_part)) - place_.column();
 #pragma unroll
-        for (int value = 0; value < values; ++value) {
+        for (int value = 0; value < Count; ++value) {
             const int down = value / 2 % 2 * 8;
-            const int across = value / 4 * 8 + value % 2;
+            const int across = (first + value) / 4 * 8 + value % 2;
             visit(value, down, across, down < rows_left && across < columns_left);
         }
     }

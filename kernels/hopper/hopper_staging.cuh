@@ -36,15 +36,19 @@ public:
         return shared_.store[consumer_][buffer_];
     }
 
-    /// Stores the buffer that `next` returned to a box of D. It is complete when all threads have called this.
+    /// Stores the buffer that `next` returned to a box of a matrix. It is complete when all threads have called this.
     __device__ void store(const AnyTensorMap<3>& map, int column, int row, int batch)
     {
-        store(map, column, row, batch, buffer_);
-    }
-    /// Stores the buffer that the call of `next` before the last one returned, of two.
-    __device__ void store_previous(const AnyTensorMap<3>& map, int column, int row, int batch)
-    {
-        store(map, column, row, batch, 1 - buffer_);
+        make_visible_to_tma();
+        // Shuffled into uniform registers; otherwise nvcc loops over the lanes' values although one lane is active.
+        const std::int32_t coordinates[] = {of_first_lane(column), of_first_lane(row), of_first_lane(batch)};
+        const auto source =
+            of_first_lane(static_cast<std::uint32_t>(__cvta_generic_to_shared(shared_.store[consumer_][buffer_])));
+        synchronize_consumer(consumer_);
+        if (stores(buffer_)) {
+            tma_store(map, coordinates, static_cast<const std::byte*>(__cvta_shared_to_generic(source)));
+            tma_commit_stores();
+        }
     }
 
     /// Returns the first buffer, for other uses than stores.
@@ -60,20 +64,6 @@ public:
     }
 
 private:
-    __device__ void store(const AnyTensorMap<3>& map, int column, int row, int batch, int buffer)
-    {
-        make_visible_to_tma();
-        // Shuffled into uniform registers; otherwise nvcc loops over the lanes' values although one lane is active.
-        const std::int32_t coordinates[] = {of_first_lane(column), of_first_lane(row), of_first_lane(batch)};
-        const auto source =
-            of_first_lane(static_cast<std::uint32_t>(__cvta_generic_to_shared(shared_.store[consumer_][buffer])));
-        synchronize_consumer(consumer_);
-        if (stores(buffer)) {
-            tma_store(map, coordinates, static_cast<const std::byte*>(__cvta_shared_to_generic(source)));
-            tma_commit_stores();
-        }
-    }
-
     /// Each buffer is stored by a different warp: issuing a store costs some 200 cycles, during which the others are at
     /// the next buffer.
     __device__ static bool stores(int buffer) { return static_cast<int>(threadIdx.x) % 128 == 32 * buffer; }

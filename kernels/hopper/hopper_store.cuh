@@ -14,9 +14,8 @@
 
 namespace tessera::kernels {
 
-/// Every function is executed by the 128 threads of a consumer. `Pairs` is true if D may be of gated pairs: the left half of
-/// the accumulators, then.
-template <class Config, bool Pairs>
+/// Every function is executed by the 128 threads of a consumer.
+template <class Config>
 class HopperTileStore {
     static constexpr int tile_n = Config::config.tile_n;
     static constexpr int blocks = Config::config.consumer_m() / 64;
@@ -24,105 +23,112 @@ class HopperTileStore {
     using Accumulators = float[blocks][registers];
 
 public:
-    __device__ HopperTileStore(const HopperArguments& arguments, HopperStaging<Config>& staging)
-        : arguments_(arguments), staging_(staging)
+    __device__ HopperTileStore(const HopperArguments& arguments, HopperStaging<Config>& staging, int row, int column,
+                               int batch)
+        : arguments_(arguments), staging_(staging), row_(row), column_(column), batch_(batch)
     {}
 
-    /// Stores `function(value, register of the block)` of each value to D by TMA.
+    /// Stores `function(value)` of each accumulator to D by TMA.
     template <class Function>
-    __device__ __forceinline__ void store(const Accumulators& values, Function&& function, int row, int column,
-                                          int batch)
+    __device__ __forceinline__ void store(const Accumulators& values, Function&& function)
     {
         if (arguments_.gemm.d_type == ElementType::f32) {
-            store_f32(values, function, row, column, batch);
-        } else {
-            store_16_bit(values, function, row, column, batch);
+            store_f32(values, function);
+            return;
         }
+        store_16_bit(values, [&]<int Count>(float(&group)[Count], int, int) {
+#pragma unroll
+            for (float& value : group) {
+                value = function(value);
+            }
+        });
     }
 
-    /// Stores a 16-bit D, 64 columns (or the tile's width) at a time.
-    template <class Function>
-    __device__ __forceinline__ void store_16_bit(const Accumulators& values, Function&& function, int row, int column,
-                                                 int batch)
+    /// Stores the accumulators to a D of 16 bits, 64 columns (or the tile's width) at a time.
+    /// @param finish  called with 8 or 4 values of the thread, in 16 or 8 columns, to replace them by elements of D; with
+    ///                the block of 64 rows, and with the index of the first value in it
+    template <class Finish>
+    __device__ __forceinline__ void store_16_bit(const Accumulators& values, Finish&& finish)
     {
-        constexpr int width = HopperConfig::store_width(tile_n, 2);
         const bool as_f16 = arguments_.gemm.d_type == ElementType::f16;
         const HopperPlace place;
+        for_each_part<HopperConfig::store_width(tile_n, 2)>([&]<int First, int Columns>(int block) {
+            constexpr int whole = Columns / 16;  // matrices of 16 columns
+            // All of them before the wait for the buffer, which hides the latencies.
+            std::uint32_t packed[whole + 1][4];
+            const auto pack = [&]<int Count>(int matrix) {
+                const int first = First / 2 + matrix * 8;
+                float group[Count];
 #pragma unroll
-        for (int block = 0; block < blocks; ++block) {
-            for_each_part<width>([&]<int First, int Columns>() {
-                std::byte* const buffer = staging_.next();
-#pragma unroll
-                for (int q = 0; q < Columns / 16; ++q) {
-                    const float* const d = &values[block][(First + q * 16) / 2];
-                    std::uint32_t packed[4];
-#pragma unroll
-                    for (int i = 0; i < 4; ++i) {
-                        packed[i] = detail::pack(function(d[2 * i], First / 2 + q * 8 + 2 * i),
-                                                 function(d[2 * i + 1], First / 2 + q * 8 + 2 * i + 1), as_f16);
-                    }
-                    store_matrices(buffer + place.matrix(q), packed);
+                for (int i = 0; i < Count; ++i) {
+                    group[i] = values[block][first + i];
                 }
-                if constexpr (Columns % 16 != 0) {
-                    constexpr int first = (First + Columns - 8) / 2;
-                    const float* const d = &values[block][first];
-                    const std::uint32_t packed[2] = {
-                        detail::pack(function(d[0], first), function(d[1], first + 1), as_f16),
-                        detail::pack(function(d[2], first + 2), function(d[3], first + 3), as_f16)};
-                    store_matrices(buffer + place.matrix(Columns / 16), packed);
+                finish(group, block, first);
+#pragma unroll
+                for (int i = 0; i < Count / 2; ++i) {
+                    packed[matrix][i] = detail::pack(group[2 * i], group[2 * i + 1], as_f16);
                 }
-                staging_.store(Columns == width ? arguments_.d : arguments_.d_rest, column + First, row + block * 64,
-                               batch);
-            });
-        }
+            };
+#pragma unroll
+            for (int matrix = 0; matrix < whole; ++matrix) {
+                pack.template operator()<8>(matrix);
+            }
+            if constexpr (Columns % 16 != 0) {
+                pack.template operator()<4>(whole);
+            }
+            std::byte* const buffer = staging_.next();
+#pragma unroll
+            for (int matrix = 0; matrix < whole; ++matrix) {
+                store_matrices(buffer + place.matrix(matrix), packed[matrix]);
+            }
+            if constexpr (Columns % 16 != 0) {
+                const std::uint32_t half[2] = {packed[whole][0], packed[whole][1]};
+                store_matrices(buffer + place.matrix(whole), half);
+            }
+        });
     }
 
 private:
-    /// Calls `visit<first, columns>()` for each part of the tile's width that one store writes: `Width` columns each,
-    /// then the rest. Of pairs, the left half.
-    template <int Width, class Visit>
-    __device__ __forceinline__ void for_each_part(Visit&& visit) const
+    /// Stores the accumulators to an fp32 D, 32 columns (or the tile's width) at a time.
+    template <class Function>
+    __device__ __forceinline__ void store_f32(const Accumulators& values, Function&& function)
     {
-        const auto visit_part = [&]<int First, int Columns>() {
-            if (First >= tile_n / 2 && has_pairs()) {
-                return;
-            }
-            visit.template operator()<First, Columns>();
-        };
-        [&]<int... Part>(std::integer_sequence<int, Part...>) {
-            (visit_part.template operator()<Part * Width, Width>(), ...);
-        }(std::make_integer_sequence<int, tile_n / Width>());
-        if constexpr (tile_n % Width != 0) {
-            visit_part.template operator()<tile_n / Width * Width, tile_n % Width>();
-        }
+        const HopperPlace place;
+        for_each_part<HopperConfig::store_width(tile_n, 4)>([&]<int First, int Columns>(int block) {
+            std::byte* const buffer = staging_.next();
+            place.template for_each_pair<Columns>(0, [&](int value, unsigned offset) {
+                const float* const d = &values[block][First / 2 + value];
+                *reinterpret_cast<float2*>(buffer + offset) = make_float2(function(d[0]), function(d[1]));
+            });
+        });
     }
 
-    /// Stores an fp32 D, 32 columns (or the tile's width) at a time.
-    template <class Function>
-    __device__ __forceinline__ void store_f32(const Accumulators& values, Function&& function, int row, int column,
-                                              int batch)
+    /// Calls `fill<first, columns>(block)`, which fills the next buffer, for each part of the tile that one store writes,
+    /// and stores it: of each block of 64 rows `Width` columns each, then the rest.
+    template <int Width, class Fill>
+    __device__ __forceinline__ void for_each_part(Fill&& fill)
     {
-        constexpr int width = HopperConfig::store_width(tile_n, 4);
-        const HopperPlace place;
+        const auto store_part = [&]<int First, int Columns>(int block) {
+            fill.template operator()<First, Columns>(block);
+            staging_.store(Columns == Width ? arguments_.d : arguments_.d_rest, column_ + First, row_ + block * 64,
+                           batch_);
+        };
 #pragma unroll
         for (int block = 0; block < blocks; ++block) {
-            for_each_part<width>([&]<int First, int Columns>() {
-                std::byte* const buffer = staging_.next();
-                place.template for_each_pair<Columns>(0, [&](int value, unsigned offset) {
-                    const float* const d = &values[block][First / 2 + value];
-                    *reinterpret_cast<float2*>(buffer + offset) =
-                        make_float2(function(d[0], First / 2 + value), function(d[1], First / 2 + value + 1));
-                });
-                staging_.store(Columns == width ? arguments_.d : arguments_.d_rest, column + First, row + block * 64,
-                               batch);
-            });
+            [&]<int... Part>(std::integer_sequence<int, Part...>) {
+                (store_part.template operator()<Part * Width, Width>(block), ...);
+            }(std::make_integer_sequence<int, tile_n / Width>());
+            if constexpr (tile_n % Width != 0) {
+                store_part.template operator()<tile_n / Width * Width, tile_n % Width>(block);
+            }
         }
     }
-
-    __device__ bool has_pairs() const { return Pairs && arguments_.gemm.gating != Gating::none; }
 
     const HopperArguments& arguments_;
     HopperStaging<Config>& staging_;
+    int row_;  // of the consumer's first accumulator in D
+    int column_;
+    int batch_;
 };
 
 }  // namespace tessera::kernels

@@ -44,11 +44,11 @@ constexpr double side_by_side_exponent = 5.4;  // see side_by_side
 // Set with the presets `models` and `random` on one H200: docs/notes/hopper-chooser.md.
 constexpr double sm_memory_bytes_per_cycle = 21.5;  // of device memory, one SM; from L2 it gets more
 constexpr double overlap_cycles = 1500;  // of the start, saved by a kernel that starts beside the previous one
-// Per output of a consumer, besides a plain epilogue. Fitted to 27 fused products on an H200: docs/notes/hopper-chooser.md.
-constexpr double fused_output_cycles = 0.066;
+// Per output of a consumer, besides a plain epilogue. Fitted to fused products on an H200: docs/notes/hopper-chooser.md.
+constexpr double fused_output_cycles = 0.03;
 constexpr double gelu_tanh_output_cycles = 0.17;
-constexpr double gelu_output_cycles = 0.36;
-constexpr double quotient_output_cycles = 0.8;            // SiLU, sigmoid, tanh: one figure, 4096x4096x512
+constexpr double gelu_output_cycles = 0.3;
+constexpr double quotient_output_cycles = 0.3;            // SiLU, sigmoid, tanh
 constexpr double general_activation_output_cycles = 1.4;  // of any of these, without TMA
 // Fitted to the times of seven configurations for four products of f8e4m3 with sums in two levels, on one H200.
 constexpr double promotion_cycles = 300;  // until the tensor core has ended with a part, and to add its sums

@@ -126,25 +126,48 @@ bool is_d_addressable(const TmaMatrix& d, int tile_columns)
 }
 
 /// Returns which of the kernel's straight-line epilogues computes `gemm`, if TMA can store D.
-kernels::HopperFinishing finishing_of(const kernels::GemmArguments& gemm, const HopperKernel& kernel)
+kernels::HopperFinishing finishing_of(const kernels::GemmArguments& gemm, const HopperKernel& kernel, bool carries_c)
 {
     using kernels::HopperFinishing;
-    if (gemm.beta != 0 || gemm.has_scale_vectors() || gemm.pre_activation.data != nullptr ||
-        gemm.gating != Gating::none || is_float8(gemm.d_type)) {
+    if (gemm.has_scale_vectors() || gemm.pre_activation.data != nullptr || gemm.gating != Gating::none ||
+        is_float8(gemm.d_type)) {
         return HopperFinishing::other;
     }
-    if (gemm.bias_axis == BiasAxis::none) {
-        return gemm.activation == Activation::none ? HopperFinishing::plain : HopperFinishing::other;
+    const bool adds_nothing = gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none;
+    if (gemm.beta == 0 && adds_nothing) {
+        return HopperFinishing::plain;
     }
-    if (!kernel.streams_bias || gemm.bias_axis == BiasAxis::per_row || size_of(gemm.d_type) != 2) {
+    if (!kernel.streams || size_of(gemm.d_type) != 2) {
+        return HopperFinishing::other;
+    }
+    if (gemm.beta != 0) {
+        return carries_c && adds_nothing && size_of(gemm.c_type) == 2 ? HopperFinishing::residual
+                                                                      : HopperFinishing::other;
+    }
+    if (gemm.bias_axis == BiasAxis::per_row) {
         return HopperFinishing::other;
     }
     switch (gemm.activation) {
         case Activation::none:
         case Activation::relu: return HopperFinishing::bias;
         case Activation::gelu_tanh: return HopperFinishing::bias_gelu_tanh;
+        case Activation::gelu: return kernel.streams_parts ? HopperFinishing::bias_gelu : HopperFinishing::other;
+        case Activation::silu: return kernel.streams_parts ? HopperFinishing::bias_silu : HopperFinishing::other;
         default: return HopperFinishing::other;
     }
+}
+
+/// Returns how many columns of D one TMA store writes, unless the rest of a tile has fewer.
+int store_width(const kernels::GemmArguments& gemm, const HopperKernel& kernel, kernels::HopperFinishing finishing)
+{
+    const auto element_bytes = static_cast<int>(size_of(gemm.d_type));
+    if (finishing != kernels::HopperFinishing::other) {
+        return kernels::HopperConfig::store_width(kernel.tile_n, element_bytes);
+    }
+    if (gemm.gating != Gating::none) {
+        return element_bytes == 4 ? kernel.pair_width_f32 : kernel.pair_width;
+    }
+    return element_bytes == 4 ? kernel.part_width_f32 : kernel.part_width;
 }
 
 /// Returns true if C can come through the ring of stages.
@@ -168,25 +191,29 @@ void encode_epilogue(kernels::HopperArguments& arguments, const DeviceProperties
         forget(status);
         return status == cudaSuccess;
     };
+    const TmaMatrix c = tma_c(gemm, batches);
+    if (carries_c && is_encoded(c, static_cast<int>(128 / c.element_bytes), arguments.c)) {
+        arguments.work.c_slots =
+            static_cast<std::uint32_t>(c.element_bytes == 4 ? kernel.c_slots_f32 : kernel.c_slots_16_bit);
+    }
+    arguments.finishing = finishing_of(gemm, kernel, arguments.work.c_slots > 0);
+
     const int tile_columns = tile_columns_of_d(gemm, kernel);
-    const int width = kernels::HopperConfig::store_width(tile_columns, static_cast<int>(size_of(gemm.d_type)));
+    const int width = store_width(gemm, kernel, arguments.finishing);
     const int rest = tile_columns % width;
     const auto is_output_encoded = [&](const TmaMatrix& matrix, AnyTensorMap<3>& map, AnyTensorMap<3>& map_of_rest) {
         return is_encoded(matrix, width, map) && (rest == 0 || is_encoded(matrix, rest, map_of_rest));
     };
     const TmaMatrix d = tma_d(gemm, batches);
     arguments.stores_by_tma = is_d_addressable(d, tile_columns) && is_output_encoded(d, arguments.d, arguments.d_rest);
-    arguments.finishing = arguments.stores_by_tma ? finishing_of(gemm, kernel) : kernels::HopperFinishing::other;
+    if (!arguments.stores_by_tma) {
+        arguments.finishing = kernels::HopperFinishing::other;
+        arguments.work.c_slots = 0;
+    }
     const TmaMatrix x = tma_pre_activation(gemm, batches);
     arguments.stores_pre_activation_by_tma =
-        arguments.stores_by_tma && x.data != nullptr && gemm.pre_activation.type == gemm.d_type &&
-        kernel.stores_two_matrices && x.is_addressable() && x.has_whole_chunks() &&
-        is_output_encoded(x, arguments.pre_activation, arguments.pre_activation_rest);
-    const TmaMatrix c = tma_c(gemm, batches);
-    if (arguments.stores_by_tma && carries_c && is_encoded(c, static_cast<int>(128 / c.element_bytes), arguments.c)) {
-        arguments.work.c_slots =
-            static_cast<std::uint32_t>(c.element_bytes == 4 ? kernel.c_slots_f32 : kernel.c_slots_16_bit);
-    }
+        arguments.stores_by_tma && x.data != nullptr && gemm.pre_activation.type == gemm.d_type && x.is_addressable() &&
+        x.has_whole_chunks() && is_output_encoded(x, arguments.pre_activation, arguments.pre_activation_rest);
 }
 
 }  // namespace
