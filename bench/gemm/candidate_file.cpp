@@ -20,9 +20,9 @@ CandidateFile::CandidateFile(const std::string& path) : path_(path), file_(path)
     if (!file_) {
         throw std::invalid_argument(fmt::format("cannot write {}", path));
     }
-    // The cost model's names. m, n and the two columns after them are those of the kernel: exchanged if it computes the
+    // The cost model's names. m, n and the four columns after them are those of the kernel: exchanged if it computes the
     // transposed product. two_level_columns is 0 if sums have one level.
-    file_ << "problem,split,sm_count,m,n,a_by_threads,b_by_threads,k,batches,input_bytes,output_bytes,a_row_bytes,"
+    file_ << "problem,split,sm_count,l2_bytes,m,n,a_by_threads,b_by_threads,a_k_major,b_k_major,k,batches,input_bytes,output_bytes,a_row_bytes,"
              "b_row_bytes,repacked_bytes,fused,activation,has_c,config,tile_m,tile_n,block_k,stages,stages_in_turn,"
              "consumers,ping_pong,copies,"
              "ctas,two_level_columns,cluster_m,cluster_n,cluster_k,swapped,stream_k,band,clusters,slots,expected_"
@@ -42,9 +42,10 @@ void CandidateFile::write(const Problem& problem, const GemmProblem& resolved, c
         const kernels::HopperKernel& kernel = table[choice.config];
         const detail::HopperShape shape = detail::hopper_shape(resolved, choice.swapped);
         const int cluster_size = choice.cluster_m * choice.cluster_n * choice.cluster_k;
-        file_ << fmt::format("{},{},{},{},{},{:d},{:d},{},{},{},{},{},{},{},", name_of(problem),
-                             split_of(problem) == Split::fit ? "fit" : "held-out", device.sm_count, shape.m, shape.n,
-                             shape.a_by_threads, shape.b_by_threads, shape.k, shape.batches, size_of(resolved.input),
+        file_ << fmt::format("{},{},{},{},{},{},{:d},{:d},{:d},{:d},{},{},{},{},{},{},{},", name_of(problem),
+                             split_of(problem) == Split::fit ? "fit" : "held-out", device.sm_count,
+                             device.l2_cache_bytes, shape.m, shape.n, shape.a_by_threads, shape.b_by_threads,
+                             shape.a_k_major, shape.b_k_major, shape.k, shape.batches, size_of(resolved.input),
                              size_of(resolved.output),
                              static_cast<std::size_t>(resolved.a.leading_dimension) * size_of(resolved.input.a),
                              static_cast<std::size_t>(resolved.b.leading_dimension) * size_of(resolved.input.b),

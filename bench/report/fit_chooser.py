@@ -37,6 +37,12 @@ def divide_up(value: float, by: float) -> float:
     return float(int((value + by - 1) / by))
 
 
+def loads_straddle(row: dict, of_a: bool) -> bool:
+    """Whether rows of the kernel's A (or B) begin inside a sector. Operands of the benchmark are aligned to one."""
+    given_a = of_a != bool(row["swapped"])
+    return not row["a_by_threads" if of_a else "b_by_threads"] and row["a_row_bytes" if given_a else "b_row_bytes"] % 32 != 0
+
+
 def stage_cycles(row: dict, c: dict[str, float], beside: float) -> float:
     rows, columns = row["tile_m"], row["tile_n"]
 
@@ -56,9 +62,7 @@ def stage_cycles(row: dict, c: dict[str, float], beside: float) -> float:
     b_bytes = 128 * min(columns, row["n"])
 
     def asked_rate(of_a: bool) -> float:
-        given_a = of_a != bool(row["swapped"])
-        by_threads = row["a_by_threads"] if of_a else row["b_by_threads"]
-        if not by_threads and row["a_row_bytes" if given_a else "b_row_bytes"] % 32 != 0:
+        if loads_straddle(row, of_a):
             return c["straddled_bytes_per_cycle"]
         shared = row["cluster_n" if of_a else "cluster_m"] > 1
         return c["multicast_bytes_per_cycle"] if shared else c["ingest_bytes_per_cycle"]
@@ -81,7 +85,7 @@ def output_cycles(row: dict, c: dict[str, float]) -> float:
     return chain + c[name if by_tma else "general_activation_output_cycles"]
 
 
-def memory_cycles(row: dict, c: dict[str, float]) -> float:
+def memory_cycles(row: dict, c: dict[str, float], sms: float, in_step: bool) -> float:
     m, n = row["m"], row["n"]
     down = divide_up(m, row["tile_m"] * row["cluster_m"])
     across = divide_up(n, row["tile_n"] * row["cluster_n"])
@@ -89,7 +93,17 @@ def memory_cycles(row: dict, c: dict[str, float]) -> float:
     d_bytes = row["batches"] * m * n * row["output_bytes"] * (1 + row["has_c"])
     share = c["small_operand_share"]
     repeated = max(m * (across - 1) * (share if m < n else 1), n * (down - 1) * (share if n < m else 1))
-    return (((m + n) * row_bytes + d_bytes) / c["memory_bytes_per_cycle"] +
+    matrix_row_bytes = row_bytes / row["batches"]
+    keeps_all = in_step or (m + n) * matrix_row_bytes <= row["l2_bytes"]
+
+    def reads(extent: float, times: float, of_a: bool) -> float:
+        if keeps_all or extent * matrix_row_bytes <= row["l2_bytes"] / 4:
+            return extent * row_bytes
+        along_k = row["a_k_major" if of_a else "b_k_major"]
+        return extent * row_bytes * times * (2 if not along_k and loads_straddle(row, of_a) else 1)
+
+    rate = min(c["memory_bytes_per_cycle"], sms * c["sm_memory_bytes_per_cycle"])
+    return ((reads(m, across, True) + reads(n, down, False) + d_bytes) / rate +
             repeated * row_bytes / c["repeated_bytes_per_cycle"])
 
 
@@ -119,8 +133,12 @@ def expected_cycles(row: dict, c: dict[str, float]) -> float:
         own = math.ceil(units / 2)
         work = max(loop, own * loop / units + epilogue * (own - 1))
 
+    own_tiles = divide_up(row["m"], rows) * divide_up(row["n"], columns) * row["batches"]
+    even_clusters = clusters / waves if shares_tiles else tiles / units
+    even_sms = even_clusters * layers * own_tiles / tiles / beside
+    memory = memory_cycles(row, c, even_sms, not shares_tiles)
     exponent = c["side_by_side_exponent"]
-    both = (work ** exponent + memory_cycles(row, c) ** exponent) ** (1 / exponent)
+    both = (work ** exponent + memory ** exponent) ** (1 / exponent)
     stage_heat = 2 * rows / 64 * columns + c["byte_heat"] * 128 * (rows + columns)
     heat = tiles * layer_size * stages * stage_heat / row["sm_count"]
     cycles = c["start_cycles"] * waves + both + epilogue + c["cluster_cycles"] * math.log2(cluster_size)
