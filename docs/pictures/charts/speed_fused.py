@@ -32,7 +32,7 @@ def speed_fused() -> Picture:
     bottom = TOP + PITCH * len(products)
     p = Picture("Speed of fused epilogues against cuBLASLt on an H200",
                 "Bars of speed ratios for six bf16 products. Plain products run at about the speed of cuBLASLt, with a "
-                "bias or tanh GELU, too, with a residual a little slower, with exact GELU clearly slower.",
+                "bias, tanh GELU or a residual, too, with exact GELU slower.",
                 height=bottom + 58)
     p.text(16, 26, "Speed of Gemm::launch relative to cuBLASLt with the same epilogue: bf16, one H200", size=13, bold=True)
     for index, (epilogue, title) in enumerate(EPILOGUES.items()):
