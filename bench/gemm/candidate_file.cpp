@@ -22,7 +22,8 @@ CandidateFile::CandidateFile(const std::string& path) : path_(path), file_(path)
     }
     // The cost model's names. m, n and the four columns after them are those of the kernel: exchanged if it computes the
     // transposed product. two_level_columns is 0 if sums have one level.
-    file_ << "problem,split,sm_count,l2_bytes,m,n,a_by_threads,b_by_threads,a_k_major,b_k_major,k,batches,input_bytes,output_bytes,a_row_bytes,"
+    file_ << "problem,split,sm_count,l2_bytes,m,n,a_by_threads,b_by_threads,a_k_major,b_k_major,k,batches,input_bytes,"
+             "output_bytes,a_row_bytes,"
              "b_row_bytes,repacked_bytes,fused,activation,has_c,config,tile_m,tile_n,block_k,stages,stages_in_turn,"
              "consumers,ping_pong,copies,"
              "ctas,two_level_columns,cluster_m,cluster_n,cluster_k,swapped,stream_k,band,clusters,slots,expected_"

@@ -4,11 +4,12 @@
 ///
 /// The path is chosen at run time.
 ///
-/// - The frequent epilogues (`HopperFinishing`), if TMA can address D: straight-line code from the registers through
+/// - The frequent epilogues (`HopperFinishing`), if TMA can address D: code of their own from the registers through
 ///   swizzled shared memory to the TMA store, while the next part is being converted (hopper_store.cuh). Bias from shared
-///   memory, C from the slots of the ring after the tile's stages.
-/// - Any other epilogue: the same way, but in a loop over parts of 64 columns (hopper_part.cuh) with one copy of all
-///   operations. Gated pairs and a narrow tile of a column-major D go this way, too, if need be without TMA.
+///   memory, C from the slots of the ring after the tile's stages. Straight-line code, but a loop over 64 columns for GELU
+///   and SiLU.
+/// - Any other epilogue: the same way, but in a loop over parts (hopper_part.cuh) with one copy of all operations. Gated
+///   pairs and a narrow tile of a column-major D go this way, too, if need be without TMA.
 /// - Otherwise: through shared memory in fp32, to a loop that finishes and stores row by row (kernels/gemm).
 
 #include <cstdint>
@@ -188,7 +189,7 @@ public:
     }
 
 private:
-    /// Finishes and stores a tile by straight-line code. Frees the slots of C.
+    /// Finishes and stores a tile whose epilogue has code of its own. Frees the slots of C.
     __device__ __forceinline__ void stream(Accumulators& accumulators, SlotsOfC c, const HopperReleaser& releaser,
                                            const Tile& tile)
     {
