@@ -85,22 +85,35 @@ __device__ Position position_of(const Placement& place, std::int64_t index)
     return position;
 }
 
-__device__ Bounded expected_at(const Expectation& expectation, const Placement& place, ElementType type,
-                               const Position& at)
+/// Returns act(element (row, column) of A * B with its epilogue) in fp32.
+__device__ Bounded finished_at(const Expectation& expectation, const Placement& place, const Position& at,
+                               std::int64_t column, Activation activation)
 {
     ElementEpilogue epilogue;
     epilogue.alpha = expectation.alpha;
-    epilogue.activation = expectation.activation;
+    epilogue.activation = activation;
     if (expectation.beta != 0) {
         epilogue.beta = expectation.beta;
-        epilogue.c = widened(expectation.c.array, index_in(expectation.c.place, at.batch, at.row, at.column));
+        epilogue.c = widened(expectation.c.array, index_in(expectation.c.place, at.batch, at.row, column));
     }
     if (expectation.axis != BiasAxis::none) {
         epilogue.has_bias = true;
-        epilogue.bias = widened(expectation.bias, expectation.axis == BiasAxis::per_row ? at.row : at.column);
+        epilogue.bias = widened(expectation.bias, expectation.axis == BiasAxis::per_row ? at.row : column);
     }
-    const SumOfProducts& sum = expectation.sums[(at.batch * place.rows + at.row) * place.columns + at.column];
-    Bounded value = epilogue_of(bounded(sum, expectation.depth, expectation.relative_error), epilogue);
+    const SumOfProducts& sum = expectation.sums[(at.batch * place.rows + at.row) * expectation.columns + column];
+    return epilogue_of(bounded(sum, expectation.depth, expectation.relative_error), epilogue);
+}
+
+__device__ Bounded expected_at(const Expectation& expectation, const Placement& place, ElementType type,
+                               const Position& at)
+{
+    const bool interleaved = expectation.gating == Gating::interleaved;
+    const std::int64_t column = interleaved ? 2 * at.column : at.column;
+    Bounded value = finished_at(expectation, place, at, column, expectation.activation);
+    if (expectation.gating != Gating::none) {
+        const std::int64_t up = interleaved ? column + 1 : column + expectation.columns / 2;
+        value = product_of(value, finished_at(expectation, place, at, up, Activation::none));
+    }
     if (expectation.scale_d != 1) {
         const double scale = expectation.scale_d;
         value = after_rounding(scale * value.value, std::abs(scale * value.value), std::abs(scale) * value.error);

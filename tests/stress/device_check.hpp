@@ -46,7 +46,8 @@ struct Finding {
 
 /// Everything that D depends on, and how exact it must be.
 struct Expectation {
-    const SumOfProducts* sums = nullptr;  ///< (batches, m, n)
+    const SumOfProducts* sums = nullptr;  ///< (batches, m, columns)
+    std::int64_t columns = 0;             ///< of A * B
     std::int64_t depth = 0;               ///< products per sum
     double relative_error = 0;            ///< of a sum, as a fraction of its magnitude
     float alpha = 1;                      ///< times the scales of A and B
@@ -55,6 +56,7 @@ struct Expectation {
     DeviceArray bias;
     BiasAxis axis = BiasAxis::none;
     Activation activation = Activation::none;
+    Gating gating = Gating::none;
     float scale_d = 1;
 };
 
@@ -74,7 +76,7 @@ void check_output(StreamRef stream, const PlacedMatrix& d, const Expectation& ex
 /// Compares two arrays bit by bit.
 void compare_bits(StreamRef stream, const DeviceArray& first, const DeviceArray& second, Finding* finding);
 
-/// Damages a result, to test the two functions above: sets an element of D, by its number in (batches, m, n), to a value
+/// Damages a result, to test the two functions above: sets an element of D, by its number in (batches, rows, columns), to a value
 /// that is just outside of its bound.
 void nudge_element(StreamRef stream, const PlacedMatrix& d, const Expectation& expectation, std::int64_t element);
 /// Exchanges the lowest bit of an element of the array.

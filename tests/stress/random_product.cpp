@@ -80,6 +80,13 @@ void draw_epilogue(Draw& draw, GemmCase& gemm)
         gemm.pre_activation = random_layout(draw, false);
         gemm.pre_activation->row_major = gemm.d.row_major;
     }
+    if (draw.one_in(8)) {  // pairs have neither a C nor a pre-activation
+        gemm.gating = draw.pick(std::array{Gating::interleaved, Gating::side_by_side});
+        gemm.n -= gemm.n % 2;
+        gemm.addend = Addend::none;
+        gemm.beta = 0;
+        gemm.pre_activation.reset();
+    }
 }
 
 GemmCase random_case(Draw& draw, const ProductLimits& limits)
@@ -135,7 +142,7 @@ RandomProduct random_product(std::uint64_t seed, std::uint64_t index, const Prod
         gemm = random_case(draw, limits);
         product.a = place(gemm.a, gemm.m, gemm.k, gemm.batches, window());
         product.b = place(gemm.b, gemm.k, gemm.n, gemm.batches, window());
-        product.d = place(gemm.d, gemm.m, gemm.n, gemm.batches, guard_elements);
+        product.d = place(gemm.d, gemm.m, gemm.d_columns(), gemm.batches, guard_elements);
         product.pre_activation = Placement{};
         if (gemm.pre_activation) {
             product.pre_activation = place(*gemm.pre_activation, gemm.m, gemm.n, gemm.batches, guard_elements);
@@ -146,7 +153,8 @@ RandomProduct random_product(std::uint64_t seed, std::uint64_t index, const Prod
         }
         product.c = gemm.addend == Addend::none ? Placement{} : place(of_c, gemm.m, gemm.n, gemm.batches, window());
     } while (!fits(product.a) || !fits(product.b) || !fits(product.c) || !fits(product.d) ||
-             !fits(product.pre_activation));
+             !fits(product.pre_activation) ||
+             product.gemm.m * product.gemm.n * product.gemm.batches > limits.elements());  // sums, also of pairs
     product.bias_first = window() + product.gemm.bias_offset;
     product.counts_shared = draw.one_in(2);
     product.workspace = draw.pick(

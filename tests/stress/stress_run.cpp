@@ -135,10 +135,12 @@ private:
         Epilogue& epilogue = operands.epilogue;
         Expectation& expectation = operands.expectation;
         expectation.sums = sums_.data();
+        expectation.columns = gemm.n;
         expectation.depth = gemm.depth();
         expectation.alpha = gemm.alpha * gemm.scale_a.value_or(1) * gemm.scale_b.value_or(1);
         epilogue.alpha = gemm.alpha;
         expectation.activation = epilogue.activation = gemm.activation;
+        expectation.gating = epilogue.gating = gemm.gating;
         epilogue.fp8_accumulation = gemm.fp8_accumulation;
         if (gemm.addend != Addend::none) {
             epilogue.beta = gemm.beta;
@@ -325,7 +327,8 @@ private:
             prepare(product, operands);
             launch(product, operands);
         };
-        const std::int64_t elements = gemm.m * gemm.n * gemm.batches;
+        const std::int64_t columns = gemm.d_columns();
+        const std::int64_t elements = gemm.m * columns * gemm.batches;
         const std::int64_t outside =
             draw.one_in(2) ? draw.below(product.d.first) : operands.d.array.size - 1 - draw.below(guard_elements);
         flip_bit(stream_, operands.d.array, outside);
@@ -336,8 +339,8 @@ private:
             repair();
             nudge_element(stream_, operands.d, expectation, element);
             check_output(stream_, operands.d, expectation, expect(Fault::wrong, "an error above its bound"));
-            const std::int64_t batch = element / gemm.n / gemm.m;
-            const std::size_t position = product.d.index(batch, element / gemm.n % gemm.m, element % gemm.n);
+            const std::int64_t batch = element / columns / gemm.m;
+            const std::size_t position = product.d.index(batch, element / columns % gemm.m, element % columns);
             poison_element(stream_, operands.d.array, static_cast<std::int64_t>(position));
             check_output(stream_, operands.d, expectation, expect(Fault::unwritten, "an element that was not written"));
         }

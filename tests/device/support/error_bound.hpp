@@ -73,6 +73,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numbers>
 #include <optional>
 
@@ -271,10 +272,13 @@ struct ElementEpilogue {
 /// Returns the product of two values in fp32.
 TESSERA_DETAIL_HOST_DEVICE inline Bounded product_of(Bounded one, Bounded other)
 {
+    constexpr double unbounded = std::numeric_limits<double>::infinity();
     const double exact = one.value * other.value;
-    return after_rounding(
-        exact, std::abs(exact),
-        std::abs(one.value) * other.error + std::abs(other.value) * one.error + one.error * other.error);
+    const double error =
+        std::abs(one.value) * other.error + std::abs(other.value) * one.error + one.error * other.error;
+    // An unbounded error of a factor is one of the product, also if the other factor is 0.
+    const bool is_bounded = one.error < unbounded && other.error < unbounded;
+    return after_rounding(exact, std::abs(exact), is_bounded ? error : unbounded);
 }
 
 /// Returns act(alpha * product + beta * c + bias) in fp32, before the rounding to the output type.

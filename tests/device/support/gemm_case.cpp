@@ -293,7 +293,7 @@ GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)
 {
     const Placement a_place = place(gemm.a, gemm.m, gemm.k, gemm.batches);
     const Placement b_place = place(gemm.b, gemm.k, gemm.n, gemm.batches);
-    const Placement d_place = place(gemm.d, gemm.m, gemm.gating == Gating::none ? gemm.n : gemm.n / 2, gemm.batches);
+    const Placement d_place = place(gemm.d, gemm.m, gemm.d_columns(), gemm.batches);
     const bool separate = gemm.addend == Addend::separate;
     const Placement c_place = separate ? place(gemm.c, gemm.m, gemm.n, gemm.batches) : Placement{};
     Layout x_layout = gemm.pre_activation.value_or(Layout{});

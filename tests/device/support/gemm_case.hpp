@@ -94,7 +94,8 @@ struct GemmCase {
     {
         return !is_float8(output) ? output : bias_type == ElementType::f16 ? ElementType::f16 : ElementType::bf16;
     }
-    /// Number of products per element of D.
+    std::int64_t d_columns() const { return gating == Gating::none ? n : n / 2; }
+    /// Number of products per element of A * B.
     std::int64_t depth() const { return alpha == 0 ? 0 : k; }
     bool has_row_scales() const { return row_scales && scale_a; }
     bool has_column_scales() const { return column_scales && scale_b; }
