@@ -39,8 +39,8 @@ def divide_up(value: float, by: float) -> float:
 
 def loads_straddle(row: dict, of_a: bool) -> bool:
     """Whether rows of the kernel's A (or B) begin inside a sector. Operands of the benchmark are aligned to one."""
-    given_a = of_a != bool(row["swapped"])
-    return not row["a_by_threads" if of_a else "b_by_threads"] and row["a_row_bytes" if given_a else "b_row_bytes"] % 32 != 0
+    row_bytes = row["a_row_bytes" if of_a != bool(row["swapped"]) else "b_row_bytes"]
+    return not row["a_by_threads" if of_a else "b_by_threads"] and row_bytes % 32 != 0
 
 
 def stage_cycles(row: dict, c: dict[str, float], beside: float) -> float:

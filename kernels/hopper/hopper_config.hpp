@@ -117,9 +117,14 @@ struct HopperConfig {
         return !copies && schedule != HopperSchedule::alternating;
     }
 
-    /// Returns true if the kernel for A and B of `element_bytes` has epilogues with code of their own besides the plain one. They
-    /// are for a D of 16 bits, which tf32 matrices seldom have; copying configurations have other bottlenecks.
+    /// Returns true if the kernel for A and B of `element_bytes` has epilogues with code of their own besides the plain
+    /// one. They are for a D of 16 bits, which tf32 matrices seldom have; copying configurations have other bottlenecks.
     TESSERA_DETAIL_HOST_DEVICE constexpr bool streams(int element_bytes) const { return !copies && element_bytes != 4; }
+    /// Returns true if these include gelu and silu, which finish a whole store at a time.
+    TESSERA_DETAIL_HOST_DEVICE constexpr bool streams_parts(int element_bytes) const
+    {
+        return streams(element_bytes) && accumulators() <= 128;
+    }
 
     /// Returns true if a tile can hold gated pairs: both halves of its columns are whole parts of the epilogue and whole
     /// stores.
@@ -131,11 +136,6 @@ struct HopperConfig {
     {
         const int columns = element_bytes == 4 ? 32 : 64;
         return tile_n < columns ? tile_n : columns;
-    }
-    /// Returns true if these include gelu and silu, which finish a whole store at a time.
-    TESSERA_DETAIL_HOST_DEVICE constexpr bool streams_parts(int element_bytes) const
-    {
-        return streams(element_bytes) && accumulators() <= 128;
     }
 
     static constexpr int hopper_row_bytes = 128;         // bytes of a row in a stage: the widest swizzle

@@ -27,14 +27,11 @@ struct HopperKernel {
     int two_level_columns;  // that two-level accumulation of 8-bit products multiplies at a time; 0: not supported
     bool copies;            // has the fallback load; its clusters can only split K
     bool carries_c;         // C may come through the ring
-    bool streams;           // has straight-line epilogues besides the plain one, for a D of 16 bits
+    bool streams;           // has epilogues with code of their own besides the plain one, for a D of 16 bits
     bool streams_parts;     // these include gelu and silu
     bool gates;             // the tile can hold gated pairs
-    int part_width;         // columns of D that a store of an epilogue without code of its own writes
-    int part_width_f32;     // the same for a D of 32 bits
-    int pair_width;         // the same for gated pairs
-    int pair_width_f32;
-    int c_slots_16_bit;  // slots of the ring that a tile of C then fills, by the size of its elements
+    int epilogue_columns;   // of A * B that an epilogue without code of its own finishes at a time
+    int c_slots_16_bit;     // slots of the ring that a tile of C then fills, by the size of its elements
     int c_slots_f32;
     int ctas;                  // CTAs per SM
     int threads;               // per CTA, one-dimensional

@@ -74,8 +74,8 @@ __device__ __forceinline__ const std::byte* box_of_c(const HopperShared<Config>&
     return shared.stages[slots.index(index / per_slot)].a + index % per_slot * HopperConfig::hopper_store_bytes;
 }
 
-/// A part: 64 rows of the columns that one TMA store writes, or two of fp32; see `HopperConfig::epilogue_columns`. Value 4 * j + 2 * i + e of a thread is in row
-/// 16 * warp + lane / 4 + 8 * i and column 8 * j + 2 * (lane % 4) + e.
+/// A part: 64 rows of the columns that one TMA store writes, or two of fp32 (`HopperConfig::epilogue_columns`). Value
+/// 4 * j + 2 * i + e of a thread is in row 16 * warp + lane / 4 + 8 * i and column 8 * j + 2 * (lane % 4) + e.
 ///
 /// Of gated pairs, the left half of a part has the gates of half as many columns of D, and the right half their ups.
 template <class Config, int Columns>

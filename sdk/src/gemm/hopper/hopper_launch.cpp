@@ -160,14 +160,11 @@ kernels::HopperFinishing finishing_of(const kernels::GemmArguments& gemm, const 
 /// Returns how many columns of D one TMA store writes, unless the rest of a tile has fewer.
 int store_width(const kernels::GemmArguments& gemm, const HopperKernel& kernel, kernels::HopperFinishing finishing)
 {
-    const auto element_bytes = static_cast<int>(size_of(gemm.d_type));
+    const int width = kernels::HopperConfig::store_width(kernel.tile_n, static_cast<int>(size_of(gemm.d_type)));
     if (finishing != kernels::HopperFinishing::other) {
-        return kernels::HopperConfig::store_width(kernel.tile_n, element_bytes);
+        return width;
     }
-    if (gemm.gating != Gating::none) {
-        return element_bytes == 4 ? kernel.pair_width_f32 : kernel.pair_width;
-    }
-    return element_bytes == 4 ? kernel.part_width_f32 : kernel.part_width;
+    return std::min(width, kernel.epilogue_columns / (gemm.gating == Gating::none ? 1 : 2));
 }
 
 /// Returns true if C can come through the ring of stages.
