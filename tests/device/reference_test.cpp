@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include "support/gemm_case.hpp"
@@ -146,6 +148,24 @@ TEST_CASE("fp32 arithmetic stays within the bound, for all epilogues and output 
             CHECK(agrees(stored(before, type), narrowed));
         }
     }
+}
+
+TEST_CASE("a result that may be too large for f16 may be infinite, and only that one")
+{
+    const double infinity = std::numeric_limits<double>::infinity();
+    const Bounded surely = stored({-82102, 1000}, ElementType::f16);
+    CHECK(agrees(surely, -infinity));
+    CHECK_FALSE(agrees(surely, infinity));
+    CHECK_FALSE(agrees(surely, -65504));
+    const Bounded perhaps = stored({-88000, 102000}, ElementType::f16);
+    CHECK(agrees(perhaps, -infinity));
+    CHECK(agrees(perhaps, -65504));
+    CHECK(agrees(perhaps, -20000));
+    CHECK_FALSE(agrees(perhaps, std::nan("")));
+    const Bounded below = stored({65000, 100}, ElementType::f16);
+    CHECK(agrees(below, 65024));
+    CHECK_FALSE(agrees(below, infinity));
+    CHECK_FALSE(agrees(stored({-82102, 1000}, ElementType::bf16), -infinity));
 }
 
 TEST_CASE("the bound for the activations is tight and holds on a fine grid, also if exp overflows")

@@ -356,6 +356,16 @@ TESSERA_DETAIL_HOST_DEVICE inline Bounded stored(Bounded x, ElementType type)
         }
         x.value = std::clamp(x.value, -largest, largest);  // brings no two values further apart
     }
+    if (type == ElementType::f16 && std::isfinite(x.value)) {
+        constexpr double overflow = 65520;  // from here on f16 is infinite
+        constexpr double infinity = std::numeric_limits<double>::infinity();
+        if (std::abs(x.value) - x.error >= overflow) {
+            return {x.value < 0 ? -infinity : infinity, 0};
+        }
+        if (std::abs(x.value) + x.error >= overflow) {
+            return {x.value, infinity};  // finite or infinite
+        }
+    }
     // The bound itself was computed with some tens of roundings of 2^-53 each.
     return {x.value, (x.error + unit * (std::abs(x.value) + x.error) + eta) * (1 + 128 * unit_f64)};
 }
