@@ -198,7 +198,7 @@ __global__ void check_kernel(const T* data, std::int64_t size, ElementType type,
         const Bounded expected = expected_at(expectation, place, type, at);
         if (is_poison) {
             report(finding, Fault::unwritten, i, actual, expected);
-        } else if (!agrees(expected, actual)) {
+        } else if (!agrees(expected, actual, type)) {
             report(finding, Fault::wrong, i, actual, expected);
         }
     }

@@ -325,6 +325,8 @@ constexpr double largest_finite(ElementType type)
     }
 }
 
+constexpr double f16_overflow = 65520;  // the least value that f16 stores as infinity
+
 /// Rounds once to the output type.
 TESSERA_DETAIL_HOST_DEVICE inline Bounded stored(Bounded x, ElementType type)
 {
@@ -357,24 +359,26 @@ TESSERA_DETAIL_HOST_DEVICE inline Bounded stored(Bounded x, ElementType type)
         x.value = std::clamp(x.value, -largest, largest);  // brings no two values further apart
     }
     if (type == ElementType::f16 && std::isfinite(x.value)) {
-        constexpr double overflow = 65520;  // from here on f16 is infinite
-        constexpr double infinity = std::numeric_limits<double>::infinity();
+        const double overflow = f16_overflow;
         if (std::abs(x.value) - x.error >= overflow) {
-            return {x.value < 0 ? -infinity : infinity, 0};
+            return {std::copysign(std::numeric_limits<double>::infinity(), x.value), 0};
         }
-        if (std::abs(x.value) + x.error >= overflow) {
-            return {x.value, infinity};  // finite or infinite
-        }
+        x.value = std::clamp(x.value, -overflow, overflow);  // see agrees()
     }
     // The bound itself was computed with some tens of roundings of 2^-53 each.
     return {x.value, (x.error + unit * (std::abs(x.value) + x.error) + eta) * (1 + 128 * unit_f64)};
 }
 
 /// Returns true if the reference allows `actual`: the same NaN or infinity, or within the bound.
-TESSERA_DETAIL_HOST_DEVICE inline bool agrees(const Bounded& expected, double actual)
+/// An infinite f16 stands for the least value that f16 stores so.
+TESSERA_DETAIL_HOST_DEVICE inline bool agrees(const Bounded& expected, double actual,
+                                              ElementType type = ElementType::f32)
 {
     if (!std::isfinite(expected.value)) {
         return std::isnan(expected.value) ? std::isnan(actual) : actual == expected.value;
+    }
+    if (type == ElementType::f16 && std::isinf(actual)) {
+        actual = std::copysign(f16_overflow, actual);
     }
     return std::abs(actual - expected.value) <= expected.error;
 }

@@ -423,7 +423,7 @@ std::optional<std::string> Reference::find_wrong_element(const Output& output, c
             return "the test's data overflow the output type";
         }
         const Bounded expected = stored(before, type);
-        return agrees(expected, actual)
+        return agrees(expected, actual, type)
                    ? std::string()
                    : fmt::format("is {}, but must be {} +- {}", actual, expected.value, expected.error);
     };
