@@ -297,7 +297,7 @@ bool Cluster::may_meet() noexcept
 
 Step Cluster::polled(const std::byte* at, std::uint64_t value)
 {
-    if (!has_turn_) {
+    if (!has_turn_ || grid.uneven_turns) {
         return Step::next;
     }
     auto poll = std::ranges::find(polls_, at, &Poll::at);
@@ -316,7 +316,7 @@ Step Cluster::polled(const std::byte* at, std::uint64_t value)
 
 Step Cluster::changed(const std::byte* at)
 {
-    if (!has_turn_ || !is_watched(grid, at)) {
+    if (!has_turn_ || grid.uneven_turns || !is_watched(grid, at)) {
         return Step::next;
     }
     end_turn_ = true;

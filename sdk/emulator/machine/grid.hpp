@@ -70,6 +70,8 @@ struct Grid {
     bool fits = true;
     /// Places in memory that clusters poll: in this round of turns, and in the one before.
     std::unordered_set<const std::byte*> polled{}, polled_before{};
+    /// In order, for this round of turns: only its length ends a turn.
+    bool uneven_turns = false;
     const Operation* operations = nullptr;  ///< of the program, with the handlers for the options
     /// Clusters that have not started. Only between turns, or in one.
     [[nodiscard]] std::uint64_t waiting_clusters() const noexcept;

@@ -26,6 +26,12 @@ constexpr std::uint64_t steps_without_meeting = 4096;
 constexpr std::uint32_t most_missed_turns = 64;
 /// After so many rounds of turns in which all clusters wait, those start that a GPU would have started at once.
 constexpr std::uint32_t rounds_before_empty_places = 8;
+/// A cluster that has run for so many steps without a visible effect may poll in step with another, and find a lock taken
+/// each time. Then of so many rounds of turns in order, the last ones have turns of uneven lengths.
+constexpr std::uint64_t steps_in_step = 16'384;
+constexpr std::uint64_t even_rounds = 56, uneven_rounds = 8;
+/// Scheduler steps of the longest of these turns.
+constexpr std::uint32_t longest_uneven_turn = 64;
 
 class Residents {
 public:
@@ -64,6 +70,7 @@ private:
     bool moved_ = true;  ///< false: in the last round of turns
     std::uint64_t quiet_steps_ = 0;
     std::uint32_t quiet_rounds_ = 0;
+    std::uint64_t rounds_ = 0;
     std::chrono::steady_clock::time_point quiet_since_ = std::chrono::steady_clock::now();
 };
 
@@ -184,10 +191,12 @@ void Residents::run_all_apart()
 }
 
 /// The steps of a cluster's next turn.
-std::uint64_t turn_of(Cluster& cluster, Schedule schedule)
+std::uint64_t turn_of(Cluster& cluster, Schedule schedule, std::uint64_t round)
 {
     switch (schedule) {
-        case Schedule::in_order: return in_order_turn;
+        case Schedule::in_order:
+            return cluster.grid.uneven_turns ? 1 + Random(round, cluster.index).below(longest_uneven_turn)
+                                             : in_order_turn;
         case Schedule::random:
         case Schedule::pct: return std::uint64_t{1} << cluster.choose(Choice::turn_length, 14);
         case Schedule::adversarial: return std::uint64_t{1} << cluster.choose(Choice::turn_length, 18);
@@ -203,6 +212,11 @@ void Residents::take_turns()
         std::size_t place;
     };
     const bool in_order = grid_.options.schedule == Schedule::in_order;
+    grid_.uneven_turns = in_order && ++rounds_ % (even_rounds + uneven_rounds) >= even_rounds &&
+                         std::ranges::any_of(residents_, [](const Resident& resident) {
+                             const Cluster* cluster = resident.cluster.get();
+                             return cluster != nullptr && cluster->steps() - cluster->last_progress() > steps_in_step;
+                         });
     std::vector<Turn> turns;
     moved_ = false;
     for (std::size_t place = 0; place < residents_.size(); ++place) {
@@ -248,7 +262,7 @@ void Residents::take_turn(std::size_t place)
                          return;
                      }
                      ++cluster.statistics.turns;
-                     pause = cluster.run_turn(turn_of(cluster, schedule));
+                     pause = cluster.run_turn(turn_of(cluster, schedule, rounds_));
                  }) ||
         !has_turn) {
         return;

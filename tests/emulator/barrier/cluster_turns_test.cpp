@@ -74,6 +74,61 @@ poll:
     ret;
 }
 
+// CTA 0 takes a lock, looks whether the slot is full, and gives the lock back, until it is. Warp 0 of CTA 1 has a mutex,
+// fills the slot once it finds the lock free, and gives the mutex back; warp 1 waits for the mutex. In turns of equal
+// length, warp 0 finds the lock taken for ever.
+.visible .entry in_step(.param .u64 words)
+{
+    .reg .pred p; .reg .b32 r<4>; .reg .b64 d<2>;
+    ld.param.u64 d0, [words];  // lock, full, mutex, begun
+    mov.u32 r0, %tid.x;
+    and.b32 r1, r0, 31;
+    setp.ne.u32 p, r1, 0;
+    @p bra done;
+    mov.u32 r1, %ctaid.x;
+    setp.ne.u32 p, r1, 0;
+    @p bra fill;
+    setp.ne.u32 p, r0, 0;
+    @p bra done;
+look:
+    atom.global.or.b32 r2, [d0], 1;
+    setp.ne.u32 p, r2, 0;
+    @p bra look;
+    fence.acq_rel.gpu;
+    ld.volatile.global.u32 r3, [d0+4];
+    fence.acq_rel.gpu;
+    atom.global.and.b32 r2, [d0], 0;
+    fence.acq_rel.gpu;
+    setp.eq.u32 p, r3, 0;
+    @p bra look;
+    bra done;
+fill:
+    setp.ne.u32 p, r0, 0;
+    @p bra mutex;
+    atom.global.or.b32 r2, [d0+8], 1;
+    atom.global.add.u32 r2, [d0+12], 1;
+taken:
+    atom.global.or.b32 r2, [d0], 1;
+    setp.ne.u32 p, r2, 0;
+    @p bra taken;
+    fence.acq_rel.gpu;
+    st.volatile.global.u32 [d0+4], 1;
+    fence.acq_rel.gpu;
+    atom.global.and.b32 r2, [d0], 0;
+    atom.global.and.b32 r2, [d0+8], 0;
+    bra done;
+mutex:
+    atom.global.add.u32 r2, [d0+12], 0;
+    setp.eq.u32 p, r2, 0;
+    @p bra mutex;
+held:
+    atom.global.or.b32 r2, [d0+8], 1;
+    setp.ne.u32 p, r2, 0;
+    @p bra held;
+done:
+    ret;
+}
+
 // All wait for what CTA `from` stores.
 .visible .entry wait_for_cta(.param .u64 flag, .param .u32 from)
 {
@@ -391,6 +446,16 @@ TEST_CASE("CTAs that compute for long do not count as polling")
         const std::uint64_t results = run.buffer(Words(8));
         REQUIRE_CLEAN(run, run.launch("compute", {.grid = {8, 1, 1}}, results, std::uint32_t{200'000}));
         CHECK(run.read<std::uint32_t>(results, 8) == Words{0, 1, 2, 3, 4, 5, 6, 7});
+    }
+}
+
+TEST_CASE("CTAs that poll in step do not keep each other waiting for ever")
+{
+    for (const Schedule schedule : schedules) {
+        Machine run(schedule);
+        const std::uint64_t words = run.buffer(Words{0, 0, 0, 0});
+        REQUIRE_CLEAN(run, run.launch("in_step", {.grid = {2, 1, 1}, .block = {64, 1, 1}}, words));
+        CHECK(run.read<std::uint32_t>(words, 2) == Words{0, 1});
     }
 }
 
