@@ -150,8 +150,8 @@ void ProgramBuilder::place_variables()
                 symbol.kind = Symbol::Kind::memory_variable;
                 const std::uint64_t size = std::max<std::uint64_t>(symbol.size, 1);
                 const bool fits = size <= left;
-                symbol.offset =
-                    fits ? memory_.allocate(size, MemoryKind::module, device_index_, variable.name) : std::uint64_t{0};
+                const MemoryKind kind = variable.managed ? MemoryKind::managed : MemoryKind::module;
+                symbol.offset = fits ? memory_.allocate(size, kind, device_index_, variable.name) : std::uint64_t{0};
                 left -= fits ? size : 0;
                 if (symbol.offset == 0) {
                     throw std::runtime_error(

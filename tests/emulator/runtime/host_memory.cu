@@ -1,9 +1,11 @@
-/// Host memory that a copy reads, changed too early and at the right time; and launches whose error is ignored.
+/// Host memory that a copy reads, changed too early and at the right time; managed variables; and launches whose error is
+/// ignored.
 /// host_memory <case> runs one case; each is a finding or is right, as tests/emulator/runtime/CMakeLists.txt says.
 
 #include <cuda_runtime.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -16,6 +18,16 @@ constexpr std::size_t count = 4096;
 constexpr std::size_t bytes = count * sizeof(int);
 
 __global__ void add(int* data) { data[threadIdx.x] += 1; }
+
+__managed__ int managed[2] = {40, 7};
+template <typename T>
+__managed__ T managed_of{};
+
+__global__ void add_to_managed()
+{
+    managed[0] += 1;
+    managed_of<int> += managed[1];
+}
 
 __global__ void announce(volatile int* flag) { *flag = 1; }
 
@@ -171,6 +183,24 @@ void launch_checked()
     }
 }
 
+void expect(bool right, const char* what)
+{
+    if (!right) {
+        std::printf("%s is wrong\n", what);
+        std::exit(1);
+    }
+}
+
+/// Host and kernels share a managed variable: its initial value, and what either stores.
+void managed_variable()
+{
+    managed[0] += 1;
+    managed_of<int> = 2;
+    add_to_managed<<<1, 1>>>();
+    cudaDeviceSynchronize();
+    expect(managed[0] == 42 && managed_of<int> == 9, "what a kernel has stored");
+}
+
 }  // namespace
 
 int main(int arguments, char** values)
@@ -185,6 +215,7 @@ int main(int arguments, char** values)
         {"right", right},
         {"pageable", pageable},
         {"launch_checked", launch_checked},
+        {"managed_variable", managed_variable},
     };
     const auto found = cases.find(arguments == 2 ? values[1] : "");
     if (found == cases.end()) {
