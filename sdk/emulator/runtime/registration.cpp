@@ -1,7 +1,6 @@
 // What the compiler's start-up code calls to register a program's device code.
 
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
 
 #include "runtime/call.hpp"
 #include "runtime/kernels.hpp"
@@ -105,18 +104,11 @@ char __cudaInitModule(void** handle)
 {
     guarded("__cudaInitModule", [&](Runtime& runtime) {
         for (void** host_variable : runtime.managed_variables) {
-            Variable& variable = runtime.variables.at(host_variable);
-            if (variable.image.get() != reinterpret_cast<CodeImage*>(handle)) {
+            if (runtime.variables.at(host_variable).image.get() != reinterpret_cast<CodeImage*>(handle)) {
                 continue;
             }
             VariableInfo info;
-            if (find_symbol(host_variable, current_device(), info) != cudaSuccess) {
-                continue;
-            }
-            if (runtime.memory.is_device_address(info.address)) {
-                say(fmt::format("the managed variable {} cannot be accessed by the host; this is not emulated",
-                                variable.name));
-            } else {
+            if (find_symbol(host_variable, current_device(), info) == cudaSuccess) {
                 *host_variable = reinterpret_cast<void*>(info.address);
             }
         }
