@@ -52,7 +52,8 @@ struct HopperArguments {
     AnyTensorMap<3> d_rest;          // boxes for the rest of a tile's width, if any
     AnyTensorMap<3> pre_activation;  // boxes as those of D; if stores_pre_activation_by_tma
     AnyTensorMap<3> pre_activation_rest;
-    AnyTensorMap<3> c;  // boxes of 64 rows of 128 bytes; if work.c_slots is not 0
+    AnyTensorMap<3> c;  // boxes of 64 rows of 128 bytes, or of the tile's width if that is less; if work.c_slots > 0
+    AnyTensorMap<3> c_rest;  // boxes for the rest of a tile's width, if any
     GemmArguments gemm;
     HopperWork work;
     HopperWorkspace workspace;

@@ -99,10 +99,15 @@ struct HopperConfig {
 
     /// Boxes of C that fit in a stage.
     TESSERA_DETAIL_HOST_DEVICE constexpr int c_boxes_per_stage() const { return stage_bytes() / hopper_store_bytes; }
-    /// Boxes of C per 64 rows of a tile: 128 bytes of columns each, beyond the tile if it does not end with a box.
+    /// Boxes of C per 64 rows of a tile: 128 bytes of columns each, and less in the last where the tile ends before.
     TESSERA_DETAIL_HOST_DEVICE constexpr int c_boxes_per_row(int element_bytes) const
     {
         return (tile_n * element_bytes + hopper_row_bytes - 1) / hopper_row_bytes;
+    }
+    /// Columns of C in the last box of a row of boxes, if they are less than 128 bytes; otherwise 0.
+    TESSERA_DETAIL_HOST_DEVICE constexpr int c_columns_of_rest(int element_bytes) const
+    {
+        return tile_n % (hopper_row_bytes / element_bytes);
     }
     /// Slots of the ring that a tile of C fills.
     TESSERA_DETAIL_HOST_DEVICE constexpr int c_slots(int element_bytes) const

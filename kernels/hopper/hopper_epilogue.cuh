@@ -266,15 +266,23 @@ private:
 #pragma unroll
             for (int column = 0; column < tile_n; column += 16) {
                 const std::byte* const box = box_of_c<Config, 2>(shared_, c, first_block + block, column / 64);
-                std::uint32_t packed[4];
-                load_matrices(box + place.matrix(column % 64 / 16), packed);
+                const auto add = [&]<int Count>(std::uint32_t(&packed)[Count]) {
+                    load_matrices(box + place.matrix(column % 64 / 16), packed);
 #pragma unroll
-                for (int i = 0; i < 4 && column / 2 + 2 * i < registers; ++i) {
-                    float* const pair = &accumulators[block][column / 2 + 2 * i];
-                    float of_c[2];
-                    detail::unpack(packed[i], from_f16, of_c[0], of_c[1]);
-                    pair[0] = __fmaf_rn(beta, of_c[0], detail::scaled(pair[0], alpha_));
-                    pair[1] = __fmaf_rn(beta, of_c[1], detail::scaled(pair[1], alpha_));
+                    for (int i = 0; i < Count; ++i) {
+                        float* const pair = &accumulators[block][column / 2 + 2 * i];
+                        float of_c[2];
+                        detail::unpack(packed[i], from_f16, of_c[0], of_c[1]);
+                        pair[0] = __fmaf_rn(beta, of_c[0], detail::scaled(pair[0], alpha_));
+                        pair[1] = __fmaf_rn(beta, of_c[1], detail::scaled(pair[1], alpha_));
+                    }
+                };
+                if (column + 8 < tile_n) {
+                    std::uint32_t sixteen_columns[4];
+                    add(sixteen_columns);
+                } else {
+                    std::uint32_t eight_columns[2];
+                    add(eight_columns);
                 }
             }
         }

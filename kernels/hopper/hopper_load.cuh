@@ -247,7 +247,8 @@ private:
         std::move(ring).drain();
     }
 
-    /// Loads the tile of C into the slots after the tile's stages, in boxes of 64 rows of 128 bytes.
+    /// Loads the tile of C into the slots after the tile's stages, in boxes of 64 rows of 128 bytes. Where the tile does not
+    /// end with a box, the last one of a row is narrower: if C is D, what lies beyond may be being stored by another CTA.
     ///
     /// C is each CTA's own, but the consumers free a slot in all CTAs of their row and column. If C alone filled it, a
     /// fast CTA could free its slot twice while a slow one still reads, and the peers would count that as both. So each
@@ -260,6 +261,9 @@ private:
         const bool is_f32 = arguments.gemm.d_type == ElementType::f32;
         const int across = is_f32 ? Config::config.c_boxes_per_row(4) : Config::config.c_boxes_per_row(2);
         const int columns = is_f32 ? row_bytes / 4 : row_bytes / 2;
+        constexpr bool has_rest = Config::config.c_columns_of_rest(2) != 0;  // then those of 4 bytes may have one, too
+        const int in_last = is_f32 ? Config::config.c_columns_of_rest(4) : Config::config.c_columns_of_rest(2);
+        const int bytes_beyond = in_last == 0 ? 0 : box_bytes / columns * (columns - in_last);
         const std::uint32_t sharers = sharers_of_slot(cluster);
         int left = tile_m / 64 * across;
         int box_row = 0;
@@ -267,7 +271,11 @@ private:
 #pragma unroll 1
         while (left > 0) {
             const int boxes = min(left, Config::config.c_boxes_per_stage());
-            auto slot = ring.acquire(static_cast<std::uint32_t>(boxes * box_bytes) + sharers);
+            int bytes = boxes * box_bytes;
+            if constexpr (has_rest) {
+                bytes -= (box_column + boxes) / across * bytes_beyond;
+            }
+            auto slot = ring.acquire(static_cast<std::uint32_t>(bytes) + sharers);
 #pragma unroll 1
             for (std::uint32_t sharer = 0; sharer < sharers; ++sharer) {
                 slot.full().complete_bytes_at(sharer_of_slot(cluster, sharer), 1);
@@ -275,7 +283,8 @@ private:
             std::byte* to = shared.stages[slot.index()].a;
 #pragma unroll 1
             for (int box = 0; box < boxes; ++box, to += box_bytes) {
-                tma_load(arguments.c, to, slot.full(),
+                const bool is_rest = has_rest && bytes_beyond > 0 && across > 1 && box_column == across - 1;
+                tma_load(is_rest ? arguments.c_rest : arguments.c, to, slot.full(),
                          {column + box_column * columns, row + box_row * 64, arguments.c_batched ? batch : 0});
                 if (++box_column == across) {
                     box_column = 0;

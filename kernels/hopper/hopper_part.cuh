@@ -167,8 +167,20 @@ public:
             const bool from_f16 = arguments_.gemm.c_type == ElementType::f16;
             const std::byte* const box = box_of_c<Config, 2>(shared, slots, block, tile_column_ / 64);
             for_each_group([&](Group& c, int first) {
-                std::uint32_t packed[4];
-                load_matrices(box + place_.matrix(tile_column_ % 64 / 16 + first / 8), packed);
+                const unsigned column = tile_column_ + first * 2;
+                if (is_beyond(column)) {
+                    return;
+                }
+                const std::byte* const from = box + place_.matrix(tile_column_ % 64 / 16 + first / 8);
+                std::uint32_t packed[4] = {};
+                if (is_beyond(column + 8)) {
+                    std::uint32_t eight_columns[2];
+                    load_matrices(from, eight_columns);
+                    packed[0] = eight_columns[0];
+                    packed[1] = eight_columns[1];
+                } else {
+                    load_matrices(from, packed);
+                }
 #pragma unroll
                 for (int i = 0; i < 4; ++i) {
                     detail::unpack(packed[i], from_f16, c[2 * i], c[2 * i + 1]);
@@ -180,12 +192,15 @@ public:
         ptx::stay_a_branch();
         for_each_group([&](Group& c, int first) {
             const unsigned column = tile_column_ + first * 2;
-            if (tile_n % columns != 0 && column >= tile_n) {
-                return;  // there may be no box
+            if (is_beyond(column)) {
+                return;
             }
             const std::byte* const box = box_of_c<Config, 4>(shared, slots, block, column / 32);
             place_.template for_each_pair<16>(column % 32, [&](int value, unsigned offset) {
-                const float2 pair = *reinterpret_cast<const float2*>(box + offset);
+                float2 pair = make_float2(0, 0);
+                if (value < 4 || !is_beyond(column + 8)) {
+                    pair = *reinterpret_cast<const float2*>(box + offset);
+                }
                 c[value] = pair.x;
                 c[value + 1] = pair.y;
             });
@@ -420,6 +435,9 @@ private:
     }
 
     __device__ bool gated() const { return is_gated<Config>(arguments_.gemm); }
+
+    /// Returns true if columns from `column` of the tile on are beyond it: nothing has written them, and nobody needs them.
+    __device__ static bool is_beyond(unsigned column) { return tile_n % columns != 0 && column >= tile_n; }
 
     /// Column in the tile of the values' `j`-th eight columns.
     __device__ int tile_column_of(int j) const

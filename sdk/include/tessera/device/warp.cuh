@@ -148,4 +148,14 @@ __device__ __forceinline__ void load_matrices(const void* row, std::uint32_t (&v
                  : "memory");
 }
 
+/// Loads two 8x8 matrices of 16-bit elements: lanes 0 to 15 give the addresses of the rows.
+__device__ __forceinline__ void load_matrices(const void* row, std::uint32_t (&values)[2])
+{
+    const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(values[0]), "=r"(values[1])
+                 : "r"(address)
+                 : "memory");
+}
+
 }  // namespace tessera

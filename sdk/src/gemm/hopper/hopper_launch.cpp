@@ -188,8 +188,15 @@ void encode_epilogue(kernels::HopperArguments& arguments, const DeviceProperties
         forget(status);
         return status == cudaSuccess;
     };
+    // The boxes of a tile's row: of `width` columns, and of what then is left.
+    const auto are_encoded = [&](const TmaMatrix& matrix, int tile_columns, int width, AnyTensorMap<3>& map,
+                                 AnyTensorMap<3>& map_of_rest) {
+        const int rest = tile_columns % width;
+        return is_encoded(matrix, width, map) && (rest == 0 || is_encoded(matrix, rest, map_of_rest));
+    };
     const TmaMatrix c = tma_c(gemm, batches);
-    if (carries_c && is_encoded(c, static_cast<int>(128 / c.element_bytes), arguments.c)) {
+    const int c_width = std::min(static_cast<int>(128 / c.element_bytes), kernel.tile_n);
+    if (carries_c && are_encoded(c, kernel.tile_n, c_width, arguments.c, arguments.c_rest)) {
         arguments.work.c_slots =
             static_cast<std::uint32_t>(c.element_bytes == 4 ? kernel.c_slots_f32 : kernel.c_slots_16_bit);
     }
@@ -197,12 +204,9 @@ void encode_epilogue(kernels::HopperArguments& arguments, const DeviceProperties
 
     const int tile_columns = tile_columns_of_d(gemm, kernel);
     const int width = store_width(gemm, kernel, arguments.finishing);
-    const int rest = tile_columns % width;
-    const auto is_output_encoded = [&](const TmaMatrix& matrix, AnyTensorMap<3>& map, AnyTensorMap<3>& map_of_rest) {
-        return is_encoded(matrix, width, map) && (rest == 0 || is_encoded(matrix, rest, map_of_rest));
-    };
     const TmaMatrix d = tma_d(gemm, batches);
-    arguments.stores_by_tma = is_d_addressable(d, tile_columns) && is_output_encoded(d, arguments.d, arguments.d_rest);
+    arguments.stores_by_tma =
+        is_d_addressable(d, tile_columns) && are_encoded(d, tile_columns, width, arguments.d, arguments.d_rest);
     if (!arguments.stores_by_tma) {
         arguments.finishing = kernels::HopperFinishing::other;
         arguments.work.c_slots = 0;
@@ -210,7 +214,8 @@ void encode_epilogue(kernels::HopperArguments& arguments, const DeviceProperties
     const TmaMatrix x = tma_pre_activation(gemm, batches);
     arguments.stores_pre_activation_by_tma =
         arguments.stores_by_tma && x.data != nullptr && gemm.pre_activation.type == gemm.d_type && x.is_addressable() &&
-        x.has_whole_chunks() && is_output_encoded(x, arguments.pre_activation, arguments.pre_activation_rest);
+        x.has_whole_chunks() &&
+        are_encoded(x, tile_columns, width, arguments.pre_activation, arguments.pre_activation_rest);
 }
 
 }  // namespace
