@@ -206,10 +206,16 @@ cudaError_t prepare(const void* function, Device& device, ReadyKernel& ready)
 
 cudaError_t find_symbol(const void* symbol, Device& device, VariableInfo& variable)
 {
-    Runtime& runtime = Runtime::get();
-    const auto found = runtime.variables.find(symbol);
+    const Runtime& runtime = Runtime::get();
+    auto found = runtime.variables.find(symbol);
     if (found == runtime.variables.end()) {
-        return cudaErrorInvalidSymbol;
+        // The name of a managed variable stands for its memory, on the host, too.
+        const auto managed =
+            std::ranges::find_if(runtime.managed_variables, [&](void* const* pointer) { return *pointer == symbol; });
+        if (symbol == nullptr || managed == runtime.managed_variables.end()) {
+            return cudaErrorInvalidSymbol;
+        }
+        found = runtime.variables.find(*managed);
     }
     const LoadedOn loaded = load(*found->second.image, device);
     if (loaded.status != cudaSuccess) {

@@ -201,6 +201,23 @@ void managed_variable()
     expect(managed[0] == 42 && managed_of<int> == 9, "what a kernel has stored");
 }
 
+/// A managed variable as a symbol: its address is the host's, too.
+void managed_symbol()
+{
+    void* address = nullptr;
+    std::size_t size = 0;
+    expect(cudaGetSymbolAddress(&address, managed) == cudaSuccess && address == &managed, "address");
+    expect(cudaGetSymbolSize(&size, managed) == cudaSuccess && size == sizeof managed, "size");
+    const int value = 30;
+    expect(cudaMemcpyToSymbol(managed, &value, sizeof value, sizeof value) == cudaSuccess && managed[1] == value,
+           "copy to it");
+    int read[2] = {};
+    expect(cudaMemcpyFromSymbol(read, managed, sizeof read) == cudaSuccess && read[0] == 40 && read[1] == value,
+           "copy from it");
+    expect(cudaGetSymbolAddress(&address, value) == cudaErrorInvalidSymbol, "another variable is none");
+    cudaGetLastError();
+}
+
 }  // namespace
 
 int main(int arguments, char** values)
@@ -216,6 +233,7 @@ int main(int arguments, char** values)
         {"pageable", pageable},
         {"launch_checked", launch_checked},
         {"managed_variable", managed_variable},
+        {"managed_symbol", managed_symbol},
     };
     const auto found = cases.find(arguments == 2 ? values[1] : "");
     if (found == cases.end()) {
