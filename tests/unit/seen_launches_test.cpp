@@ -1,5 +1,5 @@
-/// GemmPlan::launch with operands that the plan has seen: it encodes nothing again, and never enqueues what belongs to
-/// other operands.
+/// GemmPlan::launch with operands that the plan has seen, and Gemm::launch with operands that it has seen twice: they
+/// encode nothing again, and never enqueue what belongs to other operands.
 
 #include <array>
 #include <bit>
@@ -17,6 +17,8 @@
 #include "gemm/seen_launches.hpp"
 #include "gemm/variant_chooser.hpp"
 #include "kernels/hopper/hopper_arguments.hpp"
+#include "tessera/gemm_tuner.hpp"
+#include "tuning/tuning_table.hpp"
 
 using namespace tessera;
 using tessera::kernels::GemmArguments;
@@ -96,6 +98,22 @@ struct SeenRuntime : CleanRuntime {
     }
 
     void launch(const GemmPlan& plan, const Call& call) { plan.launch(stream, call.a, call.b, call.d, call.epilogue); }
+    void launch(Variant variant, const Call& call)
+    {
+        Gemm::launch(stream, call.a, call.b, call.d, call.epilogue, variant);
+    }
+    /// Launches by a plan of its own, or by Gemm::launch so often that it keeps the operands. Returns how to go on.
+    std::function<void(const Call&)> seen_by(bool planned, Variant variant)
+    {
+        if (!planned) {
+            launch(variant, usual());
+            launch(variant, usual());
+            return [this, variant](const Call& call) { launch(variant, call); };
+        }
+        const GemmPlan plan = GemmPlan::prepare(device, problem(), variant);
+        launch(plan, usual());
+        return [this, plan](const Call& call) { launch(plan, call); };
+    }
 
     static HopperArguments argument_of(const fake::Launch& launch)
     {
@@ -147,10 +165,10 @@ bool same_arguments(Variant variant, const fake::Launch& one, const fake::Launch
         return std::memcmp(&x, &y, sizeof x) == 0;
     };
     return values_of(left.gemm) == values_of(right.gemm) && same_map(left.a, right.a) && same_map(left.b, right.b) &&
-           same_map(left.c, right.c) && same_map(left.d, right.d) &&
-           same_map(left.pre_activation, right.pre_activation) && left.c_batched == right.c_batched &&
-           left.finishing == right.finishing && left.workspace.partials == right.workspace.partials &&
-           left.workspace.arrivals == right.workspace.arrivals;
+           same_map(left.c, right.c) && same_map(left.c_rest, right.c_rest) && same_map(left.d, right.d) &&
+           same_map(left.d_rest, right.d_rest) && same_map(left.pre_activation, right.pre_activation) &&
+           left.c_batched == right.c_batched && left.finishing == right.finishing &&
+           left.workspace.partials == right.workspace.partials && left.workspace.arrivals == right.workspace.arrivals;
 }
 
 }  // namespace
@@ -158,24 +176,26 @@ bool same_arguments(Variant variant, const fake::Launch& one, const fake::Launch
 TEST_CASE_FIXTURE(SeenRuntime, "a launch with seen operands encodes nothing, and enqueues the same")
 {
     for (const Variant variant : variants_here()) {
-        CAPTURE(to_string(variant));
-        const GemmPlan plan = GemmPlan::prepare(device, problem(), variant);
-        launch(plan, usual());
-        fake::set_encoder_status(1);  // fails from now on
-        fake::clear_calls();
-        launch(plan, usual());
-        REQUIRE(fake::count("cudaLaunchKernelExC") == 1);
-        for (const fake::Call& call : fake::calls()) {
-            CAPTURE(call.name);
-            CHECK((call.name == "cudaLaunchKernelExC" || call.name == "cudaGetDevice" ||
-                   call.name == "cudaStreamGetCaptureInfo" || call.name == "cudaStreamGetId"));
+        for (const bool planned : {true, false}) {
+            CAPTURE(to_string(variant));
+            CAPTURE(planned);
+            const auto again = seen_by(planned, variant);
+            fake::set_encoder_status(1);  // fails from now on
+            fake::clear_calls();
+            again(usual());
+            REQUIRE(fake::count("cudaLaunchKernelExC") == 1);
+            for (const fake::Call& call : fake::calls()) {
+                CAPTURE(call.name);
+                CHECK((call.name == "cudaLaunchKernelExC" || call.name == "cudaGetDevice" ||
+                       call.name == "cudaStreamGetCaptureInfo" || call.name == "cudaStreamGetId"));
+            }
+            if (variant == Variant::hopper) {  // the proof that the encoder is needed otherwise
+                Call other = usual();
+                other.a = input(2);
+                CHECK(test::error_of([&] { again(other); }).has_value());
+            }
+            fake::set_encoder_status(0);
         }
-        if (variant == Variant::hopper) {  // the proof that the encoder is needed otherwise
-            Call other = usual();
-            other.a = input(2);
-            CHECK(test::error_of([&] { launch(plan, other); }).has_value());
-        }
-        fake::set_encoder_status(0);
     }
 }
 
@@ -203,24 +223,66 @@ TEST_CASE_FIXTURE(SeenRuntime, "each value that goes into the arguments is notic
         Change{"scale_a, left out", [&](Call& call) { call.epilogue.scale_a = {}; }},
     };
     for (const Variant variant : variants_here()) {
-        CAPTURE(to_string(variant));
-        const GemmPlan plan = GemmPlan::prepare(device, problem(), variant);
-        for (const Change& change : changes) {
-            CAPTURE(change.name);
-            Call changed = usual();
-            change.make(changed);
-            fake::clear_calls();
-            launch(plan, usual());
-            launch(plan, changed);
-            launch(plan, usual());
-            launch(GemmPlan::prepare(device, problem(), variant), changed);  // has seen nothing
-            const auto launches = fake::launches();
-            REQUIRE(launches.size() == 4);
-            CHECK_FALSE(same_arguments(variant, launches[0], launches[1]));
-            CHECK(same_arguments(variant, launches[0], launches[2]));
-            CHECK(same_arguments(variant, launches[1], launches[3]));
+        for (const bool planned : {true, false}) {
+            CAPTURE(to_string(variant));
+            CAPTURE(planned);
+            const auto launch_seen = seen_by(planned, variant);
+            for (const Change& change : changes) {
+                CAPTURE(change.name);
+                Call changed = usual();
+                change.make(changed);
+                fake::clear_calls();
+                launch_seen(usual());
+                launch_seen(changed);
+                launch_seen(usual());
+                launch(GemmPlan::prepare(device, problem(), variant), changed);  // has seen nothing
+                const auto launches = fake::launches();
+                REQUIRE(launches.size() == 4);
+                CHECK_FALSE(same_arguments(variant, launches[0], launches[1]));
+                CHECK(same_arguments(variant, launches[0], launches[2]));
+                CHECK(same_arguments(variant, launches[1], launches[3]));
+            }
         }
     }
+}
+
+TEST_CASE_FIXTURE(SeenRuntime, "Gemm::launch chooses again for another variant or tuned choice")
+{
+    Call call = usual();
+    const auto function_of = [&](Variant variant) {
+        fake::clear_calls();
+        launch(variant, call);
+        return fake::launches().at(0).function;
+    };
+    const auto thrice = [&](Variant variant) {
+        const void* const first = function_of(variant);
+        CHECK(function_of(variant) == first);
+        CHECK(function_of(variant) == first);
+        return first;
+    };
+    GemmTuningCache::clear();
+    const void* const automatic = thrice(Variant::automatic);
+    CHECK(thrice(Variant::simt_naive) != thrice(Variant::simt_tiled));
+    CHECK(function_of(Variant::automatic) == automatic);
+
+    detail::store_tuned(detail::tuning_key(detail::resolved(problem()), device.properties()),
+                        {{.variant = Variant::simt_naive}, 1e-6, 2e-6, 1});
+    CHECK(function_of(Variant::automatic) == thrice(Variant::simt_naive));
+    GemmTuningCache::clear();
+    CHECK(function_of(Variant::automatic) == automatic);
+}
+
+TEST_CASE_FIXTURE(SeenRuntime, "Gemm::launch refuses a stream of another device after launches as before them")
+{
+    const Stream elsewhere{Device(fake::b200)};
+    const auto launch_seen = seen_by(false, Variant::automatic);
+    launch_seen(usual());
+    fake::clear_calls();
+    CHECK(test::error_of([&] {
+              const Call call = usual();
+              Gemm::launch(elsewhere, call.a, call.b, call.d, call.epilogue);
+          }).has_value());
+    CHECK(fake::launches().empty());
 }
 
 TEST_CASE_FIXTURE(SeenRuntime, "-0 is another factor than 0")

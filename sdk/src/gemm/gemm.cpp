@@ -16,6 +16,7 @@
 #include "gemm/seen_launches.hpp"
 #include "gemm/variant_chooser.hpp"
 #include "gemm/workspace.hpp"
+#include "tuning/tuning_table.hpp"
 
 namespace tessera {
 namespace {
@@ -40,12 +41,12 @@ void require_workspace_for(StreamRef stream, const Workspace& workspace, const d
     detail::require_workspace_apart(workspace, detail::workspace_bytes(need), operands, epilogue, operation, caller);
 }
 
-void require_enqueued(const detail::CallStatus& ended, const detail::KernelChoice& choice, const GemmProblem& problem,
+void require_enqueued(const detail::CallStatus& ended, Variant variant, const GemmProblem& problem,
                       std::string_view operation, const std::source_location& caller)
 {
     if (ended.status != cudaSuccess) [[unlikely]] {
         detail::raise_cuda(ended.status, ended.call, operation, caller,
-                           fmt::format("while launching {} for {}", to_string(choice.variant), problem.describe()));
+                           fmt::format("while launching {} for {}", to_string(variant), problem.describe()));
     }
 }
 
@@ -69,7 +70,7 @@ void encode_and_enqueue(StreamRef stream, const detail::GemmOperands& operands, 
     if (ended.status == cudaSuccess) {
         ended = enqueue(made.launch, stream);
     }
-    require_enqueued(ended, choice, problem, operation, caller);
+    require_enqueued(ended, choice.variant, problem, operation, caller);
 }
 
 void enqueue_one(StreamRef stream, const detail::GemmOperands& operands, const Epilogue& epilogue,
@@ -113,34 +114,57 @@ void enqueue_levels(StreamRef stream, const detail::GemmOperands& operands, cons
     }
 }
 
-/// Enqueues a launch that the plan has made before. Its operands have passed all checks.
-void enqueue_seen(StreamRef stream, detail::SeenLaunches& launches, detail::SeenLaunches::Hit seen,
-                  const DeviceProperties& device, const detail::KernelChoice& choice, const Workspace& workspace,
-                  const std::source_location& caller)
+/// A launch as the caller gave it, by which it is found again.
+struct Request {
+    const detail::GemmOperands& operands;
+    const Epilogue& epilogue;
+    detail::ChoiceContext context;
+    std::uint64_t hash = detail::hash_of(operands, epilogue);
+
+    detail::SeenLaunches::Hit find_in(detail::SeenLaunches& launches,
+                                      const detail::WorkspaceMemory* memory = nullptr) const
+    {
+        return launches.find(hash, operands, epilogue, context, memory);
+    }
+    void keep_in(detail::SeenLaunches& launches, const GemmProblem& problem, Variant variant,
+                 const Enqueued& made) const
+    {
+        launches.keep(hash, operands, epilogue, context, problem, variant, made.need, made.memory, made.launch);
+    }
+};
+
+/// Enqueues a launch that was made before. Its operands have passed all checks.
+/// @param choose  returns the choice that was made, for a workspace that the launch has not seen
+template <class Choose>
+void enqueue_seen(StreamRef stream, const Request& request, detail::SeenLaunches& launches,
+                  const detail::SeenLaunches::Hit& seen, const DeviceProperties& device, const Workspace& workspace,
+                  std::string_view operation, const std::source_location& caller, Choose&& choose)
 {
-    require_workspace_for(stream, workspace, seen->need, seen->operands, seen->epilogue, plan_launch_operation, caller);
-    const detail::ProfilerRange range(seen->problem, choice.variant);
-    const detail::CurrentDevice current(stream.device(), plan_launch_operation, caller);
-    const detail::WorkspaceLease lease =
-        detail::lease_workspace(stream, seen->need, workspace, plan_launch_operation, caller);
-    if (same_memory(lease.memory(), seen->memory)) {
-        require_enqueued(enqueue(seen->launch, stream), choice, seen->problem, plan_launch_operation, caller);
+    require_workspace_for(stream, workspace, seen->need, request.operands, request.epilogue, operation, caller);
+    const detail::ProfilerRange range(seen->problem, seen->variant);
+    const detail::CurrentDevice current(stream.device(), operation, caller);
+    const detail::WorkspaceLease lease = detail::lease_workspace(stream, seen->need, workspace, operation, caller);
+    const detail::WorkspaceMemory memory = lease.memory();
+    const auto enqueue_again = [&](const detail::SeenLaunches::Entry& entry) {
+        require_enqueued(enqueue(entry.launch, stream), entry.variant, entry.problem, operation, caller);
+    };
+    if (same_memory(memory, seen->memory)) {
+        enqueue_again(*seen);
         return;
     }
-    const detail::WorkspaceMemory memory = lease.memory();
-    if (const auto other = launches.find(seen->operands, seen->epilogue, &memory)) {
-        require_enqueued(enqueue(other->launch, stream), choice, other->problem, plan_launch_operation, caller);
+    if (const auto other = request.find_in(launches, &memory)) {
+        enqueue_again(*other);
         return;
     }
     Enqueued made(seen->need);
     made.memory = memory;
-    detail::GemmOperands operands = seen->operands;
-    Epilogue epilogue = seen->epilogue;
+    detail::GemmOperands operands = request.operands;
+    Epilogue epilogue = request.epilogue;
     detail::share_single_matrices(operands, epilogue);
     const OneLaunch one = one_launch(operands, epilogue, detail::levels_of(detail::problem_of(operands, epilogue)), 0);
-    encode_and_enqueue(stream, one.operands, one.epilogue, seen->problem, device, choice, plan_launch_operation, caller,
-                       made);
-    launches.keep(seen->operands, seen->epilogue, seen->problem, made.need, made.memory, made.launch);
+    encode_and_enqueue(stream, one.operands, one.epilogue, seen->problem, device, choose(seen->problem), operation,
+                       caller, made);
+    request.keep_in(launches, seen->problem, seen->variant, made);
 }
 
 }  // namespace
@@ -158,6 +182,17 @@ void enqueue_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue
 void launch_gemm(StreamRef stream, const GemmOperands& given, const Epilogue& given_epilogue, Variant variant,
                  const Workspace& workspace, const std::source_location& caller)
 {
+    const Device owner(stream.device(), caller);
+    const DeviceProperties& device = owner.properties();
+    const Request request{given, given_epilogue, {stream.device(), variant, workspace.limit(), tuning_generation()}};
+    SeenLaunches& launches = seen_without_plan(request.hash);
+    if (const auto seen = request.find_in(launches)) {
+        enqueue_seen(stream, request, launches, seen, device, workspace, launch_operation, caller,
+                     [&](const GemmProblem& problem) {
+                         return choose_kernel(problem, device, variant, launch_operation, caller, workspace.limit());
+                     });
+        return;
+    }
     require_operands(stream, given, given_epilogue, launch_operation, caller);
     GemmOperands operands = given;
     Epilogue epilogue = given_epilogue;
@@ -165,14 +200,15 @@ void launch_gemm(StreamRef stream, const GemmOperands& given, const Epilogue& gi
     const GemmProblem problem = problem_of(operands, epilogue);
     const BatchLevels levels = levels_of(problem);
     const GemmProblem one = one_launch(problem, levels);
-    const Device owner(stream.device(), caller);
-    const DeviceProperties& device = owner.properties();
     const KernelChoice chosen = choose_kernel(one, device, variant, launch_operation, caller, workspace.limit());
     if (!is_empty(problem)) {
         Enqueued made(workspace_need(one, chosen));
         require_workspace_for(stream, workspace, made.need, operands, epilogue, launch_operation, caller);
         enqueue_levels(stream, operands, epilogue, one, levels, device, chosen, workspace, launch_operation, caller,
                        made);
+        if (levels.launches == 1 && launches.has_missed_before(request.hash)) {
+            request.keep_in(launches, one, chosen.variant, made);
+        }
     }
 }
 
@@ -199,8 +235,10 @@ void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& give
                               const Workspace& workspace, const std::source_location& caller) const
 {
     detail::require_same_device(plan_launch_operation, caller, "the plan", device_, "the stream", stream.device());
-    if (auto seen = seen_->find(given, given_epilogue)) {
-        enqueue_seen(stream, *seen_, std::move(seen), *properties_, choice_, workspace, caller);
+    const Request request{given, given_epilogue, {}};
+    if (const auto seen = request.find_in(*seen_)) {
+        enqueue_seen(stream, request, *seen_, seen, *properties_, workspace, plan_launch_operation, caller,
+                     [&](const GemmProblem&) { return choice_; });
         return;
     }
     detail::require_operands(stream, given, given_epilogue, plan_launch_operation, caller);
@@ -225,7 +263,7 @@ void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& give
         enqueue_levels(stream, operands, epilogue, one, levels, *properties_, choice_, workspace, plan_launch_operation,
                        caller, made);
         if (levels.launches == 1) {
-            seen_->keep(given, given_epilogue, one, made.need, made.memory, made.launch);
+            request.keep_in(*seen_, one, choice_.variant, made);
         }
     }
 }

@@ -52,7 +52,14 @@ bool same(const Epilogue& one, const Epilogue& other) noexcept
            gating == other.gating;
 }
 
-/// Distinguishes the operand sets of a usual program, which differ in their addresses. Never 0.
+}  // namespace
+
+bool same_operands(const GemmOperands& one, const Epilogue& one_epilogue, const GemmOperands& other,
+                   const Epilogue& other_epilogue) noexcept
+{
+    return same(one.a, other.a) && same(one.b, other.b) && same(one.d, other.d) && same(one_epilogue, other_epilogue);
+}
+
 std::uint64_t hash_of(const GemmOperands& operands, const Epilogue& epilogue) noexcept
 {
     constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15U;  // 2^64 divided by it
@@ -61,15 +68,10 @@ std::uint64_t hash_of(const GemmOperands& operands, const Epilogue& epilogue) no
         hash = (hash ^ std::bit_cast<std::uintptr_t>(data)) * golden_ratio;
         hash ^= hash >> 32U;
     }
-    return hash | 1U;
-}
-
-}  // namespace
-
-bool same_operands(const GemmOperands& one, const Epilogue& one_epilogue, const GemmOperands& other,
-                   const Epilogue& other_epilogue) noexcept
-{
-    return same(one.a, other.a) && same(one.b, other.b) && same(one.d, other.d) && same(one_epilogue, other_epilogue);
+    for (const std::int64_t extent : {operands.d.rows, operands.d.columns, operands.a.columns}) {
+        hash = (hash ^ static_cast<std::uint64_t>(extent)) * golden_ratio;
+    }
+    return hash ^ hash >> 32U | 1U;
 }
 
 SeenLaunches::Hit::~Hit()
@@ -79,17 +81,18 @@ SeenLaunches::Hit::~Hit()
     }
 }
 
-SeenLaunches::Hit SeenLaunches::find(const GemmOperands& operands, const Epilogue& epilogue,
-                                     const WorkspaceMemory* memory) noexcept
+SeenLaunches::Hit SeenLaunches::find(std::uint64_t hash, const GemmOperands& operands, const Epilogue& epilogue,
+                                     const ChoiceContext& context, const WorkspaceMemory* memory) noexcept
 {
-    const std::uint64_t hash = hash_of(operands, epilogue);
-    for (Entry& entry : entries_) {
-        if (entry.hash.load(std::memory_order_relaxed) != hash) {
+    for (std::size_t i = 0; i < capacity; ++i) {
+        if (hashes_[i].load(std::memory_order_relaxed) != hash) {
             continue;
         }
+        Entry& entry = entries_[i];
         const std::uint32_t before = entry.users.fetch_add(1, std::memory_order_acquire);
         Hit hit(&entry);  // released if it is not returned
-        if ((before & writer) == 0 && same_operands(entry.operands, entry.epilogue, operands, epilogue) &&
+        if ((before & writer) == 0 && entry.context == context &&
+            same_operands(entry.operands, entry.epilogue, operands, epilogue) &&
             (memory == nullptr || same_memory(entry.memory, *memory))) {
             return hit;
         }
@@ -97,25 +100,48 @@ SeenLaunches::Hit SeenLaunches::find(const GemmOperands& operands, const Epilogu
     return {};
 }
 
-void SeenLaunches::keep(const GemmOperands& operands, const Epilogue& epilogue, const GemmProblem& problem,
-                        WorkspaceNeed need, const WorkspaceMemory& memory, const EncodedLaunch& launch) noexcept
+bool SeenLaunches::has_missed_before(std::uint64_t hash) noexcept
+{
+    for (const std::atomic<std::uint64_t>& missed : missed_) {
+        if (missed.load(std::memory_order_relaxed) == hash) {
+            return true;
+        }
+    }
+    missed_[next_missed_.fetch_add(1, std::memory_order_relaxed) % capacity].store(hash, std::memory_order_relaxed);
+    return false;
+}
+
+void SeenLaunches::keep(std::uint64_t hash, const GemmOperands& operands, const Epilogue& epilogue,
+                        const ChoiceContext& context, const GemmProblem& problem, Variant variant, WorkspaceNeed need,
+                        const WorkspaceMemory& memory, const EncodedLaunch& launch) noexcept
 {
     for (std::size_t i = 0; i < capacity; ++i) {
-        Entry& entry = entries_[next_.fetch_add(1, std::memory_order_relaxed) % capacity];
+        const std::size_t index = next_.fetch_add(1, std::memory_order_relaxed) % capacity;
+        Entry& entry = entries_[index];
         std::uint32_t nobody = 0;
         if (!entry.users.compare_exchange_strong(nobody, writer, std::memory_order_acquire)) {
             continue;  // in use
         }
+        entry.context = context;
         entry.operands = operands;
         entry.epilogue = epilogue;
         entry.problem = problem;
+        entry.variant = variant;
         entry.need = need;
         entry.memory = memory;
         entry.launch = launch;
-        entry.hash.store(hash_of(operands, epilogue), std::memory_order_relaxed);
+        hashes_[index].store(hash, std::memory_order_relaxed);
         entry.users.fetch_and(~writer, std::memory_order_release);
         return;
     }
+}
+
+SeenLaunches& seen_without_plan(std::uint64_t hash)
+{
+    constexpr std::size_t sets = 32;
+    // Never destroyed: static owners may launch while the process exits.
+    static auto* const all = new std::array<SeenLaunches, sets>;
+    return (*all)[hash >> 59U];
 }
 
 SeenLaunchesRef::SeenLaunchesRef() : seen_(new SeenLaunches) {}

@@ -26,6 +26,7 @@ struct Node {
 struct Table {
     std::array<std::atomic<const Node*>, buckets> heads{};
     std::atomic<std::size_t> count{0};
+    std::atomic<std::uint64_t> generation{0};
     std::mutex mutex;  // for writers
 
     // Never destroyed: static owners may launch while the process exits.
@@ -133,6 +134,7 @@ void put(Table& table, const Node* known, const TuningKey& key, const TunedChoic
     if (known == nullptr) {
         table.count.fetch_add(1, std::memory_order_relaxed);
     }
+    table.generation.fetch_add(1, std::memory_order_release);
 }
 
 }  // namespace
@@ -196,7 +198,10 @@ void clear_tuned() noexcept
         head.store(nullptr, std::memory_order_release);
     }
     table.count.store(0, std::memory_order_relaxed);
+    table.generation.fetch_add(1, std::memory_order_release);
 }
+
+std::uint64_t tuning_generation() noexcept { return Table::get().generation.load(std::memory_order_acquire); }
 
 std::optional<TunedChoice> find_valid_tuned(const GemmProblem& problem, const DeviceProperties& device)
 {

@@ -78,6 +78,8 @@ void store_measured(const TuningKey& key, TunedChoice tuned);
 void for_each_tuned(const std::function<void(const TuningKey&, const TunedChoice&)>& visit);
 std::size_t tuned_count() noexcept;
 void clear_tuned() noexcept;
+/// A number that changes whenever a choice is stored or forgotten.
+std::uint64_t tuning_generation() noexcept;
 
 /// Returns the known choice for `problem` if it can run on `device`. The first call loads the environment variable's
 /// file.
