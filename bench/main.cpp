@@ -218,6 +218,10 @@ GemmOptions gemm_options_of(const CommandLine& line)
                                 "--types f8e4m3 or another epilogue",
                                 epilogue, tessera::to_string(problem.input)));
             }
+            if (is_gated(fusion) && problem.shape.n % 2 != 0) {
+                throw std::invalid_argument(fmt::format(
+                    "--epilogue {} needs two halves of N, which is {}: choose an even N", epilogue, problem.shape.n));
+            }
             for (const std::string& accumulation : line.accumulations) {
                 Problem fused = problem;
                 fused.fusion = fusion;

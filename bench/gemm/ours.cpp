@@ -29,7 +29,8 @@ Enqueue launch_of(const Task& task, const GemmPlan& plan)
                                                                                   k, problem.a_leading_dimension()),
                          MatrixView<const Input, OrderB>::from_raw_device_pointer(static_cast<const Input*>(set.b), k,
                                                                                   n, problem.b_leading_dimension()),
-                         MatrixView<Output>::from_raw_device_pointer(static_cast<Output*>(set.d), m, n, n),
+                         MatrixView<Output>::from_raw_device_pointer(static_cast<Output*>(set.d), m,
+                                                                     problem.d_columns(), problem.d_columns()),
                          epilogue_of(task, set)});
     }
     return [views = std::move(views), plan](StreamRef stream, std::size_t set) {
@@ -86,7 +87,8 @@ GemmProblem gemm_problem_of(const Task& task) { return task.problem.gemm_problem
 Epilogue epilogue_of(const Task& task, const Operands& set)
 {
     const GemmProblem problem = gemm_problem_of(task);
-    Epilogue epilogue{.activation = problem.activation, .fp8_accumulation = problem.fp8_accumulation};
+    Epilogue epilogue{
+        .activation = problem.activation, .fp8_accumulation = problem.fp8_accumulation, .gating = problem.gating};
     if (has_c(task.problem.fusion)) {
         with_output_element(task.problem.output, [&]<class Output>(std::type_identity<Output>) {
             epilogue.c = MatrixView<const Output>::from_raw_device_pointer(static_cast<const Output*>(set.c), problem.m,

@@ -7,7 +7,9 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "peers/activations.hpp"
 #include "report/gemm_summary.hpp"
+#include "tessera/device_buffer.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -56,16 +58,20 @@ cublasLtEpilogue_t epilogue_of(Fusion fusion)
 {
     switch (fusion) {
         case Fusion::bias:
-        case Fusion::bias_silu: return CUBLASLT_EPILOGUE_BIAS;  // cuBLASLt has no SiLU
+        case Fusion::bias_silu: return CUBLASLT_EPILOGUE_BIAS;  // a kernel follows
         case Fusion::bias_relu: return CUBLASLT_EPILOGUE_RELU_BIAS;
         case Fusion::bias_gelu:
         case Fusion::bias_gelu_tanh: return CUBLASLT_EPILOGUE_GELU_BIAS;
         case Fusion::none:
+        case Fusion::swiglu:         // a kernel follows
         case Fusion::residual:       // C is added by beta
         case Fusion::scaled: break;  // the factors belong to the operands
     }
     return CUBLASLT_EPILOGUE_DEFAULT;
 }
+
+/// Returns true if cuBLASLt has no such activation, so that a kernel of its own follows.
+bool needs_kernel(Fusion fusion) { return fusion == Fusion::bias_silu || fusion == Fusion::swiglu; }
 
 /// A product as cuBLASLt sees it. cuBLASLt is column-major: a row-major D is the column-major D^T = B^T * A^T, and a
 /// row-major B has the same memory layout as B^T.
@@ -119,7 +125,7 @@ struct Product {
 
 EpilogueArithmetic epilogue_arithmetic(const Problem& problem)
 {
-    return {GeluForm::tanh, true, problem.fusion == Fusion::bias_silu};
+    return {GeluForm::tanh, true, needs_kernel(problem.fusion)};
 }
 constexpr const char* no_algorithm = "cuBLASLt has no algorithm for this problem";
 
@@ -157,21 +163,31 @@ std::vector<Enqueue> CublasLt::candidates(const Task& task, std::size_t most) co
     }
     check(status, "cublasLtMatmulAlgoGetHeuristic");
 
+    // Gated pairs are computed from all columns, which cuBLASLt stores here.
+    const auto pairs = std::make_shared<DeviceBuffer<unsigned char>>(
+        task.stream, is_gated(task.problem.fusion) ? 2 * task.problem.d_size() * size_of(task.problem.output) : 0);
     std::vector<Enqueue> enqueues;
     for (const cublasLtMatmulHeuristicResult_t& result : gsl::span(results).first(static_cast<std::size_t>(count))) {
         if (result.state != CUBLAS_STATUS_SUCCESS) {
             continue;
         }
         enqueues.emplace_back([handle = handle_, workspace = const_cast<unsigned char*>(workspace_.data()), product,
-                               algorithm = result.algo, sets = task.sets](StreamRef stream, std::size_t set) {
+                               algorithm = result.algo, sets = task.sets, pairs,
+                               problem = task.problem](StreamRef stream, std::size_t set) {
             const float alpha = 1;
             const Operands& operands = sets[set];
             const float beta = operands.c != nullptr ? 1 : 0;
-            const void* const c = operands.c != nullptr ? operands.c : operands.d;
+            void* const d = is_gated(problem.fusion) ? pairs->data() : operands.d;
+            const void* const c = operands.c != nullptr ? operands.c : d;
             check(cublasLtMatmul(handle, product->description.get(), &alpha, operands.b, product->left.get(),
-                                 operands.a, product->right.get(), &beta, c, product->output.get(), operands.d,
+                                 operands.a, product->right.get(), &beta, c, product->output.get(), d,
                                  product->output.get(), &algorithm, workspace, workspace_bytes, stream.get()),
                   "cublasLtMatmul");
+            if (is_gated(problem.fusion)) {
+                enqueue_swiglu(stream, problem.output, d, operands.d, problem.shape.m, problem.d_columns());
+            } else if (needs_kernel(problem.fusion)) {
+                enqueue_silu(stream, problem.output, d, problem.shape.m, problem.shape.n);
+            }
         });
     }
     return enqueues;

@@ -12,8 +12,9 @@
 namespace tessera::bench {
 namespace {
 
-constexpr std::array fusions{Fusion::none,           Fusion::bias,      Fusion::bias_relu, Fusion::bias_gelu,
-                             Fusion::bias_gelu_tanh, Fusion::bias_silu, Fusion::residual,  Fusion::scaled};
+constexpr std::array fusions{Fusion::none,      Fusion::bias,           Fusion::bias_relu,
+                             Fusion::bias_gelu, Fusion::bias_gelu_tanh, Fusion::bias_silu,
+                             Fusion::swiglu,    Fusion::residual,       Fusion::scaled};
 
 double gelu_tanh(double x)
 {
@@ -29,7 +30,8 @@ double activate(Fusion fusion, GeluForm form, double x)
         case Fusion::bias_gelu:
             return form == GeluForm::erf ? 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2)) : gelu_tanh(x);
         case Fusion::bias_gelu_tanh: return gelu_tanh(x);
-        case Fusion::bias_silu: return x / (1 + std::exp(-x));
+        case Fusion::bias_silu:
+        case Fusion::swiglu: return x / (1 + std::exp(-x));
         case Fusion::none:
         case Fusion::bias:
         case Fusion::residual:
@@ -43,14 +45,15 @@ double activation_slope(Fusion fusion) noexcept
     switch (fusion) {
         case Fusion::bias_gelu:
         case Fusion::bias_gelu_tanh: return 1.13;  // GELU's largest derivative, both forms: 1.129
-        case Fusion::bias_silu: return 1.10;       // 1.0999
+        case Fusion::bias_silu:
+        case Fusion::swiglu: return 1.10;  // 1.0999
         default: return 1;
     }
 }
 
 double activation_error(Fusion fusion, GeluForm form) noexcept
 {
-    if (fusion == Fusion::bias_silu) {
+    if (fusion == Fusion::bias_silu || fusion == Fusion::swiglu) {
         return 0x1p-20;
     }
     if (fusion != Fusion::bias_gelu && fusion != Fusion::bias_gelu_tanh) {
@@ -68,6 +71,7 @@ std::string_view to_string(Fusion fusion) noexcept
         case Fusion::bias_gelu: return "bias+gelu";
         case Fusion::bias_gelu_tanh: return "bias+gelu_tanh";
         case Fusion::bias_silu: return "bias+silu";
+        case Fusion::swiglu: return "swiglu";
         case Fusion::residual: return "residual";
         case Fusion::scaled: return "scaled";
     }

@@ -16,7 +16,8 @@ enum class Fusion : std::uint8_t {
     bias_relu,       ///< a bias, then max(x, 0)
     bias_gelu,       ///< a bias, then GELU
     bias_gelu_tanh,  ///< a bias, then GELU in its tanh form, on both sides
-    bias_silu,       ///< a bias, then SiLU; cuBLASLt has none and adds the bias only
+    bias_silu,       ///< a bias, then SiLU; cuBLASLt has none, so a kernel of its own follows its product
+    swiglu,          ///< silu(x) * y of the two halves x, y of A*B; of cuBLASLt a kernel follows, too
     residual,        ///< beta = 1: C has D's type and layout, and is another matrix
     scaled,          ///< D = scale_a * scale_b * A*B, both on the device: for 8-bit inputs
 };
@@ -27,6 +28,8 @@ constexpr bool has_bias(Fusion fusion) noexcept
            fusion == Fusion::bias_gelu_tanh || fusion == Fusion::bias_silu;
 }
 constexpr bool has_scales(Fusion fusion) noexcept { return fusion == Fusion::scaled; }
+/// D has half as many columns as B.
+constexpr bool is_gated(Fusion fusion) noexcept { return fusion == Fusion::swiglu; }
 constexpr bool has_c(Fusion fusion) noexcept { return fusion == Fusion::residual; }
 
 /// What `scaled` multiplies A and B with: powers of two, which round nothing.
@@ -44,8 +47,8 @@ struct EpilogueArithmetic {
     GeluForm gelu = GeluForm::erf;
     /// The product may be rounded to D's type before the bias or C is added. cuBLASLt does so for some small products.
     bool may_round_product = false;
-    /// The contender has no such activation and stores its argument.
-    bool lacks_activation = false;
+    /// The activation's arguments are rounded to D's type: a kernel of its own reads them from memory.
+    bool rounds_arguments = false;
 };
 
 /// Returns the activation of `fusion` at x, in float64.

@@ -33,6 +33,10 @@ GemmProblem Problem::gemm_problem() const
         case Fusion::bias_gelu: problem.activation = Activation::gelu; break;
         case Fusion::bias_gelu_tanh: problem.activation = Activation::gelu_tanh; break;
         case Fusion::bias_silu: problem.activation = Activation::silu; break;
+        case Fusion::swiglu:
+            problem.activation = Activation::silu;
+            problem.gating = Gating::side_by_side;
+            break;
         default: break;
     }
     return problem;

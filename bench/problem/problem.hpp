@@ -62,7 +62,8 @@ struct Problem {
     {
         return static_cast<std::size_t>(b_leading_dimension() * (orders.b_row_major ? shape.k : shape.n));
     }
-    std::size_t d_size() const noexcept { return static_cast<std::size_t>(shape.m * shape.n); }
+    std::int64_t d_columns() const noexcept { return is_gated(fusion) ? shape.n / 2 : shape.n; }
+    std::size_t d_size() const noexcept { return static_cast<std::size_t>(shape.m * d_columns()); }
     /// Of A, B and D, and of C if there is one.
     std::size_t bytes() const noexcept
     {

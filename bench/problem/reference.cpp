@@ -80,55 +80,64 @@ double unit_roundoff(ElementType type)
 template <class T>
 SampledReference::SampledReference(const Problem& problem, gsl::span<const T> a, gsl::span<const T> b,
                                    std::uint64_t seed, const Addend& addend)
-    : shape_(problem.shape), fusion_(problem.fusion)
+    : d_rows_(problem.shape.m), d_columns_(problem.d_columns()), k_(problem.shape.k), fusion_(problem.fusion)
 {
     std::mt19937_64 generator(seed);
-    rows_ = sample_indices(shape_.m, generator);
-    columns_ = sample_indices(shape_.n, generator);
-    const std::int64_t k = shape_.k;
+    rows_ = sample_indices(d_rows_, generator);
+    columns_ = sample_indices(d_columns_, generator);
     const std::int64_t lda = problem.a_leading_dimension();
     const std::int64_t ldb = problem.b_leading_dimension();
     const bool a_rows = problem.orders.a_row_major;
     const bool b_rows = problem.orders.b_row_major;
-    const std::vector<double> a_vectors = gather(a, rows_, k, a_rows ? lda : 1, a_rows ? 1 : lda);
-    const std::vector<double> b_vectors = gather(b, columns_, k, b_rows ? 1 : ldb, b_rows ? ldb : 1);
-
-    const auto length = static_cast<std::size_t>(k);
-    values_.resize(rows_.size() * columns_.size());
-    magnitudes_.resize(values_.size());
-    addends_.resize(values_.size());
-    peaks_.resize(values_.size());
+    const std::vector<double> a_vectors = gather(a, rows_, k_, a_rows ? lda : 1, a_rows ? 1 : lda);
+    const auto length = static_cast<std::size_t>(k_);
     const double scale = has_scales(fusion_) ? double{scale_of_a} * scale_of_b : 1;
-    for_each_in_parallel(rows_.size(), [&](std::size_t row) {
-        for (std::size_t column = 0; column < columns_.size(); ++column) {
-            const double* x = &a_vectors[row * length];
-            const double* y = &b_vectors[column * length];
-            double value = 0;
-            double magnitude = 0;
-            double largest_sum = 0;
-            double largest_product = 0;
-            for (std::size_t i = 0; i < length; ++i) {
-                const double product = x[i] * y[i];
-                value += product;
-                magnitude += std::abs(product);
-                largest_sum = std::max(largest_sum, std::abs(value));
-                largest_product = std::max(largest_product, std::abs(product));
+    const auto sums_with = [&](const std::vector<std::int64_t>& columns_of_b) {
+        const std::vector<double> b_vectors = gather(b, columns_of_b, k_, b_rows ? 1 : ldb, b_rows ? ldb : 1);
+        std::vector<Sum> sums(rows_.size() * columns_.size());
+        for_each_in_parallel(rows_.size(), [&](std::size_t row) {
+            for (std::size_t column = 0; column < columns_.size(); ++column) {
+                const double* x = &a_vectors[row * length];
+                const double* y = &b_vectors[column * length];
+                double value = 0;
+                double magnitude = 0;
+                double largest_sum = 0;
+                double largest_product = 0;
+                for (std::size_t i = 0; i < length; ++i) {
+                    const double product = x[i] * y[i];
+                    value += product;
+                    magnitude += std::abs(product);
+                    largest_sum = std::max(largest_sum, std::abs(value));
+                    largest_product = std::max(largest_product, std::abs(product));
+                }
+                sums[row * columns_.size() + column] = {scale * value, scale * magnitude,
+                                                        scale * (largest_sum + largest_product)};
             }
-            values_[row * columns_.size() + column] = scale * value;
-            magnitudes_[row * columns_.size() + column] = scale * magnitude;
-            addends_[row * columns_.size() + column] = addend ? addend(rows_[row], columns_[column]) : 0;
-            peaks_[row * columns_.size() + column] = scale * (largest_sum + largest_product);
+        });
+        return sums;
+    };
+    sums_ = sums_with(columns_);
+    if (is_gated(fusion_)) {
+        std::vector<std::int64_t> others = columns_;
+        for (std::int64_t& column : others) {
+            column += d_columns_;
         }
-    });
+        factors_ = sums_with(others);
+    }
+    for (const std::int64_t row : rows_) {
+        for (const std::int64_t column : columns_) {
+            addends_.push_back(addend ? addend(row, column) : 0);
+        }
+    }
 }
 
 template <class Output>
 Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumulation,
                                 const EpilogueArithmetic& epilogue) const
 {
-    const auto columns = static_cast<std::size_t>(shape_.n);
+    const auto columns = static_cast<std::size_t>(d_columns_);
     std::atomic<std::size_t> unwritten = d.size();
-    for_each_in_parallel(static_cast<std::size_t>(shape_.m), [&](std::size_t row) {
+    for_each_in_parallel(static_cast<std::size_t>(d_rows_), [&](std::size_t row) {
         const auto elements = d.subspan(row * columns, columns);
         const auto found = std::find_if(elements.begin(), elements.end(),
                                         [](Output value) { return std::isnan(static_cast<float>(value)); });
@@ -139,32 +148,43 @@ Verdict SampledReference::judge(gsl::span<const Output> d, Accumulation accumula
     if (const std::size_t index = unwritten; index != d.size()) {
         return {fmt::format("D({}, {}) was not written or is NaN", index / columns, index % columns), INFINITY};
     }
-    const auto k = static_cast<double>(shape_.k);
+    const auto k = static_cast<double>(k_);
     const double unit = accumulation == Accumulation::fp32 ? 0x1p-24 : 4 * 0x1p-24;
     const double relative = relative_bound(k, unit) + gamma(k, 0x1p-53);
     const double fp8 = hopper_fp8_bound(k);
+    const double fp32_steps = gamma(2, 0x1p-24);  // an addition and a factor, or a product and a factor
     const double output_unit = unit_roundoff(element_traits<Output>::type);
-    const Fusion fusion = epilogue.lacks_activation ? Fusion::bias : fusion_;
+    // The bound of a sum's error, once the addend is added.
+    const auto error_of = [&](const Sum& sum, double addend) {
+        double error = accumulation == Accumulation::hopper_fp8 ? fp8 * sum.peak : relative * sum.magnitude;
+        if (fusion_ == Fusion::none) {
+            return error;
+        }
+        if (epilogue.may_round_product) {
+            error += output_unit * (std::abs(sum.value) + error);
+        }
+        error += fp32_steps * (std::abs(sum.value) + std::abs(addend));
+        return epilogue.rounds_arguments ? error + output_unit * (std::abs(sum.value + addend) + error) : error;
+    };
     Verdict verdict;
     for (std::size_t row = 0; row < rows_.size(); ++row) {
         for (std::size_t column = 0; column < columns_.size(); ++column) {
             const std::size_t sample = row * columns_.size() + column;
             const auto found = static_cast<float>(
                 d[static_cast<std::size_t>(rows_[row]) * columns + static_cast<std::size_t>(columns_[column])]);
-            const double sum = values_[sample] + addends_[sample];
-            const double expected = activate(fusion, epilogue.gelu, sum);
-            const double error = std::abs(static_cast<double>(found) - expected);
-            double accumulated =
-                accumulation == Accumulation::hopper_fp8 ? fp8 * peaks_[sample] : relative * magnitudes_[sample];
-            if (fusion_ != Fusion::none && epilogue.may_round_product) {
-                accumulated += output_unit * (std::abs(values_[sample]) + accumulated);
+            const double sum = sums_[sample].value + addends_[sample];
+            double expected = activate(fusion_, epilogue.gelu, sum);
+            double computed = activation_slope(fusion_) * error_of(sums_[sample], addends_[sample]) +
+                              activation_error(fusion_, epilogue.gelu) * std::abs(sum);
+            if (is_gated(fusion_)) {
+                const Sum& factor = factors_[sample];
+                const double error = error_of(factor, 0);
+                computed = computed * (std::abs(factor.value) + error) + std::abs(expected) * error;
+                expected *= factor.value;
+                computed += fp32_steps * std::abs(expected);
             }
-            const double added = fusion_ == Fusion::none
-                                     ? 0
-                                     : gamma(2, 0x1p-24) * (std::abs(values_[sample]) + std::abs(addends_[sample]));
-            const double activated = activation_slope(fusion) * (accumulated + added) +
-                                     activation_error(fusion, epilogue.gelu) * std::abs(sum);
-            const double bound = activated + output_unit * (std::abs(expected) + activated);
+            const double bound = computed + output_unit * (std::abs(expected) + computed);
+            const double error = std::abs(static_cast<double>(found) - expected);
             if (error > bound && verdict.fault.empty()) {
                 verdict.fault =
                     fmt::format("D({}, {}) is {:.9g}; the float64 reference is {:.9g}, the error bound {:.3g}",

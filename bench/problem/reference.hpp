@@ -7,7 +7,7 @@
 /// Numerical Algorithms, section 3.1). The reference's own error is bounded the same way, with float64's unit. A sum of
 /// more than a hundred products must stay within the probabilistic bound, 10 * sqrt(k) * u. A D of 16 bits is rounded
 /// once more, which its own unit roundoff bounds. An epilogue's additions are rounded twice in fp32, and its activation
-/// multiplies the error by at most its slope.
+/// multiplies the error by at most its slope. Of gated pairs, each factor multiplies the other's error.
 
 #include <cstdint>
 #include <functional>
@@ -58,14 +58,21 @@ public:
     }
 
 private:
-    Shape shape_;
+    struct Sum {
+        double value;      // sum of a * b
+        double magnitude;  // sum of |a| * |b|
+        double peak;       // largest partial sum in ascending k plus largest product
+    };
+
+    std::int64_t d_rows_;
+    std::int64_t d_columns_;
+    std::int64_t k_;
     Fusion fusion_;
-    std::vector<std::int64_t> rows_;
-    std::vector<std::int64_t> columns_;
-    std::vector<double> values_;      // (rows, columns), row-major: sum of a * b
-    std::vector<double> magnitudes_;  // sum of |a| * |b|
-    std::vector<double> addends_;     // 0 if the epilogue adds nothing
-    std::vector<double> peaks_;       // largest partial sum in ascending k plus largest product
+    std::vector<std::int64_t> rows_;     // that are sampled
+    std::vector<std::int64_t> columns_;  // of D
+    std::vector<Sum> sums_;              // (rows, columns), row-major; of gated pairs, the gates
+    std::vector<Sum> factors_;           // of gated pairs, what activated gates are multiplied with
+    std::vector<double> addends_;        // 0 if the epilogue adds nothing
 };
 
 extern template SampledReference::SampledReference(const Problem&, gsl::span<const f32>, gsl::span<const f32>,
