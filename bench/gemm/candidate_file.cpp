@@ -22,12 +22,13 @@ CandidateFile::CandidateFile(const std::string& path) : path_(path), file_(path)
     }
     // The cost model's names. m, n and the four columns after them are those of the kernel: exchanged if it computes the
     // transposed product. two_level_columns is 0 if sums have one level.
-    file_ << "problem,split,sm_count,l2_bytes,m,n,a_by_threads,b_by_threads,a_k_major,b_k_major,k,batches,input_bytes,"
-             "output_bytes,a_row_bytes,"
-             "b_row_bytes,repacked_bytes,fused,activation,has_c,config,tile_m,tile_n,block_k,stages,stages_in_turn,"
-             "consumers,ping_pong,copies,"
-             "ctas,two_level_columns,cluster_m,cluster_n,cluster_k,swapped,stream_k,band,clusters,slots,expected_"
-             "cycles,us\n";
+    file_
+        << "problem,split,sm_count,l2_bytes,m,n,a_by_threads,b_by_threads,a_k_major,b_k_major,k,batches,input_bytes,"
+           "output_bytes,a_row_bytes,"
+           "b_row_bytes,repacked_bytes,fused,activation,has_c,gated,config,tile_m,tile_n,block_k,stages,stages_in_turn,"
+           "consumers,ping_pong,copies,"
+           "ctas,two_level_columns,cluster_m,cluster_n,cluster_k,swapped,stream_k,band,clusters,slots,expected_"
+           "cycles,us\n";
 }
 
 void CandidateFile::write(const Problem& problem, const GemmProblem& resolved, const DeviceProperties& device,
@@ -51,8 +52,8 @@ void CandidateFile::write(const Problem& problem, const GemmProblem& resolved, c
                              static_cast<std::size_t>(resolved.a.leading_dimension) * size_of(resolved.input.a),
                              static_cast<std::size_t>(resolved.b.leading_dimension) * size_of(resolved.input.b),
                              kernel.copies ? 0 : detail::repacked_bytes(resolved))
-              << fmt::format("{:d},{},{:d},", problem.fusion != Fusion::none && problem.fusion != Fusion::scaled,
-                             to_string(resolved.activation), resolved.has_c)
+              << fmt::format("{:d},{},{:d},{:d},", problem.fusion != Fusion::none && problem.fusion != Fusion::scaled,
+                             to_string(resolved.activation), resolved.has_c, is_gated(problem.fusion))
               << fmt::format("{},{},{},{},{},{},{},{:d},{:d},{},{},", kernel.name, kernel.tile_m, kernel.tile_n,
                              kernel.block_k, kernel.stages, kernel.stages_in_turn, kernel.consumers, kernel.ping_pong,
                              kernel.copies, kernel.ctas, is_two_level ? kernel.two_level_columns : 0)

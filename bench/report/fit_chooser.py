@@ -75,6 +75,11 @@ def stage_cycles(row: dict, c: dict[str, float], beside: float) -> float:
     return max(alone, max(tensor, loads, copies) * beside)
 
 
+def stored_share(row: dict) -> float:
+    """Columns of D per column of A * B."""
+    return 0.5 if row["gated"] else 1
+
+
 def output_cycles(row: dict, c: dict[str, float]) -> float:
     by_tma = not row["swapped"]
     chain = (0 if not row["fused"] else c["fused_output_cycles"]) if by_tma else c["general_output_cycles"]
@@ -82,7 +87,7 @@ def output_cycles(row: dict, c: dict[str, float]) -> float:
         return chain
     of_activation = {"gelu": "gelu_output_cycles", "gelu_tanh": "gelu_tanh_output_cycles"}
     name = of_activation.get(row["activation"], "quotient_output_cycles")
-    return chain + c[name if by_tma else "general_activation_output_cycles"]
+    return chain + c[name if by_tma else "general_activation_output_cycles"] * stored_share(row)
 
 
 def memory_cycles(row: dict, c: dict[str, float], sms: float, in_step: bool) -> float:
@@ -90,7 +95,7 @@ def memory_cycles(row: dict, c: dict[str, float], sms: float, in_step: bool) -> 
     down = divide_up(m, row["tile_m"] * row["cluster_m"])
     across = divide_up(n, row["tile_n"] * row["cluster_n"])
     row_bytes = row["batches"] * row["k"] * row["input_bytes"]
-    d_bytes = row["batches"] * m * n * row["output_bytes"] * (1 + row["has_c"])
+    d_bytes = row["batches"] * m * n * stored_share(row) * row["output_bytes"] * (1 + row["has_c"])
     share = c["small_operand_share"]
     repeated = max(m * (across - 1) * (share if m < n else 1), n * (down - 1) * (share if n < m else 1))
     matrix_row_bytes = row_bytes / row["batches"]

@@ -21,6 +21,7 @@ enum class HopperFinishing : std::uint8_t {
     bias_gelu_tanh,  ///< the same, but with gelu_tanh
     bias_gelu,       ///< the same, but with gelu
     bias_silu,       ///< the same, but with silu
+    gated_silu,      ///< gated pairs with silu, with a bias per column or none; D of 16 bits
     other,           ///< anything else, with one copy of all operations
 };
 

@@ -225,6 +225,13 @@ private:
             tile_store(tile).store_16_bit(accumulators, finish_each(function));
         } else if constexpr (Config::config.accumulators() <= 128) {
             ptx::stay_a_branch();
+            if constexpr (Config::config.gates()) {
+                if (arguments_.finishing == HopperFinishing::gated_silu) {
+                    ptx::stay_a_branch();
+                    stream_pairs(accumulators, tile);
+                    return;
+                }
+            }
             stream_in_parts(accumulators, tile);
         }
     }
@@ -252,6 +259,38 @@ private:
                 const StoredPart part(arguments_, block, index, tile.row, tile.column, tile.batch);
                 store_16_bit(part, HopperConfig::store_width(tile_n, 2), values, true, tile.batch);
             });
+    }
+
+    /// The same with silu of the gates times the ups, in parts with as many pairs as a store has columns.
+    __device__ __forceinline__ void stream_pairs(Accumulators& accumulators, const Tile& tile)
+    {
+        constexpr int columns = tile_n < 128 ? tile_n : 128;
+        using Pairs = HopperPart<Config, columns>;
+        using Products = HopperPart<Config, columns / 2>;
+        Pairs::for_each(accumulators, arguments_.gemm,
+                        [&](typename Pairs::Values& values, unsigned block, unsigned index) {
+                            const Pairs pairs(arguments_, block, index, tile.row, column_of_d(tile.column), tile.batch);
+                            pairs.read_bias_of_columns(shared_.bias[consumer_], [&](const auto& bias, int first) {
+#pragma unroll
+                                for (int i = 0; i < 8; ++i) {
+                                    values[first + i] = __fadd_rn(detail::scaled(values[first + i], alpha_), bias[i]);
+                                }
+                            });
+                            typename Products::Values products;
+#pragma unroll
+                            for (int i = 0; i < Products::values; ++i) {
+                                products[i] = values[i];
+                            }
+                            detail::for_each_in_groups<16>(products, [](float x) { return detail::silu(x); });
+#pragma unroll
+                            for (int i = 0; i < Products::values; ++i) {
+                                products[i] = __fmul_rn(products[i], values[Products::values + i]);
+                            }
+                            const Products out(arguments_, block, index, tile.row, tile.column, tile.batch);
+                            const auto packed = out.pack_16_bit(products);
+                            out.put(packed, staging_.next());
+                            staging_.store(arguments_.d, pairs.column(), pairs.row(), tile.batch);
+                        });
     }
 
     /// sum -> alpha * sum + beta * C, of 16 bits.

@@ -293,6 +293,13 @@ public:
             });
             return;
         }
+        read_bias_of_columns(elements, use);
+    }
+
+    /// The same for a bias per column.
+    template <class Use>
+    __device__ __forceinline__ void read_bias_of_columns(const float* elements, Use&& use) const
+    {
         for_each_group([&](Group& bias, int first) {
 #pragma unroll
             for (int j = 0; j < 2; ++j) {

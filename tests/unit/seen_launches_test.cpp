@@ -187,7 +187,7 @@ TEST_CASE_FIXTURE(SeenRuntime, "a launch with seen operands encodes nothing, and
             for (const fake::Call& call : fake::calls()) {
                 CAPTURE(call.name);
                 CHECK((call.name == "cudaLaunchKernelExC" || call.name == "cudaGetDevice" ||
-                       call.name == "cudaStreamGetCaptureInfo" || call.name == "cudaStreamGetId"));
+                       call.name == "cudaStreamIsCapturing" || call.name == "cudaStreamGetId"));
             }
             if (variant == Variant::hopper) {  // the proof that the encoder is needed otherwise
                 Call other = usual();

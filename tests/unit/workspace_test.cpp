@@ -88,7 +88,7 @@ TEST_CASE_FIXTURE(WorkspaceRuntime, "the first launch allocates in the stream's 
     CHECK((workspace_of(stream, small) == first));
     for (const fake::Call& call : fake::calls()) {
         const bool question =
-            call.name == "cudaStreamGetId" || call.name == "cudaStreamGetCaptureInfo" || call.name == "cudaGetDevice";
+            call.name == "cudaStreamGetId" || call.name == "cudaStreamIsCapturing" || call.name == "cudaGetDevice";
         CHECK(question);
     }
 }

@@ -42,6 +42,8 @@ inline constexpr KnownDevice known_device{};
 /// Returns true while `stream` is being captured into a graph. This is one of the few questions that CUDA answers then:
 /// asking for the stream's id or device gives cudaErrorStreamCaptureUnsupported and breaks the capture.
 bool is_capturing(cudaStream_t stream) noexcept;
+/// Returns a number that no other stream of the process has, also after this one is destroyed. Not during a capture.
+unsigned long long id_of_stream(StreamRef stream, std::string_view operation, const std::source_location& caller);
 
 }  // namespace detail
 

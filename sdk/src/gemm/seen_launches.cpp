@@ -71,7 +71,7 @@ std::uint64_t hash_of(const GemmOperands& operands, const Epilogue& epilogue) no
     for (const std::int64_t extent : {operands.d.rows, operands.d.columns, operands.a.columns}) {
         hash = (hash ^ static_cast<std::uint64_t>(extent)) * golden_ratio;
     }
-    return hash ^ hash >> 32U | 1U;
+    return (hash ^ hash >> 32U) | 1U;
 }
 
 SeenLaunches::Hit::~Hit()

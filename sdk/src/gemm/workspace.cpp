@@ -180,14 +180,6 @@ cudaError_t read_capture(cudaStream_t stream, CaptureInfo& info) noexcept
     return cudaStreamGetCaptureInfo(stream, &info.status, &info.id, &info.graph, &info.nodes, &edges, &info.count);
 }
 
-/// Not for a stream that is being captured: see tessera::detail::is_capturing().
-unsigned long long id_of(StreamRef stream, std::string_view operation, const std::source_location& caller)
-{
-    unsigned long long id = 0;
-    check(cudaStreamGetId(stream.get(), &id), "cudaStreamGetId", operation, caller);
-    return id;
-}
-
 /// Zeroes a new block's counters, on a stream that belongs to no capture and has no other work.
 void zero_counters(const Block& block, std::string_view operation, const std::source_location& caller)
 {
@@ -338,7 +330,7 @@ Allocation allocation_of(const DeviceWorkspaces& device, StreamRef stream, std::
 const Block& block_of_stream(DeviceWorkspaces& device, StreamRef stream, WorkspaceNeed need, std::string_view operation,
                              const std::source_location& caller)
 {
-    const unsigned long long id = id_of(stream, operation, caller);
+    const unsigned long long id = id_of_stream(stream, operation, caller);
     const auto find = [&] {
         return std::find_if(device.streams.begin(), device.streams.end(),
                             [&](const StreamBlock& known) { return known.stream == id; });
@@ -437,18 +429,16 @@ WorkspaceLease lease_workspace(StreamRef stream, WorkspaceNeed need, const Works
     DeviceWorkspaces& device = all.devices[static_cast<std::size_t>(stream.device())];
     std::unique_lock lock(device.mutex);
 
-    CaptureInfo info;
-    if (const cudaError_t status = read_capture(stream.get(), info); status == cudaErrorStreamCaptureImplicit) {
-        forget(status);  // the answer of the legacy default stream while another stream is captured in global mode
-    } else {
-        check(status, "cudaStreamGetCaptureInfo", operation, caller);
-    }
-    if (info.status == cudaStreamCaptureStatusInvalidated) {
-        raise_cuda(cudaErrorStreamCaptureInvalidated, "cudaStreamGetCaptureInfo", operation, caller);
-    }
-    if (info.status == cudaStreamCaptureStatusActive) {
-        CapturedBlock& captured = block_of_capture(device, info, need, operation, caller);
-        return {std::move(lock), captured.block->block.memory_for(need), stream.get(), &captured};
+    if (is_capturing(stream.get())) {
+        CaptureInfo info;
+        check(read_capture(stream.get(), info), "cudaStreamGetCaptureInfo", operation, caller);
+        if (info.status == cudaStreamCaptureStatusInvalidated) {
+            raise_cuda(cudaErrorStreamCaptureInvalidated, "cudaStreamGetCaptureInfo", operation, caller);
+        }
+        if (info.status == cudaStreamCaptureStatusActive) {
+            CapturedBlock& captured = block_of_capture(device, info, need, operation, caller);
+            return {std::move(lock), captured.block->block.memory_for(need), stream.get(), &captured};
+        }
     }
     const Block& block = block_of_stream(device, stream, need, operation, caller);
     return {std::move(lock), block.memory_for(need), stream.get(), nullptr};

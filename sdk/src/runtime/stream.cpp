@@ -20,8 +20,9 @@ struct StreamState {
     int device = 0;
     std::atomic<int> owners{1};
     bool destroy_with_last_owner = true;
-    std::mutex mutex;                   // guards deferred
-    std::vector<OwnedMemory> deferred;  // to free when the stream is no longer being captured
+    std::atomic<unsigned long long> id{0};  // 0: not asked yet
+    std::mutex mutex;                       // guards deferred
+    std::vector<OwnedMemory> deferred;      // to free when the stream is no longer being captured
 };
 
 void retain(StreamState* state) noexcept
@@ -105,6 +106,19 @@ bool is_capturing(cudaStream_t stream) noexcept
         return false;
     }
     return status != cudaStreamCaptureStatusNone;
+}
+
+unsigned long long id_of_stream(StreamRef stream, std::string_view operation, const std::source_location& caller)
+{
+    StreamState* const state = stream.state();
+    unsigned long long id = state != nullptr ? state->id.load(std::memory_order_relaxed) : 0;
+    if (id == 0) {
+        check(cudaStreamGetId(stream.get(), &id), "cudaStreamGetId", operation, caller);
+        if (state != nullptr) {
+            state->id.store(id, std::memory_order_relaxed);
+        }
+    }
+    return id;
 }
 
 }  // namespace detail

@@ -44,7 +44,7 @@ constexpr double side_by_side_exponent = 5.4;  // see side_by_side
 // Set with the presets `models` and `random` on one H200: docs/notes/hopper-chooser.md.
 constexpr double sm_memory_bytes_per_cycle = 21.5;  // of device memory, one SM; from L2 it gets more
 constexpr double overlap_cycles = 1500;  // of the start, saved by a kernel that starts beside the previous one
-// Per output of a consumer, besides a plain epilogue. Fitted to fused products on an H200: docs/notes/hopper-chooser.md.
+// Per column of a consumer's row, besides a plain epilogue; of gated pairs, activations are per pair. Fitted to fused products on an H200: docs/notes/hopper-chooser.md.
 constexpr double fused_output_cycles = 0.03;
 constexpr double gelu_tanh_output_cycles = 0.17;
 constexpr double gelu_output_cycles = 0.3;
@@ -141,7 +141,10 @@ double activation_cycles(Activation activation, bool by_tma)
     return by_tma ? quotient_output_cycles : general_activation_output_cycles;
 }
 
-/// Cycles per output that a consumer needs besides those of its row.
+/// Columns of D per column of A * B: of gated pairs, one is activated and their product stored.
+double stored_share(const GemmProblem& problem) { return problem.gating == Gating::none ? 1 : 0.5; }
+
+/// Cycles per column of A * B that a consumer needs besides those of its row.
 double output_cycles(const GemmProblem& problem, const HopperKernel& kernel, const KernelChoice& choice)
 {
     const bool plain = !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none &&
@@ -150,7 +153,7 @@ double output_cycles(const GemmProblem& problem, const HopperKernel& kernel, con
     const std::size_t d_columns = static_cast<std::size_t>(kernel.tile_n) / (problem.gating == Gating::none ? 1 : 2);
     const bool by_tma = !choice.swapped && d_columns * size_of(problem.output) % 16 == 0;
     const double chain = !by_tma ? general_output_cycles : plain ? 0 : fused_output_cycles;
-    return chain + activation_cycles(problem.activation, by_tma);
+    return chain + activation_cycles(problem.activation, by_tma) * stored_share(problem);
 }
 
 /// Cycles that memory and L2 need to serve all CTAs. `sms`: SMs that would do all work if each did as much as the busiest
@@ -168,7 +171,8 @@ double memory_cycles(const GemmProblem& problem, const HopperShape& shape, const
     const auto batches = static_cast<double>(shape.batches);
     const double row_bytes = batches * static_cast<double>(shape.k) * static_cast<double>(size_of(problem.input));
     const int matrices = 1 + (problem.has_c ? 1 : 0) + (problem.has_pre_activation ? 1 : 0);
-    const double d_bytes = batches * m * n * static_cast<double>(size_of(problem.output)) * matrices;
+    const double d_bytes =
+        batches * m * n * stored_share(problem) * static_cast<double>(size_of(problem.output)) * matrices;
     const double repeated_rows = std::max(m * (across - 1) * (m < n ? small_operand_share : 1),
                                           n * (down - 1) * (n < m ? small_operand_share : 1));
     // Out of step, L2 has lost a row before it is requested again, unless it holds both operands. Where rows run along the

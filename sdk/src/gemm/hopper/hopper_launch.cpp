@@ -129,9 +129,13 @@ bool is_d_addressable(const TmaMatrix& d, int tile_columns)
 kernels::HopperFinishing finishing_of(const kernels::GemmArguments& gemm, const HopperKernel& kernel, bool carries_c)
 {
     using kernels::HopperFinishing;
-    if (gemm.has_scale_vectors() || gemm.pre_activation.data != nullptr || gemm.gating != Gating::none ||
-        is_float8(gemm.d_type)) {
+    if (gemm.has_scale_vectors() || gemm.pre_activation.data != nullptr || is_float8(gemm.d_type)) {
         return HopperFinishing::other;
+    }
+    if (gemm.gating != Gating::none) {
+        const bool is_streamed = kernel.streams_parts && size_of(gemm.d_type) == 2 && gemm.beta == 0 &&
+                                 gemm.bias_axis != BiasAxis::per_row && gemm.activation == Activation::silu;
+        return is_streamed ? HopperFinishing::gated_silu : HopperFinishing::other;
     }
     const bool adds_nothing = gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none;
     if (gemm.beta == 0 && adds_nothing) {
@@ -160,7 +164,8 @@ kernels::HopperFinishing finishing_of(const kernels::GemmArguments& gemm, const 
 /// Returns how many columns of D one TMA store writes, unless the rest of a tile has fewer.
 int store_width(const kernels::GemmArguments& gemm, const HopperKernel& kernel, kernels::HopperFinishing finishing)
 {
-    const int width = kernels::HopperConfig::store_width(kernel.tile_n, static_cast<int>(size_of(gemm.d_type)));
+    const int width =
+        kernels::HopperConfig::store_width(tile_columns_of_d(gemm, kernel), static_cast<int>(size_of(gemm.d_type)));
     if (finishing != kernels::HopperFinishing::other) {
         return width;
     }
