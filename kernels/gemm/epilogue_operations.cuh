@@ -222,6 +222,17 @@ __device__ __forceinline__ void activate_by_quotient(const float (&values)[Count
 /// max(x, 0). Keeps NaN, unlike fmaxf.
 __device__ __forceinline__ float relu(float value) { return value < 0.0F ? 0.0F : value; }
 
+/// Moves the values to the front, over the first ones, and `last` behind them. A loop that always works on the first values
+/// has one copy of its code, although registers have no run-time index.
+template <int Count, int Last>
+__device__ __forceinline__ void rotate_in(float (&values)[Count], const float (&last)[Last])
+{
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+        values[i] = i + Last < Count ? values[i + Last] : last[i + Last - Count];
+    }
+}
+
 /// Replaces each value by `function` of it, `AtOnce` values at a time: one copy of the code.
 template <int AtOnce, int Count, class Function>
 __device__ __forceinline__ void for_each_in_groups(float (&values)[Count], Function&& function)
@@ -234,11 +245,7 @@ __device__ __forceinline__ void for_each_in_groups(float (&values)[Count], Funct
         for (int j = 0; j < AtOnce; ++j) {
             results[j] = function(values[j]);
         }
-        // Rotated, because registers have no run-time index.
-#pragma unroll
-        for (int j = 0; j < Count; ++j) {
-            values[j] = j + AtOnce < Count ? values[j + AtOnce] : results[j + AtOnce - Count];
-        }
+        rotate_in(values, results);
     }
 }
 
@@ -297,11 +304,7 @@ __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind 
             ptx::stay_a_branch();
             activate_by_quotient(arguments, first, kind);
         }
-        // Rotated, because registers have no run-time index.
-#pragma unroll
-        for (int j = 0; j < Count; ++j) {
-            values[j] = j + at_once < Count ? values[j + at_once] : first[j + at_once - Count];
-        }
+        rotate_in(values, first);
     }
 }
 

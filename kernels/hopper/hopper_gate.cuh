@@ -19,6 +19,13 @@ __device__ __forceinline__ bool is_gated(const GemmArguments& gemm)
     return Config::config.gates() && gemm.gating != Gating::none;
 }
 
+/// A tile's first column in D. @param column  in A * B
+template <class Config>
+__device__ __forceinline__ int column_of_d(const GemmArguments& gemm, int column)
+{
+    return is_gated<Config>(gemm) ? column / 2 : column;
+}
+
 /// Which columns of A * B a tile has.
 template <class Config>
 class HopperColumns {

@@ -9,6 +9,7 @@
 #include "hopper_arguments.hpp"
 #include "hopper_gate.cuh"
 #include "hopper_shared.cuh"
+#include "hopper_staging.cuh"
 #include "kernels/gemm/epilogue_operations.cuh"
 #include "kernels/gemm/ptx.cuh"
 #include "tessera/device/warp.cuh"
@@ -73,6 +74,14 @@ __device__ __forceinline__ const std::byte* box_of_c(const HopperShared<Config>&
     const unsigned index = block * Config::config.c_boxes_per_row(ElementBytes) + box;
     return shared.stages[slots.index(index / per_slot)].a + index % per_slot * HopperConfig::hopper_store_bytes;
 }
+
+/// Where a consumer's rows of a tile are.
+struct HopperTile {
+    int first_row;  // the first of them in the tile
+    int row;        // of the consumer's first accumulator in D
+    int column;     // the same; in A * B, if D is of gated pairs
+    int batch;
+};
 
 /// A part: 64 rows of the columns that one TMA store writes, or two of fp32 (`HopperConfig::epilogue_columns`). Value
 /// 4 * j + 2 * i + e of a thread is in row 16 * warp + lane / 4 + 8 * i and column 8 * j + 2 * (lane % 4) + e.
@@ -346,6 +355,26 @@ public:
         }
     }
 
+    /// Stores the values to a D of 16 bits by TMA, or to such a pre-activation.
+    __device__ __forceinline__ void store_16_bit(HopperStaging<Config>& staging, int width, const Values& finished,
+                                                 bool to_d) const
+    {
+        const auto packed = pack_16_bit(finished);
+        store_columns<0>(staging, width, to_d, [&](std::byte* buffer) { put(packed, buffer); });
+    }
+
+    /// Puts columns from `First` into a buffer, and stores `width` of them to D or to the pre-activation.
+    /// @param put  called with the buffer
+    template <int First, class Put>
+    __device__ __forceinline__ void store_columns(HopperStaging<Config>& staging, int width, bool to_d, Put&& put) const
+    {
+        put(staging.next());
+        const bool is_rest = static_cast<int>(tile_column_) + First + width > tile_n;  // never of gated pairs
+        const AnyTensorMap<3>& map = to_d ? (is_rest ? arguments_.d_rest : arguments_.d)
+                                          : (is_rest ? arguments_.pre_activation_rest : arguments_.pre_activation);
+        staging.store(map, column_ + First, row_, batch_);
+    }
+
     /// Puts the values into a buffer of 8-bit elements.
     __device__ __forceinline__ void put_8_bit(const Values& finished, std::byte* buffer) const
     {
@@ -369,17 +398,12 @@ public:
                         data[first + down * to.row_stride + across * to.column_stride] = narrowed(finished[value]);
                     }
                 });
-                // Rotated, because registers have no run-time index.
                 float stored[in_group];
 #pragma unroll
                 for (int value = 0; value < in_group; ++value) {
                     stored[value] = finished[value];
                 }
-#pragma unroll
-                for (int value = 0; value < values; ++value) {
-                    finished[value] =
-                        value + in_group < values ? finished[value + in_group] : stored[value + in_group - values];
-                }
+                detail::rotate_in(finished, stored);
             }
         };
         if (to.type == ElementType::f32) {

@@ -254,6 +254,10 @@ concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
 /// None, except for a workspace (`GemmPlan::workspace_bytes`): the first launch on a stream that needs one allocates
 /// it, and so does a launch that needs a larger one. A launch that is given a `Workspace` does not allocate.
 ///
+/// @par Cost
+/// The first two launches of a set of operands check them, choose a kernel and encode tensor maps. Any further one with
+/// the same epilogue, variant and workspace limit compares and enqueues: the process keeps up to 256 such launches.
+///
 /// @par Graphs
 /// A launch can be captured into a graph (`Graph::capture`).
 ///
