@@ -6,7 +6,7 @@
 #
 # Defaults: build, 50 seeds, as many jobs as there are cores, "h200 b200 t4". --light leaves out the programs that need more
 # than two seconds for a seed. One seed of both schedules takes 140 s of CPU time on all devices; with --light, 17 s on a
-# b200. All of it: two hours of CPU time.
+# b200. All of it: three hours of CPU time.
 # Exit codes: 0 nothing reported, 1 something reported or a program failed, 2 bad usage.
 #
 # Problems and data differ between seeds, too: the tests' generators use the same seed.
@@ -53,7 +53,7 @@ cd "$(dirname "$0")/../.." || exit 2
 data=examples/digits/data
 programs=(
     "h200 heavy tests/device/hopper_test --quick"
-    "h200 light tests/device/hopper_sharing_test --quick"
+    "h200 heavy tests/device/hopper_sharing_test --quick"
     "h200 light tests/device/captured_hopper_test"
     "h200 light tests/device/hopper_repack_test --quick"
     "b200 heavy tests/device/blackwell_test --quick -tce=rungs*"
