@@ -379,6 +379,11 @@ TEST_CASE_FIXTURE(SeenRuntime, "a seen launch uses the workspace of its stream, 
                 launches.push_back(last_launch(plan, on, workspace));
                 const GemmPlan fresh = GemmPlan::prepare(device, deep, Variant::hopper);
                 CHECK(same_arguments(Variant::hopper, launches.back(), last_launch(fresh, on, workspace)));
+                fake::clear_calls();
+                Gemm::launch(on, a.matrix(256, 16384, leading_dimension), b.matrix(16384, 256), d.matrix(256, 256), {},
+                             Variant::hopper, workspace);
+                REQUIRE_FALSE(fake::launches().empty());
+                CHECK(same_arguments(Variant::hopper, launches.back(), fake::launches().back()));
             }
             CHECK_FALSE(same_arguments(Variant::hopper, launches[0], launches[1]));
             CHECK_FALSE(same_arguments(Variant::hopper, launches[2], launches[3]));

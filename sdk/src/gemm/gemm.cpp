@@ -126,27 +126,25 @@ struct Request {
     {
         return launches.find(hash, operands, epilogue, context, memory);
     }
-    void keep_in(detail::SeenLaunches& launches, const GemmProblem& problem, Variant variant,
+    void keep_in(detail::SeenLaunches& launches, const GemmProblem& problem, const detail::KernelChoice& choice,
                  const Enqueued& made) const
     {
-        launches.keep(hash, operands, epilogue, context, problem, variant, made.need, made.memory, made.launch);
+        launches.keep(hash, operands, epilogue, context, problem, choice, made.need, made.memory, made.launch);
     }
 };
 
 /// Enqueues a launch that was made before. Its operands have passed all checks.
-/// @param choose  returns the choice that was made, for a workspace that the launch has not seen
-template <class Choose>
 void enqueue_seen(StreamRef stream, const Request& request, detail::SeenLaunches& launches,
                   const detail::SeenLaunches::Hit& seen, const DeviceProperties& device, const Workspace& workspace,
-                  std::string_view operation, const std::source_location& caller, Choose&& choose)
+                  std::string_view operation, const std::source_location& caller)
 {
     require_workspace_for(stream, workspace, seen->need, request.operands, request.epilogue, operation, caller);
-    const detail::ProfilerRange range(seen->problem, seen->variant);
+    const detail::ProfilerRange range(seen->problem, seen->choice.variant);
     const detail::CurrentDevice current(stream.device(), operation, caller);
     const detail::WorkspaceLease lease = detail::lease_workspace(stream, seen->need, workspace, operation, caller);
     const detail::WorkspaceMemory memory = lease.memory();
     const auto enqueue_again = [&](const detail::SeenLaunches::Entry& entry) {
-        require_enqueued(enqueue(entry.launch, stream), entry.variant, entry.problem, operation, caller);
+        require_enqueued(enqueue(entry.launch, stream), entry.choice.variant, entry.problem, operation, caller);
     };
     if (same_memory(memory, seen->memory)) {
         enqueue_again(*seen);
@@ -162,9 +160,9 @@ void enqueue_seen(StreamRef stream, const Request& request, detail::SeenLaunches
     Epilogue epilogue = request.epilogue;
     detail::share_single_matrices(operands, epilogue);
     const OneLaunch one = one_launch(operands, epilogue, detail::levels_of(detail::problem_of(operands, epilogue)), 0);
-    encode_and_enqueue(stream, one.operands, one.epilogue, seen->problem, device, choose(seen->problem), operation,
-                       caller, made);
-    request.keep_in(launches, seen->problem, seen->variant, made);
+    encode_and_enqueue(stream, one.operands, one.epilogue, seen->problem, device, seen->choice, operation, caller,
+                       made);
+    request.keep_in(launches, seen->problem, seen->choice, made);
 }
 
 }  // namespace
@@ -187,10 +185,7 @@ void launch_gemm(StreamRef stream, const GemmOperands& given, const Epilogue& gi
     const Request request{given, given_epilogue, {stream.device(), variant, workspace.limit(), tuning_generation()}};
     SeenLaunches& launches = seen_without_plan(request.hash);
     if (const auto seen = request.find_in(launches)) {
-        enqueue_seen(stream, request, launches, seen, device, workspace, launch_operation, caller,
-                     [&](const GemmProblem& problem) {
-                         return choose_kernel(problem, device, variant, launch_operation, caller, workspace.limit());
-                     });
+        enqueue_seen(stream, request, launches, seen, device, workspace, launch_operation, caller);
         return;
     }
     require_operands(stream, given, given_epilogue, launch_operation, caller);
@@ -207,7 +202,7 @@ void launch_gemm(StreamRef stream, const GemmOperands& given, const Epilogue& gi
         enqueue_levels(stream, operands, epilogue, one, levels, device, chosen, workspace, launch_operation, caller,
                        made);
         if (levels.launches == 1 && launches.has_missed_before(request.hash)) {
-            request.keep_in(launches, one, chosen.variant, made);
+            request.keep_in(launches, one, chosen, made);
         }
     }
 }
@@ -237,8 +232,7 @@ void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& give
     detail::require_same_device(plan_launch_operation, caller, "the plan", device_, "the stream", stream.device());
     const Request request{given, given_epilogue, {}};
     if (const auto seen = request.find_in(*seen_)) {
-        enqueue_seen(stream, request, *seen_, seen, *properties_, workspace, plan_launch_operation, caller,
-                     [&](const GemmProblem&) { return choice_; });
+        enqueue_seen(stream, request, *seen_, seen, *properties_, workspace, plan_launch_operation, caller);
         return;
     }
     detail::require_operands(stream, given, given_epilogue, plan_launch_operation, caller);
@@ -263,7 +257,7 @@ void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& give
         enqueue_levels(stream, operands, epilogue, one, levels, *properties_, choice_, workspace, plan_launch_operation,
                        caller, made);
         if (levels.launches == 1) {
-            request.keep_in(*seen_, one, choice_.variant, made);
+            request.keep_in(*seen_, one, choice_, made);
         }
     }
 }

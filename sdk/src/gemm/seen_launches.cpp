@@ -112,8 +112,8 @@ bool SeenLaunches::has_missed_before(std::uint64_t hash) noexcept
 }
 
 void SeenLaunches::keep(std::uint64_t hash, const GemmOperands& operands, const Epilogue& epilogue,
-                        const ChoiceContext& context, const GemmProblem& problem, Variant variant, WorkspaceNeed need,
-                        const WorkspaceMemory& memory, const EncodedLaunch& launch) noexcept
+                        const ChoiceContext& context, const GemmProblem& problem, const KernelChoice& choice,
+                        WorkspaceNeed need, const WorkspaceMemory& memory, const EncodedLaunch& launch) noexcept
 {
     for (std::size_t i = 0; i < capacity; ++i) {
         const std::size_t index = next_.fetch_add(1, std::memory_order_relaxed) % capacity;
@@ -126,7 +126,7 @@ void SeenLaunches::keep(std::uint64_t hash, const GemmOperands& operands, const 
         entry.operands = operands;
         entry.epilogue = epilogue;
         entry.problem = problem;
-        entry.variant = variant;
+        entry.choice = choice;
         entry.need = need;
         entry.memory = memory;
         entry.launch = launch;

@@ -11,6 +11,7 @@
 
 #include "gemm/encoded_launch.hpp"
 #include "gemm/workspace.hpp"
+#include "tessera/detail/kernel_choice.hpp"
 #include "tessera/gemm.hpp"
 
 namespace tessera::detail {
@@ -46,7 +47,7 @@ public:
         GemmOperands operands;  // as the caller gave them
         Epilogue epilogue;
         GemmProblem problem;  // of the launch
-        Variant variant{};
+        KernelChoice choice;
         WorkspaceNeed need;
         WorkspaceMemory memory;  // that the arguments refer to
         EncodedLaunch launch;
@@ -87,7 +88,7 @@ public:
 
     /// Keeps a launch in the place of the one that was kept first.
     void keep(std::uint64_t hash, const GemmOperands& operands, const Epilogue& epilogue, const ChoiceContext& context,
-              const GemmProblem& problem, Variant variant, WorkspaceNeed need, const WorkspaceMemory& memory,
+              const GemmProblem& problem, const KernelChoice& choice, WorkspaceNeed need, const WorkspaceMemory& memory,
               const EncodedLaunch& launch) noexcept;
 
 private:
