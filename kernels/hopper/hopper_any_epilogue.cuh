@@ -2,8 +2,7 @@
 
 /// Any epilogue, with one copy of all operations.
 
-#include <cstdint>
-#include <utility>
+#include <cstddef>
 
 #include "hopper_arguments.hpp"
 #include "hopper_gate.cuh"

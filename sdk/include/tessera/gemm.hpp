@@ -256,7 +256,8 @@ concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
 ///
 /// @par Cost
 /// The first two launches of a set of operands check them, choose a kernel and encode tensor maps. Any further one with
-/// the same epilogue, variant and workspace limit compares and enqueues: the process keeps up to 256 such launches.
+/// the same epilogue, variant and workspace limit compares and enqueues. The process keeps up to 256 such launches, in
+/// host memory that its first launch allocates. A batch that needs several kernels is not kept.
 ///
 /// @par Graphs
 /// A launch can be captured into a graph (`Graph::capture`).

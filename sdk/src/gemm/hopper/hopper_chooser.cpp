@@ -44,7 +44,8 @@ constexpr double side_by_side_exponent = 5.4;  // see side_by_side
 // Set with the presets `models` and `random` on one H200: docs/notes/hopper-chooser.md.
 constexpr double sm_memory_bytes_per_cycle = 21.5;  // of device memory, one SM; from L2 it gets more
 constexpr double overlap_cycles = 1500;  // of the start, saved by a kernel that starts beside the previous one
-// Per column of a consumer's row, besides a plain epilogue; of gated pairs, activations are per pair. Fitted to fused products on an H200: docs/notes/hopper-chooser.md.
+// Per column of a consumer's row, besides a plain epilogue; of gated pairs, activations are per pair. Fitted to fused
+// products on an H200: docs/notes/hopper-chooser.md.
 constexpr double fused_output_cycles = 0.03;
 constexpr double gelu_tanh_output_cycles = 0.17;
 constexpr double gelu_output_cycles = 0.3;
