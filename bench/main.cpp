@@ -78,10 +78,6 @@ struct CommandLine {
     double max_ratio = 1.25;
 };
 
-const std::vector<std::string> standard_sizes{
-    "256", "1000", "1024", "4096", "4096x4096x64", "64x4096x4096", "16x14336x4096", "1536x6144x2048", "8192x1024x1024"};
-const std::vector<std::string> quick_sizes{"256", "1000", "1024", "4096x4096x64"};
-
 void add_problem_options(CLI::App& command, CommandLine& line)
 {
     command.add_option(
@@ -164,9 +160,13 @@ Device require_device(int ordinal)
 SimtOptions simt_options_of(const CommandLine& line)
 {
     SimtOptions options;
-    const std::vector<std::string>& sizes = !line.sizes.empty() ? line.sizes
-                                            : line.quick        ? quick_sizes
-                                                                : standard_sizes;
+    std::vector<std::string> sizes = line.sizes;
+    if (sizes.empty()) {
+        sizes = {"256", "1000", "1024", "4096x4096x64"};
+        if (!line.quick) {
+            sizes.insert(sizes.end(), {"4096", "64x4096x4096", "16x14336x4096", "1536x6144x2048", "8192x1024x1024"});
+        }
+    }
     for (const std::string& type : line.types) {
         for (const std::string& orders : line.orders) {
             for (const std::string& size : sizes) {

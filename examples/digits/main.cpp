@@ -131,12 +131,14 @@ Answer classify(const Digits& digits)
     const Event stop(EventKind::timing);
     std::vector<double> seconds;
     const std::size_t replays = examples::is_emulated(Device::current().properties()) ? 0 : most_replays;
-    for (double sum = 0; seconds.size() < replays && sum < enough_seconds; sum += seconds.back()) {
+    double sum = 0;
+    while (seconds.size() < replays && sum < enough_seconds) {
         start.record(stream);
         graph.launch(stream);
         stop.record(stream);
         stop.synchronize();
         seconds.push_back(stop.seconds_since(start));
+        sum += seconds.back();
     }
     if (seconds.empty()) {
         return {logits.to_vector(), 0.0, 0};

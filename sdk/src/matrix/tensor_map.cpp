@@ -49,7 +49,7 @@ cudaError_t find_encoder(Encoder& encoder)
     if (found != cudaDriverEntryPointSuccess || address == nullptr) {
         return cudaErrorNotSupported;
     }
-    encoder = std::bit_cast<Encoder>(address);
+    encoder = reinterpret_cast<Encoder>(address);
     known_encoder.store(encoder, std::memory_order_relaxed);
     return cudaSuccess;
 }

@@ -102,8 +102,8 @@ KnownOrigin origin_of(const void* data) noexcept
         return KnownOrigin::unknown;
     }
     CUmemoryPool pool = nullptr;
-    if (std::bit_cast<GetAttribute>(function)(reinterpret_cast<void*>(&pool), CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
-                                              std::bit_cast<CUdeviceptr>(data)) != CUDA_SUCCESS) {
+    if (reinterpret_cast<GetAttribute>(function)(reinterpret_cast<void*>(&pool), CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+                                                 std::bit_cast<CUdeviceptr>(data)) != CUDA_SUCCESS) {
         return KnownOrigin::unknown;
     }
     return pool == nullptr ? KnownOrigin::no_pool : KnownOrigin::pool;
