@@ -33,10 +33,11 @@ def constant(file: str, name: str) -> int:
 
 
 def blackwell_config(name: str) -> SimpleNamespace:
-    """A configuration of kernels/blackwell: its fields, and `stage_bytes`, of one CTA."""
+    """A rung of the Blackwell ladder: its fields, and `stage_bytes`, of one CTA."""
     file = "kernels/blackwell/blackwell_config.hpp"
     defaults = _search(r"struct BlackwellConfig \{(.*?)\n\n", file)[1]
-    chosen = _search(rf"struct {name} \{{\s*static constexpr BlackwellConfig config\{{(.*?)\}};", file)[1]
+    rungs = "examples/blackwell_ladder/rungs.hpp"
+    chosen = _search(rf"struct {name} \{{\s*static constexpr BlackwellConfig config\{{(.*?)\}};", rungs)[1]
     fields = dict(re.findall(r"(\w+) = ([\w:]+);", defaults))
     fields.update(re.findall(r"\.(\w+) = ([\w:]+)", chosen))
     config = SimpleNamespace(**{field: _value(text) for field, text in fields.items()})

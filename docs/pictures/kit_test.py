@@ -136,9 +136,9 @@ class Facts(unittest.TestCase):
             code_facts.constant("kernels/blackwell/blackwell_config.hpp", "no_such_constant")
 
     def test_other_value(self) -> None:
-        config = code_facts.blackwell_config("BlackwellCtaPair256")
+        config = code_facts.blackwell_config("CtaPair256")
         with self.assertRaisesRegex(code_facts.MissingFact, "the picture has {'stages': 99}"):
-            code_facts.expect("BlackwellCtaPair256", config, stages=99)
+            code_facts.expect("CtaPair256", config, stages=99)
 
 
 if __name__ == "__main__":

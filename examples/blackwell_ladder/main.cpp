@@ -5,18 +5,22 @@
 //     tessera-emu --device b200 --statistics text -- blackwell_ladder 1024 1024 512
 //                                                  anywhere; prints bytes, MMAs and waits of each rung
 //
-// A rung has the name of its Variant, e.g. blackwell_cta_pair_256.
+// Rungs are configurations of the library's own kernel, so this example uses internal headers. A program launches
+// `Gemm::launch`, which has better configurations than these.
 #include <tessera/tessera.hpp>
 
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/error_bound.hpp"
 #include "common/run_example.hpp"
+#include "gemm/blackwell/blackwell_launch.hpp"
+#include "gemm/gemm_operands.hpp"
+#include "rungs.hpp"
 
 namespace {
 
@@ -88,7 +92,24 @@ double largest_error(const Problem& problem, const std::vector<bf16>& a, const s
     return largest;
 }
 
-int run(const Problem& problem, const std::vector<tessera::Variant>& rungs)
+using Rung = tessera::kernels::BlackwellKernel;
+
+/// Launches D = A * B on a rung, as Gemm::launch does on its own configurations.
+void launch(tessera::StreamRef stream, const Rung& rung, const tessera::detail::GemmOperands& operands)
+{
+    namespace detail = tessera::detail;
+    const tessera::GemmProblem problem = detail::problem_of(operands, {});
+    const auto& device = tessera::Device(stream.device()).properties();
+    const detail::CallStatus ended = detail::launch_blackwell(
+        stream, problem, rung,
+        {.variant = tessera::Variant::blackwell, .band = detail::blackwell_band(*rung.config, device.sm_count)},
+        detail::arguments_of(operands, {}));
+    if (ended.status != cudaSuccess) {
+        throw std::runtime_error(std::string(ended.call) + ": " + cudaGetErrorString(ended.status));
+    }
+}
+
+int run(const Problem& problem, const std::vector<const Rung*>& rungs)
 {
     if (tessera::Device::count() == 0) {
         std::fputs("blackwell_ladder: skipped, because this machine has no CUDA device\n", stderr);
@@ -115,13 +136,15 @@ int run(const Problem& problem, const std::vector<tessera::Variant>& rungs)
     const auto n = static_cast<std::int64_t>(problem.n);
     const auto k = static_cast<std::int64_t>(problem.k);
     bool all_right = true;
-    for (const tessera::Variant rung : rungs) {
+    for (const Rung* rung : rungs) {
         device_d.copy_from(poison);
-        tessera::Gemm::launch(stream, device_a.matrix(m, k), device_b.matrix(n, k).transposed(), device_d.matrix(m, n),
-                              {}, rung);
+        launch(stream, *rung,
+               {tessera::detail::operand_of(device_a.matrix(m, k)),
+                tessera::detail::operand_of(device_b.matrix(n, k).transposed()),
+                tessera::detail::operand_of(device_d.matrix(m, n))});
         const double error = largest_error(problem, a, b, device_d.to_vector());
         all_right = all_right && error <= 1.0;
-        std::printf("%-28s %.4f%s\n", std::string(to_string(rung)).c_str(), error, error <= 1.0 ? "" : "  WRONG");
+        std::printf("%-28s %.4f%s\n", rung->config->name, error, error <= 1.0 ? "" : "  WRONG");
         std::fflush(stdout);
     }
     return all_right ? examples::exit_success : examples::exit_failure;
@@ -137,21 +160,34 @@ int main(int argc, char** argv)
             problem = {std::strtoull(argv[1], nullptr, 10), std::strtoull(argv[2], nullptr, 10),
                        std::strtoull(argv[3], nullptr, 10)};
         }
-        if (argc == 2 || argc == 3 || problem.m == 0 || problem.n == 0) {
-            std::fputs("usage: blackwell_ladder [m n k [rung ...]]\n", stderr);
+        if (argc == 2 || argc == 3 || problem.m == 0 || problem.n == 0 || problem.n % 4 != 0 || problem.k % 8 != 0) {
+            std::fputs(
+                "usage: blackwell_ladder [m n k [rung ...]]\n"
+                "  n is a multiple of 4 and k of 8, so that TMA can address the matrices\n",
+                stderr);
             return examples::exit_usage;
         }
-        std::vector<tessera::Variant> rungs;
+        std::vector<const Rung*> chosen;
         for (int i = 4; i < argc; ++i) {
-            rungs.push_back(tessera::variant_from_string(argv[i]));
-        }
-        if (rungs.empty()) {
-            for (const tessera::Variant variant : tessera::all_variants()) {
-                if (variant >= tessera::Variant::blackwell_tiled) {
-                    rungs.push_back(variant);
+            for (const Rung& rung : blackwell_ladder::rungs()) {
+                if (rung.name() == argv[i]) {
+                    chosen.push_back(&rung);
                 }
             }
+            if (chosen.size() != static_cast<std::size_t>(i) - 3) {
+                std::fprintf(stderr, "blackwell_ladder: no rung is called '%s'; there are", argv[i]);
+                for (const Rung& rung : blackwell_ladder::rungs()) {
+                    std::fprintf(stderr, " %s", rung.config->name);
+                }
+                std::fputs("\n", stderr);
+                return examples::exit_usage;
+            }
         }
-        return run(problem, rungs);
+        if (chosen.empty()) {
+            for (const Rung& rung : blackwell_ladder::rungs()) {
+                chosen.push_back(&rung);
+            }
+        }
+        return run(problem, chosen);
     });
 }

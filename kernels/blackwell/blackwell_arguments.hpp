@@ -21,7 +21,10 @@ struct StagedOperand {
     std::uint64_t descriptor;       // shared-memory descriptor of the part, as if it were at address 0
     std::uint32_t descriptor_step;  // from one instruction's K to the next, in units of 16 bytes
     std::uint32_t boxes;            // TMA loads that fill the part
-    std::uint32_t box_bytes;        // bytes of one box
+    std::uint32_t box_bytes;        // bytes from one box to the next
+    std::uint32_t loaded_bytes;     // that the boxes of a part bring: less than a part if the operand has fewer rows, then
+                                    // those at its beginning
+    std::uint32_t box_lines;        // runs of a box: rows, or elements of K
     std::int32_t box_rows;          // distance between two boxes along M or N, in elements
     std::int32_t box_k;             // distance between two boxes along K, in elements
     bool by_threads;                // TMA cannot address the operand: the fallback load copies it
@@ -31,14 +34,13 @@ struct StagedOperand {
 struct BlackwellArguments {
     StagedOperand a;
     StagedOperand b;
-    AnyTensorMap<3> c;  // boxes of 32 rows of 128 bytes
-    AnyTensorMap<3> d;  // boxes of 32 rows of 128 bytes
+    AnyTensorMap<3> c;  // boxes of 32 rows of `store_columns()`
+    AnyTensorMap<3> d;  // boxes of 32 rows of `store_columns()`
     GemmArguments gemm;
     std::uint32_t instruction;  // instruction descriptor of tcgen05.mma
     std::uint32_t k_steps;      // stages of K per tile; 0 if the product is empty
     std::uint32_t block_k;      // K of one stage, in elements
     std::uint32_t units;        // work tiles: cluster tiles of all batches
-    bool copies;                // true if the CTA has warps for the fallback load
     bool stores_by_tma;         // TMA can address D and, if beta is not zero, C
     bool c_batched;             // C's map has a batch dimension that counts
 };

@@ -1,12 +1,13 @@
 #pragma once
 
-/// The configurations of the Blackwell kernel. There is one kernel; a constexpr `BlackwellConfig` makes it a rung of
-/// the ladder (docs/blackwell-ladder.md).
+/// The configurations of the Blackwell kernel: the constants that are compiled in. What costs nothing at run time (element
+/// types of one size, majors of A and B, raster, the epilogue) is a kernel parameter instead.
 ///
 /// Terminology: a *cluster tile* is the part of D that a cluster computes at a time. Each of its CTAs computes
 /// `m_tiles` blocks of 128 rows: adjacent blocks with one CTA per instruction, interleaved ones in a CTA pair, whose
 /// instruction has 256 rows, 128 per CTA. A *stage* holds one step along K: 128 bytes of each row of A and B.
 
+#include <bit>
 #include <cstdint>
 
 #include "tessera/detail/host_device.hpp"
@@ -28,36 +29,6 @@ enum class Roles : std::uint8_t {
     specialized,  // one warp each
 };
 
-struct BlackwellConfig {
-    CtaGroup group = CtaGroup::one;  // CTAs that execute one MMA instruction
-    std::uint32_t cluster = 1;       // CTAs per cluster, along M
-    std::uint32_t block_n = 128;     // columns of a tile
-    std::uint32_t m_tiles = 1;       // blocks of 128 rows per CTA; they share B
-    std::uint32_t stages = 1;        // depth of the ring in shared memory
-    // Blocks of 128 rows in tensor memory. With 2 * m_tiles, an epilogue overlaps the next tile.
-    std::uint32_t accumulators = 1;
-    bool swizzled = true;                          // 128-byte swizzle; otherwise boxes of 16 bytes
-    bool multicast = false;                        // each CTA of the cluster loads a part of B for all
-    Roles roles = Roles::specialized;              // which warps load and multiply
-    Scheduling scheduling = Scheduling::one_tile;  // how a cluster gets its next tile
-
-    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t group_size() const { return group == CtaGroup::pair ? 2 : 1; }
-    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t cluster_m() const { return 128 * m_tiles * cluster; }
-    /// Rows of B in one CTA's shared memory; a pair splits them.
-    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t b_rows() const { return block_n / group_size(); }
-    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t instruction_m() const { return 128 * group_size(); }
-    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t tensor_memory_columns() const { return accumulators * block_n; }
-
-    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t a_bytes() const
-    {
-        return 128 * stage_row_bytes;
-    }  // of one block
-    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t b_bytes() const { return b_rows() * stage_row_bytes; }
-    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t stage_bytes() const { return m_tiles * a_bytes() + b_bytes(); }
-
-    static constexpr std::uint32_t stage_row_bytes = 128;  // the widest swizzle's span: 64 elements of 16 bits
-};
-
 inline constexpr std::uint32_t epilogue_warps = 4;        // one per 32 lanes of tensor memory
 inline constexpr std::uint32_t staging_buffers = 2;       // per epilogue warp: TMA stores one while the other is filled
 inline constexpr std::uint32_t staging_bytes = 32 * 128;  // per buffer: 32 rows of 128 bytes, the widest swizzle
@@ -65,87 +36,118 @@ inline constexpr std::uint32_t clc_slots = 2;             // answers of cluster 
 inline constexpr std::uint32_t blackwell_shared_limit = 232448;  // bytes: 227 KiB, the most that a CTA can have
 inline constexpr std::uint32_t barrier_reserve = 512;            // bytes for barriers, CLC answers and addresses
 
-/// Returns true if the kernel supports `config` and it fits in shared and tensor memory. All rungs below assert it.
+/// A configuration is one `constexpr` object of this type, which is the kernel's template argument. To add a tile, add
+/// it below, instantiate it in a .cu file and list it in blackwell_kernels.cpp. The defaults are those of a product; the
+/// rungs of examples/blackwell_ladder change them.
+struct BlackwellConfig {
+    const char* name;                // stable: tuning caches contain it
+    CtaGroup group = CtaGroup::one;  // CTAs that execute one MMA instruction
+    std::uint32_t cluster = 1;       // CTAs per cluster, along M
+    std::uint32_t block_n = 128;     // columns of a tile
+    std::uint32_t m_tiles = 1;       // blocks of 128 rows per CTA; they share B
+    std::uint32_t stages = 0;        // depth of the ring in shared memory; 0: as many as fit
+    // Blocks of 128 rows in tensor memory. With 2 * m_tiles, an epilogue overlaps the next tile.
+    std::uint32_t accumulators = 2;
+    bool copies = false;                                 // has the fallback load for operands that TMA cannot address
+    bool swizzled = true;                                // 128-byte swizzle; otherwise boxes of 16 bytes
+    bool multicast = false;                              // each CTA of the cluster loads a part of B for all
+    Roles roles = Roles::specialized;                    // which warps load and multiply
+    Scheduling scheduling = Scheduling::launch_control;  // how a cluster gets its next tile
+
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t group_size() const { return group == CtaGroup::pair ? 2 : 1; }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t cluster_m() const { return 128 * m_tiles * cluster; }
+    /// Rows of B in one CTA's shared memory; a pair splits them.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t b_rows() const { return block_n / group_size(); }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t instruction_m() const { return 128 * group_size(); }
+    /// Columns of tensor memory from one accumulator to the next. An allocation has a power of two of them.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t accumulator_columns() const
+    {
+        std::uint32_t columns = 32;
+        while (columns < block_n) {
+            columns *= 2;
+        }
+        return columns;
+    }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t tensor_memory_columns() const
+    {
+        return accumulators * accumulator_columns();
+    }
+
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t a_bytes() const  // of one block
+    {
+        return 128 * stage_row_bytes;
+    }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t b_bytes() const { return b_rows() * stage_row_bytes; }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t stage_bytes() const { return m_tiles * a_bytes() + b_bytes(); }
+    /// Returns the depth of the ring that shared memory has room for.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t most_stages() const
+    {
+        constexpr std::uint32_t others = epilogue_warps * staging_buffers * staging_bytes + barrier_reserve;
+        return (blackwell_shared_limit - others) / stage_bytes();
+    }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t threads() const { return 32 * (copies ? 12 : 8); }
+
+    /// Columns of D that one TMA store writes, of elements of 2 or 4 bytes: at most 128 bytes, and a divisor of the tile.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t store_columns(std::uint32_t element_bytes) const
+    {
+        std::uint32_t columns = stage_row_bytes / element_bytes;
+        while (block_n % columns != 0) {
+            columns /= 2;
+        }
+        return columns;
+    }
+
+    static constexpr std::uint32_t stage_row_bytes = 128;  // the widest swizzle's span: 64 elements of 16 bits
+};
+
+/// Returns the configuration with as many stages as fit, unless it has a number of its own.
+constexpr BlackwellConfig with_stages(BlackwellConfig config)
+{
+    config.stages = config.stages == 0 ? config.most_stages() : config.stages;
+    return config;
+}
+
+/// Returns true if the kernel supports `config` and it fits in shared and tensor memory.
 constexpr bool is_valid(const BlackwellConfig& config)
 {
     const bool pair = config.group == CtaGroup::pair;
     const bool cluster = pair ? config.cluster == 2 : config.cluster >= 1 && config.cluster <= 8;
-    const bool shapes = config.block_n % 64 == 0 && config.block_n <= 256 && config.b_rows() % 64 == 0;
-    const bool multicast = !config.multicast || (!pair && config.cluster == 2);
+    const bool shapes = config.block_n % (pair ? 32 : 16) == 0 && config.block_n <= 256;
+    const bool multicast = !config.multicast || (!pair && config.cluster == 2 && config.block_n % 128 == 0);
     const bool roles = config.roles == Roles::specialized || (!pair && config.scheduling == Scheduling::one_tile &&
                                                               config.m_tiles == 1 && config.cluster == 1);
     const bool columns = config.tensor_memory_columns() <= 512 && config.accumulators >= config.m_tiles &&
-                         config.accumulators % config.m_tiles == 0;
-    const std::uint32_t shared =
-        config.stages * config.stage_bytes() + epilogue_warps * staging_buffers * staging_bytes + barrier_reserve;
-    return cluster && shapes && multicast && roles && columns && config.stages >= 1 && shared <= blackwell_shared_limit;
+                         config.accumulators % config.m_tiles == 0 && std::has_single_bit(config.accumulators);
+    // The fallback load copies 64 rows at a time.
+    const bool copies = !config.copies || config.b_rows() % 64 == 0;
+    return cluster && shapes && multicast && roles && columns && copies && config.stages >= 1 &&
+           config.stages <= config.most_stages();
 }
 
-/// The first tensor-core rung: one tile per CTA. Operands arrive in boxes of 16 bytes; each K step waits for its loads.
-struct BlackwellTiled {
-    static constexpr BlackwellConfig config{.swizzled = false, .roles = Roles::shared};
-};
-/// With a swizzle, one box is 128 bytes wide: 8 times fewer loads and no bank conflicts.
-struct BlackwellSwizzled {
-    static constexpr BlackwellConfig config{.roles = Roles::shared};
-};
-/// Several stages: loads run ahead of the MMAs.
-struct BlackwellPipelined {
-    static constexpr BlackwellConfig config{.stages = 6, .roles = Roles::shared};
-};
-/// One warp only loads and one only issues MMAs: neither waits for the other's turn.
-struct BlackwellWarpSpecialized {
-    static constexpr BlackwellConfig config{.stages = 6};
-};
-/// A CTA computes many tiles. The set-up is paid once, and a second accumulator lets the epilogue of one tile overlap
-/// the MMAs of the next.
-struct BlackwellPersistent {
-    static constexpr BlackwellConfig config{
-        .stages = 6, .accumulators = 2, .scheduling = Scheduling::static_persistent};
-};
-/// The hardware hands out tiles as clusters become free, instead of a fixed stride.
-struct BlackwellClc {
-    static constexpr BlackwellConfig config{.stages = 6, .accumulators = 2, .scheduling = Scheduling::launch_control};
-};
-/// Two CTAs each load one half of B for both: a quarter less L2 traffic.
-struct BlackwellClcMulticast {
-    static constexpr BlackwellConfig config{
-        .cluster = 2, .stages = 6, .accumulators = 2, .multicast = true, .scheduling = Scheduling::launch_control};
-};
-/// Two CTAs execute one instruction of 256 rows. Each holds half of B, and reads half as much of it.
-struct BlackwellCtaPair {
-    static constexpr BlackwellConfig config{.group = CtaGroup::pair,
-                                            .cluster = 2,
-                                            .stages = 4,
-                                            .accumulators = 2,
-                                            .scheduling = Scheduling::launch_control};
-};
-/// 256 columns: twice the work for 4/3 of the bytes. Both accumulators fill tensor memory.
-struct BlackwellCtaPair256 {
-    static constexpr BlackwellConfig config{.group = CtaGroup::pair,
-                                            .cluster = 2,
-                                            .block_n = 256,
-                                            .stages = 6,
-                                            .accumulators = 2,
-                                            .scheduling = Scheduling::launch_control};
-};
-/// Two blocks of rows share a stage of B: twice the work for 3/2 of the bytes. Tensor memory then has no room to
-/// overlap the epilogue with the next tile.
-struct BlackwellCtaPair512 {
-    static constexpr BlackwellConfig config{.group = CtaGroup::pair,
-                                            .cluster = 2,
-                                            .block_n = 256,
-                                            .m_tiles = 2,
-                                            .stages = 4,
-                                            .accumulators = 2,
-                                            .scheduling = Scheduling::launch_control};
-};
+#define TESSERA_BLACKWELL_CONFIG(NAME, ...)                                                  \
+    struct NAME {                                                                            \
+        static constexpr BlackwellConfig config = with_stages({.name = #NAME, __VA_ARGS__}); \
+    };                                                                                       \
+    static_assert(is_valid(NAME::config), "does not fit into shared or tensor memory, or is no form of the kernel")
 
-static_assert(is_valid(BlackwellTiled::config) && is_valid(BlackwellSwizzled::config) &&
-                  is_valid(BlackwellPipelined::config) && is_valid(BlackwellWarpSpecialized::config) &&
-                  is_valid(BlackwellPersistent::config) && is_valid(BlackwellClc::config) &&
-                  is_valid(BlackwellClcMulticast::config) && is_valid(BlackwellCtaPair::config) &&
-                  is_valid(BlackwellCtaPair256::config) && is_valid(BlackwellCtaPair512::config),
-              "a rung does not fit into shared or tensor memory, or is not a form of the one kernel");
+TESSERA_BLACKWELL_CONFIG(Tile128x16, .block_n = 16);
+TESSERA_BLACKWELL_CONFIG(Tile128x32, .block_n = 32);
+TESSERA_BLACKWELL_CONFIG(Tile128x64, .block_n = 64);
+TESSERA_BLACKWELL_CONFIG(Tile128x96, .block_n = 96);
+TESSERA_BLACKWELL_CONFIG(Tile128x128, .block_n = 128);
+TESSERA_BLACKWELL_CONFIG(Tile128x192, .block_n = 192);
+TESSERA_BLACKWELL_CONFIG(Tile128x256, .block_n = 256);
+// Two CTAs execute one instruction of 256 rows. Each holds half of B, and reads half as much of it.
+TESSERA_BLACKWELL_CONFIG(Pair256x64, .group = CtaGroup::pair, .cluster = 2, .block_n = 64);
+TESSERA_BLACKWELL_CONFIG(Pair256x96, .group = CtaGroup::pair, .cluster = 2, .block_n = 96);
+TESSERA_BLACKWELL_CONFIG(Pair256x128, .group = CtaGroup::pair, .cluster = 2, .block_n = 128);
+TESSERA_BLACKWELL_CONFIG(Pair256x192, .group = CtaGroup::pair, .cluster = 2, .block_n = 192);
+TESSERA_BLACKWELL_CONFIG(Pair256x256, .group = CtaGroup::pair, .cluster = 2, .block_n = 256);
+// Two blocks of rows share a stage of B: twice the work for 3/2 of the bytes. Tensor memory then has no room to overlap
+// the epilogue with the next tile.
+TESSERA_BLACKWELL_CONFIG(Pair512x256, .group = CtaGroup::pair, .cluster = 2, .block_n = 256, .m_tiles = 2);
+// With the fallback load.
+TESSERA_BLACKWELL_CONFIG(Copying128x128, .block_n = 128, .copies = true);
+TESSERA_BLACKWELL_CONFIG(CopyingPair256x256, .group = CtaGroup::pair, .cluster = 2, .block_n = 256, .copies = true);
 
 }  // namespace tessera::kernels

@@ -95,12 +95,12 @@ private:
 };
 
 /// One thread of the four copy warps.
-template <class Rung, int ElementBytes>
+template <class Config, int ElementBytes>
 class StageCopier {
-    static constexpr BlackwellConfig config = Rung::config;
+    static constexpr BlackwellConfig config = Config::config;
 
 public:
-    using Storage = BlackwellStorage<Rung>;
+    using Storage = BlackwellStorage<Config>;
 
     /// @param thread  0 to 127
     __device__ StageCopier(const BlackwellArguments& arguments, Storage& storage, BarriersPublished published,
@@ -115,11 +115,11 @@ public:
     {}
 
     /// Copies all stages of a tile.
-    __device__ void copy(const ClusterTile<Rung>& tile)
+    __device__ void copy(const ClusterTile<Config>& tile)
     {
 #pragma unroll
-        for (std::uint32_t m_tile = 0; m_tile < Rung::config.m_tiles; ++m_tile) {
-            a_[m_tile].begin(tile.first_row() + 128 * block_of<Rung>(m_tile, cluster_.row()), tile.batch());
+        for (std::uint32_t m_tile = 0; m_tile < Config::config.m_tiles; ++m_tile) {
+            a_[m_tile].begin(tile.first_row() + 128 * block_of<Config>(m_tile, cluster_.row()), tile.batch());
         }
         const std::uint32_t part = config.group == CtaGroup::pair ? cluster_.row() : 0;
         b_.begin(tile.first_column() + part * config.b_rows(), tile.batch());
@@ -128,14 +128,14 @@ public:
             auto slot = stages_.acquire();
             if (arguments_.a.by_threads) {
 #pragma unroll
-                for (std::uint32_t m_tile = 0; m_tile < Rung::config.m_tiles; ++m_tile) {
+                for (std::uint32_t m_tile = 0; m_tile < Config::config.m_tiles; ++m_tile) {
                     a_[m_tile].copy(storage_.a[slot.index()][m_tile]);
                 }
             }
             if (arguments_.b.by_threads) {
                 b_.copy(storage_.b[slot.index()]);
             }
-            if constexpr (Rung::config.group == CtaGroup::pair) {
+            if constexpr (Config::config.group == CtaGroup::pair) {
                 std::move(slot).publish_written_to(cluster_.at(0, 0));
             } else {
                 std::move(slot).publish_written();
@@ -160,7 +160,7 @@ private:
     const ClusterGrid& cluster_;
     RingProducer<typename Storage::Stages> stages_;
     PartOfA a_[2];  // the first `m_tiles` are used
-    PartCopier<ElementBytes, static_cast<int>(Rung::config.b_rows())> b_;
+    PartCopier<ElementBytes, static_cast<int>(Config::config.b_rows())> b_;
 };
 
 }  // namespace tessera::kernels

@@ -4,7 +4,7 @@
 ///
 /// Warps 0 to 3 run it; each has 32 rows to itself and waits for no other epilogue warp. A warp reads 16 columns at a
 /// time, applies alpha, C, bias and activation, and rounds. The operations and their order are those of
-/// kernels/gemm/epilogue.cuh, so the bits are the same. It collects 128 bytes of each row in swizzled shared memory
+/// kernels/gemm/epilogue.cuh, so the bits are the same. It collects up to 128 bytes of each row in swizzled shared memory
 /// and lets TMA store them while it goes on. If TMA cannot address C or D, it stores elements directly.
 
 #include <cuda/ptx>
@@ -27,8 +27,14 @@ inline constexpr std::uint32_t chunk_columns = 16;  // in registers at a time
 }  // namespace detail
 
 /// One warp of the epilogue.
+template <class Config>
 class BlackwellEpilogue {
+    static constexpr std::uint32_t columns_of_tile = Config::config.block_n;
+
 public:
+    using Tile = OutputTile<32, columns_of_tile>;  // the warp's rows of a block
+    using Accumulator = TmemAccumulator<Config::config.accumulator_columns(), Config::config.group>;
+
     /// @param warp  which 32 lanes of tensor memory the warp can access: its index in the warpgroup
     __device__ BlackwellEpilogue(const BlackwellArguments& arguments, StagingBuffers& staging, BarrierWord& c_loaded,
                                  BarriersPublished published, std::uint32_t warp)
@@ -39,55 +45,46 @@ public:
           warp_(warp),
           lane_(threadIdx.x % 32),
           alpha_(Epilogue::scaled_alpha(arguments.gemm)),
-          wide_(gemm_.d_type != ElementType::f32)
+          wide_(gemm_.d_type != ElementType::f32),
+          store_columns_(wide_ ? wide_columns : narrow_columns)
     {}
 
     /// Writes one accumulator to the warp's rows of D. Calls `release` once the accumulator has been read.
-    template <std::uint32_t Columns, CtaGroup Group, class Release>
-    __device__ void store(const OutputTile<32, Columns>& tile, const TmemAccumulator<Columns, Group>& accumulator,
-                          Release release)
+    template <class Release>
+    __device__ void store(const Tile& tile, const Accumulator& accumulator, Release release)
     {
         if (tile.first_row() >= gemm_.m) {
             release();
             return;
         }
         const auto columns_left = static_cast<std::int64_t>(gemm_.n) - tile.first_column();
-        const std::uint32_t chunks_in_store = wide_ ? 4 : 2;
+        const auto inside = static_cast<std::uint32_t>(min(columns_left, static_cast<std::int64_t>(columns_of_tile)));
+        const std::uint32_t columns = (inside + store_columns_ - 1) / store_columns_ * store_columns_;  // whole boxes
         const bool through_shared = arguments_.stores_by_tma;
-        bool released = false;
 #pragma unroll 1
-        for (std::uint32_t chunk = 0; chunk < Columns / detail::chunk_columns; ++chunk) {
-            const std::uint32_t first = chunk * detail::chunk_columns;
-            const bool begins = chunk % chunks_in_store == 0;
-            if (begins && first >= columns_left) {
-                break;
+        for (std::uint32_t first = 0; first < columns; first += detail::chunk_columns) {
+            const std::uint32_t in_store = first % store_columns_;
+            if (in_store == 0 && through_shared) {
+                begin_store(tile, first);
             }
-            if (begins && through_shared) {
-                begin_store(tile, chunk);
-            }
-            RegisterTile<float, detail::chunk_columns> values{};
+            Values values{};
             if (arguments_.k_steps > 0) {  // otherwise the accumulator is undefined
                 values = accumulator.template load_rows<detail::chunk_columns>(warp_, first).wait();
             }
-            if (first + detail::chunk_columns >= min(columns_left, static_cast<std::int64_t>(Columns)) &&
-                (chunk + 1) % chunks_in_store == 0) {
+            if (first + detail::chunk_columns == columns) {
                 release();
-                released = true;
             }
             const std::int64_t row = tile.first_row() + lane_;
             const std::int64_t column = tile.first_column() + first;
             if (through_shared) {
-                finish(row, column, tile.batch(), values, chunk % chunks_in_store);
-                put(values, chunk % chunks_in_store);
-                if ((chunk + 1) % chunks_in_store == 0) {
-                    end_store(tile, chunk);
+                finish(row, column, tile.batch(), values, in_store / detail::chunk_columns);
+                put(values, in_store / detail::chunk_columns);
+                if (in_store + detail::chunk_columns == store_columns_) {
+                    end_store(tile, first);
                 }
             } else {
                 store_directly(row, column, tile.batch(), values);
             }
-        }
-        if (!released) {
-            release();
         }
     }
 
@@ -103,16 +100,23 @@ public:
 private:
     using Values = RegisterTile<float, detail::chunk_columns>;
 
-    /// Returns the lane's 16-byte piece `index` of its row in the buffer.
+    static constexpr std::uint32_t wide_columns = Config::config.store_columns(2);
+    static constexpr std::uint32_t narrow_columns = Config::config.store_columns(4);
+
+    /// Returns the lane's 16-byte piece `index` of its row in the buffer, whose rows have `RowBytes`. The swizzle is the one
+    /// of that span: pieces of a row are exchanged by the number of its 128-byte line.
+    template <std::uint32_t RowBytes>
     __device__ uint4& piece(std::uint32_t index) const
     {
-        std::byte* const row = staging_.bytes[buffer_] + lane_ * 128;
-        return *reinterpret_cast<uint4*>(row + (index ^ (lane_ % 8)) * 16);  // Swizzle::b128
+        const std::uint32_t line = lane_ * RowBytes / 128;
+        std::byte* const row = staging_.bytes[buffer_] + lane_ * RowBytes;
+        return *reinterpret_cast<uint4*>(row + (index ^ (line % (RowBytes / 16))) * 16);
     }
+    __device__ uint4& wide_piece(std::uint32_t index) const { return piece<wide_columns * 2>(index); }
+    __device__ uint4& narrow_piece(std::uint32_t index) const { return piece<narrow_columns * 4>(index); }
 
     /// Waits until the buffer is free, and loads C into it if beta is not zero.
-    template <std::uint32_t Columns>
-    __device__ void begin_store(const OutputTile<32, Columns>& tile, std::uint32_t chunk)
+    __device__ void begin_store(const Tile& tile, std::uint32_t first)
     {
         buffer_ ^= 1U;
         if (lane_ == 0) {
@@ -121,10 +125,8 @@ private:
         __syncwarp();
         if (gemm_.beta != 0.0F) {
             if (lane_ == 0) {
-                c_loaded_.arrive_and_expect(staging_bytes);
-                const std::uint32_t column = wide_ ? tile.template part<32, 64>(0, chunk / 4).first_column()
-                                                   : tile.template part<32, 32>(0, chunk / 2).first_column();
-                const std::int32_t origin[3] = {static_cast<std::int32_t>(column),
+                c_loaded_.arrive_and_expect(32 * (wide_ ? wide_columns * 2 : narrow_columns * 4));
+                const std::int32_t origin[3] = {static_cast<std::int32_t>(tile.first_column() + first),
                                                 static_cast<std::int32_t>(tile.first_row()),
                                                 arguments_.c_batched ? static_cast<std::int32_t>(tile.batch()) : 0};
                 tma_load(arguments_.c, staging_.bytes[buffer_], c_loaded_, origin);
@@ -134,16 +136,17 @@ private:
         }
     }
 
-    template <std::uint32_t Columns>
-    __device__ void end_store(const OutputTile<32, Columns>& tile, std::uint32_t chunk)
+    __device__ void end_store(const Tile& tile, std::uint32_t first)
     {
         make_visible_to_tma();
         __syncwarp();
         if (lane_ == 0) {
             if (wide_) {
-                tma_store(arguments_.d, tile.template part<32, 64>(0, chunk / 4), staging_.bytes[buffer_]);
+                tma_store(arguments_.d, tile.template part<32, wide_columns>(0, first / wide_columns),
+                          staging_.bytes[buffer_]);
             } else {
-                tma_store(arguments_.d, tile.template part<32, 32>(0, chunk / 2), staging_.bytes[buffer_]);
+                tma_store(arguments_.d, tile.template part<32, narrow_columns>(0, first / narrow_columns),
+                          staging_.bytes[buffer_]);
             }
             tma_commit_stores();
         }
@@ -178,14 +181,15 @@ private:
             for (std::uint32_t j = 0; j < detail::chunk_columns / 2; ++j) {
                 words[j] = detail::pack(values[2 * j], values[2 * j + 1], half);
             }
-            piece(place * 2) = make_uint4(words[0], words[1], words[2], words[3]);
-            piece(place * 2 + 1) = make_uint4(words[4], words[5], words[6], words[7]);
+            wide_piece(place * 2) = make_uint4(words[0], words[1], words[2], words[3]);
+            wide_piece(place * 2 + 1) = make_uint4(words[4], words[5], words[6], words[7]);
             return;
         }
 #pragma unroll
         for (std::uint32_t j = 0; j < detail::chunk_columns; j += 4) {
-            piece(place * 4 + j / 4) = make_uint4(__float_as_uint(values[j]), __float_as_uint(values[j + 1]),
-                                                  __float_as_uint(values[j + 2]), __float_as_uint(values[j + 3]));
+            narrow_piece(place * 4 + j / 4) =
+                make_uint4(__float_as_uint(values[j]), __float_as_uint(values[j + 1]), __float_as_uint(values[j + 2]),
+                           __float_as_uint(values[j + 3]));
         }
     }
 
@@ -196,7 +200,7 @@ private:
             const bool half = gemm_.d_type == ElementType::f16;
 #pragma unroll
             for (std::uint32_t i = 0; i < 2; ++i) {
-                const uint4 words = piece(place * 2 + i);
+                const uint4 words = wide_piece(place * 2 + i);
                 const std::uint32_t list[4] = {words.x, words.y, words.z, words.w};
 #pragma unroll
                 for (std::uint32_t j = 0; j < 4; ++j) {
@@ -207,7 +211,7 @@ private:
         }
 #pragma unroll
         for (std::uint32_t j = 0; j < detail::chunk_columns; j += 4) {
-            const uint4 words = piece(place * 4 + j / 4);
+            const uint4 words = narrow_piece(place * 4 + j / 4);
             values[j] = __uint_as_float(words.x);
             values[j + 1] = __uint_as_float(words.y);
             values[j + 2] = __uint_as_float(words.z);
@@ -234,8 +238,9 @@ private:
     std::uint32_t lane_;
     std::uint32_t buffer_ = 0;
     PhaseParity c_parity_ = PhaseParity::even;
-    float alpha_;  // times the scales of A and B
-    bool wide_;    // 16-bit elements: 64 of them are 128 bytes
+    float alpha_;                  // times the scales of A and B
+    bool wide_;                    // D has 16-bit elements
+    std::uint32_t store_columns_;  // that one TMA store writes
 };
 
 }  // namespace tessera::kernels

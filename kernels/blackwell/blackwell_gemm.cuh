@@ -1,16 +1,16 @@
 #pragma once
 
-/// The Blackwell GEMM kernel: D = epilogue(A * B) with tcgen05, TMA and tensor memory. A rung of blackwell_config.hpp
-/// is its template argument.
+/// The Blackwell GEMM kernel: D = epilogue(A * B) with tcgen05, TMA and tensor memory. A configuration of
+/// blackwell_config.hpp is its template argument.
 ///
 /// Reads A and B (and C) through tensor maps; writes D with TMA stores, or directly if TMA cannot address it.
 ///
 ///   warps 0-3   epilogue: tensor memory -> registers -> shared memory -> D
-///   warp 4      load: TMA into the ring of stages; on the rungs with shared roles it issues the MMAs, too
+///   warp 4      load: TMA into the ring of stages; with shared roles it issues the MMAs, too
 ///   warp 5      MMA: multiplies filled stages into tensor memory, which it also allocates and releases
 ///   warp 6      scheduler: requests tiles by cluster launch control
 ///   warp 7      idle
-///   warps 8-11  fallback load without TMA; present only if an operand needs it
+///   warps 8-11  fallback load without TMA; only in configurations that copy
 
 #include <cuda/ptx>
 
@@ -31,34 +31,32 @@ inline constexpr std::uint32_t mma_warp = 5;
 inline constexpr std::uint32_t scheduler_warp = 6;
 inline constexpr std::uint32_t first_copy_warp = 8;
 inline constexpr std::uint32_t copy_warps = 4;
-inline constexpr std::uint32_t threads_without_copies = 32 * first_copy_warp;
-inline constexpr std::uint32_t threads_with_copies = 32 * (first_copy_warp + copy_warps);
 
-template <class Rung>
-using Queue = std::conditional_t<Rung::config.scheduling == Scheduling::one_tile, SingleWorkQueue,
-                                 std::conditional_t<Rung::config.scheduling == Scheduling::static_persistent,
-                                                    StaticWorkQueue, ClcWorkQueue<Rung::config.cluster, clc_slots>>>;
+template <class Config>
+using Queue = std::conditional_t<Config::config.scheduling == Scheduling::one_tile, SingleWorkQueue,
+                                 std::conditional_t<Config::config.scheduling == Scheduling::static_persistent,
+                                                    StaticWorkQueue, ClcWorkQueue<Config::config.cluster, clc_slots>>>;
 
 /// Makes the calling warp's own view of the cluster's work queue.
-template <class Rung>
-__device__ Queue<Rung> make_queue(const BlackwellArguments& arguments, BlackwellStorage<Rung>& storage,
-                                  BarriersPublished published, const ClusterGrid& cluster)
+template <class Config>
+__device__ Queue<Config> make_queue(const BlackwellArguments& arguments, BlackwellStorage<Config>& storage,
+                                    BarriersPublished published, const ClusterGrid& cluster)
 {
-    if constexpr (Rung::config.scheduling == Scheduling::one_tile) {
+    if constexpr (Config::config.scheduling == Scheduling::one_tile) {
         return {};
-    } else if constexpr (Rung::config.scheduling == Scheduling::static_persistent) {
-        return Queue<Rung>(arguments.units);
+    } else if constexpr (Config::config.scheduling == Scheduling::static_persistent) {
+        return Queue<Config>(arguments.units);
     } else {
-        return Queue<Rung>(storage.clc, published, cluster.at(0, 0));
+        return Queue<Config>(storage.clc, published, cluster.at(0, 0));
     }
 }
 
 /// Initializes all barriers of the CTA. Executed by one thread.
-template <class Rung>
-__device__ void initialize_barriers(const BlackwellArguments& arguments, BlackwellStorage<Rung>& storage)
+template <class Config>
+__device__ void initialize_barriers(BlackwellStorage<Config>& storage)
 {
-    constexpr BlackwellConfig config = Rung::config;
-    const std::uint32_t copies = arguments.copies ? copy_warps : 0;
+    constexpr BlackwellConfig config = Config::config;
+    constexpr std::uint32_t copies = config.copies ? copy_warps : 0;
     constexpr std::uint32_t multiplying_ctas = config.cluster / config.group_size();
     // A stage is full when its bytes have landed and each copy warp has arrived. It is free when every reader of what
     // this CTA loaded is done.
@@ -71,15 +69,44 @@ __device__ void initialize_barriers(const BlackwellArguments& arguments, Blackwe
     }
 }
 
+/// Clears the rows of a part that no load fills, so that the tensor core reads zeros. Called by all threads of the CTA.
+__device__ __forceinline__ void clear_rest(std::byte* part, std::uint32_t bytes, std::uint32_t loaded)
+{
+    for (std::uint32_t at = loaded + threadIdx.x * sizeof(uint4); at < bytes; at += blockDim.x * sizeof(uint4)) {
+        *reinterpret_cast<uint4*>(part + at) = uint4{};
+    }
+}
+
+/// Clears what the loads of every stage leave. Called by all threads of the CTA, before a barrier of it.
+template <class Config>
+__device__ void clear_unloaded_rows(const BlackwellArguments& arguments, BlackwellStorage<Config>& storage)
+{
+    constexpr BlackwellConfig config = Config::config;
+    if constexpr (config.group == CtaGroup::one && !config.multicast) {
+        const bool clears_a = !by_threads<Config>(arguments.a) && arguments.a.loaded_bytes < config.a_bytes();
+        const bool clears_b = !by_threads<Config>(arguments.b) && arguments.b.loaded_bytes < config.b_bytes();
+        if (clears_a || clears_b) {
+            const std::uint32_t stages = min(config.stages, arguments.k_steps);
+#pragma unroll 1
+            for (std::uint32_t stage = 0; stage < stages; ++stage) {
+                clear_rest(storage.a[stage][0], config.a_bytes(),
+                           clears_a ? arguments.a.loaded_bytes : config.a_bytes());
+                clear_rest(storage.b[stage], config.b_bytes(), clears_b ? arguments.b.loaded_bytes : config.b_bytes());
+            }
+            make_visible_to_tma();
+        }
+    }
+}
+
 }  // namespace detail
 
 /// A work tile is a cluster tile. Each CTA of the cluster computes its own blocks of 128 rows.
-template <class Rung, MmaKind Kind>
-__global__ void __launch_bounds__(detail::threads_with_copies, 1)
+template <class Config, MmaKind Kind>
+__global__ void __launch_bounds__(Config::config.threads(), 1)
     blackwell_gemm(const __grid_constant__ BlackwellArguments arguments)
 {
-    constexpr BlackwellConfig config = Rung::config;
-    using Storage = BlackwellStorage<Rung>;
+    constexpr BlackwellConfig config = Config::config;
+    using Storage = BlackwellStorage<Config>;
     static_assert(sizeof(Storage) <= blackwell_shared_limit);
     extern __shared__ __align__(1024) std::byte shared_memory[];
     Storage& storage = *reinterpret_cast<Storage*>(shared_memory);
@@ -88,8 +115,8 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
     const std::uint32_t warp = of_first_lane(threadIdx.x / 32);
     const ClusterGrid cluster(config.cluster, 1);
     if (threadIdx.x == 0) {
-        detail::initialize_barriers<Rung>(arguments, storage);
-        if (arguments.k_steps > 0 && !arguments.copies) {
+        detail::initialize_barriers<Config>(storage);
+        if (arguments.k_steps > 0 && !config.copies) {
             prefetch(arguments.a.map);
             prefetch(arguments.b.map);
         }
@@ -97,11 +124,12 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
             prefetch(arguments.d);
         }
     }
+    detail::clear_unloaded_rows<Config>(arguments, storage);
     const BarriersPublished published = config.cluster > 1 ? publish_barriers_to_cluster() : publish_barriers();
 
     Tmem<Unallocated, config.tensor_memory_columns(), config.group> unallocated(storage.tensor_memory);
     auto tensor_memory = [&] {
-        if constexpr (Rung::config.group == CtaGroup::pair) {
+        if constexpr (Config::config.group == CtaGroup::pair) {
             return std::move(unallocated).allocate(warp == detail::mma_warp, ClusterGrid::synchronize());
         } else {
             return std::move(unallocated).allocate(warp == detail::mma_warp);
@@ -114,38 +142,39 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
     const bool multiplies = config.group == CtaGroup::one || cluster.row() == 0;
 
     if (warp < epilogue_warps) {
-        BlackwellEpilogue epilogue(arguments, storage.staging[warp], storage.c_loaded[warp], published, warp);
+        BlackwellEpilogue<Config> epilogue(arguments, storage.staging[warp], storage.c_loaded[warp], published, warp);
         RingConsumer<typename Storage::Accumulators> accumulators(storage.accumulators, published);
-        auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
+        auto queue = detail::make_queue<Config>(arguments, storage, published, cluster);
         for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
             const auto tile = partition.tile(work);
 #pragma unroll 1
             for (std::uint32_t m_tile = 0; m_tile < config.m_tiles; ++m_tile) {
-                const auto rows = tile.template part<128, config.block_n>(block_of<Rung>(m_tile, cluster.row()), 0)
+                const auto rows = tile.template part<128, config.block_n>(block_of<Config>(m_tile, cluster.row()), 0)
                                       .template part<32, config.block_n>(warp, 0);
                 auto slot = accumulators.wait();
                 tcgen05_fence_after_sync();
-                epilogue.store(rows, tensor_memory.template accumulator<config.block_n>(slot.index()), [&] {
-                    tcgen05_fence_before_sync();
-                    __syncwarp();
-                    if (threadIdx.x % 32 == 0) {
-                        if constexpr (Rung::config.group == CtaGroup::pair) {
-                            slot.empty().arrive_at(cluster.at(0, 0));
-                        } else {
-                            slot.empty().arrive();
-                        }
-                    }
-                });
+                epilogue.store(rows, tensor_memory.template accumulator<config.accumulator_columns()>(slot.index()),
+                               [&] {
+                                   tcgen05_fence_before_sync();
+                                   __syncwarp();
+                                   if (threadIdx.x % 32 == 0) {
+                                       if constexpr (Config::config.group == CtaGroup::pair) {
+                                           slot.empty().arrive_at(cluster.at(0, 0));
+                                       } else {
+                                           slot.empty().arrive();
+                                       }
+                                   }
+                               });
                 std::move(slot).release_by_other();
             }
         }
         epilogue.drain();
     } else if (warp == detail::load_warp) {
-        StageLoader<Rung> loader(arguments, storage, published, cluster);
-        auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
+        StageLoader<Config> loader(arguments, storage, published, cluster);
+        auto queue = detail::make_queue<Config>(arguments, storage, published, cluster);
         // The second CTA of a pair takes part in the ring only if it loads something. Otherwise nothing waits on its
         // stages, and they would come round without it.
-        const bool fills = multiplies || !arguments.a.by_threads || !arguments.b.by_threads;
+        const bool fills = multiplies || !by_threads<Config>(arguments.a) || !by_threads<Config>(arguments.b);
         if constexpr (config.roles == Roles::specialized) {
             for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
                 loader.begin(partition.tile(work));
@@ -155,13 +184,13 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
                 }
             }
         } else {
-            StageMultiplier<Rung, Kind, decltype(tensor_memory)> multiplier(arguments, storage, published, cluster,
-                                                                            tensor_memory);
+            StageMultiplier<Config, Kind, decltype(tensor_memory)> multiplier(arguments, storage, published, cluster,
+                                                                              tensor_memory);
             loader.begin(partition.tile(queue.first()));
             std::uint32_t loaded = 0;
             multiplier.multiply(arguments.k_steps, [&](std::uint32_t k) {
                 // One stage stays with the tensor core, so that loading ahead does not wait for it.
-                constexpr std::uint32_t ahead = Rung::config.stages > 1 ? Rung::config.stages - 1 : 1;
+                constexpr std::uint32_t ahead = Config::config.stages > 1 ? Config::config.stages - 1 : 1;
                 while (loaded < min(k + ahead, arguments.k_steps)) {
                     loader.step();
                     ++loaded;
@@ -174,9 +203,9 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
         }
     } else if (warp == detail::mma_warp) {
         if (config.roles == Roles::specialized && multiplies) {
-            StageMultiplier<Rung, Kind, decltype(tensor_memory)> multiplier(arguments, storage, published, cluster,
-                                                                            tensor_memory);
-            auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
+            StageMultiplier<Config, Kind, decltype(tensor_memory)> multiplier(arguments, storage, published, cluster,
+                                                                              tensor_memory);
+            auto queue = detail::make_queue<Config>(arguments, storage, published, cluster);
             for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
                 multiplier.multiply(arguments.k_steps, [](std::uint32_t) {});
             }
@@ -185,21 +214,23 @@ __global__ void __launch_bounds__(detail::threads_with_copies, 1)
         if constexpr (config.scheduling == Scheduling::launch_control) {
             if (cluster.row() == 0) {
                 ClcRequester<config.cluster, clc_slots> requester(storage.clc, published);
-                auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
+                auto queue = detail::make_queue<Config>(arguments, storage, published, cluster);
                 do {
                     requester.request();
                 } while (queue.next_of_warp());
             }
         }
     } else if (warp >= detail::first_copy_warp) {
-        constexpr int element_bytes = Kind == MmaKind::f16 ? 2 : Kind == MmaKind::tf32 ? 4 : 1;
-        StageCopier<Rung, element_bytes> copier(arguments, storage, published, cluster,
-                                                threadIdx.x - 32 * detail::first_copy_warp);
-        auto queue = detail::make_queue<Rung>(arguments, storage, published, cluster);
-        for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
-            copier.copy(partition.tile(work));
+        if constexpr (config.copies) {
+            constexpr int element_bytes = Kind == MmaKind::f16 ? 2 : Kind == MmaKind::tf32 ? 4 : 1;
+            StageCopier<Config, element_bytes> copier(arguments, storage, published, cluster,
+                                                      threadIdx.x - 32 * detail::first_copy_warp);
+            auto queue = detail::make_queue<Config>(arguments, storage, published, cluster);
+            for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
+                copier.copy(partition.tile(work));
+            }
+            copier.drain();
         }
-        copier.drain();
     }
     __syncwarp();
 

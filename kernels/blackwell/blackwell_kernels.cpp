@@ -1,42 +1,41 @@
-/// Host side of the Blackwell kernels: maps a rung and an MMA kind to a compiled kernel.
+/// Host side of the Blackwell kernels: the tables of configurations.
 
 #include "blackwell_kernels.hpp"
 
+#include <array>
+
+#include "blackwell_table.hpp"
+
 namespace tessera::kernels {
 
-namespace detail {
+#ifdef TESSERA_HAS_BLACKWELL_KERNELS
+namespace {
 
-// Defined in blackwell_16bit.cu, blackwell_8bit.cu and blackwell_tf32.cu.
-BlackwellKernel blackwell_kernel_16bit(BlackwellRung rung);
-BlackwellKernel blackwell_kernel_8bit(BlackwellRung rung);
-BlackwellKernel blackwell_kernel_tf32(BlackwellRung rung);
-
-}  // namespace detail
-
-const BlackwellConfig& blackwell_config(BlackwellRung rung)
+template <MmaKind Kind, class... Configs>
+std::span<const BlackwellKernel> table_of()
 {
-    switch (rung) {
-        case BlackwellRung::tiled: return BlackwellTiled::config;
-        case BlackwellRung::swizzled: return BlackwellSwizzled::config;
-        case BlackwellRung::pipelined: return BlackwellPipelined::config;
-        case BlackwellRung::warp_specialized: return BlackwellWarpSpecialized::config;
-        case BlackwellRung::persistent: return BlackwellPersistent::config;
-        case BlackwellRung::clc: return BlackwellClc::config;
-        case BlackwellRung::clc_multicast: return BlackwellClcMulticast::config;
-        case BlackwellRung::cta_pair: return BlackwellCtaPair::config;
-        case BlackwellRung::cta_pair_256: return BlackwellCtaPair256::config;
-        case BlackwellRung::cta_pair_512: break;
-    }
-    return BlackwellCtaPair512::config;
+    static const std::array table{detail::blackwell_kernel<Configs, Kind>()...,
+                                  detail::blackwell_kernel<Copying128x128, Kind>(),
+                                  detail::blackwell_kernel<CopyingPair256x256, Kind>()};
+    return table;
 }
 
-BlackwellKernel blackwell_kernel([[maybe_unused]] BlackwellRung rung, [[maybe_unused]] MmaKind kind)
+}  // namespace
+#endif
+
+std::span<const BlackwellKernel> blackwell_kernels([[maybe_unused]] std::size_t element_bytes)
 {
 #ifdef TESSERA_HAS_BLACKWELL_KERNELS
-    switch (kind) {
-        case MmaKind::f16: return detail::blackwell_kernel_16bit(rung);
-        case MmaKind::tf32: return detail::blackwell_kernel_tf32(rung);
-        case MmaKind::f8f6f4: return detail::blackwell_kernel_8bit(rung);
+    switch (element_bytes) {
+        case 1:
+            return table_of<MmaKind::f8f6f4, Tile128x16, Tile128x32, Tile128x64, Tile128x128, Tile128x256, Pair256x128,
+                            Pair256x192, Pair256x256, Pair512x256>();
+        case 2:
+            return table_of<MmaKind::f16, Tile128x16, Tile128x32, Tile128x64, Tile128x96, Tile128x128, Tile128x192,
+                            Tile128x256, Pair256x64, Pair256x96, Pair256x128, Pair256x192, Pair256x256, Pair512x256>();
+        case 4:
+            return table_of<MmaKind::tf32, Tile128x32, Tile128x64, Tile128x128, Pair256x128, Pair256x256,
+                            Pair512x256>();
         default: break;
     }
 #endif

@@ -20,23 +20,30 @@
 
 namespace tessera::kernels {
 
-/// A cluster tile of a rung.
-template <class Rung>
-using ClusterTile = OutputTile<Rung::config.cluster_m(), Rung::config.block_n>;
+/// Returns true if the fallback load copies the operand.
+template <class Config>
+__device__ __forceinline__ bool by_threads(const StagedOperand& operand)
+{
+    return Config::config.copies && operand.by_threads;
+}
+
+/// A cluster tile of a configuration.
+template <class Config>
+using ClusterTile = OutputTile<Config::config.cluster_m(), Config::config.block_n>;
 
 /// Returns where block `m_tile` of CTA `rank` begins in the cluster tile, in blocks of 128 rows.
-template <class Rung>
+template <class Config>
 __device__ __forceinline__ std::uint32_t block_of(std::uint32_t m_tile, std::uint32_t rank)
 {
-    return m_tile * Rung::config.group_size() + rank;  // only pairs have more than one block per CTA
+    return m_tile * Config::config.group_size() + rank;  // only pairs have more than one block per CTA
 }
 
 /// Load role: one warp keeps the ring of stages full with TMA, ahead of the MMAs by at most the depth of the ring. In a
 /// pair both CTAs load, and both count at the first CTA's barriers.
-template <class Rung>
+template <class Config>
 class StageLoader {
 public:
-    using Storage = BlackwellStorage<Rung>;
+    using Storage = BlackwellStorage<Config>;
 
     __device__ StageLoader(const BlackwellArguments& arguments, Storage& storage, BarriersPublished published,
                            const ClusterGrid& cluster)
@@ -48,7 +55,7 @@ public:
     {}
 
     /// Moves to the tile's first stage.
-    __device__ void begin(const ClusterTile<Rung>& tile)
+    __device__ void begin(const ClusterTile<Config>& tile)
     {
         row_ = static_cast<std::int32_t>(tile.first_row());
         column_ = static_cast<std::int32_t>(tile.first_column());
@@ -61,7 +68,7 @@ public:
     {
         auto slot = stages_.acquire();
         if (elect_one()) {
-            if (Rung::config.group == CtaGroup::one || cluster_.row() == 0) {
+            if (Config::config.group == CtaGroup::one || cluster_.row() == 0) {
                 slot.full().arrive_and_expect(bytes_);
             }
             load(slot);
@@ -79,28 +86,28 @@ private:
     /// Bytes that complete a `full` barrier; for a pair, those of both CTAs.
     __device__ static std::uint32_t announced_bytes(const BlackwellArguments& arguments)
     {
-        constexpr std::uint32_t a_bytes = Rung::config.m_tiles * Rung::config.a_bytes();
-        constexpr std::uint32_t b_bytes = Rung::config.b_bytes();
-        const std::uint32_t own = (arguments.a.by_threads ? 0 : a_bytes) + (arguments.b.by_threads ? 0 : b_bytes);
-        return own * Rung::config.group_size();
+        const std::uint32_t a_bytes = Config::config.m_tiles * arguments.a.loaded_bytes;
+        const std::uint32_t own = (by_threads<Config>(arguments.a) ? 0 : a_bytes) +
+                                  (by_threads<Config>(arguments.b) ? 0 : arguments.b.loaded_bytes);
+        return own * Config::config.group_size();
     }
 
     /// Loads this CTA's part of a stage. Executed by one thread.
     __device__ void load(const Slot& slot)
     {
-        constexpr BlackwellConfig config = Rung::config;
+        constexpr BlackwellConfig config = Config::config;
         const std::uint32_t stage = slot.index();
-        if (!arguments_.a.by_threads) {
+        if (!by_threads<Config>(arguments_.a)) {
 #pragma unroll
             for (std::uint32_t m_tile = 0; m_tile < config.m_tiles; ++m_tile) {
-                const auto row = row_ + static_cast<std::int32_t>(128 * block_of<Rung>(m_tile, cluster_.row()));
+                const auto row = row_ + static_cast<std::int32_t>(128 * block_of<Config>(m_tile, cluster_.row()));
 #pragma unroll 1
                 for (std::uint32_t box = 0; box < arguments_.a.boxes; ++box) {
                     load_box<false>(storage_.a[stage][m_tile], arguments_.a, slot, row, box);
                 }
             }
         }
-        if (!arguments_.b.by_threads) {
+        if (!by_threads<Config>(arguments_.b)) {
             if constexpr (config.multicast) {
                 const std::uint32_t share = arguments_.b.boxes / config.cluster;
 #pragma unroll 1
@@ -132,7 +139,7 @@ private:
         if constexpr (Shared) {
             tma_load_multicast(operand.map, to, slot.full(), origin, cluster_.my_column());
         } else {
-            tma_load<Rung::config.group>(operand.map, to, slot.full(), origin);
+            tma_load<Config::config.group>(operand.map, to, slot.full(), origin);
         }
     }
 
@@ -150,10 +157,10 @@ private:
 /// MMA role: one warp multiplies the stages in the order in which they are filled; in a pair, a warp of the first CTA.
 /// One elected thread issues the instructions. All lanes run the loop because the instructions want their operands in
 /// uniform registers, and the compiler keeps a value there only if the whole warp computes it.
-template <class Rung, MmaKind Kind, class TensorMemory>
+template <class Config, MmaKind Kind, class TensorMemory>
 class StageMultiplier {
 public:
-    using Storage = BlackwellStorage<Rung>;
+    using Storage = BlackwellStorage<Config>;
 
     __device__ StageMultiplier(const BlackwellArguments& arguments, Storage& storage, BarriersPublished published,
                                const ClusterGrid& cluster, const TensorMemory& tensor_memory)
@@ -176,9 +183,9 @@ public:
     }
 
 private:
-    static constexpr BlackwellConfig config = Rung::config;
-    static constexpr std::uint32_t m_tiles = Rung::config.m_tiles;
-    using Instruction = MmaInstruction<Kind, Rung::config.group>;
+    static constexpr BlackwellConfig config = Config::config;
+    static constexpr std::uint32_t m_tiles = Config::config.m_tiles;
+    using Instruction = MmaInstruction<Kind, Config::config.group>;
     using Slot = FillSlot<typename Storage::Accumulators>;
 
     template <class Stages>
@@ -214,16 +221,16 @@ private:
         auto stage = stages_.wait();
         tcgen05_fence_after_sync();
         // Lets the compiler compute the offsets below in 32 bits.
-        __builtin_assume(stage.index() < Rung::config.stages);
-        const Tcgen05Descriptor a = a_.advanced(stage.index() * m_tiles * Rung::config.a_bytes());
-        const Tcgen05Descriptor b = b_.advanced(stage.index() * Rung::config.b_bytes());
+        __builtin_assume(stage.index() < Config::config.stages);
+        const Tcgen05Descriptor a = a_.advanced(stage.index() * m_tiles * Config::config.a_bytes());
+        const Tcgen05Descriptor b = b_.advanced(stage.index() * Config::config.b_bytes());
         if (elect_one()) {
 #pragma unroll
             for (std::uint32_t i = 0; i < instructions; ++i) {
 #pragma unroll
                 for (std::uint32_t m_tile = 0; m_tile < m_tiles; ++m_tile) {
-                    mma(tensor_memory_.template accumulator<Rung::config.block_n>(accumulators[m_tile]),
-                        a.advanced(i * a_step_ + m_tile * Rung::config.a_bytes()), b.advanced(i * b_step_),
+                    mma(tensor_memory_.template accumulator<Config::config.accumulator_columns()>(accumulators[m_tile]),
+                        a.advanced(i * a_step_ + m_tile * Config::config.a_bytes()), b.advanced(i * b_step_),
                         instruction_, i == 0 ? first : Accumulate::add);
                 }
             }
@@ -235,7 +242,7 @@ private:
     __device__ void finish(Slot&& slot)
     {
         if (elect_one()) {
-            commit_to(slot.full(), Rung::config.group == CtaGroup::pair);
+            commit_to(slot.full(), Config::config.group == CtaGroup::pair);
         }
         std::move(slot).publish();
     }
@@ -245,13 +252,13 @@ private:
     template <class Kind2>
     __device__ __forceinline__ void commit_to(const Barrier<Kind2, Ready>& barrier, bool everywhere = true) const
     {
-        if constexpr (Rung::config.cluster > 1) {
+        if constexpr (Config::config.cluster > 1) {
             if (everywhere) {
-                commit<Rung::config.group>(barrier, receivers_);
+                commit<Config::config.group>(barrier, receivers_);
                 return;
             }
         }
-        commit<Rung::config.group>(barrier);
+        commit<Config::config.group>(barrier);
     }
 
     Instruction instruction_;

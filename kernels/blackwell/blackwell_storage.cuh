@@ -17,14 +17,14 @@ struct StagingBuffers {
     alignas(1024) std::byte bytes[staging_buffers][staging_bytes];
 };
 
-template <class Rung>
+template <class Config>
 struct BlackwellStorage {
-    static constexpr BlackwellConfig config = Rung::config;
-    using Stages = RingBarriers<FilledByTma, FreedByTensorCore, Rung::config.stages>;
-    using Accumulators = RingBarriers<AccumulatorFull, AccumulatorEmpty, Rung::config.accumulators>;
+    static constexpr BlackwellConfig config = Config::config;
+    using Stages = RingBarriers<FilledByTma, FreedByTensorCore, Config::config.stages>;
+    using Accumulators = RingBarriers<AccumulatorFull, AccumulatorEmpty, Config::config.accumulators>;
 
-    alignas(1024) std::byte a[Rung::config.stages][Rung::config.m_tiles][Rung::config.a_bytes()];
-    alignas(1024) std::byte b[Rung::config.stages][Rung::config.b_bytes()];
+    alignas(1024) std::byte a[Config::config.stages][Config::config.m_tiles][Config::config.a_bytes()];
+    alignas(1024) std::byte b[Config::config.stages][Config::config.b_bytes()];
     StagingBuffers staging[epilogue_warps];
     Stages stages;
     Accumulators accumulators;

@@ -4,6 +4,13 @@
 
 namespace tessera::kernels::detail {
 
-BlackwellKernel blackwell_kernel_tf32(BlackwellRung rung) { return typed_blackwell_kernel<MmaKind::tf32>(rung); }
+template BlackwellKernel blackwell_kernel<Tile128x32, MmaKind::tf32>();
+template BlackwellKernel blackwell_kernel<Tile128x64, MmaKind::tf32>();
+template BlackwellKernel blackwell_kernel<Tile128x128, MmaKind::tf32>();
+template BlackwellKernel blackwell_kernel<Pair256x128, MmaKind::tf32>();
+template BlackwellKernel blackwell_kernel<Pair256x256, MmaKind::tf32>();
+template BlackwellKernel blackwell_kernel<Pair512x256, MmaKind::tf32>();
+template BlackwellKernel blackwell_kernel<Copying128x128, MmaKind::tf32>();
+template BlackwellKernel blackwell_kernel<CopyingPair256x256, MmaKind::tf32>();
 
 }  // namespace tessera::kernels::detail

@@ -1,12 +1,17 @@
-/// Every rung of the Blackwell ladder against the float64 reference: shapes around its tiles, all types, majors,
-/// epilogues, operands that TMA cannot address. Needs a device of compute capability 10, or the emulated one.
+/// Every configuration of the Blackwell kernel against the float64 reference: shapes around its tiles, all types, majors,
+/// epilogues, operands that TMA cannot address, and the transposed product. Needs a device of compute capability 10, or the
+/// emulated one.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <source_location>
 
+#include "gemm/blackwell/blackwell_launch.hpp"
+#include "gemm/gemm_operands.hpp"
 #include "support/gemm_runner.hpp"
 #include "support/pair_covering.hpp"
 #include "support/test_main.hpp"
@@ -16,11 +21,8 @@ using namespace tessera::test;
 
 namespace {
 
-constexpr std::array rungs{Variant::blackwell_tiled,         Variant::blackwell_swizzled,
-                           Variant::blackwell_pipelined,     Variant::blackwell_warp_specialized,
-                           Variant::blackwell_persistent,    Variant::blackwell_clc,
-                           Variant::blackwell_clc_multicast, Variant::blackwell_cta_pair,
-                           Variant::blackwell_cta_pair_256,  Variant::blackwell_cta_pair_512};
+using kernels::BlackwellKernel;
+
 const std::array inputs{InputTypes(ElementType::bf16),
                         InputTypes(ElementType::f16),
                         InputTypes(ElementType::tf32),
@@ -54,14 +56,45 @@ bool is_blackwell_here()
     return here;
 }
 
-void check(const GemmCase& gemm, Variant rung)
+std::size_t most_configs()
 {
-    const std::string name = fmt::format("{} with {}", gemm.describe(), to_string(rung));
-    trace(name);
+    return std::max({kernels::blackwell_kernels(1).size(), kernels::blackwell_kernels(2).size(),
+                     kernels::blackwell_kernels(4).size()});
+}
+
+/// Returns the configuration `wanted`, or another one if it does not load the problem's operands.
+const BlackwellKernel& kernel_for(const GemmProblem& problem, std::size_t wanted)
+{
+    const auto table = kernels::blackwell_kernels(size_of(problem.input));
+    const bool copies = detail::blackwell_shape(problem, false).copies;
+    const BlackwellKernel* kernel = &table[wanted % table.size()];
+    while (kernel->config->copies != copies) {
+        kernel = &table[++wanted % table.size()];
+    }
+    return *kernel;
+}
+
+/// Launches the problem on a configuration. The result must be right.
+void check(const GemmCase& gemm, std::size_t wanted, bool swapped = false)
+{
     const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
     DeviceOperands operands(stream(), gemm, data);
+    const BlackwellKernel& kernel = kernel_for(operands.problem(), wanted);
+    const std::string name =
+        fmt::format("{} with {}{}", gemm.describe(), kernel.name(), swapped ? " of the transposed product" : "");
+    trace(name);
+    const auto enqueue = [&](const detail::GemmOperands& given, const Epilogue& epilogue) {
+        detail::require_operands(stream(), given, epilogue, "blackwell_test", std::source_location::current());
+        const detail::KernelChoice choice{.variant = Variant::blackwell, .swapped = swapped, .band = 4};
+        const detail::CallStatus ended = detail::launch_blackwell(stream(), detail::problem_of(given, epilogue), kernel,
+                                                                  choice, detail::arguments_of(given, epilogue));
+        if (ended.status != cudaSuccess) {
+            report_failure(gemm.size(), name,
+                           fmt::format("the launch failed: {}: {}", ended.call, cudaGetErrorString(ended.status)));
+        }
+    };
     try {
-        if (const auto wrong = find_wrong_element(gemm, data, operands.launch(rung))) {
+        if (const auto wrong = find_wrong_element(gemm, data, operands.launch(enqueue))) {
             report_failure(gemm.size(), name, *wrong);
         }
     } catch (const Error& error) {
@@ -71,7 +104,7 @@ void check(const GemmCase& gemm, Variant rung)
 
 }  // namespace
 
-TEST_CASE("every rung is right for every pair of types, majors, layouts and epilogues, at ragged shapes")
+TEST_CASE("every configuration is right for every pair of types, majors, layouts and epilogues, at ragged shapes")
 {
     if (!is_blackwell_here()) {
         return;
@@ -81,7 +114,8 @@ TEST_CASE("every rung is right for every pair of types, majors, layouts and epil
     const std::vector<std::int64_t> n_edges{1, 64, 129, 256, 257};
     const std::vector<std::int64_t> k_edges{0, 1, 16, 63, 64, 65, 200, 400};
     const auto count = [](const auto& levels) { return static_cast<int>(levels.size()); };
-    const std::vector<int> levels{count(rungs),
+    const std::vector<int> levels{static_cast<int>(most_configs()),
+                                  2,
                                   count(m_edges),
                                   count(n_edges),
                                   count(k_edges),
@@ -119,7 +153,8 @@ TEST_CASE("every rung is right for every pair of types, majors, layouts and epil
         const auto take = [&](const auto& values) { return values[static_cast<std::size_t>(combination[next++])]; };
         const auto take_flag = [&] { return combination[next++] != 0; };
         GemmCase gemm;
-        const Variant rung = take(rungs);
+        const auto config = static_cast<std::size_t>(combination[next++]);
+        const bool swapped = take_flag();
         gemm.m = take(m_edges);
         gemm.n = take(n_edges);
         gemm.k = take(k_edges);
@@ -160,19 +195,19 @@ TEST_CASE("every rung is right for every pair of types, majors, layouts and epil
             gemm.alpha *= 0x1p-9F;                            // into the range of f16, and still exact
             gemm.alpha *= gemm.column_scales ? 0.25F : 1.0F;  // the largest of them is 4
         }
-        check(gemm, rung);
+        check(gemm, config, swapped);
     }
 }
 
-TEST_CASE("every rung is right for every combination of types and majors")
+TEST_CASE("every configuration is right for every combination of types and majors")
 {
     if (!is_blackwell_here()) {
         return;
     }
-    for (const Variant rung : rungs) {
-        for (const InputTypes& input : inputs) {
+    for (const InputTypes& input : inputs) {
+        for (std::size_t config = 0; config < kernels::blackwell_kernels(size_of(input)).size(); ++config) {
             for (unsigned majors = 0; majors < 4; ++majors) {
-                if (quick() && (static_cast<unsigned>(rung) + majors) % 4 != 0) {
+                if (quick() && (config + majors) % 4 != 0) {
                     continue;
                 }
                 GemmCase gemm;
@@ -183,18 +218,22 @@ TEST_CASE("every rung is right for every combination of types and majors")
                 gemm.a.row_major = (majors & 1U) != 0;
                 gemm.b.row_major = (majors & 2U) != 0;
                 gemm.data = Data::signature;
-                check(gemm, rung);
+                check(gemm, config);
             }
         }
     }
 }
 
-TEST_CASE("every rung is right with operands that TMA cannot address, over many rounds of the ring")
+TEST_CASE("configurations that copy are right with operands that TMA cannot address, over many rounds of the ring")
 {
     if (!is_blackwell_here()) {
         return;
     }
-    for (const Variant rung : rungs) {
+    const auto table = kernels::blackwell_kernels(2);
+    for (std::size_t config = 0; config < table.size(); ++config) {
+        if (!table[config].config->copies) {
+            continue;
+        }
         for (const std::int64_t k : {1, 64, 900}) {
             GemmCase gemm;
             gemm.m = 513;
@@ -205,28 +244,34 @@ TEST_CASE("every rung is right with operands that TMA cannot address, over many 
             gemm.b.offset = 1;
             gemm.d.padding = 1;
             gemm.data = Data::signature;
-            check(gemm, rung);
+            check(gemm, config);
         }
     }
 }
 
-TEST_CASE("rungs that compute several tiles per CTA are right for many tiles")
+TEST_CASE("every configuration is right for many tiles per CTA")
 {
     if (!is_blackwell_here()) {
         return;
     }
-    for (const Variant rung : {Variant::blackwell_persistent, Variant::blackwell_clc, Variant::blackwell_clc_multicast,
-                               Variant::blackwell_cta_pair_256, Variant::blackwell_cta_pair_512}) {
+    const auto table = kernels::blackwell_kernels(2);
+    for (std::size_t config = 0; config < table.size(); ++config) {
+        const kernels::BlackwellConfig& tile = *table[config].config;
         for (const std::int64_t k : {64, 600}) {
+            if (tile.copies || (quick() && k == 600)) {
+                continue;
+            }
+            // A little more than two waves of tiles.
+            const std::int64_t slots = Device::current().properties().sm_count / tile.cluster;
             GemmCase gemm;
-            gemm.m = quick() ? 1700 : 3400;
-            gemm.n = quick() ? 1700 : 2500;
+            gemm.m = 3 * tile.cluster_m() + 1;
+            gemm.n = (slots / 2 + 1) * tile.block_n - 8;
             gemm.k = k;
             gemm.input = ElementType::bf16;
             gemm.output = ElementType::bf16;
             gemm.b.row_major = false;
             gemm.data = Data::signature;
-            check(gemm, rung);
+            check(gemm, config);
         }
     }
 }

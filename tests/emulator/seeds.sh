@@ -56,7 +56,7 @@ programs=(
     "h200 heavy tests/device/hopper_sharing_test --quick"
     "h200 heavy tests/device/captured_hopper_test"
     "h200 heavy tests/device/hopper_repack_test --quick"
-    "b200 heavy tests/device/blackwell_test --quick -tce=rungs*"
+    "b200 heavy tests/device/blackwell_test --quick -tce=*many?tiles*"
     "b200 light tests/device/tensor_core_test"
     "b200 light examples/own_tcgen05_kernel/own_tcgen05_kernel"
     "b200 light examples/blackwell_ladder/blackwell_ladder 512 384 256"
@@ -70,7 +70,7 @@ programs=(
     # much of these two does not depend on the kind of device
     "b200 heavy tests/device/host_sdk_test --quick"
     "b200 light tests/stress/memory_stress --quick"
-    "b200 heavy tests/device/blackwell_test --quick -tc=rungs*"
+    "b200 heavy tests/device/blackwell_test --quick -tc=*many?tiles*"
     "all heavy tests/device/gemm_test --quick -tce=NaN*,*SIMT?ladder*"
     "all light tests/device/gemm_test --quick -tc=NaN*,*SIMT?ladder*"
     "all light tests/device/gemm_views_test --quick"

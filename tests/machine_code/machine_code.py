@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import disassembly
 
-BLACKWELL_NAME = re.compile(r"blackwell_gemmINS0_\d+Blackwell(\w+?)ELNS_7MmaKindE(\d)E")
+BLACKWELL_NAME = re.compile(r"blackwell_gemmINS0_\d+(\w+?)ELNS_7MmaKindE(\d)E")
 HOPPER_NAME = re.compile(r"hopper_gemmINS0_\d+(\w+?)ELi(\d)E")
 BLACKWELL_OPERANDS = ["16-bit", "tf32", "8-bit"]  # MmaKind
 HOPPER_OPERANDS = {2: "16-bit", 4: "tf32", 1: "8-bit"}  # bytes of an element
@@ -73,14 +73,10 @@ class Row:
         return "| " + " | ".join((f"`{self.key[1]}`", self.key[2], *self.cells)) + " |"
 
 
-def snake_case(name):
-    return re.sub(r"(?<!^)([A-Z]|\d+)", r"_\1", name).lower()
-
-
 def identify(mangled):
     """Returns the key of a kernel, as printed by kernel_facts."""
     if match := BLACKWELL_NAME.search(mangled):
-        return ("blackwell", snake_case(match[1]), BLACKWELL_OPERANDS[int(match[2])])
+        return ("blackwell", match[1], BLACKWELL_OPERANDS[int(match[2])])
     if match := HOPPER_NAME.search(mangled):
         return ("hopper", match[1], HOPPER_OPERANDS[int(match[2])])
     sys.exit(f"machine_code: unknown kernel {mangled}")

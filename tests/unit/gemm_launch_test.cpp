@@ -266,7 +266,7 @@ TEST_CASE_FIXTURE(LaunchRuntime, "the error of a launch names the CUDA call that
     };
     const std::string problem = "256x256x256 (MxNxK) bf16 -> bf16, A row-major, B row-major, D row-major";
     for (const auto& [device, variant] :
-         {std::pair(fake::h200, Variant::hopper), std::pair(fake::b200, Variant::blackwell_clc)}) {
+         {std::pair(fake::h200, Variant::hopper), std::pair(fake::b200, Variant::blackwell)}) {
         if (!GemmPlan::refusal({.m = 256, .n = 256, .k = 256, .input = ElementType::bf16, .output = ElementType::bf16},
                                Device(device).properties(), variant)
                  .empty()) {
@@ -297,7 +297,7 @@ TEST_CASE_FIXTURE(LaunchRuntime, "tensor maps of small operands are mended in a 
 {
     const Device device(fake::b200);
     const GemmProblem problem{.m = 256, .n = 2048, .k = 64, .input = ElementType::bf16, .output = ElementType::bf16};
-    if (!GemmPlan::refusal(problem, device.properties(), Variant::blackwell_clc).empty()) {
+    if (!GemmPlan::refusal(problem, device.properties(), Variant::blackwell).empty()) {
         MESSAGE("skipped: this build has no code for compute capability 10.0");
         return;
     }
@@ -307,7 +307,7 @@ TEST_CASE_FIXTURE(LaunchRuntime, "tensor maps of small operands are mended in a 
     const DeviceBuffer<bf16> large(there, 64 * 2048);
     DeviceBuffer<bf16> product(there, 256 * 2048);
     Gemm::launch(there, small.matrix(256, 64), large.matrix(64, 2048), product.matrix(256, 2048), {},
-                 Variant::blackwell_clc);
+                 Variant::blackwell);
     kernels::BlackwellArguments arguments{};
     std::memcpy(&arguments, fake::launches().back().argument.data(), sizeof arguments);
     const auto has_bit_85 = [](const AnyTensorMap<3>& map) {  // the fake's encoder sets it

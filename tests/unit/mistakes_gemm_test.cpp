@@ -106,10 +106,10 @@ TEST_CASE_FIXTURE(Mistakes, "variants")
         DeviceBuffer<bf16> y(stream, 4096);
         CHECK_MISTAKE(
             "tessera: variant_refused in Gemm::launch\n"
-            "  blackwell_clc cannot run 64x64x64 (MxNxK) bf16 -> bf16, A row-major, B row-major, D row-major: H200 has "
+            "  blackwell cannot run 64x64x64 (MxNxK) bf16 -> bf16, A row-major, B row-major, D row-major: H200 has "
             "compute capability 9.0; the kernel is for 10.0 and 10.3 only\n"
             "  try: Variant::automatic, which chooses a variant that can",
-            Gemm::launch(stream, x.matrix(64, 64), x.matrix(64, 64), y.matrix(64, 64), {}, Variant::blackwell_clc));
+            Gemm::launch(stream, x.matrix(64, 64), x.matrix(64, 64), y.matrix(64, 64), {}, Variant::blackwell));
     }
     // Tensor cores for f32.
     CHECK_MISTAKE(
@@ -123,9 +123,7 @@ TEST_CASE_FIXTURE(Mistakes, "variants")
         "tessera: invalid_argument in variant_from_string\n"
         "  no variant is called 'hoper'; did you mean hopper?\n"
         "  try: one of automatic, simt_naive, simt_tiled, simt_vectorized, simt_coarsened, simt_register_blocked, "
-        "hopper, blackwell_tiled, blackwell_swizzled, blackwell_pipelined, blackwell_warp_specialized, "
-        "blackwell_persistent, blackwell_clc, blackwell_clc_multicast, blackwell_cta_pair, blackwell_cta_pair_256, "
-        "blackwell_cta_pair_512",
+        "hopper, blackwell",
         variant_from_string("hoper"));
 }
 

@@ -85,7 +85,7 @@ WithoutTma encoded(int device, Variant variant, const GemmOperands& operands)
 TEST_CASE_FIXTURE(CleanRuntime, "a matrix with a stride of 2^40 bytes is loaded and stored without TMA")
 {
     for (const auto& [device, variant] :
-         {std::pair(fake::h200, Variant::hopper), std::pair(fake::b200, Variant::blackwell_clc)}) {
+         {std::pair(fake::h200, Variant::hopper), std::pair(fake::b200, Variant::blackwell)}) {
         CAPTURE(to_string(variant));
         const Stream stream{Device(device)};
         const DeviceBuffer<bf16> input(stream, 64 * 64);

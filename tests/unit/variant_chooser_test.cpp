@@ -38,16 +38,10 @@ std::string runs(Variant variant, const GemmProblem& problem, const DeviceProper
                        kernel.block_n, kernel.threads);
 }
 
-/// True for the rungs of the Blackwell ladder.
-bool is_blackwell(Variant variant) { return variant >= Variant::blackwell_tiled; }
-
-/// The line of explain() for all rungs of the Blackwell ladder, fastest first.
+/// The line of explain() for the Blackwell kernels.
 std::string blackwell_passed_over(const std::string& reason)
 {
-    return "  passed over: blackwell_cta_pair_256, blackwell_cta_pair_512, blackwell_cta_pair, "
-           "blackwell_clc_multicast, blackwell_clc, blackwell_persistent, blackwell_warp_specialized, "
-           "blackwell_pipelined, blackwell_swizzled, blackwell_tiled: not eligible: " +
-           reason + "\n";
+    return "  passed over: blackwell: not eligible: " + reason + "\n";
 }
 
 Variant choice(const GemmProblem& problem, const DeviceProperties& device)
@@ -72,15 +66,13 @@ TEST_CASE("each variant has a unique name and number, and its name converts back
     CHECK(simt_variants().size() == 5);
     CHECK(simt_variants().back() == static_cast<Variant>(5));
     CHECK(static_cast<int>(Variant::hopper) == 16);
-    CHECK(static_cast<int>(Variant::blackwell_tiled) == 32);
-    CHECK(static_cast<int>(Variant::blackwell_cta_pair_512) == 41);
+    CHECK(static_cast<int>(Variant::blackwell) == 32);
     CHECK(variant_from_string("automatic") == Variant::automatic);
     CHECK(to_string(Variant::automatic) == "automatic");
     CHECK_ERROR(
         "tessera: invalid_argument in variant_from_string\n  no variant is called 'fast'\n  try: one of automatic, "
         "simt_naive, simt_tiled, simt_vectorized, simt_coarsened, simt_register_blocked, hopper, "
-        "blackwell_tiled, blackwell_swizzled, blackwell_pipelined, blackwell_warp_specialized, blackwell_persistent, "
-        "blackwell_clc, blackwell_clc_multicast, blackwell_cta_pair, blackwell_cta_pair_256, blackwell_cta_pair_512",
+        "blackwell",
         variant_from_string("fast"));
 }
 
@@ -94,7 +86,7 @@ TEST_CASE("no variant is eligible below compute capability 7.5, and some are fro
         CHECK(GemmPlan::refusal(problem, old, variant) ==
               "V100 has compute capability 7.0; the kernel needs 7.5 or later");
         for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {9, 0}, {10, 0}, {12, 1}}) {
-            if (variant == Variant::hopper || is_blackwell(variant)) {
+            if (variant == Variant::hopper || variant == Variant::blackwell) {
                 CHECK_FALSE(GemmPlan::refusal(problem, device_of(major, minor), variant).empty());  // f32
                 continue;
             }
@@ -289,7 +281,7 @@ TEST_CASE("explain says so if tensor cores are not used")
     CHECK(GemmPlan::explain(problem, b200, Variant::simt_tiled)
               .find("  tensor cores: not used; simt_tiled, which runs on CUDA cores, was requested\n") !=
           std::string::npos);
-    if (GemmPlan::refusal(problem, b200, Variant::blackwell_clc).empty()) {
+    if (GemmPlan::refusal(problem, b200, Variant::blackwell).empty()) {
         CHECK(GemmPlan::explain(problem, b200).find("tensor cores: not used") == std::string::npos);
     }
 }
@@ -324,30 +316,19 @@ TEST_CASE("explain gives only reasons against variants that were passed over")
     const DeviceProperties b200 = device_of(10, 0);
     GemmProblem problem = problem_of(512, 4096, 1024);
     problem.input = ElementType::bf16;
-    if (!GemmPlan::refusal(problem, b200, Variant::blackwell_clc).empty()) {
+    if (!GemmPlan::refusal(problem, b200, Variant::blackwell).empty()) {
         MESSAGE("skipped: this build has no code for compute capability 10.0");
         return;
     }
-    bool others = false;
     for (const std::int64_t m : {64, 128, 256, 512, 1024, 4096}) {
         problem.m = m;
         const std::string text = GemmPlan::explain(problem, b200);
-        const std::string chosen(to_string(choice(problem, b200)));
         CAPTURE(text);
-        CHECK(text.find("  why: the fewest cycles in the model of docs/blackwell-ladder.md\n") != std::string::npos);
-        CHECK(text.find("eligible, but the most") == std::string::npos);
-        for (const char* const rung : {"blackwell_cta_pair_256", "blackwell_cta_pair", "blackwell_clc"}) {
-            if (chosen != rung) {
-                const auto begin = text.find(std::string(rung) + ": eligible, but ");
-                REQUIRE(begin != std::string::npos);
-                const std::string reason = text.substr(begin, text.find('\n', begin) - begin);
-                CHECK((reason.ends_with(" % more cycles in that model") ||
-                       reason.ends_with("no faster than " + chosen + " in that model")));
-            }
-        }
-        others = others || chosen != "blackwell_cta_pair_256";
+        CHECK(text.find("  runs: blackwell as ") != std::string::npos);
+        CHECK(text.find("  why: the tensor cores of compute capability 10.0 and 10.3, fed by TMA\n") !=
+              std::string::npos);
+        CHECK(text.find("simt_naive: eligible, but does not use tensor cores\n") != std::string::npos);
     }
-    CHECK(others);  // the most reuse is not always the choice
 }
 
 TEST_CASE("a misspelt variant name gets the intended name as a hint")
@@ -359,7 +340,7 @@ TEST_CASE("a misspelt variant name gets the intended name as a hint")
               "no variant is called 'hoper'; did you mean hopper?\n  try: one of automatic, simt_naive,") !=
           std::string::npos);
     CHECK(text("simt-tiled").find("did you mean simt_tiled?") != std::string::npos);
-    CHECK(text("blackwell_cta_pair256").find("did you mean blackwell_cta_pair_256?") != std::string::npos);
+    CHECK(text("blackwel").find("did you mean blackwell?") != std::string::npos);
     CHECK(text("auto").find("did you mean") == std::string::npos);
     CHECK(text("fastest").find("did you mean") == std::string::npos);
     CHECK(text("").find("did you mean") == std::string::npos);
@@ -564,18 +545,24 @@ TEST_CASE("on 9.0, stream-K divides only what L2 holds, and a choice is remember
     CHECK(uses_stream_k(256, 256, 65536));  // one cluster's tile is all of D: nothing is read twice
 }
 
-TEST_CASE("on 10.0, the rung follows from waves, bytes and the epilogue")
+TEST_CASE("on 10.0, the configuration follows from waves, bytes and the epilogue")
 {
     const DeviceProperties b200 = device_of(10, 0);
-    if (GemmPlan::refusal({.m = 1, .n = 1, .k = 1, .input = ElementType::bf16}, b200, Variant::blackwell_clc).size() >
-        0) {
+    if (!GemmPlan::refusal({.m = 1, .n = 1, .k = 1, .input = ElementType::bf16}, b200, Variant::blackwell).empty()) {
         MESSAGE("skipped: this build has no code for compute capability 10");
         return;
     }
-    const auto rung_of = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
-        return choice({.m = m, .n = n, .k = k, .input = ElementType::bf16, .output = ElementType::bf16}, b200);
+    const auto runs = [&](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t lda = 0) {
+        GemmProblem problem{.m = m, .n = n, .k = k, .input = ElementType::bf16, .output = ElementType::bf16};
+        problem.a.leading_dimension = lda;
+        const std::string text = GemmPlan::explain(problem, b200);
+        const std::string begin = "  runs: blackwell as ";
+        const std::size_t at = text.find(begin) + begin.size();
+        return text.substr(at, text.find(',', at) - at);
     };
-    CHECK(rung_of(8192, 8192, 8192) == Variant::blackwell_cta_pair_256);  // many waves
-    CHECK(rung_of(128, 128 * 148, 4096) == Variant::blackwell_clc);       // a pair's tile would be half empty
-    CHECK(rung_of(256 * 74, 128, 4096) == Variant::blackwell_cta_pair);   // one column of tiles, 128 wide
+    CHECK(runs(8192, 8192, 8192) == "Pair256x256");      // many waves
+    CHECK(runs(128, 128 * 148, 4096) == "Tile128x128");  // a pair's tile would be half empty
+    CHECK(runs(256 * 74, 128, 4096) == "Pair256x128");   // one column of tiles, 128 wide
+    CHECK(runs(16, 14336, 4096) == "Tile128x16 of the transposed product");  // the weights' rows fill a tile
+    CHECK(runs(512, 512, 513, 513) == "Copying128x128");                     // TMA cannot address A
 }

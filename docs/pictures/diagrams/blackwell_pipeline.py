@@ -13,8 +13,8 @@ def blackwell_pipeline() -> Picture:
         "staging buffers by TMA. Full and empty barriers join each two neighbours.",
         height=446,
     )
-    config = blackwell_config("BlackwellClc")
-    expect("BlackwellClc", config, cluster=1, stages=6, accumulators=2, scheduling="launch_control")
+    config = blackwell_config("Clc")
+    expect("Clc", config, cluster=1, stages=6, accumulators=2, scheduling="launch_control")
     expect("the kernel", blackwell_warps(), load=4, mma=5, scheduler=6, epilogue=4, staging=2)
     load, mma, epilogue, store = 103, 318, 474, 600
     top, memory = 78, 162

@@ -14,7 +14,7 @@ def cta_pair() -> Picture:
         height=464,
     )
     expect(
-        "BlackwellCtaPair256", blackwell_config("BlackwellCtaPair256"), group_size=2, rows=256, block_n=256, stage_k=64
+        "CtaPair256", blackwell_config("CtaPair256"), group_size=2, rows=256, block_n=256, stage_k=64
     )
     width = 312
     lefts = (24, 364)

@@ -27,7 +27,7 @@ def mbarrier_ring() -> Picture:
         "one phase of a full barrier: one arrival announces 32768 bytes, two TMA loads bring them.",
         height=482,
     )
-    expect("BlackwellClc", blackwell_config("BlackwellClc"), a_kib=16, b_kib=16)
+    expect("Clc", blackwell_config("Clc"), a_kib=16, b_kib=16)
     left, unit, end = 96, 25.5, 22.6
 
     def at(time: float) -> float:

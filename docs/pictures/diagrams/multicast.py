@@ -12,8 +12,8 @@ def multicast() -> Picture:
         "by a multicast into the same place of both shared memories. Each CTA loads its own rows of A.",
         height=418,
     )
-    config = blackwell_config("BlackwellClcMulticast")
-    expect("BlackwellClcMulticast", config, cluster=2, multicast=True, group_size=1, a_kib=16, b_kib=16)
+    config = blackwell_config("ClcMulticast")
+    expect("ClcMulticast", config, cluster=2, multicast=True, group_size=1, a_kib=16, b_kib=16)
     sources = [
         p.box(24, 52, 130, 54, ORANGE, "A rows 0–127", "16 KiB", size=12),
         p.box(196, 52, 130, 54, GREEN, "B, first half", "8 KiB", size=12),

@@ -13,7 +13,7 @@ def tensor_memory() -> Picture:
         "allocation for a block-scaled product, with scale factors after the accumulator.",
         height=458,
     )
-    expect("BlackwellCtaPair256", blackwell_config("BlackwellCtaPair256"), block_n=256, accumulators=2)
+    expect("CtaPair256", blackwell_config("CtaPair256"), block_n=256, accumulators=2)
     x, y = 128, 74
     hues = (BLUE, ORANGE, GREEN, PURPLE)
     for half in range(2):

@@ -13,8 +13,8 @@ def tile_hierarchy() -> Picture:
         "of 64, one stage of 64 KiB, and one instruction of 256 by 256 by 16.",
         height=560,
     )
-    config = blackwell_config("BlackwellCtaPair256")
-    expect("BlackwellCtaPair256", config, rows=256, block_n=256, cluster=2, stages=6, stage_k=64, a_kib=16, b_kib=16)
+    config = blackwell_config("CtaPair256")
+    expect("CtaPair256", config, rows=256, block_n=256, cluster=2, stages=6, stage_k=64, a_kib=16, b_kib=16)
     side = 128
     lefts, tops = (24, 260, 496), (80, 340)
 

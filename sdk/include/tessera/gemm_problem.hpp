@@ -28,17 +28,7 @@ enum class Variant : std::uint8_t {
     simt_coarsened = 4,         ///< several elements of D per thread, along one dimension
     simt_register_blocked = 5,  ///< a two-dimensional register tile per thread; double-buffered asynchronous staging
     hopper = 16,                ///< wgmma, TMA, clusters and a persistent grid (compute capability 9.0)
-    // Compute capability 10.x: tcgen05, tensor memory and TMA. docs/blackwell-ladder.md explains them one by one.
-    blackwell_tiled = 32,             ///< 128x128 tiles, one stage
-    blackwell_swizzled = 33,          ///< stages in the swizzle that TMA and the tensor core share
-    blackwell_pipelined = 34,         ///< loads run ahead of the products
-    blackwell_warp_specialized = 35,  ///< one warp loads, one issues the MMAs, four store
-    blackwell_persistent = 36,        ///< many tiles per CTA; a tile is stored while the next one is computed
-    blackwell_clc = 37,               ///< tiles are distributed by cluster launch control
-    blackwell_clc_multicast = 38,     ///< B is multicast to two CTAs
-    blackwell_cta_pair = 39,          ///< 256x128 per pair of CTAs, which share B
-    blackwell_cta_pair_256 = 40,      ///< 256x256 per pair
-    blackwell_cta_pair_512 = 41,      ///< 512x256 per pair
+    blackwell = 32,  ///< tcgen05, tensor memory, TMA and cluster launch control (compute capability 10.0 and 10.3)
 };
 
 /// Returns the variant's name: "automatic", "simt_naive", and so on.

@@ -79,7 +79,8 @@ public:
     };
 
     /// Reads a file. A missing file counts as empty; a file that is no tuning cache of this format is ignored with a
-    /// warning. No entry is trusted: a launch passes over a choice that cannot run its problem.
+    /// warning, and so are entries if all are skipped. No entry is trusted: a launch passes over a choice that cannot run
+    /// its problem.
     /// @param path  the file
     /// @return how many entries were used, skipped and damaged
     static Loaded load(const std::string& path);

@@ -12,11 +12,6 @@ KernelChoice Backend::choose(Variant variant, const GemmRequest& /*request*/, st
     return {.variant = variant};
 }
 
-KernelChoice Backend::prefer(Variant first, const GemmRequest& request, std::size_t workspace_limit) const
-{
-    return choose(first, request, workspace_limit);
-}
-
 void Backend::add_candidates(Variant variant, const GemmRequest& /*request*/, std::vector<KernelChoice>& to) const
 {
     to.push_back({.variant = variant});
@@ -34,11 +29,6 @@ bool Backend::keeps_planned_alignment() const noexcept { return false; }
 std::string_view Backend::config_name(InputTypes /*input*/, std::uint8_t /*config*/) const noexcept { return {}; }
 
 std::string Backend::describe_config(const GemmProblem& /*problem*/, const KernelChoice& /*choice*/) const
-{
-    return {};
-}
-
-std::string Backend::describe_weakness(Variant /*variant*/, Variant /*chosen*/, const GemmRequest& /*request*/) const
 {
     return {};
 }

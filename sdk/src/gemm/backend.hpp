@@ -42,8 +42,6 @@ public:
 
     /// Returns the kernel of an eligible variant, with a workspace of at most `workspace_limit` bytes.
     virtual KernelChoice choose(Variant variant, const GemmRequest& request, std::size_t workspace_limit) const;
-    /// Returns the backend's preferred kernel. `first` is its first eligible variant.
-    virtual KernelChoice prefer(Variant first, const GemmRequest& request, std::size_t workspace_limit) const;
     /// Adds the kernels of an eligible variant that a tuner may try.
     virtual void add_candidates(Variant variant, const GemmRequest& request, std::vector<KernelChoice>& to) const;
     /// Returns true if a choice that was read from a file can run; its variant is eligible.
@@ -59,8 +57,6 @@ public:
     virtual std::string describe_config(const GemmProblem& problem, const KernelChoice& choice) const;
     /// Continues the name of the variant in explain(): "with a 64x64 tile per CTA of 256 threads".
     virtual std::string describe(const GemmRequest& request, const KernelChoice& choice) const = 0;
-    /// Says why `variant` was not preferred to the backend's `chosen`; empty if there is a fixed reason.
-    virtual std::string describe_weakness(Variant variant, Variant chosen, const GemmRequest& request) const;
 
     /// Returns what a launch needs besides its operands.
     virtual WorkspaceNeed workspace(const GemmProblem& problem, const KernelChoice& choice) const;

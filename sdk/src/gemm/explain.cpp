@@ -52,21 +52,13 @@ std::string describe_missing_tensor_cores(Variant chosen, Variant wanted, const 
 }
 
 /// Says why the library's own choice, `chosen`, was preferred to an eligible variant.
-std::string describe_weakness(const VariantEntry& entry, Variant chosen, bool tuned, const GemmProblem& problem,
-                              const DeviceProperties& device)
+std::string describe_weakness(const VariantEntry& entry, Variant chosen, bool tuned, const DeviceProperties& device)
 {
     if (tuned) {
         return "another variant was measured as the fastest";
     }
-    const Backend& preferred = backend_of(chosen);
-    if (preferred.has_tensor_cores_of(device) && !entry.backend().has_tensor_cores_of(device)) {
+    if (backend_of(chosen).has_tensor_cores_of(device) && !entry.backend().has_tensor_cores_of(device)) {
         return "does not use tensor cores";
-    }
-    if (&entry.backend() == &preferred) {
-        if (std::string reason = preferred.describe_weakness(entry.variant, chosen, {problem, device});
-            !reason.empty()) {
-            return reason;
-        }
     }
     return std::string(entry.weakness);
 }
@@ -102,9 +94,7 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
                    !find_refusal(entry.variant, problem, device);
         });
         if (eligible != variants.end()) {
-            made = wanted == Variant::automatic
-                       ? eligible->backend().prefer(eligible->variant, {problem, device}, unlimited_workspace)
-                       : eligible->backend().choose(wanted, {problem, device}, unlimited_workspace);
+            made = eligible->backend().choose(eligible->variant, {problem, device}, unlimited_workspace);
         }
     }
     const auto chosen = std::find_if(variants.begin(), variants.end(),
@@ -143,7 +133,7 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
         } else if (wanted != Variant::automatic) {
             own = "eligible, but not requested";
         } else {
-            own = "eligible, but " + describe_weakness(entry, chosen->variant, tuned.has_value(), problem, device);
+            own = "eligible, but " + describe_weakness(entry, chosen->variant, tuned.has_value(), device);
         }
         if (!names.empty() && own == reason) {
             names += fmt::format(", {}", entry.name);

@@ -321,7 +321,7 @@ KernelChoice choose_untuned(const GemmProblem& problem, const DeviceProperties& 
     }
     for (const VariantEntry& entry : variants) {
         if (!find_refusal(entry.variant, problem, device)) {
-            return entry.backend().prefer(entry.variant, {problem, device}, workspace_limit);
+            return entry.backend().choose(entry.variant, {problem, device}, workspace_limit);
         }
     }
     const Refusal refusal = find_refusal(variants.back().variant, problem, device).value();

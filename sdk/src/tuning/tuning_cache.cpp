@@ -11,6 +11,7 @@
 #include <map>
 
 #include "gemm/backend.hpp"
+#include "kernels/blackwell/blackwell_kernels.hpp"
 #include "kernels/hopper/hopper_kernels.hpp"
 #include "tessera/error.hpp"
 #include "tessera/version.hpp"
@@ -219,6 +220,9 @@ std::string tuning_build()
         for (const kernels::HopperKernel& kernel : kernels::hopper_kernels(bytes)) {
             kernels += fmt::format("{} {}x{}x{} {} {};", kernel.name, kernel.tile_m, kernel.tile_n, kernel.block_k,
                                    kernel.threads, kernel.shared_bytes);
+        }
+        for (const kernels::BlackwellKernel& kernel : kernels::blackwell_kernels(bytes)) {
+            kernels += fmt::format("{} {} {};", kernel.name(), kernel.config->stages, kernel.shared_bytes);
         }
     }
     return fmt::format("driver={} library={}.{}.{} kernels={:016x}", driver, version.major, version.minor,
@@ -429,6 +433,12 @@ GemmTuningCache::Loaded GemmTuningCache::load(const std::string& path)
     if (loaded.damaged > 0) {
         warn(fmt::format("{} of {} entries of the tuning cache {} are damaged and are ignored", loaded.damaged,
                          lines.size(), path));
+    }
+    if (loaded.used == 0 && loaded.skipped > 0) {
+        warn(
+            fmt::format("the tuning cache {} has {} entries, all of another driver or version of the library, whose "
+                        "kernels were others: they are ignored, so tune again",
+                        path, loaded.skipped));
     }
     return loaded;
 }

@@ -211,7 +211,7 @@ bool takes(Variant variant, const GemmCase& gemm, const GemmData& data)
     }
     if (!is_simt(variant)) {
         return capability == 10 && input != InputTypes(ElementType::f32) &&
-               kernels::blackwell_kernel(kernels::BlackwellRung::tiled, MmaKind::f16).function != nullptr;
+               !kernels::blackwell_kernels(size_of(input)).empty();
     }
     const auto runs = [&](SimtRung rung) {
         return inputs_are_aligned(gemm, data, kernels::simt_kernel(rung, input).required_alignment);

@@ -15,8 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/blackwell/blackwell_kernels.hpp"
-#include "tessera/gemm.hpp"
+#include "rungs.hpp"
 
 using namespace tessera;
 using namespace tessera::kernels;
@@ -127,12 +126,11 @@ struct Counts {
     }
 };
 
-Counts counts_of(BlackwellRung rung, std::string_view line, const Problem& problem)
+Counts counts_of(const BlackwellConfig& config, std::string_view line, const Problem& problem)
 {
-    const auto variant = static_cast<Variant>(static_cast<int>(Variant::blackwell_tiled) + static_cast<int>(rung));
     Counts counts{};
-    counts.name = to_string(variant).substr(std::string_view("blackwell_").size());
-    counts.config = &blackwell_config(rung);
+    counts.name = config.name;
+    counts.config = &config;
     counts.ctas = figure(line, "ctas");
     counts.read = figure(line, "tma_global_read_bytes");
     counts.loaded = figure(line, "tma_load_bytes");
@@ -199,21 +197,21 @@ int main(int argc, char** argv)
         "and "
         "MMAs in flight |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
     std::vector<Counts> ladder;
-    std::vector<int> wrong;
-    for (int rung = 0; rung < blackwell_rungs; ++rung) {
+    std::vector<std::string_view> wrong;
+    for (const BlackwellKernel& rung : blackwell_ladder::rungs()) {
         std::string line;
         std::getline(file, line);  // one launch each, in their order
         if (line.find("blackwell_gemm") == std::string::npos) {
-            wrong.push_back(rung);
+            wrong.push_back(rung.name());
             continue;
         }
-        ladder.push_back(counts_of(static_cast<BlackwellRung>(rung), line, problem));
+        ladder.push_back(counts_of(*rung.config, line, problem));
         print_row(ladder.back());
         if (!ladder.back().as_on_paper()) {
-            wrong.push_back(rung);
+            wrong.push_back(rung.name());
         }
     }
-    for (const int rung : wrong) {
+    for (const std::string_view rung : wrong) {
         fmt::print(stderr, "blackwell_statistics: rung {} does not do what it needs on paper\n", rung);
     }
     if (argc == 6) {

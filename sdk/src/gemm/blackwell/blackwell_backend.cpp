@@ -1,10 +1,7 @@
-#include <fmt/format.h>
-
-#include <cmath>
-
 #include "gemm/backend.hpp"
 #include "gemm/blackwell/blackwell_chooser.hpp"
 #include "gemm/blackwell/blackwell_launch.hpp"
+#include "gemm/tma_matrix.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -15,37 +12,51 @@ public:
     {
         return device.compute_capability_major == blackwell_compute_capability / 10;
     }
-    std::optional<Refusal> find_refusal(Variant variant, const GemmRequest& request) const override
+    std::optional<Refusal> find_refusal(Variant /*variant*/, const GemmRequest& request) const override
     {
-        return find_blackwell_refusal(variant, request.problem, request.device);
+        return find_blackwell_refusal(request.problem, request.device);
     }
     std::size_t required_alignment(Variant /*variant*/, InputTypes input) const noexcept override
     {
         return size_of(input);  // other operands are loaded by threads
     }
-    KernelChoice prefer(Variant /*first*/, const GemmRequest& request, std::size_t /*workspace_limit*/) const override
+    KernelChoice choose(Variant /*variant*/, const GemmRequest& request, std::size_t /*workspace_limit*/) const override
     {
-        return {.variant = choose_blackwell(request.problem, request.device)};
+        return choose_blackwell(request.problem, request.device);
+    }
+    void add_candidates(Variant /*variant*/, const GemmRequest& request, std::vector<KernelChoice>& to) const override
+    {
+        for_each_blackwell_candidate(request.problem, request.device,
+                                     [&](const KernelChoice& choice) { to.push_back(choice); });
+    }
+    bool is_valid(const GemmRequest& request, const KernelChoice& choice) const override
+    {
+        return is_blackwell_choice_valid(request.problem, choice);
+    }
+    std::size_t planned_alignment(Variant /*variant*/, InputTypes /*input*/) const noexcept override
+    {
+        return tma_alignment;
+    }
+    // A configuration depends on how the operands are loaded.
+    bool keeps_planned_alignment() const noexcept override { return true; }
+
+    std::string_view config_name(InputTypes input, std::uint8_t config) const noexcept override
+    {
+        const auto table = kernels::blackwell_kernels(size_of(input));
+        return config < table.size() ? table[config].name() : std::string_view();
+    }
+    std::string describe_config(const GemmProblem& problem, const KernelChoice& choice) const override
+    {
+        return describe_blackwell(problem, choice);
     }
     std::string describe(const GemmRequest& request, const KernelChoice& choice) const override
     {
-        return "with " + describe_blackwell(choice.variant, request.problem, request.device);
-    }
-    std::string describe_weakness(Variant variant, Variant chosen, const GemmRequest& request) const override
-    {
-        if (!is_blackwell_candidate(variant)) {
-            return {};
-        }
-        const auto& [problem, device] = request;
-        constexpr double percent = 100;
-        const double more = blackwell_cycles(variant, problem, device) / blackwell_cycles(chosen, problem, device) - 1;
-        return more * percent < 1 ? fmt::format("no faster than {} in that model", tessera::to_string(chosen))
-                                  : fmt::format("{:.0f} % more cycles in that model", std::round(more * percent));
+        return "as " + describe_blackwell(request.problem, choice);
     }
     CallStatus encode(EncodedLaunch& launch, const GemmRequest& request, const KernelChoice& choice,
                       const kernels::GemmArguments& arguments, const WorkspaceMemory& /*memory*/) const override
     {
-        return encode_blackwell(launch, request.problem, choice.variant, arguments, request.device);
+        return encode_blackwell(launch, request.problem, choice, arguments, request.device);
     }
 };
 

@@ -3,80 +3,104 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <limits>
 
 #include "gemm/blackwell/blackwell_launch.hpp"
 
 namespace tessera::detail {
 namespace {
 
-// In order of preference if the model sees no difference. The rungs below `clc` have its tile and one idea less. In
-// this model, `cta_pair_512` saves bytes that do not limit `cta_pair_256`, and pays for it with its epilogue.
-constexpr std::array candidates{Variant::blackwell_cta_pair_256, Variant::blackwell_cta_pair, Variant::blackwell_clc};
+using kernels::BlackwellConfig;
 
-constexpr double bytes_per_cycle_from_l2 = 64;  // per SM: the width of a port to L2
-constexpr double bytes_per_cycle_to_l2 = 32;    // per SM, for stores
-constexpr double latency_cycles = 2000;         // from the first load to the first product: published, cold
+// Published, or given by the architecture:
+constexpr double bytes_per_cycle_from_l2 = 64;         // per SM: the width of a port to L2
+constexpr double shared_memory_bytes_per_cycle = 128;  // per SM
+constexpr double memory_bytes_per_cycle = 4200;        // device memory, all SMs together: 8 TB/s at 1.9 GHz
+constexpr double start_cycles = 2000;                  // from the first load to the first product, cold
+// Of the machine code and of Hopper's measured latency; docs/notes/blackwell-kernel.md.
+constexpr double latency_cycles = 2500;       // of the ring, from a free stage to the next
+constexpr double chunk_cycles = 250;          // of the epilogue, per 16 columns of a warp's 32 rows
+constexpr double general_chunk_cycles = 500;  // the same without TMA
+constexpr double unhidden_share = 0.1;        // of the shorter of memory time and work, which overlap
 
 struct Estimate {
-    double waves = 0;
+    double units = 0;
     double cycles = 0;
 };
 
-Estimate estimate(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
+double divide_up(double value, double by) { return std::ceil(value / by); }
+
+Estimate estimate(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice)
 {
-    const kernels::BlackwellConfig& config = kernels::blackwell_config(blackwell_rung(variant));
-    const auto divided = [](std::int64_t value, std::uint32_t by) {
-        return std::ceil(static_cast<double>(value) / static_cast<double>(by));
-    };
-    const std::int64_t rows = problem.d.row_major ? problem.m : problem.n;
-    const std::int64_t columns = problem.d.row_major ? problem.n : problem.m;
-    const double units =
-        divided(rows, config.cluster_m()) * divided(columns, config.block_n) * static_cast<double>(problem.batches);
-    const auto block_k = static_cast<std::uint32_t>(128 / size_of(problem.input));  // a stage is 128 bytes of K
-
-    // An instruction of 128 rows (256 for a pair) needs N / 2 cycles, for every type. A stage needs four per block.
-    const double products = 4.0 * config.m_tiles * config.block_n / 2.0;
-    const double from_l2 = config.m_tiles * config.a_bytes() +
-                           static_cast<double>(config.b_bytes()) / (config.multicast ? config.cluster : 1);
-    const double step = std::max(products, from_l2 / bytes_per_cycle_from_l2);
-    const double epilogue =
-        128.0 * config.m_tiles * config.block_n * static_cast<double>(size_of(problem.output)) / bytes_per_cycle_to_l2;
-    const double loop = divided(problem.k, block_k) * step;
-    const bool overlaps = config.accumulators > config.m_tiles;
-
+    const BlackwellConfig& config = *kernels::blackwell_kernels(size_of(problem.input))[choice.config].config;
+    const BlackwellShape shape = blackwell_shape(problem, choice.swapped);
+    const auto m = static_cast<double>(shape.m);
+    const auto n = static_cast<double>(shape.n);
+    const auto k = static_cast<double>(shape.k);
+    const auto batches = static_cast<double>(shape.batches);
+    const double rows = config.cluster_m();
+    const double columns = config.block_n;
     Estimate result;
-    result.waves = std::ceil(units / std::floor(static_cast<double>(device.sm_count) / config.cluster));
+    result.units = divide_up(m, rows) * divide_up(n, columns) * batches;
+
+    // Four instructions per stage and block: each needs N / 2 cycles (a pair's has twice the rows), for every type, or
+    // the time to read both operands from shared memory.
+    const double read = (128 + columns / config.group_size()) * 32 / shared_memory_bytes_per_cycle;
+    const double products = 4 * config.m_tiles * std::max(columns / 2, read);
+    const bool trims = config.group == CtaGroup::one;  // rows beyond the operand
+    const double a_bytes = config.m_tiles * 128.0 * (trims ? std::min(128.0, m) : 128.0);
+    const double b_rows = trims ? std::min<double>(config.b_rows(), n) : config.b_rows();
+    const double b_bytes = 128.0 * b_rows / (config.multicast ? config.cluster : 1);
+    const double step =
+        std::max({products, (a_bytes + b_bytes) / bytes_per_cycle_from_l2, latency_cycles / config.stages});
+    const double loop = divide_up(k, 128.0 / static_cast<double>(size_of(problem.input))) * step;
+
+    // The warps of a CTA store its rows side by side, and one block after the other.
+    const bool by_tma = !choice.swapped && !is_float8(problem.output);
+    const double chunk = by_tma ? chunk_cycles : general_chunk_cycles;
+    const double epilogue = config.m_tiles * divide_up(std::min(columns, n), 16) * chunk;
+    const bool overlaps = config.accumulators > config.m_tiles;
     const double tile = overlaps ? std::max(loop, epilogue) : loop + epilogue;
-    result.cycles = latency_cycles + result.waves * tile + (overlaps ? epilogue : 0);
+    const double slots = std::floor(static_cast<double>(device.sm_count) / config.cluster);
+    const double waves = divide_up(result.units, slots);
+
+    const double row_bytes = batches * k * static_cast<double>(size_of(problem.input));
+    const double d_bytes = batches * m * n * static_cast<double>(size_of(problem.output)) * (problem.has_c ? 2 : 1);
+    const double memory = ((m + n) * row_bytes + d_bytes) / memory_bytes_per_cycle;
+    const double work = waves * tile;
+    result.cycles =
+        start_cycles + std::max(work, memory) + unhidden_share * std::min(work, memory) + (overlaps ? epilogue : 0);
     return result;
 }
 
 }  // namespace
 
-Variant choose_blackwell(const GemmProblem& problem, const DeviceProperties& device)
+KernelChoice choose_blackwell(const GemmProblem& problem, const DeviceProperties& device)
 {
-    return *std::ranges::min_element(candidates, {},
-                                     [&](Variant variant) { return estimate(variant, problem, device).cycles; });
+    KernelChoice best{};
+    double least = std::numeric_limits<double>::infinity();
+    for_each_blackwell_candidate(problem, device, [&](const KernelChoice& choice) {
+        // In a tie the first, which has the smallest tile.
+        if (const double cycles = expected_blackwell_cycles(problem, device, choice); cycles < least) {
+            best = choice;
+            least = cycles;
+        }
+    });
+    return best;
 }
 
-bool is_blackwell_candidate(Variant variant) noexcept
+double expected_blackwell_cycles(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice)
 {
-    return std::ranges::find(candidates, variant) != candidates.end();
+    return estimate(problem, device, choice).cycles;
 }
 
-double blackwell_cycles(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
+std::string describe_blackwell(const GemmProblem& problem, const KernelChoice& choice)
 {
-    return estimate(variant, problem, device).cycles;
-}
-
-std::string describe_blackwell(Variant variant, const GemmProblem& problem, const DeviceProperties& device)
-{
-    const kernels::BlackwellConfig& config = kernels::blackwell_config(blackwell_rung(variant));
-    const Estimate result = estimate(variant, problem, device);
-    return fmt::format("{}x{} tiles of {} in {:.0f} wave{}", config.cluster_m(), config.block_n,
-                       config.cluster == 1 ? "one CTA" : "two CTAs", result.waves, result.waves == 1 ? "" : "s");
+    const kernels::BlackwellKernel& kernel = kernels::blackwell_kernels(size_of(problem.input))[choice.config];
+    const std::int64_t units = blackwell_units(*kernel.config, blackwell_shape(problem, choice.swapped));
+    return fmt::format("{}{}, {} work tile{} in raster groups of {}", kernel.name(),
+                       choice.swapped ? " of the transposed product" : "", units, units == 1 ? "" : "s", choice.band);
 }
 
 }  // namespace tessera::detail

@@ -1,12 +1,12 @@
 #include "gemm/blackwell/blackwell_launch.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
+#include <utility>
 
 #include "gemm/gemm_operands.hpp"
 #include "gemm/tma_matrix.hpp"
+#include "tessera/device/instruction_descriptor.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -45,15 +45,24 @@ TileLayout staged_layout(Major major, std::uint32_t rows, std::uint32_t element_
     Swizzle swizzle = swizzled ? Swizzle::b128 : Swizzle::none;
     if (major == Major::mn && element_bytes == 4) {
         swizzle = Swizzle::b128_atom_32b;  // the only swizzle with which the tensor core reads this order
-    } else if (swizzled && major == Major::mn && rows * element_bytes < span_bytes) {
-        swizzle = Swizzle::b64;  // 64 rows of 8 bits are no wider
+    } else if (swizzled && major == Major::mn) {
+        // The widest span that divides the rows.
+        const std::uint32_t row_bytes = rows * element_bytes;
+        swizzle = row_bytes % 128 == 0  ? Swizzle::b128
+                  : row_bytes % 64 == 0 ? Swizzle::b64
+                  : row_bytes % 32 == 0 ? Swizzle::b32
+                                        : Swizzle::none;
     }
     return {major, swizzle, rows, span_bytes / element_bytes, element_bytes};
 }
 
-/// Fills in everything except the map. @param shares  CTAs that load a part of the boxes each
-StagedOperand staged_operand(const TileLayout& layout, std::uint32_t shares)
+/// Fills in everything except the map.
+/// @param extent  rows of the operand. If it has fewer than the part, no more are loaded, because zeros cost as much time as
+///                data; rounded up to eight, the rows of a swizzle atom.
+/// @param shares  CTAs that load a part of the boxes each
+StagedOperand staged_operand(const TileLayout& layout, std::int64_t extent, std::uint32_t shares)
 {
+    constexpr std::int64_t atom_rows = 8;
     StagedOperand operand{};
     operand.layout = layout;
     operand.descriptor = tcgen05_descriptor(layout, 0).bits();
@@ -70,17 +79,22 @@ StagedOperand staged_operand(const TileLayout& layout, std::uint32_t shares)
         operand.box_k = static_cast<std::int32_t>(blocks >= shares ? 0 : layout.k / shares);
     }
     operand.box_bytes = layout.bytes() / operand.boxes;
+    operand.box_lines = operand.box_bytes / layout.span();
+    if (layout.major == Major::k && operand.boxes == 1) {
+        const std::int64_t needed = divide_up(std::max<std::int64_t>(extent, 1), atom_rows) * atom_rows;
+        operand.box_lines = static_cast<std::uint32_t>(std::min<std::int64_t>(operand.box_lines, needed));
+    }
+    operand.loaded_bytes = operand.boxes * operand.box_lines * layout.span();
     return operand;
 }
 
 CallStatus encode_operand(const DeviceProperties& device, const TmaMatrix& matrix, StagedOperand& operand)
 {
     const TileLayout& layout = operand.layout;
-    return encode_map(device, matrix,
-                      {.run = layout.span() / layout.element_bytes,
-                       .lines = operand.box_bytes / layout.span(),
-                       .swizzle = layout.swizzle},
-                      operand.map);
+    return encode_map(
+        device, matrix,
+        {.run = layout.span() / layout.element_bytes, .lines = operand.box_lines, .swizzle = layout.swizzle},
+        operand.map);
 }
 
 struct Matrices {
@@ -104,82 +118,32 @@ Matrices matrices_of(const kernels::GemmArguments& gemm, std::int64_t batches)
             .d = tma_d(gemm, batches)};
 }
 
-/// Returns the height of a raster group, in tiles. Clusters that run at the same time then cover roughly a square of D,
-/// which reads the least of A and B.
-std::uint32_t band_of(const BlackwellConfig& config, int sm_count)
+/// Returns all kernel parameters except tensor maps, which need a driver.
+kernels::BlackwellArguments arguments_of(const BlackwellConfig& config, const kernels::GemmArguments& gemm,
+                                         const Matrices& matrices, std::int64_t batches, std::uint8_t band)
 {
-    const double clusters = static_cast<double>(sm_count) / config.cluster;
-    return static_cast<std::uint32_t>(
-        std::max(1.0, std::round(std::sqrt(clusters * config.block_n / config.cluster_m()))));
-}
-
-std::int64_t units_of(const BlackwellConfig& config, std::int64_t m, std::int64_t n, std::int64_t batches)
-{
-    std::int64_t units = 0;
-    if (__builtin_mul_overflow(divide_up(m, config.cluster_m()), divide_up(n, config.block_n), &units) ||
-        __builtin_mul_overflow(units, batches, &units)) {
-        return max_ctas;
-    }
-    return units;
-}
-
-}  // namespace
-
-std::optional<Refusal> find_blackwell_refusal(Variant variant, const GemmProblem& problem,
-                                              const DeviceProperties& device)
-{
-    using Reason = Refusal::Reason;
-    if (device.compute_capability_major != blackwell_compute_capability / 10) {
-        return Refusal{.reason = Reason::architecture, .needs = "is for 10.0 and 10.3 only"};
-    }
-    if (problem.input == InputTypes(ElementType::f32)) {
-        return Refusal{Reason::needs_tf32};
-    }
-    if (problem.gating != Gating::none) {
-        return Refusal{Reason::gated_pairs};
-    }
-    if (kernels::blackwell_kernel(blackwell_rung(variant), kind_of(problem.input.a)).function == nullptr) {
-        return Refusal{Reason::not_built, ' ', 0, blackwell_compute_capability};
-    }
-    if (const std::int64_t largest = std::max({problem.m, problem.n, problem.k, problem.batches});
-        largest > tma_extent_limit) {
-        return Refusal{Reason::grid_size, ' ', largest, tma_extent_limit};
-    }
-    const BlackwellConfig& config = kernels::blackwell_config(blackwell_rung(variant));
-    const std::int64_t rows = problem.d.row_major ? problem.m : problem.n;
-    const std::int64_t columns = problem.d.row_major ? problem.n : problem.m;
-    if (const std::int64_t units = units_of(config, rows, columns, problem.batches);
-        units > max_ctas / config.cluster) {
-        return Refusal{Reason::grid_size, ' ', units, max_ctas / config.cluster};
-    }
-    return std::nullopt;
-}
-
-kernels::BlackwellArguments blackwell_arguments(kernels::BlackwellRung rung, const kernels::GemmArguments& gemm,
-                                                std::int64_t batches, int sm_count)
-{
-    const BlackwellConfig& config = kernels::blackwell_config(rung);
-    const Matrices matrices = matrices_of(gemm, batches);
     const auto element_bytes = static_cast<std::uint32_t>(size_of(gemm.a_type));
-
     kernels::BlackwellArguments arguments{};
     arguments.gemm = gemm;
-    arguments.a = staged_operand(staged_layout(matrices.a_major, 128, element_bytes, config.swizzled), 1);
+    const bool trims = config.group == CtaGroup::one;
+    const auto loaded = [&](std::int64_t extent) { return trims ? extent : tma_extent_limit; };
+    arguments.a =
+        staged_operand(staged_layout(matrices.a_major, 128, element_bytes, config.swizzled), loaded(gemm.m), 1);
     arguments.b = staged_operand(staged_layout(matrices.b_major, config.b_rows(), element_bytes, config.swizzled),
-                                 config.multicast ? config.cluster : 1);
+                                 loaded(gemm.n), config.multicast ? config.cluster : 1);
     arguments.a.batched = matrices.a.batched();
     arguments.b.batched = matrices.b.batched();
     arguments.a.by_threads = gemm.k > 0 && !matrices.a.is_addressable();
     arguments.b.by_threads = gemm.k > 0 && !matrices.b.is_addressable();
-    arguments.copies = arguments.a.by_threads || arguments.b.by_threads;
     arguments.c_batched = matrices.c.batched();
     // An 8-bit D has a C of another width, and is stored by the threads.
     arguments.stores_by_tma = !is_float8(gemm.d_type) && matrices.d.is_addressable() && matrices.d.has_whole_chunks() &&
                               (gemm.beta == 0 || matrices.c.is_addressable());
     arguments.block_k = span_bytes / element_bytes;
     arguments.k_steps = static_cast<std::uint32_t>(divide_up(gemm.k, arguments.block_k));
-    arguments.units = static_cast<std::uint32_t>(units_of(config, gemm.m, gemm.n, batches));
-    arguments.gemm.raster = raster_of(gemm, config.cluster_m(), config.block_n, band_of(config, sm_count));
+    arguments.units = static_cast<std::uint32_t>(
+        blackwell_units(config, {.m = gemm.m, .n = gemm.n, .k = gemm.k, .batches = batches, .copies = false}));
+    arguments.gemm.raster = raster_of(gemm, config.cluster_m(), config.block_n, band);
 
     MmaSpec spec;
     spec.kind = kind_of(gemm.a_type);
@@ -194,17 +158,24 @@ kernels::BlackwellArguments blackwell_arguments(kernels::BlackwellRung rung, con
     return arguments;
 }
 
-CallStatus encode_blackwell(EncodedLaunch& launch, const GemmProblem& problem, Variant variant,
-                            const kernels::GemmArguments& gemm, const DeviceProperties& device)
+CallStatus encode_kernel(EncodedLaunch& launch, const GemmProblem& problem, const kernels::BlackwellKernel& kernel,
+                         const KernelChoice& choice, const kernels::GemmArguments& given,
+                         const DeviceProperties& device)
 {
-    const kernels::BlackwellRung rung = blackwell_rung(variant);
-    const BlackwellConfig& config = kernels::blackwell_config(rung);
-    const kernels::BlackwellKernel kernel = kernels::blackwell_kernel(rung, kind_of(gemm.a_type));
-    auto& arguments = launch.emplace_arguments<kernels::BlackwellArguments>();
-    arguments = blackwell_arguments(rung, gemm, problem.batches, device.sm_count);
+    const BlackwellConfig& config = *kernel.config;
+    const kernels::GemmArguments gemm = choice.swapped ? transposed(given) : given;
     const Matrices matrices = matrices_of(gemm, problem.batches);
+    auto& arguments = launch.emplace_arguments<kernels::BlackwellArguments>();
+    arguments = arguments_of(config, gemm, matrices, problem.batches, choice.band);
+    if (!config.copies && (arguments.a.by_threads || arguments.b.by_threads)) {
+        return {cudaErrorMisalignedAddress, "choosing a configuration without the fallback load"};
+    }
 
-    const TmaBox output_box{.run = static_cast<std::uint32_t>(span_bytes / size_of(gemm.d_type)), .lines = 32};
+    const auto d_bytes = static_cast<std::uint32_t>(size_of(gemm.d_type));
+    TmaBox output_box{.run = config.store_columns(std::max(d_bytes, 2U)), .lines = 32};
+    output_box.swizzle = output_box.run * d_bytes == 128  ? Swizzle::b128
+                         : output_box.run * d_bytes == 64 ? Swizzle::b64
+                                                          : Swizzle::b32;
     CallStatus ended;
     const auto take = [&](bool needed, auto&& encoding) {
         if (needed && ended.status == cudaSuccess) {
@@ -226,12 +197,103 @@ CallStatus encode_blackwell(EncodedLaunch& launch, const GemmProblem& problem, V
             : arguments.units;
     launch.function = kernel.function;
     launch.ctas = clusters * config.cluster;
-    launch.threads = static_cast<std::uint32_t>(arguments.copies ? kernel.copying_threads : kernel.threads);
+    launch.threads = config.threads();
     launch.shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes);
     launch.cluster = config.cluster;
     launch.programmatic = true;
     launch.copy_count = 0;
     return {};
+}
+
+}  // namespace
+
+std::uint8_t blackwell_band(const BlackwellConfig& config, int sm_count)
+{
+    const double clusters = static_cast<double>(sm_count) / config.cluster;
+    return static_cast<std::uint8_t>(
+        std::clamp(std::round(std::sqrt(clusters * config.block_n / config.cluster_m())), 1.0, 255.0));
+}
+
+BlackwellShape blackwell_shape(const GemmProblem& problem, bool swapped)
+{
+    const std::size_t bytes = size_of(problem.input);
+    const bool loads_a = tma_can_load(problem.a, bytes, problem.a.row_major ? problem.m : problem.k, problem.batches);
+    const bool loads_b = tma_can_load(problem.b, bytes, problem.b.row_major ? problem.k : problem.n, problem.batches);
+    BlackwellShape shape{.m = problem.m,
+                         .n = problem.n,
+                         .k = problem.k,
+                         .batches = problem.batches,
+                         .copies = problem.k > 0 && !(loads_a && loads_b)};
+    if (swapped != is_transposed(problem)) {
+        std::swap(shape.m, shape.n);
+    }
+    return shape;
+}
+
+std::int64_t blackwell_units(const BlackwellConfig& config, const BlackwellShape& shape)
+{
+    std::int64_t units = 0;
+    if (__builtin_mul_overflow(divide_up(shape.m, config.cluster_m()), divide_up(shape.n, config.block_n), &units) ||
+        __builtin_mul_overflow(units, shape.batches, &units)) {
+        return max_ctas;
+    }
+    return units;
+}
+
+std::optional<Refusal> find_blackwell_refusal(const GemmProblem& problem, const DeviceProperties& device)
+{
+    using Reason = Refusal::Reason;
+    if (device.compute_capability_major != blackwell_compute_capability / 10) {
+        return Refusal{.reason = Reason::architecture, .needs = "is for 10.0 and 10.3 only"};
+    }
+    if (problem.input == InputTypes(ElementType::f32)) {
+        return Refusal{Reason::needs_tf32};
+    }
+    if (problem.gating != Gating::none) {
+        return Refusal{Reason::gated_pairs};
+    }
+    if (kernels::blackwell_kernels(size_of(problem.input)).empty()) {
+        return Refusal{Reason::not_built, ' ', 0, blackwell_compute_capability};
+    }
+    if (const std::int64_t largest = std::max({problem.m, problem.n, problem.k, problem.batches});
+        largest > tma_extent_limit) {
+        return Refusal{Reason::grid_size, ' ', largest, tma_extent_limit};
+    }
+    // The largest tile makes the smallest grid. Every problem has one of these two.
+    const BlackwellConfig& largest_tile =
+        blackwell_shape(problem, false).copies ? kernels::CopyingPair256x256::config : kernels::Pair512x256::config;
+    if (const std::int64_t units = blackwell_units(largest_tile, blackwell_shape(problem, false));
+        units > max_ctas / largest_tile.cluster) {
+        return Refusal{Reason::grid_size, ' ', units, max_ctas / largest_tile.cluster};
+    }
+    return std::nullopt;
+}
+
+bool is_blackwell_choice_valid(const GemmProblem& problem, const KernelChoice& choice)
+{
+    const auto table = kernels::blackwell_kernels(size_of(problem.input));
+    if (choice.config >= table.size() || choice.band == 0) {
+        return false;
+    }
+    const BlackwellConfig& config = *table[choice.config].config;
+    const BlackwellShape shape = blackwell_shape(problem, choice.swapped);
+    return config.copies == shape.copies && blackwell_units(config, shape) <= max_ctas / config.cluster;
+}
+
+CallStatus encode_blackwell(EncodedLaunch& launch, const GemmProblem& problem, const KernelChoice& choice,
+                            const kernels::GemmArguments& gemm, const DeviceProperties& device)
+{
+    const kernels::BlackwellKernel& kernel = kernels::blackwell_kernels(size_of(problem.input))[choice.config];
+    return encode_kernel(launch, problem, kernel, choice, gemm, device);
+}
+
+CallStatus launch_blackwell(StreamRef stream, const GemmProblem& problem, const kernels::BlackwellKernel& kernel,
+                            const KernelChoice& choice, const kernels::GemmArguments& arguments)
+{
+    EncodedLaunch launch;
+    const CallStatus ended =
+        encode_kernel(launch, problem, kernel, choice, arguments, Device(stream.device()).properties());
+    return ended.status == cudaSuccess ? enqueue(launch, stream) : ended;
 }
 
 }  // namespace tessera::detail
