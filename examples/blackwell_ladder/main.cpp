@@ -103,7 +103,7 @@ void launch(tessera::StreamRef stream, const Rung& rung, const tessera::detail::
     const detail::CallStatus ended = detail::launch_blackwell(
         stream, problem, rung,
         {.variant = tessera::Variant::blackwell, .band = detail::blackwell_band(*rung.config, device.sm_count)},
-        detail::arguments_of(operands, {}));
+        detail::arguments_of(operands, {}), {});
     if (ended.status != cudaSuccess) {
         throw std::runtime_error(std::string(ended.call) + ": " + cudaGetErrorString(ended.status));
     }

@@ -85,6 +85,17 @@ struct BlackwellConfig {
         constexpr std::uint32_t others = epilogue_warps * staging_buffers * staging_bytes + barrier_reserve;
         return (blackwell_shared_limit - others) / stage_bytes();
     }
+    /// Returns true if clusters may share a tile (stream-K).
+    TESSERA_DETAIL_HOST_DEVICE constexpr bool shares_tiles() const
+    {
+        return scheduling == Scheduling::launch_control && !copies && !multicast;
+    }
+    /// Floats of a cluster's sums of a tile, and counters of the warps that write them.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t partial_floats() const { return cluster_m() * block_n; }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t partial_counters() const
+    {
+        return cluster * m_tiles * epilogue_warps;
+    }
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t threads() const { return 32 * (copies ? 12 : 8); }
 
     /// Columns of D that one TMA store writes, of elements of 2 or 4 bytes: at most 128 bytes, and a divisor of the tile.

@@ -13,6 +13,7 @@
 
 #include "blackwell_arguments.hpp"
 #include "blackwell_config.hpp"
+#include "blackwell_shared_tile.cuh"
 #include "blackwell_storage.cuh"
 #include "kernels/gemm/epilogue.cuh"
 #include "tessera/device/output_partition.cuh"
@@ -49,9 +50,11 @@ public:
           store_columns_(wide_ ? wide_columns : narrow_columns)
     {}
 
-    /// Writes one accumulator to the warp's rows of D. Calls `release` once the accumulator has been read.
+    /// Writes one accumulator to the warp's rows of D or, of a tile that others will store, to the workspace. Calls `release`
+    /// once the accumulator has been read.
     template <class Release>
-    __device__ void store(const Tile& tile, const Accumulator& accumulator, Release release)
+    __device__ void store(const Tile& tile, const Accumulator& accumulator, const BlackwellSharedTile<Config>& shared,
+                          Release release)
     {
         if (tile.first_row() >= gemm_.m) {
             release();
@@ -59,11 +62,26 @@ public:
         }
         const auto columns_left = static_cast<std::int64_t>(gemm_.n) - tile.first_column();
         const auto inside = static_cast<std::uint32_t>(min(columns_left, static_cast<std::int64_t>(columns_of_tile)));
-        const std::uint32_t columns = (inside + store_columns_ - 1) / store_columns_ * store_columns_;  // whole boxes
+        const std::uint32_t in_box = store_columns_ - 1;  // a box has a power of two of columns
+        const std::uint32_t columns = (inside + in_box) & ~in_box;
+        if (shared.is_shared()) {
+            if (!shared.others_have_arrived()) {
+#pragma unroll 1
+                for (std::uint32_t first = 0; first < columns; first += detail::chunk_columns) {
+                    shared.put(first / detail::chunk_columns,
+                               accumulator.template load_rows<detail::chunk_columns>(warp_, first).wait());
+                }
+                if (!shared.arrive()) {
+                    release();
+                    return;
+                }
+            }
+            shared.reset();
+        }
         const bool through_shared = arguments_.stores_by_tma;
 #pragma unroll 1
         for (std::uint32_t first = 0; first < columns; first += detail::chunk_columns) {
-            const std::uint32_t in_store = first % store_columns_;
+            const std::uint32_t in_store = first & in_box;
             if (in_store == 0 && through_shared) {
                 begin_store(tile, first);
             }
@@ -73,6 +91,9 @@ public:
             }
             if (first + detail::chunk_columns == columns) {
                 release();
+            }
+            if (shared.is_shared()) {
+                shared.add_all(first / detail::chunk_columns, values);
             }
             const std::int64_t row = tile.first_row() + lane_;
             const std::int64_t column = tile.first_column() + first;

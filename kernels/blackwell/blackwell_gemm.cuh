@@ -15,11 +15,11 @@
 #include <cuda/ptx>
 
 #include <cstdint>
-#include <type_traits>
 
 #include "blackwell_copy.cuh"
 #include "blackwell_epilogue.cuh"
 #include "blackwell_roles.cuh"
+#include "blackwell_work.cuh"
 #include "tessera/device/warp.cuh"
 
 namespace tessera::kernels {
@@ -31,25 +31,6 @@ inline constexpr std::uint32_t mma_warp = 5;
 inline constexpr std::uint32_t scheduler_warp = 6;
 inline constexpr std::uint32_t first_copy_warp = 8;
 inline constexpr std::uint32_t copy_warps = 4;
-
-template <class Config>
-using Queue = std::conditional_t<Config::config.scheduling == Scheduling::one_tile, SingleWorkQueue,
-                                 std::conditional_t<Config::config.scheduling == Scheduling::static_persistent,
-                                                    StaticWorkQueue, ClcWorkQueue<Config::config.cluster, clc_slots>>>;
-
-/// Makes the calling warp's own view of the cluster's work queue.
-template <class Config>
-__device__ Queue<Config> make_queue(const BlackwellArguments& arguments, BlackwellStorage<Config>& storage,
-                                    BarriersPublished published, const ClusterGrid& cluster)
-{
-    if constexpr (Config::config.scheduling == Scheduling::one_tile) {
-        return {};
-    } else if constexpr (Config::config.scheduling == Scheduling::static_persistent) {
-        return Queue<Config>(arguments.units);
-    } else {
-        return Queue<Config>(storage.clc, published, cluster.at(0, 0));
-    }
-}
 
 /// Initializes all barriers of the CTA. Executed by one thread.
 template <class Config>
@@ -64,6 +45,7 @@ __device__ void initialize_barriers(BlackwellStorage<Config>& storage)
         {.producers = 1 + copies * config.group_size(), .consumers = config.multicast ? config.cluster : 1});
     storage.accumulators.initialize({.producers = 1, .consumers = epilogue_warps * config.group_size()});
     storage.clc.initialize(config.cluster * (1 + epilogue_warps + copies) + multiplying_ctas + 1);
+    storage.tile_begun.initialize({.producers = 1, .consumers = 1});
     for (BarrierWord& word : storage.c_loaded) {
         Barrier<FilledByTma, Uninitialized>(word).initialize(1);
     }
@@ -125,12 +107,18 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
         }
     }
     detail::clear_unloaded_rows<Config>(arguments, storage);
-    const BarriersPublished published = config.cluster > 1 ? publish_barriers_to_cluster() : publish_barriers();
+    const auto published = [] {
+        if constexpr (Config::config.cluster > 1) {
+            return publish_barriers_to_cluster();
+        } else {
+            return publish_barriers();
+        }
+    }();
 
     Tmem<Unallocated, config.tensor_memory_columns(), config.group> unallocated(storage.tensor_memory);
     auto tensor_memory = [&] {
         if constexpr (Config::config.group == CtaGroup::pair) {
-            return std::move(unallocated).allocate(warp == detail::mma_warp, ClusterGrid::synchronize());
+            return std::move(unallocated).allocate(warp == detail::mma_warp, published.arrived());
         } else {
             return std::move(unallocated).allocate(warp == detail::mma_warp);
         }
@@ -144,17 +132,23 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
     if (warp < epilogue_warps) {
         BlackwellEpilogue<Config> epilogue(arguments, storage.staging[warp], storage.c_loaded[warp], published, warp);
         RingConsumer<typename Storage::Accumulators> accumulators(storage.accumulators, published);
-        auto queue = detail::make_queue<Config>(arguments, storage, published, cluster);
-        for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
-            const auto tile = partition.tile(work);
+        BlackwellQueue<Config> queue(arguments, storage, published, cluster);
+        for (WorkPart work = queue.first(); work; work = queue.next_of_warp()) {
+            const auto tile = partition.tile(work.item);
+            const bool is_part = config.shares_tiles() && work.steps < arguments.k_steps;
 #pragma unroll 1
             for (std::uint32_t m_tile = 0; m_tile < config.m_tiles; ++m_tile) {
                 const auto rows = tile.template part<128, config.block_n>(block_of<Config>(m_tile, cluster.row()), 0)
                                       .template part<32, config.block_n>(warp, 0);
+                BlackwellSharedTile<Config> shared;
+                if (is_part) {
+                    const std::uint32_t block = cluster.row() * config.m_tiles + m_tile;
+                    shared = {arguments, work.item.index(), block * epilogue_warps + warp};
+                }
                 auto slot = accumulators.wait();
                 tcgen05_fence_after_sync();
                 epilogue.store(rows, tensor_memory.template accumulator<config.accumulator_columns()>(slot.index()),
-                               [&] {
+                               shared, [&] {
                                    tcgen05_fence_before_sync();
                                    __syncwarp();
                                    if (threadIdx.x % 32 == 0) {
@@ -171,22 +165,26 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
         epilogue.drain();
     } else if (warp == detail::load_warp) {
         StageLoader<Config> loader(arguments, storage, published, cluster);
-        auto queue = detail::make_queue<Config>(arguments, storage, published, cluster);
+        BlackwellQueue<Config> queue(arguments, storage, published, cluster);
         // The second CTA of a pair takes part in the ring only if it loads something. Otherwise nothing waits on its
         // stages, and they would come round without it.
         const bool fills = multiplies || !by_threads<Config>(arguments.a) || !by_threads<Config>(arguments.b);
         if constexpr (config.roles == Roles::specialized) {
-            for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
-                loader.begin(partition.tile(work));
+            RingProducer<TileBegun> tile_begun(storage.tile_begun, published);
+            for (WorkPart work = queue.first(); work; work = queue.next_of_warp()) {
+                if (config.scheduling == Scheduling::launch_control && cluster.row() == 0 && !arguments.stream_k) {
+                    tile_begun.acquire().publish_written();
+                }
+                loader.begin(partition.tile(work.item), work.first_step);
 #pragma unroll 1
-                for (std::uint32_t k = 0; k < (fills ? arguments.k_steps : 0); ++k) {
+                for (std::uint32_t k = 0; k < (fills ? work.steps : 0); ++k) {
                     loader.step();
                 }
             }
         } else {
             StageMultiplier<Config, Kind, decltype(tensor_memory)> multiplier(arguments, storage, published, cluster,
                                                                               tensor_memory);
-            loader.begin(partition.tile(queue.first()));
+            loader.begin(partition.tile(queue.first().item), 0);
             std::uint32_t loaded = 0;
             multiplier.multiply(arguments.k_steps, [&](std::uint32_t k) {
                 // One stage stays with the tensor core, so that loading ahead does not wait for it.
@@ -205,17 +203,25 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
         if (config.roles == Roles::specialized && multiplies) {
             StageMultiplier<Config, Kind, decltype(tensor_memory)> multiplier(arguments, storage, published, cluster,
                                                                               tensor_memory);
-            auto queue = detail::make_queue<Config>(arguments, storage, published, cluster);
-            for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
-                multiplier.multiply(arguments.k_steps, [](std::uint32_t) {});
+            BlackwellQueue<Config> queue(arguments, storage, published, cluster);
+            for (WorkPart work = queue.first(); work; work = queue.next_of_warp()) {
+                multiplier.multiply(work.steps, [](std::uint32_t) {});
             }
         }
     } else if (warp == detail::scheduler_warp) {
         if constexpr (config.scheduling == Scheduling::launch_control) {
-            if (cluster.row() == 0) {
+            if (cluster.row() == 0 && !arguments.stream_k) {
                 ClcRequester<config.cluster, clc_slots> requester(storage.clc, published);
-                auto queue = detail::make_queue<Config>(arguments, storage, published, cluster);
+                BlackwellQueue<Config> queue(arguments, storage, published, cluster);
+                RingConsumer<TileBegun> tile_begun(storage.tile_begun, published);
+                // No earlier: a cluster that starts before others would claim tiles that they could begin with.
                 do {
+                    auto begun = tile_begun.wait();
+                    if (threadIdx.x % 32 == 0) {
+                        std::move(begun).release();
+                    } else {
+                        std::move(begun).release_by_other();
+                    }
                     requester.request();
                 } while (queue.next_of_warp());
             }
@@ -225,9 +231,9 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
             constexpr int element_bytes = Kind == MmaKind::f16 ? 2 : Kind == MmaKind::tf32 ? 4 : 1;
             StageCopier<Config, element_bytes> copier(arguments, storage, published, cluster,
                                                       threadIdx.x - 32 * detail::first_copy_warp);
-            auto queue = detail::make_queue<Config>(arguments, storage, published, cluster);
-            for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {
-                copier.copy(partition.tile(work));
+            BlackwellQueue<Config> queue(arguments, storage, published, cluster);
+            for (WorkPart work = queue.first(); work; work = queue.next_of_warp()) {
+                copier.copy(partition.tile(work.item));
             }
             copier.drain();
         }

@@ -54,13 +54,13 @@ public:
           bytes_(announced_bytes(arguments))
     {}
 
-    /// Moves to the tile's first stage.
-    __device__ void begin(const ClusterTile<Config>& tile)
+    /// Moves to a stage of the tile.
+    __device__ void begin(const ClusterTile<Config>& tile, std::uint32_t stage)
     {
         row_ = static_cast<std::int32_t>(tile.first_row());
         column_ = static_cast<std::int32_t>(tile.first_column());
         batch_ = static_cast<std::int32_t>(tile.batch());
-        k_ = 0;
+        k_ = static_cast<std::int32_t>(stage * arguments_.block_k);
     }
 
     /// Issues the loads of the next stage. Waits until the stage is free.

@@ -17,6 +17,9 @@ struct StagingBuffers {
     alignas(1024) std::byte bytes[staging_buffers][staging_bytes];
 };
 
+/// The load warp has begun with a tile: then the scheduler may request the next one.
+using TileBegun = RingBarriers<FilledByThreads, FreedByThreads, 1>;
+
 template <class Config>
 struct BlackwellStorage {
     static constexpr BlackwellConfig config = Config::config;
@@ -29,6 +32,7 @@ struct BlackwellStorage {
     Stages stages;
     Accumulators accumulators;
     ClcStorage<clc_slots> clc;
+    TileBegun tile_begun;
     BarrierWord c_loaded[epilogue_warps];
     TmemSlot tensor_memory;
 };

@@ -6,6 +6,7 @@
 
 #include "kernels/gemm/gemm_arguments.hpp"
 #include "tessera/detail/divisor.hpp"
+#include "tessera/device/stream_k.hpp"
 #include "tessera/tensor_map.hpp"
 
 namespace tessera::kernels {
@@ -31,13 +32,8 @@ struct HopperWork {
     tessera::detail::Divisor k_blocks;  // stages of K per tile
     std::uint32_t c_slots;              // slots of the ring after the stages of a whole tile, which carry the tile of C
     bool skip_k;                        // empty product: its one stage is loaded from beyond the operands, as zeros
-    bool stream_k;  // clusters may share tiles: the stages of all tiles, end to end (< 2^31), are divided evenly
-
-    // For stream_k: cluster c begins at stage floor(c * stages / clusters), computed from a quotient and a remainder.
-    tessera::detail::Divisor clusters;  // number of clusters
-    std::uint32_t stages_per_cluster;   // quotient
-    std::uint32_t stages_left;          // remainder
-    float clusters_per_stage;           // for the inverse: which cluster has a stage
+    bool stream_k;                      // clusters may share tiles
+    StreamKSplit split;                 // for stream_k
 };
 
 /// Global memory for the partial sums of shared tiles. `HopperKernel::workspace_bytes` returns its size.

@@ -37,8 +37,8 @@ public:
         : work_(work), grid_(grid), next_(cluster()), end_(work.tiles)
     {
         if (work.stream_k) {
-            next_ = begin_of(cluster());
-            end_ = begin_of(cluster() + 1);
+            next_ = work.split.begin_of(cluster());
+            end_ = work.split.begin_of(cluster() + 1);
         }
     }
 
@@ -85,24 +85,10 @@ public:
     __device__ HopperRange sharers(std::uint32_t tile) const
     {
         const std::uint32_t first = tile * work_.k_blocks.value();
-        return {.first = owner_of(first), .last = owner_of(first + work_.k_blocks.value() - 1)};
+        return {.first = work_.split.owner_of(first), .last = work_.split.owner_of(first + work_.k_blocks.value() - 1)};
     }
 
 private:
-    /// First stage of a cluster.
-    __device__ std::uint32_t begin_of(std::uint32_t cluster) const
-    {
-        return cluster * work_.stages_per_cluster + work_.clusters.quotient(cluster * work_.stages_left);
-    }
-    /// The inverse: the last cluster that begins at or before `stage`.
-    __device__ std::uint32_t owner_of(std::uint32_t stage) const
-    {
-        // There are so few clusters that the estimate is off by at most one.
-        auto cluster = static_cast<std::uint32_t>(static_cast<float>(stage) * work_.clusters_per_stage);
-        cluster -= cluster > 0 && begin_of(cluster) > stage ? 1 : 0;
-        return begin_of(cluster + 1) <= stage ? cluster + 1 : cluster;
-    }
-
     const HopperWork& work_;
     const ClusterGrid& grid_;
     std::uint32_t next_;

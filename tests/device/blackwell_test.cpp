@@ -10,6 +10,7 @@
 #include <optional>
 #include <source_location>
 
+#include "gemm/blackwell/blackwell_chooser.hpp"
 #include "gemm/blackwell/blackwell_launch.hpp"
 #include "gemm/gemm_operands.hpp"
 #include "support/gemm_runner.hpp"
@@ -74,31 +75,67 @@ const BlackwellKernel& kernel_for(const GemmProblem& problem, std::size_t wanted
     return *kernel;
 }
 
-/// Launches the problem on a configuration. The result must be right.
-void check(const GemmCase& gemm, std::size_t wanted, bool swapped = false)
+/// How a test divides the work.
+struct Wanted {
+    bool swapped = false;
+    std::int64_t clusters = 0;  // of stream-K, if the configuration has it; 0: whole tiles
+};
+
+/// Launches the problem on a configuration twice, with NaN in place of the sums. Both results must be right and have the same
+/// bits.
+void check(const GemmCase& gemm, std::size_t config, const Wanted& wanted = {})
 {
     const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
     DeviceOperands operands(stream(), gemm, data);
-    const BlackwellKernel& kernel = kernel_for(operands.problem(), wanted);
-    const std::string name =
-        fmt::format("{} with {}{}", gemm.describe(), kernel.name(), swapped ? " of the transposed product" : "");
+    const GemmProblem problem = operands.problem();
+    const BlackwellKernel& kernel = kernel_for(problem, config);
+    detail::KernelChoice choice{.variant = Variant::blackwell, .swapped = wanted.swapped, .band = 4};
+    const auto table = kernels::blackwell_kernels(size_of(problem.input));
+    choice.config = static_cast<std::uint8_t>(&kernel - table.data());
+    const std::int64_t steps =
+        detail::blackwell_units(*kernel.config, detail::blackwell_shape(problem, wanted.swapped)) *
+        detail::blackwell_stages(problem);
+    choice.clusters = static_cast<std::uint16_t>(std::min(wanted.clusters, steps));
+    choice.stream_k = kernel.config->shares_tiles() && choice.clusters > 0;
+    const std::string name = fmt::format("{} with {}", gemm.describe(), detail::describe_blackwell(problem, choice));
     trace(name);
+    const auto fail = [&](const std::string& what) { report_failure(gemm.size(), name, what); };
+    if (!detail::is_blackwell_choice_valid(problem, choice)) {
+        fail("the choice is not valid");
+        return;
+    }
+    const detail::WorkspaceNeed need = detail::blackwell_workspace(problem, choice);
+    auto partials =
+        DeviceBuffer<std::byte>::from_host(stream(), std::vector<std::byte>(need.partial_bytes, std::byte{0xFF}));
+    const std::vector<std::uint32_t> zeros(need.counters, 0);
+    auto counters = DeviceBuffer<std::uint32_t>::from_host(stream(), zeros);
     const auto enqueue = [&](const detail::GemmOperands& given, const Epilogue& epilogue) {
         detail::require_operands(stream(), given, epilogue, "blackwell_test", std::source_location::current());
-        const detail::KernelChoice choice{.variant = Variant::blackwell, .swapped = swapped, .band = 4};
-        const detail::CallStatus ended = detail::launch_blackwell(stream(), detail::problem_of(given, epilogue), kernel,
-                                                                  choice, detail::arguments_of(given, epilogue));
+        const detail::CallStatus ended = detail::launch_blackwell(
+            stream(), detail::problem_of(given, epilogue), kernel, choice, detail::arguments_of(given, epilogue),
+            {.partials = reinterpret_cast<float*>(partials.data()), .arrivals = counters.data()});
         if (ended.status != cudaSuccess) {
-            report_failure(gemm.size(), name,
-                           fmt::format("the launch failed: {}: {}", ended.call, cudaGetErrorString(ended.status)));
+            fail(fmt::format("the launch failed: {}: {}", ended.call, cudaGetErrorString(ended.status)));
         }
     };
     try {
-        if (const auto wrong = find_wrong_element(gemm, data, operands.launch(enqueue))) {
-            report_failure(gemm.size(), name, *wrong);
+        const HostArray result = operands.launch(enqueue);
+        if (const auto wrong = find_wrong_element(gemm, data, result)) {
+            fail(*wrong);
+        }
+        if (!choice.stream_k) {
+            return;
+        }
+        if (operands.launch(enqueue).bytes() != result.bytes()) {
+            fail("the second launch gave other bits");
+        }
+        std::vector<std::uint32_t> after(need.counters);
+        counters.copy_to(after);
+        if (after != zeros) {
+            fail("counters of the workspace are not zero after the launch");
         }
     } catch (const Error& error) {
-        report_failure(gemm.size(), name, error.what());
+        fail(error.what());
     }
 }
 
@@ -114,8 +151,10 @@ TEST_CASE("every configuration is right for every pair of types, majors, layouts
     const std::vector<std::int64_t> n_edges{1, 64, 129, 256, 257};
     const std::vector<std::int64_t> k_edges{0, 1, 16, 63, 64, 65, 200, 400};
     const auto count = [](const auto& levels) { return static_cast<int>(levels.size()); };
+    const std::vector<std::int64_t> cluster_counts{0, 2, 5, 11};
     const std::vector<int> levels{static_cast<int>(most_configs()),
                                   2,
+                                  count(cluster_counts),
                                   count(m_edges),
                                   count(n_edges),
                                   count(k_edges),
@@ -155,6 +194,7 @@ TEST_CASE("every configuration is right for every pair of types, majors, layouts
         GemmCase gemm;
         const auto config = static_cast<std::size_t>(combination[next++]);
         const bool swapped = take_flag();
+        const std::int64_t clusters = take(cluster_counts);
         gemm.m = take(m_edges);
         gemm.n = take(n_edges);
         gemm.k = take(k_edges);
@@ -195,7 +235,7 @@ TEST_CASE("every configuration is right for every pair of types, majors, layouts
             gemm.alpha *= 0x1p-9F;                            // into the range of f16, and still exact
             gemm.alpha *= gemm.column_scales ? 0.25F : 1.0F;  // the largest of them is 4
         }
-        check(gemm, config, swapped);
+        check(gemm, config, {.swapped = swapped, .clusters = clusters});
     }
 }
 
@@ -272,6 +312,36 @@ TEST_CASE("every configuration is right for many tiles per CTA")
             gemm.b.row_major = false;
             gemm.data = Data::signature;
             check(gemm, config);
+        }
+    }
+}
+
+TEST_CASE("every configuration that shares tiles is right for every way in which clusters can divide them")
+{
+    if (!is_blackwell_here()) {
+        return;
+    }
+    const auto table = kernels::blackwell_kernels(2);
+    for (std::size_t config = 0; config < table.size(); ++config) {
+        const kernels::BlackwellConfig& tile = *table[config].config;
+        for (const std::int64_t clusters : {1, 2, 3, 7, 12, 13, 37}) {
+            if (!tile.shares_tiles() || (quick() && (config + static_cast<std::size_t>(clusters)) % 3 != 0)) {
+                continue;
+            }
+            // Three tiles of 12 stages: whole ones, parts of two tiles, parts of one, single stages.
+            GemmCase gemm;
+            gemm.m = tile.cluster_m() + 40;
+            gemm.n = tile.block_n;
+            gemm.k = 64 * 12 - 8;
+            gemm.batches = 2;
+            gemm.input = ElementType::bf16;
+            gemm.output = ElementType::bf16;
+            gemm.b.row_major = false;
+            gemm.addend = Addend::in_place;
+            gemm.beta = 1;
+            gemm.bias = BiasAxis::per_column;
+            gemm.activation = Activation::gelu;
+            check(gemm, config, {.clusters = clusters});
         }
     }
 }

@@ -61,10 +61,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         }
     }
     ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
-    ptx::barrier_cluster_arrive();
-    ptx::barrier_cluster_wait();
-    ptx::barrier_cluster_arrive();
-    ptx::barrier_cluster_wait();
+    ptx::barrier_cluster_arrive(ptx::sem_relaxed);
+    ptx::barrier_cluster_wait(ptx::sem_acquire);
     if (warp == 5) {
         ptx::tcgen05_alloc(ptx::cta_group_2, &storage.tensor_memory, 512);
         ptx::tcgen05_relinquish_alloc_permit(ptx::cta_group_2);

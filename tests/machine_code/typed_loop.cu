@@ -17,9 +17,9 @@ extern "C" __global__ void __launch_bounds__(256, 1) main_loop(const __grid_cons
         storage.stages.initialize({.producers = 1, .consumers = 1});
         storage.accumulators.initialize({.producers = 1, .consumers = 8});
     }
-    const BarriersPublished published = publish_barriers_to_cluster();
+    const BarriersPublishedToCluster published = publish_barriers_to_cluster();
     Tmem<Unallocated, 512, CtaGroup::pair> unallocated(storage.tensor_memory);
-    auto tensor_memory = std::move(unallocated).allocate(warp == 5, ClusterGrid::synchronize());
+    auto tensor_memory = std::move(unallocated).allocate(warp == 5, published.arrived());
     if (warp == 5 && cluster.row() == 0) {
         StageMultiplier<Config, MmaKind::f16, decltype(tensor_memory)> multiplier(arguments, storage, published,
                                                                                   cluster, tensor_memory);

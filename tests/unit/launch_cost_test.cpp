@@ -116,7 +116,7 @@ TEST_CASE_FIXTURE(CostRuntime, "SIMT variants are one kernel, without an allocat
     }
 }
 
-TEST_CASE_FIXTURE(CostRuntime, "Blackwell products are one kernel, without an allocation or a wait")
+TEST_CASE_FIXTURE(CostRuntime, "Blackwell products are one kernel without a wait, and allocate a workspace once")
 {
     const Device device(fake::b200);
     GemmProblem problem{.m = 256, .n = 256, .k = 512, .input = ElementType::bf16, .output = ElementType::bf16};
@@ -125,6 +125,11 @@ TEST_CASE_FIXTURE(CostRuntime, "Blackwell products are one kernel, without an al
         if (GemmPlan::refusal(problem, device.properties(), Variant::blackwell).empty()) {
             check<bf16>(device, problem, Variant::blackwell, 1, false);
         }
+    }
+    problem.k = 65536;  // stream-K
+    problem.a.leading_dimension = 0;
+    if (GemmPlan::refusal(problem, device.properties(), Variant::blackwell).empty()) {
+        check<bf16>(device, problem, Variant::blackwell, 1, true);
     }
 }
 

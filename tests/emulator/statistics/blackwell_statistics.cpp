@@ -60,7 +60,8 @@ Paper on_paper(const BlackwellConfig& config, const Problem& problem, std::uint6
     paper.waits = units * (stage_waits + accumulator_waits);
     paper.other_waits = ctas * config.stages;  // until all of a CTA's stages are free
     if (config.scheduling == Scheduling::launch_control) {
-        constexpr std::uint64_t asking = 2;  // to ask for the next tile, and to know whether to go on
+        // To say that loading has begun and to hear of it, to ask for the next tile, and to know whether to go on.
+        constexpr std::uint64_t asking = 4;
         paper.other_waits += units * (config.cluster * (1 + epilogue_warps) + multiplying + asking);
     }
     return paper;

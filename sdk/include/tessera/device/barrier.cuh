@@ -48,8 +48,19 @@ struct alignas(8) BarrierWord {
 class BarriersPublished {
 private:
     friend __device__ BarriersPublished publish_barriers();
-    friend class BarriersAnnounced;
+    friend class BarriersPublishedToCluster;
     __device__ BarriersPublished() {}
+};
+
+/// Proof that this holds for the barriers of all CTAs of the cluster, which therefore run.
+class BarriersPublishedToCluster : public BarriersPublished {
+public:
+    /// Returns the proof that every thread of the cluster has arrived.
+    __device__ ClusterArrived arrived() const { return {}; }
+
+private:
+    friend class BarriersAnnounced;
+    __device__ BarriersPublishedToCluster() {}
 };
 
 /// Proof that the calling thread has announced its CTA's barriers to the cluster. Those of other CTAs may not be
@@ -58,7 +69,7 @@ class [[nodiscard("tessera: wait for announced barriers before you use them")]] 
 public:
     /// Waits until all threads of the cluster have announced. Called by all threads of the cluster, in whole, converged
     /// warps.
-    __device__ BarriersPublished await() &&
+    __device__ BarriersPublishedToCluster await() &&
     {
         cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
         return {};
@@ -93,7 +104,10 @@ __device__ inline BarriersAnnounced announce_barriers_to_cluster()
 
 /// Makes the barriers visible to all CTAs of the cluster. Synchronizes: all threads of the cluster call it, in whole,
 /// converged warps.
-__device__ inline BarriersPublished publish_barriers_to_cluster() { return announce_barriers_to_cluster().await(); }
+__device__ inline BarriersPublishedToCluster publish_barriers_to_cluster()
+{
+    return announce_barriers_to_cluster().await();
+}
 
 /// A barrier in shared memory.
 ///

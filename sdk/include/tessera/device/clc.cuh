@@ -4,13 +4,14 @@
 /// @ingroup device_clusters
 /// @brief Work queues of persistent kernels: a cluster takes one work tile after the other until none is left.
 ///
-/// The work tiles are the clusters of a one-dimensional grid, numbered from 0. Three queues have one interface:
+/// The work tiles are the clusters of a one-dimensional grid, numbered from 0. Four queues have one interface:
 ///
 /// | queue | grid | who gets which work tile |
 /// |---|---|---|
 /// | `SingleWorkQueue` | as large as the work | each cluster computes its own |
 /// | `StaticWorkQueue` | smaller than the work | cluster i computes i, i + clusters, i + 2 clusters, ... |
 /// | `ClcWorkQueue` | as large as the work | running clusters take over those that have not started |
+/// | `StreamKWorkQueue` | any | cluster i computes the i-th part of all steps along K: parts of tiles and whole ones |
 ///
 /// `ClcWorkQueue` uses cluster launch control (compute capability 10.0). A `WorkItem` is a work tile that only the
 /// calling cluster has; only queues make one.
@@ -30,6 +31,7 @@
 #include <utility>
 
 #include "tessera/device/pipeline.cuh"
+#include "tessera/device/stream_k.hpp"
 #include "tessera/device/warp.cuh"
 
 namespace tessera {
@@ -57,6 +59,7 @@ public:
 private:
     friend class SingleWorkQueue;
     friend class StaticWorkQueue;
+    friend class StreamKWorkQueue;
     template <std::uint32_t, std::uint32_t>
     friend class ClcWorkQueue;
     __device__ WorkItem() : index_(0), exists_(false) {}
@@ -95,6 +98,63 @@ public:
 private:
     std::uint32_t units_;
     std::uint32_t index_;
+};
+
+/// A work tile, or a range of its steps along K.
+struct WorkPart {
+    WorkItem item;             ///< the tile, or none
+    std::uint32_t first_step;  ///< of the tile
+    std::uint32_t steps;       ///< all of the tile's, unless other clusters share it
+
+    /// Returns true if there is work.
+    __device__ explicit operator bool() const { return static_cast<bool>(item); }
+};
+
+/// Parts of work tiles, of equal numbers of steps for each cluster. Only the first and the last part of a cluster may be of a
+/// tile that others share.
+class StreamKWorkQueue {
+public:
+    /// Clusters that share a tile: those from the first to the last.
+    struct Sharers {
+        std::uint32_t first;  ///< the cluster that has the tile's first step
+        std::uint32_t last;   ///< the cluster that has its last step
+    };
+
+    /// The calling thread's cluster's parts.
+    /// @param split  for as many clusters as the grid has
+    __device__ explicit StreamKWorkQueue(const StreamKSplit& split)
+        : split_(split), next_(split.begin_of(cluster())), end_(split.begin_of(cluster() + 1))
+    {}
+
+    /// Index of the calling thread's cluster in the grid.
+    __device__ static std::uint32_t cluster() { return cuda::ptx::get_sreg_clusterid_x(); }
+
+    /// Returns the cluster's first part.
+    __device__ WorkPart first() { return next_of_warp(); }
+    /// Returns the cluster's next part, or none.
+    __device__ WorkPart next_of_warp()
+    {
+        if (next_ >= end_) {
+            return {.item = WorkItem(), .first_step = 0, .steps = 0};
+        }
+        const std::uint32_t tile = split_.tile_of(next_);
+        const std::uint32_t first = next_ - tile * split_.steps();
+        const std::uint32_t steps = min(split_.steps() - first, end_ - next_);
+        next_ += steps;
+        return {.item = WorkItem(tile), .first_step = first, .steps = steps};
+    }
+
+    /// Returns the clusters that share a tile.
+    __device__ static Sharers sharers(const StreamKSplit& split, std::uint32_t tile)
+    {
+        const std::uint32_t first = tile * split.steps();
+        return {.first = split.owner_of(first), .last = split.owner_of(first + split.steps() - 1)};
+    }
+
+private:
+    const StreamKSplit& split_;
+    std::uint32_t next_;
+    std::uint32_t end_;
 };
 
 /// An answer of cluster launch control, in shared memory.
@@ -149,7 +209,8 @@ __device__ __forceinline__ bool clc_read(const ClcAnswer& answer, std::uint32_t&
     return taken != 0;
 }
 
-/// Arrives at the barrier with this offset in a CTA of the cluster, and announces bytes there.
+/// Arrives at the barrier with this offset in a CTA of the cluster, and announces bytes there. Orders no memory access, because
+/// the calling thread has written nothing for those who wait; a release would be a fence of the whole GPU.
 __device__ __forceinline__ void arrive_and_expect_at(const std::uint64_t* barrier, std::uint32_t rank,
                                                      std::uint32_t bytes)
 {
@@ -157,7 +218,7 @@ __device__ __forceinline__ void arrive_and_expect_at(const std::uint64_t* barrie
         "{\n\t"
         ".reg .b32 remote;\n\t"
         "mapa.shared::cluster.u32 remote, %0, %1;\n\t"
-        "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [remote], %2;\n\t"
+        "mbarrier.arrive.expect_tx.relaxed.cluster.shared::cluster.b64 _, [remote], %2;\n\t"
         "}" ::"r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(barrier))),
         "r"(rank), "r"(bytes)
         : "memory");

@@ -55,6 +55,7 @@ private:
 class ClusterArrived {
 private:
     friend class ClusterGrid;
+    friend class BarriersPublishedToCluster;
     __device__ ClusterArrived() {}
 };
 

@@ -20,9 +20,9 @@ public:
     {
         return size_of(input);  // other operands are loaded by threads
     }
-    KernelChoice choose(Variant /*variant*/, const GemmRequest& request, std::size_t /*workspace_limit*/) const override
+    KernelChoice choose(Variant /*variant*/, const GemmRequest& request, std::size_t workspace_limit) const override
     {
-        return choose_blackwell(request.problem, request.device);
+        return choose_blackwell(request.problem, request.device, workspace_limit);
     }
     void add_candidates(Variant /*variant*/, const GemmRequest& request, std::vector<KernelChoice>& to) const override
     {
@@ -53,10 +53,14 @@ public:
     {
         return "as " + describe_blackwell(request.problem, choice);
     }
-    CallStatus encode(EncodedLaunch& launch, const GemmRequest& request, const KernelChoice& choice,
-                      const kernels::GemmArguments& arguments, const WorkspaceMemory& /*memory*/) const override
+    WorkspaceNeed workspace(const GemmProblem& problem, const KernelChoice& choice) const override
     {
-        return encode_blackwell(launch, request.problem, choice, arguments, request.device);
+        return blackwell_workspace(problem, choice);
+    }
+    CallStatus encode(EncodedLaunch& launch, const GemmRequest& request, const KernelChoice& choice,
+                      const kernels::GemmArguments& arguments, const WorkspaceMemory& memory) const override
+    {
+        return encode_blackwell(launch, request.problem, choice, arguments, request.device, memory);
     }
 };
 

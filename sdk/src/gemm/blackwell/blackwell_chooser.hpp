@@ -3,6 +3,7 @@
 /// Chooses a Blackwell configuration by a cost model that is calculated only: none of its figures was measured on a
 /// Blackwell GPU. docs/notes/blackwell-kernel.md has the reasoning.
 
+#include <cstddef>
 #include <string>
 
 #include "tessera/detail/kernel_choice.hpp"
@@ -11,8 +12,13 @@
 
 namespace tessera::detail {
 
-/// Returns the choice that the model expects to be the fastest for an eligible problem.
-KernelChoice choose_blackwell(const GemmProblem& problem, const DeviceProperties& device);
+/// Returns the choice that the model expects to be the fastest for an eligible problem, of those that need a workspace of at
+/// most `workspace_limit` bytes.
+KernelChoice choose_blackwell(const GemmProblem& problem, const DeviceProperties& device, std::size_t workspace_limit);
+
+/// Returns the share of the time of all SMs, from the first stage to the last, in which a choice has stages for them to
+/// multiply: what whole tiles leave idle is missing.
+double busy_share_of_blackwell(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice);
 
 /// Returns the expected time, in SM cycles.
 double expected_blackwell_cycles(const GemmProblem& problem, const DeviceProperties& device,

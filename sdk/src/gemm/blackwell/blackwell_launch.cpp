@@ -15,6 +15,7 @@ using kernels::BlackwellConfig;
 using kernels::StagedOperand;
 
 constexpr std::int64_t max_ctas = 0x7FFFFFFF;
+constexpr std::int64_t max_shared_stages = 0x7FFFFFFF;  // the kernel counts them in 31 bits
 constexpr std::uint32_t span_bytes = BlackwellConfig::stage_row_bytes;
 
 constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
@@ -160,13 +161,18 @@ kernels::BlackwellArguments arguments_of(const BlackwellConfig& config, const ke
 
 CallStatus encode_kernel(EncodedLaunch& launch, const GemmProblem& problem, const kernels::BlackwellKernel& kernel,
                          const KernelChoice& choice, const kernels::GemmArguments& given,
-                         const DeviceProperties& device)
+                         const DeviceProperties& device, const WorkspaceMemory& workspace)
 {
     const BlackwellConfig& config = *kernel.config;
     const kernels::GemmArguments gemm = choice.swapped ? transposed(given) : given;
     const Matrices matrices = matrices_of(gemm, problem.batches);
     auto& arguments = launch.emplace_arguments<kernels::BlackwellArguments>();
     arguments = arguments_of(config, gemm, matrices, problem.batches, choice.band);
+    arguments.stream_k = choice.stream_k && arguments.k_steps > 0;
+    if (arguments.stream_k) {
+        arguments.split = StreamKSplit(arguments.units, arguments.k_steps, choice.clusters);
+        arguments.workspace = {workspace.partials, workspace.arrivals};
+    }
     if (!config.copies && (arguments.a.by_threads || arguments.b.by_threads)) {
         return {cudaErrorMisalignedAddress, "choosing a configuration without the fallback load"};
     }
@@ -192,7 +198,8 @@ CallStatus encode_kernel(EncodedLaunch& launch, const GemmProblem& problem, cons
     }
 
     const std::uint32_t clusters =
-        config.scheduling == kernels::Scheduling::static_persistent
+        arguments.stream_k ? choice.clusters
+        : config.scheduling == kernels::Scheduling::static_persistent
             ? std::min(arguments.units, static_cast<std::uint32_t>(device.sm_count) / config.cluster)
             : arguments.units;
     launch.function = kernel.function;
@@ -277,22 +284,45 @@ bool is_blackwell_choice_valid(const GemmProblem& problem, const KernelChoice& c
     }
     const BlackwellConfig& config = *table[choice.config].config;
     const BlackwellShape shape = blackwell_shape(problem, choice.swapped);
-    return config.copies == shape.copies && blackwell_units(config, shape) <= max_ctas / config.cluster;
+    const std::int64_t units = blackwell_units(config, shape);
+    const std::int64_t stages = blackwell_stages(problem);
+    // A tile's sharers are all clusters from its first to its last: each must have a stage.
+    const bool shares = !choice.stream_k || (config.shares_tiles() && choice.clusters > 0 && units > 0 && stages > 0 &&
+                                             units <= max_shared_stages / stages && choice.clusters <= units * stages);
+    return config.copies == shape.copies && units <= max_ctas / config.cluster && shares;
+}
+
+std::int64_t blackwell_stages(const GemmProblem& problem)
+{
+    return divide_up(problem.k * static_cast<std::int64_t>(size_of(problem.input)), span_bytes);
+}
+
+WorkspaceNeed blackwell_workspace(const GemmProblem& problem, const KernelChoice& choice)
+{
+    WorkspaceNeed need;
+    if (choice.stream_k) {
+        const BlackwellConfig& config = *kernels::blackwell_kernels(size_of(problem.input))[choice.config].config;
+        need.partial_bytes = std::size_t{2} * choice.clusters * config.partial_floats() * sizeof(float);
+        need.counters = std::size_t{choice.clusters} * config.partial_counters();
+    }
+    return need;
 }
 
 CallStatus encode_blackwell(EncodedLaunch& launch, const GemmProblem& problem, const KernelChoice& choice,
-                            const kernels::GemmArguments& gemm, const DeviceProperties& device)
+                            const kernels::GemmArguments& gemm, const DeviceProperties& device,
+                            const WorkspaceMemory& workspace)
 {
     const kernels::BlackwellKernel& kernel = kernels::blackwell_kernels(size_of(problem.input))[choice.config];
-    return encode_kernel(launch, problem, kernel, choice, gemm, device);
+    return encode_kernel(launch, problem, kernel, choice, gemm, device, workspace);
 }
 
 CallStatus launch_blackwell(StreamRef stream, const GemmProblem& problem, const kernels::BlackwellKernel& kernel,
-                            const KernelChoice& choice, const kernels::GemmArguments& arguments)
+                            const KernelChoice& choice, const kernels::GemmArguments& arguments,
+                            const WorkspaceMemory& workspace)
 {
     EncodedLaunch launch;
     const CallStatus ended =
-        encode_kernel(launch, problem, kernel, choice, arguments, Device(stream.device()).properties());
+        encode_kernel(launch, problem, kernel, choice, arguments, Device(stream.device()).properties(), workspace);
     return ended.status == cudaSuccess ? enqueue(launch, stream) : ended;
 }
 

@@ -74,11 +74,7 @@ kernels::HopperWork work_of(const HopperKernel& kernel, const kernels::GemmArgum
     work.skip_k = gemm.k == 0;
     work.stream_k = choice.stream_k;
     if (choice.stream_k) {
-        const std::uint32_t stages = work.tiles * k_blocks;
-        work.clusters = Divisor(choice.clusters);
-        work.stages_per_cluster = stages / choice.clusters;
-        work.stages_left = stages % choice.clusters;
-        work.clusters_per_stage = static_cast<float>(choice.clusters) / static_cast<float>(stages);
+        work.split = StreamKSplit(work.tiles, k_blocks, choice.clusters);
     }
     return work;
 }
