@@ -27,11 +27,11 @@ public:
     __device__ void release(Slot&& slot) const
     {
         if (!tells_) {
-            std::move(slot).release_by_other();
+            std::forward<Slot>(slot).release_by_other();
         } else if (alone_) {
-            std::move(slot).release();
+            std::forward<Slot>(slot).release();
         } else {
-            std::move(slot).release_to(peer_);
+            std::forward<Slot>(slot).release_to(peer_);
         }
     }
 

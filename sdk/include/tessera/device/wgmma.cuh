@@ -189,7 +189,7 @@ namespace detail {
                  : TESSERA_DETAIL_D##N                                                                         \
                  : "l"(a.bits()), "l"(b.bits()), "r"(accumulate) __VA_OPT__(, ) __VA_ARGS__)
 #define TESSERA_DETAIL_TYPES(N)                                                                                \
-    if constexpr (Columns == N) {                                                                              \
+    if constexpr (Columns == (N)) {                                                                            \
         if constexpr (Types == WgmmaTypes::f16) {                                                              \
             TESSERA_DETAIL_WGMMA(N, "k16", ".f16.f16", TESSERA_DETAIL_T##N, "n"(major_a), "n"(major_b));        \
         } else if constexpr (Types == WgmmaTypes::bf16) {                                                      \
