@@ -68,9 +68,8 @@ __device__ void clear_unloaded_rows(const BlackwellArguments& arguments, Blackwe
         const bool clears_a = !by_threads<Config>(arguments.a) && arguments.a.loaded_bytes < config.a_bytes();
         const bool clears_b = !by_threads<Config>(arguments.b) && arguments.b.loaded_bytes < config.b_bytes();
         if (clears_a || clears_b) {
-            const std::uint32_t stages = min(config.stages, arguments.k_steps);
 #pragma unroll 1
-            for (std::uint32_t stage = 0; stage < stages; ++stage) {
+            for (std::uint32_t stage = 0; stage < config.stages; ++stage) {
                 clear_rest(storage.a[stage][0], config.a_bytes(),
                            clears_a ? arguments.a.loaded_bytes : config.a_bytes());
                 clear_rest(storage.b[stage], config.b_bytes(), clears_b ? arguments.b.loaded_bytes : config.b_bytes());
