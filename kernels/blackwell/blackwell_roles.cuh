@@ -185,7 +185,8 @@ public:
 private:
     static constexpr BlackwellConfig config = Config::config;
     static constexpr std::uint32_t m_tiles = Config::config.m_tiles;
-    using Instruction = MmaInstruction<Kind, Config::config.group>;
+    using Instruction = MmaInstruction<Kind, Config::config.group, MmaForm::shared, ScaleVector::none,
+                                       MmaShape{Config::config.instruction_m(), Config::config.block_n}>;
     using Slot = FillSlot<typename Storage::Accumulators>;
 
     template <class Stages>

@@ -302,7 +302,7 @@ TEST_CASE("every configuration is right for many tiles per CTA")
                 continue;
             }
             // A little more than two waves of tiles.
-            const std::int64_t slots = Device::current().properties().sm_count / tile.cluster;
+            const std::int64_t slots = Device::current().properties().sm_count / std::int64_t{tile.cluster};
             GemmCase gemm;
             gemm.m = 3 * tile.cluster_m() + 1;
             gemm.n = (slots / 2 + 1) * tile.block_n - 8;

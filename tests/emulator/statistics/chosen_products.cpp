@@ -95,7 +95,7 @@ Paper on_paper(const BlackwellConfig& config, const detail::BlackwellShape& shap
     const std::int64_t stages = detail::blackwell_stages(problem);
     const std::int64_t units = down * across * shape.batches;
     constexpr std::int64_t row_bytes = BlackwellConfig::stage_row_bytes;
-    const std::int64_t slots = device.sm_count / config.cluster;
+    const std::int64_t slots = device.sm_count / std::int64_t{config.cluster};
     return {.read = (shape.m * across + shape.n * down) * shape.k * element_bytes,
             .loaded = (shape.m * across + shape.n * down) * stages * row_bytes,
             .mmas = units * stages * 4 * config.m_tiles * (config.cluster / config.group_size()),

@@ -41,13 +41,18 @@ class WorkItem {
 public:
     WorkItem(const WorkItem&) = delete;
     WorkItem& operator=(const WorkItem&) = delete;
-    /// Moves the work tile.
-    __device__ WorkItem(WorkItem&& other) noexcept : index_(other.index_), exists_(other.exists_) {}
-    /// Moves the work tile.
+    /// Moves the work tile. None is left in `other`.
+    __device__ WorkItem(WorkItem&& other) noexcept : index_(other.index_), exists_(other.exists_)
+    {
+        other.exists_ = false;
+    }
+    /// Moves the work tile. None is left in `other`.
     __device__ WorkItem& operator=(WorkItem&& other) noexcept
     {
+        const bool exists = other.exists_;
+        other.exists_ = false;
         index_ = other.index_;
-        exists_ = other.exists_;
+        exists_ = exists;
         return *this;
     }
 

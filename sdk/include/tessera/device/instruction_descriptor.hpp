@@ -31,9 +31,11 @@ namespace tessera {
 /// @tparam Group   one CTA or a pair
 /// @tparam Form    where A is
 /// @tparam Vector  the number of scale factors; `none` for kinds without them
-template <MmaKind Kind, CtaGroup Group, MmaForm Form = MmaForm::shared, ScaleVector Vector = ScaleVector::none>
+/// @tparam Shape   M and N, so that no instruction writes beyond its accumulator
+template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, MmaShape Shape>
 class MmaInstruction {
 public:
+    static constexpr MmaShape shape = Shape;             ///< M and N
     static constexpr MmaKind kind = Kind;                ///< `.kind`
     static constexpr CtaGroup group = Group;             ///< `.cta_group`
     static constexpr MmaForm form = Form;                ///< where A is
@@ -300,8 +302,8 @@ struct InstructionBuilder {
         static_assert(fault != MmaFault::scale_id,
                       "tessera: a scale factor's id is 0 to 3 for mxf8f6f4, 0 or 2 for mxf4 and mxf4nvf4, 0 at 4X");
         static_assert(fault != MmaFault::long_k, "tessera: K = 96 is for dense mxf4 and mxf4nvf4 with M = 256");
-        return MmaInstruction<Spec.kind, Spec.group, Spec.form, scale_vector_of(Spec)>::from_bits(
-            instruction_bits(Spec));
+        return MmaInstruction<Spec.kind, Spec.group, Spec.form, scale_vector_of(Spec),
+                              MmaShape{Spec.m, Spec.n}>::from_bits(instruction_bits(Spec));
     }
 
     static constexpr MmaSpec spec = Spec;  ///< all choices so far

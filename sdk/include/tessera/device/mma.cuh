@@ -52,6 +52,14 @@ enum class Accumulate : std::uint32_t {
 
 namespace detail {
 
+template <MmaShape Shape, std::uint32_t Columns>
+__device__ __forceinline__ constexpr void require_columns()
+{
+    static_assert(Shape.n <= Columns,
+                  "tessera: the instruction has more columns than the accumulator, and would write over its neighbour: "
+                  "shape<M, N>() of the builder has N, accumulator<Columns>() must have as many");
+}
+
 // The instruction's name is text, which a template cannot make: hence macros, of this file only. A is a descriptor
 // ("l") or an address in tensor memory ("r").
 #define TESSERA_DETAIL_TCGEN05_MMA(NAME, A, CONSTRAINT)          \
@@ -199,10 +207,11 @@ inline constexpr bool takes_commits = std::is_same_v<Kind, FreedByTensorCore> ||
 /// @param b            descriptor of B's tile: (N, K)
 /// @param instruction  kind, types, shape and majors, from `InstructionDescriptor::builder()`
 /// @param accumulate   add to D or overwrite it
-template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, std::uint32_t Columns>
+template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, MmaShape Shape, std::uint32_t Columns>
 __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, Tcgen05Descriptor a, Tcgen05Descriptor b,
-                                    MmaInstruction<Kind, Group, Form, Vector> instruction, Accumulate accumulate)
+                                    MmaInstruction<Kind, Group, Form, Vector, Shape> instruction, Accumulate accumulate)
 {
+    detail::require_columns<Shape, Columns>();
     static_assert(!is_block_scaled(Kind), "tessera: a block-scaled instruction takes the scale factors of A and of B");
     static_assert(Form == MmaForm::shared,
                   "tessera: this form of mma is for A in shared memory, and not for weight-stationary instructions");
@@ -217,11 +226,13 @@ __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, Tc
 /// @param b            descriptor of B's tile
 /// @param instruction  built with `a_in_tensor_memory()`
 /// @param accumulate   add to D or overwrite it
-template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, std::uint32_t Columns, std::uint32_t Steps>
+template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, MmaShape Shape, std::uint32_t Columns,
+          std::uint32_t Steps>
 __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, const TmemOperand<Steps, Group>& a,
                                     std::uint32_t step, Tcgen05Descriptor b,
-                                    MmaInstruction<Kind, Group, Form, Vector> instruction, Accumulate accumulate)
+                                    MmaInstruction<Kind, Group, Form, Vector, Shape> instruction, Accumulate accumulate)
 {
+    detail::require_columns<Shape, Columns>();
     static_assert(!is_block_scaled(Kind), "tessera: mma has no form for scale factors with A in tensor memory");
     static_assert(Form == MmaForm::tensor_memory_a,
                   "tessera: an instruction with A in tensor memory is built with a_in_tensor_memory()");
@@ -243,13 +254,14 @@ __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, co
 /// @param a_scales     scale factors of the CTA's 128 rows of A
 /// @param b_scales     scale factors of all columns of B
 /// @param accumulate   add to D or overwrite it
-template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, std::uint32_t Columns, ScaledOperand AOperand,
-          ScaledOperand BOperand, std::uint32_t ARows, std::uint32_t BRows>
+template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, MmaShape Shape, std::uint32_t Columns,
+          ScaledOperand AOperand, ScaledOperand BOperand, std::uint32_t ARows, std::uint32_t BRows>
 __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, Tcgen05Descriptor a, Tcgen05Descriptor b,
-                                    MmaInstruction<Kind, Group, Form, Vector> instruction,
+                                    MmaInstruction<Kind, Group, Form, Vector, Shape> instruction,
                                     const TmemScales<AOperand, ARows, Group>& a_scales,
                                     const TmemScales<BOperand, BRows, Group>& b_scales, Accumulate accumulate)
 {
+    detail::require_columns<Shape, Columns>();
     static_assert(is_block_scaled(Kind), "tessera: only block-scaled kinds take scale factors");
     static_assert(Form == MmaForm::shared, "tessera: mma has no form for scale factors with A in tensor memory");
     static_assert(AOperand == ScaledOperand::a && BOperand == ScaledOperand::b,

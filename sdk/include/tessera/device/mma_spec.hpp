@@ -70,6 +70,12 @@ enum class MmaForm : std::uint8_t {
     weight_stationary  ///< `.ws`
 };
 
+/// The extents of D of one instruction.
+struct MmaShape {
+    std::uint32_t m;  ///< rows of D, of both CTAs of a pair
+    std::uint32_t n;  ///< columns of D
+};
+
 /// One matrix instruction as plain values.
 struct MmaSpec {
     MmaKind kind = MmaKind::f16;                   ///< the list of element types

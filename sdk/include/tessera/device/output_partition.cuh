@@ -4,6 +4,7 @@
 /// @ingroup device_outputs
 /// @brief `OutputPartition`: a batch of matrices cut into tiles that share no element, one for each work tile.
 
+#include <cassert>
 #include <cstdint>
 #include <type_traits>
 
@@ -13,6 +14,18 @@
 #include "tessera/device/tma.cuh"
 
 namespace tessera {
+
+namespace detail {
+
+/// Stops the kernel with a message; a function of its own as those of obligation.cuh.
+__device__ __noinline__ inline void output_part_is_outside_of_its_tile()
+{
+    __assert_fail("tessera: a part of an output tile is outside of the tile", "tessera/device/output_partition.cuh",
+                  __LINE__, "output_part_is_outside_of_its_tile");
+    __trap();
+}
+
+}  // namespace detail
 
 /// A tile of (Rows, Columns) elements of the output. Elements outside of the matrix are not stored. Made by an
 /// OutputPartition, and by cutting a tile into parts.
@@ -28,16 +41,20 @@ public:
     /// Returns the number of the matrix in the batch.
     __device__ std::uint32_t batch() const { return batch_; }
 
-    /// Returns part (`row`, `column`) of the tile, cut into parts of (PartRows, PartColumns) elements.
+    /// Returns part (`row`, `column`) of the tile, cut into parts of (PartRows, PartColumns) elements. A part outside of the
+    /// tile, which would be another's, stops the kernel with a message.
     /// @tparam PartRows     divides Rows
     /// @tparam PartColumns  divides Columns
-    /// @param row     in parts, less than Rows / PartRows; not checked
-    /// @param column  in parts, less than Columns / PartColumns; not checked
+    /// @param row     in parts, less than Rows / PartRows
+    /// @param column  in parts, less than Columns / PartColumns
     template <std::uint32_t PartRows, std::uint32_t PartColumns>
     __device__ OutputTile<PartRows, PartColumns> part(std::uint32_t row, std::uint32_t column) const
     {
         static_assert(PartRows <= Rows && PartColumns <= Columns && Rows % PartRows == 0 && Columns % PartColumns == 0,
                       "tessera: the parts of an output tile must have equal sizes and be inside the tile");
+        if (row >= Rows / PartRows || column >= Columns / PartColumns) {
+            detail::output_part_is_outside_of_its_tile();
+        }
         return OutputTile<PartRows, PartColumns>(first_row_ + row * PartRows, first_column_ + column * PartColumns,
                                                  batch_);
     }

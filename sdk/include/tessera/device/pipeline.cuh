@@ -4,12 +4,12 @@
 /// @ingroup device_barriers
 /// @brief Rings of slots between producers and consumers, with their obligations in the types: see `RingBarriers`.
 
-#include <cassert>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
 #include "tessera/device/barrier.cuh"
+#include "tessera/device/obligation.cuh"
 
 namespace tessera {
 
@@ -121,45 +121,8 @@ private:
     std::uint32_t parity_ = 0;
 };
 
-/// Stops the kernel with a message. A function of its own for its name in traces and profiles, and to keep it away from
-/// the code that calls it. Where no slot can be dropped, there is no call.
-__device__ __noinline__ inline void slot_was_dropped_without_publish_or_release()
-{
-    __assert_fail(
-        "tessera: a slot of a ring was dropped: publish() each slot from acquire(), release() each slot from wait()",
-        "tessera/device/pipeline.cuh", __LINE__, "slot_was_dropped_without_publish_or_release");
-    __trap();
-}
-
 /// The base of both tokens: they must be spent.
-class Obligation {
-public:
-    Obligation(const Obligation&) = delete;
-    Obligation& operator=(const Obligation&) = delete;
-    __device__ Obligation(Obligation&& other) noexcept : open_(other.open_) { other.open_ = false; }
-    __device__ Obligation& operator=(Obligation&& other) noexcept
-    {
-        if (open_) {
-            slot_was_dropped_without_publish_or_release();
-        }
-        open_ = other.open_;
-        other.open_ = false;
-        return *this;
-    }
-    __device__ ~Obligation()
-    {
-        if (open_) {
-            slot_was_dropped_without_publish_or_release();
-        }
-    }
-
-protected:
-    __device__ Obligation() {}
-    __device__ void fulfil() { open_ = false; }
-
-private:
-    bool open_ = true;
-};
+using SlotObligation = Obligation<slot_was_dropped_without_publish_or_release>;
 
 }  // namespace detail
 
@@ -170,7 +133,7 @@ class RingConsumer;
 
 /// A slot to fill: the consumers have finished with its contents. It must be published, once.
 template <class Ring>
-class FillSlot : public detail::Obligation {
+class FillSlot : public detail::SlotObligation {
 public:
     /// Returns the number of the slot in the ring.
     __device__ std::uint32_t index() const { return index_; }
@@ -227,7 +190,7 @@ private:
 
 /// A filled slot to read. It must be released, once.
 template <class Ring>
-class ReadSlot : public detail::Obligation {
+class ReadSlot : public detail::SlotObligation {
 public:
     /// Returns the number of the slot in the ring.
     __device__ std::uint32_t index() const { return index_; }
@@ -262,7 +225,7 @@ private:
 
 /// Consecutive filled slots to read as one. They must be released, once.
 template <class Ring>
-class ReadSlots : public detail::Obligation {
+class ReadSlots : public detail::SlotObligation {
 public:
     /// Returns how many slots there are.
     __device__ std::uint32_t count() const { return count_; }

@@ -12,6 +12,7 @@
 
 #include "tessera/device/cluster.cuh"
 #include "tessera/device/cta_group.hpp"
+#include "tessera/device/obligation.cuh"
 #include "tessera/device/register_tile.cuh"
 #include "tessera/device/tmem_operands.cuh"
 
@@ -211,16 +212,18 @@ public:
 };
 
 /// Columns of tensor memory that the CTA owns; for a pair, each of the two, at the same address. They must be released
-/// before the CTA exits.
+/// before the CTA exits. What is released or moved from has no address any more: its use stops the kernel with a message, and so
+/// does a way out of the kernel without a release. The checks cost nothing where the compiler sees that there is none.
 /// @tparam Columns  columns of the allocation
 /// @tparam Group    one CTA or a pair
 template <std::uint32_t Columns, CtaGroup Group>
-class [[nodiscard("tessera: tensor memory must be released before the CTA exits")]] Tmem<Allocated, Columns, Group> {
+class [[nodiscard("tessera: tensor memory must be released before the CTA exits")]] Tmem<Allocated, Columns, Group>
+    : detail::Obligation<detail::tensor_memory_was_not_released> {
 public:
     Tmem(const Tmem&) = delete;
     Tmem& operator=(const Tmem&) = delete;
     /// Moves the ownership, to the function that releases the columns.
-    __device__ Tmem(Tmem&& other) noexcept : address_(other.address_) {}
+    Tmem(Tmem&& other) noexcept = default;
 
     /// Returns part `index` of the columns, in parts of `Part`, as an accumulator.
     /// @tparam Part   columns of the accumulator, which divide the allocation's
@@ -230,7 +233,7 @@ public:
     {
         static_assert(Part >= 32 && Columns % Part == 0,
                       "tessera: an accumulator's columns must divide the allocation's");
-        return TmemAccumulator<Part, Group>(address_ + index * Part);
+        return TmemAccumulator<Part, Group>(address() + index * Part);
     }
 
     /// Returns columns from `First` on for scale factors of `Rows` rows of A or columns of B; tmem_operands.cuh says
@@ -241,7 +244,7 @@ public:
         static_assert(
             First % detail::scale_block_columns == 0 && First + TmemScales<Operand, Rows, Group>::columns <= Columns,
             "tessera: scale factors begin at a multiple of 4 columns and are inside the allocation");
-        return TmemScales<Operand, Rows, Group>(address_ + First);
+        return TmemScales<Operand, Rows, Group>(address() + First);
     }
 
     /// Returns columns from `First` on for A of `Steps` instructions, 8 for each. They must not overlap an
@@ -251,7 +254,7 @@ public:
     {
         static_assert(First + TmemOperand<Steps, Group>::columns <= Columns,
                       "tessera: an operand in tensor memory must be inside the allocation");
-        return TmemOperand<Steps, Group>(address_ + First);
+        return TmemOperand<Steps, Group>(address() + First);
     }
 
     /// Waits until all threads of the cluster have called this, after they have finished with tensor memory. Called by
@@ -278,8 +281,9 @@ public:
         __syncthreads();
         tcgen05_fence_after_sync();
         if (releasing) {
-            detail::tcgen05_deallocate<Group>(address_, Columns);
+            detail::tcgen05_deallocate<Group>(address(), Columns);
         }
+        this->fulfil();
         return {};
     }
     /// Gives the columns of a pair back, in both CTAs.
@@ -287,14 +291,23 @@ public:
     __device__ Tmem<Released, Columns, Group> release(bool releasing, PairFinished) &&
     {
         if (releasing) {
-            detail::tcgen05_deallocate<Group>(address_, Columns);
+            detail::tcgen05_deallocate<Group>(address(), Columns);
         }
+        this->fulfil();
         return {};
     }
 
 private:
     friend class Tmem<Unallocated, Columns, Group>;
     __device__ explicit Tmem(std::uint32_t address) : address_(address) {}
+
+    __device__ __forceinline__ std::uint32_t address() const
+    {
+        if (!this->is_open()) {
+            detail::tensor_memory_was_released_or_moved_from();
+        }
+        return address_;
+    }
 
     std::uint32_t address_;
 };

@@ -72,7 +72,7 @@ void for_each_blackwell_candidate(const GemmProblem& problem, const DeviceProper
             // Sharing tiles pays off if whole tiles would leave SMs idle.
             const std::int64_t tiles = blackwell_units(tile, shape);
             const std::int64_t stages = blackwell_stages(problem);
-            const std::int64_t fit = std::max<std::int64_t>(device.sm_count / tile.cluster, 1);
+            const std::int64_t fit = std::max<std::int64_t>(device.sm_count / std::int64_t{tile.cluster}, 1);
             if (!tile.shares_tiles() || tiles == 0 || tiles > most_waves_to_share * fit ||
                 stages < 2 * fewest_stages_of_a_part) {
                 continue;
