@@ -115,11 +115,6 @@ KernelChoice choose_blackwell(const GemmProblem& problem, const DeviceProperties
     return best;
 }
 
-double expected_blackwell_cycles(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice)
-{
-    return expected_cycles(problem, device, choice);
-}
-
 double busy_share_of_blackwell(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice)
 {
     const BlackwellConfig& config = *kernels::blackwell_kernels(size_of(problem.input))[choice.config].config;

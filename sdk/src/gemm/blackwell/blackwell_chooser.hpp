@@ -20,10 +20,6 @@ KernelChoice choose_blackwell(const GemmProblem& problem, const DeviceProperties
 /// multiply: what whole tiles leave idle is missing.
 double busy_share_of_blackwell(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice);
 
-/// Returns the expected time, in SM cycles.
-double expected_blackwell_cycles(const GemmProblem& problem, const DeviceProperties& device,
-                                 const KernelChoice& choice);
-
 /// Describes a choice: "Pair256x256, 74 work tiles in raster groups of 6".
 std::string describe_blackwell(const GemmProblem& problem, const KernelChoice& choice);
 
