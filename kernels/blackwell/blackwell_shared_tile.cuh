@@ -2,8 +2,8 @@
 
 /// A tile of D that several clusters share (stream-K): where their sums are, and who adds them.
 ///
-/// Each warp of the epilogue shares its 32 rows with the same warp of the other clusters, and with nobody else. The last one
-/// to arrive adds up all sums in the order of K, so that results are repeatable bit by bit, whoever is last. Nobody waits.
+/// Each warp of the epilogue shares its 32 rows with the same warp of the other clusters, and with nobody else. The last warp
+/// to arrive adds all sums in the order of K. The result does not depend on which one is last, and no warp waits.
 ///
 /// The sums are fp32 in the workspace, in an order in which a warp writes and reads 512 contiguous bytes at a time.
 
