@@ -436,8 +436,8 @@ GemmTuningCache::Loaded GemmTuningCache::load(const std::string& path)
     }
     if (loaded.used == 0 && loaded.skipped > 0) {
         warn(
-            fmt::format("the tuning cache {} has {} entries, all of another driver or version of the library, whose "
-                        "kernels were others: they are ignored, so tune again",
+            fmt::format("no entry of the tuning cache {} is for this driver and these kernels: all of them ({}) are "
+                        "ignored, so tune again",
                         path, loaded.skipped));
     }
     return loaded;
