@@ -81,8 +81,8 @@ struct Wanted {
     std::int64_t clusters = 0;  // of stream-K, if the configuration has it; 0: whole tiles
 };
 
-/// Launches the problem on a configuration twice, with NaN in place of the sums. Both results must be right and have the same
-/// bits.
+/// Launches the problem on a configuration. The result must be right. With stream-K, it is launched twice, with NaN in place of
+/// the sums: both results must have the same bits, and the counters must be zero afterwards.
 void check(const GemmCase& gemm, std::size_t config, const Wanted& wanted = {})
 {
     const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());

@@ -177,9 +177,10 @@ TEST_CASE_FIXTURE(CacheFiles, "entries of another driver or build are kept but n
     CHECK_FALSE(detail::find_tuned(key_of(5)).has_value());
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0] ==
-          fmt::format("the tuning cache {} has 1 entries, all of another driver or version of the library, "
-                      "whose kernels were others: they are ignored, so tune again",
-                      path.string()));
+          fmt::format(
+              "no entry of the tuning cache {} is for this driver and these kernels: all of them (1) are ignored, so "
+              "tune again",
+              path.string()));
     detail::store_tuned(key_of(6), tuned_of(6));
     GemmTuningCache::save(path);
     CHECK(content().find(other) != std::string::npos);
