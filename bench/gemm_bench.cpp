@@ -130,7 +130,7 @@ public:
     {
         if (options.config) {
             contenders_.push_back(hopper_config_contender(
-                *options.config,
+                *options.config, options.shortlist,
                 options.candidates_file.empty() ? nullptr : std::make_shared<CandidateFile>(options.candidates_file)));
         }
         if (options.tuning.wanted()) {

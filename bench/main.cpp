@@ -62,6 +62,7 @@ struct CommandLine {
     double bandwidth = 0;
     std::optional<std::string> config;
     std::string candidates;
+    double shortlist = 0;
     bool remarks = false;
     bool reader = false;
     Tuning tuning;
@@ -238,6 +239,7 @@ GemmOptions gemm_options_of(const CommandLine& line)
     options.rounds = line.rounds != 0 ? line.rounds : line.quick ? options.rounds / 4 : options.rounds;
     options.pause = std::chrono::milliseconds(line.pause);
     options.config = line.config;
+    options.shortlist = line.shortlist;
     options.candidates_file = line.candidates;
     if (!line.candidates.empty() && !line.config) {
         throw std::invalid_argument("--candidates needs --config: with --config \"\", it has every configuration");
@@ -466,6 +468,9 @@ int run(int argc, char** argv)
         ->check(CLI::Range(0.001, 1000.0));
     gemm->add_option("--config", line.config,
                      "also measure the fastest Hopper configuration whose description contains this text");
+    gemm->add_option("--shortlist", line.shortlist,
+                     "with --config: only what the cost model expects within this factor of its best, with one raster")
+        ->check(CLI::Range(1.0, 100.0));
     gemm->add_option("--candidates", line.candidates,
                      "with --config: write the time of each of these configurations, and what the cost model expects");
     gemm->add_flag("--tune", line.tuning.measure, "tune each problem and also measure the tuned choice");

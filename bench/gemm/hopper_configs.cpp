@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -63,7 +64,32 @@ std::vector<kernels::GemmArguments> arguments_of(const Task& task, const GemmPro
     return arguments;
 }
 
-Prepared prepare(const Task& task, const std::string& text, CandidateFile* file)
+/// Keeps the choices that the cost model expects within `factor` of the best; of those that differ in the raster alone, the
+/// first.
+void shorten(std::vector<detail::KernelChoice>& choices, const GemmProblem& problem, const DeviceProperties& device,
+             double factor)
+{
+    const auto cycles = [&](const detail::KernelChoice& choice) {
+        return detail::expected_hopper_cycles(problem, device, choice);
+    };
+    double least = std::numeric_limits<double>::infinity();
+    for (const detail::KernelChoice& choice : choices) {
+        least = std::min(least, cycles(choice));
+    }
+    std::vector<detail::KernelChoice> kept;
+    for (const detail::KernelChoice& choice : choices) {
+        const bool is_listed = std::any_of(kept.begin(), kept.end(), [&](detail::KernelChoice other) {
+            other.band = choice.band;
+            return other == choice;
+        });
+        if (!is_listed && cycles(choice) <= factor * least) {
+            kept.push_back(choice);
+        }
+    }
+    choices = std::move(kept);
+}
+
+Prepared prepare(const Task& task, const std::string& text, double shortlist, CandidateFile* file)
 {
     const DeviceProperties& device = task.device.properties();
     const GemmProblem problem = detail::resolved(task.problem.gemm_problem());
@@ -76,6 +102,10 @@ Prepared prepare(const Task& task, const std::string& text, CandidateFile* file)
     });
     if (choices.empty()) {
         return {{}, fmt::format("no configuration for this problem has '{}' in its description", text)};
+    }
+
+    if (shortlist > 0) {
+        shorten(choices, problem, device, shortlist);
     }
 
     detail::WorkspaceNeed need;
@@ -114,10 +144,11 @@ Prepared prepare(const Task& task, const std::string& text, CandidateFile* file)
 
 }  // namespace
 
-GemmContender hopper_config_contender(std::string text, std::shared_ptr<CandidateFile> file)
+GemmContender hopper_config_contender(std::string text, double shortlist, std::shared_ptr<CandidateFile> file)
 {
-    return {fmt::format("{}config", our_prefix), [text = std::move(text), file = std::move(file)](const Task& task) {
-                return prepare(task, text, file.get());
+    return {fmt::format("{}config", our_prefix),
+            [text = std::move(text), shortlist, file = std::move(file)](const Task& task) {
+                return prepare(task, text, shortlist, file.get());
             }};
 }
 

@@ -14,7 +14,10 @@ namespace tessera::bench {
 /// and whose description contains `text`, such as "PingPong128x128" or "stream-K". Every description contains an empty
 /// text.
 ///
-/// @param file  receives the times of all of them, with what the cost model expects; or null
-GemmContender hopper_config_contender(std::string text, std::shared_ptr<CandidateFile> file = nullptr);
+/// @param shortlist  keeps those that the cost model expects within this factor of its best, and of those that differ in
+///                   the raster alone the first; 0: all
+/// @param file       receives the times of all of them, with what the cost model expects; or null
+GemmContender hopper_config_contender(std::string text, double shortlist = 0,
+                                      std::shared_ptr<CandidateFile> file = nullptr);
 
 }  // namespace tessera::bench

@@ -43,7 +43,7 @@ def loads_straddle(row: dict, of_a: bool) -> bool:
     return not row["a_by_threads" if of_a else "b_by_threads"] and row_bytes % 32 != 0
 
 
-def stage_cycles(row: dict, c: dict[str, float], beside: float) -> float:
+def stage_cycles(row: dict, c: dict[str, float], beside: float, in_step: bool) -> float:
     rows, columns = row["tile_m"], row["tile_n"]
 
     def block_cycles(width: float) -> float:
@@ -67,7 +67,7 @@ def stage_cycles(row: dict, c: dict[str, float], beside: float) -> float:
         shared = row["cluster_n" if of_a else "cluster_m"] > 1
         return c["multicast_bytes_per_cycle"] if shared else c["ingest_bytes_per_cycle"]
 
-    loads = (a_bytes + b_bytes) / c["ingest_bytes_per_cycle"]
+    loads = (a_bytes + b_bytes) / c["ingest_bytes_per_cycle" if in_step else "ingest_bytes_out_of_step"]
     asked = a_bytes / row["cluster_n"] / asked_rate(True) + b_bytes / row["cluster_m"] / asked_rate(False)
     copied = (rows if row["a_by_threads"] else 0) + (columns if row["b_by_threads"] else 0)
     copies = copied * 128 / c["copied_bytes_per_cycle"] if row["copies"] else 0
@@ -126,7 +126,8 @@ def expected_cycles(row: dict, c: dict[str, float]) -> float:
     units = waves * (max(1.0, tiles / clusters) if shares_tiles else divide_up(tiles, clusters))
     all_stages = (waves * divide_up(stages * tiles / clusters, layers) if shares_tiles
                   else units * divide_up(stages, layers))
-    loop = all_stages * stage_cycles(row, c, beside)
+    in_step = not row["has_c"] or cluster_size > 1 or units <= 1
+    loop = all_stages * stage_cycles(row, c, beside, in_step)
 
     paired = row["consumers"] > 1 and not row["ping_pong"] and row["stages_in_turn"] == 1
     written_rows = rows / row["consumers"] if paired else rows

@@ -46,11 +46,12 @@ constexpr double sm_memory_bytes_per_cycle = 21.5;  // of device memory, one SM;
 constexpr double overlap_cycles = 1500;  // of the start, saved by a kernel that starts beside the previous one
 // Per column of a consumer's row, besides a plain epilogue; of gated pairs, activations are per pair. Fitted to fused
 // products on an H200: docs/notes/hopper-chooser.md.
-constexpr double fused_output_cycles = 0.03;
+constexpr double fused_output_cycles = 0.04;
 constexpr double gelu_tanh_output_cycles = 0.17;
 constexpr double gelu_output_cycles = 0.3;
 constexpr double quotient_output_cycles = 0.3;            // SiLU, sigmoid, tanh
 constexpr double general_activation_output_cycles = 1.4;  // of any of these, without TMA
+constexpr double ingest_bytes_out_of_step = 60;  // instead of ingest_bytes_per_cycle, after a tile with a C
 // Fitted to the times of seven configurations for four products of f8e4m3 with sums in two levels, on one H200.
 constexpr double promotion_cycles = 300;  // until the tensor core has ended with a part, and to add its sums
 // Measured, one figure: 4096x4096x4096 of bf16 with leading dimensions of 4097 ran at 84 TFLOP/s on Copying128x192,
@@ -88,9 +89,10 @@ double side_by_side(double one, double other)
                     1 / side_by_side_exponent);
 }
 
-/// Cycles from one stage to the next, for all CTAs of an SM that run `beside` each other.
+/// Cycles from one stage to the next, for all CTAs of an SM that run `beside` each other. `in_step`: CTAs that read the
+/// same rows request them at the same time.
 double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const HopperKernel& kernel,
-                    const KernelChoice& choice, double beside)
+                    const KernelChoice& choice, double beside, bool in_step)
 {
     const double rows = kernel.tile_m;
     const double columns = kernel.tile_n;
@@ -118,7 +120,7 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
         const bool shared = (of_a ? choice.cluster_n : choice.cluster_m) > 1;
         return straddles ? straddled_bytes_per_cycle : shared ? multicast_bytes_per_cycle : ingest_bytes_per_cycle;
     };
-    const double loads = (a_bytes + b_bytes) / ingest_bytes_per_cycle;
+    const double loads = (a_bytes + b_bytes) / (in_step ? ingest_bytes_per_cycle : ingest_bytes_out_of_step);
     const double asked = a_bytes / choice.cluster_n / asked_rate(true) + b_bytes / choice.cluster_m / asked_rate(false);
     const double copied_rows = (shape.a_by_threads ? rows : 0) + (shape.b_by_threads ? columns : 0);
     const double copies = kernel.copies ? copied_rows * 128 / copied_bytes_per_cycle : 0;
@@ -219,7 +221,9 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const double units = waves * (shares_tiles ? std::max(1.0, tiles / clusters) : divide_up(tiles, clusters));
     const double all_stages =
         shares_tiles ? waves * divide_up(stages * tiles / clusters, layers) : units * divide_up(stages, layers);
-    const double loop = all_stages * stage_cycles(problem, shape, kernel, choice, beside);
+    // C comes from memory, sooner to one CTA than to its neighbours. Only clusters keep together.
+    const bool in_step = !problem.has_c || cluster_size > 1 || units <= 1;
+    const double loop = all_stages * stage_cycles(problem, shape, kernel, choice, beside, in_step);
 
     // A tile's epilogue. The next tile's loop waits for it, unless another consumer has that tile.
     const bool paired = kernel.consumers > 1 && !kernel.ping_pong && kernel.stages_in_turn == 1;

@@ -26,7 +26,7 @@ constexpr std::int64_t fewest_stages_of_a_part = 4;     // fewer do not pay for 
 constexpr std::array<std::uint8_t, 3> bands{8, 16, 4};
 constexpr std::array<std::uint8_t, 3> bands_of_few_rows{16, 8, 4};
 constexpr std::array<std::pair<std::uint8_t, std::uint8_t>, 8> cluster_shapes{
-    {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}, {4, 2}, {2, 4}}};
+    {{1, 1}, {1, 2}, {2, 1}, {2, 2}, {4, 1}, {1, 4}, {4, 2}, {2, 4}}};
 
 constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
