@@ -234,7 +234,7 @@ CUDA cores by the `simt_*` variants: the results are right, but the speed is far
                             families.empty() ? "everything" : inputs_with(variants, std::string()));
     }
     return text + R"(
-`f8` stands for `f8e4m3`, `f8e5m2` and their mixtures. The `blackwell_*` variants have run on the emulated B200 only:
+`f8` stands for `f8e4m3`, `f8e5m2` and their mixtures. `blackwell` has run on the emulated B200, B300 and Thor only:
 nobody here has run them on a Blackwell GPU.
 )";
 }

@@ -26,7 +26,7 @@ from charts.stored import Row, Stored, geometric_mean, shape  # noqa: E402
 PAGES = ["README.md", "docs/performance.md", "docs/simt-ladder.md", "docs/limitations.md",
          "docs/notes/blackwell-kernel.md", "docs/notes/simt-kernels.md"]
 LARGE = 1500  # a product is large if all of its extents are above this
-MARKED = re.compile(r"(<!--results:([a-z-]+)-->\n)(.*?)(<!--end-->)", re.DOTALL)
+MARKED = re.compile(r"(<!--results:([a-z0-9-]+)-->\n)(.*?)(<!--end-->)", re.DOTALL)
 
 _makers: dict[str, Callable[[], str]] = {}
 
@@ -171,10 +171,38 @@ def fused() -> str:
 
 
 @maker
+def fused_h100() -> str:
+    """By epilogue, then all of them together, the plain product among them."""
+    contenders: dict[str, dict[str, dict[str, Row]]] = {}
+    for row in Stored("h100/fused.csv").rows:
+        contenders.setdefault(row["epilogue"], {}).setdefault(shape(row), {})[row["contender"]] = row
+    ratios = {epilogue: {name: fused_ratio(rows) for name, rows in products.items()}
+              for epilogue, products in contenders.items()}
+    names = FUSED | {"bias+silu": "bias, SiLU", "swiglu": "SwiGLU", "none": "plain"}
+    lines = []
+    for epilogue, name in names.items():
+        worst = min(ratios[epilogue], key=ratios[epilogue].__getitem__)
+        lines.append([name, f"{geometric_mean(ratios[epilogue].values()):.3f}", f"{ratios[epilogue][worst]:.3f}", worst])
+    everything = sorted(ratio for products in ratios.values() for ratio in products.values())
+    slow = sum(ratio < 0.93 for ratio in everything)
+    return table(["", "geometric mean", "worst", "at"], lines) + paragraph(
+        f"All {len(everything)} together: {geometric_mean(everything):.3f}, worst {everything[0]:.3f}; {slow} of them are below 0.93.")
+
+
+@maker
 def eight_bit() -> str:
     """8-bit products in both ways to accumulate."""
+    return eight_bit_table("h200/fp8.csv")
+
+
+@maker
+def eight_bit_h100() -> str:
+    return eight_bit_table("h100/fp8.csv")
+
+
+def eight_bit_table(file: str) -> str:
     lines: dict[str, dict[str, dict[str, Row]]] = {}
-    for row in Stored("h200/fp8.csv").rows:
+    for row in Stored(file).rows:
         lines.setdefault(shape(row), {}).setdefault(row["fp8_accumulation"], {})[row["contender"]] = row
     cells = []
     for name, ways in lines.items():
@@ -195,7 +223,7 @@ def limits() -> str:
     skinny = simt_ratios()["64x4096x4096"]
     fused = Fused()
     items = [
-        f"Tensor cores only on compute capability 9.0, 10.0 and 10.3. All other GPUs use CUDA cores: at 4096 cubed an H200's "
+        f"Tensor cores only on compute capability 9.0, 10.0, 10.3 and 11.0. All other GPUs use CUDA cores: at 4096 cubed an H200's "
         f"CUDA cores do {float(on_cuda_cores['gflops']) / 1e3:.0f} TFLOP/s in `f32`, its tensor cores "
         f"{float(on_tensor_cores['gflops']) / 1e3:.0f} in `bf16`.",
         f"{first.slower} of the {len(first.all)} products that are compared are slower than cuBLASLt's own choice, down to "

@@ -144,6 +144,9 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
                     const std::uint32_t block = cluster.row() * config.m_tiles + m_tile;
                     shared = {arguments, work.item.index(), block * epilogue_warps + warp};
                 }
+                if (!is_part) {
+                    epilogue.announce(rows);
+                }
                 auto slot = accumulators.wait();
                 tcgen05_fence_after_sync();
                 epilogue.store(rows, tensor_memory.template accumulator<config.accumulator_columns()>(slot.index()),
@@ -179,6 +182,7 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
                 for (std::uint32_t k = 0; k < (fills ? work.steps : 0); ++k) {
                     loader.step();
                 }
+                loader.prefetch_c();
             }
         } else {
             StageMultiplier<Config, Kind, decltype(tensor_memory)> multiplier(arguments, storage, published, cluster,

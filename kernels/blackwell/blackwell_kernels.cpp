@@ -42,4 +42,19 @@ std::span<const BlackwellKernel> blackwell_kernels([[maybe_unused]] std::size_t 
     return {};
 }
 
+bool has_blackwell_code([[maybe_unused]] int compute_capability_major)
+{
+#ifdef TESSERA_HAS_BLACKWELL_CODE_10
+    if (compute_capability_major == 10) {
+        return true;
+    }
+#endif
+#ifdef TESSERA_HAS_BLACKWELL_CODE_11
+    if (compute_capability_major == 11) {
+        return true;
+    }
+#endif
+    return false;
+}
+
 }  // namespace tessera::kernels

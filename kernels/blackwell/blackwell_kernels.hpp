@@ -21,7 +21,10 @@ struct BlackwellKernel {
 };
 
 /// Returns the configurations for inputs of `element_bytes` (1, 2 or 4), in a fixed order. Empty if this build has no
-/// code for compute capability 10.
+/// code of them.
 std::span<const BlackwellKernel> blackwell_kernels(std::size_t element_bytes);
+
+/// Returns true if this build has code for devices of this compute capability: 10 or 11.
+bool has_blackwell_code(int compute_capability_major);
 
 }  // namespace tessera::kernels

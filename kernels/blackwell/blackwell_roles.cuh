@@ -77,6 +77,32 @@ public:
         k_ += static_cast<std::int32_t>(arguments_.block_k);
     }
 
+    /// Asks for the CTA's rows of C in L2, for the epilogue, which runs later than the loads.
+    __device__ void prefetch_c() const
+    {
+        constexpr BlackwellConfig config = Config::config;
+        const GemmArguments& gemm = arguments_.gemm;
+        if (gemm.beta == 0.0F || !arguments_.stores_by_tma || !elect_one()) {
+            return;
+        }
+        const auto columns = static_cast<std::int32_t>(config.store_columns(gemm.d_type == ElementType::f32 ? 4 : 2));
+        const std::int32_t batch = arguments_.c_batched ? batch_ : 0;
+#pragma unroll
+        for (std::uint32_t m_tile = 0; m_tile < config.m_tiles; ++m_tile) {
+            const auto first_row = row_ + static_cast<std::int32_t>(128 * block_of<Config>(m_tile, cluster_.row()));
+            const auto rows = static_cast<std::int32_t>(min(gemm.m - first_row, std::int64_t{128}));
+            const auto inside = static_cast<std::int32_t>(min(gemm.n - column_, std::int64_t{config.block_n}));
+#pragma unroll 1
+            for (std::int32_t row = 0; row < rows; row += 32) {
+#pragma unroll 1
+                for (std::int32_t column = 0; column < inside; column += columns) {
+                    const std::int32_t origin[3] = {column_ + column, first_row + row, batch};
+                    tma_prefetch(arguments_.c, origin, L2Policy::evict_first());
+                }
+            }
+        }
+    }
+
     /// Waits until every stage is free. After that, nothing arrives at this CTA's barriers any more.
     __device__ void drain() { std::move(stages_).drain(); }
 

@@ -21,12 +21,12 @@ namespace tessera::kernels {
 template <class Config>
 class BlackwellSharedTile {
     static constexpr BlackwellConfig config = Config::config;
-    static constexpr std::uint32_t chunk_columns = 16;
-    static constexpr std::uint32_t chunk_quads = chunk_columns / 4;
     static constexpr std::uint32_t part_floats = 32 * config.block_n;
     static constexpr std::uint32_t warps_of_cluster = config.cluster * config.m_tiles * epilogue_warps;
 
 public:
+    /// Columns of a chunk: what is written, or read and added, at a time.
+    static constexpr std::uint32_t chunk_columns = 16;
     using Values = RegisterTile<float, chunk_columns>;
 
     /// A tile that is not shared.
@@ -102,6 +102,8 @@ public:
     }
 
 private:
+    static constexpr std::uint32_t chunk_quads = chunk_columns / 4;
+
     __device__ bool is_last(std::uint32_t arrived_of_first_lane) const
     {
         const bool last = __shfl_sync(0xFFFFFFFFU, arrived_of_first_lane, 0) == count_ - 1;

@@ -50,9 +50,10 @@ Stream& stream()
 /// Returns true if the device has the kernels; otherwise says so.
 bool is_blackwell_here()
 {
-    const bool here = Device::current().properties().compute_capability_major == 10;
+    const int major = Device::current().properties().compute_capability_major;
+    const bool here = major == 10 || major == 11;
     if (!here) {
-        MESSAGE("skipped: the device does not have compute capability 10");
+        MESSAGE("skipped: the device does not have compute capability 10 or 11");
     }
     return here;
 }

@@ -23,9 +23,10 @@ constexpr std::size_t row_bytes = std::size_t{16} * row_chunks;
 
 bool is_blackwell_here()
 {
-    const bool here = Device::current().properties().compute_capability_major == 10;
+    const int major = Device::current().properties().compute_capability_major;
+    const bool here = major == 10 || major == 11;
     if (!here) {
-        MESSAGE("skipped: the device does not have compute capability 10");
+        MESSAGE("skipped: the device does not have compute capability 10 or 11");
     }
     return here;
 }

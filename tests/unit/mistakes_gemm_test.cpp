@@ -107,7 +107,7 @@ TEST_CASE_FIXTURE(Mistakes, "variants")
         CHECK_MISTAKE(
             "tessera: variant_refused in Gemm::launch\n"
             "  blackwell cannot run 64x64x64 (MxNxK) bf16 -> bf16, A row-major, B row-major, D row-major: H200 has "
-            "compute capability 9.0; the kernel is for 10.0 and 10.3 only\n"
+            "compute capability 9.0; the kernel is for 10.0, 10.3 and 11.0 only\n"
             "  try: Variant::automatic, which chooses a variant that can",
             Gemm::launch(stream, x.matrix(64, 64), x.matrix(64, 64), y.matrix(64, 64), {}, Variant::blackwell));
     }

@@ -244,10 +244,11 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
           "  on T4 (compute capability 7.5, 40 SMs)\n" +
               runs(Variant::simt_vectorized, problem, t4) +
               "  why: it was requested\n"
-              "  tensor cores: not used; this library uses those of compute capability 9.0, 10.0 and 10.3 only; on T4 "
+              "  tensor cores: not used; this library uses those of compute capability 9.0, 10.0, 10.3 and 11.0 only; "
+              "on T4 "
               "every product runs on CUDA cores\n"
               "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n" +
-              blackwell_passed_over("T4 has compute capability 7.5; the kernel is for 10.0 and 10.3 only") +
+              blackwell_passed_over("T4 has compute capability 7.5; the kernel is for 10.0, 10.3 and 11.0 only") +
               "  passed over: simt_register_blocked, simt_coarsened, simt_tiled, simt_naive: eligible, but not "
               "requested\n");
 
@@ -258,7 +259,7 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
           "  on T4 (compute capability 7.5, 40 SMs)\n"
           "  runs: nothing; simt_vectorized cannot run it\n"
           "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n" +
-              blackwell_passed_over("T4 has compute capability 7.5; the kernel is for 10.0 and 10.3 only") +
+              blackwell_passed_over("T4 has compute capability 7.5; the kernel is for 10.0, 10.3 and 11.0 only") +
               "  passed over: simt_register_blocked: eligible, but not requested\n"
               "  passed over: simt_coarsened, simt_vectorized: " +
               misaligned + "  passed over: simt_tiled, simt_naive: eligible, but not requested\n");
@@ -273,10 +274,12 @@ TEST_CASE("explain says so if tensor cores are not used")
     problem.input = ElementType::bf16;
     for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {8, 9}, {11, 0}, {12, 0}}) {
         const DeviceProperties device = device_of(major, minor);
-        CHECK(GemmPlan::explain(problem, device)
-                  .find("  tensor cores: not used; this library uses those of compute capability 9.0, 10.0 and 10.3 "
-                        "only; on " +
-                        device.name + " every product runs on CUDA cores\n") != std::string::npos);
+        CHECK(
+            GemmPlan::explain(problem, device)
+                .find(
+                    "  tensor cores: not used; this library uses those of compute capability 9.0, 10.0, 10.3 and 11.0 "
+                    "only; on " +
+                    device.name + " every product runs on CUDA cores\n") != std::string::npos);
     }
     const DeviceProperties b200 = device_of(10, 0);
     CHECK(GemmPlan::explain(problem, b200, Variant::simt_tiled)
@@ -326,7 +329,7 @@ TEST_CASE("explain gives only reasons against variants that were passed over")
         const std::string text = GemmPlan::explain(problem, b200);
         CAPTURE(text);
         CHECK(text.find("  runs: blackwell as ") != std::string::npos);
-        CHECK(text.find("  why: the tensor cores of compute capability 10.0 and 10.3, fed by TMA\n") !=
+        CHECK(text.find("  why: the tensor cores of compute capability 10.0, 10.3 and 11.0, fed by TMA\n") !=
               std::string::npos);
         CHECK(text.find("simt_naive: eligible, but does not use tensor cores\n") != std::string::npos);
     }

@@ -70,6 +70,9 @@ cudaError_t cudaGetDevice(int* device)
     });
 }
 
+/// The calling thread's state, for the driver's calls about contexts.
+ThreadState* tessera_emulator_thread_state() { return &ThreadState::get(); }
+
 cudaError_t cudaSetDevice(int device)
 {
     return call("cudaSetDevice", query_call, [&]() -> cudaError_t {
@@ -78,6 +81,7 @@ cudaError_t cudaSetDevice(int device)
             return cudaErrorInvalidDevice;
         }
         ThreadState::get().device = device;
+        ThreadState::get().has_context = true;
         return static_cast<cudaError_t>(found->failure.load());
     });
 }

@@ -15,10 +15,15 @@
 
 #include "runtime/driver_call.hpp"
 #include "runtime/driver_entry.hpp"
+#include "runtime/state.hpp"
 
 using namespace tessera::emulator;
 
+extern "C" tessera::emulator::ThreadState* tessera_emulator_thread_state();  // device_calls.cpp
+
 namespace {
+
+ThreadState& this_thread() { return *tessera_emulator_thread_state(); }
 
 constexpr std::pair<int, const char*> error_names[] = {
 #define TESSERA_DRIVER_ERROR(code, name) {code, #name},
@@ -184,13 +189,26 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id)
     return on_runtime([&] { return cudaDeviceGetByPCIBusId(device, id); });
 }
 
+// Each thread has a stack of contexts, of which the runtime's calls know the top alone. A thread begins with the primary
+// context of device 0 instead of none, as if it had called the runtime.
+
 CUresult cuCtxGetDevice(CUdevice* device)
 {
+    if (!this_thread().has_context) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
     return on_runtime([&] { return cudaGetDevice(device); });
 }
 
 CUresult cuCtxGetCurrent(CUcontext* context)
 {
+    if (context == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!this_thread().has_context) {
+        *context = nullptr;
+        return CUDA_SUCCESS;
+    }
     int device = 0;
     const CUresult status = cuCtxGetDevice(&device);
     if (status == CUDA_SUCCESS) {
@@ -199,17 +217,46 @@ CUresult cuCtxGetCurrent(CUcontext* context)
     return status;
 }
 
+CUresult cuCtxPopCurrent_v2(CUcontext* context)
+{
+    ThreadState& thread = this_thread();
+    if (!thread.has_context) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    if (context != nullptr) {
+        *context = context_of(thread.device);
+    }
+    if (thread.outer_contexts.empty()) {
+        thread.has_context = false;
+    } else {
+        thread.device = thread.outer_contexts.back();
+        thread.outer_contexts.pop_back();
+    }
+    return CUDA_SUCCESS;
+}
+
 CUresult cuCtxSetCurrent(CUcontext context)
 {
     if (context == nullptr) {
-        return CUDA_SUCCESS;
+        return this_thread().has_context ? cuCtxPopCurrent_v2(nullptr) : CUDA_SUCCESS;
     }
     return on_runtime([&] { return cudaSetDevice(device_of(context)); });
 }
 
-CUresult cuCtxPushCurrent_v2(CUcontext context) { return cuCtxSetCurrent(context); }
-
-CUresult cuCtxPopCurrent_v2(CUcontext* context) { return context == nullptr ? CUDA_SUCCESS : cuCtxGetCurrent(context); }
+CUresult cuCtxPushCurrent_v2(CUcontext context)
+{
+    if (context == nullptr) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    ThreadState& thread = this_thread();
+    const bool has_outer = thread.has_context;
+    const int outer = thread.device;
+    const CUresult status = on_runtime([&] { return cudaSetDevice(device_of(context)); });
+    if (status == CUDA_SUCCESS && has_outer) {
+        thread.outer_contexts.push_back(outer);
+    }
+    return status;
+}
 
 CUresult cuCtxSynchronize()
 {

@@ -365,6 +365,10 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t handle, const cudaMemAccessDesc* 
 cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t handle, cudaMemLocation* location)
 {
     return with_pool("cudaMemPoolGetAccess", handle, [&](Pool& pool) -> cudaError_t {
+        if (flags != nullptr && location != nullptr && location->type == cudaMemLocationTypeHost) {
+            *flags = cudaMemAccessFlagsProtNone;  // every pool is a device's
+            return cudaSuccess;
+        }
         const Device* device = device_of(location);
         if (flags == nullptr || device == nullptr) {
             return cudaErrorInvalidValue;

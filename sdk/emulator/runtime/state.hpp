@@ -63,6 +63,8 @@ private:
 /// The state of one thread of the program.
 struct ThreadState {
     int device = 0;
+    bool has_context = true;          ///< false once the driver call pops the last one, until a device is set
+    std::vector<int> outer_contexts;  ///< devices of the contexts below the current one, the driver's stack
     cudaError_t last_error = cudaSuccess;
     cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
     std::map<int, Stream*> default_streams;  ///< the per-thread ones, by device

@@ -28,7 +28,7 @@ enum class Variant : std::uint8_t {
     simt_coarsened = 4,         ///< several elements of D per thread, along one dimension
     simt_register_blocked = 5,  ///< a two-dimensional register tile per thread; double-buffered asynchronous staging
     hopper = 16,                ///< wgmma, TMA, clusters and a persistent grid (compute capability 9.0)
-    blackwell = 32,  ///< tcgen05, tensor memory, TMA and cluster launch control (compute capability 10.0 and 10.3)
+    blackwell = 32,  ///< tcgen05, tensor memory, TMA and cluster launch control (compute capability 10.x and 11.0)
 };
 
 /// Returns the variant's name: "automatic", "simt_naive", and so on.

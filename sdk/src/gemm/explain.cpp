@@ -38,7 +38,8 @@ std::string describe_missing_tensor_cores(Variant chosen, Variant wanted, const 
     std::string reason;
     if (!has_tensor_core_kernels(device)) {
         reason = fmt::format(
-            "this library uses those of compute capability 9.0, 10.0 and 10.3 only; on {} every product runs on CUDA "
+            "this library uses those of compute capability 9.0, 10.0, 10.3 and 11.0 only; on {} every product runs on "
+            "CUDA "
             "cores",
             device.name);
     } else if (problem.input == InputTypes(ElementType::f32)) {

@@ -24,7 +24,7 @@ inline constexpr std::array variants{
     VariantEntry{Variant::hopper, "hopper", hopper_backend, "the tensor cores of compute capability 9.0, fed by TMA",
                  "measured slower"},
     VariantEntry{Variant::blackwell, "blackwell", blackwell_backend,
-                 "the tensor cores of compute capability 10.0 and 10.3, fed by TMA", "slower in the model"},
+                 "the tensor cores of compute capability 10.0, 10.3 and 11.0, fed by TMA", "slower in the model"},
     VariantEntry{Variant::simt_register_blocked, "simt_register_blocked", simt_backend,
                  "the fastest SIMT variant at every measured size, and takes any alignment", "not requested"},
     VariantEntry{Variant::simt_coarsened, "simt_coarsened", simt_backend,

@@ -1,5 +1,5 @@
-/// Driver calls that Python's runtimes look up in libcuda.so.1: limits, capture, managed memory, and kernels that cannot be
-/// loaded. The exit status is the number of calls that answered wrongly.
+/// Driver calls that Python's runtimes and libcu++ look up in libcuda.so.1: contexts, limits, capture, managed memory, and
+/// kernels that cannot be loaded. The exit status is the number of calls that answered wrongly.
 
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -50,6 +50,56 @@ void test_limits()
     expect("get unknown limit", DRIVER(cuCtxGetLimit)(&value, static_cast<CUlimit>(77)), CUDA_ERROR_UNSUPPORTED_LIMIT);
     expect("get into null", DRIVER(cuCtxGetLimit)(nullptr, CU_LIMIT_STACK_SIZE), CUDA_ERROR_INVALID_VALUE);
     expect("the runtime's last error", cudaGetLastError(), cudaSuccess);
+}
+
+CUcontext current_context()
+{
+    CUcontext context = nullptr;
+    expect("cuCtxGetCurrent", DRIVER(cuCtxGetCurrent)(&context), CUDA_SUCCESS);
+    return context;
+}
+
+void test_contexts()
+{
+    int count = 0;
+    cudaGetDeviceCount(&count);
+    const CUcontext first = current_context();
+    CUcontext last = nullptr;
+    expect("retain", DRIVER(cuDevicePrimaryCtxRetain)(&last, count - 1), CUDA_SUCCESS);
+    expect("push", driver<CUresult(CUcontext)>("cuCtxPushCurrent_v2")(last), CUDA_SUCCESS);
+    expect("pushed", current_context() == last, true);
+    int device = -1;
+    cudaGetDevice(&device);
+    expect("the runtime's device", device, count - 1);
+
+    const auto pop = driver<CUresult(CUcontext*)>("cuCtxPopCurrent_v2");
+    CUcontext popped = nullptr;
+    expect("pop", pop(&popped), CUDA_SUCCESS);
+    expect("popped", popped == last, true);
+    expect("the one below", current_context() == first, true);
+    expect("pop the first", pop(nullptr), CUDA_SUCCESS);
+    expect("none", current_context() == nullptr, true);
+    expect("its device", DRIVER(cuCtxGetDevice)(&device), CUDA_ERROR_INVALID_CONTEXT);
+    expect("pop of none", pop(&popped), CUDA_ERROR_INVALID_CONTEXT);
+    expect("set none", DRIVER(cuCtxSetCurrent)(nullptr), CUDA_SUCCESS);
+
+    expect("cudaSetDevice", cudaSetDevice(0), cudaSuccess);
+    expect("the runtime's", current_context() == first, true);
+    expect("set", DRIVER(cuCtxSetCurrent)(last), CUDA_SUCCESS);
+    expect("replaced", current_context() == last, true);
+    expect("back", DRIVER(cuCtxSetCurrent)(first), CUDA_SUCCESS);
+    expect("release", driver<CUresult(CUdevice)>("cuDevicePrimaryCtxRelease_v2")(count - 1), CUDA_SUCCESS);
+}
+
+void test_access_of_the_host()
+{
+    cudaMemPool_t pool = nullptr;
+    cudaDeviceGetDefaultMemPool(&pool, 0);
+    cudaMemLocation host{};
+    host.type = cudaMemLocationTypeHost;
+    cudaMemAccessFlags flags = cudaMemAccessFlagsProtReadWrite;
+    expect("cudaMemPoolGetAccess", cudaMemPoolGetAccess(&flags, pool, &host), cudaSuccess);
+    expect("its flags", flags, cudaMemAccessFlagsProtNone);
 }
 
 void test_limits_in_use()
@@ -214,6 +264,8 @@ void test_link()
 int main()
 {
     expect("cuInit", DRIVER(cuInit)(0), CUDA_SUCCESS);
+    test_contexts();
+    test_access_of_the_host();
     test_limits();
     test_limits_in_use();
     test_capture();

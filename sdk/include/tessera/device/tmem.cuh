@@ -76,7 +76,7 @@ __device__ __forceinline__ void tcgen05_deallocate(std::uint32_t address, std::u
 }
 
 /// Starts a load of 16 columns: lane t of the warp gets its row's.
-__device__ __forceinline__ void tcgen05_load_rows(std::uint32_t address, float (&r)[16])
+__device__ __forceinline__ void tcgen05_load_16_columns(std::uint32_t address, float* r)
 {
     asm volatile(
         "tcgen05.ld.sync.aligned.32x32b.x16.b32 "
@@ -87,10 +87,47 @@ __device__ __forceinline__ void tcgen05_load_rows(std::uint32_t address, float (
         : "memory");
 }
 
-/// Waits for the thread's loads. The registers are operands, so that the compiler uses none of them before.
-__device__ __forceinline__ void tcgen05_wait_loads(float (&r)[16])
+/// Starts a load of 32 columns.
+__device__ __forceinline__ void tcgen05_load_32_columns(std::uint32_t address, float* r)
+{
+    asm volatile(
+        "tcgen05.ld.sync.aligned.32x32b.x32.b32 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, [%32];"
+        : "=f"(r[0]), "=f"(r[1]), "=f"(r[2]), "=f"(r[3]), "=f"(r[4]), "=f"(r[5]), "=f"(r[6]), "=f"(r[7]), "=f"(r[8]),
+          "=f"(r[9]), "=f"(r[10]), "=f"(r[11]), "=f"(r[12]), "=f"(r[13]), "=f"(r[14]), "=f"(r[15]), "=f"(r[16]),
+          "=f"(r[17]), "=f"(r[18]), "=f"(r[19]), "=f"(r[20]), "=f"(r[21]), "=f"(r[22]), "=f"(r[23]), "=f"(r[24]),
+          "=f"(r[25]), "=f"(r[26]), "=f"(r[27]), "=f"(r[28]), "=f"(r[29]), "=f"(r[30]), "=f"(r[31])
+        : "r"(address)
+        : "memory");
+}
+
+/// Starts a store of 16 columns: lane t of the warp gives its row's.
+__device__ __forceinline__ void tcgen05_store_16_columns(std::uint32_t address, const float* r)
+{
+    asm volatile(
+        "tcgen05.st.sync.aligned.32x32b.x16.b32 "
+        "[%0], {%1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16};" ::"r"(address),
+        "f"(r[0]), "f"(r[1]), "f"(r[2]), "f"(r[3]), "f"(r[4]), "f"(r[5]), "f"(r[6]), "f"(r[7]), "f"(r[8]), "f"(r[9]),
+        "f"(r[10]), "f"(r[11]), "f"(r[12]), "f"(r[13]), "f"(r[14]), "f"(r[15])
+        : "memory");
+}
+
+/// Waits for the thread's loads. The registers are operands, here and in `tcgen05_hold`, so that the compiler uses none of
+/// them before.
+__device__ __forceinline__ void tcgen05_wait_loads(float* r)
 {
     asm volatile("tcgen05.wait::ld.sync.aligned;"
+                 : "+f"(r[0]), "+f"(r[1]), "+f"(r[2]), "+f"(r[3]), "+f"(r[4]), "+f"(r[5]), "+f"(r[6]), "+f"(r[7]),
+                   "+f"(r[8]), "+f"(r[9]), "+f"(r[10]), "+f"(r[11]), "+f"(r[12]), "+f"(r[13]), "+f"(r[14]), "+f"(r[15])
+                 :
+                 : "memory");
+}
+
+/// Keeps uses of 16 registers behind an earlier wait.
+__device__ __forceinline__ void tcgen05_hold(float* r)
+{
+    asm volatile(""
                  : "+f"(r[0]), "+f"(r[1]), "+f"(r[2]), "+f"(r[3]), "+f"(r[4]), "+f"(r[5]), "+f"(r[6]), "+f"(r[7]),
                    "+f"(r[8]), "+f"(r[9]), "+f"(r[10]), "+f"(r[11]), "+f"(r[12]), "+f"(r[13]), "+f"(r[14]), "+f"(r[15])
                  :
@@ -111,6 +148,10 @@ public:
     __device__ __forceinline__ RegisterTile<float, Columns> wait() &&
     {
         detail::tcgen05_wait_loads(tile_.values);
+#pragma unroll
+        for (std::uint32_t column = 16; column < Columns; column += 16) {
+            detail::tcgen05_hold(tile_.values + column);
+        }
         return tile_;
     }
 
@@ -119,7 +160,14 @@ private:
     friend class TmemAccumulator;
     __device__ __forceinline__ explicit PendingTile(std::uint32_t address)
     {
-        detail::tcgen05_load_rows(address, tile_.values);
+        if constexpr (Columns == 16) {
+            detail::tcgen05_load_16_columns(address, tile_.values);
+        } else {
+#pragma unroll
+            for (std::uint32_t column = 0; column < Columns; column += 32) {
+                detail::tcgen05_load_32_columns(address + column, tile_.values + column);
+            }
+        }
     }
 
     RegisterTile<float, Columns> tile_;
@@ -137,23 +185,40 @@ public:
     /// Returns the address that the instruction takes.
     __device__ std::uint32_t address() const { return address_; }
 
-    /// Starts to load columns [first, first + 16) of the calling warp's 32 rows: lane t gets row 32 * (warp % 4) + t.
+    /// Starts to load columns [first, first + Count) of the calling warp's 32 rows: lane t gets row 32 * (warp % 4) + t.
     /// Called by the whole, converged warp, after a wait for the accumulator and `tcgen05_fence_after_sync`.
-    /// @tparam Count  16
+    /// @tparam Count  16, 32 or 64
     /// @param warp    the calling warp's number in its CTA
     /// @param first   the first column
     template <std::uint32_t Count>
     __device__ __forceinline__ PendingTile<Count> load_rows(std::uint32_t warp, std::uint32_t first) const
     {
-        static_assert(Count == 16 && Count <= Columns, "tessera: load_rows takes 16 columns at a time");
-        constexpr std::uint32_t lane_shift = 16;
-        return PendingTile<Count>(address_ + ((warp % 4 * 32) << lane_shift) + first);
+        static_assert((Count == 16 || Count == 32 || Count == 64) && Count <= Columns,
+                      "tessera: load_rows takes 16, 32 or 64 columns at a time, and no more than there are");
+        return PendingTile<Count>(address_of(warp, first));
+    }
+
+    /// Starts to replace columns [first, first + 16) of the calling warp's 32 rows by what the lanes give, as `load_rows`
+    /// returns it. Called by the whole, converged warp, which reads them after `tcgen05_wait_stores`.
+    /// @param warp    the calling warp's number in its CTA
+    /// @param first   the first column
+    /// @param row     the columns of the thread's row
+    __device__ __forceinline__ void store_rows(std::uint32_t warp, std::uint32_t first,
+                                               const RegisterTile<float, 16>& row) const
+    {
+        detail::tcgen05_store_16_columns(address_of(warp, first), row.values);
     }
 
 private:
     template <class, std::uint32_t, CtaGroup>
     friend class Tmem;
     __device__ explicit TmemAccumulator(std::uint32_t address) : address_(address) {}
+
+    __device__ std::uint32_t address_of(std::uint32_t warp, std::uint32_t column) const
+    {
+        constexpr std::uint32_t lane_shift = 16;
+        return address_ + ((warp % 4 * 32) << lane_shift) + column;
+    }
 
     std::uint32_t address_;
 };

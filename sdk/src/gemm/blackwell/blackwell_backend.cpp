@@ -10,7 +10,7 @@ class BlackwellBackend final : public Backend {
 public:
     bool has_tensor_cores_of(const DeviceProperties& device) const noexcept override
     {
-        return device.compute_capability_major == blackwell_compute_capability / 10;
+        return has_tensor_memory(device);
     }
     std::optional<Refusal> find_refusal(Variant /*variant*/, const GemmRequest& request) const override
     {

@@ -15,13 +15,14 @@ namespace {
 using kernels::BlackwellConfig;
 
 // Published, or given by the architecture:
-constexpr double bytes_per_cycle_from_l2 = 64;         // per SM: the width of a port to L2
-constexpr double shared_memory_bytes_per_cycle = 128;  // per SM
-constexpr double memory_bytes_per_cycle = 4200;        // device memory, all SMs together: 8 TB/s at 1.9 GHz
-constexpr double start_cycles = 2000;                  // from the first load to the first product, cold
+constexpr double bytes_per_cycle_from_l2 = 64;          // per SM: the width of a port to L2
+constexpr double shared_memory_bytes_per_cycle = 128;   // per SM
+constexpr double memory_bytes_per_cycle = 4200;         // device memory, all SMs together: 8 TB/s at 1.9 GHz
+constexpr double memory_bytes_per_cycle_of_thor = 170;  // 273 GB/s at 1.6 GHz
+constexpr double start_cycles = 2000;                   // from the first load to the first product, cold
 // Of the machine code and of Hopper's measured latency; docs/notes/blackwell-kernel.md.
 constexpr double latency_cycles = 2500;           // of the ring, from a free stage to the next
-constexpr double chunk_cycles = 250;              // of the epilogue, per 16 columns of a warp's 32 rows
+constexpr double chunk_cycles = 120;              // of the epilogue, per 16 columns of a warp's 32 rows
 constexpr double general_chunk_cycles = 500;      // the same without TMA
 constexpr double sharing_cycles = 2000;           // of stream-K: counters, and the workspace's first access
 constexpr double shared_chunk_cycles = 400;       // 16 columns of a warp's sums to the workspace, or from there
@@ -90,7 +91,9 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
 
     const double row_bytes = batches * k * static_cast<double>(size_of(problem.input));
     const double d_bytes = batches * m * n * static_cast<double>(size_of(problem.output)) * (problem.has_c ? 2 : 1);
-    const double rate = std::min(memory_bytes_per_cycle, load.clusters * config.cluster * sm_memory_bytes_per_cycle);
+    const double of_device =
+        device.compute_capability_major == 11 ? memory_bytes_per_cycle_of_thor : memory_bytes_per_cycle;
+    const double rate = std::min(of_device, load.clusters * config.cluster * sm_memory_bytes_per_cycle);
     const double memory = ((m + n) * row_bytes + d_bytes) / rate;
     return start_cycles + std::max(work, memory) + unhidden_share * std::min(work, memory) + (overlaps ? epilogue : 0);
 }

@@ -250,8 +250,8 @@ std::int64_t blackwell_units(const BlackwellConfig& config, const BlackwellShape
 std::optional<Refusal> find_blackwell_refusal(const GemmProblem& problem, const DeviceProperties& device)
 {
     using Reason = Refusal::Reason;
-    if (device.compute_capability_major != blackwell_compute_capability / 10) {
-        return Refusal{.reason = Reason::architecture, .needs = "is for 10.0 and 10.3 only"};
+    if (!has_tensor_memory(device)) {
+        return Refusal{.reason = Reason::architecture, .needs = "is for 10.0, 10.3 and 11.0 only"};
     }
     if (problem.input == InputTypes(ElementType::f32)) {
         return Refusal{Reason::needs_tf32};
@@ -259,8 +259,9 @@ std::optional<Refusal> find_blackwell_refusal(const GemmProblem& problem, const 
     if (problem.gating != Gating::none) {
         return Refusal{Reason::gated_pairs};
     }
-    if (kernels::blackwell_kernels(size_of(problem.input)).empty()) {
-        return Refusal{Reason::not_built, ' ', 0, blackwell_compute_capability};
+    if (!kernels::has_blackwell_code(device.compute_capability_major)) {
+        return Refusal{Reason::not_built, ' ', 0,
+                       10 * device.compute_capability_major + device.compute_capability_minor};
     }
     if (const std::int64_t largest = std::max({problem.m, problem.n, problem.k, problem.batches});
         largest > tma_extent_limit) {

@@ -19,8 +19,11 @@
 
 namespace tessera::detail {
 
-/// The first compute capability of the family that the kernels are compiled for.
-inline constexpr int blackwell_compute_capability = 100;
+/// Returns true if the device has tensor memory, and so can run the kernels: compute capability 10.0, 10.3 and 11.0.
+inline bool has_tensor_memory(const DeviceProperties& device)
+{
+    return device.compute_capability_major == 10 || device.compute_capability_major == 11;
+}
 
 /// The problem as the kernel sees it: transposed if D is column-major, and again if `swapped`.
 struct BlackwellShape {
