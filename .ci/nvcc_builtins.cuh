@@ -10,3 +10,5 @@ template <class T>
 __device__ void __nv_atomic_store_n(T* object, T value, int order, int scope);
 template <class T>
 __device__ T __nv_atomic_fetch_add(T* object, T value, int order, int scope);
+__device__ float2 __fadd2_rn(float2 one, float2 other);
+__device__ float2 __fmul2_rn(float2 one, float2 other);

@@ -272,14 +272,21 @@ TEST_CASE("explain says so if tensor cores are not used")
 {
     GemmProblem problem = problem_of(4096, 4096, 4096);
     problem.input = ElementType::bf16;
-    for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {8, 9}, {11, 0}, {12, 0}}) {
+    for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {8, 9}, {12, 0}}) {
         const DeviceProperties device = device_of(major, minor);
-        CHECK(
-            GemmPlan::explain(problem, device)
-                .find(
-                    "  tensor cores: not used; this library uses those of compute capability 9.0, 10.0, 10.3 and 11.0 "
-                    "only; on " +
-                    device.name + " every product runs on CUDA cores\n") != std::string::npos);
+        const std::string sentence =
+            "  tensor cores: not used; this library uses those of compute capability 9.0, 10.0, "
+            "10.3 and 11.0 only; on " +
+            device.name + " every product runs on CUDA cores\n";
+        CHECK(GemmPlan::explain(problem, device).find(sentence) != std::string::npos);
+    }
+    // Thor has them, but only a build for it has the code.
+    const DeviceProperties thor = device_of(11, 0);
+    if (const std::string refusal = GemmPlan::refusal(problem, thor, Variant::blackwell); !refusal.empty()) {
+        CHECK(refusal.find("this build of the library has no code for compute capability 11.0") != std::string::npos);
+        CHECK(GemmPlan::explain(problem, thor)
+                  .find("  tensor cores: not used; no variant that uses them is eligible (see below)\n") !=
+              std::string::npos);
     }
     const DeviceProperties b200 = device_of(10, 0);
     CHECK(GemmPlan::explain(problem, b200, Variant::simt_tiled)

@@ -39,8 +39,7 @@ std::string describe_missing_tensor_cores(Variant chosen, Variant wanted, const 
     if (!has_tensor_core_kernels(device)) {
         reason = fmt::format(
             "this library uses those of compute capability 9.0, 10.0, 10.3 and 11.0 only; on {} every product runs on "
-            "CUDA "
-            "cores",
+            "CUDA cores",
             device.name);
     } else if (problem.input == InputTypes(ElementType::f32)) {
         reason = "they would round f32 to tf32; to allow that, pass views of tf32";
