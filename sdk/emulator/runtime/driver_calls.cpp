@@ -189,8 +189,8 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id)
     return on_runtime([&] { return cudaDeviceGetByPCIBusId(device, id); });
 }
 
-// Each thread has a stack of contexts, of which the runtime's calls know the top alone. A thread begins with the primary
-// context of device 0 instead of none, as if it had called the runtime.
+// A thread has a stack of contexts; the runtime's calls see the top. Here it begins with the primary context of device 0
+// instead of none, as if the thread had called the runtime.
 
 CUresult cuCtxGetDevice(CUdevice* device)
 {
