@@ -8,65 +8,64 @@ namespace tessera::emulator {
 namespace {
 
 // CUDA programming guide, table of compute capabilities; device queries of the named boards.
-// B300: L2 cache and clocks as a B200's. Thor: GPC of at most eight SMs, so no larger cluster.
+const DeviceModel b200{.key = "b200",
+                       .name = "NVIDIA B200 (emulated)",
+                       .major = 10,
+                       .minor = 0,
+                       .multiprocessors = 148,
+                       .memory = 178ull << 30,
+                       .l2_cache = 126ull << 20,
+                       .shared_per_multiprocessor = 228 << 10,
+                       .shared_per_cta_optin = 227 << 10,
+                       .reserved_shared_per_cta = 1 << 10,
+                       .threads_per_multiprocessor = 2048,
+                       .ctas_per_multiprocessor = 32,
+                       .clock = 1'965'000,
+                       .memory_clock = 3'996'000,
+                       .memory_bus_bits = 7680,
+                       .max_cluster = 16,
+                       .portable_cluster = 8,
+                       .tensor_memory = true,
+                       .cluster_launch_control = true};
+
+/// Compute capability 10.3 has the limits of 10.0. L2 cache and clocks are taken from the B200, the number of SMs and the
+/// memory from the data sheet.
+DeviceModel b300()
+{
+    DeviceModel model = b200;
+    model.key = "b300";
+    model.name = "NVIDIA B300 (emulated)";
+    model.minor = 3;
+    model.memory = 268ull << 30;
+    model.memory_bus_bits = 8192;
+    return model;
+}
+
+/// SMs and L2 cache are a device query's; limits of threads and CTAs are those of compute capability 11.0 in libcu++'s
+/// `arch_traits`; memory and clocks are the data sheet's. A GPC has at most eight SMs, so no cluster is larger.
+DeviceModel thor()
+{
+    DeviceModel model = b200;
+    model.key = "thor";
+    model.name = "NVIDIA Thor (emulated)";
+    model.major = 11;
+    model.minor = 0;
+    model.multiprocessors = 20;
+    model.memory = 122ull << 30;
+    model.l2_cache = 32ull << 20;
+    model.threads_per_multiprocessor = 1536;
+    model.ctas_per_multiprocessor = 24;
+    model.clock = 1'575'000;
+    model.memory_clock = 4'266'000;
+    model.memory_bus_bits = 256;
+    model.max_cluster = 8;
+    return model;
+}
+
 const std::array<DeviceModel, 5> models{{
-    {.key = "b200",
-     .name = "NVIDIA B200 (emulated)",
-     .major = 10,
-     .minor = 0,
-     .multiprocessors = 148,
-     .memory = 178ull << 30,
-     .l2_cache = 126ull << 20,
-     .shared_per_multiprocessor = 228 << 10,
-     .shared_per_cta_optin = 227 << 10,
-     .reserved_shared_per_cta = 1 << 10,
-     .threads_per_multiprocessor = 2048,
-     .ctas_per_multiprocessor = 32,
-     .clock = 1'965'000,
-     .memory_clock = 3'996'000,
-     .memory_bus_bits = 7680,
-     .max_cluster = 16,
-     .portable_cluster = 8,
-     .tensor_memory = true,
-     .cluster_launch_control = true},
-    {.key = "b300",
-     .name = "NVIDIA B300 (emulated)",
-     .major = 10,
-     .minor = 3,
-     .multiprocessors = 148,
-     .memory = 268ull << 30,
-     .l2_cache = 126ull << 20,
-     .shared_per_multiprocessor = 228 << 10,
-     .shared_per_cta_optin = 227 << 10,
-     .reserved_shared_per_cta = 1 << 10,
-     .threads_per_multiprocessor = 2048,
-     .ctas_per_multiprocessor = 32,
-     .clock = 1'965'000,
-     .memory_clock = 3'996'000,
-     .memory_bus_bits = 8192,
-     .max_cluster = 16,
-     .portable_cluster = 8,
-     .tensor_memory = true,
-     .cluster_launch_control = true},
-    {.key = "thor",
-     .name = "NVIDIA Thor (emulated)",
-     .major = 11,
-     .minor = 0,
-     .multiprocessors = 20,
-     .memory = 122ull << 30,
-     .l2_cache = 32ull << 20,
-     .shared_per_multiprocessor = 228 << 10,
-     .shared_per_cta_optin = 227 << 10,
-     .reserved_shared_per_cta = 1 << 10,
-     .threads_per_multiprocessor = 1536,
-     .ctas_per_multiprocessor = 24,
-     .clock = 1'575'000,
-     .memory_clock = 4'266'000,
-     .memory_bus_bits = 256,
-     .max_cluster = 8,
-     .portable_cluster = 8,
-     .tensor_memory = true,
-     .cluster_launch_control = true},
+    b200,
+    b300(),
+    thor(),
     {.key = "h200",
      .name = "NVIDIA H200 (emulated)",
      .major = 9,
