@@ -51,7 +51,7 @@ constexpr double gelu_tanh_output_cycles = 0.17;
 constexpr double gelu_output_cycles = 0.3;
 constexpr double quotient_output_cycles = 0.3;            // SiLU, sigmoid, tanh
 constexpr double general_activation_output_cycles = 1.4;  // of any of these, without TMA
-constexpr double ingest_bytes_out_of_step = 60;  // instead of ingest_bytes_per_cycle, after a tile with a C
+constexpr double ingest_bytes_out_of_step = 60;           // instead of ingest_bytes_per_cycle, after a tile with a C
 // Fitted to the times of seven configurations for four products of f8e4m3 with sums in two levels, on one H200.
 constexpr double promotion_cycles = 300;  // until the tensor core has ended with a part, and to add its sums
 // Measured, one figure: 4096x4096x4096 of bf16 with leading dimensions of 4097 ran at 84 TFLOP/s on Copying128x192,
