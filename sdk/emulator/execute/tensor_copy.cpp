@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "execute/bulk_transfer.hpp"
 #include "execute/copy_families.hpp"
 #include "execute/tensor_map_access.hpp"
@@ -38,6 +40,27 @@ BoxRequest request_of(const Warp& warp, const TensorPayload& payload, unsigned l
         request.offsets[i] = warp.row<std::uint16_t>(payload.offsets[i])[lane];
     }
     return request;
+}
+
+/// The lanes that store: of those with the same operands, the first. ptxas makes one store of equal ones, since that changes no
+/// result, and CUTLASS's epilogues let whole warps store. Loads and reductions are executed for each lane (SASS of CUDA 13.0,
+/// sm_90a and sm_100a).
+LaneMask distinct_stores(const Warp& warp, const TensorPayload& payload, LaneMask active)
+{
+    const auto same = [&](unsigned a, unsigned b) {
+        return warp.address(payload.shared, a) == warp.address(payload.shared, b) &&
+               warp.address(payload.map, a) == warp.address(payload.map, b) &&
+               std::ranges::all_of(payload.coordinates, [&](Ref row) {
+                   return warp.row<std::int32_t>(row)[a] == warp.row<std::int32_t>(row)[b];
+               });
+    };
+    LaneMask stores = 0;
+    for_each_lane(active, [&](unsigned lane) {
+        bool is_new = true;
+        for_each_lane(stores, [&](unsigned other) { is_new = is_new && !same(lane, other); });
+        stores |= is_new ? bit(lane) : 0;
+    });
+    return stores;
 }
 
 /// The tensor map that an instruction names, checked together with its coordinates. Faults if they are not valid.
@@ -113,7 +136,8 @@ void report_row_overrun(Warp& warp, const Operation& operation, const TensorPayl
 Step execute_store(Warp& warp, const Operation& operation, LaneMask active)
 {
     const auto& payload = operation.as<TensorPayload>();
-    for_each_lane(active, [&](unsigned lane) {
+    const LaneMask lanes = payload.reduction.empty() ? distinct_stores(warp, payload, active) : active;
+    for_each_lane(lanes, [&](unsigned lane) {
         const BoxRequest request = request_of(warp, payload, lane);
         const TensorMap map = checked_map(warp, operation, payload, request, lane, true);
         for (std::size_t i = 0; i < payload.coordinates.size(); ++i) {

@@ -123,9 +123,10 @@ inline std::vector<std::uint32_t> launch_load(PtxRun& run, const TensorMap& map,
     return run.read<std::uint32_t>(out, count);
 }
 
-/// Fills data with 1000 + the place, then executes `store` in thread 0.
-inline std::string store_kernel(const std::string& store)
+/// Fills data with 1000 + the place, then executes `store` in thread 0, or in the whole warp.
+inline std::string store_kernel(const std::string& store, bool by_warp = false)
 {
+    const std::string others_leave = by_warp ? "" : "@p ret;";
     return module_text("sm_100a", R"(
 .visible .entry k(.param .align 64 .b8 map[128], .param .u32 c0, .param .u32 c1, .param .u32 c2, .param .u32 c3, .param .u32 c4)
 {
@@ -151,8 +152,7 @@ fill:
     fence.proxy.async.shared::cta;
     bar.sync 0;
     setp.ne.u32 p, r0, 0;
-    @p ret;
-    )" + store + R"(
+    )" + others_leave + store + R"(
     cp.async.bulk.commit_group;
     cp.async.bulk.wait_group 0;
     ret;

@@ -55,6 +55,36 @@ TEST_CASE("a store undoes the swizzle of its box")
     }
 }
 
+TEST_CASE("a warp stores once for each distinct set of operands, and reduces once for each lane")
+{
+    for (const bool reduces : {false, true}) {
+        CAPTURE(reduces);
+        // Even lanes name the box at column 0, odd ones that at column 8.
+        const std::string instruction = reduces
+                                            ? "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
+                                            : "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group";
+        under_every_schedule(
+            store_kernel("and.b32 r20, r0, 1; shl.b32 r20, r20, 3;" + instruction + " [d1, {r20, r21}], [r1];", true),
+            "b200",
+            [&](PtxRun& run) {
+                Tensor tensor = make_tensor(run, 2);
+                tensor.map.element = TensorElement::u32;
+                const LaunchResult result = launch_store(run, tensor.map, {0, 0, 0, 0, 0});
+                REQUIRE_CLEAN(run, result);
+                std::vector<std::uint32_t> expected = tensor.words;
+                for (const std::int32_t first : {0, 8}) {
+                    for (std::uint32_t i = 0; i < elements(tensor.map); ++i) {
+                        std::uint32_t& word = expected[*place(tensor, {first, 0, 0, 0, 0}, i)];
+                        word = reduces ? word + 16 * (1000 + i) : 1000 + i;
+                    }
+                }
+                REQUIRE(run.read<std::uint32_t>(tensor.map.address, expected.size()) == expected);
+                REQUIRE(result.statistics.tma_store_bytes == (reduces ? 32 : 2) * tensor.map.box_bytes());
+            },
+            1);
+    }
+}
+
 namespace {
 
 /// A matrix of 3 rows, 256 bytes apart; `row_bytes` of each row belong to the tensor. All bytes are 7.
