@@ -12,9 +12,10 @@
 using Part = SharedTile<float, Box<64, 32>, Swizzle::none>;
 
 __device__ void compute(const Tile& tile);
+__device__ void store(const RegisterTile<float, 32>& part, unsigned column);
 
 #define TESSERA_HEADER_NAMES                                                                              \
-    TESSERA_KERNEL_NAMES, RingProducer<Ring>&producer, StaticWorkQueue &queue,                            \
+    TESSERA_KERNEL_NAMES, Tile(&b_halves)[4][2], RingProducer<Ring>&producer, StaticWorkQueue &queue,     \
         Tmem<Allocated, 512, CtaGroup::one>&tensor_memory, SharedScales<128>&a_scales,                    \
         const TensorMap<float, Box<64, 32>>&d_map, Part &staged, std::uint32_t bytes, std::uint32_t rows, \
         std::uint32_t columns, std::uint32_t raster_group

@@ -3,6 +3,7 @@
 // `one_tile` multiplies (128, 64) by (128, 64): load, multiply, read back. `pipelined` multiplies any shape. It keeps
 // four stages in flight: one warp loads, one issues MMAs, four store. Both run on a B200 or B300, and anywhere under
 // `tessera-emu --device b200`. docs/kernels.md explains them.
+#include <tessera/device/accumulator.cuh>
 #include <tessera/device/mma.cuh>
 #include <tessera/device/output_partition.cuh>
 #include <tessera/device/tma.cuh>
@@ -17,13 +18,12 @@ namespace {
 
 using namespace tessera;
 
-// A tile of A or B: 128 rows of 64 elements, which fill the swizzle's 128 bytes. The tensor map, the shared tile and
-// the layout for the tensor core are made from the same numbers.
+// A tile of A or B: 128 rows of 64 elements, which fill the swizzle's 128 bytes. The tensor map and the shared tile are made
+// from the same numbers.
 constexpr unsigned tile_rows = 128;
 constexpr unsigned tile_k = 64;
 using OperandMap = TensorMap<bf16, Box<tile_k, tile_rows>, Swizzle::b128>;
 using OperandTile = SharedTile<bf16, Box<tile_k, tile_rows>, Swizzle::b128>;
-using OperandLayout = SharedLayout<Major::k, Swizzle::b128, tile_rows, tile_k, sizeof(bf16)>;
 
 // A warp stores its 32 rows of D in pieces of 32 columns.
 constexpr unsigned piece = 32;
@@ -39,18 +39,18 @@ using Accumulator = TmemAccumulator<tile_rows, CtaGroup::one>;
 /// Multiplies one pair of tiles. Executed by one thread.
 __device__ void multiply(const Accumulator& accumulator, const OperandTile& a, const OperandTile& b, bool is_first)
 {
-    const auto address = [](const OperandTile& tile) {
-        return static_cast<std::uint32_t>(__cvta_generic_to_shared(tile.raw_swizzled_bytes()));
-    };
-    const auto a_descriptor = tcgen05_descriptor<OperandLayout>(address(a));
-    const auto b_descriptor = tcgen05_descriptor<OperandLayout>(address(b));
+    const auto a_descriptor = operand_descriptor<Major::k>(a);
+    const auto b_descriptor = operand_descriptor<Major::k>(b);
 #pragma unroll
     for (unsigned k = 0; k < tile_k; k += instruction_depth) {
-        const std::uint32_t offset = OperandLayout::k_offset(k);
-        mma(accumulator, a_descriptor.advanced(offset), b_descriptor.advanced(offset), instruction,
+        mma(accumulator, a_descriptor.from_k(k), b_descriptor.from_k(k), instruction,
             is_first && k == 0 ? Accumulate::overwrite : Accumulate::add);
     }
 }
+
+/// One accumulator, which the MMA warp completes and four warps read.
+using Sums = RingBarriers<AccumulatorFull, AccumulatorEmpty, 1>;
+constexpr unsigned epilogue_warps = 4;
 
 // ---- one tile
 
@@ -63,52 +63,45 @@ __global__ void one_tile(const __grid_constant__ OperandMap a_map, const __grid_
     __shared__ OperandTile a;
     __shared__ OperandTile b;
     __shared__ SingleStage stage;
-    __shared__ BarrierWord accumulated;
+    __shared__ Sums sums;
     __shared__ TmemSlot slot;
     const unsigned warp = threadIdx.x / 32;
 
-    if (threadIdx.x == 0) {
-        stage.initialize({.producers = 1, .consumers = 1});
-        Barrier<AccumulatorFull, Uninitialized>(accumulated).initialize(1);
-    }
-    const BarriersPublished published = publish_barriers();
+    const auto published = publish_barriers([&](const BarrierInitializer& by) {
+        stage.initialize(by);
+        sums.initialize(by, {.producers = 1, .consumers = epilogue_warps});
+    });
     auto tensor_memory = Tmem<Unallocated, tile_rows, CtaGroup::one>(slot).allocate(warp == 0);
     const auto accumulator = tensor_memory.accumulator<tile_rows>(0);
-    const Barrier<AccumulatorFull, Ready> complete(accumulated, published);
 
     if (warp == 0) {  // the whole warp waits, one thread issues: see Barrier::wait
-        auto filled = RingProducer<SingleStage>(stage, published).acquire();
-        if (elect_one()) {
-            filled.full().arrive_and_expect(sizeof a + sizeof b);
+        RingProducer producer(stage, published);
+        producer.fill([&](auto& filled) {
             tma_load(a_map, a, filled, {0, 0});
             tma_load(b_map, b, filled, {0, 0});
-        }
-        std::move(filled).publish();
+        });
 
-        auto loaded = RingConsumer<SingleStage>(stage, published).wait();
-        if (elect_one()) {
-            multiply(accumulator, a, b, true);
-            commit<CtaGroup::one>(complete);
-        }
-        std::move(loaded).release_by_other();
+        auto sum = RingProducer(sums, published).acquire();
+        RingConsumer consumer(stage, published);
+        multiply_slot(consumer, accumulator, [&](const auto&) { multiply(accumulator, a, b, true); });
+        publish_after_mma(std::move(sum), accumulator, elect_one());
     }
     __syncwarp();
 
-    complete.wait(PhaseParity::even);
-    tcgen05_fence_after_sync();
+    auto sum = read_accumulators<tile_rows>(sums, published, tensor_memory).wait();
     for (unsigned column = 0; column < tile_rows; column += 16) {
-        const auto values = accumulator.load_rows<16>(warp, column).wait();
+        const auto values = sum.load_rows<16>(warp, column).wait();
         for (unsigned j = 0; j < 16; ++j) {
             d[threadIdx.x * tile_rows + column + j] = values[j];
         }
     }
+    std::move(sum).release();
     std::move(tensor_memory).release(warp == 0);
 }
 
 // ---- any shape
 
 constexpr unsigned stages = 4;
-constexpr unsigned epilogue_warps = 4;
 constexpr unsigned load_warp = 4;
 constexpr unsigned mma_warp = 5;
 constexpr unsigned pipelined_threads = 6 * 32;
@@ -118,7 +111,7 @@ struct PipelinedStorage {
     OperandTile b[stages];
     OutputPiece staged[epilogue_warps];
     RingBarriers<FilledByTma, FreedByTensorCore, stages> ring;
-    BarrierWord accumulated;
+    Sums sums;
     TmemSlot slot;
 };
 using Ring = decltype(PipelinedStorage::ring);
@@ -131,51 +124,42 @@ __global__ void __launch_bounds__(pipelined_threads, 1)
     extern __shared__ __align__(1024) std::byte memory[];
     auto& storage = *reinterpret_cast<PipelinedStorage*>(memory);
     const unsigned warp = threadIdx.x / 32;
-    if (threadIdx.x == 0) {
-        storage.ring.initialize({.producers = 1, .consumers = 1});
-        Barrier<AccumulatorFull, Uninitialized>(storage.accumulated).initialize(1);
-    }
-    const BarriersPublished published = publish_barriers();
+    const auto published = publish_barriers([&](const BarrierInitializer& by) {
+        storage.ring.initialize(by);
+        storage.sums.initialize(by, {.producers = 1, .consumers = epilogue_warps});
+    });
     auto tensor_memory = Tmem<Unallocated, tile_rows, CtaGroup::one>(storage.slot).allocate(warp == mma_warp);
     const auto accumulator = tensor_memory.accumulator<tile_rows>(0);
-    const Barrier<AccumulatorFull, Ready> complete(storage.accumulated, published);
     const OutputPartition<tile_rows, tile_rows> partition(m, n, 8);
     const auto tile = partition.tile(SingleWorkQueue().first());
 
     if (warp == load_warp) {
         RingProducer<Ring> producer(storage.ring, published);
         for (unsigned step = 0; step < k_steps; ++step) {
-            auto slot = producer.acquire();
-            if (elect_one()) {
-                slot.full().arrive_and_expect(2 * sizeof(OperandTile));
+            producer.fill([&](auto& slot) {
                 const auto k = static_cast<int>(step * tile_k);
                 tma_load(a_map, storage.a[slot.index()], slot, {k, tile.first_row()});
                 tma_load(b_map, storage.b[slot.index()], slot, {k, tile.first_column()});
-            }
-            std::move(slot).publish();
+            });
         }
         std::move(producer).drain();
     } else if (warp == mma_warp) {
+        auto sum = RingProducer(storage.sums, published).acquire();
         RingConsumer<Ring> consumer(storage.ring, published);
         for (unsigned step = 0; step < k_steps; ++step) {
-            auto slot = consumer.wait();
-            if (elect_one()) {
-                multiply(accumulator, storage.a[slot.index()], storage.b[slot.index()], step == 0);
-                commit<CtaGroup::one>(slot.empty());  // frees the stage when these MMAs have read it
-            }
-            std::move(slot).release_by_other();
+            multiply_slot(consumer, accumulator,
+                          [&](const auto& slot) {  // frees the stage when these MMAs have read it
+                              multiply(accumulator, storage.a[slot.index()], storage.b[slot.index()], step == 0);
+                          });
         }
-        if (elect_one()) {
-            commit<CtaGroup::one>(complete);
-        }
+        publish_after_mma(std::move(sum), accumulator, elect_one());
     } else {
-        complete.wait(PhaseParity::even);
-        tcgen05_fence_after_sync();
+        auto sum = read_accumulators<tile_rows>(storage.sums, published, tensor_memory).wait();
         OutputPiece& staged = storage.staged[warp];
         const unsigned lane = threadIdx.x % 32;
         for (unsigned j = 0; j < tile_rows / piece; ++j) {
             for (unsigned half = 0; half < piece; half += 16) {
-                const auto values = accumulator.load_rows<16>(warp, j * piece + half).wait();
+                const auto values = sum.load_rows<16>(warp, j * piece + half).wait();
                 for (unsigned i = 0; i < 16; i += 4) {
                     staged.vector<float4>(lane, half + i) =
                         make_float4(values[i], values[i + 1], values[i + 2], values[i + 3]);
@@ -190,6 +174,7 @@ __global__ void __launch_bounds__(pipelined_threads, 1)
             }
             __syncwarp();  // the piece may be written again
         }
+        std::move(sum).release();
     }
     __syncwarp();
     std::move(tensor_memory).release(warp == mma_warp);

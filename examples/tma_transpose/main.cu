@@ -30,21 +30,16 @@ __global__ void transpose(const __grid_constant__ Map in, const __grid_constant_
     __shared__ Tile stages[Ring::slots];
     __shared__ Tile transposed;
     __shared__ Ring ring;
-    if (threadIdx.x == 0) {
-        ring.initialize({.producers = 1, .consumers = 32});
-    }
-    const BarriersPublished published = publish_barriers();
+    const auto published =
+        publish_barriers([&](const BarrierInitializer& by) { ring.initialize(by, {.producers = 1, .consumers = 32}); });
     const unsigned row = blockIdx.x * extent;
 
     if (threadIdx.x < 32) {
         RingProducer<Ring> producer(ring, published);
         for (unsigned column = 0; column < tile_columns * extent; column += extent) {
-            auto slot = producer.acquire();
-            if (elect_one()) {
-                slot.full().arrive_and_expect(Map::box_bytes);
+            producer.fill([&](auto& slot) {
                 tma_load(in, stages[slot.index()], slot, {column, row});  // innermost first
-            }
-            std::move(slot).publish();
+            });
         }
         std::move(producer).drain();
     } else {

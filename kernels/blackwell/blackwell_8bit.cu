@@ -13,6 +13,7 @@ template BlackwellKernel blackwell_kernel<Pair256x128, MmaKind::f8f6f4>();
 template BlackwellKernel blackwell_kernel<Pair256x192, MmaKind::f8f6f4>();
 template BlackwellKernel blackwell_kernel<Pair256x256, MmaKind::f8f6f4>();
 template BlackwellKernel blackwell_kernel<Pair512x256, MmaKind::f8f6f4>();
+template BlackwellKernel blackwell_kernel<Quad512x256, MmaKind::f8f6f4>();
 template BlackwellKernel blackwell_kernel<Copying128x128, MmaKind::f8f6f4>();
 template BlackwellKernel blackwell_kernel<CopyingPair256x256, MmaKind::f8f6f4>();
 

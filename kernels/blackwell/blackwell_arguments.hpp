@@ -28,6 +28,7 @@ struct StagedOperand {
     std::int32_t box_rows;          // distance between two boxes along M or N, in elements
     std::int32_t box_k;             // distance between two boxes along K, in elements
     bool by_threads;                // TMA cannot address the operand: the fallback load copies it
+    bool read_once;                 // streamed: one cluster reads each part, so L2 need not keep it
     bool batched;                   // the map's third dimension is the batch; otherwise its coordinate is always 0
 };
 
@@ -43,15 +44,16 @@ struct BlackwellArguments {
     AnyTensorMap<3> c;  // boxes of 32 rows of `store_columns()`
     AnyTensorMap<3> d;  // boxes of 32 rows of `store_columns()`
     GemmArguments gemm;
-    BlackwellWorkspace workspace;  // for stream_k
-    StreamKSplit split;            // for stream_k
-    std::uint32_t instruction;     // instruction descriptor of tcgen05.mma
-    std::uint32_t k_steps;         // stages of K per tile; 0 if the product is empty
-    std::uint32_t block_k;         // K of one stage, in elements
-    std::uint32_t units;           // work tiles: cluster tiles of all batches
-    bool stream_k;                 // clusters may share tiles
-    bool stores_by_tma;            // TMA can address D and, if beta is not zero, C
-    bool c_batched;                // C's map has a batch dimension that counts
+    BlackwellWorkspace workspace;     // for stream_k
+    StreamKSplit split;               // for stream_k
+    std::uint32_t instruction;        // instruction descriptor of tcgen05.mma
+    std::uint32_t k_steps;            // stages of K per tile; 0 if the product is empty
+    std::uint32_t block_k;            // K of one stage, in elements
+    std::uint32_t prefetched_stages;  // that each CTA asks for in L2 while the previous kernel ends
+    std::uint32_t units;              // work tiles: cluster tiles of all batches
+    bool stream_k;                    // clusters may share tiles
+    bool stores_by_tma;               // TMA can address D and, if beta is not zero, C
+    bool c_batched;                   // C's map has a batch dimension that counts
 };
 
 }  // namespace tessera::kernels

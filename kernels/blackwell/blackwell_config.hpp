@@ -48,13 +48,17 @@ struct BlackwellConfig {
     std::uint32_t stages = 0;        // depth of the ring in shared memory; 0: as many as fit
     // Blocks of 128 rows in tensor memory. With 2 * m_tiles, an epilogue overlaps the next tile.
     std::uint32_t accumulators = 2;
-    bool copies = false;                                 // has the fallback load for operands that TMA cannot address
-    bool swizzled = true;                                // 128-byte swizzle; otherwise boxes of 16 bytes
-    bool multicast = false;                              // each CTA of the cluster loads a part of B for all
-    Roles roles = Roles::specialized;                    // which warps load and multiply
+    bool copies = false;               // has the fallback load for operands that TMA cannot address
+    bool swizzled = true;              // 128-byte swizzle; otherwise boxes of 16 bytes
+    bool multicast = false;            // the CTAs or pairs of the cluster load a part of B each, for all
+    Roles roles = Roles::specialized;  // which warps load and multiply
     Scheduling scheduling = Scheduling::launch_control;  // how a cluster gets its next tile
 
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t group_size() const { return group == CtaGroup::pair ? 2 : 1; }
+    /// CTAs or pairs of the cluster.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t groups() const { return cluster / group_size(); }
+    /// CTAs that load a part of the same rows of B each.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t b_sharers() const { return multicast ? groups() : 1; }
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t cluster_m() const { return 128 * m_tiles * cluster; }
     /// Rows of B in one CTA's shared memory; a pair splits them.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t b_rows() const { return block_n / group_size(); }
@@ -88,7 +92,7 @@ struct BlackwellConfig {
     /// Returns true if clusters may share a tile (stream-K).
     TESSERA_DETAIL_HOST_DEVICE constexpr bool shares_tiles() const
     {
-        return scheduling == Scheduling::launch_control && !copies && !multicast;
+        return scheduling == Scheduling::launch_control && !copies;
     }
     /// Floats of a cluster's sums of a tile, and counters of the warps that write them.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t partial_floats() const { return cluster_m() * block_n; }
@@ -122,15 +126,16 @@ constexpr BlackwellConfig with_stages(BlackwellConfig config)
 constexpr bool is_valid(const BlackwellConfig& config)
 {
     const bool pair = config.group == CtaGroup::pair;
-    const bool cluster = pair ? config.cluster == 2 : config.cluster >= 1 && config.cluster <= 8;
+    const bool cluster = pair ? config.cluster == 2 || (config.cluster == 4 && config.multicast)
+                              : config.cluster >= 1 && config.cluster <= 8;
     const bool shapes = config.block_n % (pair ? 32 : 16) == 0 && config.block_n <= 256;
-    const bool multicast = !config.multicast || (!pair && config.cluster == 2 && config.block_n % 128 == 0);
+    const bool multicast = !config.multicast || (config.groups() == 2 && config.b_rows() % 128 == 0);
     const bool roles = config.roles == Roles::specialized || (!pair && config.scheduling == Scheduling::one_tile &&
                                                               config.m_tiles == 1 && config.cluster == 1);
     const bool columns = config.tensor_memory_columns() <= 512 && config.accumulators >= config.m_tiles &&
                          config.accumulators % config.m_tiles == 0 && std::has_single_bit(config.accumulators);
     // The fallback load copies 64 rows at a time.
-    const bool copies = !config.copies || config.b_rows() % 64 == 0;
+    const bool copies = !config.copies || (config.b_rows() % 64 == 0 && config.groups() == 1);
     return cluster && shapes && multicast && roles && columns && copies && config.stages >= 1 &&
            config.stages <= config.most_stages();
 }
@@ -157,6 +162,8 @@ TESSERA_BLACKWELL_CONFIG(Pair256x256, .group = CtaGroup::pair, .cluster = 2, .bl
 // Two blocks of rows share a stage of B: twice the work for 3/2 of the bytes. Tensor memory then has no room to overlap
 // the epilogue with the next tile.
 TESSERA_BLACKWELL_CONFIG(Pair512x256, .group = CtaGroup::pair, .cluster = 2, .block_n = 256, .m_tiles = 2);
+// Two pairs share B: each of their CTAs loads half of its rows for both.
+TESSERA_BLACKWELL_CONFIG(Quad512x256, .group = CtaGroup::pair, .cluster = 4, .block_n = 256, .multicast = true);
 // With the fallback load.
 TESSERA_BLACKWELL_CONFIG(Copying128x128, .block_n = 128, .copies = true);
 TESSERA_BLACKWELL_CONFIG(CopyingPair256x256, .group = CtaGroup::pair, .cluster = 2, .block_n = 256, .copies = true);

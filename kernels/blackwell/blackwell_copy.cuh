@@ -103,11 +103,12 @@ public:
     using Storage = BlackwellStorage<Config>;
 
     /// @param thread  0 to 127
-    __device__ StageCopier(const BlackwellArguments& arguments, Storage& storage, BarriersPublished published,
+    __device__ StageCopier(const BlackwellArguments& arguments, Storage& storage, BlackwellPublished<Config> published,
                            const ClusterGrid& cluster, std::uint32_t thread)
         : arguments_(arguments),
           storage_(storage),
           cluster_(cluster),
+          published_(published),
           stages_(storage.stages, published),
           a_{part_of_a(thread), part_of_a(thread)},
           b_(arguments.gemm.b, arguments.b.layout, arguments.gemm.b.column_stride, arguments.gemm.b.row_stride,
@@ -136,7 +137,7 @@ public:
                 b_.copy(storage_.b[slot.index()]);
             }
             if constexpr (Config::config.group == CtaGroup::pair) {
-                std::move(slot).publish_written_to(cluster_.at(0, 0));
+                std::move(slot).publish_written_to(published_.ready(cluster_.at(0, 0)));
             } else {
                 std::move(slot).publish_written();
             }
@@ -158,6 +159,7 @@ private:
     const BlackwellArguments& arguments_;
     Storage& storage_;
     const ClusterGrid& cluster_;
+    BlackwellPublished<Config> published_;
     RingProducer<typename Storage::Stages> stages_;
     PartOfA a_[2];  // the first `m_tiles` are used
     PartCopier<ElementBytes, static_cast<int>(Config::config.b_rows())> b_;

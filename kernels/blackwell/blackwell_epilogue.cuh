@@ -11,14 +11,15 @@
 #include <cuda/ptx>
 
 #include <cstdint>
+#include <utility>
 
 #include "blackwell_arguments.hpp"
 #include "blackwell_config.hpp"
 #include "blackwell_shared_tile.cuh"
 #include "blackwell_storage.cuh"
 #include "kernels/gemm/epilogue.cuh"
+#include "tessera/device/accumulator.cuh"
 #include "tessera/device/output_partition.cuh"
-#include "tessera/device/tmem.cuh"
 
 namespace tessera::kernels {
 
@@ -29,11 +30,14 @@ class BlackwellEpilogue {
 
 public:
     using Tile = OutputTile<32, columns_of_tile>;  // the warp's rows of a block
-    using Accumulator = TmemAccumulator<Config::config.accumulator_columns(), Config::config.group>;
+    using Accumulator =
+        ReadableAccumulator<typename BlackwellStorage<Config>::Accumulators,
+                            Tmem<Allocated, Config::config.tensor_memory_columns(), Config::config.group>,
+                            Config::config.accumulator_columns()>;
 
     /// @param warp  which 32 lanes of tensor memory the warp can access: its index in the warpgroup
-    __device__ BlackwellEpilogue(const BlackwellArguments& arguments, StagingBuffers& staging, BarrierWord& c_loaded,
-                                 BarriersPublished published, std::uint32_t warp)
+    __device__ BlackwellEpilogue(const BlackwellArguments& arguments, StagingBuffers& staging,
+                                 BarrierWord<FilledByTma>& c_loaded, BarriersPublished published, std::uint32_t warp)
         : arguments_(arguments),
           gemm_(arguments.gemm),
           staging_(staging),
@@ -56,26 +60,24 @@ public:
         }
     }
 
-    /// Writes one accumulator to the warp's rows of D or, of a tile that others will store, to the workspace. Calls `release`
-    /// once the accumulator has been read.
-    template <class Release>
-    __device__ void store(const Tile& tile, const Accumulator& accumulator, const BlackwellSharedTile<Config>& shared,
-                          Release release)
+    /// Writes one accumulator to the warp's rows of D or, of a tile that others will store, to the workspace. Releases it
+    /// as soon as it is read.
+    __device__ void store(const Tile& tile, Accumulator accumulator, const BlackwellSharedTile<Config>& shared)
     {
         if (tile.first_row() >= gemm_.m) {
-            release();
+            std::move(accumulator).release();
             return;
         }
         const auto columns_left = static_cast<std::int64_t>(gemm_.n) - tile.first_column();
         const auto inside = static_cast<std::uint32_t>(min(columns_left, static_cast<std::int64_t>(columns_of_tile)));
         if (shared.is_shared() && !gather(accumulator, shared, inside)) {
-            release();
+            std::move(accumulator).release();
             return;
         }
         if (streams()) {
-            stream(tile, accumulator, inside, release);
+            stream(tile, std::move(accumulator), inside);
         } else {
-            store_directly(tile, accumulator, inside, release);
+            store_directly(tile, std::move(accumulator), inside);
         }
     }
 
@@ -157,7 +159,7 @@ private:
                 const std::int32_t origin[3] = {
                     static_cast<std::int32_t>(tile.first_column() + first + box * narrow_columns),
                     static_cast<std::int32_t>(tile.first_row()), batch};
-                tma_load(arguments_.c, staging_.bytes[(buffer + box) % staging_buffers], c_loaded_, origin);
+                tma_load(arguments_.c, staging_.bytes[(buffer + box) % staging_buffers], c_loaded_.bytes(), origin);
             }
         }
         c_requested_ = true;
@@ -191,9 +193,7 @@ private:
     }
 
     /// Stores the tile by TMA.
-    template <class Release>
-    __device__ __forceinline__ void stream(const Tile& tile, const Accumulator& accumulator, std::uint32_t inside,
-                                           Release release)
+    __device__ __forceinline__ void stream(const Tile& tile, Accumulator&& accumulator, std::uint32_t inside)
     {
 #pragma unroll 1
         for (std::uint32_t first = 0; first < inside; first += chunk_columns) {
@@ -201,10 +201,11 @@ private:
                 await_buffers();
                 request_c(tile, first, buffer_);
             }
+            // NOLINTNEXTLINE(bugprone-use-after-move): it is released in the last round
             Values values = accumulator.template load_rows<chunk_columns>(warp_, first).wait();
             const bool is_last = first + chunk_columns >= inside;
             if (is_last) {
-                release();
+                std::move(accumulator).release();
             }
             scale(values);
             if (!plain_) {
@@ -413,19 +414,19 @@ private:
     }
 
     /// Stores like the SIMT kernels, for a C or D that TMA cannot address, and for a product without K.
-    template <class Release>
-    __device__ __forceinline__ void store_directly(const Tile& tile, const Accumulator& accumulator,
-                                                   std::uint32_t inside, Release release) const
+    __device__ __forceinline__ void store_directly(const Tile& tile, Accumulator&& accumulator,
+                                                   std::uint32_t inside) const
     {
         const Epilogue epilogue(gemm_, tile.batch());
 #pragma unroll 1
         for (std::uint32_t first = 0; first < inside; first += group_columns) {
             RegisterTile<float, group_columns> values{};
             if (arguments_.k_steps > 0) {
+                // NOLINTNEXTLINE(bugprone-use-after-move): it is released in the last round
                 values = accumulator.template load_rows<group_columns>(warp_, first).wait();
             }
             if (first + group_columns >= inside) {
-                release();
+                std::move(accumulator).release();
             }
 #pragma unroll 1
             for (std::uint32_t j = 0; j < group_columns; j += 4) {
@@ -439,7 +440,7 @@ private:
     const BlackwellArguments& arguments_;  // the kernel parameter
     const GemmArguments& gemm_;
     StagingBuffers& staging_;
-    Barrier<FilledByTma, Ready> c_loaded_;
+    Barrier<FilledByTma> c_loaded_;
     std::uint32_t warp_;
     std::uint32_t lane_;
     std::uint32_t buffer_ = 0;

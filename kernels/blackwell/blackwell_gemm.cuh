@@ -32,22 +32,20 @@ inline constexpr std::uint32_t scheduler_warp = 6;
 inline constexpr std::uint32_t first_copy_warp = 8;
 inline constexpr std::uint32_t copy_warps = 4;
 
-/// Initializes all barriers of the CTA. Executed by one thread.
+/// Initializes all barriers of the CTA.
 template <class Config>
-__device__ void initialize_barriers(BlackwellStorage<Config>& storage)
+__device__ void initialize_barriers(const BarrierInitializer& by, BlackwellStorage<Config>& storage)
 {
     constexpr BlackwellConfig config = Config::config;
     constexpr std::uint32_t copies = config.copies ? copy_warps : 0;
-    constexpr std::uint32_t multiplying_ctas = config.cluster / config.group_size();
     // A stage is full when its bytes have landed and each copy warp has arrived. It is free when every reader of what
     // this CTA loaded is done.
-    storage.stages.initialize(
-        {.producers = 1 + copies * config.group_size(), .consumers = config.multicast ? config.cluster : 1});
-    storage.accumulators.initialize({.producers = 1, .consumers = epilogue_warps * config.group_size()});
-    storage.clc.initialize(config.cluster * (1 + epilogue_warps + copies) + multiplying_ctas + 1);
-    storage.tile_begun.initialize({.producers = 1, .consumers = 1});
-    for (BarrierWord& word : storage.c_loaded) {
-        Barrier<FilledByTma, Uninitialized>(word).initialize(1);
+    storage.stages.initialize(by, {.producers = 1 + copies * config.group_size(), .consumers = config.b_sharers()});
+    storage.accumulators.initialize(by, {.producers = 1, .consumers = epilogue_warps * config.group_size()});
+    storage.clc.initialize(by, config.cluster * (1 + epilogue_warps + copies) + config.groups() + 1);
+    storage.tile_begun.initialize(by, {.producers = 1, .consumers = 1});
+    for (auto& word : storage.c_loaded) {
+        by.initialize(word, 1);
     }
 }
 
@@ -96,7 +94,6 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
     const std::uint32_t warp = of_first_lane(threadIdx.x / 32);
     const ClusterGrid cluster(config.cluster, 1);
     if (threadIdx.x == 0) {
-        detail::initialize_barriers<Config>(storage);
         if (arguments.k_steps > 0 && !config.copies) {
             prefetch(arguments.a.map);
             prefetch(arguments.b.map);
@@ -106,32 +103,35 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
         }
     }
     detail::clear_unloaded_rows<Config>(arguments, storage);
-    const auto published = [] {
+    const BlackwellPublished<Config> published = [&] {
+        const auto initialize = [&](const BarrierInitializer& by) { detail::initialize_barriers<Config>(by, storage); };
         if constexpr (Config::config.cluster > 1) {
-            return publish_barriers_to_cluster();
+            return publish_barriers_to_cluster(initialize);
         } else {
-            return publish_barriers();
+            return publish_barriers(initialize);
         }
     }();
 
     Tmem<Unallocated, config.tensor_memory_columns(), config.group> unallocated(storage.tensor_memory);
     auto tensor_memory = [&] {
         if constexpr (Config::config.group == CtaGroup::pair) {
-            return std::move(unallocated).allocate(warp == detail::mma_warp, published.arrived());
+            return std::move(unallocated).allocate(warp == detail::mma_warp, published);
         } else {
             return std::move(unallocated).allocate(warp == detail::mma_warp);
         }
     }();
-    // Global memory may be read or written from here: earlier grids of the stream have finished.
-    cudaGridDependencySynchronize();
+    // A role reads or writes global memory only when earlier grids of the stream have finished.
+    const auto await_kernels_before = [] { cudaGridDependencySynchronize(); };
 
     const OutputPartition<config.cluster_m(), config.block_n> partition(arguments.gemm.raster);
-    const bool multiplies = config.group == CtaGroup::one || cluster.row() == 0;
+    const bool multiplies = issues_for_group<Config>(cluster);
 
     if (warp < epilogue_warps) {
+        await_kernels_before();
         BlackwellEpilogue<Config> epilogue(arguments, storage.staging[warp], storage.c_loaded[warp], published, warp);
-        RingConsumer<typename Storage::Accumulators> accumulators(storage.accumulators, published);
-        BlackwellQueue<Config> queue(arguments, storage, published, cluster);
+        auto accumulators =
+            read_accumulators<config.accumulator_columns()>(storage.accumulators, published, tensor_memory);
+        BlackwellQueue<Config> queue(arguments, storage, published);
         for (WorkPart work = queue.first(); work; work = queue.next_of_warp()) {
             const auto tile = partition.tile(work.item);
             const bool is_part = config.shares_tiles() && work.steps < arguments.k_steps;
@@ -147,33 +147,25 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
                 if (!is_part) {
                     epilogue.announce(rows);
                 }
-                auto slot = accumulators.wait();
-                tcgen05_fence_after_sync();
-                epilogue.store(rows, tensor_memory.template accumulator<config.accumulator_columns()>(slot.index()),
-                               shared, [&] {
-                                   tcgen05_fence_before_sync();
-                                   __syncwarp();
-                                   if (threadIdx.x % 32 == 0) {
-                                       if constexpr (Config::config.group == CtaGroup::pair) {
-                                           slot.empty().arrive_at(cluster.at(0, 0));
-                                       } else {
-                                           slot.empty().arrive();
-                                       }
-                                   }
-                               });
-                std::move(slot).release_by_other();
+                epilogue.store(rows, accumulators.wait(), shared);
             }
         }
         epilogue.drain();
     } else if (warp == detail::load_warp) {
         StageLoader<Config> loader(arguments, storage, published, cluster);
-        BlackwellQueue<Config> queue(arguments, storage, published, cluster);
+        BlackwellQueue<Config> queue(arguments, storage, published);
         // The second CTA of a pair takes part in the ring only if it loads something. Otherwise nothing waits on its
         // stages, and they would come round without it.
         const bool fills = multiplies || !by_threads<Config>(arguments.a) || !by_threads<Config>(arguments.b);
         if constexpr (config.roles == Roles::specialized) {
             RingProducer<TileBegun> tile_begun(storage.tile_begun, published);
-            for (WorkPart work = queue.first(); work; work = queue.next_of_warp()) {
+            WorkPart work = queue.first();
+            if (work && fills) {
+                loader.begin(partition.tile(work.item), work.first_step);
+                loader.prefetch_stages(min(arguments.prefetched_stages, work.steps));
+            }
+            await_kernels_before();
+            for (; work; work = queue.next_of_warp()) {
                 if (config.scheduling == Scheduling::launch_control && cluster.row() == 0 && !arguments.stream_k) {
                     tile_begun.acquire().publish_written();
                 }
@@ -187,6 +179,7 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
         } else {
             StageMultiplier<Config, Kind, decltype(tensor_memory)> multiplier(arguments, storage, published, cluster,
                                                                               tensor_memory);
+            await_kernels_before();
             loader.begin(partition.tile(queue.first().item), 0);
             std::uint32_t loaded = 0;
             multiplier.multiply(arguments.k_steps, [&](std::uint32_t k) {
@@ -206,7 +199,7 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
         if (config.roles == Roles::specialized && multiplies) {
             StageMultiplier<Config, Kind, decltype(tensor_memory)> multiplier(arguments, storage, published, cluster,
                                                                               tensor_memory);
-            BlackwellQueue<Config> queue(arguments, storage, published, cluster);
+            BlackwellQueue<Config> queue(arguments, storage, published);
             for (WorkPart work = queue.first(); work; work = queue.next_of_warp()) {
                 multiplier.multiply(work.steps, [](std::uint32_t) {});
             }
@@ -215,26 +208,22 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
         if constexpr (config.scheduling == Scheduling::launch_control) {
             if (cluster.row() == 0 && !arguments.stream_k) {
                 ClcRequester<config.cluster, clc_slots> requester(storage.clc, published);
-                BlackwellQueue<Config> queue(arguments, storage, published, cluster);
+                BlackwellQueue<Config> queue(arguments, storage, published);
                 RingConsumer<TileBegun> tile_begun(storage.tile_begun, published);
                 // No earlier: a cluster that starts before others would claim tiles that they could begin with.
                 do {
-                    auto begun = tile_begun.wait();
-                    if (threadIdx.x % 32 == 0) {
-                        std::move(begun).release();
-                    } else {
-                        std::move(begun).release_by_other();
-                    }
+                    tile_begun.wait().release_of_warp();
                     requester.request();
                 } while (queue.next_of_warp());
             }
         }
     } else if (warp >= detail::first_copy_warp) {
         if constexpr (config.copies) {
+            await_kernels_before();
             constexpr int element_bytes = Kind == MmaKind::f16 ? 2 : Kind == MmaKind::tf32 ? 4 : 1;
             StageCopier<Config, element_bytes> copier(arguments, storage, published, cluster,
                                                       threadIdx.x - 32 * detail::first_copy_warp);
-            BlackwellQueue<Config> queue(arguments, storage, published, cluster);
+            BlackwellQueue<Config> queue(arguments, storage, published);
             for (WorkPart work = queue.first(); work; work = queue.next_of_warp()) {
                 copier.copy(partition.tile(work.item));
             }

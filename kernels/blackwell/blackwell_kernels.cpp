@@ -29,13 +29,14 @@ std::span<const BlackwellKernel> blackwell_kernels([[maybe_unused]] std::size_t 
     switch (element_bytes) {
         case 1:
             return table_of<MmaKind::f8f6f4, Tile128x16, Tile128x32, Tile128x64, Tile128x128, Tile128x256, Pair256x128,
-                            Pair256x192, Pair256x256, Pair512x256>();
+                            Pair256x192, Pair256x256, Pair512x256, Quad512x256>();
         case 2:
             return table_of<MmaKind::f16, Tile128x16, Tile128x32, Tile128x64, Tile128x96, Tile128x128, Tile128x192,
-                            Tile128x256, Pair256x64, Pair256x96, Pair256x128, Pair256x192, Pair256x256, Pair512x256>();
+                            Tile128x256, Pair256x64, Pair256x96, Pair256x128, Pair256x192, Pair256x256, Pair512x256,
+                            Quad512x256>();
         case 4:
-            return table_of<MmaKind::tf32, Tile128x32, Tile128x64, Tile128x128, Pair256x128, Pair256x256,
-                            Pair512x256>();
+            return table_of<MmaKind::tf32, Tile128x32, Tile128x64, Tile128x128, Pair256x128, Pair256x256, Pair512x256,
+                            Quad512x256>();
         default: break;
     }
 #endif

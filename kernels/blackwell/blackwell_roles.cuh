@@ -9,6 +9,7 @@
 #include <cuda/ptx>
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "blackwell_arguments.hpp"
@@ -31,11 +32,24 @@ __device__ __forceinline__ bool by_threads(const StagedOperand& operand)
 template <class Config>
 using ClusterTile = OutputTile<Config::config.cluster_m(), Config::config.block_n>;
 
-/// Returns where block `m_tile` of CTA `rank` begins in the cluster tile, in blocks of 128 rows.
+/// Returns where block `m_tile` of CTA `rank` begins in the cluster tile, in blocks of 128 rows. Those of a pair's two CTAs take
+/// turns.
 template <class Config>
 __device__ __forceinline__ std::uint32_t block_of(std::uint32_t m_tile, std::uint32_t rank)
 {
-    return m_tile * Config::config.group_size() + rank;  // only pairs have more than one block per CTA
+    constexpr std::uint32_t in_group = Config::config.group_size();
+    if constexpr (Config::config.groups() == 1) {
+        return m_tile * in_group + rank;
+    } else {
+        return (rank / in_group * Config::config.m_tiles + m_tile) * in_group + rank % in_group;
+    }
+}
+
+/// Returns true in the CTA that issues the MMAs: each, or the first one of a pair.
+template <class Config>
+__device__ __forceinline__ bool issues_for_group(const ClusterGrid& cluster)
+{
+    return Config::config.group == CtaGroup::one || cluster.row() % 2 == 0;
 }
 
 /// Load role: one warp keeps the ring of stages full with TMA, ahead of the MMAs by at most the depth of the ring. In a
@@ -45,11 +59,12 @@ class StageLoader {
 public:
     using Storage = BlackwellStorage<Config>;
 
-    __device__ StageLoader(const BlackwellArguments& arguments, Storage& storage, BarriersPublished published,
+    __device__ StageLoader(const BlackwellArguments& arguments, Storage& storage, BlackwellPublished<Config> published,
                            const ClusterGrid& cluster)
         : arguments_(arguments),
           storage_(storage),
           cluster_(cluster),
+          published_(published),
           stages_(storage.stages, published),
           bytes_(announced_bytes(arguments))
     {}
@@ -63,17 +78,24 @@ public:
         k_ = static_cast<std::int32_t>(stage * arguments_.block_k);
     }
 
+    /// Asks for the next stages in L2 while the kernel before this one ends. A hint: the loads see what that kernel writes.
+    __device__ void prefetch_stages(std::uint32_t count) const
+    {
+        if (count == 0 || !elect_one()) {
+            return;
+        }
+#pragma unroll 1
+        for (std::uint32_t stage = 0; stage < count; ++stage) {
+            for_each_box(0, k_ + static_cast<std::int32_t>(stage * arguments_.block_k),
+                         [&](auto, const StagedOperand& operand, std::byte*, const std::int32_t(&origin)[3],
+                             std::uint32_t) { tma_prefetch(operand.map, origin, policy_of(operand)); });
+        }
+    }
+
     /// Issues the loads of the next stage. Waits until the stage is free.
     __device__ void step()
     {
-        auto slot = stages_.acquire();
-        if (elect_one()) {
-            if (Config::config.group == CtaGroup::one || cluster_.row() == 0) {
-                slot.full().arrive_and_expect(bytes_);
-            }
-            load(slot);
-        }
-        std::move(slot).publish();
+        stages_.fill(bytes_, [&](const Slot& slot) { load(slot); });
         k_ += static_cast<std::int32_t>(arguments_.block_k);
     }
 
@@ -118,60 +140,79 @@ private:
         return own * Config::config.group_size();
     }
 
-    /// Loads this CTA's part of a stage. Executed by one thread.
-    __device__ void load(const Slot& slot)
+    /// Calls `visit(is shared, operand, part in shared memory, coordinates, box)` for each box of the stage at K = `k`. A shared
+    /// box goes to all CTAs of the cluster that have the same rows of B.
+    template <class Visit>
+    __device__ __forceinline__ void for_each_box(std::uint32_t stage, std::int32_t k, Visit&& visit) const
     {
         constexpr BlackwellConfig config = Config::config;
-        const std::uint32_t stage = slot.index();
+        const auto visit_box = [&](auto is_shared, const StagedOperand& operand, std::byte* part, std::int32_t row,
+                                   std::uint32_t box) {
+            const auto index = static_cast<std::int32_t>(box);
+            const bool k_major = operand.layout.major == Major::k;
+            const std::int32_t x = row + index * operand.box_rows;
+            const std::int32_t along_k = k + index * operand.box_k;
+            const std::int32_t origin[3] = {k_major ? along_k : x, k_major ? x : along_k, operand.batched ? batch_ : 0};
+            visit(is_shared, operand, part, origin, box);
+        };
         if (!by_threads<Config>(arguments_.a)) {
 #pragma unroll
             for (std::uint32_t m_tile = 0; m_tile < config.m_tiles; ++m_tile) {
                 const auto row = row_ + static_cast<std::int32_t>(128 * block_of<Config>(m_tile, cluster_.row()));
 #pragma unroll 1
                 for (std::uint32_t box = 0; box < arguments_.a.boxes; ++box) {
-                    load_box<false>(storage_.a[stage][m_tile], arguments_.a, slot, row, box);
+                    visit_box(std::false_type{}, arguments_.a, storage_.a[stage][m_tile], row, box);
                 }
             }
         }
         if (!by_threads<Config>(arguments_.b)) {
-            if constexpr (config.multicast) {
-                const std::uint32_t share = arguments_.b.boxes / config.cluster;
+            const std::uint32_t part = config.group == CtaGroup::pair ? cluster_.row() % 2 : 0;
+            const auto column = column_ + static_cast<std::int32_t>(part * config.b_rows());
+            const std::uint32_t share = arguments_.b.boxes / config.b_sharers();
+            const std::uint32_t first = config.multicast ? cluster_.row() / config.group_size() * share : 0;
 #pragma unroll 1
-                for (std::uint32_t i = 0; i < share; ++i) {
-                    load_box<true>(storage_.b[stage], arguments_.b, slot, column_, cluster_.row() * share + i);
-                }
-            } else {
-                const std::uint32_t part = config.group == CtaGroup::pair ? cluster_.row() : 0;
-                const auto column = column_ + static_cast<std::int32_t>(part * config.b_rows());
-#pragma unroll 1
-                for (std::uint32_t box = 0; box < arguments_.b.boxes; ++box) {
-                    load_box<false>(storage_.b[stage], arguments_.b, slot, column, box);
-                }
+            for (std::uint32_t i = 0; i < share; ++i) {
+                visit_box(std::bool_constant<config.multicast>{}, arguments_.b, storage_.b[stage], column, first + i);
             }
         }
     }
 
-    /// Loads one box of an operand. With `Shared`, the box goes to all CTAs of the cluster (multicast).
-    template <bool Shared>
-    __device__ __forceinline__ void load_box(std::byte* part, const StagedOperand& operand, const Slot& slot,
-                                             std::int32_t row, std::uint32_t box) const
+    __device__ static L2Policy policy_of(const StagedOperand& operand)
     {
-        const auto index = static_cast<std::int32_t>(box);
-        const bool k_major = operand.layout.major == Major::k;
-        const std::int32_t x = row + index * operand.box_rows;
-        const std::int32_t k = k_ + index * operand.box_k;
-        const std::int32_t origin[3] = {k_major ? k : x, k_major ? x : k, operand.batched ? batch_ : 0};
-        std::byte* const to = part + box * operand.box_bytes;
-        if constexpr (Shared) {
-            tma_load_multicast(operand.map, to, slot.full(), origin, cluster_.my_column());
-        } else {
-            tma_load<Config::config.group>(operand.map, to, slot.full(), origin);
-        }
+        return operand.read_once ? L2Policy::evict_first() : L2Policy::evict_unchanged();
+    }
+
+    /// Loads this CTA's part of a stage. Executed by one thread.
+    __device__ void load(const Slot& slot)
+    {
+        for_each_box(slot.index(), k_,
+                     [&](auto is_shared, const StagedOperand& operand, std::byte* part, const std::int32_t(&origin)[3],
+                         std::uint32_t box) {
+                         std::byte* const to = part + box * operand.box_bytes;
+                         if constexpr (Config::config.multicast) {
+                             if constexpr (decltype(is_shared)::value) {
+                                 const ReadyCtas sharers = published_.ready(receivers());
+                                 tma_load_multicast(operand.map, to, slot.bytes(), origin, sharers);
+                                 return;
+                             }
+                         }
+                         if (operand.read_once) {
+                             tma_load(operand.map, to, slot.bytes(), origin, L2Policy::evict_first());
+                         } else {
+                             tma_load(operand.map, to, slot.bytes(), origin);
+                         }
+                     });
+    }
+
+    __device__ __forceinline__ CtaMask receivers() const
+    {
+        return Config::config.group == CtaGroup::pair ? cluster_.my_place_in_pairs() : cluster_.my_column();
     }
 
     const BlackwellArguments& arguments_;
     Storage& storage_;
     const ClusterGrid& cluster_;
+    BlackwellPublished<Config> published_;
     RingProducer<typename Storage::Stages> stages_;
     std::uint32_t bytes_;
     std::int32_t row_ = 0;
@@ -188,14 +229,16 @@ class StageMultiplier {
 public:
     using Storage = BlackwellStorage<Config>;
 
-    __device__ StageMultiplier(const BlackwellArguments& arguments, Storage& storage, BarriersPublished published,
-                               const ClusterGrid& cluster, const TensorMemory& tensor_memory)
+    __device__ StageMultiplier(const BlackwellArguments& arguments, Storage& storage,
+                               BlackwellPublished<Config> published, const ClusterGrid& cluster,
+                               const TensorMemory& tensor_memory)
         : instruction_(Instruction::from_bits(arguments.instruction)),
           a_(descriptor(arguments.a, storage.a)),
           b_(descriptor(arguments.b, storage.b)),
           a_step_(arguments.a.descriptor_step * 16),
           b_step_(arguments.b.descriptor_step * 16),
-          receivers_(cluster.my_column()),
+          cluster_(cluster),
+          published_(published),
           tensor_memory_(tensor_memory),
           stages_(storage.stages, published),
           accumulators_(storage.accumulators, published)
@@ -211,14 +254,14 @@ public:
 private:
     static constexpr BlackwellConfig config = Config::config;
     static constexpr std::uint32_t m_tiles = Config::config.m_tiles;
-    using Instruction = MmaInstruction<Kind, Config::config.group, MmaForm::shared, ScaleVector::none,
-                                       MmaShape{Config::config.instruction_m(), Config::config.block_n}>;
+    using Instruction =
+        AnyMmaInstruction<Kind, Config::config.group, MmaShape{Config::config.instruction_m(), Config::config.block_n}>;
     using Slot = FillSlot<typename Storage::Accumulators>;
 
     template <class Stages>
-    __device__ static Tcgen05Descriptor descriptor(const StagedOperand& operand, const Stages& stages)
+    __device__ static Tcgen05Descriptor<> descriptor(const StagedOperand& operand, const Stages& stages)
     {
-        return Tcgen05Descriptor::from_bits(operand.descriptor)
+        return Tcgen05Descriptor<>::from_bits(operand.descriptor)
             .advanced(tessera::detail::shared_address(stages) & 0x3FFFFU);  // without the CTA's rank
     }
 
@@ -249,51 +292,48 @@ private:
         tcgen05_fence_after_sync();
         // Lets the compiler compute the offsets below in 32 bits.
         __builtin_assume(stage.index() < Config::config.stages);
-        const Tcgen05Descriptor a = a_.advanced(stage.index() * m_tiles * Config::config.a_bytes());
-        const Tcgen05Descriptor b = b_.advanced(stage.index() * Config::config.b_bytes());
-        if (elect_one()) {
+        const Tcgen05Descriptor<> a = a_.advanced(stage.index() * m_tiles * Config::config.a_bytes());
+        const Tcgen05Descriptor<> b = b_.advanced(stage.index() * Config::config.b_bytes());
+        const bool elected = elect_one();
+        if (elected) {
 #pragma unroll
             for (std::uint32_t i = 0; i < instructions; ++i) {
 #pragma unroll
                 for (std::uint32_t m_tile = 0; m_tile < m_tiles; ++m_tile) {
-                    mma(tensor_memory_.template accumulator<Config::config.accumulator_columns()>(accumulators[m_tile]),
-                        a.advanced(i * a_step_ + m_tile * Config::config.a_bytes()), b.advanced(i * b_step_),
-                        instruction_, i == 0 ? first : Accumulate::add);
+                    mma(accumulator(accumulators[m_tile]), a.advanced(i * a_step_ + m_tile * Config::config.a_bytes()),
+                        b.advanced(i * b_step_), instruction_, i == 0 ? first : Accumulate::add);
                 }
             }
-            commit_to(stage.empty());
         }
-        std::move(stage).release_by_other();
+        // A stage is freed in every CTA whose loads fill it.
+        if constexpr (Config::config.cluster > 1) {
+            release_after_mma(std::move(stage), accumulator(0), elected, published_.ready(cluster_.my_column()));
+        } else {
+            release_after_mma(std::move(stage), accumulator(0), elected);
+        }
     }
 
     __device__ void finish(Slot&& slot)
     {
-        if (elect_one()) {
-            commit_to(slot.full(), Config::config.group == CtaGroup::pair);
+        // An accumulator becomes full in every CTA that holds part of it.
+        if constexpr (Config::config.group == CtaGroup::pair) {
+            publish_after_mma(std::move(slot), accumulator(0), elect_one(), published_.ready(ClusterGrid::my_pair()));
+        } else {
+            publish_after_mma(std::move(slot), accumulator(0), elect_one());
         }
-        std::move(slot).publish();
     }
 
-    /// A stage is freed in every CTA whose loads fill it. An accumulator becomes full in every CTA that holds part of
-    /// it.
-    template <class Kind2>
-    __device__ __forceinline__ void commit_to(const Barrier<Kind2, Ready>& barrier, bool everywhere = true) const
+    __device__ __forceinline__ auto accumulator(std::uint32_t index) const
     {
-        if constexpr (Config::config.cluster > 1) {
-            if (everywhere) {
-                commit<Config::config.group>(barrier, receivers_);
-                return;
-            }
-        }
-        commit<Config::config.group>(barrier);
+        return tensor_memory_.template accumulator<Config::config.accumulator_columns()>(index);
     }
-
     Instruction instruction_;
-    Tcgen05Descriptor a_;
-    Tcgen05Descriptor b_;
+    Tcgen05Descriptor<> a_;
+    Tcgen05Descriptor<> b_;
     std::uint32_t a_step_;
     std::uint32_t b_step_;
-    CtaMask receivers_;  // all CTAs of the cluster
+    const ClusterGrid& cluster_;
+    BlackwellPublished<Config> published_;
     const TensorMemory& tensor_memory_;
     RingConsumer<typename Storage::Stages> stages_;
     RingProducer<typename Storage::Accumulators> accumulators_;

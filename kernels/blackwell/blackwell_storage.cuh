@@ -20,11 +20,16 @@ struct StagingBuffers {
 /// The load warp has begun with a tile: then the scheduler may request the next one.
 using TileBegun = RingBarriers<FilledByThreads, FreedByThreads, 1>;
 
+/// The token of the kernel's barriers.
+template <class Config>
+using BlackwellPublished = PublishedTo<Config::config.cluster>;
+
 template <class Config>
 struct BlackwellStorage {
     static constexpr BlackwellConfig config = Config::config;
-    using Stages = RingBarriers<FilledByTma, FreedByTensorCore, Config::config.stages>;
-    using Accumulators = RingBarriers<AccumulatorFull, AccumulatorEmpty, Config::config.accumulators>;
+    using Stages = RingBarriers<FilledByTma, FreedByTensorCore, Config::config.stages, Config::config.group>;
+    using Accumulators =
+        RingBarriers<AccumulatorFull, AccumulatorEmpty, Config::config.accumulators, Config::config.group>;
 
     alignas(1024) std::byte a[Config::config.stages][Config::config.m_tiles][Config::config.a_bytes()];
     alignas(1024) std::byte b[Config::config.stages][Config::config.b_bytes()];
@@ -33,7 +38,7 @@ struct BlackwellStorage {
     Accumulators accumulators;
     ClcStorage<clc_slots> clc;
     TileBegun tile_begun;
-    BarrierWord c_loaded[epilogue_warps];
+    BarrierWord<FilledByTma> c_loaded[epilogue_warps];
     TmemSlot tensor_memory;
 };
 

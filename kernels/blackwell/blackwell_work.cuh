@@ -9,7 +9,6 @@
 #include "blackwell_arguments.hpp"
 #include "blackwell_storage.cuh"
 #include "tessera/device/clc.cuh"
-#include "tessera/device/cluster.cuh"
 
 namespace tessera::kernels {
 
@@ -24,8 +23,8 @@ class BlackwellQueue {
 
 public:
     __device__ BlackwellQueue(const BlackwellArguments& arguments, BlackwellStorage<Config>& storage,
-                              BarriersPublished published, const ClusterGrid& cluster)
-        : arguments_(arguments), tiles_(make_tiles(arguments, storage, published, cluster)), parts_(arguments.split)
+                              BlackwellPublished<Config> published)
+        : arguments_(arguments), tiles_(make_tiles(arguments, storage, published)), parts_(arguments.split)
     {}
 
     __device__ WorkPart first() { return divides() ? parts_.first() : whole(tiles_.first()); }
@@ -38,14 +37,14 @@ private:
         return {.item = std::move(item), .first_step = 0, .steps = arguments_.k_steps};
     }
     __device__ static Tiles make_tiles(const BlackwellArguments& arguments, BlackwellStorage<Config>& storage,
-                                       BarriersPublished published, const ClusterGrid& cluster)
+                                       BlackwellPublished<Config> published)
     {
         if constexpr (Config::config.scheduling == Scheduling::one_tile) {
             return {};
         } else if constexpr (Config::config.scheduling == Scheduling::static_persistent) {
             return Tiles(arguments.units);
         } else {
-            return Tiles(storage.clc, published, cluster.at(0, 0));
+            return Tiles(storage.clc, published);
         }
     }
 

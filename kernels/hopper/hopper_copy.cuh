@@ -107,7 +107,7 @@ public:
     /// The role, executed by the load warpgroup.
     __device__ __forceinline__ static void run(const HopperArguments& arguments, HopperShared<Config>& shared,
                                                HopperQueue queue, const ClusterGrid& cluster,
-                                               BarriersPublished published)
+                                               BarriersPublishedToCluster published)
     {
         using Loader = HopperTmaLoader<Config, Element>;
         using NoPolicy = typename Loader::NoPolicy;
@@ -116,10 +116,10 @@ public:
         const GemmArguments& gemm = arguments.gemm;
         const typename Loader::template Side<tile_m, NoPolicy> loaded_a(arguments.a, arguments.a_k_major,
                                                                         arguments.a_batched, arguments.a_rows, 1, 0,
-                                                                        cluster.my_row(), NoPolicy{});
-        const typename Loader::template Side<tile_n, NoPolicy> loaded_b(arguments.b, arguments.b_k_major,
-                                                                        arguments.b_batched, arguments.b_rows, 1, 0,
-                                                                        cluster.my_column(), NoPolicy{});
+                                                                        published.ready(cluster.my_row()), NoPolicy{});
+        const typename Loader::template Side<tile_n, NoPolicy> loaded_b(
+            arguments.b, arguments.b_k_major, arguments.b_batched, arguments.b_rows, 1, 0,
+            published.ready(cluster.my_column()), NoPolicy{});
         Side<tile_m> a(gemm.a, arguments.a_k_major, gemm.a.row_stride, gemm.a.column_stride, gemm.m, gemm.k);
         Side<tile_n> b(gemm.b, arguments.b_k_major, gemm.b.column_stride, gemm.b.row_stride, gemm.n, gemm.k);
         const std::uint32_t loaded_bytes = row_bytes * ((arguments.a_by_threads ? 0 : arguments.a_rows) +
@@ -139,7 +139,7 @@ public:
                 auto slot = ring.acquire();
                 auto& memory = shared.stages[slot.index()];
                 if (threadIdx.x == 0) {
-                    slot.full().arrive_and_expect(loaded_bytes);
+                    slot.announce(loaded_bytes);
                     if (!arguments.a_by_threads) {
                         loaded_a.load(memory.a, slot, row, k, loaded_a.batch(batch));
                     }

@@ -83,14 +83,14 @@ __device__ __forceinline__ void clear_rows_not_loaded(const HopperArguments& arg
 template <class Config, int ElementBytes>
 __device__ __forceinline__ void consume(const HopperArguments& arguments, HopperShared<Config>& shared,
                                         HopperQueue queue, const ClusterGrid& cluster, int consumer,
-                                        BarriersPublished published)
+                                        BarriersPublishedToCluster published)
 {
     constexpr HopperConfig config = Config::config;
     constexpr bool ping_pong = config.schedule == HopperSchedule::ping_pong;
     constexpr bool alternating = config.schedule == HopperSchedule::alternating;
     const int consumer_row = config.schedule == HopperSchedule::cooperative ? consumer * config.consumer_m() : 0;
     clear_rows_not_loaded<Config>(arguments, shared);
-    const HopperReleaser releaser(cluster);
+    const HopperReleaser releaser(cluster, published);
     await_kernel_before();  // free here: there is no data to work on yet
     HopperEpilogue<Config> epilogue(arguments, shared, consumer);
     const HopperReduction<Config> reduction(arguments, shared, consumer);
@@ -175,18 +175,16 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
 
     using Element = detail::StorageElement<ElementBytes>;
     using Loader = std::conditional_t<config.copies, HopperCopier<Config, Element>, HopperTmaLoader<Config, Element>>;
-    if (threadIdx.x == 0) {
+    auto announced = announce_barriers_to_cluster([&](const BarrierInitializer& by) {
         constexpr std::uint32_t readers = config.schedule == HopperSchedule::cooperative ? config.consumers : 1;
         constexpr std::uint32_t writers = config.copies ? HopperCopier<Config, Element>::warps : 0;
-        shared.ring.initialize({.producers = 1 + writers, .consumers = readers * sharers_of_slot(cluster)});
-    }
-    __syncwarp();
-    auto announced = announce_barriers_to_cluster();
+        shared.ring.initialize(by, {.producers = 1 + writers, .consumers = readers * sharers_of_slot(cluster)});
+    });
     if (threadIdx.x == 0) {
         Loader::prefetch_maps(arguments);
     }
     const HopperQueue queue(arguments.work, cluster);
-    const BarriersPublished published = std::move(announced).await();
+    const BarriersPublishedToCluster published = std::move(announced).await();
     if (warpgroup == 0) {
         if constexpr (config.moves_registers()) {
             give_registers_back<config.load_registers>();

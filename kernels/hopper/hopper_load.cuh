@@ -41,7 +41,7 @@ public:
     public:
         /// @param rows  rows of the tile that all sharers load together
         __device__ Side(const AnyTensorMap<3>& map, bool k_major, bool batched, std::uint32_t rows,
-                        std::uint32_t sharers, std::uint32_t index, CtaMask receivers, Policy policy)
+                        std::uint32_t sharers, std::uint32_t index, ReadyCtas receivers, Policy policy)
             : map_(map),
               policy_(policy),
               k_major_(k_major),
@@ -109,13 +109,13 @@ public:
         {
             std::byte* const to = stage + line * row_bytes;
             if constexpr (Multicast && !has_policy) {
-                tma_load_multicast(map_, to, slot.full(), coordinates, receivers_);
+                tma_load_multicast(map_, to, slot.bytes(), coordinates, receivers_);
             } else if constexpr (Multicast) {
-                tma_load_multicast(map_, to, slot.full(), coordinates, receivers_, policy_);
+                tma_load_multicast(map_, to, slot.bytes(), coordinates, receivers_, policy_);
             } else if constexpr (!has_policy) {
-                tma_load(map_, to, slot.full(), coordinates);
+                tma_load(map_, to, slot.bytes(), coordinates);
             } else {
-                tma_load(map_, to, slot.full(), coordinates, policy_);
+                tma_load(map_, to, slot.bytes(), coordinates, policy_);
             }
         }
 
@@ -126,7 +126,7 @@ public:
         bool multicast_;
         int first_;
         int end_;
-        CtaMask receivers_;
+        ReadyCtas receivers_;
     };
 
     /// Prefetches the descriptors. The previous kernel does not write them, so this need not wait for it.
@@ -150,7 +150,7 @@ public:
     /// The role, executed by the first warp of the load warpgroup.
     __device__ __forceinline__ static void run(const HopperArguments& arguments, HopperShared<Config>& shared_memory,
                                                HopperQueue queue, const ClusterGrid& cluster,
-                                               BarriersPublished published)
+                                               BarriersPublishedToCluster published)
     {
         // Through a shuffle, because the compiler would recompute the address of shared memory at each use.
         const auto address = of_first_lane(static_cast<std::uint32_t>(__cvta_generic_to_shared(&shared_memory)));
@@ -173,12 +173,13 @@ private:
     template <class Policy>
     __device__ __forceinline__ static void load_units(const HopperArguments& arguments, HopperShared<Config>& shared,
                                                       HopperQueue queue, const ClusterGrid& cluster,
-                                                      BarriersPublished published, Policy policy_a, Policy policy_b)
+                                                      BarriersPublishedToCluster published, Policy policy_a,
+                                                      Policy policy_b)
     {
         const Side<tile_m, Policy> a(arguments.a, arguments.a_k_major, arguments.a_batched, arguments.a_rows,
-                                     cluster.columns(), cluster.column(), cluster.my_row(), policy_a);
+                                     cluster.columns(), cluster.column(), published.ready(cluster.my_row()), policy_a);
         const Side<tile_n, Policy> b(arguments.b, arguments.b_k_major, arguments.b_batched, arguments.b_rows,
-                                     cluster.rows(), cluster.row(), cluster.my_column(), policy_b);
+                                     cluster.rows(), cluster.row(), published.ready(cluster.my_column()), policy_b);
         // Read from the parameters at each use, because registers are few.
         const auto to_pair = [&](int line) {
             return Config::config.gates() && line >= tile_n / 2 ? arguments.b_second_half : 0;
@@ -240,7 +241,7 @@ private:
             }
             if constexpr (Config::config.carries_c()) {
                 if (unit.c_slots > 0) {
-                    load_c(arguments, shared, ring, cluster, row, column, static_cast<int>(place.batch));
+                    load_c(arguments, shared, ring, cluster, published, row, column, static_cast<int>(place.batch));
                 }
             }
         }
@@ -254,8 +255,8 @@ private:
     /// fast CTA could free its slot twice while a slow one still reads, and the peers would count that as both. So each
     /// of these CTAs adds a byte once it has the slot free, as it adds its part of a stage.
     __device__ static void load_c(const HopperArguments& arguments, HopperShared<Config>& shared,
-                                  RingProducer<HopperRing<Config>>& ring, const ClusterGrid& cluster, int row,
-                                  int column, int batch)
+                                  RingProducer<HopperRing<Config>>& ring, const ClusterGrid& cluster,
+                                  BarriersPublishedToCluster published, int row, int column, int batch)
     {
         constexpr int box_bytes = HopperConfig::hopper_store_bytes;
         const bool is_f32 = arguments.gemm.d_type == ElementType::f32;
@@ -278,13 +279,13 @@ private:
             auto slot = ring.acquire(static_cast<std::uint32_t>(bytes) + sharers);
 #pragma unroll 1
             for (std::uint32_t sharer = 0; sharer < sharers; ++sharer) {
-                slot.full().complete_bytes_at(sharer_of_slot(cluster, sharer), 1);
+                slot.complete_bytes_at(published.ready(sharer_of_slot(cluster, sharer)), 1);
             }
             std::byte* to = shared.stages[slot.index()].a;
 #pragma unroll 1
             for (int box = 0; box < boxes; ++box, to += box_bytes) {
                 const bool is_rest = has_rest && bytes_beyond > 0 && across > 1 && box_column == across - 1;
-                tma_load(is_rest ? arguments.c_rest : arguments.c, to, slot.full(),
+                tma_load(is_rest ? arguments.c_rest : arguments.c, to, slot.bytes(),
                          {column + box_column * columns, row + box_row * 64, arguments.c_batched ? batch : 0});
                 if (++box_column == across) {
                     box_column = 0;

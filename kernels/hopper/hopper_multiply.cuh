@@ -16,8 +16,8 @@ namespace tessera::kernels {
 /// n-th of these CTAs.
 class HopperReleaser {
 public:
-    __device__ explicit HopperReleaser(const ClusterGrid& cluster)
-        : peer_(sharer_of_slot(cluster, threadIdx.x % 128)),
+    __device__ HopperReleaser(const ClusterGrid& cluster, BarriersPublishedToCluster published)
+        : peer_(published.ready(sharer_of_slot(cluster, threadIdx.x % 128))),
           alone_(cluster.size() == 1),
           tells_(threadIdx.x % 128 < sharers_of_slot(cluster))
     {}
@@ -36,29 +36,29 @@ public:
     }
 
 private:
-    CtaRank peer_;
+    ReadyCta peer_;
     bool alone_;
     bool tells_;
 };
 
 /// Returns the same descriptor in uniform registers, where wgmma needs it. All lanes have the same value.
-__device__ __forceinline__ WgmmaDescriptor made_uniform(WgmmaDescriptor descriptor)
+template <class Layout>
+__device__ __forceinline__ WgmmaDescriptor<Layout> made_uniform(WgmmaDescriptor<Layout> descriptor)
 {
-    const std::uint64_t bits = descriptor.bits();
-    return WgmmaDescriptor::from_bits((bits & 0xFFFFFFFF00000000U) | of_first_lane(static_cast<std::uint32_t>(bits)));
+    return descriptor.with_low_half(of_first_lane(static_cast<std::uint32_t>(descriptor.bits())));
 }
 
 /// Descriptors of both operands of a stage.
+template <class LayoutA, class LayoutB>
 struct HopperOperands {
-    WgmmaDescriptor a;
-    WgmmaDescriptor b;
+    WgmmaDescriptor<LayoutA> a;
+    WgmmaDescriptor<LayoutB> b;
 };
 
 /// Returns the operands in the stage of the consumer's next slot, given those in the first stage. Call it before the
 /// wait for the slot: the time between that wait and the first instruction is on the critical path of small products.
-template <class Config>
-__device__ __forceinline__ HopperOperands next_operands(const RingConsumer<HopperRing<Config>>& ring,
-                                                        const HopperOperands& first)
+template <class Config, class Operands>
+__device__ __forceinline__ Operands next_operands(const RingConsumer<HopperRing<Config>>& ring, const Operands& first)
 {
     const std::uint32_t offset = ring.next_index() * Config::config.stage_bytes();
     return {made_uniform(first.a.advanced(offset)), made_uniform(first.b.advanced(offset))};
@@ -73,7 +73,7 @@ struct HopperOperand {
     /// Distance from one instruction's K to the next (32 bytes of K).
     static constexpr std::uint32_t k_step = Layout::k_offset(32 / ElementBytes);
 
-    __device__ static WgmmaDescriptor descriptor(const void* operand)
+    __device__ static WgmmaDescriptor<Layout> descriptor(const void* operand)
     {
         return made_uniform(wgmma_descriptor<Layout>(static_cast<std::uint32_t>(__cvta_generic_to_shared(operand))));
     }
@@ -85,22 +85,22 @@ inline constexpr int element_bytes_of = Types == WgmmaTypes::tf32               
                                                                                                 : 1;
 
 /// Multiplies one stage; its instructions form one wgmma group. `first` overwrites the accumulators.
-template <class Config, WgmmaTypes Types, Major MajorA, Major MajorB, int Blocks, int Registers>
-__device__ __forceinline__ void multiply_stage(float (&accumulators)[Blocks][Registers], const HopperOperands& operands,
-                                               bool first)
+template <class Config, WgmmaTypes Types, class LayoutA, class LayoutB, int Blocks, int Registers>
+__device__ __forceinline__ void multiply_stage(float (&accumulators)[Blocks][Registers],
+                                               const HopperOperands<LayoutA, LayoutB>& operands, bool first)
 {
-    constexpr int bytes = element_bytes_of<Types>;
-    constexpr std::uint32_t step_a = HopperOperand<MajorA, Config::config.tile_m, bytes>::k_step;
-    constexpr std::uint32_t step_b = HopperOperand<MajorB, Config::config.tile_n, bytes>::k_step;
+    constexpr unsigned k_of_instruction = 32 / element_bytes_of<Types>;
+    constexpr std::uint32_t step_a = LayoutA::k_offset(k_of_instruction);
+    constexpr std::uint32_t step_b = LayoutB::k_offset(k_of_instruction);
     constexpr std::uint32_t block_bytes = wgmma_m * HopperConfig::hopper_row_bytes;
     wgmma_fence();
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
 #pragma unroll
         for (int block = 0; block < Blocks; ++block) {
-            wgmma<Types, Config::config.tile_n, MajorA, MajorB>(
-                accumulators[block], operands.a.advanced(block * block_bytes + k * step_a),
-                operands.b.advanced(k * step_b), first && k == 0 ? 0 : 1);
+            wgmma<Types, Config::config.tile_n>(accumulators[block],
+                                                operands.a.advanced(block * block_bytes + k * step_a),
+                                                operands.b.advanced(k * step_b), first && k == 0 ? 0 : 1);
         }
     }
     wgmma_commit();
@@ -142,14 +142,14 @@ __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Regi
         HopperOperand<MajorB, Config::config.tile_n, bytes>::descriptor(shared.stages[0].b)};
     constexpr std::uint32_t stride = Config::config.stages_in_turn();
 
-    HopperOperands operands = next_operands<Config>(ring, in_first_stage);
+    auto operands = next_operands<Config>(ring, in_first_stage);
     auto previous = ring.wait();
-    multiply_stage<Config, Types, MajorA, MajorB>(accumulators, operands, true);
+    multiply_stage<Config, Types>(accumulators, operands, true);
     for (std::uint32_t stage = stride; stage < stages; stage += stride) {
         skip_slots_of_others<Config>(ring);
         operands = next_operands<Config>(ring, in_first_stage);
         auto slot = ring.wait();
-        multiply_stage<Config, Types, MajorA, MajorB>(accumulators, operands, false);
+        multiply_stage<Config, Types>(accumulators, operands, false);
         wgmma_wait<1>();  // the tensor core has read the previous stage
         releaser.release(std::move(previous));
         previous = std::move(slot);
@@ -181,16 +181,16 @@ __device__ __forceinline__ void multiply_unit_in_two_levels(float (&accumulators
                                         OperandB::descriptor(shared.stages[0].b)};
     constexpr std::uint32_t stride = Config::config.stages_in_turn();
 
-    HopperOperands operands = next_operands<Config>(ring, in_first_stage);
+    auto operands = next_operands<Config>(ring, in_first_stage);
     float sums[1][columns / 2];
     const auto multiply = [&](int part) {
-        const WgmmaDescriptor a = operands.a.advanced(part / parts_of_block * wgmma_m * row_bytes);
-        const WgmmaDescriptor b = operands.b.advanced(part % parts_of_block * columns * row_bytes);
+        const auto a = operands.a.advanced(part / parts_of_block * wgmma_m * row_bytes);
+        const auto b = operands.b.advanced(part % parts_of_block * columns * row_bytes);
         wgmma_fence();
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-            wgmma<Types, columns, k_major, k_major>(sums[0], a.advanced(k * OperandA::k_step),
-                                                    b.advanced(k * OperandB::k_step), k == 0 ? 0 : 1);
+            wgmma<Types, columns>(sums[0], a.advanced(k * OperandA::k_step), b.advanced(k * OperandB::k_step),
+                                  k == 0 ? 0 : 1);
         }
         wgmma_commit();
     };

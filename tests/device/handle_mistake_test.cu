@@ -1,5 +1,5 @@
-/// A kernel that uses tensor memory after its release, leaves without a release, or takes a part of an output tile that is outside of
-/// it is stopped with a message. The device's context
+/// A kernel that uses tensor memory after its release, leaves without a release, keeps an accumulator, or takes a part of an output
+/// tile that is outside of it is stopped with a message. The device's context
 /// is lost afterwards, so each mistake is its own process: handle_mistake_test <mistake>.
 
 #include <array>
@@ -7,9 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "tessera/device/accumulator.cuh"
 #include "tessera/device/clc.cuh"
+#include "tessera/device/mma.cuh"
 #include "tessera/device/output_partition.cuh"
-#include "tessera/device/tmem.cuh"
 #include "tessera/tessera.hpp"
 
 using namespace tessera;
@@ -17,8 +18,9 @@ using namespace tessera;
 namespace {
 
 constexpr int exit_skipped = 77;
-constexpr std::array<std::string_view, 7> mistakes{
-    "none", "read_after_release", "released_twice", "never_released", "moved_from", "leaves_early", "part_outside"};
+constexpr std::array<std::string_view, 8> mistakes{"none",           "read_after_release", "released_twice",
+                                                   "never_released", "moved_from",         "leaves_early",
+                                                   "part_outside",   "accumulator_kept"};
 
 // NOLINTBEGIN(bugprone-use-after-move, clang-analyzer-cplusplus.Move): these are the mistakes
 /// `mistake` is a run-time value, so that the compiler cannot refuse the kernel.
@@ -26,7 +28,18 @@ __global__ void make_mistake(int mistake, DeviceSpan<float> out)
 {
     __shared__ TmemSlot slot;
     const bool first_warp = threadIdx.x < 32;
+    using Accumulators = RingBarriers<AccumulatorFull, AccumulatorEmpty, 1>;
+    __shared__ Accumulators ring;
+    const auto published =
+        publish_barriers([&](const BarrierInitializer& by) { ring.initialize(by, {.producers = 1, .consumers = 2}); });
     auto memory = Tmem<Unallocated, 32, CtaGroup::one>(slot).allocate(first_warp);
+    if (first_warp) {
+        publish_after_mma(RingProducer(ring, published).acquire(), memory.accumulator<32>(0), elect_one());
+    }
+    auto sums = read_accumulators<32>(ring, published, memory).wait();
+    if (mistake != 7) {
+        std::move(sums).release();
+    }
     if (mistake == 5) {
         return;
     }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tessera/device/accumulator.cuh"
 #include "tessera/device/mma.cuh"
 #include "tessera/device/tma.cuh"
 
@@ -42,19 +43,17 @@ template <CtaGroup Group, class Prepare, class Multiply>
 __device__ void run_product(DeviceSpan<float> d, Prepare prepare, Multiply multiply)
 {
     constexpr unsigned n = product_size(Group);
-    __shared__ BarrierWord complete_word;
+    __shared__ RingBarriers<AccumulatorFull, AccumulatorEmpty, 1, Group> ring;
     __shared__ TmemSlot slot;
     const unsigned warp = threadIdx.x / 32;
     const ClusterGrid cluster(ctas<Group>, 1);
-    if (threadIdx.x == 0) {
-        Barrier<AccumulatorFull, Uninitialized>(complete_word).initialize(1);
-    }
-    const BarriersPublished published = publish_barriers_to_cluster();
-    const Barrier<AccumulatorFull, Ready> complete(complete_word, published);
+    const auto published = publish_barriers_to_cluster([&](const BarrierInitializer& by) {
+        ring.initialize(by, {.producers = 1, .consumers = ctas<Group> * product_threads / 32});
+    });
     auto tensor_memory = [&] {
         Tmem<Unallocated, 512, Group> unallocated(slot);
         if constexpr (Group == CtaGroup::pair) {
-            return std::move(unallocated).allocate(warp == 0, ClusterGrid::synchronize());
+            return std::move(unallocated).allocate(warp == 0, published);
         } else {
             return std::move(unallocated).allocate(warp == 0);
         }
@@ -65,23 +64,27 @@ __device__ void run_product(DeviceSpan<float> d, Prepare prepare, Multiply multi
     tcgen05_fence_before_sync();
     synchronize_group<Group>();
     tcgen05_fence_after_sync();
-    if (warp == 0 && cluster.row() == 0 && elect_one()) {
-        multiply(tensor_memory, accumulator);
+    if (warp == 0 && cluster.row() == 0) {
+        auto product = RingProducer(ring, published).acquire();
+        const bool elected = elect_one();
+        if (elected) {
+            multiply(tensor_memory, accumulator);
+        }
         if constexpr (Group == CtaGroup::pair) {
-            commit<Group>(complete, cluster.my_column());
+            publish_after_mma(std::move(product), accumulator, elected, published.ready(cluster.my_column()));
         } else {
-            commit<Group>(complete);
+            publish_after_mma(std::move(product), accumulator, elected);
         }
     }
     __syncwarp();
-    complete.wait(PhaseParity::even);
-    tcgen05_fence_after_sync();
+    auto sums = read_accumulators<n>(ring, published, tensor_memory).wait();
     for (unsigned column = 0; column < n; column += 16) {
-        const auto values = accumulator.template load_rows<16>(warp, column).wait();
+        const auto values = sums.template load_rows<16>(warp, column).wait();
         for (unsigned j = 0; j < 16; ++j) {
             d[(cluster.row() * rows_of_cta + threadIdx.x) * n + column + j] = values[j];
         }
     }
+    std::move(sums).release();
     if constexpr (Group == CtaGroup::pair) {
         const PairFinished finished = tensor_memory.finish_pair();
         std::move(tensor_memory).release(warp == 0, finished);
@@ -90,11 +93,13 @@ __device__ void run_product(DeviceSpan<float> d, Prepare prepare, Multiply multi
     }
 }
 
-/// Returns the descriptor of an instruction's operand.
-__device__ Tcgen05Descriptor descriptor_of(const std::byte* tile, unsigned step)
+/// Returns the descriptor of an instruction's operand of elements of 1 or 2 bytes.
+template <unsigned ElementBytes>
+__device__ auto descriptor_of(const std::byte* tile, unsigned step)
 {
+    using Operand = SharedLayout<Major::k, Swizzle::b128, rows_of_cta, 128 / ElementBytes, ElementBytes>;
     const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile));
-    return tcgen05_descriptor<Layout>(address).advanced(Layout::k_offset(step * step_bytes));
+    return tcgen05_descriptor<Operand>(address).from_k(step * step_bytes / ElementBytes);
 }
 
 template <MmaKind Kind, ScaleVector Vector, CtaGroup Group>
@@ -161,7 +166,7 @@ __global__ void __launch_bounds__(product_threads, 1)
                 copy_scales(scales_of_a, storage.a_scales[word]);
                 copy_scales(scales_of_b, storage.b_scales[word]);
             }
-            mma(accumulator, descriptor_of(storage.a, Step), descriptor_of(storage.b, Step),
+            mma(accumulator, descriptor_of<1>(storage.a, Step), descriptor_of<1>(storage.b, Step),
                 instruction.template with_scales_of_step<Step % steps_of_word>(), scales_of_a, scales_of_b,
                 Step == 0 ? Accumulate::overwrite : Accumulate::add);
         };
@@ -208,11 +213,145 @@ __global__ void __launch_bounds__(product_threads, 1)
                                          .a_in_tensor_memory()
                                          .build();
         for (unsigned step = 0; step < product_steps; ++step) {
-            mma(accumulator, operand_of(tensor_memory), step, descriptor_of(tile, step), instruction,
+            mma(accumulator, operand_of(tensor_memory), step, descriptor_of<2>(tile, step), instruction,
                 step == 0 ? Accumulate::overwrite : Accumulate::add);
         }
     };
     run_product<Group>(d, prepare, multiply);
+}
+
+// ---- a pipeline of typed maps and tiles
+
+constexpr unsigned stage_k = 64;
+
+template <unsigned Rows>
+using StageMap = TensorMap<f16, Box<stage_k, Rows>, Swizzle::b128>;
+template <unsigned Rows>
+using StageTile = SharedTile<f16, Box<stage_k, Rows>, Swizzle::b128>;
+
+/// The numbers of a cluster of `Ctas` CTAs or of pairs of them.
+template <CtaGroup Group, unsigned Ctas>
+struct Pipeline {
+    static constexpr unsigned groups = Ctas / ctas<Group>;
+    static constexpr unsigned b_rows = pipelined_n / ctas<Group>;  // in a CTA
+    static constexpr unsigned share = b_rows / groups;             // that it loads
+
+    static constexpr unsigned stages = 2;
+    StageTile<rows_of_cta> a[stages];
+    StageTile<share> b[stages][groups];
+    RingBarriers<FilledByTma, FreedByTensorCore, stages, Group> ring;
+    RingBarriers<AccumulatorFull, AccumulatorEmpty, 1, Group> sums;
+    TmemSlot slot;
+};
+
+template <CtaGroup Group, unsigned Ctas>
+__global__ void __launch_bounds__(product_threads, 1)
+    pipelined_product(const __grid_constant__ StageMap<rows_of_cta> a_map,
+                      const __grid_constant__ StageMap<Pipeline<Group, Ctas>::share> b_map, DeviceSpan<float> d)
+{
+    using Storage = Pipeline<Group, Ctas>;
+    constexpr unsigned groups = Storage::groups;
+    static_assert(sizeof(Storage) <= 2 * product_shared_bytes);
+    extern __shared__ __align__(1024) std::byte shared_memory[];
+    auto& storage = *reinterpret_cast<Storage*>(shared_memory);
+    const unsigned warp = threadIdx.x / 32;
+    const ClusterGrid cluster(Ctas, 1);
+    const unsigned place = cluster.row() % ctas<Group>;
+    const auto published = publish_barriers_to_cluster([&](const BarrierInitializer& by) {
+        storage.ring.initialize(by, {.producers = 1, .consumers = groups});
+        storage.sums.initialize(by, {.producers = 1, .consumers = ctas<Group> * product_threads / 32});
+    });
+    auto tensor_memory = [&] {
+        Tmem<Unallocated, pipelined_n, Group> unallocated(storage.slot);
+        if constexpr (Group == CtaGroup::pair) {
+            return std::move(unallocated).allocate(warp == 0, published);
+        } else {
+            return std::move(unallocated).allocate(warp == 0);
+        }
+    }();
+    const auto accumulator = tensor_memory.template accumulator<pipelined_n>(0);
+    constexpr unsigned steps = pipelined_k / stage_k;
+
+    if (warp == 0) {
+        RingProducer producer(storage.ring, published);
+        for (unsigned step = 0; step < steps; ++step) {
+            producer.fill([&](auto& slot) {
+                tma_load(a_map, storage.a[slot.index()], slot, {step * stage_k, cluster.row() * rows_of_cta});
+                const unsigned first_row = place * Storage::b_rows;
+                if constexpr (groups == 1) {
+                    tma_load(b_map, storage.b[slot.index()][0], slot, {step * stage_k, first_row});
+                } else {
+                    const unsigned part = cluster.row() / ctas<Group>;
+                    const CtaMask sharers = Group == CtaGroup::pair ? cluster.my_place_in_pairs() : cluster.my_column();
+                    tma_load_multicast(b_map, storage.b[slot.index()][part], slot,
+                                       {step * stage_k, first_row + part * Storage::share}, published.ready(sharers));
+                }
+            });
+        }
+        std::move(producer).drain();
+    } else if (warp == 1 && place == 0) {
+        using LayoutOfB = SharedLayout<Major::k, Swizzle::b128, Storage::b_rows, stage_k, sizeof(f16)>;
+        constexpr auto instruction = InstructionDescriptor::builder()
+                                         .template shape<rows_of_cta * ctas<Group>, pipelined_n>()
+                                         .template a<f16>()
+                                         .template b<f16>()
+                                         .template accumulate<float>()
+                                         .build();
+        const auto multiply = [&](auto& consumer, unsigned step, auto... receivers) {
+            multiply_slot(
+                consumer, accumulator,
+                [&](const auto& slot) {
+                    const auto a_tile = operand_descriptor<Major::k>(storage.a[slot.index()]);
+                    const auto b_tile = tcgen05_descriptor<LayoutOfB>(static_cast<std::uint32_t>(
+                        __cvta_generic_to_shared(storage.b[slot.index()][0].raw_swizzled_bytes())));
+                    for (unsigned k = 0; k < stage_k; k += 16) {
+                        mma(accumulator, a_tile.from_k(k), b_tile.from_k(k), instruction,
+                            step + k == 0 ? Accumulate::overwrite : Accumulate::add);
+                    }
+                },
+                receivers...);
+        };
+        auto sum = RingProducer(storage.sums, published).acquire();
+        RingConsumer consumer(storage.ring, published);
+        for (unsigned step = 0; step < steps; ++step) {
+            if constexpr (Ctas > 1) {
+                multiply(consumer, step, published.ready(cluster.my_column()));
+            } else {
+                multiply(consumer, step);
+            }
+        }
+        if constexpr (Group == CtaGroup::pair) {
+            publish_after_mma(std::move(sum), accumulator, elect_one(), published.ready(ClusterGrid::my_pair()));
+        } else {
+            publish_after_mma(std::move(sum), accumulator, elect_one());
+        }
+    }
+    __syncwarp();
+    auto sums = read_accumulators<pipelined_n>(storage.sums, published, tensor_memory).wait();
+    for (unsigned column = 0; column < pipelined_n; column += 64) {
+        const auto values = sums.template load_rows<64>(warp, column).wait();
+        for (unsigned j = 0; j < 64; ++j) {
+            d[(cluster.row() * rows_of_cta + threadIdx.x) * pipelined_n + column + j] = values[j];
+        }
+    }
+    std::move(sums).release();
+    if constexpr (Group == CtaGroup::pair) {
+        const PairFinished finished = tensor_memory.finish_pair();
+        std::move(tensor_memory).release(warp == 0, finished);
+    } else {
+        ClusterGrid::synchronize();
+        std::move(tensor_memory).release(warp == 0);
+    }
+}
+
+template <CtaGroup Group, unsigned Ctas>
+void launch_pipeline(StreamRef stream, const DeviceBuffer<f16>& a, const DeviceBuffer<f16>& b, DeviceBuffer<float>& d)
+{
+    using Storage = Pipeline<Group, Ctas>;
+    launch(pipelined_product<Group, Ctas>,
+           LaunchConfig(stream, {Ctas}, {product_threads}).cluster({Ctas}).shared_memory_bytes(sizeof(Storage)),
+           StageMap<rows_of_cta>::of(a.matrix(Ctas * rows_of_cta, pipelined_k)),
+           StageMap<Storage::share>::of(b.matrix(pipelined_n, pipelined_k)), d.span());
 }
 
 template <CtaGroup Group>
@@ -233,6 +372,16 @@ ScaledProduct scaled_product_kernel(MmaKind kind, ScaleVector vector, CtaGroup g
 {
     return group == CtaGroup::pair ? scaled_product_of_group<CtaGroup::pair>(kind, vector)
                                    : scaled_product_of_group<CtaGroup::one>(kind, vector);
+}
+
+void launch_pipelined_product(StreamRef stream, CtaGroup group, unsigned ctas, const DeviceBuffer<f16>& a,
+                              const DeviceBuffer<f16>& b, DeviceBuffer<float>& d)
+{
+    if (group == CtaGroup::pair) {
+        (ctas == 2 ? launch_pipeline<CtaGroup::pair, 2> : launch_pipeline<CtaGroup::pair, 4>)(stream, a, b, d);
+    } else {
+        (ctas == 1 ? launch_pipeline<CtaGroup::one, 1> : launch_pipeline<CtaGroup::one, 2>)(stream, a, b, d);
+    }
 }
 
 TensorMemoryProduct tensor_memory_product_kernel(CtaGroup group)

@@ -1,5 +1,5 @@
-/// Features of the device layer beyond the library's own kernels: block-scaled products of every kind and A in tensor
-/// memory, for one CTA and for a pair, compared with exact products. Needs a device of compute capability 10, or the
+/// Features of the device layer beyond the library's own kernels: block-scaled products of every kind, A in tensor memory, and
+/// pipelines of typed maps and tiles, for one CTA and for a pair, compared with exact products. Needs a device of compute capability 10, or the
 /// emulated one.
 
 #include <doctest/doctest.h>
@@ -210,6 +210,43 @@ TEST_CASE("A may be in tensor memory, for one CTA and for a pair")
         launch(tensor_memory_product_kernel(group), launch_of(stream, group), device_a.span(), device_b.span(),
                d.span());
         CHECK(count_wrong(d.to_vector(), exact_product(a, b, {{}, {}, 0}, {{}, {}, 0}, size)) == 0);
+    }
+}
+
+TEST_CASE("typed maps, tiles and rings multiply in a CTA, in a pair, and in clusters that share B by multicast")
+{
+    if (!is_blackwell_here()) {
+        return;
+    }
+    const Stream stream;
+    std::mt19937_64 engine = random_engine(13);
+    const auto random_matrix = [&](std::size_t rows) {
+        std::vector<f16> matrix(rows * pipelined_k);
+        for (f16& element : matrix) {
+            element = f16(static_cast<float>(static_cast<int>(engine() % 9) - 4));
+        }
+        return matrix;
+    };
+    for (const auto& [group, ctas] : {std::pair{CtaGroup::one, 1U}, std::pair{CtaGroup::one, 2U},
+                                      std::pair{CtaGroup::pair, 2U}, std::pair{CtaGroup::pair, 4U}}) {
+        CAPTURE(ctas);
+        const std::size_t m = std::size_t{128} * ctas;
+        const auto a = random_matrix(m);
+        const auto b = random_matrix(pipelined_n);
+        std::vector<double> exact;
+        for (std::size_t i = 0; i < m * pipelined_n; ++i) {
+            double sum = 0;
+            for (std::size_t k = 0; k < pipelined_k; ++k) {
+                sum += double{float{a[i / pipelined_n * pipelined_k + k]}} *
+                       double{float{b[i % pipelined_n * pipelined_k + k]}};
+            }
+            exact.push_back(sum);
+        }
+        const auto device_a = DeviceBuffer<f16>::from_host(stream, a);
+        const auto device_b = DeviceBuffer<f16>::from_host(stream, b);
+        auto d = DeviceBuffer<float>::from_host(stream, std::vector<float>(exact.size(), NAN));
+        launch_pipelined_product(stream, group, ctas, device_a, device_b, d);
+        CHECK(count_wrong(d.to_vector(), exact) == 0);
     }
 }
 

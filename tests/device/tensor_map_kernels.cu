@@ -28,7 +28,7 @@ __global__ void load_box(const __grid_constant__ Map map, LoadWay way, int row, 
         } else {
             const L2Policy policy = row < 0 ? L2Policy::evict_unchanged() : L2Policy::evict_first();
             tessera::detail::tensor_prefetch(&map, coordinates, policy);
-            tessera::detail::tensor_load(box, &map, coordinates, barrier, policy);
+            tessera::detail::tensor_load<CtaGroup::one>(box, &map, coordinates, barrier, policy);
         }
     }
     __syncthreads();  // the barrier is initialized

@@ -75,21 +75,24 @@ __global__ void make_mistake(MatrixView<float> matrix, Mistake mistake)
     }
 }
 
-__global__ void drop_slot(bool publish)
+__global__ void misuse_slot(SlotMistake mistake)
 {
 #if __CUDA_ARCH__ >= 900
     using Ring = RingBarriers<FilledByTma, FreedByThreads, 1>;
     __shared__ Ring ring;
-    if (threadIdx.x == 0) {
-        ring.initialize({.producers = 1, .consumers = 1});
+    const auto published =
+        publish_barriers([&](const BarrierInitializer& by) { ring.initialize(by, {.producers = 1, .consumers = 1}); });
+    RingProducer<Ring> producer(ring, published);
+    if (mistake == SlotMistake::filled_with_nothing) {
+        producer.fill([](auto&) {});
+        return;
     }
-    RingProducer<Ring> producer(ring, publish_barriers());
     auto slot = producer.acquire();
-    if (publish) {
-        std::move(slot).publish();
+    if (mistake == SlotMistake::none) {
+        std::move(slot).publish_written();
     }
 #else
-    static_cast<void>(publish);
+    static_cast<void>(mistake);
 #endif
 }
 
@@ -103,18 +106,11 @@ __global__ void reverse_rows(const __grid_constant__ Map in, const __grid_consta
     using Ring = RingBarriers<FilledByTma, FreedByThreads, 1>;
     __shared__ SharedTile<T, typename Map::box_type, Map::swizzle> tile;
     __shared__ Ring ring;
-    if (threadIdx.x == 0) {
-        ring.initialize({.producers = 1, .consumers = 32});
-    }
-    const BarriersPublished published = publish_barriers();
+    const auto published =
+        publish_barriers([&](const BarrierInitializer& by) { ring.initialize(by, {.producers = 1, .consumers = 32}); });
     RingProducer<Ring> producer(ring, published);
     RingConsumer<Ring> consumer(ring, published);
-    auto fill = producer.acquire();
-    if (threadIdx.x == 0) {
-        fill.full().arrive_and_expect(Map::box_bytes);
-        tma_load(in, tile, fill, {blockIdx.x * columns, std::size_t{blockIdx.y}});
-    }
-    std::move(fill).publish();
+    producer.fill([&](auto& slot) { tma_load(in, tile, slot, {blockIdx.x * columns, std::size_t{blockIdx.y}}); });
     auto slot = consumer.wait();
     for (unsigned row = 0; row < tile_rows; ++row) {
         for (unsigned column = threadIdx.x; column < columns; column += 32) {
@@ -158,7 +154,7 @@ Kernel<DisjointMatrix<float>, MatrixView<const float>> transpose_kernel() { retu
 Kernel<MatrixView<float>, MatrixView<const float>> transpose_mdspans_kernel() { return transpose_mdspans; }
 Kernel<DisjointMatrix<float, ColumnMajor>> number_kernel() { return number; }
 Kernel<MatrixView<float>, Mistake> mistake_kernel() { return make_mistake; }
-Kernel<bool> drop_slot_kernel() { return drop_slot; }
+Kernel<SlotMistake> misuse_slot_kernel() { return misuse_slot; }
 
 template <class Map>
 Kernel<Map, Map, DeviceSpan<typename Map::element_type>, DeviceSpan<unsigned>> reverse_rows_kernel()

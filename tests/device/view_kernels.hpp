@@ -25,14 +25,16 @@ Kernel<MatrixView<float>, MatrixView<const float>> transpose_mdspans_kernel();
 /// Element (row, column) = row * columns + column, by a loop over the grid; needs no particular grid.
 Kernel<DisjointMatrix<float, ColumnMajor>> number_kernel();
 
-/// Ways to leave the bounds of a matrix of 4 x 6 or of a slot of a ring.
+/// Ways to leave the bounds of a matrix of 4 x 6.
 enum class Mistake : int { none, row_below, row_above, column_below, column_above, block, tile, batch, disjoint };
 
 /// Makes the mistake. One thread.
 Kernel<MatrixView<float>, Mistake> mistake_kernel();
 
-/// Acquires a slot of a ring; drops it unless `publish`. One warp; compute capability 9.0.
-Kernel<bool> drop_slot_kernel();
+/// What a producer does with the one slot of its ring.
+enum class SlotMistake { none, dropped, filled_with_nothing };
+/// Makes the mistake. One warp; compute capability 9.0.
+Kernel<SlotMistake> misuse_slot_kernel();
 
 inline constexpr unsigned tile_rows = 16;
 

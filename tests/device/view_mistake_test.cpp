@@ -28,6 +28,12 @@ constexpr std::pair<std::string_view, Mistake> mistakes[] = {
     {"disjoint", Mistake::disjoint},
 };
 
+constexpr std::pair<std::string_view, SlotMistake> slot_mistakes[] = {
+    {"slot_published", SlotMistake::none},
+    {"slot_dropped", SlotMistake::dropped},
+    {"slot_filled_with_nothing", SlotMistake::filled_with_nothing},
+};
+
 /// Returns 0 if the device's context was lost exactly when it should be.
 int judge(const Stream& stream, bool is_mistake)
 {
@@ -50,13 +56,15 @@ int main(int argc, char** argv)
     }
     const std::string_view name = argc > 1 ? argv[1] : "";
     const Stream stream;
-    if (name == "slot_published" || name == "slot_dropped") {
-        if (!Device::current().properties().has_tensor_maps) {
-            std::printf("skipped: this test needs compute capability 9.0\n");
-            return exit_skipped;
+    for (const auto& [known, mistake] : slot_mistakes) {
+        if (known == name) {
+            if (!Device::current().properties().has_tensor_maps) {
+                std::printf("skipped: this test needs compute capability 9.0\n");
+                return exit_skipped;
+            }
+            launch(misuse_slot_kernel(), LaunchConfig(stream, {1}, {32}), mistake);
+            return judge(stream, mistake != SlotMistake::none);
         }
-        launch(drop_slot_kernel(), LaunchConfig(stream, {1}, {32}), name == "slot_published");
-        return judge(stream, name == "slot_dropped");
     }
     for (const auto& [known, mistake] : mistakes) {
         if (known == name) {

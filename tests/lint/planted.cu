@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "tessera/device/accumulator.cuh"
 #include "tessera/device/clc.cuh"
 #include "tessera/device/pipeline.cuh"
 #include "tessera/device/tmem.cuh"
@@ -16,7 +17,7 @@ __global__ void reads_released_tensor_memory(float* out)
     __shared__ TmemSlot slot;
     auto memory = Tmem<Unallocated, 128, CtaGroup::one>(slot).allocate(threadIdx.x < 32);
     std::move(memory).release(threadIdx.x < 32);
-    out[threadIdx.x] = memory.accumulator<128>(0).load_rows<16>(0, 0).wait()[0];  // expect: bugprone-use-after-move
+    out[threadIdx.x] = float(memory.accumulator<128>(0).address());  // expect: bugprone-use-after-move
 }
 
 __global__ void releases_tensor_memory_twice()
@@ -30,25 +31,37 @@ __global__ void releases_tensor_memory_twice()
 __global__ void fills_a_published_slot()
 {
     __shared__ Stages ring;
-    if (threadIdx.x == 0) {
-        ring.initialize({.producers = 1, .consumers = 1});
-    }
-    RingProducer<Stages> producer(ring, publish_barriers());
+    RingProducer<Stages> producer(ring, publish_barriers([&](const BarrierInitializer& by) {
+                                      ring.initialize(by, {.producers = 1, .consumers = 1});
+                                  }));
     auto slot = producer.acquire(16);
     std::move(slot).publish();
-    slot.full().arrive_and_expect(16);  // expect: bugprone-use-after-move
+    slot.announce(16);  // expect: bugprone-use-after-move
 }
 
 __global__ void reads_a_released_slot(unsigned* out)
 {
     __shared__ Stages ring;
-    if (threadIdx.x == 0) {
-        ring.initialize({.producers = 1, .consumers = 1});
-    }
-    RingConsumer<Stages> consumer(ring, publish_barriers());
+    RingConsumer<Stages> consumer(ring, publish_barriers([&](const BarrierInitializer& by) {
+                                      ring.initialize(by, {.producers = 1, .consumers = 1});
+                                  }));
     auto slot = consumer.wait();
     std::move(slot).release();
     *out = slot.index();  // expect: bugprone-use-after-move
+}
+
+__global__ void reads_a_released_accumulator(float* out)
+{
+    using Accumulators = RingBarriers<AccumulatorFull, AccumulatorEmpty, 1>;
+    __shared__ Accumulators ring;
+    __shared__ TmemSlot slot;
+    auto memory = Tmem<Unallocated, 128, CtaGroup::one>(slot).allocate(threadIdx.x < 32);
+    const auto published =
+        publish_barriers([&](const BarrierInitializer& by) { ring.initialize(by, {.producers = 1, .consumers = 1}); });
+    auto accumulator = read_accumulators<128>(ring, published, memory).wait();
+    std::move(accumulator).release();
+    out[threadIdx.x] = accumulator.load_rows<16>(0, 0).wait()[0];  // expect: bugprone-use-after-move
+    std::move(memory).release(threadIdx.x < 32);
 }
 
 __device__ void take(WorkItem&& item);

@@ -1,14 +1,16 @@
 """Reads figures about the kernels of an object file or cubin with NVIDIA's cuobjdump and nvdisasm.
 
 A kernel's *main loops* are the innermost loops around its matrix instructions; a loop is the code between a label
-and a branch back to it. A *lone wait* is a YIELD (which waiting loops contain) in code that only the elected thread of
-a warp executes while the others branch ahead to where the paths meet. The YIELD lets them pass; see `exit_thread` in
-tessera/device/warp.cuh.
+and a branch back to it. The *epilogue* of a Blackwell kernel is the shortest way around its loop over columns that converts
+to 16 bits and stores by TMA: about what a plain product executes. A *lone wait* is a YIELD (which waiting loops contain)
+in code that only the elected thread of a warp executes while the others branch ahead to where the paths meet. The YIELD
+lets them pass; see `exit_thread` in tessera/device/warp.cuh.
 """
 
 import re
 import subprocess
 import tempfile
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +22,10 @@ MATRIX = re.compile(r"\b(UTC\w*MMA|[HQI]GMMA)[.\w]*")  # Blackwell; Hopper
 LOCAL_MEMORY = re.compile(r"\b(LDL|STL)\b")
 ELECTION = re.compile(r"\bELECT (P\d)")
 YIELD = re.compile(r"\bYIELD\b")
+LOAD_OF_SUMS = re.compile(r"\bLDTM\b")  # from tensor memory
+CONVERSION = re.compile(r"\bF2FP\b")  # of two values to 16 bits
+STORE_BY_TMA = re.compile(r"\bUTMASTG\b")
+END = re.compile(r"^(EXIT|RET|BRX|JMP)\b")
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,7 @@ class Kernel:
     matrix_names: frozenset  # with suffixes
     lone_waits: int
     loops: tuple
+    epilogue: float  # instructions per 16 columns; 0 without such a loop
 
     def longest_loop(self):
         """Returns the main loop with the most instructions per matrix instruction."""
@@ -101,6 +108,44 @@ def lone_waits(instructions, labels):
     return len(waits)
 
 
+def successors(instructions, labels):
+    """Returns for each instruction those that may be executed after it."""
+    after = []
+    for index, text in enumerate(instructions):
+        branch = BRANCH.search(text)
+        targets = [labels[branch[1]]] if branch and "BRA.DIV" not in text and branch[1] in labels else []
+        leaves = END.match(text) or re.match(r"BRA `", text)
+        after.append(targets if leaves or index + 1 == len(instructions) else [*targets, index + 1])
+    return after
+
+
+def epilogue(instructions, labels):
+    """Returns the instructions for 16 columns of the epilogue, or 0."""
+    after = successors(instructions, labels)
+    passed = [CONVERSION, STORE_BY_TMA]  # in this order
+    shortest = []
+    for load in (index for index, text in enumerate(instructions) if LOAD_OF_SUMS.search(text)):
+        queue = deque([(load, 0)])
+        before = {(load, 0): None}
+        while queue:
+            state = queue.popleft()
+            index, found = state
+            if index == load and found == len(passed):
+                path = []
+                while state := before[state]:
+                    path.append(instructions[state[0]])
+                columns = 2 * sum(1 for text in path if CONVERSION.search(text))
+                shortest.append(16 * len(path) / columns)
+                break
+            for target in after[index]:
+                step = found < len(passed) and passed[found].search(instructions[target])
+                following = (target, found + 1 if step else found)
+                if following not in before:
+                    before[following] = state
+                    queue.append(following)
+    return min(shortest, default=0)
+
+
 def disassembled(nvdisasm, cubin):
     """Returns function name -> (instructions, labels)."""
     functions = {}
@@ -132,7 +177,8 @@ def kernels_of_cubin(cuobjdump, nvdisasm, cubin):
         names = {match[0] for text in instructions if (match := MATRIX.search(text))}
         local = sum(1 for text in instructions if LOCAL_MEMORY.search(text))
         loops = main_loops(instructions, labels)
-        kernels[name] = Kernel(*usage[name], local, frozenset(names), lone_waits(instructions, labels), loops)
+        waits = lone_waits(instructions, labels)
+        kernels[name] = Kernel(*usage[name], local, frozenset(names), waits, loops, epilogue(instructions, labels))
     return kernels
 
 

@@ -11,6 +11,7 @@ Figures are compared with the page only if the compiler is that of the page.
 """
 
 import json
+import math
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +37,7 @@ KNOWN_LOCAL_IN_LOOPS = {("hopper", "Copying128x192", "tf32"): 1}
 
 COLUMNS = {
     "blackwell": "| Configuration | Operands | Registers | Stack, bytes | Shared memory, bytes | Columns of tensor memory "
-    "| Matrix instruction | Main loop, instructions | MMAs in it |",
+    "| Matrix instruction | Main loop, instructions | MMAs in it | Epilogue, instructions |",
     "hopper": "| Configuration | Operands | Registers | Stack, bytes | Shared memory, bytes "
     "| Local loads and stores | in main loops | Matrix instruction | Main loop, instructions | MMAs in it |",
 }
@@ -50,7 +51,8 @@ Printed by `cmake --build build --target machine_code_report`, compiled by {comp
 
 Registers and stack are per thread; the stack holds spilled registers. Shared memory is per CTA, dynamic and static together. A
 main loop is an innermost loop around matrix instructions, with everything in it counted. Where a kernel has several, it is the
-one with the most instructions per MMA.
+one with the most instructions per MMA. The epilogue is the shortest way around Blackwell's loop over the columns of a tile that
+converts sums to 16 bits and stores them, for 16 columns of a warp's 32 rows: about what a plain product executes.
 
 ## Blackwell
 
@@ -114,6 +116,8 @@ def make_row(key, kernel, facts):
     else:
         cells += [kernel.local, sum(loop.local for loop in kernel.loops)]
     cells += [f"`{name}`", loop.instructions, loop.matrix]
+    if key[0] == "blackwell":
+        cells += [math.ceil(kernel.epilogue)]
     return Row(key, tuple(map(str, cells)))
 
 
@@ -135,6 +139,8 @@ def broken_rules(key, kernel, facts):
             yield f"should have one main loop with {mmas_of_stage} MMAs, but has {kernel.loops}"
     elif sum(loop.local for loop in kernel.loops) > KNOWN_LOCAL_IN_LOOPS.get(key, 0):
         yield "uses local memory in a main loop"
+    if family == "blackwell" and not kernel.epilogue:
+        yield "has no loop that loads sums, converts them to 16 bits and stores them by TMA"
     if kernel.lone_waits:
         yield f"has {kernel.lone_waits} waits of an elected thread apart from its warp: see exit_thread in warp.cuh"
     if not kernel.loops:

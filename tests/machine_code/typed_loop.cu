@@ -13,13 +13,12 @@ extern "C" __global__ void __launch_bounds__(256, 1) main_loop(const __grid_cons
     Storage& storage = *reinterpret_cast<Storage*>(shared_memory);
     const std::uint32_t warp = __shfl_sync(0xFFFFFFFFU, threadIdx.x / 32, 0);
     const ClusterGrid cluster(2, 1);
-    if (threadIdx.x == 0) {
-        storage.stages.initialize({.producers = 1, .consumers = 1});
-        storage.accumulators.initialize({.producers = 1, .consumers = 8});
-    }
-    const BarriersPublishedToCluster published = publish_barriers_to_cluster();
+    const auto published = publish_barriers_to_cluster([&](const BarrierInitializer& by) {
+        storage.stages.initialize(by);
+        storage.accumulators.initialize(by, {.producers = 1, .consumers = 8});
+    });
     Tmem<Unallocated, 512, CtaGroup::pair> unallocated(storage.tensor_memory);
-    auto tensor_memory = std::move(unallocated).allocate(warp == 5, published.arrived());
+    auto tensor_memory = std::move(unallocated).allocate(warp == 5, published);
     if (warp == 5 && cluster.row() == 0) {
         StageMultiplier<Config, MmaKind::f16, decltype(tensor_memory)> multiplier(arguments, storage, published,
                                                                                   cluster, tensor_memory);

@@ -54,11 +54,11 @@ static_assert(fp4<MmaKind::mxf4nvf4, ScaleType::ue4m3, 128, 128>.build().bits() 
 static_assert(fp4<MmaKind::mxf4nvf4, ScaleType::ue4m3, 256, 256>.build().bits() == 0x10400480U);
 
 // Kind and group are part of the type. They follow from the element types and from M.
-static_assert(decltype(bf16_to_f32<256, 128>.build())::kind == MmaKind::f16);
-static_assert(decltype(bf16_to_f32<256, 128>.build())::group == CtaGroup::pair);
-static_assert(decltype(bf16_to_f32<128, 128>.build())::group == CtaGroup::one);
-static_assert(decltype(bf16_to_f32<128, 128>.group<CtaGroup::pair>().build())::group == CtaGroup::pair);
-static_assert(decltype(mxf8<128, 128>.build())::kind == MmaKind::mxf8f6f4);
+static_assert(decltype(bf16_to_f32<256, 128>.build())::spec.kind == MmaKind::f16);
+static_assert(decltype(bf16_to_f32<256, 128>.build())::spec.group == CtaGroup::pair);
+static_assert(decltype(bf16_to_f32<128, 128>.build())::spec.group == CtaGroup::one);
+static_assert(decltype(bf16_to_f32<128, 128>.group<CtaGroup::pair>().build())::spec.group == CtaGroup::pair);
+static_assert(decltype(mxf8<128, 128>.build())::spec.kind == MmaKind::mxf8f6f4);
 
 // The bits that are in none of the worked values.
 constexpr std::uint32_t base = 0x08200490U;

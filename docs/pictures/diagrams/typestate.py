@@ -8,16 +8,16 @@ from svg import BLUE, GREEN, GREY, INK, MUTED, Picture, drawing
 def typestate() -> Picture:
     p = Picture(
         "States and kinds in the types of tensor memory and barriers",
-        "Tensor memory goes from Unallocated by allocate to Allocated and by release to Released; an address "
-        "exists in the Allocated state only. A barrier goes from Uninitialized to Ready by publishing. A table "
-        "says which calls each of the seven barrier kinds has.",
+        "Tensor memory goes from Unallocated by allocate to Allocated, and release ends it; an address exists in the "
+        "Allocated state only. A BarrierWord becomes a Barrier by publishing. A table says which calls each of the seven "
+        "barrier kinds has.",
         height=560,
     )
     p.text(24, 32, "Tensor memory: Tmem<State, Columns, Group>", size=13.5, bold=True)
     states = [
         p.box(24, 50, 130, 76, GREY, "Unallocated", "no address"),
         p.box(270, 50, 160, 76, GREEN, "Allocated", "accumulator<N>(i)\nscales, operand", sub_mono=False),
-        p.box(546, 50, 130, 76, GREY, "Released", "no address"),
+        p.box(546, 50, 130, 76, GREY, "gone", "use stops the kernel", sub_mono=False),
     ]
     p.arrow(states[0].right, states[1].left, width=2, color=INK)
     p.arrow(states[1].right, states[2].left, width=2, color=INK)
@@ -28,17 +28,17 @@ def typestate() -> Picture:
     p.text(
         24,
         148,
-        "A pair needs a proof for both: ClusterArrived to allocate, PairFinished to release.",
+        "A pair needs a proof for both: BarriersPublishedToCluster to allocate, PairFinished to release.",
         size=12,
         color=MUTED,
     )
 
     y = 190
-    p.text(24, y, "Barriers: Barrier<Kind, State>", size=13.5, bold=True)
-    first = p.box(24, y + 16, 160, 54, GREY, "Uninitialized", "initialize(arrivals)", sub_mono=True)
-    second = p.box(486, y + 16, 190, 54, BLUE, "Ready", "wait(parity), and by kind:")
+    p.text(24, y, "Barriers", size=13.5, bold=True)
+    first = p.box(24, y + 16, 160, 54, GREY, "BarrierWord<Kind>", "memory", sub_mono=False)
+    second = p.box(486, y + 16, 190, 54, BLUE, "Barrier<Kind>", "wait(parity), and by kind:")
     p.arrow(first.right, second.left, width=2, color=INK)
-    p.label(335, y + 43, "publish_barriers()", size=11.5, color=INK, mono=True)
+    p.label(335, y + 43, "publish_barriers(initialize)", size=11.5, color=INK, mono=True)
     p.text(335, y + 68, "gives a BarriersPublished", size=11, anchor="middle", color=MUTED)
 
     y = 300

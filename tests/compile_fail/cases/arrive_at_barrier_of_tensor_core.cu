@@ -12,6 +12,6 @@ using Kind = FreedByThreads;
 
 __global__ void kernel()
 {
-    __shared__ BarrierWord word;
-    Barrier<Kind, Ready>(word, publish_barriers()).arrive();
+    __shared__ BarrierWord<Kind> word;
+    Barrier<Kind>(word, publish_barriers([](const BarrierInitializer&) {})).arrive();
 }

@@ -1,15 +1,15 @@
 // Only the fence and the synchronization make a barrier's initialization visible to other threads.
-// expect: "no instance of constructor "tessera::Barrier<Kind, tessera::Ready>::Barrier"
+// expect: "no instance of constructor "tessera::Barrier<Kind>::Barrier"
 #include "tessera/device/barrier.cuh"
 
 using namespace tessera;
 
 __global__ void kernel()
 {
-    __shared__ BarrierWord word;
-    const BarriersPublished published = publish_barriers();
+    __shared__ BarrierWord<FilledByTma> word;
+    const auto published = publish_barriers([&](const BarrierInitializer& by) { by.initialize(word, 1); });
 #ifdef NEGATIVE
-    Barrier<FilledByTma, Ready>(word).wait(PhaseParity::even);
+    Barrier<FilledByTma>(word).wait(PhaseParity::even);
 #endif
-    Barrier<FilledByTma, Ready>(word, published).wait(PhaseParity::even);
+    Barrier<FilledByTma>(word, published).wait(PhaseParity::even);
 }

@@ -1,20 +1,16 @@
 // Before its initialization, memory is not a barrier: a wait could pass at once or hang.
-// expect: "this barrier is not initialized"
+// expect: "this is the memory of a barrier: initialize it in publish_barriers()"
 #include "tessera/device/barrier.cuh"
 
 using namespace tessera;
 
 __global__ void kernel()
 {
-    __shared__ BarrierWord word;
-    Barrier<FilledByTma, Uninitialized> barrier(word);
+    __shared__ BarrierWord<FilledByTma> word;
 #ifdef NEGATIVE
-    barrier.wait(PhaseParity::even);
+    word.wait(PhaseParity::even);
 #else
-    if (threadIdx.x == 0) {
-        std::move(barrier).initialize(1);
-    }
-    const BarriersPublished published = publish_barriers();
-    Barrier<FilledByTma, Ready>(word, published).wait(PhaseParity::even);
+    const auto published = publish_barriers([&](const BarrierInitializer& by) { by.initialize(word, 1); });
+    Barrier(word, published).wait(PhaseParity::even);
 #endif
 }

@@ -10,9 +10,7 @@ using Kind = AccumulatorEmpty;
 using Kind = AccumulatorFull;
 #endif
 
-__global__ void kernel()
+__device__ void finish(const TmemAccumulator<128, CtaGroup::one>& d, const Barrier<Kind>& barrier)
 {
-    __shared__ BarrierWord word;
-    const Barrier<Kind, Ready> barrier(word, publish_barriers());
-    commit<CtaGroup::one>(barrier);
+    commit(d, barrier);
 }

@@ -12,6 +12,6 @@ using Kind = FilledByTma;
 
 __global__ void kernel()
 {
-    __shared__ BarrierWord word;
-    Barrier<Kind, Ready>(word, publish_barriers()).arrive_and_expect(128);
+    __shared__ BarrierWord<Kind> word;
+    Barrier<Kind>(word, publish_barriers([](const BarrierInitializer&) {})).arrive_and_expect(128);
 }

@@ -11,14 +11,12 @@ __global__ void kernel(const __grid_constant__ Map map)
 {
     __shared__ Ring ring;
     __shared__ SharedTile<float, Box<32, 32>, Swizzle::b128> tile;
-    const BarriersPublished published = publish_barriers();
+    const BarriersPublished published = publish_barriers([](const BarrierInitializer&) {});
 #ifdef NEGATIVE
     auto slot = RingConsumer<Ring>(ring, published).wait();
     tma_load(map, tile, slot, {0, 0});
     std::move(slot).release();
 #else
-    auto slot = RingProducer<Ring>(ring, published).acquire(Map::box_bytes);
-    tma_load(map, tile, slot, {0, 0});
-    std::move(slot).publish();
+    RingProducer<Ring>(ring, published).fill([&](auto& slot) { tma_load(map, tile, slot, {0, 0}); });
 #endif
 }

@@ -4,6 +4,8 @@
 
 using namespace tessera;
 
+using Operand = Tcgen05Descriptor<SharedLayout<Major::k, Swizzle::b128, 128, 64, sizeof(f16)>>;
+
 constexpr auto start = InstructionDescriptor::builder().shape<128, 128>();
 
 #ifdef NEGATIVE
@@ -12,7 +14,7 @@ constexpr auto instruction = start.a<f16>().b<f16>().accumulate<f32>().a_in_tens
 constexpr auto instruction = start.a<f16>().b<f16>().accumulate<f32>().build();
 #endif
 
-__device__ void multiply(const TmemAccumulator<128, CtaGroup::one>& d, Tcgen05Descriptor a, Tcgen05Descriptor b)
+__device__ void multiply(const TmemAccumulator<128, CtaGroup::one>& d, Operand a, Operand b)
 {
     mma(d, a, b, instruction, Accumulate::add);
 }

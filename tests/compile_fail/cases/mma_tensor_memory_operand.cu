@@ -4,6 +4,8 @@
 
 using namespace tessera;
 
+using Operand = Tcgen05Descriptor<SharedLayout<Major::k, Swizzle::b128, 128, 64, sizeof(f16)>>;
+
 constexpr auto start = InstructionDescriptor::builder().shape<128, 128>();
 
 #ifdef NEGATIVE
@@ -13,7 +15,7 @@ constexpr auto instruction = start.a<f16>().b<f16>().accumulate<f32>().a_in_tens
 #endif
 
 __device__ void multiply(const TmemAccumulator<128, CtaGroup::one>& d, const TmemOperand<4, CtaGroup::one>& a,
-                         Tcgen05Descriptor b)
+                         Operand b)
 {
     mma(d, a, 0, b, instruction, Accumulate::add);
 }

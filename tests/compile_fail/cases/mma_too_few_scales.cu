@@ -1,8 +1,10 @@
 // The columns after the last scale factor would be scaled by unrelated data in tensor memory.
-// expect: "there are fewer scale factors of B than columns of the accumulator"
+// expect: "there are fewer scale factors of B than columns of the instruction"
 #include "tessera/device/mma.cuh"
 
 using namespace tessera;
+
+using Operand = Tcgen05Descriptor<SharedLayout<Major::k, Swizzle::b128, 128, 128, 1>>;
 
 constexpr auto start = InstructionDescriptor::builder().shape<128, 128>();
 constexpr auto scaled = start.a<OperandType::e4m3>()
@@ -20,8 +22,7 @@ using OfB = Scales<ScaledOperand::b, 64>;
 using OfB = Scales<ScaledOperand::b, 128>;
 #endif
 
-__device__ void multiply(const D& d, Tcgen05Descriptor a, Tcgen05Descriptor b, const Scales<ScaledOperand::a>& of_a,
-                         const OfB& of_b)
+__device__ void multiply(const D& d, Operand a, Operand b, const Scales<ScaledOperand::a>& of_a, const OfB& of_b)
 {
     mma(d, a, b, scaled, of_a, of_b, Accumulate::add);
 }

@@ -4,6 +4,8 @@
 
 using namespace tessera;
 
+using Operand = Tcgen05Descriptor<SharedLayout<Major::k, Swizzle::b128, 256, 64, sizeof(bf16)>>;
+
 #ifdef NEGATIVE
 constexpr unsigned columns = 256;
 #else
@@ -12,7 +14,7 @@ constexpr unsigned columns = 128;
 constexpr auto instruction =
     InstructionDescriptor::builder().shape<128, columns>().a<bf16>().b<bf16>().accumulate<f32>().build();
 
-__device__ void multiply(const TmemAccumulator<128, CtaGroup::one>& d, Tcgen05Descriptor a, Tcgen05Descriptor b)
+__device__ void multiply(const TmemAccumulator<128, CtaGroup::one>& d, Operand a, Operand b)
 {
     mma(d, a, b, instruction, Accumulate::add);
 }

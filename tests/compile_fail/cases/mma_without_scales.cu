@@ -4,6 +4,8 @@
 
 using namespace tessera;
 
+using Operand = Tcgen05Descriptor<SharedLayout<Major::k, Swizzle::b128, 128, 128, 1>>;
+
 constexpr auto start = InstructionDescriptor::builder().shape<128, 128>();
 #ifdef NEGATIVE
 constexpr auto instruction = start.a<OperandType::e4m3>()
@@ -16,7 +18,4 @@ constexpr auto instruction = start.a<OperandType::e4m3>().b<OperandType::e4m3>()
 #endif
 using D = TmemAccumulator<128, CtaGroup::one>;
 
-__device__ void multiply(const D& d, Tcgen05Descriptor a, Tcgen05Descriptor b)
-{
-    mma(d, a, b, instruction, Accumulate::add);
-}
+__device__ void multiply(const D& d, Operand a, Operand b) { mma(d, a, b, instruction, Accumulate::add); }

@@ -10,7 +10,7 @@ using Map = TensorMap<float, Box<32, 32>, Swizzle::b128>;
 __global__ void kernel()
 {
     __shared__ Ring ring;
-    RingConsumer<Ring> consumer(ring, publish_barriers());
+    RingConsumer<Ring> consumer(ring, publish_barriers([](const BarrierInitializer&) {}));
     auto slot = consumer.wait();
 #ifdef NEGATIVE
     auto copy = slot;

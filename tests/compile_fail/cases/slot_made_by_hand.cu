@@ -10,11 +10,11 @@ using Map = TensorMap<float, Box<32, 32>, Swizzle::b128>;
 __global__ void kernel()
 {
     __shared__ Ring ring;
-    const BarriersPublished published = publish_barriers();
+    const BarriersPublished published = publish_barriers([](const BarrierInitializer&) {});
 #ifdef NEGATIVE
     FillSlot<Ring> slot(&ring, 0, published);
 #else
     FillSlot<Ring> slot = RingProducer<Ring>(ring, published).acquire();
 #endif
-    std::move(slot).publish();
+    std::move(slot).publish_written();
 }

@@ -9,7 +9,7 @@ using Ring = RingBarriers<FilledByTma, FreedByThreads, 2>;
 __global__ void kernel()
 {
     __shared__ Ring ring;
-    RingConsumer<Ring> consumer(ring, publish_barriers());
+    RingConsumer<Ring> consumer(ring, publish_barriers([](const BarrierInitializer&) {}));
     auto slot = consumer.wait();
 #ifdef NEGATIVE
     slot.release();

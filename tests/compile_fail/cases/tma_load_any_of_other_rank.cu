@@ -4,11 +4,11 @@
 
 using namespace tessera;
 
-__device__ void load(const AnyTensorMap<3>& map, std::byte* to, const Barrier<FilledByTma, Ready>& barrier)
+__device__ void load(const AnyTensorMap<3>& map, std::byte* to, ByteCounter<CtaGroup::one> bytes)
 {
 #ifdef NEGATIVE
-    tma_load(map, to, barrier, {0, 0});
+    tma_load(map, to, bytes, {0, 0});
 #else
-    tma_load(map, to, barrier, {0, 0, 0});
+    tma_load(map, to, bytes, {0, 0, 0});
 #endif
 }

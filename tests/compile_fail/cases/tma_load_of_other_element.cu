@@ -17,7 +17,6 @@ __global__ void kernel(const __grid_constant__ Map map)
 {
     __shared__ Ring ring;
     __shared__ Tile tile;
-    auto slot = RingProducer<Ring>(ring, publish_barriers()).acquire(Map::box_bytes);
-    tma_load(map, tile, slot, {0, 0});
-    std::move(slot).publish();
+    RingProducer<Ring> producer(ring, publish_barriers([](const BarrierInitializer&) {}));
+    producer.fill([&](auto& slot) { tma_load(map, tile, slot, {0, 0}); });
 }

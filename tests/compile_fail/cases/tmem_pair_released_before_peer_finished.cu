@@ -8,7 +8,8 @@ __global__ void kernel()
 {
     __shared__ TmemSlot slot;
     const bool first_warp = threadIdx.x < 32;
-    auto memory = Tmem<Unallocated, 128, CtaGroup::pair>(slot).allocate(first_warp, ClusterGrid::synchronize());
+    const auto published = publish_barriers_to_cluster([](const BarrierInitializer&) {});
+    auto memory = Tmem<Unallocated, 128, CtaGroup::pair>(slot).allocate(first_warp, published);
 #ifdef NEGATIVE
     std::move(memory).release(first_warp);
 #else

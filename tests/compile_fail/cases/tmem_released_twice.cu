@@ -1,5 +1,5 @@
-// A second dealloc could free another CTA's columns.
-// expect: "this tensor memory was released already"
+// A second dealloc could free another CTA's columns, so release() consumes the handle.
+// expect: "matches the argument list and object (the object has type qualifiers that prevent a match)"
 #include "tessera/device/tmem.cuh"
 
 using namespace tessera;
@@ -8,10 +8,9 @@ __global__ void kernel()
 {
     __shared__ TmemSlot slot;
     const bool first_warp = threadIdx.x < 32;
-    const auto released = Tmem<Unallocated, 128, CtaGroup::one>(slot).allocate(first_warp).release(first_warp);
+    auto memory = Tmem<Unallocated, 128, CtaGroup::one>(slot).allocate(first_warp);
 #ifdef NEGATIVE
-    released.release(first_warp);
-#else
-    (void)released;
+    memory.release(first_warp);
 #endif
+    std::move(memory).release(first_warp);
 }

@@ -21,19 +21,13 @@ __global__ void add_tiles(const __grid_constant__ Map map, int tiles, DisjointSp
 {
     __shared__ SharedTile<float, Box<columns, rows>, Swizzle::none> stages[Ring::slots];
     __shared__ Ring ring;
-    if (threadIdx.x == 0) {
-        ring.initialize({.producers = 1, .consumers = rows * columns});
-    }
-    const BarriersPublished published = publish_barriers();
+    const auto published = publish_barriers(
+        [&](const BarrierInitializer& by) { ring.initialize(by, {.producers = 1, .consumers = rows * columns}); });
     if (threadIdx.x < 32) {
         RingProducer<Ring> producer(ring, published);
         for (int tile = 0; tile < tiles; ++tile) {
-            auto slot = producer.acquire();
-            if (elect_one()) {
-                slot.full().arrive_and_expect(Map::box_bytes);
-                tma_load(map, stages[slot.index()], slot, {0, tile * static_cast<int>(rows)});
-            }
-            std::move(slot).publish();
+            producer.fill(
+                [&](auto& slot) { tma_load(map, stages[slot.index()], slot, {0, tile * static_cast<int>(rows)}); });
         }
         std::move(producer).drain();
     } else {

@@ -2,7 +2,8 @@
 
 /// @file
 /// @ingroup device_barriers
-/// @brief Barriers in shared memory (mbarriers) whose type says who completes them and whether they may be used yet.
+/// @brief Barriers in shared memory (mbarriers): who completes one is part of its type, and it cannot be used before it is
+/// published.
 ///
 /// `Barrier` has an example. Most kernels need only the rings of pipeline.cuh.
 ///
@@ -14,6 +15,7 @@
 #include <type_traits>
 
 #include "tessera/device/cluster.cuh"
+#include "tessera/device/cta_group.hpp"
 
 namespace tessera {
 
@@ -34,29 +36,100 @@ struct AccumulatorEmpty {};
 /// Kind of a barrier: completed by cluster launch control when its answer has been written.
 struct WorkAnswered {};
 
-/// State of a barrier: memory that is not a barrier yet.
-struct Uninitialized {};
-/// State of a barrier: initialized, and visible to all who may use it.
-struct Ready {};
-
-/// The 8 bytes of shared memory of a barrier.
+/// The 8 bytes of shared memory of a barrier. `publish_barriers` makes a barrier of them, and a `Barrier` can use them then.
+/// @tparam Kind  who completes a phase: FilledByTma, FilledByThreads, FreedByThreads, FreedByTensorCore, AccumulatorFull,
+///               AccumulatorEmpty or WorkAnswered
+template <class Kind>
 struct alignas(8) BarrierWord {
     std::uint64_t bits;  ///< opaque: the hardware's state
+
+    /// Refuses to compile: the memory may not be a barrier yet.
+    template <class Phase>
+    __device__ void wait(Phase) const
+    {
+        static_assert(!std::is_same_v<Phase, Phase>,
+                      "tessera: this is the memory of a barrier: initialize it in publish_barriers(), and wait for a "
+                      "Barrier, which takes the token that publish_barriers() returns");
+    }
 };
 
-/// Proof that the barriers that were initialized before are visible to all who may use them.
+/// What initializes barriers: only `publish_barriers` and its cluster forms have one, and give it to their argument.
+class BarrierInitializer {
+public:
+    BarrierInitializer(const BarrierInitializer&) = delete;
+    BarrierInitializer& operator=(const BarrierInitializer&) = delete;
+
+    /// Makes a barrier of `word`.
+    /// @param word      in shared memory
+    /// @param arrivals  the number that completes a phase, 1 to 2^20 - 1
+    template <class Kind>
+    __device__ void initialize(BarrierWord<Kind>& word, std::uint32_t arrivals) const
+    {
+        cuda::ptx::mbarrier_init(&word.bits, arrivals);
+    }
+
+private:
+    friend class BarriersPublished;
+    __device__ BarrierInitializer() {}
+};
+
+class BarriersAnnounced;
+
+/// Proof that the CTA's barriers are initialized and visible to its threads and to TMA.
 class BarriersPublished {
 private:
-    friend __device__ BarriersPublished publish_barriers();
+    template <class Initialize>
+    friend __device__ BarriersPublished publish_barriers(Initialize initialize);
+    template <class Initialize>
+    friend __device__ BarriersAnnounced announce_barriers_to_cluster(Initialize initialize);
     friend class BarriersPublishedToCluster;
     __device__ BarriersPublished() {}
+
+    /// Initializes, and makes that visible to whom the caller synchronizes with.
+    template <class Initialize>
+    __device__ static void initialize_in_one_thread(Initialize& initialize)
+    {
+        if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) {
+            initialize(BarrierInitializer());
+        }
+        __syncwarp();
+        cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+    }
 };
 
-/// Proof that this holds for the barriers of all CTAs of the cluster, which therefore run.
+/// A CTA of the cluster whose barriers are published: threads of other CTAs may arrive at them.
+class ReadyCta {
+public:
+    /// Returns its rank in the cluster.
+    __device__ std::uint32_t value() const { return rank_.value(); }
+
+private:
+    friend class BarriersPublishedToCluster;
+    __device__ explicit ReadyCta(CtaRank rank) : rank_(rank) {}
+
+    CtaRank rank_;
+};
+
+/// CTAs of the cluster whose barriers are published: they may receive a multicast.
+class ReadyCtas {
+public:
+    /// Returns the set as bits: bit i is the CTA with rank i, as instructions take it.
+    __device__ std::uint16_t bits() const { return mask_.bits(); }
+
+private:
+    friend class BarriersPublishedToCluster;
+    __device__ explicit ReadyCtas(CtaMask mask) : mask_(mask) {}
+
+    CtaMask mask_;
+};
+
+/// Proof that this holds for all CTAs of the cluster, which therefore run.
 class BarriersPublishedToCluster : public BarriersPublished {
 public:
-    /// Returns the proof that every thread of the cluster has arrived.
-    __device__ ClusterArrived arrived() const { return {}; }
+    /// Returns a CTA as one whose barriers may be used.
+    __device__ ReadyCta ready(CtaRank cta) const { return ReadyCta(cta); }
+    /// Returns CTAs as those whose barriers may be used.
+    __device__ ReadyCtas ready(CtaMask ctas) const { return ReadyCtas(ctas); }
 
 private:
     friend class BarriersAnnounced;
@@ -76,86 +149,81 @@ public:
     }
 
 private:
-    friend __device__ BarriersAnnounced announce_barriers_to_cluster();
+    template <class Initialize>
+    friend __device__ BarriersAnnounced announce_barriers_to_cluster(Initialize initialize);
     __device__ BarriersAnnounced() {}
 };
 
-/// Makes the barriers that this CTA's threads have initialized visible to the CTA and to TMA. Synchronizes: all threads
-/// of the CTA call it.
-__device__ inline BarriersPublished publish_barriers()
+/// Initializes barriers and makes them visible to the CTA and to TMA. Synchronizes: all threads of the CTA call it, in whole,
+/// converged warps.
+/// @param initialize  called in one thread with a `const BarrierInitializer&`, which the rings and barriers take
+template <class Initialize>
+__device__ BarriersPublished publish_barriers(Initialize initialize)
 {
-    cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+    BarriersPublished::initialize_in_one_thread(initialize);
     __syncthreads();
     return {};
 }
 
-/// Begins to publish barriers to all CTAs of the cluster. This is needed before a peer arrives at a barrier or
-/// multicasts into the slot that it guards. What a thread does between this call and `await()` hides the wait. All
+/// Initializes barriers and begins to publish them to all CTAs of the cluster. This is needed before a peer arrives at a
+/// barrier or multicasts into the slot that it guards. What a thread does between this call and `await()` hides the wait. All
 /// threads of the cluster call both, in whole, converged warps.
 ///
 /// Only the barriers are published: the arrival is relaxed. A release at cluster scope would wait for all that the
 /// thread has written anywhere, which takes some 500 cycles on an H200.
-__device__ inline BarriersAnnounced announce_barriers_to_cluster()
+/// @param initialize  as for `publish_barriers`
+template <class Initialize>
+__device__ BarriersAnnounced announce_barriers_to_cluster(Initialize initialize)
 {
-    cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+    BarriersPublished::initialize_in_one_thread(initialize);
     cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
     return {};
 }
 
-/// Makes the barriers visible to all CTAs of the cluster. Synchronizes: all threads of the cluster call it, in whole,
-/// converged warps.
-__device__ inline BarriersPublishedToCluster publish_barriers_to_cluster()
+/// Initializes barriers and makes them visible to all CTAs of the cluster. Synchronizes: all threads of the cluster call it, in
+/// whole, converged warps.
+/// @param initialize  as for `publish_barriers`
+template <class Initialize>
+__device__ BarriersPublishedToCluster publish_barriers_to_cluster(Initialize initialize)
 {
-    return announce_barriers_to_cluster().await();
+    return announce_barriers_to_cluster(initialize).await();
 }
 
-/// A barrier in shared memory.
-///
-/// @code{.cpp}
-/// __shared__ BarrierWord word;
-/// if (threadIdx.x == 0) {
-///     Barrier<FilledByTma, Uninitialized>(word).initialize(1);  // one arrival per phase
-/// }
-/// const BarriersPublished published = publish_barriers();       // all threads of the CTA
-/// const Barrier<FilledByTma, Ready> loaded(word, published);
-/// loaded.wait(PhaseParity::even);                               // a whole warp
-/// @endcode
-///
-/// A barrier cannot be waited for before it was published: only `publish_barriers` and its cluster forms make the
-/// token. Kernels need not keep phases: the rings of pipeline.cuh do.
-///
-/// @tparam Kind   who completes a phase: FilledByTma, FilledByThreads, FreedByThreads, FreedByTensorCore,
-///                AccumulatorFull, AccumulatorEmpty or WorkAnswered
-/// @tparam State  Uninitialized or Ready
-template <class Kind, class State>
-class Barrier {
-    static_assert(!std::is_same_v<State, State>, "tessera: a barrier's state is Uninitialized or Ready");
-};
-
-/// Memory for a barrier: it can be initialized, and nothing else.
-/// @tparam Kind  who will complete a phase
-template <class Kind>
-class Barrier<Kind, Uninitialized> {
+/// Where TMA counts the bytes of a load. A slot of a ring and a `Barrier<FilledByTma>` have one.
+/// @tparam Group  pair: the barrier is that of the pair's first CTA
+template <CtaGroup Group>
+class ByteCounter {
 public:
-    /// Names the barrier that will be in `word`, which is shared memory.
-    __device__ explicit Barrier(BarrierWord& word) : word_(&word.bits) {}
-
-    /// Initializes the barrier. Called by one thread; `publish_barriers` makes it visible to the others.
-    /// @param arrivals  the number that completes a phase, 1 to 2^20 - 1
-    __device__ void initialize(std::uint32_t arrivals) && { cuda::ptx::mbarrier_init(word_, arrivals); }
-
-    /// Refuses to compile: the barrier is not initialized.
-    template <class Phase>
-    __device__ void wait(Phase) const
-    {
-        static_assert(!std::is_same_v<Phase, Phase>,
-                      "tessera: this barrier is not initialized: initialize it, then publish_barriers(), then wait for "
-                      "Barrier<Kind, Ready>");
-    }
+    /// Returns the hardware's word, in the calling CTA.
+    __device__ std::uint64_t* word() const { return word_; }
 
 private:
+    template <class>
+    friend class Barrier;
+    template <class>
+    friend class FillSlot;
+    __device__ explicit ByteCounter(std::uint64_t* word) : word_(word) {}
+
     std::uint64_t* word_;
 };
+
+namespace detail {
+
+/// Arrives once at the barrier with this offset in the CTA with this rank.
+__device__ __forceinline__ void arrive_in(std::uint32_t rank, const std::uint64_t* word)
+{
+    // cuda::ptx has neither mapa nor an arrival that takes a 32-bit cluster address.
+    asm volatile(
+        "{\n\t"
+        ".reg .b32 remote;\n\t"
+        "mapa.shared::cluster.u32 remote, %0, %1;\n\t"
+        "mbarrier.arrive.shared::cluster.b64 _, [remote];\n\t"
+        "}" ::"r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(word))),
+        "r"(rank)
+        : "memory");
+}
+
+}  // namespace detail
 
 /// The parity of a barrier's phase: which completion a wait is for. The rings of pipeline.cuh keep and advance it.
 enum class PhaseParity : std::uint32_t {
@@ -163,10 +231,22 @@ enum class PhaseParity : std::uint32_t {
     odd = 1    ///< the second phase, the fourth, ...
 };
 
-/// A barrier that is visible to all who may use it.
-/// @tparam Kind  who completes a phase
+/// A barrier in shared memory that is published: initialized, and visible to all who may use it.
+///
+/// @code{.cpp}
+/// __shared__ BarrierWord<FilledByTma> word;
+/// const auto published = publish_barriers([&](const BarrierInitializer& by) {  // all threads; one calls this
+///     by.initialize(word, 1);                                                  // one arrival per phase
+/// });
+/// const Barrier loaded(word, published);
+/// loaded.wait(PhaseParity::even);                                              // a whole warp
+/// @endcode
+///
+/// Kernels need not keep phases: the rings of pipeline.cuh do.
+///
+/// @tparam Kind  who completes a phase: that of the BarrierWord
 template <class Kind>
-class Barrier<Kind, Ready> {
+class Barrier {
     static constexpr bool filled_by_tma = std::is_same_v<Kind, FilledByTma>;
     static constexpr bool takes_bytes = filled_by_tma || std::is_same_v<Kind, WorkAnswered>;
     static constexpr bool takes_threads = filled_by_tma || std::is_same_v<Kind, FilledByThreads> ||
@@ -175,7 +255,7 @@ class Barrier<Kind, Ready> {
 
 public:
     /// Names the barrier in `word`.
-    __device__ Barrier(BarrierWord& word, BarriersPublished) : word_(&word.bits) {}
+    __device__ Barrier(BarrierWord<Kind>& word, BarriersPublished) : word_(&word.bits) {}
 
     /// Waits until the phase of this parity is complete. What its completers did before is visible then (acquire at CTA
     /// scope).
@@ -217,25 +297,16 @@ public:
     ///
     /// Orders earlier reads, not earlier writes, before what the peer does next. A release at cluster scope would order
     /// writes, too, but costs a fence of the whole GPU (MEMBAR.ALL.GPU on sm_90).
-    __device__ void arrive_at(CtaRank peer) const
+    __device__ void arrive_at(ReadyCta peer) const
     {
         static_assert(takes_threads,
                       "tessera: threads do not arrive at a barrier that the tensor core completes: commit to it");
-        // cuda::ptx has neither mapa nor an arrival that takes a 32-bit cluster address.
-        const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(word_));
-        asm volatile(
-            "{\n\t"
-            ".reg .b32 remote;\n\t"
-            "mapa.shared::cluster.u32 remote, %0, %1;\n\t"
-            "mbarrier.arrive.shared::cluster.b64 _, [remote];\n\t"
-            "}" ::"r"(address),
-            "r"(peer.value())
-            : "memory");
+        detail::arrive_in(peer.value(), word_);
     }
 
     /// Completes `bytes` of those that the same barrier of a peer CTA expects, without a copy: the peer's phase waits
     /// for the calling thread, too. Orders no memory access. The peer must not have exited. For FilledByTma.
-    __device__ void complete_bytes_at(CtaRank peer, std::uint32_t bytes) const
+    __device__ void complete_bytes_at(ReadyCta peer, std::uint32_t bytes) const
     {
         static_assert(filled_by_tma, "tessera: only a barrier filled by TMA counts bytes from a peer");
         // cuda::ptx has no complete_tx.
@@ -248,6 +319,13 @@ public:
             "}" ::"r"(address),
             "r"(peer.value()), "r"(bytes)
             : "memory");
+    }
+
+    /// Returns where TMA counts the bytes of a load that it completes. For FilledByTma.
+    __device__ ByteCounter<CtaGroup::one> bytes() const
+    {
+        static_assert(filled_by_tma, "tessera: a TMA load is counted at a barrier that is FilledByTma");
+        return ByteCounter<CtaGroup::one>(word_);
     }
 
     /// Returns the hardware's word, for instructions that complete it.

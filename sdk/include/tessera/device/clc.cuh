@@ -17,7 +17,7 @@
 /// calling cluster has; only queues make one.
 ///
 /// @code{.cpp}
-/// ClcWorkQueue<1, 2> queue(clc, published, first_cta);
+/// ClcWorkQueue<1, 2> queue(clc, published);
 /// for (WorkItem work = queue.first(); work; work = queue.next_of_warp()) {  // whole warps
 ///     store(partition.tile(work));
 /// }
@@ -28,6 +28,7 @@
 #include <cuda/ptx>
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "tessera/device/pipeline.cuh"
@@ -241,10 +242,17 @@ struct ClcStorage {
     ClcAnswer answers[Slots];  ///< one for each slot
     Ring ring;                 ///< `full`: the answer is written; `empty`: all readers of the cluster have read it
 
-    /// Initializes the barriers. Called by one thread of each CTA, before the barriers are published.
+    /// Initializes the barriers. Called in `publish_barriers` of each CTA.
     /// @param readers  number of warps that call next_of_warp(), of all CTAs of the cluster
-    __device__ void initialize(std::uint32_t readers) { ring.initialize({.producers = 1, .consumers = readers}); }
+    __device__ void initialize(const BarrierInitializer& by, std::uint32_t readers)
+    {
+        ring.initialize(by, {.producers = 1, .consumers = readers});
+    }
 };
+
+/// The token that barriers must be published with which a cluster of this size uses.
+template <std::uint32_t ClusterSize>
+using PublishedTo = std::conditional_t<ClusterSize == 1, BarriersPublished, BarriersPublishedToCluster>;
 
 /// The requesting side of a ClcWorkQueue: one warp of the cluster's first CTA.
 /// @tparam ClusterSize  CTAs of the cluster
@@ -253,7 +261,7 @@ template <std::uint32_t ClusterSize, std::uint32_t Slots>
 class ClcRequester {
 public:
     /// For the one warp that requests, after the barriers are published.
-    __device__ ClcRequester(ClcStorage<Slots>& storage, BarriersPublished published)
+    __device__ ClcRequester(ClcStorage<Slots>& storage, PublishedTo<ClusterSize> published)
         : storage_(storage), producer_(storage.ring, published)
     {}
 
@@ -263,17 +271,18 @@ public:
     {
         auto slot = producer_.acquire();
         if (elect_one()) {
+            const std::uint64_t* const full = detail::SlotBarriers::full(slot).word();
             if constexpr (ClusterSize == 1) {
-                slot.full().arrive_and_expect(detail::clc_answer_bytes);
-                detail::clc_try_cancel(storage_.answers[slot.index()], slot.full().word());
+                slot.announce(detail::clc_answer_bytes);
+                detail::clc_try_cancel(storage_.answers[slot.index()], full);
             } else {
                 for (std::uint32_t rank = 0; rank < ClusterSize; ++rank) {
-                    detail::arrive_and_expect_at(slot.full().word(), rank, detail::clc_answer_bytes);
+                    detail::arrive_and_expect_at(full, rank, detail::clc_answer_bytes);
                 }
-                detail::clc_try_cancel_for_cluster(storage_.answers[slot.index()], slot.full().word());
+                detail::clc_try_cancel_for_cluster(storage_.answers[slot.index()], full);
             }
         }
-        std::move(slot).publish();
+        detail::SlotBarriers::spend(slot);
     }
 
 private:
@@ -291,9 +300,8 @@ public:
     /// Reads the answers in `storage`.
     /// @param storage    the shared memory of the answers
     /// @param published  proof that its barriers are published
-    /// @param first_cta  the CTA of the cluster whose warp requests
-    __device__ ClcWorkQueue(ClcStorage<Slots>& storage, BarriersPublished published, CtaRank first_cta)
-        : storage_(storage), consumer_(storage.ring, published), first_cta_(first_cta)
+    __device__ ClcWorkQueue(ClcStorage<Slots>& storage, PublishedTo<ClusterSize> published)
+        : storage_(storage), consumer_(storage.ring, published)
     {}
 
     /// Returns the cluster's own work tile.
@@ -305,18 +313,19 @@ public:
     {
         auto slot = consumer_.wait();
         WorkItem item = read(slot.index());
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) {
-            free(std::move(slot));
+        if constexpr (ClusterSize == 1) {
+            std::move(slot).release_of_warp();
         } else {
-            std::move(slot).release_by_other();
+            __syncwarp();
+            if (threadIdx.x % 32 == 0) {
+                detail::arrive_in(0, detail::SlotBarriers::empty(slot).word());  // the first CTA requests
+            }
+            detail::SlotBarriers::spend(slot);
         }
         return item;
     }
 
 private:
-    using Slot = ReadSlot<typename ClcStorage<Slots>::Ring>;
-
     __device__ WorkItem read(std::uint32_t slot)
     {
         std::uint32_t first_cta = 0;
@@ -325,18 +334,8 @@ private:
         return taken ? WorkItem(first_cta / ClusterSize) : WorkItem();
     }
 
-    __device__ void free(Slot&& slot)
-    {
-        if constexpr (ClusterSize == 1) {
-            std::move(slot).release();
-        } else {
-            std::move(slot).release_to(first_cta_);
-        }
-    }
-
     ClcStorage<Slots>& storage_;
     RingConsumer<typename ClcStorage<Slots>::Ring> consumer_;
-    CtaRank first_cta_;
 };
 
 }  // namespace tessera

@@ -50,22 +50,14 @@ private:
     std::uint16_t bits_;
 };
 
-/// Proof that every thread of the cluster has arrived at a point of the program after the shared memory of each CTA
-/// became usable. What touches a peer's memory takes one.
-class ClusterArrived {
-private:
-    friend class ClusterGrid;
-    friend class BarriersPublishedToCluster;
-    __device__ ClusterArrived() {}
-};
-
 /// The calling thread's cluster as an array of CTAs.
 ///
 /// @code{.cpp}
 /// const ClusterGrid cluster(2, 1);     // two CTAs in a column: they share B
-/// auto slot = producer.acquire(bytes);
-/// tma_load_multicast(b_map, b[slot.index()], slot, {depth, column}, cluster.my_column());
-/// std::move(slot).publish();
+/// const auto both = pair_published.ready(cluster.my_column());
+/// producer.fill([&](auto& slot) {      // each of the two loads a half of B for both
+///     tma_load_multicast(b_map, b_halves[slot.index()][cluster.row()], slot, {depth, column}, both);
+/// });
 /// std::move(producer).drain();         // the peer has read our shared memory: exit
 /// @endcode
 class ClusterGrid {
@@ -122,13 +114,17 @@ public:
     /// Returns all CTAs of the calling CTA's column in its layer, itself included.
     __device__ CtaMask my_column() const { return CtaMask(((1U << rows_) - 1U) << at(0, column()).value()); }
 
+    /// Returns the two CTAs of the calling CTA's pair: an even rank and the next one.
+    __device__ static CtaMask my_pair() { return CtaMask(3U << (rank() & ~1U)); }
+    /// Returns the CTAs of the calling CTA's column that have its place in their pairs, itself included.
+    __device__ CtaMask my_place_in_pairs() const { return CtaMask(my_column().bits() & 0x5555U << (rank() & 1U)); }
+
     /// Waits until all threads of the cluster have called this. What they did before is visible afterwards (release and
     /// acquire at cluster scope). Called by all threads of the cluster, in whole, converged warps.
-    __device__ static ClusterArrived synchronize()
+    __device__ static void synchronize()
     {
         cuda::ptx::barrier_cluster_arrive();
         cuda::ptx::barrier_cluster_wait();
-        return {};
     }
 
     /// Waits until all threads of the cluster have called this, and makes nothing visible. For a CTA that exits when

@@ -26,43 +26,62 @@
 
 namespace tessera {
 
-/// A valid instruction descriptor. What is part of the instruction's name is part of the type.
-/// @tparam Kind    the list of element types
-/// @tparam Group   one CTA or a pair
-/// @tparam Form    where A is
-/// @tparam Vector  the number of scale factors; `none` for kinds without them
-/// @tparam Shape   M and N, so that no instruction writes beyond its accumulator
-template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, MmaShape Shape>
+/// A valid instruction. All that is said of it is part of the type, so that `mma` takes no operands that it does not fit.
+/// @tparam Spec  the instruction
+template <MmaSpec Spec>
 class MmaInstruction {
-public:
-    static constexpr MmaShape shape = Shape;             ///< M and N
-    static constexpr MmaKind kind = Kind;                ///< `.kind`
-    static constexpr CtaGroup group = Group;             ///< `.cta_group`
-    static constexpr MmaForm form = Form;                ///< where A is
-    static constexpr ScaleVector scale_vector = Vector;  ///< `.scale_vec`; `none` for kinds without scale factors
+    static_assert(find_fault(Spec) == MmaFault::none,
+                  "tessera: InstructionDescriptor::builder() makes instructions, and says what is wrong with one");
 
-    /// Returns a descriptor that was made at run time with `instruction_bits`, of a spec with these facts.
-    TESSERA_DETAIL_HOST_DEVICE static constexpr MmaInstruction from_bits(std::uint32_t bits) noexcept
-    {
-        return MmaInstruction(bits);
-    }
+public:
+    static constexpr MmaSpec spec = Spec;  ///< kind, types, shape, majors, ...
+
     /// Returns the bits that the instruction takes.
-    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t bits() const noexcept { return bits_; }
+    TESSERA_DETAIL_HOST_DEVICE static constexpr std::uint32_t bits() noexcept { return instruction_bits(Spec); }
 
     /// Returns the same instruction with the scale factors of step `Step` along K. A 32-bit word of tensor memory has
     /// the factors of four steps at 1X, of two at 2X, of one at 4X. The builder's ids must be 0.
     template <std::uint32_t Step>
-    TESSERA_DETAIL_HOST_DEVICE constexpr MmaInstruction with_scales_of_step() const noexcept
+    TESSERA_DETAIL_HOST_DEVICE constexpr auto with_scales_of_step() const noexcept
     {
-        static_assert(is_block_scaled(Kind), "tessera: this kind has no scale factors");
-        static_assert((Step + 1) * static_cast<std::uint32_t>(Vector) <= 4,
+        constexpr auto of_step = static_cast<std::uint32_t>(scale_vector_of(Spec));
+        static_assert(is_block_scaled(Spec.kind), "tessera: this kind has no scale factors");
+        static_assert((Step + 1) * of_step <= 4,
                       "tessera: one word holds scale factors for four steps along K at 1X, two at 2X, one at 4X");
-        constexpr std::uint32_t id = Step * static_cast<std::uint32_t>(Vector);
-        return MmaInstruction(bits_ | id << 4 | id << 29);
+        if constexpr (is_block_scaled(Spec.kind) && (Step + 1) * of_step <= 4) {
+            constexpr MmaSpec changed = [] {
+                MmaSpec next = Spec;
+                next.a_scale_id = next.b_scale_id = Step * of_step;
+                return next;
+            }();
+            return MmaInstruction<changed>{};
+        } else {
+            return *this;
+        }
     }
+};
+
+/// An instruction on K-major or MN-major operands of a kind, which are chosen at run time. `mma` takes it with descriptors of
+/// AnyLayout: nothing checks that they fit.
+/// @tparam Kind   the list of element types
+/// @tparam Group  one CTA or a pair
+/// @tparam Shape  M and N
+template <MmaKind Kind, CtaGroup Group, MmaShape Shape>
+class AnyMmaInstruction {
+    static_assert(!is_block_scaled(Kind),
+                  "tessera: a block-scaled instruction is made by InstructionDescriptor::builder()");
+
+public:
+    /// Returns an instruction from the bits of a spec with these facts (`instruction_bits`).
+    TESSERA_DETAIL_HOST_DEVICE static constexpr AnyMmaInstruction from_bits(std::uint32_t bits) noexcept
+    {
+        return AnyMmaInstruction(bits);
+    }
+    /// Returns the bits that the instruction takes.
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t bits() const noexcept { return bits_; }
 
 private:
-    TESSERA_DETAIL_HOST_DEVICE constexpr explicit MmaInstruction(std::uint32_t bits) noexcept : bits_(bits) {}
+    TESSERA_DETAIL_HOST_DEVICE constexpr explicit AnyMmaInstruction(std::uint32_t bits) noexcept : bits_(bits) {}
 
     std::uint32_t bits_;
 };
@@ -302,8 +321,9 @@ struct InstructionBuilder {
         static_assert(fault != MmaFault::scale_id,
                       "tessera: a scale factor's id is 0 to 3 for mxf8f6f4, 0 or 2 for mxf4 and mxf4nvf4, 0 at 4X");
         static_assert(fault != MmaFault::long_k, "tessera: K = 96 is for dense mxf4 and mxf4nvf4 with M = 256");
-        return MmaInstruction<Spec.kind, Spec.group, Spec.form, scale_vector_of(Spec),
-                              MmaShape{Spec.m, Spec.n}>::from_bits(instruction_bits(Spec));
+        if constexpr (fault == MmaFault::none) {
+            return MmaInstruction<Spec>{};
+        }
     }
 
     static constexpr MmaSpec spec = Spec;  ///< all choices so far

@@ -17,28 +17,27 @@
 ///                                  .accumulate<f32>()
 ///                                  .build();
 ///
-/// auto slot = consumer.wait();  // the whole warp: A (128, 64) and B (128, 64) have landed
-/// const auto a_tile = tcgen05_descriptor<Layout>(shared_address(a[slot.index()]));
-/// const auto b_tile = tcgen05_descriptor<Layout>(shared_address(b[slot.index()]));
-/// if (elect_one()) {
-///     for (std::uint32_t k = 0; k < 64; k += 16) {  // elements along K of an instruction
-///         const std::uint32_t bytes = Layout::k_offset(k);
-///         mma(accumulator, a_tile.advanced(bytes), b_tile.advanced(bytes), instruction,
+/// multiply_slot(consumer, accumulator, [&](const auto& slot) {  // one thread: A (128, 64) and B (128, 64) have landed
+///     const auto a_tile = operand_descriptor<Major::k>(a[slot.index()]);
+///     const auto b_tile = operand_descriptor<Major::k>(b[slot.index()]);
+///     for (std::uint32_t k = 0; k < 64; k += 16) {              // elements along K of an instruction
+///         mma(accumulator, a_tile.from_k(k), b_tile.from_k(k), instruction,
 ///             k == 0 ? Accumulate::overwrite : Accumulate::add);
 ///     }
-///     commit<CtaGroup::one>(slot.empty());  // frees the slot when the tensor core has read it
-/// }
-/// std::move(slot).release_by_other();
+/// });                                                           // frees the slot when the tensor core has read it
 /// @endcode
 ///
 /// Source: PTX ISA 9.0, "tcgen05.mma", "tcgen05.cp", "tcgen05.commit".
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "tessera/device/barrier.cuh"
 #include "tessera/device/instruction_descriptor.hpp"
+#include "tessera/device/pipeline.cuh"
 #include "tessera/device/smem_descriptor.hpp"
+#include "tessera/device/tma.cuh"
 #include "tessera/device/tmem.cuh"
 #include "tessera/device/warp.cuh"
 
@@ -52,12 +51,67 @@ enum class Accumulate : std::uint32_t {
 
 namespace detail {
 
-template <MmaShape Shape, std::uint32_t Columns>
-__device__ __forceinline__ constexpr void require_columns()
+template <MmaShape Shape, CtaGroup Group, std::uint32_t Columns, CtaGroup GroupOfAccumulator>
+__device__ __forceinline__ constexpr void require_accumulator()
 {
     static_assert(Shape.n <= Columns,
                   "tessera: the instruction has more columns than the accumulator, and would write over its neighbour: "
                   "shape<M, N>() of the builder has N, accumulator<Columns>() must have as many");
+    static_assert(
+        Group == GroupOfAccumulator,
+        "tessera: one of instruction and accumulator is a pair's, the other one CTA's: M = 256 or group<CtaGroup>() "
+        "of the builder says whose the instruction is, Tmem's third argument whose tensor memory is");
+}
+
+/// Bytes of an element in shared memory, as layouts count it.
+__device__ constexpr std::uint32_t bytes_in_shared(OperandType type)
+{
+    switch (type) {
+        case OperandType::f16:
+        case OperandType::bf16: return 2;
+        case OperandType::tf32: return 4;
+        default: return 1;
+    }
+}
+
+/// @tparam Rows  what the instruction reads in one CTA
+template <class Layout, Major Expected, std::uint32_t Rows, std::uint32_t ElementBytes>
+__device__ __forceinline__ constexpr void require_operand()
+{
+    static_assert(!std::is_same_v<Layout, AnyLayout>,
+                  "tessera: this descriptor's layout was chosen at run time, and so must the instruction be: "
+                  "AnyMmaInstruction");
+    if constexpr (!std::is_same_v<Layout, AnyLayout>) {
+        constexpr TileLayout tile = Layout::layout;
+        static_assert(tile.major == Expected,
+                      "tessera: the tile is K-major and the instruction reads it MN-major, or the reverse: "
+                      "majors<A, B>() of the builder must be those of the layouts");
+        static_assert(tile.element_bytes == ElementBytes,
+                      "tessera: the tile's elements are larger or smaller than those that the instruction multiplies");
+        static_assert(
+            tile.rows >= Rows,
+            "tessera: the instruction reads more rows than the tile has: shape<M, N>() of the builder says how "
+            "many; of a pair, each CTA has half of M and half of N");
+    }
+}
+
+template <MmaSpec Spec, class Layout>
+__device__ __forceinline__ constexpr void require_a()
+{
+    constexpr std::uint32_t ctas = Spec.group == CtaGroup::pair ? 2 : 1;
+    require_operand<Layout, Spec.a_major, Spec.m / ctas, bytes_in_shared(Spec.a)>();
+}
+template <MmaSpec Spec, class Layout>
+__device__ __forceinline__ constexpr void require_b()
+{
+    constexpr std::uint32_t ctas = Spec.group == CtaGroup::pair ? 2 : 1;
+    require_operand<Layout, Spec.b_major, Spec.n / ctas, bytes_in_shared(Spec.b)>();
+}
+
+template <MmaSpec Spec>
+__device__ __forceinline__ constexpr void require_dense()
+{
+    static_assert(!Spec.sparse, "tessera: a sparse instruction needs metadata of A, which mma does not have");
 }
 
 // The instruction's name is text, which a template cannot make: hence macros, of this file only. A is a descriptor
@@ -196,6 +250,17 @@ inline constexpr bool takes_commits = std::is_same_v<Kind, FreedByTensorCore> ||
 
 }  // namespace detail
 
+/// Returns the descriptor of a tile that TMA fills, for tcgen05.mma.
+/// @tparam MajorAxis  Major::k if the box's first extent is along K, Major::mn if it is along M or N
+template <Major MajorAxis, class T, std::uint32_t Contiguous, std::uint32_t Lines, Swizzle Pattern>
+__device__ __forceinline__ auto operand_descriptor(const SharedTile<T, Box<Contiguous, Lines>, Pattern>& tile)
+{
+    constexpr std::uint32_t rows = MajorAxis == Major::k ? Lines : Contiguous;
+    constexpr std::uint32_t k = MajorAxis == Major::k ? Contiguous : Lines;
+    return tcgen05_descriptor<SharedLayout<MajorAxis, Pattern, rows, k, sizeof(T)>>(
+        detail::shared_address(tile.raw_swizzled_bytes()));
+}
+
 /// Issues D (M, N) = A (M, K) * B (K, N), or D += that, with A and B in shared memory. Asynchronous; called by one
 /// thread, for a pair by one thread of its first CTA. Instructions with the same accumulator and shape take effect in
 /// order.
@@ -203,18 +268,35 @@ inline constexpr bool takes_commits = std::is_same_v<Kind, FreedByTensorCore> ||
 /// The stages of A and B must not be overwritten, and D must not be read, before a later commit is complete.
 ///
 /// @param d            the accumulator: (M, N) in fp32, f16 or s32
-/// @param a            descriptor of A's tile: (M, K)
-/// @param b            descriptor of B's tile: (N, K)
+/// @param a            descriptor of A's tile: (M, K); for a pair, of the CTA's half of the rows
+/// @param b            descriptor of B's tile: (N, K); for a pair, of the CTA's half of the rows
 /// @param instruction  kind, types, shape and majors, from `InstructionDescriptor::builder()`
 /// @param accumulate   add to D or overwrite it
-template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, MmaShape Shape, std::uint32_t Columns>
-__device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, Tcgen05Descriptor a, Tcgen05Descriptor b,
-                                    MmaInstruction<Kind, Group, Form, Vector, Shape> instruction, Accumulate accumulate)
+template <MmaSpec Spec, std::uint32_t Columns, CtaGroup Group, class LayoutA, class LayoutB>
+__device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d,
+                                    SmemDescriptor<TensorCore::tcgen05, LayoutA> a,
+                                    SmemDescriptor<TensorCore::tcgen05, LayoutB> b, MmaInstruction<Spec> instruction,
+                                    Accumulate accumulate)
 {
-    detail::require_columns<Shape, Columns>();
-    static_assert(!is_block_scaled(Kind), "tessera: a block-scaled instruction takes the scale factors of A and of B");
-    static_assert(Form == MmaForm::shared,
+    detail::require_accumulator<MmaShape{Spec.m, Spec.n}, Spec.group, Columns, Group>();
+    detail::require_dense<Spec>();
+    static_assert(!is_block_scaled(Spec.kind),
+                  "tessera: a block-scaled instruction takes the scale factors of A and of B");
+    static_assert(Spec.form == MmaForm::shared,
                   "tessera: this form of mma is for A in shared memory, and not for weight-stationary instructions");
+    detail::require_a<Spec, LayoutA>();
+    detail::require_b<Spec, LayoutB>();
+    detail::tcgen05_mma<Spec.kind, Group>(d.address(), a.bits(), b.bits(), instruction.bits(),
+                                          static_cast<std::uint32_t>(accumulate));
+}
+
+/// Issues an instruction whose types and majors were chosen at run time, like the layouts of its operands.
+template <MmaKind Kind, CtaGroup Group, MmaShape Shape, std::uint32_t Columns, CtaGroup GroupOfAccumulator>
+__device__ __forceinline__ void mma(const TmemAccumulator<Columns, GroupOfAccumulator>& d, Tcgen05Descriptor<> a,
+                                    Tcgen05Descriptor<> b, AnyMmaInstruction<Kind, Group, Shape> instruction,
+                                    Accumulate accumulate)
+{
+    detail::require_accumulator<Shape, Group, Columns, GroupOfAccumulator>();
     detail::tcgen05_mma<Kind, Group>(d.address(), a.bits(), b.bits(), instruction.bits(),
                                      static_cast<std::uint32_t>(accumulate));
 }
@@ -226,18 +308,19 @@ __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, Tc
 /// @param b            descriptor of B's tile
 /// @param instruction  built with `a_in_tensor_memory()`
 /// @param accumulate   add to D or overwrite it
-template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, MmaShape Shape, std::uint32_t Columns,
-          std::uint32_t Steps>
+template <MmaSpec Spec, std::uint32_t Columns, CtaGroup Group, std::uint32_t Steps, class LayoutB>
 __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, const TmemOperand<Steps, Group>& a,
-                                    std::uint32_t step, Tcgen05Descriptor b,
-                                    MmaInstruction<Kind, Group, Form, Vector, Shape> instruction, Accumulate accumulate)
+                                    std::uint32_t step, SmemDescriptor<TensorCore::tcgen05, LayoutB> b,
+                                    MmaInstruction<Spec> instruction, Accumulate accumulate)
 {
-    detail::require_columns<Shape, Columns>();
-    static_assert(!is_block_scaled(Kind), "tessera: mma has no form for scale factors with A in tensor memory");
-    static_assert(Form == MmaForm::tensor_memory_a,
+    detail::require_accumulator<MmaShape{Spec.m, Spec.n}, Spec.group, Columns, Group>();
+    detail::require_dense<Spec>();
+    static_assert(!is_block_scaled(Spec.kind), "tessera: mma has no form for scale factors with A in tensor memory");
+    static_assert(Spec.form == MmaForm::tensor_memory_a,
                   "tessera: an instruction with A in tensor memory is built with a_in_tensor_memory()");
-    detail::tcgen05_mma<Kind, Group>(d.address(), a.address(step), b.bits(), instruction.bits(),
-                                     static_cast<std::uint32_t>(accumulate));
+    detail::require_b<Spec, LayoutB>();
+    detail::tcgen05_mma<Spec.kind, Group>(d.address(), a.address(step), b.bits(), instruction.bits(),
+                                          static_cast<std::uint32_t>(accumulate));
 }
 
 /// Issues D = (A * scales) * (B * scales), or D += that, for the kinds mxf8f6f4, mxf4 and mxf4nvf4. Asynchronous;
@@ -254,23 +337,27 @@ __device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, co
 /// @param a_scales     scale factors of the CTA's 128 rows of A
 /// @param b_scales     scale factors of all columns of B
 /// @param accumulate   add to D or overwrite it
-template <MmaKind Kind, CtaGroup Group, MmaForm Form, ScaleVector Vector, MmaShape Shape, std::uint32_t Columns,
-          ScaledOperand AOperand, ScaledOperand BOperand, std::uint32_t ARows, std::uint32_t BRows>
-__device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d, Tcgen05Descriptor a, Tcgen05Descriptor b,
-                                    MmaInstruction<Kind, Group, Form, Vector, Shape> instruction,
+template <MmaSpec Spec, std::uint32_t Columns, CtaGroup Group, class LayoutA, class LayoutB, ScaledOperand AOperand,
+          ScaledOperand BOperand, std::uint32_t ARows, std::uint32_t BRows>
+__device__ __forceinline__ void mma(const TmemAccumulator<Columns, Group>& d,
+                                    SmemDescriptor<TensorCore::tcgen05, LayoutA> a,
+                                    SmemDescriptor<TensorCore::tcgen05, LayoutB> b, MmaInstruction<Spec> instruction,
                                     const TmemScales<AOperand, ARows, Group>& a_scales,
                                     const TmemScales<BOperand, BRows, Group>& b_scales, Accumulate accumulate)
 {
-    detail::require_columns<Shape, Columns>();
-    static_assert(is_block_scaled(Kind), "tessera: only block-scaled kinds take scale factors");
-    static_assert(Form == MmaForm::shared, "tessera: mma has no form for scale factors with A in tensor memory");
+    detail::require_accumulator<MmaShape{Spec.m, Spec.n}, Spec.group, Columns, Group>();
+    detail::require_dense<Spec>();
+    static_assert(is_block_scaled(Spec.kind), "tessera: only block-scaled kinds take scale factors");
+    static_assert(Spec.form == MmaForm::shared, "tessera: mma has no form for scale factors with A in tensor memory");
     static_assert(AOperand == ScaledOperand::a && BOperand == ScaledOperand::b,
                   "tessera: the scale factors of A come before those of B");
     static_assert(ARows == detail::scale_rows, "tessera: a CTA needs scale factors for its 128 rows of A");
-    static_assert(BRows >= Columns, "tessera: there are fewer scale factors of B than columns of the accumulator");
-    detail::tcgen05_mma_scaled<Kind, Group, Vector>(d.address(), a.bits(), b.bits(), instruction.bits(),
-                                                    a_scales.address(), b_scales.address(),
-                                                    static_cast<std::uint32_t>(accumulate));
+    static_assert(BRows >= Spec.n, "tessera: there are fewer scale factors of B than columns of the instruction");
+    detail::require_a<Spec, LayoutA>();
+    detail::require_b<Spec, LayoutB>();
+    detail::tcgen05_mma_scaled<Spec.kind, Group, scale_vector_of(Spec)>(
+        d.address(), a.bits(), b.bits(), instruction.bits(), a_scales.address(), b_scales.address(),
+        static_cast<std::uint32_t>(accumulate));
 }
 
 /// Copies scale factors from shared to tensor memory; for a pair, each CTA copies its own from this address.
@@ -282,7 +369,7 @@ __device__ __forceinline__ void copy_scales(const TmemScales<Operand, Rows, Grou
 {
     constexpr TileLayout block{Major::k, Swizzle::none, 32, 16, 1};
     const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(from.bytes));
-    const Tcgen05Descriptor first = tcgen05_descriptor(block, address);
+    const Tcgen05Descriptor<> first = tcgen05_descriptor(block, address);
 #pragma unroll
     for (std::uint32_t i = 0; i < SharedScales<Rows>::blocks; ++i) {
         detail::tcgen05_copy_scales<Group>(to.address() + i * detail::scale_block_columns,
@@ -292,23 +379,94 @@ __device__ __forceinline__ void copy_scales(const TmemScales<Operand, Rows, Grou
 
 /// Arrives once at `barrier` when all instructions that the calling thread has issued so far are complete. Does not
 /// wait.
-/// @tparam Group  one CTA or a pair, as in the instructions
+/// @param d        an accumulator of the instructions: it says whether they were one CTA's or a pair's
 /// @param barrier  FreedByTensorCore or AccumulatorFull
-template <CtaGroup Group, class Kind>
-__device__ __forceinline__ void commit(const Barrier<Kind, Ready>& barrier)
+template <std::uint32_t Columns, CtaGroup Group, class Kind>
+__device__ __forceinline__ void commit([[maybe_unused]] const TmemAccumulator<Columns, Group>& d,
+                                       const Barrier<Kind>& barrier)
 {
     static_assert(detail::takes_commits<Kind>,
                   "tessera: the tensor core commits to a barrier that is FreedByTensorCore or AccumulatorFull");
     detail::tcgen05_commit<Group>(barrier.word());
 }
-
 /// Arrives once at the barrier with this offset in every CTA of `receivers`.
-template <CtaGroup Group, class Kind>
-__device__ __forceinline__ void commit(const Barrier<Kind, Ready>& barrier, CtaMask receivers)
+template <std::uint32_t Columns, CtaGroup Group, class Kind>
+__device__ __forceinline__ void commit([[maybe_unused]] const TmemAccumulator<Columns, Group>& d,
+                                       const Barrier<Kind>& barrier, ReadyCtas receivers)
 {
     static_assert(detail::takes_commits<Kind>,
                   "tessera: the tensor core commits to a barrier that is FreedByTensorCore or AccumulatorFull");
     detail::tcgen05_commit_multicast<Group>(barrier.word(), receivers.bits());
+}
+
+namespace detail {
+
+template <class Ring, CtaGroup Group, class... Receivers>
+__device__ __forceinline__ constexpr void require_ring_of()
+{
+    static_assert(
+        Ring::group == Group,
+        "tessera: one of ring and accumulator is a pair's, the other one CTA's: the fourth argument of RingBarriers "
+        "says whose the ring is, Tmem's third whose tensor memory is");
+    static_assert(
+        Group == CtaGroup::one || sizeof...(Receivers) == 1,
+        "tessera: both CTAs of a pair wait for its products: name them, published.ready(cluster.my_column())");
+}
+
+}  // namespace detail
+
+/// Ends the reading of a stage: it is free when all instructions that the elected thread has issued so far are complete.
+/// Called by the whole warp of that thread.
+/// @param slot       the stage, of a ring that is FreedByTensorCore
+/// @param d          an accumulator of the instructions
+/// @param elected    true in the thread that issued them
+/// @param receivers  the CTAs in which the stage is free then: all whose loads fill it. None: the own
+template <class Ring, std::uint32_t Columns, CtaGroup Group, class... Receivers>
+__device__ __forceinline__ void release_after_mma(ReadSlot<Ring>&& slot, const TmemAccumulator<Columns, Group>& d,
+                                                  bool elected, Receivers... receivers)
+{
+    detail::require_ring_of<Ring, Group, Receivers...>();
+    if (elected) {
+        commit(d, detail::SlotBarriers::empty(slot), receivers...);
+    }
+    detail::SlotBarriers::spend(slot);
+}
+
+/// Ends the writing of an accumulator: it is complete when all instructions that the elected thread has issued so far are.
+/// Called by the whole warp of that thread.
+/// @param slot       the accumulator's, of a ring that is AccumulatorFull
+/// @param d          the accumulator
+/// @param elected    true in the thread that issued them
+/// @param receivers  the CTAs that hold a part of it: a pair. None: the own
+template <class Ring, std::uint32_t Columns, CtaGroup Group, class... Receivers>
+__device__ __forceinline__ void publish_after_mma(FillSlot<Ring>&& slot, const TmemAccumulator<Columns, Group>& d,
+                                                  bool elected, Receivers... receivers)
+{
+    detail::require_ring_of<Ring, Group, Receivers...>();
+    if (elected) {
+        commit(d, detail::SlotBarriers::full(slot), receivers...);
+    }
+    detail::SlotBarriers::spend(slot);
+}
+
+/// Multiplies the next stage of a ring: waits until it is filled, calls `issue(slot)` in one thread, and frees the stage when
+/// the instructions that it issued are complete. Called by the whole, converged warp; for a pair, by one of its first CTA.
+/// @param consumer   of a ring that is FreedByTensorCore
+/// @param d          the accumulator of the instructions
+/// @param issue      calls `mma`; gets a `const ReadSlot&`
+/// @param receivers  as for `release_after_mma`
+template <class Ring, std::uint32_t Columns, CtaGroup Group, class Issue, class... Receivers>
+__device__ __forceinline__ void multiply_slot(RingConsumer<Ring>& consumer, const TmemAccumulator<Columns, Group>& d,
+                                              Issue issue, Receivers... receivers)
+{
+    auto slot = consumer.wait();
+    tcgen05_fence_after_sync();
+    const bool elected = elect_one();
+    if (elected) {
+        const ReadSlot<Ring>& reading = slot;
+        issue(reading);
+    }
+    release_after_mma(std::move(slot), d, elected, receivers...);
 }
 
 }  // namespace tessera

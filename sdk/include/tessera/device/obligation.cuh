@@ -5,7 +5,7 @@
 
 #include "tessera/detail/language.hpp"
 
-#include <cassert>
+#include <cuda/std/cassert>  // declares __assert_fail with NDEBUG, too
 
 namespace tessera::detail {
 
@@ -16,6 +16,22 @@ __device__ __noinline__ inline void slot_was_dropped_without_publish_or_release(
     __assert_fail(
         "tessera: a slot of a ring was dropped: publish() each slot from acquire(), release() each slot from wait()",
         "tessera/device/pipeline.cuh", __LINE__, "slot_was_dropped_without_publish_or_release");
+    __trap();
+}
+
+/// The same for a slot that consumers would wait for, and into which nothing is loaded.
+__device__ __noinline__ inline void slot_was_filled_with_nothing()
+{
+    __assert_fail("tessera: no load was issued in fill(): the consumers of this slot would wait forever",
+                  "tessera/device/pipeline.cuh", __LINE__, "slot_was_filled_with_nothing");
+    __trap();
+}
+
+/// The same for an accumulator that is not released, for which the tensor core would wait.
+__device__ __noinline__ inline void accumulator_was_not_released()
+{
+    __assert_fail("tessera: an accumulator was not released: call release() when its last columns are loaded",
+                  "tessera/device/accumulator.cuh", __LINE__, "accumulator_was_not_released");
     __trap();
 }
 

@@ -4,8 +4,8 @@
 /// @ingroup device_outputs
 /// @brief `OutputPartition`: a batch of matrices cut into tiles that share no element, one for each work tile.
 
-#include <cassert>
 #include <cstdint>
+#include <cuda/std/cassert>
 #include <type_traits>
 
 #include "tessera/detail/host_device.hpp"

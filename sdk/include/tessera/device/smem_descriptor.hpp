@@ -12,12 +12,13 @@
 /// @code{.cpp}
 /// using TileA = SharedLayout<Major::k, Swizzle::b128, 128, 64, 2>;  // (128, 64) of bf16
 /// const auto tile = tcgen05_descriptor<TileA>(shared_address(a[0]));
-/// const auto next = tile.advanced(TileA::k_offset(16));             // 16 elements along K
+/// const auto next = tile.from_k(16);                                // from element 16 along K on
 /// @endcode
 ///
 /// Source: PTX ISA 9.0, "Matrix descriptor format" of wgmma and "Shared memory descriptor" of tcgen05.
 
 #include <cstdint>
+#include <type_traits>
 
 #include "tessera/detail/host_device.hpp"
 #include "tessera/swizzle.hpp"
@@ -143,15 +144,23 @@ enum class TensorCore : std::uint8_t {
     tcgen05  ///< Blackwell
 };
 
+/// The layout of a tile that is chosen at run time.
+struct AnyLayout {};
+
 /// The 64-bit operand of a matrix instruction. The functions below make it; those of wgmma and of tcgen05 are different
-/// types.
-/// @tparam Core  the instruction
-template <TensorCore Core>
+/// types. The tile's layout is part of the type, and an instruction takes only what it can read.
+/// @tparam Core    the instruction
+/// @tparam Layout  the tile: a SharedLayout, or AnyLayout
+template <TensorCore Core, class Layout>
 class SmemDescriptor {
 public:
-    /// Returns a descriptor from its bits, for code that keeps the constant part and the address apart and adds them.
+    /// Returns a descriptor from its bits. For AnyLayout, whose bits a kernel gets from the host.
     TESSERA_DETAIL_HOST_DEVICE static constexpr SmemDescriptor from_bits(std::uint64_t bits) noexcept
     {
+        static_assert(
+            std::is_same_v<Layout, AnyLayout>,
+            "tessera: bits say nothing of a layout: wgmma_descriptor<Layout> or tcgen05_descriptor<Layout> makes "
+            "this descriptor");
         return SmemDescriptor(bits);
     }
 
@@ -162,7 +171,19 @@ public:
     /// bytes, all of shared memory: nothing carries over, and only the low half changes.
     TESSERA_DETAIL_HOST_DEVICE constexpr SmemDescriptor advanced(std::uint32_t bytes) const noexcept
     {
-        const std::uint32_t low = static_cast<std::uint32_t>(bits_) + (bytes >> 4);
+        return with_low_half(static_cast<std::uint32_t>(bits_) + (bytes >> 4));
+    }
+
+    /// Returns the same tile from element `k` along K on, a multiple of what one instruction reads (32 bytes).
+    TESSERA_DETAIL_HOST_DEVICE constexpr SmemDescriptor from_k(std::uint32_t k) const noexcept
+    {
+        return advanced(Layout::k_offset(k));
+    }
+
+    /// Returns the descriptor with other low bits: the address, and the leading byte offset, which is the same. For a kernel
+    /// that keeps them in a register of its own.
+    TESSERA_DETAIL_HOST_DEVICE constexpr SmemDescriptor with_low_half(std::uint32_t low) const noexcept
+    {
         return SmemDescriptor((bits_ & 0xFFFFFFFF00000000U) | low);
     }
 
@@ -170,13 +191,23 @@ public:
     friend constexpr bool operator==(const SmemDescriptor&, const SmemDescriptor&) = default;
 
 private:
+    template <class Any>
+    friend TESSERA_DETAIL_HOST_DEVICE constexpr SmemDescriptor<TensorCore::wgmma, Any> wgmma_descriptor(
+        std::uint32_t shared_address) noexcept;
+    template <class Any>
+    friend TESSERA_DETAIL_HOST_DEVICE constexpr SmemDescriptor<TensorCore::tcgen05, Any> tcgen05_descriptor(
+        std::uint32_t shared_address) noexcept;
     TESSERA_DETAIL_HOST_DEVICE constexpr explicit SmemDescriptor(std::uint64_t bits) noexcept : bits_(bits) {}
 
     std::uint64_t bits_;
 };
 
-using WgmmaDescriptor = SmemDescriptor<TensorCore::wgmma>;      ///< for Hopper
-using Tcgen05Descriptor = SmemDescriptor<TensorCore::tcgen05>;  ///< for Blackwell
+/// For Hopper.
+template <class Layout = AnyLayout>
+using WgmmaDescriptor = SmemDescriptor<TensorCore::wgmma, Layout>;
+/// For Blackwell.
+template <class Layout = AnyLayout>
+using Tcgen05Descriptor = SmemDescriptor<TensorCore::tcgen05, Layout>;
 
 namespace detail {
 
@@ -235,45 +266,49 @@ TESSERA_DETAIL_HOST_DEVICE constexpr bool tcgen05_can_read(const TileLayout& til
 /// Returns the descriptor of a tile for wgmma.
 /// @param tile            the layout
 /// @param shared_address  32-bit shared address of its origin, a multiple of `tile.alignment()`
-TESSERA_DETAIL_HOST_DEVICE constexpr WgmmaDescriptor wgmma_descriptor(const TileLayout& tile,
-                                                                      std::uint32_t shared_address) noexcept
+TESSERA_DETAIL_HOST_DEVICE constexpr WgmmaDescriptor<> wgmma_descriptor(const TileLayout& tile,
+                                                                        std::uint32_t shared_address) noexcept
 {
-    return WgmmaDescriptor::from_bits(detail::descriptor_field(shared_address) | detail::descriptor_strides(tile) |
-                                      detail::wgmma_swizzle_code(tile.swizzle) << 62);
+    return WgmmaDescriptor<>::from_bits(detail::descriptor_field(shared_address) | detail::descriptor_strides(tile) |
+                                        detail::wgmma_swizzle_code(tile.swizzle) << 62);
 }
 
 /// Returns the descriptor of a tile for tcgen05.mma.
 /// @param tile            the layout
 /// @param shared_address  32-bit shared address of its origin, a multiple of `tile.alignment()`
-TESSERA_DETAIL_HOST_DEVICE constexpr Tcgen05Descriptor tcgen05_descriptor(const TileLayout& tile,
-                                                                          std::uint32_t shared_address) noexcept
+TESSERA_DETAIL_HOST_DEVICE constexpr Tcgen05Descriptor<> tcgen05_descriptor(const TileLayout& tile,
+                                                                            std::uint32_t shared_address) noexcept
 {
     constexpr std::uint64_t version = std::uint64_t{1} << 46;
-    return Tcgen05Descriptor::from_bits(detail::descriptor_field(shared_address) | detail::descriptor_strides(tile) |
-                                        version | detail::tcgen05_swizzle_code(tile.swizzle) << 61);
+    return Tcgen05Descriptor<>::from_bits(detail::descriptor_field(shared_address) | detail::descriptor_strides(tile) |
+                                          version | detail::tcgen05_swizzle_code(tile.swizzle) << 61);
 }
 
 /// Returns the descriptor of a `SharedLayout` for wgmma. A layout that wgmma cannot read does not compile.
+/// @param shared_address  32-bit shared address of the tile's origin, a multiple of `Layout::alignment`
 template <class Layout>
-TESSERA_DETAIL_HOST_DEVICE constexpr WgmmaDescriptor wgmma_descriptor(std::uint32_t shared_address) noexcept
+TESSERA_DETAIL_HOST_DEVICE constexpr SmemDescriptor<TensorCore::wgmma, Layout> wgmma_descriptor(
+    std::uint32_t shared_address) noexcept
 {
     constexpr TileLayout tile = Layout::layout;
     static_assert(tile.major == Major::k || tile.element_bytes == 2,
                   "tessera: wgmma reads M- or N-major tiles of 16-bit elements only; others must be K-major");
     static_assert(tile.swizzle != Swizzle::b128_atom_32b,
                   "tessera: wgmma does not have the swizzle with 32-byte atoms");
-    return wgmma_descriptor(tile, shared_address);
+    return WgmmaDescriptor<Layout>(wgmma_descriptor(tile, shared_address).bits());
 }
 
 /// Returns the descriptor of a `SharedLayout` for tcgen05.mma. A layout that it cannot read does not compile.
+/// @param shared_address  32-bit shared address of the tile's origin, a multiple of `Layout::alignment`
 template <class Layout>
-TESSERA_DETAIL_HOST_DEVICE constexpr Tcgen05Descriptor tcgen05_descriptor(std::uint32_t shared_address) noexcept
+TESSERA_DETAIL_HOST_DEVICE constexpr SmemDescriptor<TensorCore::tcgen05, Layout> tcgen05_descriptor(
+    std::uint32_t shared_address) noexcept
 {
     constexpr TileLayout tile = Layout::layout;
     static_assert(tcgen05_can_read(tile),
                   "tessera: tcgen05 reads M- or N-major tiles of 4-byte elements with Swizzle::b128_atom_32b only, and "
                   "no other tile with it");
-    return tcgen05_descriptor(tile, shared_address);
+    return Tcgen05Descriptor<Layout>(tcgen05_descriptor(tile, shared_address).bits());
 }
 
 }  // namespace tessera

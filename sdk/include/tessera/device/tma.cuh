@@ -9,12 +9,9 @@
 /// any shared memory; the number of coordinates and the kind of barrier are still checked.
 ///
 /// @code{.cpp}
-/// auto slot = producer.acquire();                                // the whole warp
-/// if (elect_one()) {
-///     slot.full().arrive_and_expect(Map::box_bytes);
-///     tma_load(a_map, a[slot.index()], slot, {depth, row});      // innermost coordinate first
-/// }
-/// std::move(slot).publish();
+/// producer.fill([&](auto& slot) {                            // the whole warp waits, one thread calls this
+///     tma_load(a_map, a[slot.index()], slot, {depth, row});  // innermost coordinate first
+/// });
 /// @endcode
 ///
 /// Coordinates are in elements, innermost dimension first, as in the map. Elements outside of the tensor arrive as the
@@ -77,19 +74,13 @@ public:
 /// {
 ///     __shared__ SharedTile<float, Box<32, 8>, Swizzle::b128> tile;
 ///     __shared__ RingBarriers<FilledByTma, FreedByThreads, 1> barriers;
-///     if (threadIdx.x == 0) {
-///         barriers.initialize({.producers = 1, .consumers = 32});
-///     }
-///     const auto published = publish_barriers();
+///     const auto published = publish_barriers([&](const BarrierInitializer& by) {
+///         barriers.initialize(by, {.producers = 1, .consumers = 32});
+///     });
 ///     RingProducer producer(barriers, published);
 ///     RingConsumer consumer(barriers, published);
 ///
-///     auto filling = producer.acquire();
-///     if (elect_one()) {
-///         filling.full().arrive_and_expect(Rows::box_bytes);
-///         tma_load(map, tile, filling, {0, 0});
-///     }
-///     std::move(filling).publish();
+///     producer.fill([&](auto& slot) { tma_load(map, tile, slot, {0, 0}); });
 ///     auto filled = consumer.wait();
 ///     out[threadIdx.x] = tile(0, threadIdx.x);  // row 0
 ///     std::move(filled).release();
@@ -205,13 +196,6 @@ __device__ constexpr void require_matching_tile()
                   "tessera: the tensor map's swizzle is not the shared tile's");
 }
 
-template <class Ring>
-__device__ constexpr void require_tma_ring()
-{
-    static_assert(std::is_same_v<typename Ring::Full, FilledByTma>,
-                  "tessera: a TMA load fills a slot of a ring whose full barrier is FilledByTma");
-}
-
 __device__ __forceinline__ void prefetch_tensor_map(const void* map)
 {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");  // not in cuda::ptx
@@ -258,12 +242,29 @@ __device__ __forceinline__ void tensor_load(void* destination, const void* map, 
     }
 }
 
-template <std::size_t Rank>
+/// Each receiver counts at the barrier with this offset: its own, or that of its pair's first CTA.
+template <CtaGroup Group, std::size_t Rank>
 __device__ __forceinline__ void tensor_load_multicast(void* destination, const void* map,
                                                       const std::int32_t (&at)[Rank], std::uint64_t* barrier,
-                                                      CtaMask receivers)
+                                                      ReadyCtas receivers)
 {
-    if constexpr (Rank == 2) {
+    if constexpr (Group == CtaGroup::pair) {
+        static_assert(Rank == 2 || Rank == 3, "tessera: a pair's loads are of 2 or 3 dimensions");
+        const std::uint32_t counted = in_first_of_pair(shared_address(barrier));
+        if constexpr (Rank == 2) {
+            asm volatile(
+                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+                ".cta_group::2 [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(destination)),
+                "l"(map), "r"(at[0]), "r"(at[1]), "r"(counted), "h"(receivers.bits())
+                : "memory");
+        } else {
+            asm volatile(
+                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+                ".cta_group::2 [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_address(destination)),
+                "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(counted), "h"(receivers.bits())
+                : "memory");
+        }
+    } else if constexpr (Rank == 2) {
         asm volatile(
             "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
             "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(destination)),
@@ -289,12 +290,25 @@ __device__ constexpr void require_policy_rank()
     static_assert(Rank == 2 || Rank == 3, "tessera: TMA with a policy for L2 is of 2 or 3 dimensions");
 }
 
-template <std::size_t Rank>
+template <CtaGroup Group, std::size_t Rank>
 __device__ __forceinline__ void tensor_load(void* destination, const void* map, const std::int32_t (&at)[Rank],
                                             std::uint64_t* barrier, L2Policy policy)
 {
     require_policy_rank<Rank>();
-    if constexpr (Rank == 2) {
+    if constexpr (Group == CtaGroup::pair && Rank == 2) {
+        asm volatile(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2"
+            ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(destination)),
+            "l"(map), "r"(at[0]), "r"(at[1]), "r"(in_first_of_pair(shared_address(barrier))), "l"(policy.bits())
+            : "memory");
+    } else if constexpr (Group == CtaGroup::pair) {
+        asm volatile(
+            "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2"
+            ".L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_address(destination)),
+            "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(in_first_of_pair(shared_address(barrier))),
+            "l"(policy.bits())
+            : "memory");
+    } else if constexpr (Rank == 2) {
         asm volatile(
             "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
             "[%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(destination)),
@@ -310,7 +324,7 @@ __device__ __forceinline__ void tensor_load(void* destination, const void* map, 
 }
 
 __device__ __forceinline__ void tensor_load_multicast(void* destination, const void* map, const std::int32_t (&at)[3],
-                                                      std::uint64_t* barrier, CtaMask receivers, L2Policy policy)
+                                                      std::uint64_t* barrier, ReadyCtas receivers, L2Policy policy)
 {
     asm volatile(
         "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
@@ -353,117 +367,119 @@ __device__ void prefetch(const AnyTensorMap<Rank>& map)
 
 // Each operation has two overloads: for an array of 32-bit coordinates, and for anything that converts to one.
 
-/// Loads a box into `tile` of this CTA and counts its bytes at the slot's full barrier. In a pair, both CTAs count at
-/// the barrier of the pair's first CTA. Asynchronous; called by one thread.
+/// Loads a box into `tile` of this CTA, for the slot's full barrier. In a pair, both CTAs load for the barrier of the pair's
+/// first CTA. Asynchronous; called by one thread, in `RingProducer::fill`, which announces the bytes.
 ///
-/// @tparam Group       CtaGroup::pair if the slot's barrier is that of a pair
 /// @param map          a kernel parameter, `const __grid_constant__`
 /// @param tile         where the box goes
-/// @param slot         a slot of a ring that is FilledByTma; its barrier must expect `box_bytes`
+/// @param slot         what `fill` gives: a slot of a ring that is FilledByTma
 /// @param coordinates  the first element of the box, innermost dimension first
-template <CtaGroup Group = CtaGroup::one, class T, class BoxShape, Swizzle Pattern, class Tile, class Ring,
-          std::same_as<std::int32_t> Number>
-__device__ void tma_load(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile, const FillSlot<Ring>& slot,
+template <class T, class BoxShape, Swizzle Pattern, class Tile, class Ring, std::same_as<std::int32_t> Number>
+__device__ void tma_load(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile, LoadSlot<Ring>& slot,
                          const Number (&coordinates)[BoxShape::rank])
 {
-    detail::require_matching_tile<TensorMap<T, BoxShape, Pattern>, Tile>();
-    detail::require_tma_ring<Ring>();
-    detail::tensor_load<Group>(tile.raw_swizzled_bytes(), &map, coordinates, slot.full().word());
+    using Map = TensorMap<T, BoxShape, Pattern>;
+    detail::require_matching_tile<Map, Tile>();
+    detail::tensor_load<Ring::group>(tile.raw_swizzled_bytes(), &map, coordinates, slot.bytes().word());
+    slot.count(static_cast<std::uint32_t>(Map::box_bytes));
 }
 /// Loads a box at any integer coordinates.
-template <CtaGroup Group = CtaGroup::one, class T, class BoxShape, Swizzle Pattern, class Tile, class Ring>
-__device__ void tma_load(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile, const FillSlot<Ring>& slot,
+template <class T, class BoxShape, Swizzle Pattern, class Tile, class Ring>
+__device__ void tma_load(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile, LoadSlot<Ring>& slot,
                          const std::type_identity_t<TensorCoordinates<BoxShape::rank>>& coordinates)
 {
-    tma_load<Group>(map, tile, slot, coordinates.values);
+    tma_load(map, tile, slot, coordinates.values);
 }
-/// Loads a box through an `AnyTensorMap`, with a barrier that need not be a ring's.
+/// Loads a box through an `AnyTensorMap`. Nobody but the caller knows its bytes, and announces them.
 /// @param destination  shared memory for the map's box, aligned for its swizzle
-template <CtaGroup Group = CtaGroup::one, std::size_t Rank, std::same_as<std::int32_t> Number>
+/// @param counter      `bytes()` of a slot or of a barrier
+template <std::size_t Rank, CtaGroup Group, std::same_as<std::int32_t> Number>
 __device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byte* destination,
-                                         const Barrier<FilledByTma, Ready>& barrier, const Number (&coordinates)[Rank])
+                                         ByteCounter<Group> counter, const Number (&coordinates)[Rank])
 {
-    detail::tensor_load<Group>(destination, &map, coordinates, barrier.word());
+    detail::tensor_load<Group>(destination, &map, coordinates, counter.word());
 }
 /// Loads a box through an `AnyTensorMap`, at any integer coordinates.
-template <CtaGroup Group = CtaGroup::one, std::size_t Rank>
+template <std::size_t Rank, CtaGroup Group>
 __device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byte* destination,
-                                         const Barrier<FilledByTma, Ready>& barrier,
+                                         ByteCounter<Group> counter,
                                          const std::type_identity_t<TensorCoordinates<Rank>>& coordinates)
 {
-    tma_load<Group>(map, destination, barrier, coordinates.values);
+    tma_load(map, destination, counter, coordinates.values);
 }
 
 /// Loads a box of 2 or 3 dimensions with a policy for L2.
-template <std::size_t Rank, std::same_as<std::int32_t> Number>
+template <std::size_t Rank, CtaGroup Group, std::same_as<std::int32_t> Number>
 __device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byte* destination,
-                                         const Barrier<FilledByTma, Ready>& barrier, const Number (&coordinates)[Rank],
-                                         L2Policy policy)
+                                         ByteCounter<Group> counter, const Number (&coordinates)[Rank], L2Policy policy)
 {
-    detail::tensor_load(destination, &map, coordinates, barrier.word(), policy);
+    detail::tensor_load<Group>(destination, &map, coordinates, counter.word(), policy);
 }
 /// Loads a box of 2 or 3 dimensions with a policy for L2, at any integer coordinates.
-template <std::size_t Rank>
+template <std::size_t Rank, CtaGroup Group>
 __device__ __forceinline__ void tma_load(const AnyTensorMap<Rank>& map, std::byte* destination,
-                                         const Barrier<FilledByTma, Ready>& barrier,
+                                         ByteCounter<Group> counter,
                                          const std::type_identity_t<TensorCoordinates<Rank>>& coordinates,
                                          L2Policy policy)
 {
-    tma_load(map, destination, barrier, coordinates.values, policy);
+    tma_load(map, destination, counter, coordinates.values, policy);
 }
 
-/// Loads a box into the tile at this address in every CTA of `receivers`. Each of them counts the bytes at its own
-/// barrier, which is at the same offset. Asynchronous; called by one thread.
-/// @pre The receivers' slots are free, and their barriers are published to the cluster.
+/// Loads a box into the tile at this address in every CTA of `receivers`, for the slot's barrier in each of them, or in the
+/// first CTA of its pair. Each of the receivers loads as many bytes for all of them: so `fill` announces what a slot gets.
+/// Asynchronous; called by one thread.
+/// @pre The receivers' slots are free.
 template <class T, class BoxShape, Swizzle Pattern, class Tile, class Ring, std::same_as<std::int32_t> Number>
-__device__ void tma_load_multicast(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile, const FillSlot<Ring>& slot,
-                                   const Number (&coordinates)[BoxShape::rank], CtaMask receivers)
+__device__ void tma_load_multicast(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile, LoadSlot<Ring>& slot,
+                                   const Number (&coordinates)[BoxShape::rank], ReadyCtas receivers)
 {
-    detail::require_matching_tile<TensorMap<T, BoxShape, Pattern>, Tile>();
-    detail::require_tma_ring<Ring>();
-    detail::tensor_load_multicast(tile.raw_swizzled_bytes(), &map, coordinates, slot.full().word(), receivers);
+    using Map = TensorMap<T, BoxShape, Pattern>;
+    detail::require_matching_tile<Map, Tile>();
+    detail::tensor_load_multicast<Ring::group>(tile.raw_swizzled_bytes(), &map, coordinates, slot.bytes().word(),
+                                               receivers);
+    slot.count(static_cast<std::uint32_t>(Map::box_bytes) * static_cast<std::uint32_t>(__popc(receivers.bits())));
 }
 /// Loads a box into several CTAs, at any integer coordinates.
 template <class T, class BoxShape, Swizzle Pattern, class Tile, class Ring>
-__device__ void tma_load_multicast(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile, const FillSlot<Ring>& slot,
+__device__ void tma_load_multicast(const TensorMap<T, BoxShape, Pattern>& map, Tile& tile, LoadSlot<Ring>& slot,
                                    const std::type_identity_t<TensorCoordinates<BoxShape::rank>>& coordinates,
-                                   CtaMask receivers)
+                                   ReadyCtas receivers)
 {
     tma_load_multicast(map, tile, slot, coordinates.values, receivers);
 }
 /// Loads a box into several CTAs through an `AnyTensorMap`.
-template <std::size_t Rank, std::same_as<std::int32_t> Number>
+template <std::size_t Rank, CtaGroup Group, std::same_as<std::int32_t> Number>
 __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<Rank>& map, std::byte* destination,
-                                                   const Barrier<FilledByTma, Ready>& barrier,
-                                                   const Number (&coordinates)[Rank], CtaMask receivers)
+                                                   ByteCounter<Group> counter, const Number (&coordinates)[Rank],
+                                                   ReadyCtas receivers)
 {
-    detail::tensor_load_multicast(destination, &map, coordinates, barrier.word(), receivers);
+    detail::tensor_load_multicast<Group>(destination, &map, coordinates, counter.word(), receivers);
 }
 /// Loads a box into several CTAs through an `AnyTensorMap`, at any integer coordinates.
-template <std::size_t Rank>
+template <std::size_t Rank, CtaGroup Group>
 __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<Rank>& map, std::byte* destination,
-                                                   const Barrier<FilledByTma, Ready>& barrier,
+                                                   ByteCounter<Group> counter,
                                                    const std::type_identity_t<TensorCoordinates<Rank>>& coordinates,
-                                                   CtaMask receivers)
+                                                   ReadyCtas receivers)
 {
-    tma_load_multicast(map, destination, barrier, coordinates.values, receivers);
+    tma_load_multicast(map, destination, counter, coordinates.values, receivers);
 }
 
 /// Loads a box of 3 dimensions into several CTAs with a policy for L2.
 template <std::same_as<std::int32_t> Number>
 __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<3>& map, std::byte* destination,
-                                                   const Barrier<FilledByTma, Ready>& barrier,
-                                                   const Number (&coordinates)[3], CtaMask receivers, L2Policy policy)
+                                                   ByteCounter<CtaGroup::one> counter, const Number (&coordinates)[3],
+                                                   ReadyCtas receivers, L2Policy policy)
 {
-    detail::tensor_load_multicast(destination, &map, coordinates, barrier.word(), receivers, policy);
+    detail::tensor_load_multicast(destination, &map, coordinates, counter.word(), receivers, policy);
 }
 /// Loads a box of 3 dimensions into several CTAs with a policy for L2, at any integer coordinates.
 __device__ __forceinline__ void tma_load_multicast(const AnyTensorMap<3>& map, std::byte* destination,
-                                                   const Barrier<FilledByTma, Ready>& barrier,
-                                                   const TensorCoordinates<3>& coordinates, CtaMask receivers,
+                                                   ByteCounter<CtaGroup::one> counter,
+                                                   const TensorCoordinates<3>& coordinates, ReadyCtas receivers,
                                                    L2Policy policy)
 {
-    tma_load_multicast(map, destination, barrier, coordinates.values, receivers, policy);
+    tma_load_multicast(map, destination, counter, coordinates.values, receivers, policy);
 }
 
 /// Brings a box of 2 or 3 dimensions into L2 for a later load. Asynchronous; called by one thread.

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "tessera/device/barrier.cuh"
 #include "tessera/device/cluster.cuh"
 #include "tessera/device/cta_group.hpp"
 #include "tessera/device/obligation.cuh"
@@ -28,7 +29,6 @@ struct TmemSlot {
 
 struct Unallocated {};  ///< State of tensor memory: nothing is allocated yet.
 struct Allocated {};    ///< State of tensor memory: the CTA, or the pair, owns the columns.
-struct Released {};     ///< State of tensor memory: the columns were given back.
 
 /// Orders the calling thread's earlier tcgen05 operations before its next synchronization with other threads.
 __device__ __forceinline__ void tcgen05_fence_before_sync()
@@ -124,6 +124,9 @@ __device__ __forceinline__ void tcgen05_wait_loads(float* r)
                  : "memory");
 }
 
+/// Waits for the thread's loads, whatever their registers are.
+__device__ __forceinline__ void tcgen05_wait_loads() { asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory"); }
+
 /// Keeps uses of 16 registers behind an earlier wait.
 __device__ __forceinline__ void tcgen05_hold(float* r)
 {
@@ -156,8 +159,8 @@ public:
     }
 
 private:
-    template <std::uint32_t, CtaGroup>
-    friend class TmemAccumulator;
+    template <class, class, std::uint32_t>
+    friend class ReadableAccumulator;
     __device__ __forceinline__ explicit PendingTile(std::uint32_t address)
     {
         if constexpr (Columns == 16) {
@@ -174,7 +177,7 @@ private:
 };
 
 /// Columns of allocated tensor memory in which one matrix product accumulates: row m is in lane m, column n in column
-/// n.
+/// n. `mma` writes it; threads read it through `read_accumulators` (accumulator.cuh).
 ///
 /// That is the layout of M = 128 for one CTA, and of M = 256 for a pair, where each CTA has 128 rows.
 /// @tparam Columns  number of columns: N
@@ -185,40 +188,18 @@ public:
     /// Returns the address that the instruction takes.
     __device__ std::uint32_t address() const { return address_; }
 
-    /// Starts to load columns [first, first + Count) of the calling warp's 32 rows: lane t gets row 32 * (warp % 4) + t.
-    /// Called by the whole, converged warp, after a wait for the accumulator and `tcgen05_fence_after_sync`.
-    /// @tparam Count  16, 32 or 64
-    /// @param warp    the calling warp's number in its CTA
-    /// @param first   the first column
+    /// Refuses to compile: the tensor core may be writing it.
     template <std::uint32_t Count>
-    __device__ __forceinline__ PendingTile<Count> load_rows(std::uint32_t warp, std::uint32_t first) const
+    __device__ void load_rows(std::uint32_t, std::uint32_t) const
     {
-        static_assert((Count == 16 || Count == 32 || Count == 64) && Count <= Columns,
-                      "tessera: load_rows takes 16, 32 or 64 columns at a time, and no more than there are");
-        return PendingTile<Count>(address_of(warp, first));
-    }
-
-    /// Starts to replace columns [first, first + 16) of the calling warp's 32 rows by what the lanes give, as `load_rows`
-    /// returns it. Called by the whole, converged warp, which reads them after `tcgen05_wait_stores`.
-    /// @param warp    the calling warp's number in its CTA
-    /// @param first   the first column
-    /// @param row     the columns of the thread's row
-    __device__ __forceinline__ void store_rows(std::uint32_t warp, std::uint32_t first,
-                                               const RegisterTile<float, 16>& row) const
-    {
-        detail::tcgen05_store_16_columns(address_of(warp, first), row.values);
+        static_assert(Count != Count,
+                      "tessera: an accumulator is read from its wait to its release: read_accumulators()");
     }
 
 private:
     template <class, std::uint32_t, CtaGroup>
     friend class Tmem;
     __device__ explicit TmemAccumulator(std::uint32_t address) : address_(address) {}
-
-    __device__ std::uint32_t address_of(std::uint32_t warp, std::uint32_t column) const
-    {
-        constexpr std::uint32_t lane_shift = 16;
-        return address_ + ((warp % 4 * 32) << lane_shift) + column;
-    }
 
     std::uint32_t address_;
 };
@@ -240,40 +221,19 @@ private:
 /// __shared__ TmemSlot slot;
 /// Tmem<Unallocated, 256, CtaGroup::one> unallocated(slot);
 /// auto tensor_memory = std::move(unallocated).allocate(warp == 0);    // all threads
-/// const auto first = tensor_memory.accumulator<128>(0);               // 128 of its columns
-/// const auto columns = first.load_rows<16>(warp, 0).wait();           // 16 of a thread's row
-/// const auto released = std::move(tensor_memory).release(warp == 0);  // all threads
+/// const auto first = tensor_memory.accumulator<128>(0);               // 128 of its columns: for mma
+/// std::move(tensor_memory).release(warp == 0);                        // all threads
 /// @endcode
 ///
 /// Tensor memory is 128 lanes of 512 columns of 32 bits. A warp reads the 32 lanes of its position in its warpgroup:
 /// warp w reads those from 32 * (w % 4) on.
 ///
-/// @tparam State    Unallocated, Allocated or Released
+/// @tparam State    Unallocated or Allocated
 /// @tparam Columns  columns of the allocation: 32, 64, 128, 256 or 512
 /// @tparam Group    one CTA, or a pair: each of the two has the columns, at the same address
 template <class State, std::uint32_t Columns, CtaGroup Group>
 class Tmem {
     static_assert(!std::is_same_v<State, State>, "tessera: the state of tensor memory is Unallocated or Allocated");
-};
-
-/// Tensor memory after its release: nothing can be done with it.
-/// @tparam Columns  columns of the allocation
-/// @tparam Group    one CTA or a pair
-template <std::uint32_t Columns, CtaGroup Group>
-class Tmem<Released, Columns, Group> {
-public:
-    /// Refuses to compile: the memory has no address any more.
-    template <std::uint32_t Part>
-    __device__ void accumulator(std::uint32_t) const
-    {
-        static_assert(Part != Part, "tessera: this tensor memory was released: it has no address any more");
-    }
-    /// Refuses to compile: the memory was released already.
-    template <class... Arguments>
-    __device__ void release(Arguments...) const
-    {
-        static_assert(sizeof...(Arguments) > 99, "tessera: this tensor memory was released already");
-    }
 };
 
 /// Columns of tensor memory that the CTA owns; for a pair, each of the two, at the same address. They must be released
@@ -337,7 +297,7 @@ public:
     /// Gives the columns back. Called by all threads of the CTA, and synchronizes them. None of them may have loads or
     /// matrix products under way.
     /// @param releasing  true for the threads of one whole warp
-    __device__ Tmem<Released, Columns, Group> release(bool releasing) &&
+    __device__ void release(bool releasing) &&
     {
         static_assert(Group == CtaGroup::one,
                       "tessera: a pair's tensor memory is released with a PairFinished, which finish_pair() makes: the "
@@ -349,17 +309,15 @@ public:
             detail::tcgen05_deallocate<Group>(address(), Columns);
         }
         this->fulfil();
-        return {};
     }
     /// Gives the columns of a pair back, in both CTAs.
     /// @param releasing  true for the threads of one whole warp
-    __device__ Tmem<Released, Columns, Group> release(bool releasing, PairFinished) &&
+    __device__ void release(bool releasing, PairFinished) &&
     {
         if (releasing) {
             detail::tcgen05_deallocate<Group>(address(), Columns);
         }
         this->fulfil();
-        return {};
     }
 
 private:
@@ -395,13 +353,15 @@ public:
     /// @param allocating  true for the threads of one whole warp
     __device__ Tmem<Allocated, Columns, Group> allocate(bool allocating) &&
     {
-        static_assert(Group == CtaGroup::one,
-                      "tessera: a pair allocates together: it takes a ClusterArrived, the proof that the peer runs");
+        static_assert(
+            Group == CtaGroup::one,
+            "tessera: a pair allocates together: it takes the token of publish_barriers_to_cluster(), the proof that "
+            "the peer runs");
         return allocate_checked(allocating);
     }
     /// Allocates the columns of a pair, in both CTAs.
     /// @param allocating  true for the threads of one whole warp
-    __device__ Tmem<Allocated, Columns, Group> allocate(bool allocating, ClusterArrived) &&
+    __device__ Tmem<Allocated, Columns, Group> allocate(bool allocating, BarriersPublishedToCluster) &&
     {
         return allocate_checked(allocating);
     }

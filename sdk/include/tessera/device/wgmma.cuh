@@ -9,12 +9,11 @@
 ///
 /// @code{.cpp}
 /// float d[1][64] = {};  // (64, 128): 64 registers per thread
-/// const WgmmaDescriptor a_tile = wgmma_descriptor<Layout>(shared_address(a[0]));
-/// const WgmmaDescriptor b_tile = wgmma_descriptor<Layout>(shared_address(b[0]));
+/// const auto a_tile = wgmma_descriptor<Layout>(shared_address(a[0]));
+/// const auto b_tile = wgmma_descriptor<Layout>(shared_address(b[0]));
 /// wgmma_fence();
 /// for (std::uint32_t k = 0; k < 64; k += 16) {
-///     const std::uint32_t bytes = Layout::k_offset(k);
-///     wgmma<WgmmaTypes::bf16, 128>(d[0], a_tile.advanced(bytes), b_tile.advanced(bytes), 1);
+///     wgmma<WgmmaTypes::bf16, 128>(d[0], a_tile.from_k(k), b_tile.from_k(k), 1);
 /// }
 /// wgmma_commit();
 /// wgmma_finish(d);
@@ -213,15 +212,27 @@ namespace detail {
 /// Issues one instruction: D = A * B, plus D if `accumulate` is not 0. Asynchronous; called by all four warps of a
 /// warpgroup, converged, between `wgmma_fence` and `wgmma_commit`.
 ///
-/// @tparam Types           element types of A and B
-/// @tparam Columns         N: 8, 16, 32, 64, 72, 112, 128, 168, 192 or 256
-/// @tparam MajorA, MajorB  contiguous directions; other than K only for f16 and bf16
+/// @tparam Types      element types of A and B
+/// @tparam Columns    N: 8, 16, 32, 64, 72, 112, 128, 168, 192 or 256
 /// @param d           the thread's registers of D
-/// @param a, b        descriptors of the operands, see smem_descriptor.hpp
+/// @param a, b        descriptors of the operands, see smem_descriptor.hpp. Their layouts say which way they are contiguous:
+///                    other than along K only for f16 and bf16
 /// @param accumulate  0 overwrites D
-template <WgmmaTypes Types, int Columns, Major MajorA = Major::k, Major MajorB = Major::k>
-__device__ __forceinline__ void wgmma(float (&d)[Columns / 2], WgmmaDescriptor a, WgmmaDescriptor b, int accumulate)
+template <WgmmaTypes Types, int Columns, class LayoutA, class LayoutB>
+__device__ __forceinline__ void wgmma(float (&d)[Columns / 2], SmemDescriptor<TensorCore::wgmma, LayoutA> a,
+                                      SmemDescriptor<TensorCore::wgmma, LayoutB> b, int accumulate)
 {
+    constexpr TileLayout tile_a = LayoutA::layout;
+    constexpr TileLayout tile_b = LayoutB::layout;
+    constexpr Major MajorA = tile_a.major;
+    constexpr Major MajorB = tile_b.major;
+    constexpr std::uint32_t element_bytes = Types == WgmmaTypes::tf32                               ? 4
+                                            : Types == WgmmaTypes::f16 || Types == WgmmaTypes::bf16 ? 2
+                                                                                                    : 1;
+    static_assert(tile_a.element_bytes == element_bytes && tile_b.element_bytes == element_bytes,
+                  "tessera: the tile's elements are larger or smaller than those that the instruction multiplies");
+    static_assert(tile_a.rows >= wgmma_m && tile_b.rows >= Columns,
+                  "tessera: wgmma reads 64 rows of A and `Columns` rows of B, and the tile has fewer");
     static_assert(Columns == 8 || Columns == 16 || Columns == 32 || Columns == 64 || Columns == 72 || Columns == 112 ||
                       Columns == 128 || Columns == 168 || Columns == 192 || Columns == 256,
                   "tessera: this wgmma supports N = 8, 16, 32, 64, 72, 112, 128, 168, 192, 256");

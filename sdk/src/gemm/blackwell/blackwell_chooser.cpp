@@ -43,7 +43,7 @@ Load load_of(const BlackwellConfig& config, const GemmProblem& problem, const De
 {
     const auto units = static_cast<double>(blackwell_units(config, shape));
     const auto stages = static_cast<double>(blackwell_stages(problem));
-    const double slots = std::floor(static_cast<double>(device.sm_count) / config.cluster);
+    const auto slots = static_cast<double>(blackwell_cluster_slots(device, config.cluster));
     if (choice.stream_k) {
         const double clusters = choice.clusters;
         const double waves = divide_up(clusters, slots);
@@ -74,7 +74,7 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const bool trims = config.group == CtaGroup::one;  // rows beyond the operand
     const double a_bytes = config.m_tiles * 128.0 * (trims ? std::min(128.0, m) : 128.0);
     const double b_rows = trims ? std::min<double>(config.b_rows(), n) : config.b_rows();
-    const double b_bytes = 128.0 * b_rows / (config.multicast ? config.cluster : 1);
+    const double b_bytes = 128.0 * b_rows / config.b_sharers();
     const double step =
         std::max({products, (a_bytes + b_bytes) / bytes_per_cycle_from_l2, latency_cycles / config.stages});
 

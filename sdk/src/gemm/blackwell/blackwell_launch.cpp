@@ -119,6 +119,19 @@ Matrices matrices_of(const kernels::GemmArguments& gemm, std::int64_t batches)
             .d = tma_d(gemm, batches)};
 }
 
+/// Returns how many stages each CTA prefetches into L2 while it waits for the previous kernel: as on Hopper, where this was
+/// measured. Products that read both operands more than once gain nothing.
+std::uint32_t prefetched_stages(const kernels::BlackwellArguments& arguments)
+{
+    constexpr std::uint32_t smallest_part = 4;  // of K
+    constexpr std::int64_t memory_bound_rows = 64;
+    if (arguments.k_steps == 0 || (!arguments.a.read_once && !arguments.b.read_once)) {
+        return 0;
+    }
+    const std::uint32_t most = std::min(arguments.gemm.m, arguments.gemm.n) <= memory_bound_rows ? 8 : 4;
+    return std::clamp<std::uint32_t>(arguments.k_steps / smallest_part, 1, most);
+}
+
 /// Returns all kernel parameters except tensor maps, which need a driver.
 kernels::BlackwellArguments arguments_of(const BlackwellConfig& config, const kernels::GemmArguments& gemm,
                                          const Matrices& matrices, std::int64_t batches, std::uint8_t band)
@@ -131,7 +144,7 @@ kernels::BlackwellArguments arguments_of(const BlackwellConfig& config, const ke
     arguments.a =
         staged_operand(staged_layout(matrices.a_major, 128, element_bytes, config.swizzled), loaded(gemm.m), 1);
     arguments.b = staged_operand(staged_layout(matrices.b_major, config.b_rows(), element_bytes, config.swizzled),
-                                 loaded(gemm.n), config.multicast ? config.cluster : 1);
+                                 loaded(gemm.n), config.b_sharers());
     arguments.a.batched = matrices.a.batched();
     arguments.b.batched = matrices.b.batched();
     arguments.a.by_threads = gemm.k > 0 && !matrices.a.is_addressable();
@@ -145,6 +158,10 @@ kernels::BlackwellArguments arguments_of(const BlackwellConfig& config, const ke
     arguments.units = static_cast<std::uint32_t>(
         blackwell_units(config, {.m = gemm.m, .n = gemm.n, .k = gemm.k, .batches = batches, .copies = false}));
     arguments.gemm.raster = raster_of(gemm, config.cluster_m(), config.block_n, band);
+    // An operand is read once if the other one has a single tile.
+    arguments.a.read_once = gemm.n <= config.block_n && (arguments.a.batched || batches == 1);
+    arguments.b.read_once = gemm.m <= config.cluster_m() && (arguments.b.batched || batches == 1);
+    arguments.prefetched_stages = prefetched_stages(arguments);
 
     MmaSpec spec;
     spec.kind = kind_of(gemm.a_type);
@@ -200,7 +217,7 @@ CallStatus encode_kernel(EncodedLaunch& launch, const GemmProblem& problem, cons
     const std::uint32_t clusters =
         arguments.stream_k ? choice.clusters
         : config.scheduling == kernels::Scheduling::static_persistent
-            ? std::min(arguments.units, static_cast<std::uint32_t>(device.sm_count) / config.cluster)
+            ? std::min(arguments.units, static_cast<std::uint32_t>(blackwell_cluster_slots(device, config.cluster)))
             : arguments.units;
     launch.function = kernel.function;
     launch.ctas = clusters * config.cluster;
@@ -235,6 +252,15 @@ BlackwellShape blackwell_shape(const GemmProblem& problem, bool swapped)
         std::swap(shape.m, shape.n);
     }
     return shape;
+}
+
+std::int64_t blackwell_cluster_slots(const DeviceProperties& device, std::uint32_t cluster)
+{
+    // A cluster is inside of one GPC, whose SMs are a multiple of two, but not of four. A B200 has 148 in eight of them.
+    constexpr std::int64_t sms_of_gpc = 18;
+    const std::int64_t of_all = device.sm_count;
+    return cluster <= 2 ? of_all / cluster
+                        : of_all / sms_of_gpc * (sms_of_gpc / cluster) + of_all % sms_of_gpc / cluster;
 }
 
 std::int64_t blackwell_units(const BlackwellConfig& config, const BlackwellShape& shape)

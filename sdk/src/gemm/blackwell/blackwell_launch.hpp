@@ -52,6 +52,9 @@ bool is_blackwell_choice_valid(const GemmProblem& problem, const KernelChoice& c
 /// Returns the stages of K of a tile.
 std::int64_t blackwell_stages(const GemmProblem& problem);
 
+/// Returns the clusters that run at the same time, one CTA on each SM.
+std::int64_t blackwell_cluster_slots(const DeviceProperties& device, std::uint32_t cluster);
+
 /// Calls `visit` with all choices worth trying for an eligible problem. Allocates nothing.
 template <class Visit>
 void for_each_blackwell_candidate(const GemmProblem& problem, const DeviceProperties& device, Visit&& visit)
@@ -75,7 +78,7 @@ void for_each_blackwell_candidate(const GemmProblem& problem, const DeviceProper
             // Sharing tiles pays off if whole tiles would leave SMs idle.
             const std::int64_t tiles = blackwell_units(tile, shape);
             const std::int64_t stages = blackwell_stages(problem);
-            const std::int64_t fit = std::max<std::int64_t>(device.sm_count / std::int64_t{tile.cluster}, 1);
+            const std::int64_t fit = std::max<std::int64_t>(blackwell_cluster_slots(device, tile.cluster), 1);
             if (!tile.shares_tiles() || tiles == 0 || tiles > most_waves_to_share * fit ||
                 stages < 2 * fewest_stages_of_a_part) {
                 continue;
