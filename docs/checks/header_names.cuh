@@ -4,6 +4,7 @@
 /// around each piece.
 
 #include <tessera/device/disjoint_span.cuh>
+#include <tessera/device/mma_sync.cuh>
 #include <tessera/device/wgmma.cuh>
 #include <tessera/tessera.hpp>
 

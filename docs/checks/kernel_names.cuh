@@ -5,6 +5,7 @@
 #include <tessera/device/accumulator.cuh>
 #include <tessera/device/clc.cuh>
 #include <tessera/device/mma.cuh>
+#include <tessera/device/mma_sync.cuh>
 #include <tessera/device/output_partition.cuh>
 #include <tessera/device/tma.cuh>
 

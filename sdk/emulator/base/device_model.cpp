@@ -7,7 +7,7 @@ namespace tessera::emulator {
 
 namespace {
 
-// CUDA programming guide, table of compute capabilities; device queries of the named boards.
+// CUDA programming guide, table of compute capabilities; device queries and data sheets of the named boards.
 const DeviceModel b200{.key = "b200",
                        .name = "NVIDIA B200 (emulated)",
                        .major = 10,
@@ -62,42 +62,138 @@ DeviceModel thor()
     return model;
 }
 
-const std::array<DeviceModel, 5> models{{
-    b200,
-    b300(),
-    thor(),
-    {.key = "h200",
-     .name = "NVIDIA H200 (emulated)",
-     .major = 9,
-     .minor = 0,
-     .multiprocessors = 132,
-     .memory = 139ull << 30,
-     .l2_cache = 60ull << 20,
-     .shared_per_multiprocessor = 228 << 10,
-     .shared_per_cta_optin = 227 << 10,
-     .reserved_shared_per_cta = 1 << 10,
-     .threads_per_multiprocessor = 2048,
-     .ctas_per_multiprocessor = 32,
-     .clock = 1'980'000,
-     .memory_clock = 3'201'000,
-     .memory_bus_bits = 6144,
-     .max_cluster = 16,
-     .portable_cluster = 8},
-    {.key = "t4",
-     .name = "Tesla T4 (emulated)",
-     .major = 7,
-     .minor = 5,
-     .multiprocessors = 40,
-     .memory = 15ull << 30,
-     .l2_cache = 4ull << 20,
-     .shared_per_multiprocessor = 64 << 10,
-     .shared_per_cta_optin = 64 << 10,
-     .threads_per_multiprocessor = 1024,
-     .ctas_per_multiprocessor = 16,
-     .clock = 1'590'000,
-     .memory_clock = 5'001'000,
-     .memory_bus_bits = 256},
-}};
+const DeviceModel h200{.key = "h200",
+                       .name = "NVIDIA H200 (emulated)",
+                       .major = 9,
+                       .minor = 0,
+                       .multiprocessors = 132,
+                       .memory = 139ull << 30,
+                       .l2_cache = 60ull << 20,
+                       .shared_per_multiprocessor = 228 << 10,
+                       .shared_per_cta_optin = 227 << 10,
+                       .reserved_shared_per_cta = 1 << 10,
+                       .threads_per_multiprocessor = 2048,
+                       .ctas_per_multiprocessor = 32,
+                       .clock = 1'980'000,
+                       .memory_clock = 3'201'000,
+                       .memory_bus_bits = 6144,
+                       .max_cluster = 16,
+                       .portable_cluster = 8};
+
+/// The SXM board with 80 GB.
+DeviceModel h100()
+{
+    DeviceModel model = h200;
+    model.key = "h100";
+    model.name = "NVIDIA H100 (emulated)";
+    model.memory = 79ull << 30;
+    model.l2_cache = 50ull << 20;
+    model.memory_clock = 2'619'000;
+    model.memory_bus_bits = 5120;
+    return model;
+}
+
+/// The SXM board with 80 GB.
+const DeviceModel a100{.key = "a100",
+                       .name = "NVIDIA A100 (emulated)",
+                       .major = 8,
+                       .minor = 0,
+                       .multiprocessors = 108,
+                       .memory = 79ull << 30,
+                       .l2_cache = 40ull << 20,
+                       .shared_per_multiprocessor = 164 << 10,
+                       .shared_per_cta_optin = 163 << 10,
+                       .reserved_shared_per_cta = 1 << 10,
+                       .threads_per_multiprocessor = 2048,
+                       .ctas_per_multiprocessor = 32,
+                       .clock = 1'410'000,
+                       .memory_clock = 1'593'000,
+                       .memory_bus_bits = 5120};
+
+const DeviceModel a10{.key = "a10",
+                      .name = "NVIDIA A10 (emulated)",
+                      .major = 8,
+                      .minor = 6,
+                      .multiprocessors = 72,
+                      .memory = 22ull << 30,
+                      .l2_cache = 6ull << 20,
+                      .shared_per_multiprocessor = 100 << 10,
+                      .shared_per_cta_optin = 99 << 10,
+                      .reserved_shared_per_cta = 1 << 10,
+                      .threads_per_multiprocessor = 1536,
+                      .ctas_per_multiprocessor = 16,
+                      .clock = 1'695'000,
+                      .memory_clock = 6'251'000,
+                      .memory_bus_bits = 384};
+
+const DeviceModel l40s{.key = "l40s",
+                       .name = "NVIDIA L40S (emulated)",
+                       .major = 8,
+                       .minor = 9,
+                       .multiprocessors = 142,
+                       .memory = 44ull << 30,
+                       .l2_cache = 96ull << 20,
+                       .shared_per_multiprocessor = 100 << 10,
+                       .shared_per_cta_optin = 99 << 10,
+                       .reserved_shared_per_cta = 1 << 10,
+                       .threads_per_multiprocessor = 1536,
+                       .ctas_per_multiprocessor = 24,
+                       .clock = 2'520'000,
+                       .memory_clock = 9'001'000,
+                       .memory_bus_bits = 384};
+
+/// Compute capability 12.x has clusters, TMA and cluster launch control, but neither wgmma nor tensor memory.
+const DeviceModel rtx5090{.key = "rtx5090",
+                          .name = "NVIDIA GeForce RTX 5090 (emulated)",
+                          .major = 12,
+                          .minor = 0,
+                          .multiprocessors = 170,
+                          .memory = 31ull << 30,
+                          .l2_cache = 96ull << 20,
+                          .shared_per_multiprocessor = 100 << 10,
+                          .shared_per_cta_optin = 99 << 10,
+                          .reserved_shared_per_cta = 1 << 10,
+                          .threads_per_multiprocessor = 1536,
+                          .ctas_per_multiprocessor = 24,
+                          .clock = 2'407'000,
+                          .memory_clock = 14'001'000,
+                          .memory_bus_bits = 512,
+                          .max_cluster = 8,
+                          .portable_cluster = 8,
+                          .cluster_launch_control = true};
+
+/// DGX Spark. Its memory is the CPU's, too: 128 GB of LPDDR5X.
+DeviceModel gb10()
+{
+    DeviceModel model = rtx5090;
+    model.key = "gb10";
+    model.name = "NVIDIA GB10 (emulated)";
+    model.minor = 1;
+    model.multiprocessors = 48;
+    model.memory = 119ull << 30;
+    model.l2_cache = 24ull << 20;
+    model.clock = 2'418'000;
+    model.memory_clock = 4'266'000;
+    model.memory_bus_bits = 256;
+    return model;
+}
+
+const DeviceModel t4{.key = "t4",
+                     .name = "Tesla T4 (emulated)",
+                     .major = 7,
+                     .minor = 5,
+                     .multiprocessors = 40,
+                     .memory = 15ull << 30,
+                     .l2_cache = 4ull << 20,
+                     .shared_per_multiprocessor = 64 << 10,
+                     .shared_per_cta_optin = 64 << 10,
+                     .threads_per_multiprocessor = 1024,
+                     .ctas_per_multiprocessor = 16,
+                     .clock = 1'590'000,
+                     .memory_clock = 5'001'000,
+                     .memory_bus_bits = 256};
+
+const std::array<DeviceModel, 11> models{b200, b300(), thor(), h200, h100(), a100, a10, l40s, rtx5090, gb10(), t4};
 
 }  // namespace
 

@@ -33,7 +33,7 @@ struct DeviceModel {
     [[nodiscard]] unsigned capability() const noexcept { return 10 * major + minor; }
 };
 
-/// b200, b300, thor, h200, t4.
+/// b200, b300, thor, h200, h100, a100, a10, l40s, rtx5090, gb10, t4.
 [[nodiscard]] std::span<const DeviceModel> device_models();
 
 /// The model with this key; null if there is none.

@@ -41,7 +41,7 @@ refused() {
     expect 2 "$text" env "$name=$value" LD_LIBRARY_PATH="$(dirname "$emulator")/lib" "$program" clean
 }
 
-refused --device b100 'b200, b300, thor, h200, t4 (did you mean "b200"?)'
+refused --device b100 'b200, b300, thor, h200, h100, a100, a10, l40s, rtx5090, gb10, t4 (did you mean "b200"?)'
 refused --schedule chaos 'one of in-order, random, adversarial'
 refused --schedule randon '(did you mean "random"?)'
 refused --schedule pct:0 'a depth from 1 to 16'

@@ -86,7 +86,8 @@ TEST_CASE("every variable is read")
 TEST_CASE("a wrong value is named, with the allowed values and a likely correction")
 {
     for (const auto& [name, value, expected] :
-         {std::tuple{"TESSERA_EMU_DEVICE", "b100", "b200, b300, thor, h200, t4 (did you mean \"b200\"?)"},
+         {std::tuple{"TESSERA_EMU_DEVICE", "b100",
+                     "b200, b300, thor, h200, h100, a100, a10, l40s, rtx5090, gb10, t4 (did you mean \"b200\"?)"},
           {"TESSERA_EMU_DEVICE", "b200,", "it must be a device"},
           {"TESSERA_EMU_SEED", "12x", "a whole number from 0"},
           {"TESSERA_EMU_SEED", "-1", "a whole number from 0"},
