@@ -228,7 +228,9 @@ TEST_CASE("wgmma is refused on other devices and in wrong forms")
         return run.module().find_kernel("k")->load_error;
     };
     CHECK(error_on(kernel(multiply), "h200") == "");
-    CHECK(error_on(kernel(multiply), "b200").find("9.0") != std::string::npos);
+    for (const char* other : {"b200", "thor", "rtx5090", "gb10"}) {
+        CHECK(error_on(kernel(multiply), other).find("9.0") != std::string::npos);
+    }
     const auto refused = [&](const std::string& instruction) { return !error_on(kernel(instruction), "h200").empty(); };
     CHECK(refused("wgmma.mma_async.sync.aligned.m64n40k32.s32.s8.s8 {%f0,%f1,%f2,%f3}, %a, %b, 1;\n"));
     CHECK(refused("wgmma.mma_async.sync.aligned.m64n8k8.f32.bf16.bf16 {%f0,%f1,%f2,%f3}, %a, %b, 1, 1, 1, 0, 0;\n"));

@@ -491,6 +491,8 @@ TEST_CASE("faults: invalid forms are refused when the module is loaded")
         CAPTURE(error);
         CHECK(error.find(words) != std::string::npos);
     }
-    PtxRun hopper(module_text("sm_90a", ".visible .entry k() { tcgen05.wait::ld.sync.aligned; ret; }"), "h200");
-    CHECK(hopper.module().find_kernel("k")->load_error.find("tensor memory") != std::string::npos);
+    for (const auto& [target, device] : {std::pair{"sm_90a", "h200"}, std::pair{"sm_120a", "rtx5090"}}) {
+        PtxRun run(module_text(target, ".visible .entry k() { tcgen05.wait::ld.sync.aligned; ret; }"), device);
+        CHECK(run.module().find_kernel("k")->load_error.find("tensor memory") != std::string::npos);
+    }
 }
