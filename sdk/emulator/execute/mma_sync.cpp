@@ -254,7 +254,9 @@ void decode_mma(Decoder& decoder, Operation& operation)
     }
     decoder.mark_aligned();
     if (const auto kind = decoder.take_prefixed("kind::")) {
-        decoder.fail(fmt::format(".kind::{} exists on devices of compute capability 12.x only", *kind));
+        decoder.fail(decoder.device().major == 12
+                         ? fmt::format(".kind::{} is not emulated", *kind)
+                         : fmt::format(".kind::{} exists on devices of compute capability 12.x only", *kind));
     }
     const MmaShape shape = take_mma_shape(decoder);
     const std::string_view a_layout = decoder.take_one_of({"row", "col"});

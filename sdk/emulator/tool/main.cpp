@@ -149,13 +149,13 @@ int refuse(const std::string& sentence)
 
 void list_devices()
 {
-    fmt::print("{:<8}{:<26}{:>10}{:>6}{:>9}{:>16}  {}\n", "device", "name", "capability", "SMs", "memory",
+    fmt::print("{:<8}{:<36}{:>10}{:>6}{:>9}{:>16}  {}\n", "device", "name", "capability", "SMs", "memory",
                "shared per CTA", "has");
     for (const auto& model : tessera::emulator::device_models()) {
         std::string has = model.max_cluster != 0 ? fmt::format("clusters up to {}", model.max_cluster) : "";
         has += model.tensor_memory ? ", tensor memory" : "";
         has += model.cluster_launch_control ? ", cluster launch control" : "";
-        fmt::print("{:<8}{:<26}{:>10}{:>6}{:>5} GiB{:>12} KiB  {}\n", model.key, model.name,
+        fmt::print("{:<8}{:<36}{:>10}{:>6}{:>5} GiB{:>12} KiB  {}\n", model.key, model.name,
                    fmt::format("{}.{}", model.major, model.minor), model.multiprocessors, model.memory >> 30U,
                    model.shared_per_cta_optin >> 10U, has);
     }
