@@ -146,6 +146,39 @@ __global__ void reverse_rows(const __grid_constant__ Map in, const __grid_consta
 #endif
 }
 
+__global__ void load_alone(const __grid_constant__ LoneMap map, DeviceSpan<float> out)
+{
+#if __CUDA_ARCH__ >= 900
+    using Ring = RingBarriers<FilledByTma, FreedByThreads, 2>;
+    __shared__ SharedTile<float, Box<32, lone_rows>, Swizzle::b128> tiles[Ring::slots];
+    __shared__ Ring ring;
+    const auto published =
+        publish_barriers([&](const BarrierInitializer& by) { ring.initialize(by, {.producers = 1, .consumers = 1}); });
+    const auto rows = static_cast<unsigned>(out.size() / 32);
+    if (threadIdx.x >= 32) {
+        if (!elect_one()) {
+            exit_thread();
+        }
+        RingProducer producer(ring, published);
+        for (unsigned row = 0; row < rows; row += lone_rows) {
+            producer.fill_alone([&](auto& slot) { tma_load(map, tiles[slot.index()], slot, {0, row}); });
+        }
+        std::move(producer).drain();
+    } else {
+        RingConsumer consumer(ring, published);
+        for (unsigned row = 0; row < rows; row += lone_rows) {
+            auto slot = consumer.wait();
+            for (unsigned i = 0; i < lone_rows; ++i) {
+                out[(row + i) * 32 + threadIdx.x] = tiles[slot.index()](i, threadIdx.x);
+            }
+            std::move(slot).release_of_warp();
+        }
+    }
+#else
+    static_cast<void>(out);
+#endif
+}
+
 }  // namespace
 
 Kernel<BatchView<float>, BatchView<const float, ColumnMajor>, float> add_batches_kernel() { return add_batches; }
@@ -155,6 +188,7 @@ Kernel<MatrixView<float>, MatrixView<const float>> transpose_mdspans_kernel() { 
 Kernel<DisjointMatrix<float, ColumnMajor>> number_kernel() { return number; }
 Kernel<MatrixView<float>, Mistake> mistake_kernel() { return make_mistake; }
 Kernel<SlotMistake> misuse_slot_kernel() { return misuse_slot; }
+Kernel<LoneMap, DeviceSpan<float>> lone_loader_kernel() { return load_alone; }
 
 template <class Map>
 Kernel<Map, Map, DeviceSpan<typename Map::element_type>, DeviceSpan<unsigned>> reverse_rows_kernel()

@@ -48,4 +48,11 @@ using TileMap = TensorMap<T, Box<Bytes / sizeof(T), tile_rows>, Pattern>;
 template <class Map>
 Kernel<Map, Map, DeviceSpan<typename Map::element_type>, DeviceSpan<unsigned>> reverse_rows_kernel();
 
+inline constexpr unsigned lone_rows = 8;
+using LoneMap = TensorMap<float, Box<32, lone_rows>, Swizzle::b128>;
+
+/// Copies a matrix of 32 columns, `lone_rows` rows at a time: a thread that is alone in its warp loads. 64 threads; compute
+/// capability 9.0.
+Kernel<LoneMap, DeviceSpan<float>> lone_loader_kernel();
+
 }  // namespace tessera::test

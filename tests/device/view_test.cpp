@@ -167,6 +167,25 @@ TEST_CASE("a grid of any shape covers each element of a matrix once")
     }
 }
 
+TEST_CASE("a thread that is alone in its warp fills a ring")
+{
+    if (!Device::current().properties().has_tensor_maps) {
+        MESSAGE("skipped: the device has no tensor maps");
+        return;
+    }
+    constexpr std::size_t rows = std::size_t{5} * lone_rows;  // more tiles than the ring has slots
+    std::vector<float> matrix(rows * 32);
+    for (std::size_t i = 0; i < matrix.size(); ++i) {
+        matrix[i] = static_cast<float>(i);
+    }
+    const Stream stream;
+    const auto in = DeviceBuffer<float>::from_host(stream, matrix);
+    DeviceBuffer<float> out(stream, matrix.size());
+    out.fill(stream, -1.0F);
+    launch(lone_loader_kernel(), LaunchConfig(stream, {1}, {64}), LoneMap::of(in.matrix(rows, 32)), out.span());
+    CHECK(out.to_vector() == matrix);
+}
+
 TEST_CASE("a shared tile finds each element where TMA puts it, and TMA stores what was written to it")
 {
     if (!Device::current().properties().has_tensor_maps) {
