@@ -7,7 +7,8 @@ namespace tessera::emulator {
 
 namespace {
 
-// CUDA programming guide, table of compute capabilities; device queries and data sheets of the named boards.
+// CUDA programming guide, table of compute capabilities; device queries of the B200, H200 and T4. The figures of the H100, A100, A10,
+// L40S, RTX 5090 and GB10 were checked against no board: only the CTAs of an SM, against the toolkit's cuda_occupancy.h.
 const DeviceModel b200{.key = "b200",
                        .name = "NVIDIA B200 (emulated)",
                        .major = 10,
@@ -126,46 +127,45 @@ const DeviceModel a10{.key = "a10",
                       .memory_clock = 6'251'000,
                       .memory_bus_bits = 384};
 
-const DeviceModel l40s{.key = "l40s",
-                       .name = "NVIDIA L40S (emulated)",
-                       .major = 8,
-                       .minor = 9,
-                       .multiprocessors = 142,
-                       .memory = 44ull << 30,
-                       .l2_cache = 96ull << 20,
-                       .shared_per_multiprocessor = 100 << 10,
-                       .shared_per_cta_optin = 99 << 10,
-                       .reserved_shared_per_cta = 1 << 10,
-                       .threads_per_multiprocessor = 1536,
-                       .ctas_per_multiprocessor = 24,
-                       .clock = 2'520'000,
-                       .memory_clock = 9'001'000,
-                       .memory_bus_bits = 384};
+/// The SM of an A10, for which more CTAs fit.
+DeviceModel l40s()
+{
+    DeviceModel model = a10;
+    model.key = "l40s";
+    model.name = "NVIDIA L40S (emulated)";
+    model.minor = 9;
+    model.multiprocessors = 142;
+    model.memory = 44ull << 30;
+    model.l2_cache = 96ull << 20;
+    model.ctas_per_multiprocessor = 24;
+    model.clock = 2'520'000;
+    model.memory_clock = 9'001'000;
+    return model;
+}
 
-/// Compute capability 12.x has clusters, TMA and cluster launch control, but neither wgmma nor tensor memory.
-const DeviceModel rtx5090{.key = "rtx5090",
-                          .name = "NVIDIA GeForce RTX 5090 (emulated)",
-                          .major = 12,
-                          .minor = 0,
-                          .multiprocessors = 170,
-                          .memory = 31ull << 30,
-                          .l2_cache = 96ull << 20,
-                          .shared_per_multiprocessor = 100 << 10,
-                          .shared_per_cta_optin = 99 << 10,
-                          .reserved_shared_per_cta = 1 << 10,
-                          .threads_per_multiprocessor = 1536,
-                          .ctas_per_multiprocessor = 24,
-                          .clock = 2'407'000,
-                          .memory_clock = 14'001'000,
-                          .memory_bus_bits = 512,
-                          .max_cluster = 8,
-                          .portable_cluster = 8,
-                          .cluster_launch_control = true};
+/// Compute capability 12.x has the limits of 8.9, and clusters, TMA and cluster launch control, but neither wgmma nor tensor memory.
+DeviceModel rtx5090()
+{
+    DeviceModel model = l40s();
+    model.key = "rtx5090";
+    model.name = "NVIDIA GeForce RTX 5090 (emulated)";
+    model.major = 12;
+    model.minor = 0;
+    model.multiprocessors = 170;
+    model.memory = 31ull << 30;
+    model.clock = 2'407'000;
+    model.memory_clock = 14'001'000;
+    model.memory_bus_bits = 512;
+    model.max_cluster = 8;
+    model.portable_cluster = 8;
+    model.cluster_launch_control = true;
+    return model;
+}
 
 /// DGX Spark. Its memory is the CPU's, too: 128 GB of LPDDR5X.
 DeviceModel gb10()
 {
-    DeviceModel model = rtx5090;
+    DeviceModel model = rtx5090();
     model.key = "gb10";
     model.name = "NVIDIA GB10 (emulated)";
     model.minor = 1;
@@ -193,7 +193,7 @@ const DeviceModel t4{.key = "t4",
                      .memory_clock = 5'001'000,
                      .memory_bus_bits = 256};
 
-const std::array<DeviceModel, 11> models{b200, b300(), thor(), h200, h100(), a100, a10, l40s, rtx5090, gb10(), t4};
+const std::array<DeviceModel, 11> models{b200, b300(), thor(), h200, h100(), a100, a10, l40s(), rtx5090(), gb10(), t4};
 
 }  // namespace
 

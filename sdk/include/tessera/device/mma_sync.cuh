@@ -41,7 +41,7 @@ namespace tessera {
 
 namespace detail {
 
-/// Bytes of K that one instruction multiplies: of half the depth on Turing.
+/// True if there is an instruction for elements T with this K.
 template <class T, unsigned K>
 inline constexpr bool is_mma_operand =
     (std::is_same_v<T, f16> && (K == 8 || K == 16)) || (std::is_same_v<T, bf16> && K == 16) ||
@@ -279,8 +279,8 @@ __device__ __forceinline__ void mma(FragmentC<float, 16, 8>& c, const FragmentA<
 
 #undef TESSERA_DETAIL_MMA_SYNC
 
-/// Adds A * B to `c`, in f16: twice as fast on GeForce and RTX PRO boards, and rounded to 11 bits after each addition. Called
-/// by the whole, converged warp.
+/// Adds A * B to `c`, in f16. GeForce and RTX PRO boards do this at twice the rate of sums in f32, says their data sheet. Called by
+/// the whole, converged warp.
 template <unsigned K>
 __device__ __forceinline__ void mma(FragmentC<f16, 16, 8>& c, const FragmentA<f16, 16, K>& a,
                                     const FragmentB<f16, 8, K>& b)

@@ -150,7 +150,7 @@ private:
 /// The base of the tokens: they must be spent.
 using SlotObligation = Obligation<slot_was_dropped_without_publish_or_release>;
 
-/// The barriers of a slot, for what completes them by an instruction of its own (mma.cuh, clc.cuh, tmem.cuh).
+/// The barriers of a slot, for what completes them by an instruction of its own (mma.cuh, clc.cuh) or for a warp (accumulator.cuh).
 struct SlotBarriers {
     template <class Slot>
     __device__ static auto full(const Slot& slot)

@@ -256,7 +256,8 @@ BlackwellShape blackwell_shape(const GemmProblem& problem, bool swapped)
 
 std::int64_t blackwell_cluster_slots(const DeviceProperties& device, std::uint32_t cluster)
 {
-    // A cluster is inside of one GPC, whose SMs are a multiple of two, but not of four. A B200 has 148 in eight of them.
+    // A cluster is inside of one GPC, whose SMs need be no multiple of four. 18 is an assumption: a B200's 148 SMs are in eight GPCs,
+    // and how many are in each was not measured.
     constexpr std::int64_t sms_of_gpc = 18;
     const std::int64_t of_all = device.sm_count;
     return cluster <= 2 ? of_all / cluster
