@@ -26,6 +26,9 @@ programs=(
     device/gemm_batches_test
     device/gemm_cost_test
     device/gemm_offsets_test
+    device/mma_test
+    device/mma_sync_test
+    device/gated_test
     device/hopper_test
     device/hopper_repack_test
     device/hopper_sharing_test

@@ -223,7 +223,7 @@ def limits() -> str:
     skinny = simt_ratios()["64x4096x4096"]
     fused = Fused()
     items = [
-        f"Tensor cores only on compute capability 9.0, 10.0, 10.3 and 11.0. All other GPUs use CUDA cores: at 4096 cubed an H200's "
+        f"Without tensor cores: `f32` everywhere, `bf16` and `tf32` on 7.5, `f8` below 8.9. At 4096 cubed an H200's "
         f"CUDA cores do {float(on_cuda_cores['gflops']) / 1e3:.0f} TFLOP/s in `f32`, its tensor cores "
         f"{float(on_tensor_cores['gflops']) / 1e3:.0f} in `bf16`.",
         f"{first.slower} of the {len(first.all)} products that are compared are slower than cuBLASLt's own choice, down to "

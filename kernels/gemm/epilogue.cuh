@@ -51,6 +51,9 @@ public:
           vectors_(vectors_of(arguments, c_offset_, d_offset_))
     {}
 
+    /// alpha times the scales of A and B.
+    __device__ float alpha() const { return alpha_; }
+
     /// Writes D(row, column + j) from accumulator[j], the sum of products, for each j inside D. `column` must be a
     /// multiple of `Columns`.
     template <int Columns>

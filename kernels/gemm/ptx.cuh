@@ -24,6 +24,24 @@ __device__ __forceinline__ void cp_async_or_zero(void* shared, const void* globa
     }
 }
 
+/// Starts an asynchronous copy of `Bytes` (4, 8 or 16; both addresses must be aligned to it) to shared memory; sm_80. The
+/// first `valid_bytes` are copied, and zeros follow; if there are none, nothing is read, whatever `global` is. The copy
+/// joins the thread's open `cp.async` group.
+template <int Bytes>
+__device__ __forceinline__ void cp_async(std::uint32_t shared, const void* global, int valid_bytes)
+{
+    static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
+    if constexpr (Bytes == 16) {  // .cg bypasses L1
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared), "l"(global),
+                     "r"(valid_bytes)
+                     : "memory");
+    } else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(shared), "l"(global), "r"(valid_bytes),
+                     "n"(Bytes)
+                     : "memory");
+    }
+}
+
 /// Reads threadIdx.x again, so that the compiler keeps nothing derived from it in registers between two uses.
 __device__ __forceinline__ int read_thread_index()
 {

@@ -9,7 +9,10 @@
 namespace tessera {
 
 /// Returns true if the variant adds products one by one, in ascending k.
-constexpr bool is_simt(Variant variant) { return variant >= Variant::simt_naive && variant < Variant::hopper; }
+constexpr bool is_simt(Variant variant)
+{
+    return variant >= Variant::simt_naive && variant <= Variant::simt_register_blocked;
+}
 
 /// All SIMT variants: they run f32 on every device.
 inline std::vector<Variant> simt_variants()

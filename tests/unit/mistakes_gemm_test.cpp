@@ -123,7 +123,7 @@ TEST_CASE_FIXTURE(Mistakes, "variants")
         "tessera: invalid_argument in variant_from_string\n"
         "  no variant is called 'hoper'; did you mean hopper?\n"
         "  try: one of automatic, simt_naive, simt_tiled, simt_vectorized, simt_coarsened, simt_register_blocked, "
-        "hopper, blackwell",
+        "mma_sync, hopper, blackwell",
         variant_from_string("hoper"));
 }
 

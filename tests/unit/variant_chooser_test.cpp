@@ -66,13 +66,14 @@ TEST_CASE("each variant has a unique name and number, and its name converts back
     }
     CHECK(simt_variants().size() == 5);
     CHECK(simt_variants().back() == static_cast<Variant>(5));
+    CHECK(static_cast<int>(Variant::mma_sync) == 8);
     CHECK(static_cast<int>(Variant::hopper) == 16);
     CHECK(static_cast<int>(Variant::blackwell) == 32);
     CHECK(variant_from_string("automatic") == Variant::automatic);
     CHECK(to_string(Variant::automatic) == "automatic");
     CHECK_ERROR(
         "tessera: invalid_argument in variant_from_string\n  no variant is called 'fast'\n  try: one of automatic, "
-        "simt_naive, simt_tiled, simt_vectorized, simt_coarsened, simt_register_blocked, hopper, "
+        "simt_naive, simt_tiled, simt_vectorized, simt_coarsened, simt_register_blocked, mma_sync, hopper, "
         "blackwell",
         variant_from_string("fast"));
 }
@@ -87,7 +88,7 @@ TEST_CASE("no variant is eligible below compute capability 7.5, and some are fro
         CHECK(GemmPlan::refusal(problem, old, variant) ==
               "V100 has compute capability 7.0; the kernel needs 7.5 or later");
         for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {9, 0}, {10, 0}, {12, 1}}) {
-            if (variant == Variant::hopper || variant == Variant::blackwell) {
+            if (!is_simt(variant)) {
                 CHECK_FALSE(GemmPlan::refusal(problem, device_of(major, minor), variant).empty());  // f32
                 continue;
             }
@@ -223,19 +224,19 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
 {
     const DeviceProperties b200 = device_of(10, 0);
     GemmProblem problem = problem_of(1000, 500, 250);
-    CHECK(
-        GemmPlan::explain(problem, b200) ==
-        "1000x500x250 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
-        "  on B200 (compute capability 10.0, 148 SMs)\n" +
-            runs(Variant::simt_register_blocked, problem, b200) +
-            "  why: the fastest SIMT variant at every measured size, and takes any alignment\n"
-            "  tensor cores: not used; they would round f32 to tf32; to allow that, pass views of tf32\n"
-            "  passed over: hopper: not eligible: B200 has compute capability 10.0; the kernel is for 9.0 only\n" +
-            blackwell_passed_over("tensor cores would round f32 operands to tf32; to allow that, pass views of tf32") +
-            "  passed over: simt_coarsened, simt_vectorized: not eligible: A's leading dimension is 1000 bytes, not "
-            "a multiple of 16\n"
-            "  passed over: simt_tiled: eligible, but reads shared memory element by element\n"
-            "  passed over: simt_naive: eligible, but reads global memory for every product\n");
+    CHECK(GemmPlan::explain(problem, b200) ==
+          "1000x500x250 (MxNxK) f32 -> f32, A row-major, B row-major, D row-major\n"
+          "  on B200 (compute capability 10.0, 148 SMs)\n" +
+              runs(Variant::simt_register_blocked, problem, b200) +
+              "  why: the fastest SIMT variant at every measured size, and takes any alignment\n"
+              "  tensor cores: not used; they would round f32 to tf32; to allow that, pass views of tf32\n"
+              "  passed over: hopper: not eligible: B200 has compute capability 10.0; the kernel is for 9.0 only\n" +
+              "  passed over: blackwell, mma_sync: not eligible: tensor cores would round f32 operands to tf32; to "
+              "allow that, pass views of tf32\n"
+              "  passed over: simt_coarsened, simt_vectorized: not eligible: A's leading dimension is 1000 bytes, not "
+              "a multiple of 16\n"
+              "  passed over: simt_tiled: eligible, but reads shared memory element by element\n"
+              "  passed over: simt_naive: eligible, but reads global memory for every product\n");
 
     const DeviceProperties t4 = device_of(7, 5);
     problem = problem_of(64, 64, 64);
@@ -244,11 +245,12 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
           "  on T4 (compute capability 7.5, 40 SMs)\n" +
               runs(Variant::simt_vectorized, problem, t4) +
               "  why: it was requested\n"
-              "  tensor cores: not used; this library uses those of compute capability 9.0, 10.0, 10.3 and 11.0 only; "
-              "on T4 "
-              "every product runs on CUDA cores\n"
+              "  tensor cores: not used; those of T4 do not multiply f32\n"
               "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n" +
               blackwell_passed_over("T4 has compute capability 7.5; the kernel is for 10.0, 10.3 and 11.0 only") +
+              "  passed over: mma_sync: not eligible: T4 has compute capability 7.5; the kernel multiplies f16 there, "
+              "bf16 and "
+              "tf32 from 8.0 on\n" +
               "  passed over: simt_register_blocked, simt_coarsened, simt_tiled, simt_naive: eligible, but not "
               "requested\n");
 
@@ -260,6 +262,9 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
           "  runs: nothing; simt_vectorized cannot run it\n"
           "  passed over: hopper: not eligible: T4 has compute capability 7.5; the kernel is for 9.0 only\n" +
               blackwell_passed_over("T4 has compute capability 7.5; the kernel is for 10.0, 10.3 and 11.0 only") +
+              "  passed over: mma_sync: not eligible: T4 has compute capability 7.5; the kernel multiplies f16 there, "
+              "bf16 and "
+              "tf32 from 8.0 on\n" +
               "  passed over: simt_register_blocked: eligible, but not requested\n"
               "  passed over: simt_coarsened, simt_vectorized: " +
               misaligned + "  passed over: simt_tiled, simt_naive: eligible, but not requested\n");
@@ -272,21 +277,21 @@ TEST_CASE("explain says so if tensor cores are not used")
 {
     GemmProblem problem = problem_of(4096, 4096, 4096);
     problem.input = ElementType::bf16;
-    for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {8, 9}, {12, 0}}) {
+    CHECK(GemmPlan::explain(problem, device_of(7, 5))
+              .find("  tensor cores: not used; no variant that uses them is eligible (see below)\n") !=
+          std::string::npos);
+    for (const auto& [major, minor] : {std::pair{8, 0}, {8, 6}, {8, 9}, {12, 0}}) {
         const DeviceProperties device = device_of(major, minor);
-        const std::string sentence =
-            "  tensor cores: not used; this library uses those of compute capability 9.0, 10.0, "
-            "10.3 and 11.0 only; on " +
-            device.name + " every product runs on CUDA cores\n";
-        CHECK(GemmPlan::explain(problem, device).find(sentence) != std::string::npos);
+        if (GemmPlan::refusal(problem, device, Variant::mma_sync).empty()) {
+            const std::string text = GemmPlan::explain(problem, device);
+            CHECK(text.find("tensor cores: not used") == std::string::npos);
+            CHECK(text.find("  runs: mma_sync as Mma") != std::string::npos);
+        }
     }
     // Thor has them, but only a build for it has the code.
     const DeviceProperties thor = device_of(11, 0);
     if (const std::string refusal = GemmPlan::refusal(problem, thor, Variant::blackwell); !refusal.empty()) {
         CHECK(refusal.find("this build of the library has no code for compute capability 11.0") != std::string::npos);
-        CHECK(GemmPlan::explain(problem, thor)
-                  .find("  tensor cores: not used; no variant that uses them is eligible (see below)\n") !=
-              std::string::npos);
     }
     const DeviceProperties b200 = device_of(10, 0);
     CHECK(GemmPlan::explain(problem, b200, Variant::simt_tiled)

@@ -27,6 +27,7 @@ enum class Variant : std::uint8_t {
     simt_vectorized = 3,        ///< staged with 16-byte accesses
     simt_coarsened = 4,         ///< several elements of D per thread, along one dimension
     simt_register_blocked = 5,  ///< a two-dimensional register tile per thread; double-buffered asynchronous staging
+    mma_sync = 8,               ///< tensor cores by mma.sync: from compute capability 7.5 on
     hopper = 16,                ///< wgmma, TMA, clusters and a persistent grid (compute capability 9.0)
     blackwell = 32,  ///< tcgen05, tensor memory, TMA and cluster launch control (compute capability 10.x and 11.0)
 };

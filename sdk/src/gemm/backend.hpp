@@ -71,6 +71,7 @@ protected:
 const Backend& simt_backend() noexcept;
 const Backend& hopper_backend() noexcept;
 const Backend& blackwell_backend() noexcept;
+const Backend& mma_backend() noexcept;
 
 /// Returns the backend of a variant that is not `automatic`.
 const Backend& backend_of(Variant variant) noexcept;

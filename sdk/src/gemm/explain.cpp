@@ -28,6 +28,8 @@ std::string describe_tuned(const detail::TunedChoice& tuned)
                        tuned.seconds * 1e6, tuned.untuned_seconds * 1e6);
 }
 
+constexpr int first_with_tf32 = 80;
+
 /// Says why tensor cores are not used; empty if they are.
 std::string describe_missing_tensor_cores(Variant chosen, Variant wanted, const GemmProblem& problem,
                                           const DeviceProperties& device)
@@ -38,9 +40,9 @@ std::string describe_missing_tensor_cores(Variant chosen, Variant wanted, const 
     std::string reason;
     if (!has_tensor_core_kernels(device)) {
         reason = fmt::format(
-            "this library uses those of compute capability 9.0, 10.0, 10.3 and 11.0 only; on {} every product runs on "
-            "CUDA cores",
-            device.name);
+            "this build of the library has no code for those of {}, so every product runs on CUDA cores", device.name);
+    } else if (problem.input == InputTypes(ElementType::f32) && device.compute_capability() < first_with_tf32) {
+        reason = fmt::format("those of {} do not multiply f32", device.name);
     } else if (problem.input == InputTypes(ElementType::f32)) {
         reason = "they would round f32 to tf32; to allow that, pass views of tf32";
     } else if (wanted == chosen) {

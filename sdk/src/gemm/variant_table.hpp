@@ -25,6 +25,8 @@ inline constexpr std::array variants{
                  "measured slower"},
     VariantEntry{Variant::blackwell, "blackwell", blackwell_backend,
                  "the tensor cores of compute capability 10.0, 10.3 and 11.0, fed by TMA", "slower in the model"},
+    VariantEntry{Variant::mma_sync, "mma_sync", mma_backend, "the tensor cores, by instructions of a warp",
+                 "reads its operands through registers"},
     VariantEntry{Variant::simt_register_blocked, "simt_register_blocked", simt_backend,
                  "the fastest SIMT variant at every measured size, and takes any alignment", "not requested"},
     VariantEntry{Variant::simt_coarsened, "simt_coarsened", simt_backend,

@@ -130,6 +130,13 @@ constexpr Summation hopper_summation(InputTypes input, Fp8Accumulation accumulat
     return summation;
 }
 
+/// mma.sync of any GPU. The oldest add up four products at a time; for 8-bit elements, 8.9 is as coarse as 9.0's wgmma.
+constexpr Summation mma_sync_summation(InputTypes input, Fp8Accumulation accumulation)
+{
+    return is_float8(input) ? hopper_summation(input, accumulation)
+                            : Summation{.terms = 4, .fraction_bits = 23, .result_bits = 23};
+}
+
 /// Returns how much of sum |a| |b| the tensor core may lose, relative to it. Also covers fused multiply-adds.
 inline double relative_error_of_sum(std::int64_t k, const Summation& summation)
 {

@@ -5,6 +5,7 @@
 
 #include "kernels/blackwell/blackwell_kernels.hpp"
 #include "kernels/hopper/hopper_kernels.hpp"
+#include "kernels/mma/mma_kernels.hpp"
 #include "kernels/simt/simt_kernels.hpp"
 #include "test_main.hpp"
 
@@ -209,6 +210,10 @@ bool takes(Variant variant, const GemmCase& gemm, const GemmData& data)
         return capability == 9 && input != InputTypes(ElementType::f32) &&
                !kernels::hopper_kernels(size_of(input)).empty();
     }
+    if (variant == Variant::mma_sync) {
+        return kernels::has_mma_instructions(input, Device::current().properties().compute_capability()) &&
+               !kernels::mma_kernels(input).empty();
+    }
     if (!is_simt(variant)) {
         return capability == 10 && input != InputTypes(ElementType::f32) &&
                !kernels::blackwell_kernels(size_of(input)).empty();
@@ -228,8 +233,11 @@ bool takes(Variant variant, const GemmCase& gemm, const GemmData& data)
 Summation summation_of(Variant variant, const GemmCase& gemm)
 {
     const int capability = Device::current().properties().compute_capability_major;
-    if (is_simt(variant) || capability < 9 || gemm.input == InputTypes(ElementType::f32)) {
+    if (is_simt(variant) || gemm.input == InputTypes(ElementType::f32)) {
         return {};
+    }
+    if (variant == Variant::mma_sync || (capability != 9 && capability != 10 && capability != 11)) {
+        return mma_sync_summation(gemm.input, gemm.fp8_accumulation);
     }
     return capability == 9 ? hopper_summation(gemm.input, gemm.fp8_accumulation) : tensor_core_summation(gemm.input);
 }

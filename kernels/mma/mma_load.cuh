@@ -1,0 +1,187 @@
+#pragma once
+
+/// Loads an operand's tiles from global to shared memory, with zeros beyond the operand. All threads of the CTA take part.
+///
+/// From compute capability 8.0 on, copies are asynchronous (cp.async): of 16 bytes, or in one configuration in pieces as wide
+/// as the operand's alignment allows, of 16, 8 or 4 bytes. Otherwise, and on 7.5, elements pass through registers.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "../gemm/gemm_arguments.hpp"
+#include "../gemm/ptx.cuh"
+#include "mma_tile.cuh"
+
+namespace tessera::kernels {
+
+/// What a thread copies of one operand.
+/// @tparam AnyAlignment  false if every line begins at a multiple of 16 bytes
+template <class Tile, class Element, int Threads, bool AnyAlignment>
+class MmaLoader {
+    static constexpr int per_thread = Tile::chunks / Threads;
+    static constexpr int chunks_along = Tile::line_chunks * Tile::blocks;  // of a line
+    static constexpr int lines_at_once = Threads / chunks_along;           // lines that all threads copy at a time
+    static_assert(Threads % chunks_along == 0 && Tile::chunks % Threads == 0);
+
+public:
+    /// @param first_x  of the tile
+    /// @param k_begin  the first of K
+    /// @param k_left   elements of K from there
+    __device__ MmaLoader(const Operand& operand, std::int64_t x_stride, std::int64_t k_stride, std::int64_t batch,
+                         std::int64_t first_x, std::int64_t x_extent, std::int64_t k_begin, std::int64_t k_left)
+    {
+        const auto thread = static_cast<int>(threadIdx.x);
+        const int chunk = thread % chunks_along;
+        const int line = thread / chunks_along;
+        const std::int64_t stride = (Tile::k_major ? x_stride : k_stride) * Tile::element_bytes;
+        const std::int64_t base =
+            (batch * operand.batch_stride + first_x * x_stride + k_begin * k_stride) * Tile::element_bytes;
+        source_ = static_cast<const char*>(operand.data) + base + line * stride + chunk * 16;
+        line_stride_ = stride * lines_at_once;
+        next_ = Tile::k_major ? 128 : stride * Tile::block_k;
+        // All fit in 32 bits, clamped to more than a tile.
+        const auto x_left = static_cast<int>(min(x_extent - first_x, static_cast<std::int64_t>(1 << 16)));
+        lines_ = Tile::k_major ? x_left - line : -line;
+        bytes_ = (Tile::k_major ? 0 : x_left * Tile::element_bytes) - chunk * 16;
+        k_left_ = k_left;
+        target_ = Tile::offset(line, chunk);
+        if constexpr (AnyAlignment) {
+            const std::uint64_t bits = reinterpret_cast<std::uint64_t>(source_) | static_cast<std::uint64_t>(stride);
+            piece_ = bits % 16 == 0 ? 16 : bits % 8 == 0 ? 8 : bits % 4 == 0 ? 4 : 0;
+        }
+    }
+
+    /// Starts to copy part `part` of `Parts` of the next tile to `tile` in shared memory: zeros beyond the operand, all of it
+    /// zeros after the last tile. After the last part, the next tile follows.
+    template <int Parts>
+    __device__ __forceinline__ void begin(std::uint32_t tile, int part)
+    {
+        const auto k_left = static_cast<int>(min(max(k_left_, std::int64_t{0}), std::int64_t{Tile::block_k}));
+        // Of the thread's first chunk: lines from it on, and bytes inside of a line.
+        const int lines = lines_ + (Tile::k_major ? 0 : k_left);
+        const int inside = bytes_ + (Tile::k_major ? k_left * Tile::element_bytes : 0);
+        const int bytes = min(max(inside, 0), 16);
+        const int first = per_thread * part / Parts;
+        const int end = per_thread * (part + 1) / Parts;
+#if __CUDA_ARCH__ >= 800
+        if constexpr (!AnyAlignment) {
+            copy<16>(tile, lines, bytes, first, end);
+        } else if (piece_ == 16) {
+            copy<16>(tile, lines, bytes, first, end);
+        } else if (piece_ == 8) {
+            copy<8>(tile, lines, bytes, first, end);
+        } else if (piece_ == 4) {
+            copy<4>(tile, lines, bytes, first, end);
+        } else {
+            copy_elements(tile, lines, bytes, first, end);
+        }
+#else
+        load(lines, bytes, first, end);
+#endif
+        if (part + 1 == Parts) {
+            source_ += next_;
+            k_left_ -= Tile::block_k;
+        }
+    }
+
+    /// Stores what `begin` left in registers.
+    __device__ __forceinline__ void finish(std::uint32_t tile)
+    {
+#if __CUDA_ARCH__ < 800
+#pragma unroll
+        for (int i = 0; i < per_thread; ++i) {
+            store(tile + place(i), staged_[i]);
+        }
+#endif
+    }
+
+private:
+    __device__ __forceinline__ std::uint32_t place(int i) const
+    {
+        // Lines 8 apart have the same swizzle.
+        if constexpr (lines_at_once % 8 == 0) {
+            return target_ + i * lines_at_once * Tile::line_bytes;
+        } else {
+            const auto thread = static_cast<int>(threadIdx.x);
+            return Tile::offset(thread / chunks_along + i * lines_at_once, thread % chunks_along);
+        }
+    }
+
+    template <int Piece>
+    __device__ __forceinline__ void copy(std::uint32_t tile, int lines, int bytes, int first, int end) const
+    {
+#pragma unroll
+        for (int i = 0; i < per_thread; ++i) {
+            if (i >= first && i < end) {
+                const int valid = i * lines_at_once < lines ? bytes : 0;
+                const char* const from = source_ + i * line_stride_;
+#pragma unroll
+                for (int piece = 0; piece < 16; piece += Piece) {
+                    const int left = Piece == 16 ? valid : min(max(valid - piece, 0), Piece);
+                    ptx::cp_async<Piece>(tile + place(i) + piece, from + piece, left);
+                }
+            }
+        }
+    }
+
+    __device__ __forceinline__ void copy_elements(std::uint32_t tile, int lines, int bytes, int first, int end) const
+    {
+#pragma unroll 1
+        for (int i = first; i < end; ++i) {
+            const int valid = i * lines_at_once < lines ? bytes : 0;
+            store(tile + place(i), elements(source_ + i * line_stride_, valid));
+        }
+    }
+
+    /// The first `bytes` bytes from there, element by element, and zeros.
+    __device__ __forceinline__ static uint4 elements(const char* from, int bytes)
+    {
+        using Bits = std::conditional_t<sizeof(Element) == 1, std::uint8_t,
+                                        std::conditional_t<sizeof(Element) == 2, std::uint16_t, std::uint32_t>>;
+        std::uint32_t words[4] = {};
+#pragma unroll
+        for (int j = 0; j < Tile::in_chunk; ++j) {
+            const int byte = j * Tile::element_bytes;
+            if (byte < bytes) {
+                words[byte / 4] |= static_cast<std::uint32_t>(__ldg(reinterpret_cast<const Bits*>(from) + j))
+                                   << 8 * (byte % 4);
+            }
+        }
+        return make_uint4(words[0], words[1], words[2], words[3]);
+    }
+
+    __device__ __forceinline__ static void store(std::uint32_t address, const uint4& chunk)
+    {
+        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(chunk.x), "r"(chunk.y),
+                     "r"(chunk.z), "r"(chunk.w)
+                     : "memory");
+    }
+
+#if __CUDA_ARCH__ < 800
+    __device__ __forceinline__ void load(int lines, int bytes, int first, int end)
+    {
+#pragma unroll
+        for (int i = 0; i < per_thread; ++i) {
+            if (i >= first && i < end) {
+                const int valid = i * lines_at_once < lines ? bytes : 0;
+                const char* const from = source_ + i * line_stride_;
+                const bool whole = valid == 16 && (!AnyAlignment || piece_ == 16);
+                staged_[i] = whole ? __ldg(reinterpret_cast<const uint4*>(from)) : elements(from, valid);
+            }
+        }
+    }
+
+    uint4 staged_[per_thread];
+#endif
+
+    const char* source_;        // the thread's first chunk of the next tile
+    std::int64_t line_stride_;  // in bytes, between the lines of two of its chunks
+    std::int64_t next_;         // in bytes, to the next tile
+    std::int64_t k_left_;
+    int lines_;  // from the first chunk's line on; along K, the first line's negative index
+    int bytes_;  // from the first chunk on to the line's end; along K, the chunk's negative offset
+    int piece_;  // bytes of a copy; 0: single elements
+    int target_;
+};
+
+}  // namespace tessera::kernels

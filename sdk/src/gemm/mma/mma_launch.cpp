@@ -1,0 +1,366 @@
+#include "gemm/mma/mma_launch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "gemm/gemm_operands.hpp"
+#include "gemm/workspace.hpp"
+#include "kernels/mma/mma_arguments.hpp"
+
+namespace tessera::detail {
+namespace {
+
+using kernels::MmaConfig;
+using kernels::MmaKernel;
+
+constexpr std::int64_t max_ctas = 0x7FFFFFFF;
+constexpr std::int64_t most_splits = 32;
+constexpr std::int64_t fewest_steps_of_a_part = 4;  // fewer do not pay for summing up
+
+constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return value / by + (value % by != 0 ? 1 : 0); }
+
+/// The problem as the kernel sees it.
+struct Shape {
+    InputTypes input;
+    std::int64_t m;
+    std::int64_t n;
+    bool a_k_major;
+    bool b_k_major;
+};
+
+Shape shape_of(const GemmProblem& problem, bool swapped)
+{
+    Shape shape{.input = problem.input,
+                .m = problem.m,
+                .n = problem.n,
+                .a_k_major = problem.a.row_major,
+                .b_k_major = !problem.b.row_major};
+    if (swapped != is_transposed(problem)) {
+        std::swap(shape.input.a, shape.input.b);
+        std::swap(shape.m, shape.n);
+        std::swap(shape.a_k_major, shape.b_k_major);
+    }
+    return shape;
+}
+
+std::int64_t tiles_of(const GemmProblem& problem, const MmaConfig& config, const Shape& shape)
+{
+    std::int64_t tiles = 0;
+    if (__builtin_mul_overflow(divide_up(shape.m, config.tile_m), divide_up(shape.n, config.tile_n), &tiles) ||
+        __builtin_mul_overflow(tiles, problem.batches, &tiles)) {
+        return max_ctas + 1;
+    }
+    return tiles;
+}
+
+/// Returns the steps along K of a tile.
+std::int64_t steps_of(const GemmProblem& problem)
+{
+    return divide_up(problem.k, kernels::mma_stage_k_bytes / static_cast<std::int64_t>(size_of(problem.input)));
+}
+
+/// Returns the compute capability that the code was compiled for which a driver takes for a device of `capability`: machine
+/// code of the same major version, else PTX. 0 if there is none.
+int code_capability(InputTypes input, int capability)
+{
+    int machine_code = 0;
+    int ptx = 0;
+    for (const kernels::MmaCode& code : kernels::mma_code(input)) {
+        if (code.capability > capability) {
+            continue;
+        }
+        if (code.machine_code && code.capability / 10 == capability / 10) {
+            machine_code = std::max(machine_code, code.capability);
+        }
+        if (code.ptx) {
+            ptx = std::max(ptx, code.capability);
+        }
+    }
+    return machine_code != 0 ? machine_code : ptx;
+}
+
+std::size_t shared_bytes_of(const MmaConfig& config, std::uint32_t stages)
+{
+    return static_cast<std::size_t>(config.stage_bytes()) * stages;
+}
+
+/// CTAs that an SM has room for, with two stages each. An SM has 1 KiB of shared memory more than a CTA may have, and each CTA
+/// needs 1 KiB for the system (from 8.0 on).
+std::int64_t ctas_per_sm(const MmaConfig& config, const DeviceProperties& device)
+{
+    constexpr std::size_t reserved = 1024;
+    const std::size_t room = device.shared_memory_per_block_bytes + reserved;
+    const auto by_memory = static_cast<std::int64_t>(room / (shared_bytes_of(config, 2) + reserved));
+    return std::clamp<std::int64_t>(by_memory, 1, config.min_ctas());
+}
+
+/// Returns as many stages as there is room for.
+std::uint32_t stages_of(const MmaConfig& config, const DeviceProperties& device)
+{
+    constexpr std::size_t reserved = 1024;
+    const auto ctas = static_cast<std::size_t>(ctas_per_sm(config, device));
+    const std::size_t room = (device.shared_memory_per_block_bytes + reserved) / ctas - reserved;
+    return static_cast<std::uint32_t>(
+        std::clamp<std::size_t>(room / static_cast<std::size_t>(config.stage_bytes()), 2, kernels::mma_most_stages));
+}
+
+/// Returns true if every line of A and B begins at a multiple of 16 bytes.
+bool is_aligned(const GemmProblem& problem)
+{
+    const auto in_chunks = [&](const MatrixLayout& layout, ElementType type, std::int64_t lines) {
+        constexpr std::int64_t chunk = mma_alignment;
+        const auto bytes = static_cast<std::int64_t>(size_of(type));
+        return layout.address_alignment % mma_alignment == 0 &&
+               (lines <= 1 || layout.leading_dimension % (chunk / bytes) == 0) &&
+               (problem.batches <= 1 || layout.batch_stride % (chunk / bytes) == 0);
+    };
+    return in_chunks(problem.a, problem.input.a, problem.a.row_major ? problem.m : problem.k) &&
+           in_chunks(problem.b, problem.input.b, problem.b.row_major ? problem.k : problem.n);
+}
+
+/// Returns the kernel of a configuration, or null.
+const void* function_of(std::size_t config, const Shape& shape)
+{
+    return kernels::mma_kernels(shape.input)[config].functions[shape.a_k_major ? 1 : 0][shape.b_k_major ? 1 : 0];
+}
+
+/// Returns true if four neighbours of each row are aligned to their size.
+bool has_vectors(const void* data, ElementType type, std::int64_t columns, std::int64_t row_stride,
+                 std::int64_t column_stride, std::int64_t batch_stride)
+{
+    constexpr std::int64_t vector = 4;
+    return column_stride == 1 && columns % vector == 0 && row_stride % vector == 0 && batch_stride % vector == 0 &&
+           reinterpret_cast<std::uintptr_t>(data) % (vector * size_of(type)) == 0;
+}
+
+/// MmaArguments::in_vectors.
+bool comes_in_vectors(const kernels::GemmArguments& gemm)
+{
+    if (gemm.has_scale_vectors() || gemm.pre_activation.data != nullptr || is_float8(gemm.d_type) ||
+        gemm.gating != Gating::none || gemm.bias_axis == BiasAxis::per_row) {
+        return false;
+    }
+    return has_vectors(gemm.d, gemm.d_type, gemm.n, gemm.d_row_stride, gemm.d_column_stride, gemm.d_batch_stride) &&
+           (gemm.bias_axis == BiasAxis::none || has_vectors(gemm.bias, gemm.bias_type, gemm.n, 0, 1, 0)) &&
+           (gemm.beta == 0 || has_vectors(gemm.c.data, gemm.c_type, gemm.n, gemm.c.row_stride, gemm.c.column_stride,
+                                          gemm.c.batch_stride));
+}
+
+std::uint8_t band_of(const MmaConfig& config, int sm_count)
+{
+    // The tiles of a wave are roughly square in elements.
+    return static_cast<std::uint8_t>(
+        std::clamp(std::round(std::sqrt(static_cast<double>(sm_count) * config.tile_n / config.tile_m)), 1.0, 255.0));
+}
+
+/// Returns the SM cycles that a choice needs, by a model whose figures were measured on an H200. Other GPUs have the same order of
+/// configurations, or nobody has measured it.
+double cycles_of(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice)
+{
+    const MmaConfig& config = *kernels::mma_kernels(problem.input)[choice.config].config;
+    const auto tiles = static_cast<double>(tiles_of(problem, config, shape_of(problem, choice.swapped)));
+    const auto splits = static_cast<double>(choice.cluster_k);
+    const double steps = std::ceil(static_cast<double>(steps_of(problem)) / splits);
+    const double on_an_sm = std::ceil(tiles * splits / std::max(device.sm_count, 1));  // the busiest
+    const double turns = std::ceil(on_an_sm / static_cast<double>(ctas_per_sm(config, device)));
+
+    constexpr double begin = 10000;  // the first stages, and the way to the kernel
+    const double outputs = static_cast<double>(config.tile_m) * config.tile_n;
+    const double end = outputs / 4;
+    double cycles =
+        steps * std::max(on_an_sm * config.step_cycles, turns * config.lone_step_cycles) + turns * (begin + end);
+    if (choice.cluster_k > 1) {
+        constexpr double bytes_per_cycle = 32;
+        constexpr double exchange = 10000;
+        cycles += exchange + (splits + 1) * outputs * sizeof(float) / bytes_per_cycle;
+    }
+    return cycles;
+}
+
+}  // namespace
+
+bool has_mma_code(InputTypes input, const DeviceProperties& device) noexcept
+{
+    return kernels::has_mma_instructions(input, code_capability(input, device.compute_capability()));
+}
+
+std::optional<Refusal> find_mma_refusal(const GemmProblem& problem, const DeviceProperties& device)
+{
+    using Reason = Refusal::Reason;
+    const int capability = device.compute_capability();
+    constexpr int first_with_tf32 = 80;
+    if (problem.input == InputTypes(ElementType::f32) && capability >= first_with_tf32) {
+        return Refusal{Reason::needs_tf32};
+    }
+    if (!kernels::has_mma_instructions(problem.input, capability)) {
+        return Refusal{.reason = Reason::architecture,
+                       .needs = is_float8(problem.input) ? "multiplies 8-bit elements from 8.9 on"
+                                                         : "multiplies f16 there, bf16 and tf32 from 8.0 on"};
+    }
+    if (!has_mma_code(problem.input, device)) {
+        return Refusal{Reason::not_built, ' ', 0, capability};
+    }
+    if (problem.gating == Gating::side_by_side) {
+        return Refusal{Reason::side_by_side};
+    }
+    const auto table = kernels::mma_kernels(problem.input);
+    const Shape shape = shape_of(problem, false);
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        if (table[i].config->any_alignment && function_of(i, shape) != nullptr &&
+            tiles_of(problem, *table[i].config, shape) <= max_ctas) {
+            return std::nullopt;
+        }
+    }
+    return Refusal{Reason::grid_size, ' ', tiles_of(problem, *table[0].config, shape), max_ctas};
+}
+
+bool is_mma_choice_valid(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice)
+{
+    const auto table = kernels::mma_kernels(problem.input);
+    if (choice.config >= table.size() || choice.band == 0 || choice.cluster_k == 0 ||
+        (choice.swapped && problem.gating != Gating::none)) {
+        return false;
+    }
+    const MmaConfig& config = *table[choice.config].config;
+    const Shape shape = shape_of(problem, choice.swapped);
+    const bool has_code = config.for_75 || code_capability(problem.input, device.compute_capability()) >= 80;
+    return has_code && (config.any_alignment || is_aligned(problem)) && function_of(choice.config, shape) != nullptr &&
+           shared_bytes_of(config, 2) <= device.shared_memory_per_block_bytes &&
+           tiles_of(problem, config, shape) <= max_ctas / choice.cluster_k &&
+           (choice.cluster_k == 1 || choice.cluster_k <= steps_of(problem));
+}
+
+void for_each_mma_candidate(const GemmProblem& problem, const DeviceProperties& device,
+                            const std::function<void(const KernelChoice&)>& visit)
+{
+    constexpr std::int64_t max_swapped_n = 512;  // beyond, few tiles are empty in part
+    const auto table = kernels::mma_kernels(problem.input);
+    for (std::size_t index = 0; index < table.size(); ++index) {
+        const MmaConfig& config = *table[index].config;
+        for (const bool swapped : {false, true}) {
+            KernelChoice choice{.variant = Variant::mma_sync,
+                                .config = static_cast<std::uint8_t>(index),
+                                .swapped = swapped,
+                                .band = band_of(config, device.sm_count)};
+            const Shape shape = shape_of(problem, swapped);
+            if ((swapped && shape.n > max_swapped_n && shape.m > max_swapped_n) ||
+                !is_mma_choice_valid(problem, device, choice)) {
+                continue;
+            }
+            visit(choice);
+            // Splitting K pays off where whole tiles leave SMs idle.
+            const std::int64_t tiles = tiles_of(problem, config, shape);
+            const std::int64_t room = std::int64_t{device.sm_count} * ctas_per_sm(config, device);
+            std::int64_t before = 1;
+            for (const std::int64_t parts : {2, 3, 4, 6, 8, 12, 16, 24, 32}) {
+                if (tiles == 0 || tiles * before >= room || parts > steps_of(problem) / fewest_steps_of_a_part) {
+                    break;
+                }
+                choice.cluster_k = static_cast<std::uint8_t>(std::min(parts, most_splits));
+                before = parts;
+                if (is_mma_choice_valid(problem, device, choice)) {
+                    visit(choice);
+                }
+            }
+        }
+    }
+}
+
+KernelChoice choose_mma(const GemmProblem& problem, const DeviceProperties& device, std::size_t workspace_limit)
+{
+    KernelChoice best{.variant = Variant::mma_sync};
+    double fewest = 0;
+    bool found = false;
+    for_each_mma_candidate(problem, device, [&](const KernelChoice& choice) {
+        if (workspace_limit != unlimited_workspace && choice.cluster_k > 1 &&
+            workspace_bytes(mma_workspace(problem, choice)) > workspace_limit) {
+            return;
+        }
+        const double cycles = cycles_of(problem, device, choice);
+        if (!found || cycles < fewest) {
+            best = choice;
+            fewest = cycles;
+            found = true;
+        }
+    });
+    return best;
+}
+
+void add_mma_candidates(const GemmProblem& problem, const DeviceProperties& device, std::vector<KernelChoice>& to)
+{
+    constexpr double promising = 1.5;  // times the least
+    std::vector<std::pair<double, KernelChoice>> all;
+    for_each_mma_candidate(problem, device, [&](const KernelChoice& choice) {
+        all.emplace_back(cycles_of(problem, device, choice), choice);
+    });
+    const auto least = std::ranges::min_element(all, {}, [](const auto& one) { return one.first; });
+    for (const auto& [cycles, choice] : all) {
+        if (cycles <= promising * least->first) {
+            to.push_back(choice);
+        }
+    }
+}
+
+std::string describe_mma(const GemmProblem& problem, const KernelChoice& choice)
+{
+    const MmaKernel& kernel = kernels::mma_kernels(problem.input)[choice.config];
+    const std::int64_t tiles = tiles_of(problem, *kernel.config, shape_of(problem, choice.swapped));
+    return fmt::format(
+        "{}{}, {} tile{} in raster groups of {}{}", kernel.name, choice.swapped ? " of the transposed product" : "",
+        tiles, tiles == 1 ? "" : "s", choice.band,
+        choice.cluster_k > 1 ? fmt::format(", each split in {} along K", choice.cluster_k) : std::string());
+}
+
+WorkspaceNeed mma_workspace(const GemmProblem& problem, const KernelChoice& choice)
+{
+    WorkspaceNeed need;
+    if (choice.cluster_k > 1) {
+        const MmaConfig& config = *kernels::mma_kernels(problem.input)[choice.config].config;
+        const auto tiles = static_cast<std::size_t>(tiles_of(problem, config, shape_of(problem, choice.swapped)));
+        need.partial_bytes = tiles * choice.cluster_k * static_cast<std::size_t>(config.tile_m) *
+                             static_cast<std::size_t>(config.tile_n) * sizeof(float);
+        need.counters = tiles;
+    }
+    return need;
+}
+
+CallStatus encode_mma(EncodedLaunch& launch, const GemmProblem& problem, const DeviceProperties& device,
+                      const KernelChoice& choice, const kernels::GemmArguments& given, const WorkspaceMemory& workspace)
+{
+    const MmaKernel& kernel = kernels::mma_kernels(problem.input)[choice.config];
+    const MmaConfig& config = *kernel.config;
+    const Shape shape = shape_of(problem, choice.swapped);
+    auto& arguments = launch.emplace_arguments<kernels::MmaArguments>();
+    arguments.gemm = choice.swapped ? transposed(given) : given;
+    kernels::GemmArguments& gemm = arguments.gemm;
+    gemm.raster = raster_of(gemm, config.tile_m, config.tile_n, choice.band);
+    arguments.partials = workspace.partials;
+    arguments.arrivals = workspace.arrivals;
+    arguments.splits = choice.cluster_k;
+    const auto steps = static_cast<std::uint32_t>(steps_of(problem));  // 2^32 of them would be 512 GiB of a row of A
+    arguments.steps = steps / choice.cluster_k;
+    arguments.longer_splits = steps % choice.cluster_k;
+    arguments.stages = stages_of(config, device);
+    arguments.two_level = problem.fp8_accumulation == Fp8Accumulation::two_level;
+    arguments.staged_fragments = static_cast<std::uint32_t>(config.warp_m()) / 16;
+    while (static_cast<std::size_t>(kernels::mma_staging_bytes(config)) * arguments.staged_fragments >
+           shared_bytes_of(config, arguments.stages)) {
+        arguments.staged_fragments /= 2;
+    }
+    arguments.in_vectors = comes_in_vectors(gemm);
+    launch.function = function_of(choice.config, shape);
+    launch.ctas = gemm.raster.tiles() * static_cast<std::uint32_t>(problem.batches) * choice.cluster_k;
+    launch.threads = static_cast<std::uint32_t>(config.threads());
+    launch.shared_bytes = static_cast<std::uint32_t>(shared_bytes_of(config, arguments.stages));
+    launch.cluster = 1;
+    // Code for older GPUs does not wait for the previous kernel.
+    launch.programmatic = code_capability(problem.input, device.compute_capability()) >= 90;
+    launch.copy_count = 0;
+    return {};
+}
+
+}  // namespace tessera::detail
