@@ -5,6 +5,8 @@
 /// All threads load stages, some ahead of the one that is multiplied, and all warps multiply. One barrier per stage says
 /// both that the next stage is there and that the previous one has been read.
 
+#include <cuda_pipeline_primitives.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -125,10 +127,10 @@ __device__ __forceinline__ void wait_for_copies(std::uint32_t groups)
 #if __CUDA_ARCH__ >= 800
     static_assert(mma_most_stages == 5);
     switch (groups) {
-        case 0: asm volatile("cp.async.wait_group 0;" ::: "memory"); return;
-        case 1: asm volatile("cp.async.wait_group 1;" ::: "memory"); return;
-        case 2: asm volatile("cp.async.wait_group 2;" ::: "memory"); return;
-        default: asm volatile("cp.async.wait_group 3;" ::: "memory"); return;
+        case 0: __pipeline_wait_prior(0); return;
+        case 1: __pipeline_wait_prior(1); return;
+        case 2: __pipeline_wait_prior(2); return;
+        default: __pipeline_wait_prior(3); return;
     }
 #endif
 }
@@ -136,7 +138,7 @@ __device__ __forceinline__ void wait_for_copies(std::uint32_t groups)
 __device__ __forceinline__ void commit_copies()
 {
 #if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
+    __pipeline_commit();
 #endif
 }
 

@@ -10,6 +10,7 @@
 
 #include "../gemm/gemm_arguments.hpp"
 #include "../gemm/ptx.cuh"
+#include "mma_ptx.cuh"
 #include "mma_tile.cuh"
 
 namespace tessera::kernels {
@@ -90,7 +91,7 @@ public:
 #if __CUDA_ARCH__ < 800
 #pragma unroll
         for (int i = 0; i < per_thread; ++i) {
-            store(tile + place(i), staged_[i]);
+            ptx::store_shared(tile + place(i), staged_[i]);
         }
 #endif
     }
@@ -129,7 +130,7 @@ private:
 #pragma unroll 1
         for (int i = first; i < end; ++i) {
             const int valid = i * lines_at_once < lines ? bytes : 0;
-            store(tile + place(i), elements(source_ + i * line_stride_, valid));
+            ptx::store_shared(tile + place(i), elements(source_ + i * line_stride_, valid));
         }
     }
 
@@ -148,13 +149,6 @@ private:
             }
         }
         return make_uint4(words[0], words[1], words[2], words[3]);
-    }
-
-    __device__ __forceinline__ static void store(std::uint32_t address, const uint4& chunk)
-    {
-        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(chunk.x), "r"(chunk.y),
-                     "r"(chunk.z), "r"(chunk.w)
-                     : "memory");
     }
 
 #if __CUDA_ARCH__ < 800

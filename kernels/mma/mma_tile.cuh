@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "mma_ptx.cuh"
 #include "tessera/device/mma_sync.cuh"
 
 namespace tessera::kernels {
@@ -118,13 +119,7 @@ private:
                               lane % 4 * (4 / Tile::element_bytes) + j;
                 const int byte = x * Tile::element_bytes;
                 const std::uint32_t address = tile + Tile::offset(k, byte / 16) + byte % 16;
-                if constexpr (Tile::element_bytes == 4) {
-                    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
-                } else {
-                    std::uint32_t part = 0;
-                    asm volatile("ld.shared.u8 %0, [%1];" : "=r"(part) : "r"(address) : "memory");
-                    value |= part << 8 * j;
-                }
+                value |= ptx::load_shared<Tile::element_bytes>(address) << 8 * j;
             }
             to[word] = value;
         }
