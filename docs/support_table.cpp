@@ -180,25 +180,18 @@ std::vector<std::string> rows_of(Variant variant, const DeviceProperties& device
     return rows;
 }
 
-/// The families of variants that multiply such operands on the device's tensor cores: "`hopper`", "`blackwell_*`".
+/// The variants that multiply such operands on the device's tensor cores: "`mma_sync`, `hopper`".
 std::string tensor_core_variants(InputTypes input, const DeviceProperties& device)
 {
     const GemmProblem problem = problem_of(input, ElementType::f32, 0, largest_alignment);
-    std::string families;
+    std::string variants;
     for (const Variant variant : all_variants()) {
         const std::string_view name = to_string(variant);
-        if (name.starts_with("simt_") || !GemmPlan::refusal(problem, device, variant).empty()) {
-            continue;
-        }
-        const std::size_t underscore = name.find('_');
-        const std::string family = underscore == std::string_view::npos
-                                       ? fmt::format("`{}`", name)
-                                       : fmt::format("`{}_*`", name.substr(0, underscore));
-        if (families.find(family) == std::string::npos) {
-            append(families, family);
+        if (!name.starts_with("simt_") && GemmPlan::refusal(problem, device, variant).empty()) {
+            append(variants, fmt::format("`{}`", name));
         }
     }
-    return families;
+    return variants;
 }
 
 /// What runs on which GPU: what a reader wants to know first.

@@ -18,7 +18,6 @@ using kernels::MmaConfig;
 using kernels::MmaKernel;
 
 constexpr std::int64_t max_ctas = 0x7FFFFFFF;
-constexpr std::int64_t most_splits = 32;
 constexpr std::int64_t fewest_steps_of_a_part = 4;  // fewer do not pay for summing up
 
 constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return value / by + (value % by != 0 ? 1 : 0); }
@@ -260,7 +259,7 @@ void for_each_mma_candidate(const GemmProblem& problem, const DeviceProperties& 
                 if (tiles == 0 || tiles * before >= room || parts > steps_of(problem) / fewest_steps_of_a_part) {
                     break;
                 }
-                choice.cluster_k = static_cast<std::uint8_t>(std::min(parts, most_splits));
+                choice.cluster_k = static_cast<std::uint8_t>(parts);
                 before = parts;
                 if (is_mma_choice_valid(problem, device, choice)) {
                     visit(choice);
