@@ -5,17 +5,20 @@
 #include <cstdint>
 
 #include "../gemm/gemm_arguments.hpp"
+#include "tessera/tensor_map.hpp"
 
 namespace tessera::kernels {
 
 struct MmaArguments {
+    AnyTensorMap<3> a_map;  // of the tiles, where TMA loads them
+    AnyTensorMap<3> b_map;
     GemmArguments gemm;
     float* partials;  // (tiles, splits, tile_m * tile_n), in the order of the accumulators; null without split-K
     std::uint32_t* arrivals;  // one per tile: zero before and after a launch
     std::uint32_t splits;     // CTAs of a tile: each has a part of K
     std::uint32_t steps;      // of each of them, of 128 bytes along K; the first `longer_splits` have one more
     std::uint32_t longer_splits;
-    std::uint32_t stages;            // of the ring, 2 to mma_most_stages
+    std::uint32_t stages;            // of the ring: see mma_most_stages
     std::uint32_t staged_fragments;  // that each warp stages at a time in the epilogue, 16 rows each
     bool in_vectors;  // D, C and a bias per column come in vectors of four, and the epilogue has nothing else
     bool two_level;   // the sum of a stage is added to an f32 sum, for 8-bit elements

@@ -6,6 +6,7 @@
 /// of each operand's element, through a ring of stages in shared memory. How many stages there are is up to the launch:
 /// shared memory differs between GPUs.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -24,6 +25,7 @@ struct MmaConfig {
     int step_cycles;
     int lone_step_cycles;
     bool for_75 = false;         // its loads fit in the registers of 7.5, where no copy is asynchronous
+    bool for_80 = true;          // worth its code from 8.0 on
     bool any_alignment = false;  // of the operands; others need multiples of 16 bytes as addresses and strides
 
     TESSERA_DETAIL_HOST_DEVICE constexpr int threads() const { return 32 * warps_m * warps_n; }
@@ -37,8 +39,70 @@ struct MmaConfig {
 
 /// Bytes along K of a stage.
 inline constexpr int mma_stage_k_bytes = 128;
-/// Most stages of a ring; deeper ones did not help.
-inline constexpr int mma_most_stages = 5;
+/// Most stages of a ring that TMA fills, and of one that threads fill. There are at least 2.
+inline constexpr int mma_most_stages = 8;
+inline constexpr int mma_most_copied_stages = 5;
+/// On 7.5, where one more is in registers.
+inline constexpr int mma_stages_of_75 = 2;
+/// Shared memory behind the ring, for its barriers.
+inline constexpr int mma_barrier_bytes = 128;
+/// Alignment of the ring in shared memory: TMA's swizzle is a function of the address.
+inline constexpr int mma_shared_alignment = 1024;
+
+/// True on 7.5, where no copy is asynchronous.
+inline constexpr bool mma_loads_through_registers =
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    true;
+#else
+    false;
+#endif
+
+/// True if the code that is compiled loads stages by TMA. The host knows from the capability that it was compiled for.
+template <class Config>
+inline constexpr bool mma_loads_by_tma =
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    !Config::config.any_alignment;
+#else
+    false;
+#endif
+
+/// Bytes of shared memory that a ring needs.
+constexpr std::size_t mma_ring_bytes(const MmaConfig& config, int stages)
+{
+    return static_cast<std::size_t>(config.stage_bytes()) * static_cast<std::size_t>(stages) + mma_barrier_bytes;
+}
+
+/// CTAs that an SM has room for, with two stages each. An SM has 1 KiB of shared memory more than a CTA may have, and each CTA
+/// needs 1 KiB for the system (from 8.0 on).
+/// @param shared_bytes  that a CTA may have
+constexpr int mma_ctas_per_sm(const MmaConfig& config, std::size_t shared_bytes)
+{
+    constexpr std::size_t reserved = 1024;
+    const auto by_memory = static_cast<int>((shared_bytes + reserved) / (mma_ring_bytes(config, 2) + reserved));
+    return std::clamp(by_memory, 1, config.min_ctas());
+}
+
+/// Stages that each of these CTAs has room for, from 2 to `most`.
+constexpr int mma_stages(const MmaConfig& config, std::size_t shared_bytes, int most)
+{
+    constexpr std::size_t reserved = 1024;
+    const std::size_t room =
+        (shared_bytes + reserved) / static_cast<std::size_t>(mma_ctas_per_sm(config, shared_bytes)) - reserved;
+    int stages = 2;
+    while (stages < most && mma_ring_bytes(config, stages + 1) <= room) {
+        ++stages;
+    }
+    return stages;
+}
+
+/// Stages that threads fill, on GPUs whose CTAs may have 163 KiB of shared memory or more, and on the others from 8.0 on, where
+/// it is 99 KiB. Both are constants, since branches that choose in every step cost 2 to 5 %.
+inline constexpr std::size_t mma_larger_shared_bytes = std::size_t{163} * 1024;
+constexpr int mma_copied_stages(const MmaConfig& config, bool larger)
+{
+    constexpr std::size_t smaller_shared_bytes = std::size_t{99} * 1024;
+    return mma_stages(config, larger ? mma_larger_shared_bytes : smaller_shared_bytes, mma_most_copied_stages);
+}
 
 /// Rows by which the epilogue's staging memory is padded, in floats: rows begin 8 banks apart.
 inline constexpr int mma_staging_pad = 8;
@@ -64,20 +128,22 @@ constexpr bool is_valid(const MmaConfig& config)
         static_assert(is_valid(config));                \
     }
 
-TESSERA_MMA_CONFIG(Mma256x128, .tile_m = 256, .tile_n = 128, .warps_m = 4, .warps_n = 2, .step_cycles = 2070,
-                   .lone_step_cycles = 2070);
-TESSERA_MMA_CONFIG(Mma128x128, .tile_m = 128, .tile_n = 128, .warps_m = 2, .warps_n = 2, .step_cycles = 1150,
-                   .lone_step_cycles = 1640);
-TESSERA_MMA_CONFIG(Mma128x128Wide, .tile_m = 128, .tile_n = 128, .warps_m = 2, .warps_n = 4, .step_cycles = 2000,
-                   .lone_step_cycles = 2000);
-TESSERA_MMA_CONFIG(Mma64x128, .tile_m = 64, .tile_n = 128, .warps_m = 2, .warps_n = 2, .step_cycles = 720,
-                   .lone_step_cycles = 1045, .for_75 = true);
-TESSERA_MMA_CONFIG(Mma64x64, .tile_m = 64, .tile_n = 64, .warps_m = 2, .warps_n = 2, .step_cycles = 600,
+TESSERA_MMA_CONFIG(Mma256x128, .tile_m = 256, .tile_n = 128, .warps_m = 4, .warps_n = 2, .step_cycles = 1700,
+                   .lone_step_cycles = 1700);
+TESSERA_MMA_CONFIG(Mma128x128, .tile_m = 128, .tile_n = 128, .warps_m = 2, .warps_n = 2, .step_cycles = 955,
+                   .lone_step_cycles = 1140);
+TESSERA_MMA_CONFIG(Mma128x128Wide, .tile_m = 128, .tile_n = 128, .warps_m = 2, .warps_n = 4, .step_cycles = 950,
+                   .lone_step_cycles = 950);
+TESSERA_MMA_CONFIG(Mma64x128, .tile_m = 64, .tile_n = 128, .warps_m = 2, .warps_n = 2, .step_cycles = 475,
+                   .lone_step_cycles = 1105, .for_75 = true, .for_80 = false);
+TESSERA_MMA_CONFIG(Mma64x64, .tile_m = 64, .tile_n = 64, .warps_m = 2, .warps_n = 2, .step_cycles = 315,
+                   .lone_step_cycles = 315, .for_75 = true);
+TESSERA_MMA_CONFIG(Mma64x64Any, .tile_m = 64, .tile_n = 64, .warps_m = 2, .warps_n = 2, .step_cycles = 600,
                    .lone_step_cycles = 800, .for_75 = true, .any_alignment = true);
-TESSERA_MMA_CONFIG(Mma32x128, .tile_m = 32, .tile_n = 128, .warps_m = 1, .warps_n = 4, .step_cycles = 495,
-                   .lone_step_cycles = 635, .for_75 = true);
-TESSERA_MMA_CONFIG(Mma16x64, .tile_m = 16, .tile_n = 64, .warps_m = 1, .warps_n = 4, .step_cycles = 230,
-                   .lone_step_cycles = 415, .for_75 = true);
+TESSERA_MMA_CONFIG(Mma32x128, .tile_m = 32, .tile_n = 128, .warps_m = 1, .warps_n = 4, .step_cycles = 425,
+                   .lone_step_cycles = 425, .for_75 = true);
+TESSERA_MMA_CONFIG(Mma16x64, .tile_m = 16, .tile_n = 64, .warps_m = 1, .warps_n = 4, .step_cycles = 175,
+                   .lone_step_cycles = 175, .for_75 = true);
 
 #undef TESSERA_MMA_CONFIG
 

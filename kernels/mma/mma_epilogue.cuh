@@ -66,145 +66,272 @@ public:
         return true;
     }
 
-    /// Asks for the tile of C to be brought into L2, if the epilogue reads it in vectors.
-    __device__ __forceinline__ void prefetch_c(const TilePosition& tile) const
-    {
-        const GemmArguments& gemm = arguments_.gemm;
-        if (gemm.beta == 0.0F || !arguments_.in_vectors) {
-            return;
-        }
-        const auto bytes = static_cast<int>(size_of(gemm.c_type));
-        const int lines = config.tile_n * bytes / 128;  // of a row; a tile that is narrower has one
-        const auto* const c = static_cast<const char*>(gemm.c.data);
-        for (int i = static_cast<int>(threadIdx.x); i < config.tile_m * max(lines, 1); i += threads) {
-            const std::int64_t row = static_cast<std::int64_t>(tile.row) * config.tile_m + i / max(lines, 1);
-            const std::int64_t column =
-                static_cast<std::int64_t>(tile.column) * config.tile_n + i % max(lines, 1) * (128 / bytes);
-            if (row < gemm.m && column < gemm.n) {
-                ptx::prefetch_to_l2(c + (tile.batch * gemm.c.batch_stride + row * gemm.c.row_stride + column) * bytes);
-            }
-        }
-    }
-
     /// Finishes the tile and writes it. The accumulators pass through shared memory, as many rows at a time as there is room
     /// for: then a warp has rows of D as long as the tile, and one copy of the code serves all, although registers have no
     /// index.
     __device__ __forceinline__ void store(const Accumulators& accumulators, const TilePosition& tile, int warp_m,
                                           int warp_n) const
     {
-        const Epilogue epilogue(arguments_.gemm, tile.batch);
-        const auto thread = static_cast<int>(threadIdx.x);
-        const std::int64_t first_row = static_cast<std::int64_t>(tile.row) * config.tile_m + thread / groups;
-        const std::int64_t column = static_cast<std::int64_t>(tile.column) * config.tile_n + thread % groups * 4;
-        const auto fragments = static_cast<int>(arguments_.staged_fragments);
-        const int warp_rows = 16 * fragments;  // of each warp, at a time
-        float* const put =
-            staging_ + (warp_rows * warp_m + thread % 32 / 4) * pitch + warp_n * config.warp_n() + thread % 4 * 2;
-        const float* const get = staging_ + thread / groups * pitch + thread % groups * 4;
-#pragma unroll 1
-        for (int done = 0; done < rows; done += fragments) {
-            __syncthreads();  // all have read the last stage, or what was staged before
-#pragma unroll
-            for (int i = 0; i < rows; ++i) {
-                if (i >= done && i < done + fragments) {
-                    float* const place = put + (i - done) * 16 * pitch;
-#pragma unroll
-                    for (int j = 0; j < columns; ++j) {
-                        const auto& sum = accumulators[i][j];
-                        *reinterpret_cast<float2*>(place + j * 8) = make_float2(sum[0], sum[1]);
-                        *reinterpret_cast<float2*>(place + 8 * pitch + j * 8) = make_float2(sum[2], sum[3]);
-                    }
-                }
-            }
-            __syncthreads();
-            // A row of the staging memory, and the row of the tile that it has.
-            int staged = 0;
-#pragma unroll 1
-            for (int warp = 0; warp < config.warps_m; ++warp) {
-                const std::int64_t of_warp = first_row + warp * config.warp_m() + done * 16;
-#pragma unroll 1
-                for (int row = 0; row < warp_rows; row += at_once * rows_at_once) {
-                    if (arguments_.in_vectors) {
-                        store_rows(epilogue, get + staged * pitch, of_warp + row, column, tile.batch);
-                    } else {
-#pragma unroll 1
-                        for (int i = 0; i < at_once * rows_at_once; i += rows_at_once) {
-                            const float4 four = *reinterpret_cast<const float4*>(get + (staged + i) * pitch);
-                            const float values[4] = {four.x, four.y, four.z, four.w};
-                            epilogue.store_or_pair(of_warp + row + i, column, values);
-                        }
-                    }
-                    staged += at_once * rows_at_once;
-                }
-            }
+        if (arguments_.in_vectors) {
+            store_vectors(accumulators, tile, warp_m, warp_n);
+        } else {
+            store_any(accumulators, tile, warp_m, warp_n);
         }
     }
 
 private:
-    static constexpr int groups = config.tile_n / 4;       // of four columns
-    static constexpr int rows_at_once = threads / groups;  // of all threads
-    static constexpr int at_once = 16 / rows_at_once < 4 ? 16 / rows_at_once : 4;
-    static_assert(threads % groups == 0 && 16 % rows_at_once == 0);
+    /// Where a column of a staged row is, in floats. The quads of 32 columns in turn are exchanged in pairs: then neither the
+    /// accesses of neighbouring quads nor those of every second one have bank conflicts.
+    __device__ __forceinline__ static constexpr int place_of(int column) { return column ^ (column / 32 % 2 * 4); }
 
-    /// Finishes and stores four columns of `at_once` rows: several at a time, so that loads and stores do not wait for each
-    /// other. Only where the operands of the epilogue come in vectors: MmaArguments::in_vectors.
-    /// @param staged  the first row's sums; the others follow at every `rows_at_once` rows
-    __device__ __forceinline__ void store_rows(const Epilogue& epilogue, const float* staged, std::int64_t row,
-                                               std::int64_t column, std::uint32_t batch) const
+    /// Writes the fragments along M of each warp that have their turn, from `done` on, to the staging memory, when all threads
+    /// have read what was there.
+    __device__ __forceinline__ void stage(const Accumulators& accumulators, int done, int warp_m, int warp_n) const
     {
-        const GemmArguments& gemm = arguments_.gemm;
-        if (column >= gemm.n) {
-            return;
-        }
-        const auto is_inside = [&](int i) { return row + i * rows_at_once < gemm.m; };
-        float values[at_once * 4];
+        const auto fragments = static_cast<int>(arguments_.staged_fragments);
+        __syncthreads();
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        const int row = 16 * fragments * warp_m + lane / 4;
+        const int column = warp_n * config.warp_n() + lane % 4 * 2;
+        // Columns that are a multiple of eight further on are so in memory, too, within the 32 that `place_of` treats alike.
+        float* const even = staging_ + row * pitch + place_of(column);
+        float* const odd = staging_ + row * pitch + place_of(column + 32) - 32;
 #pragma unroll
-        for (int i = 0; i < at_once; ++i) {
-            const float4 four = *reinterpret_cast<const float4*>(staged + i * rows_at_once * pitch);
-            values[4 * i] = detail::scaled(four.x, epilogue.alpha());
-            values[4 * i + 1] = detail::scaled(four.y, epilogue.alpha());
-            values[4 * i + 2] = detail::scaled(four.z, epilogue.alpha());
-            values[4 * i + 3] = detail::scaled(four.w, epilogue.alpha());
-        }
-        detail::apply_epilogue(
-            values, gemm, [](float(&)[at_once * 4]) {},
-            [&](float(&c)[at_once * 4]) {
-                const std::int64_t first = batch * gemm.c.batch_stride + row * gemm.c.row_stride + column;
+        for (int i = 0; i < rows; ++i) {
+            if (i >= done && i < done + fragments) {
 #pragma unroll
-                for (int i = 0; i < at_once; ++i) {
-                    float four[4] = {};
-                    if (is_inside(i)) {
-                        detail::load_vector(gemm.c.data, first + i * rows_at_once * gemm.c.row_stride, gemm.c_type,
-                                            four);
-                    }
-                    copy_four(four, c, i);
+                for (int j = 0; j < columns; ++j) {
+                    const auto& sum = accumulators[i][j];
+                    float* const place = (j / 4 % 2 == 0 ? even : odd) + (i - done) * 16 * pitch;
+                    *reinterpret_cast<float2*>(place + j * 8) = make_float2(sum[0], sum[1]);
+                    *reinterpret_cast<float2*>(place + 8 * pitch + j * 8) = make_float2(sum[2], sum[3]);
                 }
-            },
-            [&](float(&bias)[at_once * 4]) {
-                float four[4];
-                detail::load_vector(gemm.bias, column, gemm.bias_type, four);
-#pragma unroll
-                for (int i = 0; i < at_once; ++i) {
-                    copy_four(four, bias, i);
-                }
-            },
-            [](const float(&)[at_once * 4]) {});
-        const std::int64_t first = batch * gemm.d_batch_stride + row * gemm.d_row_stride + column;
-#pragma unroll
-        for (int i = 0; i < at_once; ++i) {
-            if (is_inside(i)) {
-                const float four[4] = {values[4 * i], values[4 * i + 1], values[4 * i + 2], values[4 * i + 3]};
-                detail::store_vector(gemm.d, first + i * rows_at_once * gemm.d_row_stride, gemm.d_type, four);
+            }
+        }
+        __syncthreads();
+    }
+
+    /// The row of the tile that a staged row has.
+    __device__ __forceinline__ static int row_of(int staged, int done, int fragments)
+    {
+        const int shift = 4 + __ffs(fragments) - 1;  // a power of two; a division would be 20 instructions
+        return (staged >> shift) * config.warp_m() + 16 * done + (staged & ((1 << shift) - 1));
+    }
+
+    /// Finishes and stores what is staged, four columns of a row at a time.
+    __device__ __forceinline__ void store_any(const Accumulators& accumulators, const TilePosition& tile, int warp_m,
+                                              int warp_n) const
+    {
+        constexpr int groups = config.tile_n / 4;
+        constexpr int rows_at_once = threads / groups;
+        static_assert(threads % groups == 0 && 16 % rows_at_once == 0);
+        const Epilogue epilogue(arguments_.gemm, tile.batch);
+        const auto thread = static_cast<int>(threadIdx.x);
+        const int in_tile = thread % groups * 4;
+        const std::int64_t row = static_cast<std::int64_t>(tile.row) * config.tile_m + thread / groups;
+        const std::int64_t column = static_cast<std::int64_t>(tile.column) * config.tile_n + in_tile;
+        const float* const get = staging_ + thread / groups * pitch + place_of(in_tile);
+        const auto fragments = static_cast<int>(arguments_.staged_fragments);
+#pragma unroll 1
+        for (int done = 0; done < rows; done += fragments) {
+            stage(accumulators, done, warp_m, warp_n);
+#pragma unroll 1
+            for (int staged = 0; staged < 16 * config.warps_m * fragments; staged += rows_at_once) {
+                const float4 four = *reinterpret_cast<const float4*>(get + staged * pitch);
+                const float values[4] = {four.x, four.y, four.z, four.w};
+                epilogue.store_or_pair(row + row_of(staged, done, fragments), column, values);
             }
         }
     }
 
-    __device__ __forceinline__ static void copy_four(const float (&from)[4], float (&to)[at_once * 4], int i)
+    /// Finishes and stores what is staged, if MmaArguments::in_vectors: eight columns of a row, of several rows at a time, so
+    /// that their accesses do not wait for each other. The rows of C come while the group before is finished.
+    __device__ __forceinline__ void store_vectors(const Accumulators& accumulators, const TilePosition& tile,
+                                                  int warp_m, int warp_n) const
     {
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            to[4 * i + j] = from[j];
+        constexpr int groups = config.tile_n / 8;
+        constexpr int rows_at_once = threads / groups;
+        constexpr int fewest = 16 * config.warps_m / rows_at_once;  // of staged rows per thread
+        constexpr int at_once = fewest < 4 ? fewest : 4;
+        static_assert(threads % groups == 0 && 16 % rows_at_once == 0);
+        const GemmArguments& gemm = arguments_.gemm;
+        const auto thread = static_cast<int>(threadIdx.x);
+        const QuadPair quads(gemm, thread % groups);
+        const std::int64_t row = static_cast<std::int64_t>(tile.row) * config.tile_m + thread / groups;
+        const std::int64_t column = static_cast<std::int64_t>(tile.column) * config.tile_n + quads.first;
+        const bool has_first = column < gemm.n;
+        const bool has_second = column + quads.distance < gemm.n;
+        const float* const get_first = staging_ + thread / groups * pitch + place_of(quads.first);
+        const float* const get_second = staging_ + thread / groups * pitch + place_of(quads.first + quads.distance);
+        const VectorRows c_rows(gemm.c.data, gemm.c_type,
+                                tile.batch * gemm.c.batch_stride + row * gemm.c.row_stride + column, gemm.c.row_stride);
+        const VectorRows d_rows(gemm.d, gemm.d_type,
+                                tile.batch * gemm.d_batch_stride + row * gemm.d_row_stride + column, gemm.d_row_stride);
+        const float alpha = Epilogue::scaled_alpha(gemm);
+        float bias[8];
+        if (gemm.bias_axis != BiasAxis::none && has_first) {
+            const VectorRows rows_of_bias(gemm.bias, gemm.bias_type, column, 0);
+            RawVector raw;
+            raw.load(rows_of_bias.at(0), gemm.bias_type, quads, has_second);
+            raw.unpack(gemm.bias_type, quads, bias);
         }
+        const auto fragments = static_cast<int>(arguments_.staged_fragments);
+        const int end = 16 * config.warps_m * fragments;
+        // Rows of D from the thread's first on; without columns, none.
+        const auto left = has_first ? static_cast<int>(min(gemm.m - row, static_cast<std::int64_t>(config.tile_m))) : 0;
+        RawVector c[at_once];
+        const auto load_c = [&](int done, int staged) {
+#pragma unroll
+            for (int i = 0; i < at_once; ++i) {
+                const int at = row_of(staged + i * rows_at_once, done, fragments);
+                if (at < left) {
+                    c[i].load(c_rows.at(at), gemm.c_type, quads, has_second);
+                }
+            }
+        };
+#pragma unroll 1
+        for (int done = 0; done < rows; done += fragments) {
+            if (gemm.beta != 0.0F) {
+                load_c(done, 0);
+            }
+            stage(accumulators, done, warp_m, warp_n);
+#pragma unroll 1
+            for (int staged = 0; staged < end; staged += at_once * rows_at_once) {
+                float values[at_once * 8];
+#pragma unroll
+                for (int i = 0; i < at_once * 2; ++i) {
+                    const float* const from =
+                        (i % 2 == 0 ? get_first : get_second) + (staged + i / 2 * rows_at_once) * pitch;
+                    const float4 four = *reinterpret_cast<const float4*>(from);
+                    values[4 * i] = detail::scaled(four.x, alpha);
+                    values[4 * i + 1] = detail::scaled(four.y, alpha);
+                    values[4 * i + 2] = detail::scaled(four.z, alpha);
+                    values[4 * i + 3] = detail::scaled(four.w, alpha);
+                }
+                detail::prepare_activation(
+                    values, gemm, [](auto&& /*use*/) {},
+                    [&](auto&& use) {
+#pragma unroll
+                        for (int i = 0; i < at_once; ++i) {
+                            float of_row[8];
+                            c[i].unpack(gemm.c_type, quads, of_row);
+                            use(of_row, 8 * i);
+                        }
+                        if (staged + at_once * rows_at_once < end) {
+                            load_c(done, staged + at_once * rows_at_once);
+                        }
+                    },
+                    [&](auto&& use) {
+#pragma unroll
+                        for (int i = 0; i < at_once; ++i) {
+                            use(bias, 8 * i);
+                        }
+                    });
+                detail::activate(values, gemm.activation);
+#pragma unroll
+                for (int i = 0; i < at_once; ++i) {
+                    const int at = row_of(staged + i * rows_at_once, done, fragments);
+                    if (at < left) {
+                        store_row(values + 8 * i, d_rows.at(at), quads, has_second);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The two groups of four columns that a thread stores: neighbours if D has 16 bits, so that it stores 16 bytes, or half a
+    /// tile apart.
+    struct QuadPair {
+        int first;
+        int distance;
+
+        __device__ QuadPair(const GemmArguments& gemm, int group)
+            : first(gemm.d_type == ElementType::f32 ? 4 * group : 8 * group),
+              distance(gemm.d_type == ElementType::f32 ? config.tile_n / 2 : 4)
+        {}
+        __device__ bool are_neighbours() const { return distance == 4; }
+    };
+
+    /// A thread's place in the rows of a matrix.
+    struct VectorRows {
+        const char* first;
+        std::int64_t stride;  // in bytes
+
+        __device__ VectorRows(const void* data, ElementType type, std::int64_t index, std::int64_t row_stride)
+            : first(static_cast<const char*>(data) + index * static_cast<std::int64_t>(size_of(type))),
+              stride(row_stride * static_cast<std::int64_t>(size_of(type)))
+        {}
+        __device__ __forceinline__ const char* at(int row) const { return first + row * stride; }
+    };
+
+    /// Two quads of C or of the bias, as they are in memory: nothing waits for them before they are unpacked.
+    struct RawVector {
+        uint4 first;  // of 16-bit elements, both if they are neighbours
+        uint4 second;
+
+        __device__ __forceinline__ void load(const char* from, ElementType type, const QuadPair& quads, bool has_second)
+        {
+            if (type != ElementType::f32 && quads.are_neighbours()) {
+                first = *reinterpret_cast<const uint4*>(from);
+            } else if (type != ElementType::f32) {
+                load_half(first, from);
+                if (has_second) {
+                    load_half(second, from + quads.distance * 2);
+                }
+            } else {
+                first = *reinterpret_cast<const uint4*>(from);
+                if (has_second) {
+                    second = *reinterpret_cast<const uint4*>(from + quads.distance * 4);
+                }
+            }
+        }
+
+        __device__ __forceinline__ void unpack(ElementType type, const QuadPair& quads, float (&to)[8]) const
+        {
+            if (type == ElementType::f32) {
+                const std::uint32_t words[8] = {first.x,  first.y,  first.z,  first.w,
+                                                second.x, second.y, second.z, second.w};
+#pragma unroll
+                for (int j = 0; j < 8; ++j) {
+                    to[j] = __uint_as_float(words[j]);
+                }
+                return;
+            }
+            const bool is_f16 = type == ElementType::f16;
+            const bool in_first = quads.are_neighbours();
+            detail::unpack(first.x, is_f16, to[0], to[1]);
+            detail::unpack(first.y, is_f16, to[2], to[3]);
+            detail::unpack(in_first ? first.z : second.x, is_f16, to[4], to[5]);
+            detail::unpack(in_first ? first.w : second.y, is_f16, to[6], to[7]);
+        }
+
+    private:
+        __device__ __forceinline__ static void load_half(uint4& to, const char* from)
+        {
+            const uint2 half = *reinterpret_cast<const uint2*>(from);
+            to.x = half.x;
+            to.y = half.y;
+        }
+    };
+
+    /// Rounds and stores eight columns of a row of D.
+    __device__ __forceinline__ void store_row(const float* values, const char* place, const QuadPair& quads,
+                                              bool has_second) const
+    {
+        const ElementType type = arguments_.gemm.d_type;
+        auto* const to = const_cast<char*>(place);
+        if (type == ElementType::f32) {
+            *reinterpret_cast<float4*>(to) = make_float4(values[0], values[1], values[2], values[3]);
+            if (has_second) {
+                *reinterpret_cast<float4*>(to + quads.distance * 4) =
+                    make_float4(values[4], values[5], values[6], values[7]);
+            }
+            return;
+        }
+        const bool as_f16 = type == ElementType::f16;
+        *reinterpret_cast<uint4*>(to) =
+            make_uint4(detail::pack(values[0], values[1], as_f16), detail::pack(values[2], values[3], as_f16),
+                       detail::pack(values[4], values[5], as_f16), detail::pack(values[6], values[7], as_f16));
     }
 
     template <class Function>

@@ -7,9 +7,10 @@ namespace tessera::kernels::detail {
 template <>
 std::span<const MmaKernel> mma_table<f16, f16>()
 {
-    static const MmaKernel table[]{mma_kernel<Mma256x128, f16, f16>(), mma_kernel<Mma128x128, f16, f16>(),
-                                   mma_kernel<Mma64x128, f16, f16>(),  mma_kernel<Mma64x64, f16, f16>(),
-                                   mma_kernel<Mma32x128, f16, f16>(),  mma_kernel<Mma16x64, f16, f16>()};
+    static const MmaKernel table[]{mma_kernel<Mma256x128, f16, f16>(),     mma_kernel<Mma128x128, f16, f16>(),
+                                   mma_kernel<Mma128x128Wide, f16, f16>(), mma_kernel<Mma64x128, f16, f16>(),
+                                   mma_kernel<Mma64x64, f16, f16>(),       mma_kernel<Mma32x128, f16, f16>(),
+                                   mma_kernel<Mma16x64, f16, f16>(),       mma_kernel<Mma64x64Any, f16, f16>()};
     return table;
 }
 

@@ -9,8 +9,8 @@ namespace {
 template <class A, class B>
 std::span<const MmaKernel> table_of()
 {
-    static const MmaKernel table[]{k_major_mma_kernel<Mma128x128Wide, A, B>(), mma_kernel<Mma64x64, A, B>(),
-                                   k_major_mma_kernel<Mma16x64, A, B>()};
+    static const MmaKernel table[]{k_major_mma_kernel<Mma128x128Wide, A, B>(), k_major_mma_kernel<Mma64x64, A, B>(),
+                                   k_major_mma_kernel<Mma16x64, A, B>(), mma_kernel<Mma64x64Any, A, B>()};
     return table;
 }
 

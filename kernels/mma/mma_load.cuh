@@ -12,6 +12,7 @@
 #include "../gemm/ptx.cuh"
 #include "mma_ptx.cuh"
 #include "mma_tile.cuh"
+#include "mma_warp.cuh"
 
 namespace tessera::kernels {
 
@@ -26,25 +27,28 @@ class MmaLoader {
 
 public:
     /// @param first_x  of the tile
-    /// @param k_begin  the first of K
-    /// @param k_left   elements of K from there
+    /// @param k_extent  of the operand
     __device__ MmaLoader(const Operand& operand, std::int64_t x_stride, std::int64_t k_stride, std::int64_t batch,
-                         std::int64_t first_x, std::int64_t x_extent, std::int64_t k_begin, std::int64_t k_left)
+                         std::int64_t first_x, std::int64_t x_extent, std::int64_t k_extent, const MmaSteps& steps)
     {
         const auto thread = static_cast<int>(threadIdx.x);
         const int chunk = thread % chunks_along;
         const int line = thread / chunks_along;
+        const std::int64_t first = steps.first * std::int64_t{Tile::block_k};
+        const std::int64_t last = first + (steps.count - 1) * std::int64_t{Tile::block_k};
         const std::int64_t stride = (Tile::k_major ? x_stride : k_stride) * Tile::element_bytes;
         const std::int64_t base =
-            (batch * operand.batch_stride + first_x * x_stride + k_begin * k_stride) * Tile::element_bytes;
+            (batch * operand.batch_stride + first_x * x_stride + last * k_stride) * Tile::element_bytes;
         source_ = static_cast<const char*>(operand.data) + base + line * stride + chunk * 16;
         line_stride_ = stride * lines_at_once;
         next_ = Tile::k_major ? 128 : stride * Tile::block_k;
-        // All fit in 32 bits, clamped to more than a tile.
+        to_first_ = (first - last) * k_stride * Tile::element_bytes;
+        // Both fit in 32 bits, clamped to a tile or more.
+        const auto in_last = static_cast<int>(min(k_extent - last, std::int64_t{Tile::block_k}));
         const auto x_left = static_cast<int>(min(x_extent - first_x, static_cast<std::int64_t>(1 << 16)));
-        lines_ = Tile::k_major ? x_left - line : -line;
-        bytes_ = (Tile::k_major ? 0 : x_left * Tile::element_bytes) - chunk * 16;
-        k_left_ = k_left;
+        lines_ = (Tile::k_major ? x_left : in_last) - line;
+        bytes_ = (Tile::k_major ? in_last : x_left) * Tile::element_bytes - chunk * 16;
+        bytes_ = min(max(bytes_, 0), 16);
         target_ = Tile::offset(line, chunk);
         if constexpr (AnyAlignment) {
             const std::uint64_t bits = reinterpret_cast<std::uint64_t>(source_) | static_cast<std::uint64_t>(stride);
@@ -52,36 +56,22 @@ public:
         }
     }
 
-    /// Starts to copy part `part` of `Parts` of the next tile to `tile` in shared memory: zeros beyond the operand, all of it
-    /// zeros after the last tile. After the last part, the next tile follows.
-    template <int Parts>
-    __device__ __forceinline__ void begin(std::uint32_t tile, int part)
+    /// Starts to copy the last step, which comes first since it alone may be cut off along K: zeros are beyond the operand.
+    __device__ __forceinline__ void begin_last(std::uint32_t tile)
     {
-        const auto k_left = static_cast<int>(min(max(k_left_, std::int64_t{0}), std::int64_t{Tile::block_k}));
-        // Of the thread's first chunk: lines from it on, and bytes inside of a line.
-        const int lines = lines_ + (Tile::k_major ? 0 : k_left);
-        const int inside = bytes_ + (Tile::k_major ? k_left * Tile::element_bytes : 0);
-        const int bytes = min(max(inside, 0), 16);
-        const int first = per_thread * part / Parts;
-        const int end = per_thread * (part + 1) / Parts;
-#if __CUDA_ARCH__ >= 800
-        if constexpr (!AnyAlignment) {
-            copy<16>(tile, lines, bytes, first, end);
-        } else if (piece_ == 16) {
-            copy<16>(tile, lines, bytes, first, end);
-        } else if (piece_ == 8) {
-            copy<8>(tile, lines, bytes, first, end);
-        } else if (piece_ == 4) {
-            copy<4>(tile, lines, bytes, first, end);
-        } else {
-            copy_elements(tile, lines, bytes, first, end);
-        }
-#else
-        load(lines, bytes, first, end);
-#endif
+        copy_part<1>(tile, lines_, bytes_, 0);
+        source_ += to_first_;
+    }
+
+    /// Starts to copy part `part` of `Parts` of the next step to `tile` in shared memory: zeros if `is_left` is false. After
+    /// the last part, the next step follows.
+    template <int Parts>
+    __device__ __forceinline__ void begin(std::uint32_t tile, int part, bool is_left)
+    {
+        copy_part<Parts>(tile, is_left ? (Tile::k_major ? lines_ : Tile::block_k) : 0, Tile::k_major ? 16 : bytes_,
+                         part);
         if (part + 1 == Parts) {
             source_ += next_;
-            k_left_ -= Tile::block_k;
         }
     }
 
@@ -106,6 +96,30 @@ private:
             const auto thread = static_cast<int>(threadIdx.x);
             return Tile::offset(thread / chunks_along + i * lines_at_once, thread % chunks_along);
         }
+    }
+
+    /// @param lines  from the thread's first on
+    /// @param bytes  of each of its chunks
+    template <int Parts>
+    __device__ __forceinline__ void copy_part(std::uint32_t tile, int lines, int bytes, int part)
+    {
+        const int first = per_thread * part / Parts;
+        const int end = per_thread * (part + 1) / Parts;
+#if __CUDA_ARCH__ >= 800
+        if constexpr (!AnyAlignment) {
+            copy<16>(tile, lines, bytes, first, end);
+        } else if (piece_ == 16) {
+            copy<16>(tile, lines, bytes, first, end);
+        } else if (piece_ == 8) {
+            copy<8>(tile, lines, bytes, first, end);
+        } else if (piece_ == 4) {
+            copy<4>(tile, lines, bytes, first, end);
+        } else {
+            copy_elements(tile, lines, bytes, first, end);
+        }
+#else
+        load(lines, bytes, first, end);
+#endif
     }
 
     template <int Piece>
@@ -168,13 +182,13 @@ private:
     uint4 staged_[per_thread];
 #endif
 
-    const char* source_;        // the thread's first chunk of the next tile
+    const char* source_;        // the thread's first chunk of the next step
     std::int64_t line_stride_;  // in bytes, between the lines of two of its chunks
-    std::int64_t next_;         // in bytes, to the next tile
-    std::int64_t k_left_;
-    int lines_;  // from the first chunk's line on; along K, the first line's negative index
-    int bytes_;  // from the first chunk on to the line's end; along K, the chunk's negative offset
-    int piece_;  // bytes of a copy; 0: single elements
+    std::int64_t next_;         // in bytes, to the next step
+    std::int64_t to_first_;     // in bytes, from the last step to the first
+    int lines_;                 // of the operand, from the first chunk's on
+    int bytes_;                 // of the operand in a chunk
+    int piece_;                 // bytes of a copy; 0: single elements
     int target_;
 };
 

@@ -124,6 +124,7 @@ TEST_CASE("every configuration is right for every pair of types, orders, layouts
     const std::vector<BiasAxis> axes{BiasAxis::none, BiasAxis::per_row, BiasAxis::per_column};
     const std::vector<Activation> activations{Activation::none, Activation::relu, Activation::gelu_tanh,
                                               Activation::silu};
+    const std::vector<float> alphas{1.0F, -2.0F, 0.0F};
     const auto count = [](const auto& levels) { return static_cast<int>(levels.size()); };
     const std::vector<int> levels{count(extents),
                                   count(extents),
@@ -147,7 +148,7 @@ TEST_CASE("every configuration is right for every pair of types, orders, layouts
                                   3,
                                   2,
                                   2,
-                                  2,
+                                  count(alphas),
                                   2,
                                   4,
                                   2};
@@ -189,7 +190,7 @@ TEST_CASE("every configuration is right for every pair of types, orders, layouts
         if (take_flag()) {
             gemm.pre_activation = Layout{};
         }
-        gemm.alpha = take_flag() ? 1.0F : -2.0F;
+        gemm.alpha = take(alphas);
         if (take_flag()) {
             gemm.scale_a = 0.5F;
             gemm.row_scales = true;
@@ -218,6 +219,41 @@ TEST_CASE("every configuration is right for every pair of types, orders, layouts
     CHECK(launches > combinations.size() / 4);
 }
 
+TEST_CASE("an epilogue that moves vectors is right for all types of D, C and bias, inside of tiles and at their edges")
+{
+    const std::vector<InputTypes> inputs = inputs_here();
+    if (inputs.empty()) {
+        return;
+    }
+    std::size_t number = 0;
+    for (const ElementType output : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+        for (const ElementType addend : addend_types) {
+            for (const Addend source : {Addend::none, Addend::separate, Addend::in_place}) {
+                GemmCase gemm;
+                gemm.m = 150;
+                gemm.n = 328;
+                gemm.k = 80;
+                gemm.input = inputs[number % inputs.size()];
+                gemm.output = output;
+                gemm.bias_type = addend;
+                gemm.addend = source;
+                gemm.beta = source == Addend::none ? 0.0F : -0.5F;
+                gemm.bias = number % 2 == 0 ? BiasAxis::per_column : BiasAxis::none;
+                gemm.activation = number % 3 == 0 ? Activation::gelu_tanh : Activation::none;
+                gemm.batches = 1 + static_cast<std::int64_t>(number % 2);
+                gemm.b.row_major = false;
+                ++number;
+                const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+                const Reference reference(gemm, data);
+                const DeviceOperands operands(stream(), gemm, data);
+                for (const KernelChoice& choice : choices_for(detail::resolved(operands.problem()))) {
+                    check(gemm, data, reference, choice);
+                }
+            }
+        }
+    }
+}
+
 TEST_CASE("every configuration of every pair of types has a candidate, so that the tests reach it")
 {
     for (const InputTypes input : inputs_here()) {
@@ -237,7 +273,8 @@ TEST_CASE("every configuration of every pair of types has a candidate, so that t
             const kernels::MmaKernel& kernel = kernels::mma_kernels(input)[config];
             const bool fits =
                 2 * static_cast<std::size_t>(kernel.config->stage_bytes()) <= device().shared_memory_per_block_bytes;
-            CHECK_MESSAGE(found[config] == (fits && (kernel.config->for_75 || device().compute_capability() >= 80)),
+            CHECK_MESSAGE(found[config] == (fits && (device().compute_capability() >= 80 ? kernel.config->for_80
+                                                                                         : kernel.config->for_75)),
                           kernel.name);
         }
     }

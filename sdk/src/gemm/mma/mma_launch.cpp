@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gemm/gemm_operands.hpp"
+#include "gemm/tma_matrix.hpp"
 #include "gemm/workspace.hpp"
 #include "kernels/mma/mma_arguments.hpp"
 
@@ -18,6 +19,9 @@ using kernels::MmaConfig;
 using kernels::MmaKernel;
 
 constexpr std::int64_t max_ctas = 0x7FFFFFFF;
+// Compute capabilities, of code.
+constexpr int first_with_asynchronous_copies = 80;
+constexpr int first_with_tma = 90;
 constexpr std::int64_t fewest_steps_of_a_part = 4;  // fewer do not pay for summing up
 
 constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return value / by + (value % by != 0 ? 1 : 0); }
@@ -57,10 +61,12 @@ std::int64_t tiles_of(const GemmProblem& problem, const MmaConfig& config, const
 }
 
 /// Returns the steps along K of a tile.
-std::int64_t steps_of(const GemmProblem& problem)
+std::int64_t steps_of(std::int64_t k, InputTypes input)
 {
-    return divide_up(problem.k, kernels::mma_stage_k_bytes / static_cast<std::int64_t>(size_of(problem.input)));
+    return divide_up(k, kernels::mma_stage_k_bytes / static_cast<std::int64_t>(size_of(input)));
 }
+
+std::int64_t steps_of(const GemmProblem& problem) { return steps_of(problem.k, problem.input); }
 
 /// Returns the compute capability that the code was compiled for which a driver takes for a device of `capability`: machine
 /// code of the same major version, else PTX. 0 if there is none.
@@ -82,43 +88,28 @@ int code_capability(InputTypes input, int capability)
     return machine_code != 0 ? machine_code : ptx;
 }
 
-std::size_t shared_bytes_of(const MmaConfig& config, std::uint32_t stages)
+/// Returns the stages of a launch.
+/// @param code  the compute capability that the kernel was compiled for
+int stages_of(const MmaConfig& config, const DeviceProperties& device, int code)
 {
-    return static_cast<std::size_t>(config.stage_bytes()) * stages;
+    if (code < first_with_asynchronous_copies) {
+        return kernels::mma_stages_of_75;
+    }
+    if (code < first_with_tma || config.any_alignment) {
+        return kernels::mma_copied_stages(config,
+                                          device.shared_memory_per_block_bytes >= kernels::mma_larger_shared_bytes);
+    }
+    return kernels::mma_stages(config, device.shared_memory_per_block_bytes, kernels::mma_most_stages);
 }
 
-/// CTAs that an SM has room for, with two stages each. An SM has 1 KiB of shared memory more than a CTA may have, and each CTA
-/// needs 1 KiB for the system (from 8.0 on).
-std::int64_t ctas_per_sm(const MmaConfig& config, const DeviceProperties& device)
-{
-    constexpr std::size_t reserved = 1024;
-    const std::size_t room = device.shared_memory_per_block_bytes + reserved;
-    const auto by_memory = static_cast<std::int64_t>(room / (shared_bytes_of(config, 2) + reserved));
-    return std::clamp<std::int64_t>(by_memory, 1, config.min_ctas());
-}
-
-/// Returns as many stages as there is room for.
-std::uint32_t stages_of(const MmaConfig& config, const DeviceProperties& device)
-{
-    constexpr std::size_t reserved = 1024;
-    const auto ctas = static_cast<std::size_t>(ctas_per_sm(config, device));
-    const std::size_t room = (device.shared_memory_per_block_bytes + reserved) / ctas - reserved;
-    return static_cast<std::uint32_t>(
-        std::clamp<std::size_t>(room / static_cast<std::size_t>(config.stage_bytes()), 2, kernels::mma_most_stages));
-}
-
-/// Returns true if every line of A and B begins at a multiple of 16 bytes.
+/// Returns true if every line of A and B begins at a multiple of 16 bytes, and TMA can load them.
 bool is_aligned(const GemmProblem& problem)
 {
-    const auto in_chunks = [&](const MatrixLayout& layout, ElementType type, std::int64_t lines) {
-        constexpr std::int64_t chunk = mma_alignment;
-        const auto bytes = static_cast<std::int64_t>(size_of(type));
-        return layout.address_alignment % mma_alignment == 0 &&
-               (lines <= 1 || layout.leading_dimension % (chunk / bytes) == 0) &&
-               (problem.batches <= 1 || layout.batch_stride % (chunk / bytes) == 0);
-    };
-    return in_chunks(problem.a, problem.input.a, problem.a.row_major ? problem.m : problem.k) &&
-           in_chunks(problem.b, problem.input.b, problem.b.row_major ? problem.k : problem.n);
+    return std::max({problem.m, problem.n, problem.k}) <= tma_extent_limit &&
+           tma_can_load(problem.a, size_of(problem.input.a), problem.a.row_major ? problem.m : problem.k,
+                        problem.batches) &&
+           tma_can_load(problem.b, size_of(problem.input.b), problem.b.row_major ? problem.k : problem.n,
+                        problem.batches);
 }
 
 /// Returns the kernel of a configuration, or null.
@@ -127,13 +118,14 @@ const void* function_of(std::size_t config, const Shape& shape)
     return kernels::mma_kernels(shape.input)[config].functions[shape.a_k_major ? 1 : 0][shape.b_k_major ? 1 : 0];
 }
 
-/// Returns true if four neighbours of each row are aligned to their size.
-bool has_vectors(const void* data, ElementType type, std::int64_t columns, std::int64_t row_stride,
+/// Returns true if each row consists of vectors of elements that 16 bytes at a time, or all of them, can be accessed at once.
+bool has_vectors(std::int64_t vector, const void* data, ElementType type, std::int64_t columns, std::int64_t row_stride,
                  std::int64_t column_stride, std::int64_t batch_stride)
 {
-    constexpr std::int64_t vector = 4;
+    constexpr std::size_t widest = 16;
+    const std::size_t bytes = std::min(widest, static_cast<std::size_t>(vector) * size_of(type));
     return column_stride == 1 && columns % vector == 0 && row_stride % vector == 0 && batch_stride % vector == 0 &&
-           reinterpret_cast<std::uintptr_t>(data) % (vector * size_of(type)) == 0;
+           reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
 }
 
 /// MmaArguments::in_vectors.
@@ -143,10 +135,31 @@ bool comes_in_vectors(const kernels::GemmArguments& gemm)
         gemm.gating != Gating::none || gemm.bias_axis == BiasAxis::per_row) {
         return false;
     }
-    return has_vectors(gemm.d, gemm.d_type, gemm.n, gemm.d_row_stride, gemm.d_column_stride, gemm.d_batch_stride) &&
-           (gemm.bias_axis == BiasAxis::none || has_vectors(gemm.bias, gemm.bias_type, gemm.n, 0, 1, 0)) &&
-           (gemm.beta == 0 || has_vectors(gemm.c.data, gemm.c_type, gemm.n, gemm.c.row_stride, gemm.c.column_stride,
-                                          gemm.c.batch_stride));
+    constexpr std::int64_t quad = 4;
+    const std::int64_t stored = gemm.d_type == ElementType::f32 ? quad : 2 * quad;  // 16 bytes
+    return has_vectors(stored, gemm.d, gemm.d_type, gemm.n, gemm.d_row_stride, gemm.d_column_stride,
+                       gemm.d_batch_stride) &&
+           (gemm.bias_axis == BiasAxis::none || has_vectors(stored, gemm.bias, gemm.bias_type, gemm.n, 0, 1, 0)) &&
+           (gemm.beta == 0 || has_vectors(stored, gemm.c.data, gemm.c_type, gemm.n, gemm.c.row_stride,
+                                          gemm.c.column_stride, gemm.c.batch_stride));
+}
+
+/// Encodes the map of an operand's tiles, of `extent` rows of A or columns of B each.
+CallStatus encode_tiles(const DeviceProperties& device, const TmaMatrix& matrix, int extent, bool k_major,
+                        AnyTensorMap<3>& map)
+{
+    const auto element_bytes = static_cast<std::uint32_t>(matrix.element_bytes);
+    const std::uint32_t block_k = kernels::mma_stage_k_bytes / element_bytes;
+    const auto x = static_cast<std::uint32_t>(extent);
+    const std::uint32_t line_bytes =
+        k_major ? kernels::mma_stage_k_bytes : std::min<std::uint32_t>(x * element_bytes, kernels::mma_stage_k_bytes);
+    return encode_map(device, matrix,
+                      {.run = line_bytes / element_bytes,
+                       .lines = k_major ? x : block_k,
+                       .swizzle = line_bytes == 128  ? Swizzle::b128
+                                  : line_bytes == 64 ? Swizzle::b64
+                                                     : Swizzle::b32},
+                      map);
 }
 
 std::uint8_t band_of(const MmaConfig& config, int sm_count)
@@ -156,25 +169,26 @@ std::uint8_t band_of(const MmaConfig& config, int sm_count)
         std::clamp(std::round(std::sqrt(static_cast<double>(sm_count) * config.tile_n / config.tile_m)), 1.0, 255.0));
 }
 
-/// Returns the SM cycles that a choice needs, by a model whose figures were measured on an H200. Other GPUs have the same order of
-/// configurations, or nobody has measured it.
+/// Returns the SM cycles that a choice needs, by a model whose constants were fitted to products on an H200
+/// (docs/notes/mma-kernel.md). Other GPUs have the same order of configurations, or nobody has measured it.
 double cycles_of(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice)
 {
     const MmaConfig& config = *kernels::mma_kernels(problem.input)[choice.config].config;
+    const double sms = std::max(device.sm_count, 1);
     const auto tiles = static_cast<double>(tiles_of(problem, config, shape_of(problem, choice.swapped)));
     const auto splits = static_cast<double>(choice.cluster_k);
     const double steps = std::ceil(static_cast<double>(steps_of(problem)) / splits);
-    const double on_an_sm = std::ceil(tiles * splits / std::max(device.sm_count, 1));  // the busiest
-    const double turns = std::ceil(on_an_sm / static_cast<double>(ctas_per_sm(config, device)));
-
-    constexpr double begin = 10000;  // the first stages, and the way to the kernel
+    const double on_an_sm = std::ceil(tiles * splits / sms);  // the busiest
+    const double turns = std::ceil(on_an_sm / kernels::mma_ctas_per_sm(config, device.shared_memory_per_block_bytes));
     const double outputs = static_cast<double>(config.tile_m) * config.tile_n;
-    const double end = outputs / 4;
-    double cycles =
-        steps * std::max(on_an_sm * config.step_cycles, turns * config.lone_step_cycles) + turns * (begin + end);
+
+    constexpr double begin = 5400;
+    constexpr double per_output = 0.29;
+    double cycles = steps * std::max(on_an_sm * config.step_cycles, turns * config.lone_step_cycles) +
+                    turns * (begin + outputs * per_output);
     if (choice.cluster_k > 1) {
-        constexpr double bytes_per_cycle = 32;
-        constexpr double exchange = 10000;
+        constexpr double exchange = 1900;
+        constexpr double bytes_per_cycle = 21;
         cycles += exchange + (splits + 1) * outputs * sizeof(float) / bytes_per_cycle;
     }
     return cycles;
@@ -226,9 +240,10 @@ bool is_mma_choice_valid(const GemmProblem& problem, const DeviceProperties& dev
     }
     const MmaConfig& config = *table[choice.config].config;
     const Shape shape = shape_of(problem, choice.swapped);
-    const bool has_code = config.for_75 || code_capability(problem.input, device.compute_capability()) >= 80;
+    const bool is_of_75 = code_capability(problem.input, device.compute_capability()) < first_with_asynchronous_copies;
+    const bool has_code = is_of_75 ? config.for_75 : config.for_80;
     return has_code && (config.any_alignment || is_aligned(problem)) && function_of(choice.config, shape) != nullptr &&
-           shared_bytes_of(config, 2) <= device.shared_memory_per_block_bytes &&
+           kernels::mma_ring_bytes(config, 2) <= device.shared_memory_per_block_bytes &&
            tiles_of(problem, config, shape) <= max_ctas / choice.cluster_k &&
            (choice.cluster_k == 1 || choice.cluster_k <= steps_of(problem));
 }
@@ -253,10 +268,13 @@ void for_each_mma_candidate(const GemmProblem& problem, const DeviceProperties& 
             visit(choice);
             // Splitting K pays off where whole tiles leave SMs idle.
             const std::int64_t tiles = tiles_of(problem, config, shape);
-            const std::int64_t room = std::int64_t{device.sm_count} * ctas_per_sm(config, device);
+            const std::int64_t room =
+                std::int64_t{device.sm_count} * kernels::mma_ctas_per_sm(config, device.shared_memory_per_block_bytes);
+            constexpr std::int64_t most_turns = 2;  // beyond, parts do not divide the work more evenly
             std::int64_t before = 1;
             for (const std::int64_t parts : {2, 3, 4, 6, 8, 12, 16, 24, 32}) {
-                if (tiles == 0 || tiles * before >= room || parts > steps_of(problem) / fewest_steps_of_a_part) {
+                if (tiles == 0 || tiles * before >= most_turns * room ||
+                    parts > steps_of(problem) / fewest_steps_of_a_part) {
                     break;
                 }
                 choice.cluster_k = static_cast<std::uint8_t>(parts);
@@ -340,26 +358,38 @@ CallStatus encode_mma(EncodedLaunch& launch, const GemmProblem& problem, const D
     arguments.partials = workspace.partials;
     arguments.arrivals = workspace.arrivals;
     arguments.splits = choice.cluster_k;
-    const auto steps = static_cast<std::uint32_t>(steps_of(problem));  // 2^32 of them would be 512 GiB of a row of A
+    // Not of the problem: without alpha there is nothing to multiply. 2^32 steps would be 512 GiB of a row of A.
+    const auto steps = static_cast<std::uint32_t>(steps_of(gemm.k, problem.input));
     arguments.steps = steps / choice.cluster_k;
     arguments.longer_splits = steps % choice.cluster_k;
-    arguments.stages = stages_of(config, device);
+    launch.ctas = gemm.raster.tiles() * static_cast<std::uint32_t>(problem.batches) * choice.cluster_k;
+    const int code = code_capability(problem.input, device.compute_capability());
+    const int stages = stages_of(config, device, code);
+    arguments.stages = static_cast<std::uint32_t>(stages);
     arguments.two_level = problem.fp8_accumulation == Fp8Accumulation::two_level;
     arguments.staged_fragments = static_cast<std::uint32_t>(config.warp_m()) / 16;
     while (static_cast<std::size_t>(kernels::mma_staging_bytes(config)) * arguments.staged_fragments >
-           shared_bytes_of(config, arguments.stages)) {
+           kernels::mma_ring_bytes(config, stages)) {
         arguments.staged_fragments /= 2;
     }
     arguments.in_vectors = comes_in_vectors(gemm);
     launch.function = function_of(choice.config, shape);
-    launch.ctas = gemm.raster.tiles() * static_cast<std::uint32_t>(problem.batches) * choice.cluster_k;
     launch.threads = static_cast<std::uint32_t>(config.threads());
-    launch.shared_bytes = static_cast<std::uint32_t>(shared_bytes_of(config, arguments.stages));
+    launch.shared_bytes = static_cast<std::uint32_t>(kernels::mma_ring_bytes(config, stages));
     launch.cluster = 1;
     // Code for older GPUs does not wait for the previous kernel.
-    launch.programmatic = code_capability(problem.input, device.compute_capability()) >= 90;
+    launch.programmatic = code >= first_with_tma;
     launch.copy_count = 0;
-    return {};
+    if (code < first_with_tma || config.any_alignment || gemm.k == 0) {
+        return {};
+    }
+    CallStatus status = encode_tiles(device, tma_a(gemm, shape.a_k_major, problem.batches), config.tile_m,
+                                     shape.a_k_major, arguments.a_map);
+    if (!status.status) {
+        status = encode_tiles(device, tma_b(gemm, shape.b_k_major, problem.batches), config.tile_n, shape.b_k_major,
+                              arguments.b_map);
+    }
+    return status;
 }
 
 }  // namespace tessera::detail

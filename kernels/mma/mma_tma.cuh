@@ -1,0 +1,148 @@
+#pragma once
+
+/// The main loop whose stages TMA loads: for compute capability 9.0 and later, and operands that TMA can address.
+///
+/// The first warp asks for stages, all warps multiply. A warp frees a stage when it has read it, and only the first one
+/// waits for the others, a step later: no barrier of the CTA is in the loop.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "mma_arguments.hpp"
+#include "mma_config.hpp"
+#include "mma_warp.cuh"
+#include "tessera/device/tma.cuh"
+#include "tessera/device/warp.cuh"
+
+namespace tessera::kernels {
+
+struct MmaBarriers {
+    BarrierWord<FilledByTma> full[mma_most_stages];
+    BarrierWord<FreedByThreads> empty[mma_most_stages];
+};
+static_assert(sizeof(MmaBarriers) <= mma_barrier_bytes);
+
+namespace detail {
+
+/// An operand that all batches share has one matrix in its map.
+__device__ __forceinline__ std::uint32_t batch_of(const Operand& operand, const TilePosition& tile)
+{
+    return operand.batch_stride == 0 ? 0 : tile.batch;
+}
+
+/// Asks for a tile of an operand: box by box, each as wide as a swizzled line. One thread.
+/// @param x  the first of the tile
+/// @param k  the first of the stage
+template <class Tile>
+__device__ __forceinline__ void load_tile(const AnyTensorMap<3>& map, std::byte* to,
+                                          const Barrier<FilledByTma>& counted, std::int64_t x, std::int64_t k,
+                                          std::uint32_t batch)
+{
+    if constexpr (Tile::k_major) {
+        tma_load(map, to, counted.bytes(), {k, x, batch});
+    } else {
+        constexpr int in_line = Tile::line_bytes / Tile::element_bytes;
+#pragma unroll
+        for (int block = 0; block < Tile::blocks; ++block) {
+            tma_load(map, to + block * Tile::block_bytes, counted.bytes(), {x + block * in_line, k, batch});
+        }
+    }
+}
+
+}  // namespace detail
+
+/// Loads and multiplies the steps of a CTA. Every thread calls it.
+/// @param shared  the ring, and behind it the barriers
+/// @param before_loads  called before the first load by all threads
+template <class Config, class Warp, class BeforeLoads>
+__device__ __forceinline__ void multiply_from_tma(Warp& products, const MmaArguments& arguments,
+                                                  const TilePosition& tile, const MmaSteps& steps, std::byte* shared,
+                                                  BeforeLoads&& before_loads, typename Warp::Accumulators& accumulators)
+{
+    constexpr MmaConfig config = Config::config;
+    const auto stages = static_cast<int>(arguments.stages);
+    auto& barriers = *reinterpret_cast<MmaBarriers*>(shared + stages * config.stage_bytes());
+    if (threadIdx.x == 0) {
+        tessera::detail::prefetch_tensor_map(&arguments.a_map);
+        tessera::detail::prefetch_tensor_map(&arguments.b_map);
+    }
+    const auto published = publish_barriers([&](const BarrierInitializer& by) {
+        for (int i = 0; i < stages; ++i) {
+            by.initialize(barriers.full[i], 1);
+            by.initialize(barriers.empty[i], config.threads() / 32);
+        }
+    });
+    const bool is_loader = __shfl_sync(~0U, threadIdx.x / 32, 0) == 0;
+    const auto load = [&](int step, int stage) {
+        const Barrier full(barriers.full[stage], published);
+        full.arrive_and_expect(config.stage_bytes());
+        std::byte* const to = shared + stage * config.stage_bytes();
+        const std::int64_t k = (steps.first + step) * std::int64_t{Warp::TileA::block_k};
+        detail::load_tile<typename Warp::TileA>(arguments.a_map, to, full,
+                                                static_cast<std::int64_t>(tile.row) * config.tile_m, k,
+                                                detail::batch_of(arguments.gemm.a, tile));
+        detail::load_tile<typename Warp::TileB>(arguments.b_map, to + Warp::TileA::size_bytes, full,
+                                                static_cast<std::int64_t>(tile.column) * config.tile_n, k,
+                                                detail::batch_of(arguments.gemm.b, tile));
+    };
+
+    before_loads();
+    if (is_loader && elect_one()) {
+        for (int i = 0; i < min(stages, steps.count); ++i) {
+            load(i, i);
+        }
+    }
+    __syncwarp();
+
+    typename Warp::Accumulators of_stage{};
+    typename Warp::Accumulators& sums = Warp::has_stage_sums ? of_stage : accumulators;
+    const std::uint32_t ring = tessera::detail::shared_address(shared);
+    int stage = 0;
+    PhaseParity parity = PhaseParity::even;
+    int read_before = 0;
+    PhaseParity parity_before = PhaseParity::even;
+    Barrier(barriers.full[0], published).wait(parity);
+    products.read(ring, 0);
+#pragma unroll 1
+    for (int i = 0; i < steps.count; ++i) {
+        const std::uint32_t from = ring + stage * config.stage_bytes();
+        const int refilled = i - 1 + stages;
+        if (is_loader && i > 0 && refilled < steps.count) {
+            Barrier(barriers.empty[read_before], published).wait(parity_before);
+            if (elect_one()) {
+                load(refilled, read_before);
+            }
+            __syncwarp();
+        }
+        read_before = stage;
+        parity_before = parity;
+#pragma unroll
+        for (int step = 0; step < Warp::steps; ++step) {
+            if (step + 1 < Warp::steps) {
+                products.read(from, step + 1);
+            } else {
+                __syncwarp();
+                if (elect_one()) {
+                    Barrier(barriers.empty[stage], published).arrive();
+                }
+                if (i + 1 < steps.count) {  // after the last one, what is read again is not used
+                    ++stage;
+                    if (stage == stages) {
+                        stage = 0;
+                        parity = parity == PhaseParity::even ? PhaseParity::odd : PhaseParity::even;
+                    }
+                }
+                Barrier(barriers.full[stage], published).wait(parity);
+                products.read(ring + stage * config.stage_bytes(), 0);
+            }
+            products.multiply(sums, step);
+        }
+        if constexpr (Warp::has_stage_sums) {
+            if (arguments.two_level || i + 1 == steps.count) {
+                Warp::promote(of_stage, accumulators);
+            }
+        }
+    }
+}
+
+}  // namespace tessera::kernels

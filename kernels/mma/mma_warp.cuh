@@ -1,0 +1,111 @@
+#pragma once
+
+/// A warp's part of a tile: it reads fragments from a stage in shared memory and multiplies them.
+
+#include <cstdint>
+
+#include "mma_config.hpp"
+#include "mma_tile.cuh"
+
+namespace tessera::kernels {
+
+/// Elements of K in one instruction.
+template <class Element>
+inline constexpr unsigned mma_k =
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    16 / sizeof(Element);
+#else
+    32 / sizeof(Element);
+#endif
+
+/// A warp's products: the fragments of one step along K are read while those of the step before are multiplied.
+template <class Config, class A, class B, Major MajorA, Major MajorB>
+class MmaWarp {
+    static constexpr MmaConfig config = Config::config;
+
+public:
+    static constexpr int rows = config.warp_m() / 16;    // fragments along M
+    static constexpr int columns = config.warp_n() / 8;  // along N
+    using ElementA = A;
+    using ElementB = B;
+    using TileA = MmaTile<A, config.tile_m, MajorA>;
+    using TileB = MmaTile<B, config.tile_n, MajorB>;
+    using PartA = FragmentA<A, 16, mma_k<A>>;
+    using PartB = FragmentB<B, 8, mma_k<B>>;
+    using ReaderA = MmaReader<TileA, PartA, config.warp_m(), true>;
+    using ReaderB = MmaReader<TileB, PartB, config.warp_n(), false>;
+    using Accumulators = FragmentC<float, 16, 8>[rows][columns];
+    static constexpr int steps = ReaderA::steps;  // of a stage
+    static_assert(steps == ReaderB::steps && steps % 2 == 0);
+    /// True if the sum of a stage may be kept apart: MmaArguments::two_level.
+    static constexpr bool has_stage_sums = sizeof(A) == 1;
+
+    __device__ MmaWarp(int warp_m, int warp_n) : a_(warp_m * config.warp_m()), b_(warp_n * config.warp_n()) {}
+
+    /// Reads the fragments of `step` from a stage.
+    __device__ __forceinline__ void read(std::uint32_t stage, int step)
+    {
+#pragma unroll
+        for (int i = 0; i < rows; ++i) {
+            a_.read(a_words_[step % 2][i], stage, i, step);
+        }
+#pragma unroll
+        for (int j = 0; j < columns / 2; ++j) {
+            b_.read(b_words_[step % 2][j], stage + TileA::size_bytes, j, step);
+        }
+    }
+
+    /// Multiplies the fragments of `step`.
+    __device__ __forceinline__ void multiply(Accumulators& accumulators, int step) const
+    {
+        constexpr int half = PartB::chunks;
+#pragma unroll
+        for (int i = 0; i < rows; ++i) {
+            PartA a;
+#pragma unroll
+            for (int word = 0; word < ReaderA::words; ++word) {
+                a.words[word] = a_words_[step % 2][i][word];
+            }
+#pragma unroll
+            for (int n = 0; n < columns; ++n) {
+                const int j = i % 2 == 0 ? n : columns - 1 - n;  // at the turn, an operand is still there
+                PartB b;
+#pragma unroll
+                for (int word = 0; word < half; ++word) {
+                    b.words[word] = b_words_[step % 2][j / 2][j % 2 * half + word];
+                }
+                mma(accumulators[i][j], a, b);
+            }
+        }
+    }
+
+    /// Adds the sums of a stage to those of all stages, and begins anew.
+    __device__ __forceinline__ static void promote(Accumulators& of_stage, Accumulators& to)
+    {
+#pragma unroll
+        for (int i = 0; i < rows; ++i) {
+#pragma unroll
+            for (int j = 0; j < columns; ++j) {
+#pragma unroll
+                for (int value = 0; value < 4; ++value) {
+                    to[i][j][value] += of_stage[i][j][value];
+                    of_stage[i][j][value] = 0;
+                }
+            }
+        }
+    }
+
+private:
+    ReaderA a_;
+    ReaderB b_;
+    std::uint32_t a_words_[2][rows][ReaderA::words];
+    std::uint32_t b_words_[2][columns / 2][ReaderB::words];
+};
+
+/// What a CTA multiplies along K, in steps of a stage.
+struct MmaSteps {
+    std::uint32_t first;
+    int count;
+};
+
+}  // namespace tessera::kernels
