@@ -230,6 +230,14 @@ void take_rounding(Decoder& decoder, Product& product)
                                       : numerics::Rounding::nearest_even;
 }
 
+/// Returns true if A and B are floats of 8 bits.
+bool has_8_bit_operands(const Decoder& decoder)
+{
+    return std::ranges::count_if(decoder.remaining(), [](const std::string& modifier) {
+               return modifier == "e4m3" || modifier == "e5m2";
+           }) == 2;
+}
+
 /// .sp: reads operands 4 and 5.
 void read_sparsity(Decoder& decoder, FragmentProduct& payload)
 {
@@ -247,16 +255,30 @@ void read_sparsity(Decoder& decoder, FragmentProduct& payload)
 void decode_mma(Decoder& decoder, Operation& operation)
 {
     operation.kind = InstructionClass::tensor;
-    const bool sparse = !decoder.take_one_of({"sp", "sp::ordered_metadata"}).empty();
+    const std::string_view sparsity = decoder.take_one_of({"sp", "sp::ordered_metadata"});
+    const bool sparse = !sparsity.empty();
     const bool sync = decoder.take("sync");
     if (!decoder.take("aligned") || !sync) {
         decoder.fail("needs .sync.aligned");
     }
     decoder.mark_aligned();
     if (const auto kind = decoder.take_prefixed("kind::")) {
-        decoder.fail(decoder.device().major == 12
-                         ? fmt::format(".kind::{} is not emulated", *kind)
-                         : fmt::format(".kind::{} exists on devices of compute capability 12.x only", *kind));
+        if (sparsity == "sp") {
+            decoder.fail(fmt::format(".kind::{} needs .sp::ordered_metadata, not .sp", *kind));
+        }
+        if (*kind != "f8f6f4" || !has_8_bit_operands(decoder)) {
+            decode_mma_kind(decoder, operation, *kind, sparse);
+            return;
+        }
+        // The same instruction as without .kind, and named so from 10.0 on.
+        if (decoder.device().major < 10 || !has_specific_target(decoder)) {
+            decoder.fail(fmt::format(".kind::f8f6f4 needs a target like sm_120a or sm_120f, not {}", decoder.target()));
+        }
+    }
+    if (std::ranges::any_of(decoder.remaining(), [](const std::string& modifier) {
+            return modifier == "e2m3" || modifier == "e3m2" || modifier == "e2m1";
+        })) {
+        decoder.fail("floats of 6 and 4 bits need .kind: f8f6f4, mxf8f6f4, mxf4 or mxf4nvf4");
     }
     const MmaShape shape = take_mma_shape(decoder);
     const std::string_view a_layout = decoder.take_one_of({"row", "col"});
@@ -295,6 +317,10 @@ void decode_mma(Decoder& decoder, Operation& operation)
     });
     if (form == forms.end()) {
         decoder.fail(fmt::format("there is no shape {} for .{} and .{}", shape.name(), types[1], types[2]));
+    }
+    if (sparse && form->capability == 89 && *d_type == SumType::f16 &&
+        (decoder.device().major != 12 || !has_specific_target(decoder))) {
+        decoder.fail("sparse 8-bit floats have sums of .f16 only with a target like sm_120a or sm_120f");
     }
     if (decoder.device().capability() < form->capability) {
         decoder.fail(fmt::format("{} with .{} needs a device of compute capability {}.{} or higher", shape.name(),

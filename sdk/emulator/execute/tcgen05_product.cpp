@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "execute/element_codes.hpp"
 #include "execute/tcgen05.hpp"
 #include "numerics/formats.hpp"
 #include "numerics/tensor_sum.hpp"
@@ -15,13 +16,7 @@ namespace {
 
 using numerics::CodeView;
 
-bool four_bit_packed(const MmaOperands& operands) noexcept
-{
-    return operands.form.kind == MmaKind::mxf4 || operands.form.kind == MmaKind::mxf4nvf4;
-}
-
-/// Bytes of an element after gathering.
-unsigned cell_bytes(MmaElement element) noexcept { return std::max(1u, bits_of(element) / 8); }
+bool four_bit_packed(const MmaOperands& operands) noexcept { return is_four_bit(operands.form.kind); }
 
 /// Element codes, one per cell. [outer][k], or [k][outer] if `mn_major`.
 struct Codes {
@@ -44,14 +39,11 @@ struct Codes {
     }
 };
 
-/// Unpacks two 4-bit codes per byte, low code first, to one per byte.
+/// Unpacks two codes per byte to one per byte.
 void unpack_nibbles(std::vector<std::byte>& bytes)
 {
     std::vector<std::byte> codes(2 * bytes.size());
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-        codes[2 * i] = bytes[i] & std::byte{0xF};
-        codes[2 * i + 1] = bytes[i] >> 4;
-    }
+    emulator::unpack_nibbles(bytes.data(), bytes.size(), codes.data());
     bytes = std::move(codes);
 }
 
@@ -95,29 +87,11 @@ void read_tensor(Codes& codes, const MmaOperands& operands, TensorMemory& memory
     if (four_bit_packed(operands)) {
         unpack_nibbles(codes.bytes);
     } else if (bits_of(element) < 8) {
-        // 8-bit containers: 6-bit codes are in bits 0-5, E2M1 in bits 2-5.
-        const int shift = element == MmaElement::e2m1 ? 2 : 0;
-        const std::byte mask{element == MmaElement::e2m1 ? std::uint8_t{0xF} : std::uint8_t{0x3F}};
-        std::ranges::transform(codes.bytes, codes.bytes.begin(),
-                               [&](std::byte container) { return (container >> shift) & mask; });
+        unpack_containers(codes.bytes.data(), codes.bytes.size(), element);
     }
 }
 
 // ---- structured sparsity ----
-
-/// Elements of a chunk of K, and how many of them are stored.
-struct Sparsity {
-    unsigned chunk, stored, run;  ///< run: elements placed by one index
-};
-Sparsity sparsity_of(MmaKind kind) noexcept
-{
-    switch (kind) {
-        case MmaKind::tf32: return {2, 1, 1};
-        case MmaKind::mxf4:
-        case MmaKind::mxf4nvf4: return {8, 4, 2};
-        default: return {4, 2, 1};
-    }
-}
 
 /// The 4 bits of metadata for chunk `chunk` of row `row` of a block that starts at lane `lane`. For 16- and 32-bit
 /// elements, 16 rows share 16 lanes of one column: lane i < 8 has the first halves of rows i and i + 8, lane i + 8
@@ -131,18 +105,6 @@ unsigned metadata_of(TensorMemory& memory, const MmaOperands& operands, unsigned
         return word >> (16 * (row / 8 % 2) + 4 * (chunk % 4)) & 0xF;
     }
     return *memory.at({lane + row, base.column + chunk / 8}) >> (4 * (chunk % 8)) & 0xF;
-}
-
-/// If all elements of a chunk are zero, its metadata does not matter: CUTLASS's compressor writes 0b0000 there.
-bool is_zero(const Codes& codes, unsigned row, unsigned first, unsigned count)
-{
-    for (unsigned k = first; k < first + count; ++k) {
-        const auto* const at = codes.bytes.data() + codes.place(row, k);
-        if (std::any_of(at, at + codes.cell, [](auto byte) { return byte != decltype(byte){}; })) {
-            return false;
-        }
-    }
-    return true;
 }
 
 /// Moves the stored elements of a sparse A to the places given by the metadata, with zeros elsewhere.
@@ -160,21 +122,14 @@ std::string expand(Codes& codes, const MmaOperands& operands, TensorMemory& memo
     for (unsigned row = 0; row < rows; ++row) {
         for (unsigned chunk = 0; chunk < chunks; ++chunk) {
             const unsigned bits = metadata_of(memory, operands, lane, row, chunk);
-            const unsigned first = bits & 3, second = bits >> 2;
-            const bool one_of_two = sparsity.chunk == 2;
-            const bool valid = one_of_two ? bits == 0b0100 || bits == 0b1110 : first < second;
-            if (problem.empty() && !valid &&
-                !is_zero(codes, first_row + row, chunk * sparsity.stored, sparsity.stored)) {
+            const bool valid =
+                place_chunk(sparsity, bits, codes.bytes.data() + codes.place(first_row + row, chunk * sparsity.stored),
+                            codes.cell, dense.bytes.data() + dense.place(row, chunk * sparsity.chunk));
+            if (problem.empty() && !valid) {
                 problem =
                     fmt::format("sparsity metadata {:#06b} of row {}, chunk {} of A: {}", bits, first_row + row, chunk,
-                                one_of_two ? "only 0b0100 and 0b1110 are defined"
-                                           : "the second index must be larger than the first");
-            }
-            for (unsigned i = 0; i < sparsity.stored; ++i) {
-                const unsigned index = one_of_two ? first / 2 : (i / sparsity.run == 0 ? first : second);
-                const unsigned target = chunk * sparsity.chunk + index * sparsity.run + i % sparsity.run;
-                std::memcpy(dense.bytes.data() + dense.place(row, target),
-                            codes.bytes.data() + codes.place(first_row + row, chunk * sparsity.stored + i), codes.cell);
+                                sparsity.chunk == 2 ? "only 0b0100 and 0b1110 are defined"
+                                                    : "the second index must be larger than the first");
             }
         }
     }
@@ -223,10 +178,8 @@ struct Scratch {
     Codes b, block_a;
     std::array<std::vector<std::uint8_t>, 2> scales_a;
     std::vector<std::uint8_t> scales_b;
-    std::vector<float> values_a, values_b, d;
+    std::vector<float> d;
     std::vector<std::int16_t> integers_a, integers_b;
-    numerics::ExactA exact_a;
-    numerics::ExactB exact_b;
 };
 
 void widen(std::vector<std::int16_t>& out, const Codes& codes, bool is_signed, unsigned first_row, unsigned rows,
@@ -394,67 +347,24 @@ private:
     /// D of the block, as floats.
     void sum(const DBlock& block, const Codes& a, unsigned row, float* d, std::size_t ldd)
     {
-        if (numerics_ == Numerics::exact) {
-            sum_exactly(block, a, row, d, ldd);
-        } else {
-            sum_fast(block, a, row, d, ldd);
-        }
-    }
-
-    void sum_exactly(const DBlock& block, const Codes& a, unsigned row, float* d, std::size_t ldd)
-    {
         const InstructionDescriptor& desc = operands_.descriptor;
-        const Codes& b = scratch_.b;
-        if (four_bit_packed(operands_)) {
-            const numerics::BlockScales scales{
-                .format = desc.scale_ue8m0 ? numerics::Format::ue8m0 : numerics::Format::ue4m3,
-                .per_row = operands_.form.scales,
-                .a = scratch_.scales_a[0].data(),
-                .b = scratch_.scales_b.data()};
-            numerics::multiply_exact_mxf4(
-                block.rows, block.columns, a.k, reinterpret_cast<const std::uint8_t*>(a.bytes.data()) + a.place(row, 0),
-                reinterpret_cast<const std::uint8_t*>(b.bytes.data()) + b.place(b_row(block), 0), scales, d, ldd,
-                operands_.accumulate, desc.negate_a != desc.negate_b);
-            return;
-        }
-        const auto accumulator = desc.d == MmaSum::f16 ? numerics::Accumulator::f16 : numerics::Accumulator::f32;
-        const numerics::SumModel model =
-            numerics::sum_model(numerics::TensorUnit::blackwell, format_of(desc.a), accumulator, desc.k);
-        scratch_.exact_a.assign(a.view(desc.a, desc.negate_a, row), block.rows, a.k);
-        scratch_.exact_b.assign(b.view(desc.b, desc.negate_b, b_row(block)), block.columns, b.k);
-        const numerics::Accumulation how{.accumulate = operands_.accumulate,
-                                         .scale_shift = static_cast<int>(operands_.scale_d)};
+        CodedProduct product{
+            .kind = operands_.form.kind,
+            .a = a.view(desc.a, desc.negate_a, row),
+            .b = scratch_.b.view(desc.b, desc.negate_b, b_row(block)),
+            .m = block.rows,
+            .n = block.columns,
+            .k = a.k,
+            .instruction_k = desc.k,
+            .accumulator = desc.d == MmaSum::f16 ? numerics::Accumulator::f16 : numerics::Accumulator::f32,
+            .how = {.accumulate = operands_.accumulate, .scale_shift = static_cast<int>(operands_.scale_d)}};
         if (operands_.form.scales != 0) {
-            numerics::multiply_exact_mxf8(model, scratch_.exact_a, scratch_.exact_b, scratch_.scales_a[0].data(),
-                                          scratch_.scales_b.data(), d, ldd, how);
-        } else {
-            numerics::multiply_exact(model, scratch_.exact_a, scratch_.exact_b, d, ldd, how);
+            product.scales = {.format = desc.scale_ue8m0 ? numerics::Format::ue8m0 : numerics::Format::ue4m3,
+                              .per_row = operands_.form.scales,
+                              .a = scratch_.scales_a[0].data(),
+                              .b = scratch_.scales_b.data()};
         }
-    }
-
-    void sum_fast(const DBlock& block, const Codes& a, unsigned row, float* d, std::size_t ldd)
-    {
-        const InstructionDescriptor& desc = operands_.descriptor;
-        const unsigned k = a.k, n = block.columns;
-        scratch_.values_a.resize(std::size_t{block.rows} * k);
-        scratch_.values_b.resize(std::size_t{n} * k);
-        numerics::decode_tile(a.view(desc.a, desc.negate_a, row), block.rows, k, scratch_.values_a.data(), k, 1);
-        numerics::decode_tile(scratch_.b.view(desc.b, desc.negate_b, b_row(block)), n, k, scratch_.values_b.data(), 1,
-                              n);
-        if (const unsigned per_row = operands_.form.scales; per_row != 0) {
-            const auto format = desc.scale_ue8m0 ? numerics::Format::ue8m0 : numerics::Format::ue4m3;
-            numerics::scale_tile(scratch_.values_a.data(), block.rows, k, k, 1, format, scratch_.scales_a[0].data(),
-                                 per_row);
-            numerics::scale_tile(scratch_.values_b.data(), n, k, 1, n, format, scratch_.scales_b.data(), per_row);
-        }
-        if (operands_.accumulate && operands_.scale_d != 0) {
-            numerics::scale_accumulator(block.rows, n, d, ldd, static_cast<int>(operands_.scale_d));
-        }
-        numerics::multiply_fast(block.rows, n, k, scratch_.values_a.data(), k, scratch_.values_b.data(), n, d, ldd,
-                                operands_.accumulate);
-        if (desc.d == MmaSum::f16) {
-            numerics::round_tile_to_f16(block.rows, n, d, ldd);
-        }
+        add_product(product, numerics_, d, ldd);
     }
 
     void multiply_integers(const DBlock& block, TensorMemory& memory, const Codes& a, unsigned row)

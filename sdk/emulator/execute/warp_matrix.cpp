@@ -35,24 +35,6 @@ SparseChunk sparse_chunk(Element element)
     }
 }
 
-/// The four metadata bits of chunk `chunk` of row `row` (PTX ISA "Matrix fragments for sparse mma", figures of the
-/// metadata).
-unsigned metadata_nibble(const std::uint32_t* metadata, unsigned selector, Element element, unsigned chunks,
-                         unsigned row, unsigned chunk)
-{
-    const unsigned quad = 4 * (row % 8);
-    const unsigned half = row / 8;
-    if (chunks == 4) {  // one lane of four
-        return metadata[quad + selector] >> (16 * half + 4 * chunk) & 0xFU;
-    }
-    if (chunks == 8) {  // two lanes of four
-        const bool wide = bits_of(element) >= 16;
-        return wide ? metadata[quad + 2 * selector + chunk / 4] >> (16 * half + 4 * (chunk % 4)) & 0xFU
-                    : metadata[quad + 2 * selector + half] >> (4 * chunk) & 0xFU;
-    }
-    return metadata[quad + 2 * (chunk / 8) + half] >> (4 * (chunk % 8)) & 0xFU;  // all four lanes
-}
-
 /// .satfinite of floating-point results: NaN becomes +0, infinities the largest finite value.
 void make_finite(float* values, std::size_t count, SumType type)
 {
@@ -131,6 +113,22 @@ std::vector<std::string> take_matrix_types(Decoder& decoder)
         }
     }
     return types;
+}
+
+unsigned metadata_nibble(const std::uint32_t* metadata, unsigned selector, Element element, unsigned chunks,
+                         unsigned row, unsigned chunk) noexcept
+{
+    const unsigned quad = 4 * (row % 8);
+    const unsigned half = row / 8;
+    if (chunks == 4) {  // one lane of four
+        return metadata[quad + selector] >> (16 * half + 4 * chunk) & 0xFU;
+    }
+    if (chunks == 8) {  // two lanes of four
+        const bool wide = bits_of(element) >= 16;
+        return wide ? metadata[quad + 2 * selector + chunk / 4] >> (16 * half + 4 * (chunk % 4)) & 0xFU
+                    : metadata[quad + 2 * selector + half] >> (4 * chunk) & 0xFU;
+    }
+    return metadata[quad + 2 * (chunk / 8) + half] >> (4 * (chunk % 8)) & 0xFU;  // all four lanes
 }
 
 bool sparse_positions(const Product& product, const std::uint32_t* metadata, unsigned selector,

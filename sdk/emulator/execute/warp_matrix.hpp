@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "execute/fragment.hpp"
@@ -15,6 +16,10 @@ namespace tessera::emulator {
 
 /// mma: execute/mma_sync.cpp.
 void decode_mma(Decoder& decoder, Operation& operation);
+/// mma with .kind: execute/mma_kinds.cpp.
+void decode_mma_kind(Decoder& decoder, Operation& operation, std::string_view kind, bool sparse);
+/// Returns true if the module is for one architecture or its family: sm_120a, sm_120f.
+[[nodiscard]] bool has_specific_target(const Decoder& decoder);
 /// wmma: execute/wmma.cpp.
 void decode_wmma(Decoder& decoder, Operation& operation);
 
@@ -53,6 +58,10 @@ bool sparse_positions(const Product& product, const std::uint32_t* metadata, uns
 inline constexpr const char* sparse_problem =
     "the sparsity metadata selects the same element of a chunk twice (or, for tf32, is neither 0b1110 nor 0b0100); "
     "every four bits must select two different elements";
+/// The four bits of metadata of chunk `chunk` of row `row`, of `chunks` in a row (PTX ISA "Matrix fragments for sparse mma",
+/// figures of the metadata).
+[[nodiscard]] unsigned metadata_nibble(const std::uint32_t* metadata, unsigned selector, Element element,
+                                       unsigned chunks, unsigned row, unsigned chunk) noexcept;
 /// Number of values that the sparsity selector may have.
 [[nodiscard]] unsigned sparse_selectors(Element element, unsigned k) noexcept;
 

@@ -12,7 +12,7 @@
 
 namespace tessera::emulator {
 
-/// .kind of tcgen05.mma.
+/// .kind of tcgen05.mma; mma.sync has f8f6f4 and the block-scaled ones.
 enum class MmaKind : std::uint8_t { f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4 };
 [[nodiscard]] std::string_view name_of(MmaKind kind) noexcept;
 [[nodiscard]] constexpr bool is_block_scaled(MmaKind kind) noexcept { return kind >= MmaKind::mxf8f6f4; }

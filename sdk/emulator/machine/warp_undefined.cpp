@@ -166,7 +166,7 @@ void Warp::pass_on_undefined(const Operation& operation)
     switch (effects.flow) {
         case ValueFlow::used:
             for (const OperandRole& role : roles.reads) {
-                report_undefined(operation, role.row, active);
+                report_undefined(operation, role.row, active & role.lanes);
             }
             break;
         case ValueFlow::stored: break;  // see the store's handler

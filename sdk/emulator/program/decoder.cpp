@@ -221,6 +221,13 @@ Ref Decoder::read(const Operand& operand, Type type)
     return row;
 }
 
+Ref Decoder::read_in_lanes(const Operand& operand, Type type, LaneMask lanes)
+{
+    const Ref row = read(operand, type);
+    reads_.back().lanes = lanes;
+    return row;
+}
+
 void Decoder::expect_size(const Operand& operand, const Symbol& symbol, Type type) const
 {
     // A row has the stride of its register: read with another width, a lane would get a part of its neighbour's value.
@@ -491,6 +498,8 @@ Ref Decoder::constant_row(std::uint64_t bits, Type type)
 Ref Decoder::scratch_row(unsigned bytes) { return function_.new_row(bytes); }
 
 const DeviceModel& Decoder::device() const noexcept { return function_.program.device; }
+
+std::string_view Decoder::target() const noexcept { return function_.program.program().module.target; }
 
 void Decoder::mark_aligned()
 {

@@ -77,6 +77,8 @@ public:
     /// predicates: see read_predicate.
     Ref read(std::size_t index, ptx::Type type);
     Ref read(const ptx::Operand& operand, ptx::Type type);
+    /// The same, of an operand whose value matters in `lanes` only.
+    Ref read_in_lanes(const ptx::Operand& operand, ptx::Type type, LaneMask lanes);
     /// Row to write to: a register of exactly the size of `type`; a scratch row for the sink "_".
     Ref write(std::size_t index, ptx::Type type);
     Ref write(const ptx::Operand& operand, ptx::Type type);
@@ -117,6 +119,8 @@ public:
     [[nodiscard]] const ptx::Instruction& instruction() const noexcept { return instruction_; }
     [[nodiscard]] Operation& operation() noexcept { return operation_; }
     [[nodiscard]] const DeviceModel& device() const noexcept;
+    /// The module's .target: "sm_120a".
+    [[nodiscard]] std::string_view target() const noexcept;
     [[nodiscard]] FunctionBuilder& function() noexcept { return function_; }
     /// What the operation does. Operands that are read and written are in roles().
     [[nodiscard]] Effects& effects() noexcept { return effects_; }

@@ -20,9 +20,10 @@ namespace tessera::emulator {
 /// executes the operation, unless it is used later.
 struct OperandRole {
     Ref row = no_row;
-    std::uint8_t bytes = 0;  ///< of a lane's value; 0: a predicate
-    bool negated = false;    ///< a predicate that is read as !p
-    bool later = false;      ///< asynchronous work uses it after the operation was issued
+    std::uint8_t bytes = 0;      ///< of a lane's value; 0: a predicate
+    bool negated = false;        ///< a predicate that is read as !p
+    bool later = false;          ///< asynchronous work uses it after the operation was issued
+    LaneMask lanes = all_lanes;  ///< whose values matter, of ValueFlow::used
 };
 
 /// What becomes of an undefined value that an operation reads.

@@ -284,6 +284,18 @@ constexpr Expectation blackwell[] = {
      "tensor; later arrive commit mbarrier release.cluster; 1a 0r 0w"},
 };
 
+constexpr Expectation geforce[] = {
+    {"mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e2m1.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, "
+     "{%r4,%r5}, {%f0,%f1,%f2,%f3};",
+     "aligned; may wait; 0a 10r 4w"},
+    {"mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0 {%f0,%f1,%f2,%f3}, "
+     "{%r0,%r1,%r2,%r3}, {%r4,%r5}, {%f0,%f1,%f2,%f3}, %r6, {%rs0,%rs1}, %r7, {2,3};",
+     "aligned; may wait; 0a 14r 4w"},
+    {"mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.f32.e2m1.e5m2.f32.ue8m0 "
+     "{%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5,%r6,%r7}, {%f0,%f1,%f2,%f3}, %r8, 0, %r9, {0,1}, %r10, {2,3};",
+     "aligned; may wait; 0a 15r 4w"},
+};
+
 constexpr Expectation hopper[] = {
     {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0,%f1,%f2,%f3}, %rd0, %rd1, 1, 1, 1, 0, 0;",
      "aligned; tensor; later read shared async; may wait; 0a 2r 4 laterw"},
@@ -328,6 +340,10 @@ TEST_CASE("each kind of operation has the effects that PTX describes")
     for (const Expectation& expected : hopper) {
         CAPTURE(expected.instruction);
         CHECK(effects_of(expected.instruction, "sm_90a", "h200") == std::string(expected.effects));
+    }
+    for (const Expectation& expected : geforce) {
+        CAPTURE(expected.instruction);
+        CHECK(effects_of(expected.instruction, "sm_120a", "rtx5090") == std::string(expected.effects));
     }
 }
 
