@@ -25,11 +25,11 @@ foreach(directory IN LISTS include_directories)
     endif()
 endforeach()
 
-# check(<source name> <text>): compiles `text`
+# check(<source name> <text> [<architecture>]): compiles `text`
 function(check name text)
     file(WRITE ${WORK}/${name} "${text}")
     if(name MATCHES "cu$")
-        tessera_device_command(command ${name})
+        tessera_device_command(command ${name} ${ARGN})
         # Pieces of a kernel declare more than they use; PTX has no functions that nothing calls without -rdc.
         list(APPEND command ${device_warnings} -rdc=true -diag-suppress=177,550)
     else()
@@ -91,6 +91,7 @@ endforeach()
 
 set(host_text "#include \"${CMAKE_CURRENT_LIST_DIR}/header_names.hpp\"\n")
 set(device_text "#include \"${CMAKE_CURRENT_LIST_DIR}/header_names.cuh\"\n")
+set(device_12_text "${device_text}")  # what only compute capability 12.x has
 file(GLOB_RECURSE headers RELATIVE ${ROOT} ${ROOT}/sdk/include/*.hpp ${ROOT}/sdk/include/*.cuh)
 foreach(header IN LISTS headers)
     file(READ ${ROOT}/${header} rest)
@@ -117,6 +118,8 @@ foreach(header IN LISTS headers)
         set(name "${header_name}_${number}")
         if(block MATCHES "__global__")
             string(APPEND device_text "namespace ${name} {\n${block}\n}\n")
+        elseif(header MATCHES "mma_sync_scaled")
+            string(APPEND device_12_text "__device__ void ${name}(TESSERA_HEADER_NAMES)\n{\n{\n${block}\n}\n}\n")
         elseif(header MATCHES "tessera/device/")
             string(APPEND device_text "__device__ void ${name}(TESSERA_HEADER_NAMES)\n{\n{\n${block}\n}\n}\n")
         else()
@@ -126,6 +129,7 @@ foreach(header IN LISTS headers)
 endforeach()
 check(headers.cpp "${host_text}")
 check(headers.cu "${device_text}")
+check(headers_12.cu "${device_12_text}" compute_120a)
 
 if(blocks EQUAL 0)
     message(FATAL_ERROR "found no code at all")

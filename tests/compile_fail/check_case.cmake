@@ -6,6 +6,8 @@
 # for any compiler, or, if the compiler chooses the words, one of each of
 #     // expect g++: "..."
 #     // expect clang++: "..."
+# Device code is compiled for compute_80, or for what the case says in
+#     // architecture: "..."
 
 include(${CMAKE_CURRENT_LIST_DIR}/compiler_commands.cmake)
 
@@ -14,7 +16,6 @@ get_filename_component(extension ${SOURCE} EXT)
 if(extension STREQUAL ".cu")
     set(compiler_name nvcc)
     set(warnings ${device_warnings})
-    tessera_device_command(command ${name})
 else()
     set(warnings ${host_warnings})
     tessera_host_command(command ${cxx_compiler})
@@ -39,6 +40,11 @@ function(find_expectation mark variable)
     string(SUBSTRING "${rest}" 0 ${length} expected)
     set(${variable} "${expected}" PARENT_SCOPE)
 endfunction()
+
+if(compiler_name STREQUAL "nvcc")
+    find_expectation("// architecture:" architecture)
+    tessera_device_command(command ${name} ${architecture})
+endif()
 
 find_expectation("// expect:" expected)
 find_expectation("// expect ${compiler_name}:" expected)

@@ -18,16 +18,20 @@ function(tessera_include_flags variable)
     set(${variable} ${flags} PARENT_SCOPE)
 endfunction()
 
-# tessera_host_command(<variable> <compiler>), tessera_device_command(<variable>): command lines without the source and
-# the warning flags. Both stop as soon as all errors are known; device code must be compiled to PTX for that.
+# tessera_host_command(<variable> <compiler>), tessera_device_command(<variable> <name> [<architecture>]): command lines without the
+# source and the warning flags. Both stop as soon as all errors are known; device code must be compiled to PTX for that.
 function(tessera_host_command variable compiler)
     tessera_include_flags(flags)
     set(${variable} ${compiler} -std=c++20 -fsyntax-only ${flags} PARENT_SCOPE)
 endfunction()
 
 function(tessera_device_command variable name)
+    set(architecture compute_80)
+    if(ARGN)
+        set(architecture ${ARGN})
+    endif()
     tessera_include_flags(flags)
-    set(${variable} ${cuda_compiler} -ccbin ${cxx_compiler} -std=c++20 -arch=compute_80 -ptx
+    set(${variable} ${cuda_compiler} -ccbin ${cxx_compiler} -std=c++20 -arch=${architecture} -ptx
         -o ${work_directory}/${name}.ptx ${flags} PARENT_SCOPE)
 endfunction()
 

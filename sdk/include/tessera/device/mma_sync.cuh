@@ -24,7 +24,8 @@
 /// | `tf32` | 8 | 8.0 |
 /// | `f8e4m3`, `f8e5m2`, mixed | 32 | 8.9 |
 ///
-/// Sums are in f32, of f16 operands also in f16. All threads of a warp call everything here, converged.
+/// Sums are in f32, of f16 operands also in f16. Floats of 6 and 4 bits, and block scales, are in mma_sync_scaled.cuh. All threads
+/// of a warp call everything here, converged.
 ///
 /// Source: PTX ISA 9.0, "mma", "ldmatrix" and the layouts of their matrices.
 
@@ -41,11 +42,29 @@ namespace tessera {
 
 namespace detail {
 
+/// K of a float of fewer than 8 bits, and how many of them an object of T has: see mma_sync_scaled.cuh.
+template <class T>
+inline constexpr unsigned small_float_k = 0;
+template <class T>
+inline constexpr unsigned small_floats_in = 1;
+template <class T>
+inline constexpr bool is_small_float = small_float_k<T> != 0;
+template <class T>
+inline constexpr bool is_float_8 = std::is_same_v<T, f8e4m3> || std::is_same_v<T, f8e5m2>;
+
+/// The elements of a tile that has T: bytes for small floats, as for tensor maps.
+template <class T>
+using tile_element = std::conditional_t<is_small_float<T>, std::uint8_t, T>;
+
 /// True if there is an instruction for elements T with this K.
 template <class T, unsigned K>
 inline constexpr bool is_mma_operand =
     (std::is_same_v<T, f16> && (K == 8 || K == 16)) || (std::is_same_v<T, bf16> && K == 16) ||
-    (std::is_same_v<T, tf32> && K == 8) || ((std::is_same_v<T, f8e4m3> || std::is_same_v<T, f8e5m2>) && K == 32);
+    (std::is_same_v<T, tf32> && K == 8) || (is_float_8<T> && K == 32) || (is_small_float<T> && K == small_float_k<T>);
+
+/// Bytes of a row of K elements.
+template <class T, unsigned K>
+inline constexpr unsigned mma_row_bytes = K / small_floats_in<T> * sizeof(T);
 
 }  // namespace detail
 
@@ -53,7 +72,7 @@ inline constexpr bool is_mma_operand =
 ///
 /// Lane t has rows t / 4 and t / 4 + 8. Of each, word i has the 4 bytes that begin at byte 4 * (t % 4) of the i-th 16 bytes
 /// along K; words are in the order (row, 0), (row + 8, 0), (row, 1), (row + 8, 1).
-/// @tparam T  f16, bf16, tf32, f8e4m3 or f8e5m2
+/// @tparam T  f16, bf16, tf32, f8e4m3, f8e5m2 or a type of mma_sync_scaled.cuh
 /// @tparam M  16
 /// @tparam K  see the table in mma_sync.cuh
 template <class T, unsigned M, unsigned K>
@@ -61,12 +80,12 @@ struct FragmentA {
     static_assert(
         M == 16 && detail::is_mma_operand<T, K>,
         "tessera: mma.sync multiplies 16 rows of A: K is 8 or 16 for f16, 16 for bf16, 8 for tf32, 32 for f8e4m3 "
-        "and f8e5m2");
+        "and f8e5m2; mma_sync_scaled.cuh has smaller floats");
     using element_type = T;              ///< of A
     static constexpr unsigned k = K;     ///< elements along K
     static constexpr unsigned rows = M;  ///< rows of A
     /// Pieces of 16 bytes along K.
-    static constexpr unsigned chunks = K * sizeof(T) / 16;
+    static constexpr unsigned chunks = detail::mma_row_bytes<T, K> / 16;
 
     std::uint32_t words[2 * chunks];  ///< as the instruction takes them
 };
@@ -74,19 +93,19 @@ struct FragmentA {
 /// A thread's part of B in one instruction: (K, 8) elements in a warp.
 ///
 /// Lane t has column t / 4. Word i has the 4 bytes that begin at byte 4 * (t % 4) of the i-th 16 bytes along K.
-/// @tparam T  f16, bf16, tf32, f8e4m3 or f8e5m2
+/// @tparam T  f16, bf16, tf32, f8e4m3, f8e5m2 or a type of mma_sync_scaled.cuh
 /// @tparam N  8
 /// @tparam K  see the table in mma_sync.cuh
 template <class T, unsigned N, unsigned K>
 struct FragmentB {
     static_assert(N == 8 && detail::is_mma_operand<T, K>,
                   "tessera: mma.sync multiplies 8 columns of B: K is 8 or 16 for f16, 16 for bf16, 8 for tf32, 32 for "
-                  "f8e4m3 and f8e5m2");
+                  "f8e4m3 and f8e5m2; mma_sync_scaled.cuh has smaller floats");
     using element_type = T;              ///< of B
     static constexpr unsigned k = K;     ///< elements along K
     static constexpr unsigned rows = N;  ///< columns of B: rows of a K-major tile
     /// Pieces of 16 bytes along K.
-    static constexpr unsigned chunks = K * sizeof(T) / 16;
+    static constexpr unsigned chunks = detail::mma_row_bytes<T, K> / 16;
 
     std::uint32_t words[chunks];  ///< as the instruction takes them
 };
@@ -170,9 +189,9 @@ struct fragment_facts<FragmentB<T, N, K>> {
 /// @tparam Fragment   a FragmentA or FragmentB
 /// @tparam MajorAxis  Major::k if the tile's rows are contiguous along K, as (rows, K). Major::mn if they are contiguous along
 ///                    M or N, as (K, rows): elements of 16 bits only
-/// @param tile        of the fragment's elements
+/// @param tile        of the fragment's elements; of std::uint8_t for those of mma_sync_scaled.cuh
 /// @param row         the first row of A, or column of B: a multiple of 8
-/// @param k           a multiple of 16 bytes
+/// @param k           a multiple of 16 bytes, in elements of the tile
 /// @pre The fragment is inside of the tile. That is not checked: the loop over K would pay for it.
 template <class Fragment, Major MajorAxis = Major::k, class T, std::uint32_t Contiguous, std::uint32_t Lines,
           Swizzle Pattern>
@@ -181,13 +200,13 @@ __device__ __forceinline__ Fragment load_matrix(const SharedTile<T, Box<Contiguo
 {
     using Facts = detail::fragment_facts<Fragment>;
     constexpr bool transposed = MajorAxis == Major::mn;
-    static_assert(std::is_same_v<T, typename Fragment::element_type>,
+    static_assert(std::is_same_v<T, detail::tile_element<typename Fragment::element_type>>,
                   "tessera: the tile's elements are not the fragment's");
     static_assert(!transposed || sizeof(T) == 2,
                   "tessera: ldmatrix transposes 16-bit elements only: a tile of other elements must be K-major");
-    static_assert(
-        Fragment::rows <= (transposed ? Contiguous : Lines) && Fragment::k <= (transposed ? Lines : Contiguous),
-        "tessera: the tile is smaller than the fragment");
+    static_assert(Fragment::rows <= (transposed ? Contiguous : Lines) &&
+                      Fragment::chunks * 16 <= sizeof(T) * (transposed ? Lines : Contiguous),
+                  "tessera: the tile is smaller than the fragment");
     static_assert(Contiguous * sizeof(T) % 16 == 0,
                   "tessera: ldmatrix reads rows of 16 bytes: the tile's rows must divide "
                   "into them");
@@ -244,6 +263,7 @@ __device__ constexpr void require_capability()
 /// @param a  16 rows of A
 /// @param b  8 columns of B
 template <class A, class B, unsigned K>
+    requires(!detail::is_small_float<A> && !detail::is_small_float<B>)
 __device__ __forceinline__ void mma(FragmentC<float, 16, 8>& c, const FragmentA<A, 16, K>& a,
                                     const FragmentB<B, 8, K>& b)
 {
