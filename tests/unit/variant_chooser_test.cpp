@@ -105,6 +105,51 @@ TEST_CASE("no variant is eligible below compute capability 7.5, and some are fro
                               std::source_location::current()));
 }
 
+TEST_CASE("on a Hopper GPU, mma.sync runs 16-bit products whose short side is contiguous in memory, which was measured")
+{
+    const DeviceProperties device = device_of(9, 0);
+    GemmProblem decode = problem_of(16, 4096, 4096);
+    decode.input = decode.output = ElementType::bf16;
+    decode.a.row_major = false;
+    if (!GemmPlan::refusal(decode, device, Variant::mma_sync).empty() ||
+        !GemmPlan::refusal(decode, device, Variant::hopper).empty()) {
+        return;  // not built
+    }
+    const auto runs = [&](const GemmProblem& problem) {
+        return detail::choose_kernel(detail::resolved(problem), device, Variant::automatic, "test",
+                                     std::source_location::current())
+            .variant;
+    };
+    CHECK(runs(decode) == Variant::mma_sync);
+    const std::string text = GemmPlan::explain(decode, device);
+    CHECK(text.find("  runs: mma_sync as Mma") != std::string::npos);
+    CHECK(
+        text.find(
+            "  passed over: hopper: eligible, but measured slower where an operand's lines have 64 bytes or less\n") !=
+        std::string::npos);
+    CHECK(GemmPlan::explain(decode, device, Variant::hopper).find("  runs: hopper as ") != std::string::npos);
+
+    GemmProblem transposed = problem_of(4096, 16, 4096);
+    transposed.input = transposed.output = ElementType::f16;
+    CHECK(runs(transposed) == Variant::mma_sync);  // B is row-major
+    transposed.b.row_major = false;
+    CHECK(runs(transposed) == Variant::hopper);
+
+    const auto changed = [&](auto&& change) {
+        GemmProblem problem = decode;
+        change(problem);
+        return runs(problem);
+    };
+    CHECK(changed([](GemmProblem& problem) { problem.m = 32; }) == Variant::mma_sync);
+    CHECK(changed([](GemmProblem& problem) { problem.m = 40; }) == Variant::hopper);
+    CHECK(changed([](GemmProblem& problem) { problem.n = 32; }) == Variant::hopper);
+    CHECK(changed([](GemmProblem& problem) { problem.a.row_major = true; }) == Variant::hopper);
+    CHECK(changed([](GemmProblem& problem) { problem.a.leading_dimension = 17; }) == Variant::hopper);
+    CHECK(changed([](GemmProblem& problem) { problem.b.address_alignment = 8; }) == Variant::hopper);
+    CHECK(changed([](GemmProblem& problem) { problem.input = ElementType::tf32; }) == Variant::hopper);
+    CHECK(changed([](GemmProblem& problem) { problem.batches = 2; }) == Variant::hopper);
+}
+
 TEST_CASE("alignment decides about eligibility on both sides of the kernel's limit")
 {
     const DeviceProperties device = device_of(9, 0);

@@ -7,6 +7,8 @@
 
 namespace tessera::detail {
 
+std::optional<Variant> Backend::faster_variant(const GemmRequest& /*request*/) const { return std::nullopt; }
+
 KernelChoice Backend::choose(Variant variant, const GemmRequest& /*request*/, std::size_t /*workspace_limit*/) const
 {
     return {.variant = variant};

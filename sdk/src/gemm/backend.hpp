@@ -37,6 +37,9 @@ public:
 
     /// Returns nothing if `variant` gives the right answer.
     virtual std::optional<Refusal> find_refusal(Variant variant, const GemmRequest& request) const = 0;
+    /// Returns a variant, later in the order of preference, that was measured faster for such problems and runs this one if it
+    /// is eligible.
+    virtual std::optional<Variant> faster_variant(const GemmRequest& request) const;
     /// Returns the alignment in bytes that a variant requires of A's and B's addresses and strides.
     virtual std::size_t required_alignment(Variant variant, InputTypes input) const noexcept = 0;
 

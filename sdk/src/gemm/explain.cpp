@@ -91,12 +91,11 @@ std::string explain_choice(const GemmProblem& given, const DeviceProperties& dev
             levels.launches, levels.per_launch);
     }
     if (!made) {
-        const auto eligible = std::find_if(variants.begin(), variants.end(), [&](const VariantEntry& entry) {
-            return (wanted == Variant::automatic || wanted == entry.variant) &&
-                   !find_refusal(entry.variant, problem, device);
-        });
-        if (eligible != variants.end()) {
-            made = eligible->backend().choose(eligible->variant, {problem, device}, unlimited_workspace);
+        const Variant variant = wanted == Variant::automatic             ? preferred_variant(problem, device)
+                                : !find_refusal(wanted, problem, device) ? wanted
+                                                                         : Variant::automatic;
+        if (variant != Variant::automatic) {
+            made = backend_of(variant).choose(variant, {problem, device}, unlimited_workspace);
         }
     }
     const auto chosen = std::find_if(variants.begin(), variants.end(),

@@ -294,6 +294,17 @@ std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem,
     return backend_of(variant).find_refusal(variant, {problem, device});
 }
 
+Variant preferred_variant(const GemmProblem& problem, const DeviceProperties& device)
+{
+    const auto eligible = std::ranges::find_if(
+        variants, [&](const VariantEntry& entry) { return !find_refusal(entry.variant, problem, device); });
+    if (eligible == variants.end()) {
+        return Variant::automatic;
+    }
+    const std::optional<Variant> faster = eligible->backend().faster_variant({problem, device});
+    return faster && !find_refusal(*faster, problem, device) ? *faster : eligible->variant;
+}
+
 KernelChoice choose_kernel(const GemmProblem& problem, const DeviceProperties& device, Variant wanted,
                            std::string_view operation, const std::source_location& caller, std::size_t workspace_limit)
 {
@@ -319,10 +330,8 @@ KernelChoice choose_untuned(const GemmProblem& problem, const DeviceProperties& 
         }
         return backend_of(wanted).choose(wanted, {problem, device}, workspace_limit);
     }
-    for (const VariantEntry& entry : variants) {
-        if (!find_refusal(entry.variant, problem, device)) {
-            return entry.backend().choose(entry.variant, {problem, device}, workspace_limit);
-        }
+    if (const Variant variant = preferred_variant(problem, device); variant != Variant::automatic) {
+        return backend_of(variant).choose(variant, {problem, device}, workspace_limit);
     }
     const Refusal refusal = find_refusal(variants.back().variant, problem, device).value();
     const bool too_old = refusal.reason == Refusal::Reason::architecture;

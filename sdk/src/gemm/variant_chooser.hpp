@@ -67,6 +67,10 @@ inline bool is_transposed(const GemmProblem& problem) noexcept
     return !problem.d.row_major && problem.gating == Gating::none;
 }
 
+/// Returns the variant that runs the problem if none is asked for and none was tuned; `automatic` if there is none. `problem`
+/// must be resolved.
+Variant preferred_variant(const GemmProblem& problem, const DeviceProperties& device);
+
 /// Returns nothing if `variant` is eligible. `problem` must be resolved.
 std::optional<Refusal> find_refusal(Variant variant, const GemmProblem& problem, const DeviceProperties& device);
 

@@ -18,6 +18,24 @@ public:
     {
         return find_hopper_refusal(request.problem, request.device);
     }
+    // A wgmma tile has 64 rows of A or B, of which TMA fills few. Measured on an H200, for 16-bit elements
+    // (docs/notes/hopper-chooser.md).
+    std::optional<Variant> faster_variant(const GemmRequest& request) const override
+    {
+        constexpr std::int64_t longest_line = 32;  // elements
+        constexpr std::int64_t least_extent = 64;  // of the other operand
+        const GemmProblem& problem = request.problem;
+        const std::size_t bytes = size_of(problem.input);
+        const bool short_a = !problem.a.row_major && problem.m <= longest_line && problem.n >= least_extent;
+        const bool short_b = problem.b.row_major && problem.n <= longest_line && problem.m >= least_extent;
+        const bool is_measured = bytes == 2 && problem.batches == 1 && (short_a || short_b);
+        if (!is_measured ||
+            !tma_can_load(problem.a, bytes, problem.a.row_major ? problem.m : problem.k, problem.batches) ||
+            !tma_can_load(problem.b, bytes, problem.b.row_major ? problem.k : problem.n, problem.batches)) {
+            return std::nullopt;
+        }
+        return Variant::mma_sync;
+    }
     std::size_t required_alignment(Variant /*variant*/, InputTypes input) const noexcept override
     {
         return size_of(input);  // other operands are loaded by threads, or repacked
