@@ -70,8 +70,9 @@ public:
         put(row, column, columns, values);
     }
 
-    /// As store(), for a D of interleaved pairs, too.
-    template <int Columns>
+    /// As store(), for a D of gated pairs, too. Accumulators of pairs are gates and ups in turn, and `column` is twice D's.
+    /// @tparam AnyPairs  true if B may have the pairs side by side; otherwise they are interleaved
+    template <bool AnyPairs = false, int Columns>
     __device__ __forceinline__ void store_or_pair(std::int64_t row, std::int64_t column,
                                                   const float (&accumulator)[Columns]) const
     {
@@ -82,7 +83,7 @@ public:
         auto columns = static_cast<int>(min(static_cast<std::int64_t>(Columns), arguments_.n - column));
         float values[Columns], before[Columns];
         copy(accumulator, values);
-        finish(row, column, columns, values, before);
+        finish<AnyPairs>(row, column, columns, values, before);
         if (arguments_.gating != Gating::none) {
 #pragma unroll
             for (int j = 0; j < Columns / 2; ++j) {
@@ -95,9 +96,10 @@ public:
     }
 
     /// Replaces sums of products by elements of D that are not rounded yet. `column` is one of A * B.
+    /// @tparam AnyPairs  as for store_or_pair(), whose `column` it is then
     /// @param columns  how many of them are inside A * B
     /// @param before   receives what the activation was applied to
-    template <int Columns>
+    template <bool AnyPairs = false, int Columns>
     __device__ __forceinline__ void finish(std::int64_t row, std::int64_t column, int columns, float (&values)[Columns],
                                            float (&before)[Columns]) const
     {
@@ -106,10 +108,21 @@ public:
             value = detail::scaled(value, alpha_);
         }
         detail::apply_epilogue(
-            values, arguments_, [&](float(&scales)[Columns]) { load_scales(arguments_, row, column, columns, scales); },
+            values, arguments_,
+            [&](float(&scales)[Columns]) {
+                if constexpr (AnyPairs) {
+                    load_scales(arguments_, row, PairColumns(arguments_, column), columns, scales);
+                } else {
+                    load_scales(arguments_, row, column, columns, scales);
+                }
+            },
             [&](float(&c)[Columns]) { load_c(row, column, columns, c); },
             [&](float(&bias)[Columns]) {
-                load_bias(arguments_, row, column, columns, (vectors_ & bias_vectors) != 0, bias);
+                if constexpr (AnyPairs) {
+                    load_bias(row, PairColumns(arguments_, column), columns, bias);
+                } else {
+                    load_bias(arguments_, row, column, columns, (vectors_ & bias_vectors) != 0, bias);
+                }
             },
             [&](const float(&x)[Columns]) {
                 copy(x, before);
@@ -175,12 +188,7 @@ public:
     __device__ static void load_scales(const GemmArguments& arguments, std::int64_t row, std::int64_t column,
                                        int columns, float (&values)[Columns])
     {
-        const float of_row = arguments.row_scales == nullptr ? 1.0F : arguments.row_scales[row];
-        const float* const of_columns = arguments.column_scales;
-#pragma unroll
-        for (int j = 0; j < Columns; ++j) {
-            values[j] = of_columns == nullptr || j >= columns ? of_row : __fmul_rn(of_row, of_columns[column + j]);
-        }
+        load_scales(arguments, row, Neighbours{column}, columns, values);
     }
     /// Loads the bias of (row, column + j) for each j below `columns`. The row must be inside D.
     /// @param vectors  true if four neighbours can be loaded as one vector
@@ -193,6 +201,65 @@ public:
     }
 
 private:
+    /// Columns of A * B.
+    struct Neighbours {
+        std::int64_t first;
+
+        __device__ std::int64_t operator[](int j) const { return first + j; }
+    };
+
+    /// Columns of A * B that are gates and ups in turn, wherever B has them; neighbours without gating.
+    struct PairColumns {
+        std::int64_t first;
+        std::int64_t to_up;
+        std::int64_t to_next;  // pair
+        bool are_neighbours;
+
+        /// @param column  twice the first pair
+        __device__ PairColumns(const GemmArguments& arguments, std::int64_t column)
+            : first(column), to_up(1), to_next(2), are_neighbours(arguments.gating != Gating::side_by_side)
+        {
+            if (!are_neighbours) {
+                first = column / 2;
+                to_up = arguments.n / 2;
+                to_next = 1;
+            }
+        }
+        __device__ std::int64_t operator[](int j) const { return first + j / 2 * to_next + j % 2 * to_up; }
+    };
+
+    template <int Columns, class Where>
+    __device__ __forceinline__ static void load_scales(const GemmArguments& arguments, std::int64_t row,
+                                                       const Where& where, int columns, float (&values)[Columns])
+    {
+        const float of_row = arguments.row_scales == nullptr ? 1.0F : arguments.row_scales[row];
+        const float* const of_columns = arguments.column_scales;
+#pragma unroll
+        for (int j = 0; j < Columns; ++j) {
+            values[j] = of_columns == nullptr || j >= columns ? of_row : __fmul_rn(of_row, of_columns[where[j]]);
+        }
+    }
+
+    template <int Columns>
+    __device__ __forceinline__ void load_bias(std::int64_t row, PairColumns where, int columns,
+                                              float (&values)[Columns]) const
+    {
+        if (arguments_.bias_axis == BiasAxis::per_row) {
+            where.first = row;
+            where.to_up = 0;
+            where.to_next = 0;
+        }
+        const void* const bias = arguments_.bias;
+        if ((vectors_ & bias_vectors) != 0 && where.are_neighbours && columns == Columns) {
+            detail::load_vector(bias, where.first, arguments_.bias_type, values);
+            return;
+        }
+#pragma unroll
+        for (int j = 0; j < Columns; ++j) {
+            values[j] = j < columns ? detail::load_element(bias, where[j], arguments_.bias_type) : 0.0F;
+        }
+    }
+
     template <int Columns>
     __device__ __forceinline__ static void copy(const float (&from)[Columns], float (&to)[Columns])
     {

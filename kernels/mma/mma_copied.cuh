@@ -120,11 +120,11 @@ __device__ __forceinline__ void multiply_copied(Warp& products, const MmaArgumen
     using ElementA = typename Warp::ElementA;
     using ElementB = typename Warp::ElementB;
     MmaLoader<typename Warp::TileA, ElementA, config.threads(), config.any_alignment> load_a(
-        gemm.a, gemm.a.row_stride, gemm.a.column_stride, tile.batch,
-        static_cast<std::int64_t>(tile.row) * config.tile_m, gemm.m, gemm.k, steps);
+        gemm.a, gemm.a.row_stride, gemm.a.column_stride, tile.batch, mma_extent_of_a<Config>(gemm, tile), gemm.k,
+        steps);
     MmaLoader<typename Warp::TileB, ElementB, config.threads(), config.any_alignment> load_b(
-        gemm.b, gemm.b.column_stride, gemm.b.row_stride, tile.batch,
-        static_cast<std::int64_t>(tile.column) * config.tile_n, gemm.n, gemm.k, steps);
+        gemm.b, gemm.b.column_stride, gemm.b.row_stride, tile.batch, mma_extent_of_b<Config>(gemm, tile), gemm.k,
+        steps);
     const auto with_stages = [&](auto stages) {
         detail::multiply_copied<Config, stages>(products, load_a, load_b, tessera::detail::shared_address(shared),
                                                 steps.count, arguments.two_level, accumulators);

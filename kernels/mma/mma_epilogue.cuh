@@ -12,7 +12,8 @@
 namespace tessera::kernels {
 
 /// A CTA's epilogue. Every function is called by all threads of the CTA.
-template <class Config>
+/// @tparam GatesInTurn  columns of gates in the tile before as many of ups, where B has them side by side
+template <class Config, int GatesInTurn>
 class MmaEpilogue {
     static constexpr MmaConfig config = Config::config;
     static constexpr int threads = config.threads();
@@ -118,7 +119,8 @@ private:
         return (staged >> shift) * config.warp_m() + 16 * done + (staged & ((1 << shift) - 1));
     }
 
-    /// Finishes and stores what is staged, four columns of a row at a time.
+    /// Finishes and stores what is staged, four columns of a row at a time: of pairs that are side by side, two gates and
+    /// their ups.
     __device__ __forceinline__ void store_any(const Accumulators& accumulators, const TilePosition& tile, int warp_m,
                                               int warp_n) const
     {
@@ -130,16 +132,28 @@ private:
         const int in_tile = thread % groups * 4;
         const std::int64_t row = static_cast<std::int64_t>(tile.row) * config.tile_m + thread / groups;
         const std::int64_t column = static_cast<std::int64_t>(tile.column) * config.tile_n + in_tile;
-        const float* const get = staging_ + thread / groups * pitch + place_of(in_tile);
+        const bool apart = arguments_.gemm.gating == Gating::side_by_side;
+        const int pair = in_tile / 2;
+        const int gate = pair / GatesInTurn * (2 * GatesInTurn) + pair % GatesInTurn;
+        const float* const get = staging_ + thread / groups * pitch + place_of(apart ? gate : in_tile);
+        const int to_up = place_of(gate + GatesInTurn) - place_of(gate);
         const auto fragments = static_cast<int>(arguments_.staged_fragments);
 #pragma unroll 1
         for (int done = 0; done < rows; done += fragments) {
             stage(accumulators, done, warp_m, warp_n);
 #pragma unroll 1
             for (int staged = 0; staged < 16 * config.warps_m * fragments; staged += rows_at_once) {
-                const float4 four = *reinterpret_cast<const float4*>(get + staged * pitch);
+                const float* const from = get + staged * pitch;
+                float4 four;
+                if (apart) {
+                    const float2 gates = *reinterpret_cast<const float2*>(from);
+                    const float2 ups = *reinterpret_cast<const float2*>(from + to_up);
+                    four = make_float4(gates.x, ups.x, gates.y, ups.y);
+                } else {
+                    four = *reinterpret_cast<const float4*>(from);
+                }
                 const float values[4] = {four.x, four.y, four.z, four.w};
-                epilogue.store_or_pair(row + row_of(staged, done, fragments), column, values);
+                epilogue.store_or_pair<true>(row + row_of(staged, done, fragments), column, values);
             }
         }
     }

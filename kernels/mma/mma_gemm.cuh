@@ -30,7 +30,7 @@ inline constexpr bool can_run =
 #elif __CUDA_ARCH__ >= 800
     Config::config.for_80 && sizeof(Element) != 1;
 #else
-    std::is_same_v<Element, f16> && Config::config.for_75;
+    std::is_same_v<Element, f16>&& Config::config.for_75;
 #endif
 
 /// Waits until the previous kernel is done and its results are visible, from 9.0 on: before, no kernel begins early.
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.min_c
         const MmaSteps steps{.first = split * arguments.steps + min(split, arguments.longer_splits),
                              .count = static_cast<int>(arguments.steps + (split < arguments.longer_splits ? 1 : 0))};
 
-        const MmaEpilogue<Config> epilogue(arguments, shared);
+        const MmaEpilogue<Config, mma_gates_in_turn<Config, typename Warp::TileB>> epilogue(arguments, shared);
         const int warp = static_cast<int>(threadIdx.x) / 32;
         const int warp_m = warp / config.warps_n;
         const int warp_n = warp % config.warps_n;

@@ -26,10 +26,10 @@ class MmaLoader {
     static_assert(Threads % chunks_along == 0 && Tile::chunks % Threads == 0);
 
 public:
-    /// @param first_x  of the tile
     /// @param k_extent  of the operand
-    __device__ MmaLoader(const Operand& operand, std::int64_t x_stride, std::int64_t k_stride, std::int64_t batch,
-                         std::int64_t first_x, std::int64_t x_extent, std::int64_t k_extent, const MmaSteps& steps)
+    __device__ __forceinline__ MmaLoader(const Operand& operand, std::int64_t x_stride, std::int64_t k_stride,
+                                         std::int64_t batch, const MmaExtent& x, std::int64_t k_extent,
+                                         const MmaSteps& steps)
     {
         const auto thread = static_cast<int>(threadIdx.x);
         const int chunk = thread % chunks_along;
@@ -38,16 +38,19 @@ public:
         const std::int64_t last = first + (steps.count - 1) * std::int64_t{Tile::block_k};
         const std::int64_t stride = (Tile::k_major ? x_stride : k_stride) * Tile::element_bytes;
         const std::int64_t base =
-            (batch * operand.batch_stride + first_x * x_stride + last * k_stride) * Tile::element_bytes;
+            (batch * operand.batch_stride + x.first * x_stride + last * k_stride) * Tile::element_bytes;
         source_ = static_cast<const char*>(operand.data) + base + line * stride + chunk * 16;
         line_stride_ = stride * lines_at_once;
         next_ = Tile::k_major ? 128 : stride * Tile::block_k;
         to_first_ = (first - last) * k_stride * Tile::element_bytes;
         // Both fit in 32 bits, clamped to a tile or more.
         const auto in_last = static_cast<int>(min(k_extent - last, std::int64_t{Tile::block_k}));
-        const auto x_left = static_cast<int>(min(x_extent - first_x, static_cast<std::int64_t>(1 << 16)));
+        const auto x_left = static_cast<int>(min(x.end - x.first, static_cast<std::int64_t>(1 << 16)));
         lines_ = (Tile::k_major ? x_left : in_last) - line;
         bytes_ = (Tile::k_major ? in_last : x_left) * Tile::element_bytes - chunk * 16;
+        if (x.to_up != 0) {
+            take_pairs(x.to_up * x_stride * Tile::element_bytes, stride, line, chunk, x_left);
+        }
         bytes_ = min(max(bytes_, 0), 16);
         target_ = Tile::offset(line, chunk);
         if constexpr (AnyAlignment) {
@@ -87,6 +90,24 @@ public:
     }
 
 private:
+    /// Takes gates or ups of x that come in turn in the tile: all that a thread copies is of one kind.
+    /// @param to_up  in bytes, from a gate to its up
+    __device__ __forceinline__ void take_pairs(std::int64_t to_up, std::int64_t stride, int line, int chunk, int x_left)
+    {
+        if constexpr (Tile::k_major) {
+            static_assert(lines_at_once % 16 == 0);
+            const int pair = line / 16 * 8 + line % 8;
+            source_ += (pair - line) * stride + (line / 8 % 2 == 0 ? 0 : to_up);
+            line_stride_ = stride * (lines_at_once / 2);
+            lines_ = 2 * (x_left - pair);  // compared with twice the number of a pair
+        } else {
+            static_assert(chunks_along % 2 == 0);
+            const int pairs = chunk / 2;  // a chunk of them
+            source_ += (pairs - chunk) * 16 + (chunk % 2 == 0 ? 0 : to_up);
+            bytes_ = x_left * Tile::element_bytes - pairs * 16;
+        }
+    }
+
     __device__ __forceinline__ std::uint32_t place(int i) const
     {
         // Lines 8 apart have the same swizzle.

@@ -25,26 +25,48 @@ static_assert(sizeof(MmaBarriers) <= mma_barrier_bytes);
 namespace detail {
 
 /// An operand that all batches share has one matrix in its map.
-__device__ __forceinline__ std::uint32_t batch_of(const Operand& operand, const TilePosition& tile)
+__device__ __forceinline__ int batch_of(const Operand& operand, const TilePosition& tile)
 {
-    return operand.batch_stride == 0 ? 0 : tile.batch;
+    return operand.batch_stride == 0 ? 0 : static_cast<int>(tile.batch);
+}
+
+/// Where the halves of a tile begin along x.
+struct TileHalves {
+    int first;
+    int second;  // 0 if one load brings both
+};
+
+template <class Tile>
+inline constexpr int elements_of_line = Tile::line_bytes / Tile::element_bytes;
+
+template <class Tile>
+__device__ __forceinline__ TileHalves halves_of(const MmaExtent& x)
+{
+    const auto first = static_cast<int>(x.first);
+    if (x.to_up != 0) {
+        return {.first = first, .second = first + static_cast<int>(x.to_up)};
+    }
+    return {.first = first, .second = Tile::k_major ? 0 : first + Tile::blocks / 2 * elements_of_line<Tile>};
 }
 
 /// Asks for a tile of an operand: box by box, each as wide as a swizzled line. One thread.
-/// @param x  the first of the tile
 /// @param k  the first of the stage
 template <class Tile>
 __device__ __forceinline__ void load_tile(const AnyTensorMap<3>& map, std::byte* to,
-                                          const Barrier<FilledByTma>& counted, std::int64_t x, std::int64_t k,
-                                          std::uint32_t batch)
+                                          const Barrier<FilledByTma>& counted, const TileHalves& x, int k, int batch)
 {
     if constexpr (Tile::k_major) {
-        tma_load(map, to, counted.bytes(), {k, x, batch});
+        tma_load(map, to, counted.bytes(), {k, x.first, batch});
+        if (x.second != 0) {
+            tma_load(map, to + Tile::size_bytes / 2, counted.bytes(), {k, x.second, batch});
+        }
     } else {
-        constexpr int in_line = Tile::line_bytes / Tile::element_bytes;
+        // The host launches nothing whose halves are in one block.
+        constexpr int of_half = Tile::blocks == 1 ? 1 : Tile::blocks / 2;
 #pragma unroll
         for (int block = 0; block < Tile::blocks; ++block) {
-            tma_load(map, to + block * Tile::block_bytes, counted.bytes(), {x + block * in_line, k, batch});
+            const int first = (block < of_half ? x.first : x.second) + block % of_half * elements_of_line<Tile>;
+            tma_load(map, to + block * Tile::block_bytes, counted.bytes(), {first, k, batch});
         }
     }
 }
@@ -73,21 +95,24 @@ __device__ __forceinline__ void multiply_from_tma(Warp& products, const MmaArgum
         }
     });
     const bool is_loader = __shfl_sync(~0U, threadIdx.x / 32, 0) == 0;
+    const detail::TileHalves of_a =
+        detail::halves_of<typename Warp::TileA>(mma_extent_of_a<Config>(arguments.gemm, tile));
+    const detail::TileHalves of_b =
+        detail::halves_of<typename Warp::TileB>(mma_extent_of_b<Config>(arguments.gemm, tile));
     const auto load = [&](int step, int stage) {
         const Barrier full(barriers.full[stage], published);
         full.arrive_and_expect(config.stage_bytes());
         std::byte* const to = shared + stage * config.stage_bytes();
-        const std::int64_t k = (steps.first + step) * std::int64_t{Warp::TileA::block_k};
-        detail::load_tile<typename Warp::TileA>(arguments.a_map, to, full,
-                                                static_cast<std::int64_t>(tile.row) * config.tile_m, k,
+        const auto k = static_cast<int>((steps.first + step) * std::uint32_t{Warp::TileA::block_k});
+        detail::load_tile<typename Warp::TileA>(arguments.a_map, to, full, of_a, k,
                                                 detail::batch_of(arguments.gemm.a, tile));
-        detail::load_tile<typename Warp::TileB>(arguments.b_map, to + Warp::TileA::size_bytes, full,
-                                                static_cast<std::int64_t>(tile.column) * config.tile_n, k,
+        detail::load_tile<typename Warp::TileB>(arguments.b_map, to + Warp::TileA::size_bytes, full, of_b, k,
                                                 detail::batch_of(arguments.gemm.b, tile));
     };
 
     before_loads();
     if (is_loader && elect_one()) {
+#pragma unroll 1
         for (int i = 0; i < min(stages, steps.count); ++i) {
             load(i, i);
         }

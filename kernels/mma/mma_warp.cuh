@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "../gemm/gemm_arguments.hpp"
 #include "mma_config.hpp"
 #include "mma_tile.cuh"
 
@@ -107,5 +108,38 @@ struct MmaSteps {
     std::uint32_t first;
     int count;
 };
+
+/// What a CTA's tile has of an operand along x, which is m or n.
+struct MmaExtent {
+    std::int64_t first;
+    std::int64_t end;    // of the operand, or of the gates
+    std::int64_t to_up;  // 0, or from a gate to its up: then half of the tile are the ups of the other half
+};
+
+/// Columns of a tile of B that are gates, before as many that are their ups, where B has them side by side: as few as keep
+/// each thread's copies to one of the two, or half a tile if TMA loads it.
+template <class Config, class TileB>
+inline constexpr int mma_gates_in_turn = mma_loads_by_tma<Config> ? Config::config.tile_n / 2
+                                         : TileB::k_major         ? 8
+                                                                  : TileB::in_chunk;
+
+template <class Config>
+__device__ __forceinline__ MmaExtent mma_extent_of_a(const GemmArguments& gemm, const TilePosition& tile)
+{
+    return {.first = static_cast<std::int64_t>(tile.row) * Config::config.tile_m, .end = gemm.m, .to_up = 0};
+}
+
+template <class Config>
+__device__ __forceinline__ MmaExtent mma_extent_of_b(const GemmArguments& gemm, const TilePosition& tile)
+{
+    constexpr int tile_n = Config::config.tile_n;
+    MmaExtent extent{.first = static_cast<std::int64_t>(tile.column) * tile_n, .end = gemm.n, .to_up = 0};
+    if (gemm.gating == Gating::side_by_side) {
+        extent.first = static_cast<std::int64_t>(tile.column) * (tile_n / 2);
+        extent.end = gemm.n / 2;
+        extent.to_up = gemm.n / 2;
+    }
+    return extent;
+}
 
 }  // namespace tessera::kernels

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <set>
 #include <source_location>
 #include <vector>
 
@@ -105,6 +107,30 @@ std::vector<KernelChoice> choices_for(const GemmProblem& problem)
     return choices;
 }
 
+/// Makes every line of A and B begin at a multiple of 16 bytes.
+void align_operands(GemmCase& gemm)
+{
+    const auto align = [](Layout& layout, std::int64_t rows, std::int64_t columns) {
+        constexpr std::int64_t elements = 16;
+        const std::int64_t run = layout.row_major ? columns : rows;
+        layout.offset = layout.offset / 4 * elements;
+        layout.padding = (run + elements - 1) / elements * elements - run + layout.padding / 8 * elements;
+    };
+    align(gemm.a, gemm.m, gemm.k);
+    align(gemm.b, gemm.k, gemm.n);
+}
+
+std::set<int> configs_of(const GemmCase& gemm)
+{
+    const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+    const DeviceOperands operands(stream(), gemm, data);
+    std::set<int> configs;
+    for (const KernelChoice& choice : choices_for(detail::resolved(operands.problem()))) {
+        configs.insert(choice.config);
+    }
+    return configs;
+}
+
 }  // namespace
 
 TEST_CASE("every configuration is right for every pair of types, orders, layouts and epilogues, at ragged shapes")
@@ -197,14 +223,7 @@ TEST_CASE("every configuration is right for every pair of types, orders, layouts
         }
         // Most configurations need operands of whole chunks.
         if (combination[next++] > 0) {
-            const auto align = [](Layout& layout, std::int64_t rows, std::int64_t columns) {
-                constexpr std::int64_t elements = 16;
-                const std::int64_t run = layout.row_major ? columns : rows;
-                layout.offset = layout.offset / 4 * elements;
-                layout.padding = (run + elements - 1) / elements * elements - run + layout.padding / 8 * elements;
-            };
-            align(gemm.a, gemm.m, gemm.k);
-            align(gemm.b, gemm.k, gemm.n);
+            align_operands(gemm);
         }
         gemm.data = take_flag() && gemm.output == ElementType::f32 ? Data::signature : Data::random;
         const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
@@ -280,27 +299,76 @@ TEST_CASE("every configuration of every pair of types has a candidate, so that t
     }
 }
 
-TEST_CASE("interleaved gated pairs are right on every configuration that the device has for them")
+TEST_CASE("gated pairs are right on every configuration that the device has for them, in every order and epilogue")
 {
     std::mt19937_64 engine = random_engine(2);
+    const auto flip = [&] { return engine() % 2 == 0; };
+    std::size_t number = 0;
     for (const InputTypes input : inputs_here()) {
-        for (const ElementType output : {ElementType::f32, ElementType::bf16}) {
-            GemmCase gemm;
-            gemm.m = 70;
-            gemm.n = 2 * static_cast<std::int64_t>(30 + engine() % 80);
-            gemm.k = 136;
-            gemm.input = input;
-            gemm.output = output;
-            gemm.b.row_major = engine() % 2 == 0;
-            gemm.gating = Gating::interleaved;
-            gemm.activation = Activation::silu;
-            const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
-            const Reference reference(gemm, data);
-            const DeviceOperands operands(stream(), gemm, data);
-            for (const KernelChoice& choice : choices_for(detail::resolved(operands.problem()))) {
-                check(gemm, data, reference, choice);
+        for (const Gating gating : {Gating::interleaved, Gating::side_by_side}) {
+            for (const bool row_major : {false, true}) {
+                for (const bool is_ragged : {false, true}) {
+                    if (quick() && flip()) {
+                        continue;
+                    }
+                    GemmCase gemm;
+                    gemm.m = 70;
+                    const auto pairs = 16 * static_cast<std::int64_t>(1 + engine() % 7);
+                    gemm.n = 2 * (pairs + (is_ragged ? static_cast<std::int64_t>(1 + engine() % 15) : 0));
+                    gemm.k = flip() ? 136 : 1160;  // the second one is split, too
+                    gemm.input = input;
+                    gemm.a.row_major = flip();
+                    gemm.b.row_major = row_major;
+                    align_operands(gemm);
+                    gemm.batches = 1 + static_cast<std::int64_t>(engine() % 2);
+                    gemm.b.shared = flip();
+                    gemm.output = output_types[number % output_types.size()];
+                    gemm.bias_type = addend_types[number % addend_types.size()];
+                    gemm.bias = std::array{BiasAxis::per_column, BiasAxis::none, BiasAxis::per_row}[number % 3];
+                    gemm.gating = gating;
+                    gemm.activation = flip() ? Activation::silu : Activation::gelu_tanh;
+                    gemm.d.row_major = engine() % 4 != 0;
+                    gemm.d.padding = static_cast<std::int64_t>(engine() % 2);
+                    gemm.alpha = 0.75F;
+                    if (flip()) {
+                        gemm.scale_a = 0.5F;
+                        gemm.row_scales = flip();
+                    }
+                    if (flip()) {
+                        gemm.scale_b = 1.5F;
+                        gemm.column_scales = flip();
+                    }
+                    if (is_float8(gemm.output)) {
+                        gemm.scale_d = 0.5F;
+                    }
+                    ++number;
+                    const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+                    const Reference reference(gemm, data);
+                    const DeviceOperands operands(stream(), gemm, data);
+                    const std::vector<KernelChoice> choices = choices_for(detail::resolved(operands.problem()));
+                    CHECK(!choices.empty());
+                    for (const KernelChoice& choice : choices) {
+                        check(gemm, data, reference, choice);
+                    }
+                }
             }
         }
+    }
+}
+
+TEST_CASE("pairs side by side run on every configuration that takes interleaved ones, if B is column-major")
+{
+    for (const InputTypes input : inputs_here()) {
+        GemmCase gemm;
+        gemm.m = 70;
+        gemm.n = 130;
+        gemm.k = 144;
+        gemm.input = input;
+        gemm.b.row_major = false;
+        gemm.gating = Gating::interleaved;
+        const std::set<int> interleaved = configs_of(gemm);
+        gemm.gating = Gating::side_by_side;
+        CHECK(configs_of(gemm) == interleaved);
     }
 }
 

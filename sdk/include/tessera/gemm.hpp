@@ -119,7 +119,8 @@ private:
 /// With `gating`, two columns of x = alpha * A*B (scaled) + bias become one of D: act(gate) * up, rounded to fp32 and then to
 /// D's type. D is m x n/2; a bias and scales per column have an element for each of the n columns. C and the pre-activation
 /// are refused then. Hopper's tensor cores take pairs of a column-major B, or 16-bit ones side by side of a row-major B.
-/// Other products of pairs run on SIMT kernels; of these, only the naive one takes pairs side by side.
+/// `mma_sync` takes all pairs. Other products of pairs run on SIMT kernels; of these, only the naive one takes pairs side by
+/// side.
 ///
 /// @code{.cpp}
 /// // SwiGLU: w holds the gates' columns, then those of `up`.

@@ -112,6 +112,19 @@ bool is_aligned(const GemmProblem& problem)
                         problem.batches);
 }
 
+/// Returns true if the way in which a stage is loaded keeps gates and ups apart that B has side by side.
+/// @param code  the compute capability that the kernel was compiled for
+bool can_take_pairs(const GemmProblem& problem, const MmaConfig& config, const Shape& shape, int code)
+{
+    if (problem.gating != Gating::side_by_side || shape.b_k_major || config.any_alignment) {
+        return true;
+    }
+    const auto element_bytes = static_cast<std::int64_t>(size_of(shape.input.b));
+    const bool divides_lines =
+        code >= first_with_tma && config.tile_n / 2 * element_bytes % kernels::mma_stage_k_bytes != 0;
+    return !divides_lines && problem.n / 2 * element_bytes % tma_alignment == 0;  // the ups' chunks are aligned, too
+}
+
 /// Returns the kernel of a configuration, or null.
 const void* function_of(std::size_t config, const Shape& shape)
 {
@@ -145,7 +158,8 @@ bool comes_in_vectors(const kernels::GemmArguments& gemm)
 }
 
 /// Encodes the map of an operand's tiles, of `extent` rows of A or columns of B each.
-CallStatus encode_tiles(const DeviceProperties& device, const TmaMatrix& matrix, int extent, bool k_major,
+/// @param halves  true if one load has half of them
+CallStatus encode_tiles(const DeviceProperties& device, const TmaMatrix& matrix, int extent, bool k_major, bool halves,
                         AnyTensorMap<3>& map)
 {
     const auto element_bytes = static_cast<std::uint32_t>(matrix.element_bytes);
@@ -155,7 +169,7 @@ CallStatus encode_tiles(const DeviceProperties& device, const TmaMatrix& matrix,
         k_major ? kernels::mma_stage_k_bytes : std::min<std::uint32_t>(x * element_bytes, kernels::mma_stage_k_bytes);
     return encode_map(device, matrix,
                       {.run = line_bytes / element_bytes,
-                       .lines = k_major ? x : block_k,
+                       .lines = k_major ? (halves ? x / 2 : x) : block_k,
                        .swizzle = line_bytes == 128  ? Swizzle::b128
                                   : line_bytes == 64 ? Swizzle::b64
                                                      : Swizzle::b32},
@@ -217,9 +231,6 @@ std::optional<Refusal> find_mma_refusal(const GemmProblem& problem, const Device
     if (!has_mma_code(problem.input, device)) {
         return Refusal{Reason::not_built, ' ', 0, capability};
     }
-    if (problem.gating == Gating::side_by_side) {
-        return Refusal{Reason::side_by_side};
-    }
     const auto table = kernels::mma_kernels(problem.input);
     const Shape shape = shape_of(problem, false);
     for (std::size_t i = 0; i < table.size(); ++i) {
@@ -240,9 +251,11 @@ bool is_mma_choice_valid(const GemmProblem& problem, const DeviceProperties& dev
     }
     const MmaConfig& config = *table[choice.config].config;
     const Shape shape = shape_of(problem, choice.swapped);
-    const bool is_of_75 = code_capability(problem.input, device.compute_capability()) < first_with_asynchronous_copies;
+    const int code = code_capability(problem.input, device.compute_capability());
+    const bool is_of_75 = code < first_with_asynchronous_copies;
     const bool has_code = is_of_75 ? config.for_75 : config.for_80;
     return has_code && (config.any_alignment || is_aligned(problem)) && function_of(choice.config, shape) != nullptr &&
+           can_take_pairs(problem, config, shape, code) &&
            kernels::mma_ring_bytes(config, 2) <= device.shared_memory_per_block_bytes &&
            tiles_of(problem, config, shape) <= max_ctas / choice.cluster_k &&
            (choice.cluster_k == 1 || choice.cluster_k <= steps_of(problem));
@@ -384,10 +397,10 @@ CallStatus encode_mma(EncodedLaunch& launch, const GemmProblem& problem, const D
         return {};
     }
     CallStatus status = encode_tiles(device, tma_a(gemm, shape.a_k_major, problem.batches), config.tile_m,
-                                     shape.a_k_major, arguments.a_map);
+                                     shape.a_k_major, false, arguments.a_map);
     if (!status.status) {
         status = encode_tiles(device, tma_b(gemm, shape.b_k_major, problem.batches), config.tile_n, shape.b_k_major,
-                              arguments.b_map);
+                              gemm.gating == Gating::side_by_side, arguments.b_map);
     }
     return status;
 }
