@@ -30,7 +30,7 @@ inline constexpr bool can_run =
 #elif __CUDA_ARCH__ >= 800
     Config::config.for_80 && sizeof(Element) != 1;
 #else
-    std::is_same_v<Element, f16>&& Config::config.for_75;
+    Config::config.for_75 && std::is_same_v<Element, f16>;
 #endif
 
 /// Waits until the previous kernel is done and its results are visible, from 9.0 on: before, no kernel begins early.
