@@ -369,6 +369,10 @@ TEST_CASE("pairs side by side run on every configuration that takes interleaved 
         const std::set<int> interleaved = configs_of(gemm);
         gemm.gating = Gating::side_by_side;
         CHECK(configs_of(gemm) == interleaved);
+        gemm.b.row_major = true;
+        CHECK(!configs_of(gemm).empty());
+        const DeviceOperands operands(stream(), gemm, GemmData::make(gemm, Guards::both_sides, seed()));
+        CHECK(GemmPlan::refusal(operands.problem(), device(), Variant::mma_sync).empty());
     }
 }
 
