@@ -17,6 +17,7 @@ namespace tessera::kernels {
 /// A tile of (Extent x, 128 bytes along K).
 template <class Element, int Extent, Major MajorAxis>
 struct MmaTile {
+    static constexpr int extent = Extent;
     static constexpr bool k_major = MajorAxis == Major::k;
     static constexpr int element_bytes = sizeof(Element);
     static constexpr int in_chunk = 16 / element_bytes;  // elements

@@ -30,42 +30,39 @@ __device__ __forceinline__ int batch_of(const Operand& operand, const TilePositi
     return operand.batch_stride == 0 ? 0 : static_cast<int>(tile.batch);
 }
 
-/// Where the halves of a tile begin along x.
+/// Where the halves of a tile begin along x: those of B's columns may be gates and their ups.
 struct TileHalves {
     int first;
-    int second;  // 0 if one load brings both
+    int second;
 };
-
-template <class Tile>
-inline constexpr int elements_of_line = Tile::line_bytes / Tile::element_bytes;
 
 template <class Tile>
 __device__ __forceinline__ TileHalves halves_of(const MmaExtent& x)
 {
     const auto first = static_cast<int>(x.first);
-    if (x.to_up != 0) {
-        return {.first = first, .second = first + static_cast<int>(x.to_up)};
-    }
-    return {.first = first, .second = Tile::k_major ? 0 : first + Tile::blocks / 2 * elements_of_line<Tile>};
+    const auto to_second = x.to_up != 0 ? static_cast<int>(x.to_up) : Tile::extent / 2;
+    return {.first = first, .second = first + to_second};
 }
 
 /// Asks for a tile of an operand: box by box, each as wide as a swizzled line. One thread.
+/// @tparam Halves  true if a box has half of a K-major tile. A condition instead would be a branch in every step: 50 cycles
 /// @param k  the first of the stage
-template <class Tile>
+template <class Tile, bool Halves>
 __device__ __forceinline__ void load_tile(const AnyTensorMap<3>& map, std::byte* to,
                                           const Barrier<FilledByTma>& counted, const TileHalves& x, int k, int batch)
 {
     if constexpr (Tile::k_major) {
         tma_load(map, to, counted.bytes(), {k, x.first, batch});
-        if (x.second != 0) {
+        if constexpr (Halves) {
             tma_load(map, to + Tile::size_bytes / 2, counted.bytes(), {k, x.second, batch});
         }
     } else {
+        constexpr int in_line = Tile::line_bytes / Tile::element_bytes;
         // The host launches nothing whose halves are in one block.
         constexpr int of_half = Tile::blocks == 1 ? 1 : Tile::blocks / 2;
 #pragma unroll
         for (int block = 0; block < Tile::blocks; ++block) {
-            const int first = (block < of_half ? x.first : x.second) + block % of_half * elements_of_line<Tile>;
+            const int first = (block < of_half ? x.first : x.second) + block % of_half * in_line;
             tma_load(map, to + block * Tile::block_bytes, counted.bytes(), {first, k, batch});
         }
     }
@@ -104,10 +101,10 @@ __device__ __forceinline__ void multiply_from_tma(Warp& products, const MmaArgum
         full.arrive_and_expect(config.stage_bytes());
         std::byte* const to = shared + stage * config.stage_bytes();
         const auto k = static_cast<int>((steps.first + step) * std::uint32_t{Warp::TileA::block_k});
-        detail::load_tile<typename Warp::TileA>(arguments.a_map, to, full, of_a, k,
-                                                detail::batch_of(arguments.gemm.a, tile));
-        detail::load_tile<typename Warp::TileB>(arguments.b_map, to + Warp::TileA::size_bytes, full, of_b, k,
-                                                detail::batch_of(arguments.gemm.b, tile));
+        detail::load_tile<typename Warp::TileA, false>(arguments.a_map, to, full, of_a, k,
+                                                       detail::batch_of(arguments.gemm.a, tile));
+        detail::load_tile<typename Warp::TileB, true>(arguments.b_map, to + Warp::TileA::size_bytes, full, of_b, k,
+                                                      detail::batch_of(arguments.gemm.b, tile));
     };
 
     before_loads();

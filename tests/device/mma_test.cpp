@@ -245,13 +245,17 @@ TEST_CASE("an epilogue that moves vectors is right for all types of D, C and bia
         return;
     }
     std::size_t number = 0;
+    std::size_t skipped = seed();  // other combinations for other seeds
     for (const ElementType output : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
         for (const ElementType addend : addend_types) {
             for (const Addend source : {Addend::none, Addend::separate, Addend::in_place}) {
+                if (quick() && ++skipped % 3 != 0) {
+                    continue;
+                }
                 GemmCase gemm;
-                gemm.m = 150;
-                gemm.n = 328;
-                gemm.k = 80;
+                gemm.m = 70;
+                gemm.n = 136;
+                gemm.k = 72;
                 gemm.input = inputs[number % inputs.size()];
                 gemm.output = output;
                 gemm.bias_type = addend;
@@ -308,14 +312,14 @@ TEST_CASE("gated pairs are right on every configuration that the device has for 
         for (const Gating gating : {Gating::interleaved, Gating::side_by_side}) {
             for (const bool row_major : {false, true}) {
                 for (const bool is_ragged : {false, true}) {
-                    if (quick() && flip()) {
+                    if (quick() && engine() % 4 != 0) {
                         continue;
                     }
                     GemmCase gemm;
                     gemm.m = 70;
                     const auto pairs = 16 * static_cast<std::int64_t>(1 + engine() % 7);
                     gemm.n = 2 * (pairs + (is_ragged ? static_cast<std::int64_t>(1 + engine() % 15) : 0));
-                    gemm.k = flip() ? 136 : 1160;  // the second one is split, too
+                    gemm.k = flip() ? 136 : 648;  // the second one is split, too
                     gemm.input = input;
                     gemm.a.row_major = flip();
                     gemm.b.row_major = row_major;

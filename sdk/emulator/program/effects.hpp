@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/lanes.hpp"
 #include "base/memory_kinds.hpp"
 #include "base/registers.hpp"
 #include "base/shuffle.hpp"

@@ -400,7 +400,7 @@ CallStatus encode_mma(EncodedLaunch& launch, const GemmProblem& problem, const D
                                      shape.a_k_major, false, arguments.a_map);
     if (!status.status) {
         status = encode_tiles(device, tma_b(gemm, shape.b_k_major, problem.batches), config.tile_n, shape.b_k_major,
-                              gemm.gating == Gating::side_by_side, arguments.b_map);
+                              true, arguments.b_map);
     }
     return status;
 }
