@@ -208,7 +208,7 @@ struct ScaleFragmentB {
 /// @param c  the sums
 /// @param a  16 rows of A
 /// @param b  8 columns of B; floats of 8, 6 and 4 bits may be mixed
-template <class A, class B, unsigned K>
+template <unsigned K, class A, class B>  // in another order than mma_sync.cuh's: the reference tells them apart by it
     requires(detail::is_small_float<A> || detail::is_small_float<B>)
 __device__ __forceinline__ void mma(FragmentC<float, 16, 8>& c, const FragmentA<A, 16, K>& a,
                                     const FragmentB<B, 8, K>& b)
