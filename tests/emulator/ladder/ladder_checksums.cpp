@@ -15,7 +15,6 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -23,11 +22,14 @@
 #include <vector>
 
 #include "ladder_problem.hpp"
+#include "support/checksums.hpp"
 #include "support/variants.hpp"
 #include "tessera/tessera.hpp"
 
 namespace tessera::ladder {
 namespace {
+
+using namespace test;
 
 /// The part of the ladder that gives the same bits on every device.
 template <class Use>
@@ -147,19 +149,6 @@ private:
     DeviceBuffer<std::byte> bias_;
 };
 
-/// FNV-1a, 64 bits.
-std::uint64_t checksum(const std::vector<std::byte>& bytes)
-{
-    std::uint64_t hash = 0xCBF29CE484222325U;
-    for (const std::byte byte : bytes) {
-        hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001B3U;
-    }
-    return hash;
-}
-
-/// The results by description: a checksum, or the values in hexadecimal.
-using Results = std::map<std::string, std::string>;
-
 Results compute_checksums(StreamRef stream)
 {
     Results results;
@@ -249,46 +238,7 @@ std::vector<std::uint32_t> numbers(const std::string& text)
     return values;
 }
 
-/// Lines of `<result>  <description>`; those that start with # are comments.
-Results read_results(const std::string& path)
-{
-    std::ifstream file(path);
-    if (!file) {
-        throw std::runtime_error("cannot read " + path);
-    }
-    Results results;
-    for (std::string line; std::getline(file, line);) {
-        const std::size_t end = line.find("  ");
-        if (!line.starts_with('#') && end != line.npos) {
-            results.emplace(line.substr(end + 2), line.substr(0, end));
-        }
-    }
-    return results;
-}
-
-/// Prints the differences. @returns their number
-int compare_checksums(const Results& stored, const Results& computed)
-{
-    int differing = 0;
-    for (const auto& [name, checksum] : computed) {
-        const auto found = stored.find(name);
-        if (found == stored.end() || found->second != checksum) {
-            ++differing;
-            fmt::print("differs: {}\n  stored   {}\n  computed {}\n", name,
-                       found == stored.end() ? "nothing" : found->second, checksum);
-        }
-    }
-    for (const auto& [name, checksum] : stored) {
-        if (!computed.contains(name)) {
-            ++differing;
-            fmt::print("stored, but not computed: {}\n", name);
-        }
-    }
-    fmt::print("{} of {} checksums differ\n", differing, computed.size());
-    return differing;
-}
-
-/// The same for values within largest_difference.
+/// As compare_checksums, for values within largest_difference.
 int compare_activations(const Results& stored, const Results& computed)
 {
     const std::vector<std::uint32_t> arguments = activation_arguments();

@@ -14,8 +14,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <fstream>
-#include <map>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -24,11 +22,13 @@
 #include "gemm/gemm_operands.hpp"
 #include "gemm/mma/mma_launch.hpp"
 #include "kernels/mma/mma_kernels.hpp"
+#include "support/checksums.hpp"
 #include "tessera/tessera.hpp"
 
 namespace tessera {
 namespace {
 
+using namespace test;
 using detail::KernelChoice;
 
 constexpr std::int64_t m = 70;
@@ -94,24 +94,12 @@ MatrixOperand operand_of(DeviceBuffer<std::byte>& buffer, ElementType type, std:
     return operand;
 }
 
-/// FNV-1a, 64 bits.
-std::uint64_t checksum(const std::vector<std::byte>& bytes)
-{
-    std::uint64_t hash = 0xCBF29CE484222325U;
-    for (const std::byte byte : bytes) {
-        hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001B3U;
-    }
-    return hash;
-}
-
 void require(const detail::CallStatus& ended)
 {
     if (ended.status != cudaSuccess) {
         throw std::runtime_error(fmt::format("{}: {}", ended.call, cudaGetErrorString(ended.status)));
     }
 }
-
-using Results = std::map<std::string, std::string>;
 
 void add_products(StreamRef stream, InputTypes input, bool a_row_major, bool b_row_major, Results& results)
 {
@@ -176,45 +164,6 @@ Results compute(StreamRef stream)
     return results;
 }
 
-/// Lines of `<result>  <description>`; those that start with # are comments.
-Results read_results(const std::string& path)
-{
-    std::ifstream file(path);
-    if (!file) {
-        throw std::runtime_error("cannot read " + path);
-    }
-    Results results;
-    for (std::string line; std::getline(file, line);) {
-        const std::size_t end = line.find("  ");
-        if (!line.starts_with('#') && end != line.npos) {
-            results.emplace(line.substr(end + 2), line.substr(0, end));
-        }
-    }
-    return results;
-}
-
-/// Prints the differences. @returns their number
-int compare(const Results& stored, const Results& computed)
-{
-    int differing = 0;
-    for (const auto& [name, result] : computed) {
-        const auto found = stored.find(name);
-        if (found == stored.end() || found->second != result) {
-            ++differing;
-            fmt::print("differs: {}\n  stored   {}\n  computed {}\n", name,
-                       found == stored.end() ? "nothing" : found->second, result);
-        }
-    }
-    for (const auto& [name, result] : stored) {
-        if (!computed.contains(name)) {
-            ++differing;
-            fmt::print("stored, but not computed: {}\n", name);
-        }
-    }
-    fmt::print("{} of {} checksums differ\n", differing, computed.size());
-    return differing;
-}
-
 int run(int argc, char** argv)
 {
     CLI::App app("Checksums of what the mma.sync kernel computes, to compare devices by");
@@ -233,7 +182,7 @@ int run(int argc, char** argv)
         }
         return 0;
     }
-    return compare(read_results(stored), computed) == 0 ? 0 : 1;
+    return compare_checksums(read_results(stored), computed) == 0 ? 0 : 1;
 }
 
 }  // namespace
