@@ -21,7 +21,7 @@ struct MmaConfig {
     int warps_m;  // of the CTA, along M
     int warps_n;
     // Cycles of an SM per step of a CTA, for the cost model: of many CTAs, and of one that has the SM for itself. Measured on an
-    // H200 with bf16; the 8-bit tile's is derived from one product.
+    // H200 with bf16.
     int step_cycles;
     int lone_step_cycles;
     bool for_75 = false;         // its loads fit in the registers of 7.5, where no copy is asynchronous
@@ -96,7 +96,7 @@ constexpr int mma_stages(const MmaConfig& config, std::size_t shared_bytes, int 
 }
 
 /// Stages that threads fill, on GPUs whose CTAs may have 163 KiB of shared memory or more, and on the others from 8.0 on, where
-/// it is 99 KiB. Both are constants, since branches that choose in every step cost 2 to 5 %.
+/// it is 99 KiB. Both are constants, since branches that choose in every step cost up to 6 %.
 inline constexpr std::size_t mma_larger_shared_bytes = std::size_t{163} * 1024;
 constexpr int mma_copied_stages(const MmaConfig& config, bool larger)
 {

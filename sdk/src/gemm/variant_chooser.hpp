@@ -67,8 +67,8 @@ inline bool is_transposed(const GemmProblem& problem) noexcept
     return !problem.d.row_major && problem.gating == Gating::none;
 }
 
-/// Returns the variant that runs the problem if none is asked for and none was tuned; `automatic` if there is none. `problem`
-/// must be resolved.
+/// Returns the variant that `automatic` runs without a tuned choice, or `automatic` if no variant can. `problem` must be
+/// resolved.
 Variant preferred_variant(const GemmProblem& problem, const DeviceProperties& device);
 
 /// Returns nothing if `variant` is eligible. `problem` must be resolved.

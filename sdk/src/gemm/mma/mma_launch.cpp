@@ -148,8 +148,7 @@ bool comes_in_vectors(const kernels::GemmArguments& gemm)
         gemm.gating != Gating::none || gemm.bias_axis == BiasAxis::per_row) {
         return false;
     }
-    constexpr std::int64_t quad = 4;
-    const std::int64_t stored = gemm.d_type == ElementType::f32 ? quad : 2 * quad;  // 16 bytes
+    const std::int64_t stored = gemm.d_type == ElementType::f32 ? 4 : 8;  // 16 bytes
     return has_vectors(stored, gemm.d, gemm.d_type, gemm.n, gemm.d_row_stride, gemm.d_column_stride,
                        gemm.d_batch_stride) &&
            (gemm.bias_axis == BiasAxis::none || has_vectors(stored, gemm.bias, gemm.bias_type, gemm.n, 0, 1, 0)) &&
@@ -256,7 +255,7 @@ bool is_mma_choice_valid(const GemmProblem& problem, const DeviceProperties& dev
     const bool has_code = is_of_75 ? config.for_75 : config.for_80;
     return has_code && (config.any_alignment || is_aligned(problem)) && function_of(choice.config, shape) != nullptr &&
            can_take_pairs(problem, config, shape, code) &&
-           kernels::mma_ring_bytes(config, 2) <= device.shared_memory_per_block_bytes &&
+           kernels::mma_ring_bytes(config, stages_of(config, device, code)) <= device.shared_memory_per_block_bytes &&
            tiles_of(problem, config, shape) <= max_ctas / choice.cluster_k &&
            (choice.cluster_k == 1 || choice.cluster_k <= steps_of(problem));
 }
