@@ -205,6 +205,31 @@ namespace detail {
             TESSERA_DETAIL_WGMMA(N, "k32", ".e5m2.e5m2", "");                                                  \
         }                                                                                                      \
     }
+// A in registers: its four, the descriptor, the predicate's number, and the direction of B.
+#define TESSERA_DETAIL_A16 "{%8, %9, %10, %11}, %12, p, 1, 1, %14"
+#define TESSERA_DETAIL_Q16 "%13"
+#define TESSERA_DETAIL_A32 "{%16, %17, %18, %19}, %20, p, 1, 1, %22"
+#define TESSERA_DETAIL_Q32 "%21"
+#define TESSERA_DETAIL_A64 "{%32, %33, %34, %35}, %36, p, 1, 1, %38"
+#define TESSERA_DETAIL_Q64 "%37"
+#define TESSERA_DETAIL_A128 "{%64, %65, %66, %67}, %68, p, 1, 1, %70"
+#define TESSERA_DETAIL_Q128 "%69"
+#define TESSERA_DETAIL_A256 "{%128, %129, %130, %131}, %132, p, 1, 1, %134"
+#define TESSERA_DETAIL_Q256 "%133"
+#define TESSERA_DETAIL_WGMMA_A(N, TYPES)                                                                       \
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " TESSERA_DETAIL_Q##N ", 0;\n\t"                        \
+                 "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32" TYPES " "                                    \
+                 "{" TESSERA_DETAIL_R##N "}, " TESSERA_DETAIL_A##N ";\n\t}"                                    \
+                 : TESSERA_DETAIL_D##N                                                                         \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits()), "r"(accumulate), "n"(major_b))
+#define TESSERA_DETAIL_TYPES_A(N)                                                                              \
+    if constexpr (Columns == (N)) {                                                                            \
+        if constexpr (Types == WgmmaTypes::f16) {                                                              \
+            TESSERA_DETAIL_WGMMA_A(N, ".f16.f16");                                                             \
+        } else {                                                                                               \
+            TESSERA_DETAIL_WGMMA_A(N, ".bf16.bf16");                                                           \
+        }                                                                                                      \
+    }
 // clang-format on
 
 }  // namespace detail
@@ -250,6 +275,33 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], SmemDescriptor<Te
     TESSERA_DETAIL_TYPES(168)
     TESSERA_DETAIL_TYPES(192)
     TESSERA_DETAIL_TYPES(256)
+}
+
+/// Issues one instruction with A in registers: D = A * B, plus D if `accumulate` is not 0. As the other overload.
+///
+/// Word 2j + i of lane t in warp w of the warpgroup has elements (16w + t/4 + 8i, 8j + 2(t%4)) and the one right of it of A
+/// (64, 16). They are the registers 8j + 2i of the sums of an earlier instruction, packed in pairs: a result becomes an operand
+/// without a detour. The registers belong to the tensor core until the wait.
+///
+/// @tparam Types    f16 or bf16
+/// @tparam Columns  N: 16, 32, 64, 128 or 256
+template <WgmmaTypes Types, int Columns, class LayoutB>
+__device__ __forceinline__ void wgmma(float (&d)[Columns / 2], const std::uint32_t (&a)[4],
+                                      SmemDescriptor<TensorCore::wgmma, LayoutB> b, int accumulate)
+{
+    constexpr TileLayout tile_b = LayoutB::layout;
+    static_assert(Types == WgmmaTypes::f16 || Types == WgmmaTypes::bf16,
+                  "tessera: this wgmma takes A from registers in f16 and bf16 only");
+    static_assert(tile_b.element_bytes == 2 && tile_b.rows >= Columns,
+                  "tessera: wgmma reads `Columns` rows of 16-bit elements of B, and the tile has others or fewer");
+    static_assert(Columns == 16 || Columns == 32 || Columns == 64 || Columns == 128 || Columns == 256,
+                  "tessera: wgmma with A in registers supports N = 16, 32, 64, 128, 256");
+    constexpr int major_b = static_cast<int>(tile_b.major);
+    TESSERA_DETAIL_TYPES_A(16)
+    TESSERA_DETAIL_TYPES_A(32)
+    TESSERA_DETAIL_TYPES_A(64)
+    TESSERA_DETAIL_TYPES_A(128)
+    TESSERA_DETAIL_TYPES_A(256)
 }
 
 #undef TESSERA_DETAIL_D8
@@ -302,6 +354,18 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], SmemDescriptor<Te
 #undef TESSERA_DETAIL_S256
 #undef TESSERA_DETAIL_P256
 #undef TESSERA_DETAIL_T256
+#undef TESSERA_DETAIL_A16
+#undef TESSERA_DETAIL_Q16
+#undef TESSERA_DETAIL_A32
+#undef TESSERA_DETAIL_Q32
+#undef TESSERA_DETAIL_A64
+#undef TESSERA_DETAIL_Q64
+#undef TESSERA_DETAIL_A128
+#undef TESSERA_DETAIL_Q128
+#undef TESSERA_DETAIL_A256
+#undef TESSERA_DETAIL_Q256
+#undef TESSERA_DETAIL_WGMMA_A
+#undef TESSERA_DETAIL_TYPES_A
 #undef TESSERA_DETAIL_WGMMA
 #undef TESSERA_DETAIL_TYPES
 

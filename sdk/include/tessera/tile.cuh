@@ -1,0 +1,16 @@
+#pragma once
+
+/// @file
+/// @ingroup tile
+/// @brief Tile programs: kernels without threads, barriers or swizzles. Includes all of tessera/tile.
+
+#include "tessera/detail/language.hpp"
+
+#include "tessera/tile/cta.cuh"
+#include "tessera/tile/exchange.cuh"
+#include "tessera/tile/launch.cuh"
+#include "tessera/tile/math.cuh"
+#include "tessera/tile/mma.cuh"
+#include "tessera/tile/stream.cuh"
+#include "tessera/tile/tile.cuh"
+#include "tessera/tile/view.cuh"

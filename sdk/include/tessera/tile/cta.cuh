@@ -1,0 +1,124 @@
+#pragma once
+
+/// @file
+/// @ingroup tile
+/// @brief `Cta`: what a program gets to know of the CTA that runs it, and `Hints`: what it may say of it.
+///
+/// A program runs several times at once, in one CTA: threads that load tiles run it for its loads, threads that compute for its
+/// arithmetic, and the host runs it before the launch to learn what it needs. What a thread does not do compiles to nothing.
+
+#include "tessera/detail/language.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tessera/device/barrier.cuh"
+#include "tessera/tile/layout.cuh"
+#include "tessera/tile/plan.hpp"
+#include "tessera/tile/tile.cuh"
+
+namespace tessera::tile {
+
+/// What a program says of the CTAs that it wants. 0 leaves a choice to the library.
+struct Hints {
+    int warpgroups = 2;  ///< warpgroups that multiply, on Hopper: each has a multiple of 64 rows of a tile
+    int warps_m = 4;     ///< warps along the rows of a tile that mma.sync multiplies
+    int warps_n = 2;     ///< warps along its columns
+    int stages = 0;      ///< steps that are loaded ahead; 0: as many as fit into shared memory, up to 8
+};
+
+namespace detail {
+
+/// What a thread of a CTA, or the host, does of a program.
+enum class Role : std::uint8_t {
+    all,      // loads and computes
+    load,     // asks TMA for stages
+    compute,  // reads stages and computes
+    plan      // the host: counts what will be needed
+};
+
+/// @tparam Multiplies  the instructions
+/// @tparam Part        what the thread does
+/// @tparam Wishes      the program's hints
+template <Instructions Multiplies, Role Part, Hints Wishes>
+struct Machine {
+    static constexpr Instructions instructions = Multiplies;
+    static constexpr Role role = Part;
+    static constexpr bool computes = Part == Role::all || Part == Role::compute;
+    static constexpr int warps_m = Multiplies == Instructions::wgmma ? 4 * Wishes.warpgroups : Wishes.warps_m;
+    static constexpr int warps_n = Multiplies == Instructions::wgmma ? 1 : Wishes.warps_n;
+    static constexpr int threads = 32 * warps_m * warps_n;  // that compute
+    static constexpr bool has_loader = Multiplies == Instructions::wgmma;
+    static constexpr int all_threads = threads + (has_loader ? 32 : 0);
+    static_assert(threads >= 32 && threads <= 1024 - 32, "tessera: a program's CTA computes with 32 to 992 threads");
+};
+
+/// The barriers of a CTA whose stages TMA fills.
+struct TileBarriers {
+    BarrierWord<FilledByTma> full[most_stages];
+    BarrierWord<FreedByThreads> empty[most_stages];
+    BarrierWord<FilledByTma> held_full[most_held];
+    BarrierWord<FreedByThreads> held_empty[most_held];
+};
+
+/// What a thread knows of the CTA's ring.
+struct RingState {
+    std::uint32_t shared = 0;       // where stages begin, as a shared address
+    std::uint32_t stage_bytes = 0;  // from one to the next
+    int stages = 0;
+    TileBarriers* barriers = nullptr;
+    int slot = 0;
+    std::uint32_t parity = 0;       // of the slot's next completion
+    int unreleased = -1;            // a slot that the tensor core may still read
+    std::uint32_t held = 0;         // where the next operand goes that stays for a work tile, as a shared address
+    int held_count = 0;             // how many there are now
+    std::uint32_t held_parity = 0;  // bit i: of the i-th one's next completion
+    const BarriersPublished* published = nullptr;
+};
+
+template <class Machine>
+struct Layouts {
+    template <class Layout>
+    using Of = std::conditional_t<Machine::computes, Layout, Absent<Layout>>;
+};
+
+/// The layout of a tile that a program makes: that of sums if they can have the shape, or of a vector beside them.
+template <class Machine, int Rows, int Columns>
+struct register_layout {
+    static constexpr bool is_fragments = Rows % (16 * Machine::warps_m) == 0 && Columns % (8 * Machine::warps_n) == 0;
+    using Present =
+        std::conditional_t<is_fragments,
+                           Fragments<is_fragments ? Rows : 16 * Machine::warps_m,
+                                     is_fragments ? Columns : 8 * Machine::warps_n, Machine::warps_m, Machine::warps_n>,
+                           Striped<Rows, Columns, Machine::threads>>;
+    using type = typename Layouts<Machine>::template Of<Present>;
+};
+template <class Machine, int Rows>
+    requires(Rows > 1 && Rows % (16 * Machine::warps_m) == 0)
+struct register_layout<Machine, Rows, 1> {
+    using type = typename Layouts<Machine>::template Of<FragmentRows<Rows, Machine::warps_m, Machine::warps_n>>;
+};
+template <class Machine, int Columns>
+    requires(Columns > 1 && Columns % (8 * Machine::warps_n) == 0)
+struct register_layout<Machine, 1, Columns> {
+    using type = typename Layouts<Machine>::template Of<FragmentColumns<Columns, Machine::warps_m, Machine::warps_n>>;
+};
+
+}  // namespace detail
+
+/// The CTA that runs a program. A program takes it as `auto cta` and hands it on.
+template <class MachineType>
+class Cta {
+public:
+    using Machine = MachineType;  ///< for the library
+
+    /// For the library.
+    TESSERA_TILE explicit Cta(detail::RingState& ring) : ring_(&ring) {}
+    /// For the library.
+    TESSERA_TILE detail::RingState& ring() const { return *ring_; }
+
+private:
+    detail::RingState* ring_;
+};
+
+}  // namespace tessera::tile

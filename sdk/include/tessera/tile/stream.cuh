@@ -1,0 +1,466 @@
+#pragma once
+
+/// @file
+/// @ingroup tile
+/// @brief `stream`: bands of inputs, tile by tile, through shared memory, loaded ahead of their use.
+
+#include "tessera/detail/language.hpp"
+
+#include <cuda_pipeline_primitives.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cuda/std/tuple>
+#include <cuda/std/utility>
+#include <type_traits>
+
+#include "tessera/device/barrier.cuh"
+#include "tessera/device/smem_descriptor.hpp"
+#include "tessera/device/tma.cuh"
+#include "tessera/device/warp.cuh"
+#include "tessera/device/wgmma.cuh"
+#include "tessera/tile/cta.cuh"
+#include "tessera/tile/exchange.cuh"
+#include "tessera/tile/view.cuh"
+
+namespace tessera::tile {
+
+/// A tile of an input in shared memory, for the step of a stream that gave it. `mma` takes it.
+template <class Machine, class View>
+class Staged {
+public:
+    using element_type = typename View::element_type;  ///< of the input
+    using Geometry = typename View::Staged;            ///< for the library
+    static constexpr int rows = View::rows;            ///< of the tile
+    static constexpr int columns = View::columns;      ///< of the tile
+
+    /// For the library.
+    TESSERA_TILE Staged(std::uint32_t address, const detail::Spot& spot) : address_(address), spot_(spot) {}
+    /// For the library: where the tile is, as a shared address.
+    TESSERA_TILE std::uint32_t address() const { return address_; }
+    /// Returns the tile's first row in the input.
+    TESSERA_TILE std::int64_t first_row() const { return spot_.row; }
+    /// Returns the tile's first column in the input.
+    TESSERA_TILE std::int64_t first_column() const { return spot_.column; }
+
+private:
+    std::uint32_t address_;
+    detail::Spot spot_;
+};
+
+/// The tiles of one step of a stream.
+template <class... Tiles>
+struct Step;
+/// Of one band.
+template <class A>
+struct Step<A> {
+    A a;  ///< of the band
+};
+/// Of two bands.
+template <class A, class B>
+struct Step<A, B> {
+    A a;  ///< of the first band
+    B b;  ///< of the second
+};
+/// Of three bands.
+template <class A, class B, class C>
+struct Step<A, B, C> {
+    A a;  ///< of the first band
+    B b;  ///< of the second
+    C c;  ///< of the third
+};
+
+namespace detail {
+
+/// Operands begin at multiples of what the widest swizzle repeats after.
+constexpr std::uint32_t staged_bytes(std::uint32_t bytes) { return (bytes + 1023) / 1024 * 1024; }
+
+template <class View>
+inline constexpr std::uint32_t staged_bytes_of = staged_bytes(static_cast<std::uint32_t>(View::Staged::bytes));
+
+/// Bytes before the operand `Index` of a stage.
+template <std::size_t Index, class First, class... Rest>
+constexpr std::uint32_t stage_offset()
+{
+    if constexpr (Index == 0) {
+        return 0;
+    } else {
+        return staged_bytes_of<First> + stage_offset<Index - 1, Rest...>();
+    }
+}
+
+/// Asks TMA for a tile, box by box. One thread.
+template <class View>
+__device__ __forceinline__ void load_staged(const View& view, std::uint32_t address, const Spot& spot,
+                                            const Barrier<FilledByTma>& full)
+{
+    using Geometry = typename View::Staged;
+    const auto contiguous = static_cast<int>(Geometry::row_major ? spot.column : spot.row);
+    const auto line = static_cast<int>(Geometry::row_major ? spot.row : spot.column);
+    const auto batch = static_cast<int>(spot.batch);
+    auto* const to = static_cast<std::byte*>(__cvta_shared_to_generic(address));
+#pragma unroll
+    for (int block = 0; block < Geometry::blocks; ++block) {
+#pragma unroll
+        for (int box = 0; box < Geometry::lines / Geometry::box_lines; ++box) {
+            tma_load(view.map(), to + block * Geometry::block_bytes + box * Geometry::box_lines * Geometry::line_bytes,
+                     full.bytes(), {contiguous + block * Geometry::in_line, line + box * Geometry::box_lines, batch});
+        }
+    }
+}
+
+/// Copies a tile, with zeros outside of the matrix. All threads that compute; asynchronous where the GPU has such copies.
+template <int Threads, class View>
+__device__ __forceinline__ void copy_staged(const View& view, std::uint32_t address, const Spot& spot)
+{
+    using Geometry = typename View::Staged;
+    using T = typename View::element_type;
+    constexpr int in_chunk = 16 / Geometry::bytes_of_element;
+    constexpr int line_chunks = Geometry::contiguous_bytes / 16;
+    constexpr int chunks = line_chunks * Geometry::lines;
+    constexpr TileLayout layout{Major::k, Geometry::swizzle, static_cast<std::uint32_t>(Geometry::lines),
+                                static_cast<std::uint32_t>(Geometry::contiguous),
+                                static_cast<std::uint32_t>(Geometry::bytes_of_element)};
+    const auto& memory = view.memory();
+    const std::int64_t lines_end = Geometry::row_major ? memory.rows : memory.columns;
+    const std::int64_t contiguous_end = Geometry::row_major ? memory.columns : memory.rows;
+#pragma unroll
+    for (int first = 0; first < chunks; first += Threads) {
+        const int index = first + static_cast<int>(threadIdx.x);
+        if (chunks % Threads != 0 && index >= chunks) {
+            break;
+        }
+        const int line = index / line_chunks;
+        const int chunk = index % line_chunks;
+        const std::int64_t at_line = (Geometry::row_major ? spot.row : spot.column) + line;
+        const std::int64_t at = (Geometry::row_major ? spot.column : spot.row) + chunk * in_chunk;
+        const std::int64_t left = at_line < lines_end ? contiguous_end - at : 0;
+        const int count = static_cast<int>(left < 0 ? 0 : left < in_chunk ? left : in_chunk);
+        auto* const to = static_cast<std::byte*>(__cvta_shared_to_generic(
+            address + layout.offset(static_cast<std::uint32_t>(line), static_cast<std::uint32_t>(chunk * in_chunk))));
+        const T* const from =
+            memory.data + (count > 0 ? spot.batch * memory.batch_stride + at_line * memory.leading_dimension + at : 0);
+        if (memory.in_vectors) {
+            __pipeline_memcpy_async(to, from, 16, 16 - static_cast<std::size_t>(count) * sizeof(T));
+        } else {
+            auto* const elements = reinterpret_cast<T*>(to);
+#pragma unroll
+            for (int i = 0; i < in_chunk; ++i) {
+                elements[i] = i < count ? from[i] : T(0.0F);
+            }
+        }
+    }
+}
+
+/// Closes a group of the thread's copies.
+template <class Machine>
+__device__ __forceinline__ void commit_copies()
+{
+    __pipeline_commit();
+}
+
+/// Waits until at most `groups` of the thread's groups of copies are under way.
+template <class Machine>
+__device__ __forceinline__ void wait_for_copies(int groups)
+{
+    switch (groups) {
+        case 0: __pipeline_wait_prior(0); break;
+        case 1: __pipeline_wait_prior(1); break;
+        case 2: __pipeline_wait_prior(2); break;
+        case 3: __pipeline_wait_prior(3); break;
+        case 4: __pipeline_wait_prior(4); break;
+        case 5: __pipeline_wait_prior(5); break;
+        default: __pipeline_wait_prior(6); break;
+    }
+}
+
+__device__ __forceinline__ void advance(RingState& ring)
+{
+    if (++ring.slot == ring.stages) {
+        ring.slot = 0;
+        ring.parity ^= 1U;
+    }
+}
+
+/// Frees a slot for the calling warp.
+__device__ __forceinline__ void release(const RingState& ring, int slot)
+{
+    __syncwarp();
+    if (elect_one()) {
+        Barrier(ring.barriers->empty[slot], *ring.published).arrive();
+    }
+}
+
+/// Frees an operand that stayed for a work tile, for the calling warp.
+template <class Machine>
+__device__ __forceinline__ void release_held(const RingState& ring, int index)
+{
+    __syncwarp();
+    if (elect_one()) {
+        Barrier(ring.barriers->held_empty[index], *ring.published).arrive();
+    }
+}
+
+/// Closes a group of products.
+template <class Machine>
+__device__ __forceinline__ void commit_products()
+{
+    wgmma_commit();
+}
+
+/// Waits until at most `Newest` groups of products are under way.
+template <class Machine, int Newest>
+__device__ __forceinline__ void wait_for_products()
+{
+    wgmma_wait<Newest>();
+}
+
+/// Waits for all products under way, and frees the slot that they read.
+__device__ __forceinline__ void finish_products(RingState& ring)
+{
+    wgmma_commit();
+    wgmma_wait<0>();
+    if (ring.unreleased >= 0) {
+        release(ring, ring.unreleased);
+        ring.unreleased = -1;
+    }
+}
+
+}  // namespace detail
+
+/// Bands, tile by tile. Made by `stream`, for a range-based for loop.
+template <class Machine, class... Views>
+class Stream {
+public:
+    /// The end of the range.
+    struct End {};
+    /// Goes from one step to the next.
+    class Iterator {
+    public:
+        TESSERA_TILE explicit Iterator(Stream& stream) : stream_(&stream) {}
+        TESSERA_TILE auto operator*() const { return stream_->current(cuda::std::index_sequence_for<Views...>()); }
+        TESSERA_TILE Iterator& operator++()
+        {
+            stream_->next();
+            return *this;
+        }
+        TESSERA_TILE bool operator!=(End) const { return stream_->step_ < stream_->steps_; }
+
+    private:
+        Stream* stream_;
+    };
+
+    TESSERA_TILE Stream(Cta<Machine> cta, const Band<Views>&... bands) : ring_(&cta.ring()), bands_(bands...)
+    {
+        static_assert((Views::Staged::exists && ...),
+                      "tessera: a streamed tile's contiguous side must have 16, 32, 64 or a multiple of 128 bytes");
+        steps_ = cuda::std::get<0>(bands_).steps();
+        if constexpr (Machine::role == detail::Role::plan) {
+            steps_ = 1;
+            plan(bands...);
+        } else if constexpr (Machine::role == detail::Role::all) {
+            detail::meet<Machine::threads>();  // nobody reads the ring any more
+            ring_->slot = 0;
+            for (int step = 0; step + 1 < ring_->stages; ++step) {
+                copy(step, step, cuda::std::index_sequence_for<Views...>());
+            }
+        }
+    }
+    TESSERA_TILE ~Stream()
+    {
+        if constexpr (Machine::role == detail::Role::all) {
+            detail::wait_for_copies<Machine>(0);
+        } else if constexpr (Machine::role == detail::Role::compute) {
+            detail::finish_products(*ring_);
+        }
+    }
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+
+    TESSERA_TILE Iterator begin() { return Iterator(*this); }
+    TESSERA_TILE End end() const { return {}; }
+
+private:
+    TESSERA_TILE static void plan([[maybe_unused]] const Band<Views>&... bands)
+    {
+#ifndef __CUDA_ARCH__
+        detail::Plan& plan = *detail::planning();
+        plan.need_stage((detail::staged_bytes_of<Views> + ...));
+        plan.by_tma = plan.by_tma && (bands.view().has_map() && ...);
+        const std::int64_t extents[] = {bands.extent()...};
+        for (const std::int64_t extent : extents) {
+            if (extent != extents[0]) {
+                plan.unequal_steps[0] = extents[0];
+                plan.unequal_steps[1] = extent;
+            }
+        }
+#endif
+    }
+
+    template <std::size_t Index>
+    static constexpr std::uint32_t offset = detail::stage_offset<Index, Views...>();  // of an operand in a slot
+    TESSERA_TILE std::uint32_t slot_address(int slot) const
+    {
+        return ring_->shared + static_cast<std::uint32_t>(slot) * ring_->stage_bytes;
+    }
+
+    /// Role::all: begins to copy a step into a slot, or nothing after the last.
+    template <std::size_t... Indices>
+    TESSERA_TILE void copy(int step, int slot, cuda::std::index_sequence<Indices...>) const
+    {
+        if (step < steps_) {
+            (detail::copy_staged<Machine::threads>(cuda::std::get<Indices>(bands_).view(),
+                                                   slot_address(slot) + offset<Indices>,
+                                                   cuda::std::get<Indices>(bands_).at(step)),
+             ...);
+        }
+        detail::commit_copies<Machine>();
+    }
+
+    template <std::size_t... Indices>
+    TESSERA_TILE auto current(cuda::std::index_sequence<Indices...> indices) const
+    {
+        const std::uint32_t slot = slot_address(ring_->slot);
+        if constexpr (Machine::role == detail::Role::all) {
+            detail::wait_for_copies<Machine>(ring_->stages - 2);
+            detail::meet<Machine::threads>();  // the slot is there, and the one before is read
+            const int ahead = ring_->slot == 0 ? ring_->stages - 1 : ring_->slot - 1;
+            copy(step_ + ring_->stages - 1, ahead, indices);
+        } else if constexpr (Machine::role == detail::Role::load) {
+            Barrier(ring_->barriers->empty[ring_->slot], *ring_->published)
+                .wait(static_cast<PhaseParity>(ring_->parity ^ 1U));
+            if (elect_one()) {
+                const Barrier full(ring_->barriers->full[ring_->slot], *ring_->published);
+                full.arrive_and_expect((static_cast<std::uint32_t>(Views::Staged::bytes) + ...));
+                (detail::load_staged(cuda::std::get<Indices>(bands_).view(), slot + offset<Indices>,
+                                     cuda::std::get<Indices>(bands_).at(step_), full),
+                 ...);
+            }
+            __syncwarp();
+        } else if constexpr (Machine::role == detail::Role::compute) {
+            Barrier(ring_->barriers->full[ring_->slot], *ring_->published)
+                .wait(static_cast<PhaseParity>(ring_->parity));
+        }
+        return Step<Staged<Machine, Views>...>{
+            Staged<Machine, Views>(slot + offset<Indices>, cuda::std::get<Indices>(bands_).at(step_))...};
+    }
+
+    TESSERA_TILE void next()
+    {
+        ++step_;
+        if constexpr (Machine::role == detail::Role::compute) {
+            detail::commit_products<Machine>();
+            if (ring_->unreleased >= 0) {
+                detail::wait_for_products<Machine, 1>();  // the tensor core has read the previous slot
+                detail::release(*ring_, ring_->unreleased);
+            }
+            ring_->unreleased = ring_->slot;
+        }
+        if constexpr (Machine::role != detail::Role::plan) {
+            detail::advance(*ring_);
+        }
+    }
+
+    detail::RingState* ring_;
+    cuda::std::tuple<Band<Views>...> bands_;
+    int steps_ = 0;
+    int step_ = 0;
+};
+
+/// Goes through bands of inputs step by step; each step gives their tiles, which are loaded ahead through shared memory. Tiles that
+/// reach beyond a matrix have zeros there.
+///
+/// @code{.cpp}
+/// for (auto [a, b] : tile::stream(cta, x.row(at), y.column(at))) {
+///     sum = mma(a, b, sum);
+/// }
+/// @endcode
+/// A step's tiles are gone when the next step begins. Bands of one stream have equal lengths.
+template <class Machine, class... Views>
+TESSERA_TILE Stream<Machine, Views...> stream(Cta<Machine> cta, const Band<Views>&... bands)
+{
+    return Stream<Machine, Views...>(cta, bands...);
+}
+
+/// A tile of an input in shared memory that stays for a work tile. Made by `hold`.
+template <class Machine, class View>
+class Held : public Staged<Machine, View> {
+    static constexpr std::uint32_t bytes = detail::staged_bytes_of<View>;
+
+public:
+    /// For the library.
+    TESSERA_TILE Held(Cta<Machine> cta, const View& view, const detail::Spot& spot)
+        : Staged<Machine, View>(cta.ring().held, spot), ring_(&cta.ring())
+    {
+        static_assert(
+            View::Staged::exists,
+            "tessera: a tile in shared memory has 16, 32, 64 or a multiple of 128 bytes along its contiguous side");
+        const int index = ring_->held_count++;
+        ring_->held += bytes;
+        if constexpr (Machine::role == detail::Role::plan) {
+            plan(view);
+        } else if constexpr (Machine::role == detail::Role::all) {
+            detail::meet<Machine::threads>();  // nobody reads what was there
+            detail::copy_staged<Machine::threads>(view, this->address(), spot);
+            detail::commit_copies<Machine>();
+            detail::wait_for_copies<Machine>(0);
+            detail::meet<Machine::threads>();
+        } else {
+            const std::uint32_t parity = ring_->held_parity >> index & 1U;
+            const Barrier full(ring_->barriers->held_full[index], *ring_->published);
+            if constexpr (Machine::role == detail::Role::load) {
+                Barrier(ring_->barriers->held_empty[index], *ring_->published)
+                    .wait(static_cast<PhaseParity>(parity ^ 1U));
+                if (elect_one()) {
+                    full.arrive_and_expect(static_cast<std::uint32_t>(View::Staged::bytes));
+                    detail::load_staged(view, this->address(), spot, full);
+                }
+                __syncwarp();
+            } else {
+                full.wait(static_cast<PhaseParity>(parity));
+            }
+        }
+    }
+    TESSERA_TILE ~Held()
+    {
+        const int index = --ring_->held_count;
+        ring_->held -= bytes;
+        ring_->held_parity ^= 1U << index;
+        if constexpr (Machine::role == detail::Role::compute) {
+            detail::finish_products(*ring_);
+            detail::release_held<Machine>(*ring_, index);
+        }
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+
+private:
+    TESSERA_TILE void plan([[maybe_unused]] const View& view) const
+    {
+#ifndef __CUDA_ARCH__
+        detail::Plan& plan = *detail::planning();
+        plan.by_tma = plan.by_tma && view.has_map();
+        plan.held_bytes = plan.held_bytes > ring_->held ? plan.held_bytes : ring_->held;
+#endif
+    }
+
+    detail::RingState* ring_;
+};
+
+/// Loads the tile of an input at a place into shared memory, where it stays until the result goes out of scope: an operand of
+/// every step of a stream.
+///
+/// @code{.cpp}
+/// const auto query = tile::hold(cta, q, at);
+/// @endcode
+template <class Machine, class View, int Rows, int Columns>
+TESSERA_TILE Held<Machine, View> hold(Cta<Machine> cta, const View& view, const Place<Machine, Rows, Columns>& at)
+{
+    static_assert(View::rows == Rows, "tessera: the rows of a held tile and of the output's must be equal");
+    detail::note_matrix(view.memory().device, view.memory().batches);
+    return Held<Machine, View>(
+        cta, view,
+        {view.memory().batch_of(at.batch()), at.first_row(), View::columns == Columns ? at.first_column() : 0});
+}
+
+}  // namespace tessera::tile

@@ -1,0 +1,42 @@
+#pragma once
+
+/// Tile programs that the tests run: each is launched by a function of the host.
+
+#include "tessera/tessera.hpp"
+
+namespace tessera::test {
+
+/// The shape of a product's tiles and what its CTA is.
+enum class TileShape { large, small };
+
+/// d = a * b + bias + c, by a tile program. The bias has a value for each column of d; c is like d.
+/// @tparam A, B  element types of the operands
+/// @tparam D     element type of c and d
+template <class A, class B, class D, class OrderA, class OrderB, class OrderD>
+void tile_product(StreamRef stream, TileShape shape, const BatchView<const A, OrderA>& a,
+                  const BatchView<const B, OrderB>& b, const MatrixView<const float>& bias,
+                  const BatchView<const D, OrderD>& c, const BatchView<D, OrderD>& d);
+
+/// What a program of rows computes.
+enum class RowProgram {
+    scale,        // 2 * x + 1
+    softmax,      // of each row
+    normalize,    // each row: its mean is 0, its variance 1
+    less_column,  // minus the mean of each column of a tile
+    transposed,   // each tile is transposed and back again, times 2
+    positions     // 1000 * row + column in the tile where x > 0, else x
+};
+
+/// y = program(x), by tiles of (rows, columns).
+/// @tparam T        element type
+/// @tparam Rows     of a tile
+/// @tparam Columns  of a tile
+template <class T, int Rows, int Columns>
+void tile_rows(StreamRef stream, RowProgram program, const MatrixView<const T>& x, const MatrixView<T>& y);
+
+/// z = softmax(q * k^T * scale) * v of each matrix of a batch, by a tile program: attention.
+template <class T>
+void tile_attention(StreamRef stream, const BatchView<const T>& q, const BatchView<const T>& k,
+                    const BatchView<const T>& v, const BatchView<T>& z, float scale, bool causal);
+
+}  // namespace tessera::test

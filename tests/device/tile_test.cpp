@@ -1,0 +1,336 @@
+/// Tile programs: products, programs of rows, attention, compared with double, on whatever device there is: what it does not have
+/// is left out.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "device_fixture.hpp"
+#include "support/test_main.hpp"
+#include "tile_programs.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+int capability()
+{
+    const DeviceProperties& properties = Device::current().properties();
+    return 10 * properties.compute_capability_major + properties.compute_capability_minor;
+}
+
+/// A matrix on the host and its copy on the device, with elements before the first and after each line that nobody may touch.
+template <class T, class Order>
+struct Matrices {
+    std::int64_t rows, columns, batches, leading_dimension, offset, stride;
+    std::vector<T> host;
+    DeviceBuffer<T> device;
+
+    Matrices(StreamRef stream, std::int64_t r, std::int64_t c, std::int64_t count, std::int64_t gap, std::int64_t begin)
+        : rows(r),
+          columns(c),
+          batches(count),
+          leading_dimension(std::max<std::int64_t>((std::is_same_v<Order, RowMajor> ? c : r) + gap, 1)),
+          offset(begin),
+          stride(leading_dimension * (std::is_same_v<Order, RowMajor> ? r : c)),
+          host(static_cast<std::size_t>(begin + stride * count), T(77.0F)),
+          device(stream, host.size())
+    {}
+    std::size_t index(std::int64_t batch, std::int64_t row, std::int64_t column) const
+    {
+        return static_cast<std::size_t>(
+            offset + batch * stride +
+            (std::is_same_v<Order, RowMajor> ? row * leading_dimension + column : column * leading_dimension + row));
+    }
+    template <class Value>
+    void fill(const Value& value)
+    {
+        for (std::int64_t b = 0; b < batches; ++b) {
+            for (std::int64_t r = 0; r < rows; ++r) {
+                for (std::int64_t c = 0; c < columns; ++c) {
+                    host[index(b, r, c)] = T(static_cast<float>(value()));
+                }
+            }
+        }
+        device.copy_from(gsl::span<const T>(host));
+    }
+    double at(std::int64_t batch, std::int64_t row, std::int64_t column) const
+    {
+        return static_cast<double>(static_cast<float>(host[index(batch, row, column)]));
+    }
+    BatchView<T, Order> view()
+    {
+        return BatchView<T, Order>(
+            MatrixView<T, Order>::from_raw_device_pointer(device.data() + offset, rows, columns, leading_dimension),
+            batches, stride, 1, 0);
+    }
+};
+
+struct Sizes {
+    std::int64_t m, n, k, batches, gap, offset;
+};
+
+/// Returns how many elements of a product are wrong, or were written outside of it.
+template <class A, class B, class D, class OrderA, class OrderB, class OrderD>
+std::size_t wrong_products(TileShape shape, const Sizes& sizes)
+{
+    const Stream stream;
+    std::mt19937_64 engine = random_engine(7);
+    const auto small = [&] { return static_cast<int>(engine() % 9) - 4; };
+    Matrices<A, OrderA> a(stream, sizes.m, sizes.k, sizes.batches, sizes.gap, sizes.offset);
+    Matrices<B, OrderB> b(stream, sizes.k, sizes.n, sizes.batches, sizes.gap, sizes.offset);
+    Matrices<float, RowMajor> bias(stream, 1, sizes.n, 1, 0, 0);
+    Matrices<D, OrderD> c(stream, sizes.m, sizes.n, sizes.batches, sizes.gap, sizes.offset);
+    Matrices<D, OrderD> d(stream, sizes.m, sizes.n, sizes.batches, sizes.gap, sizes.offset);
+    a.fill(small);
+    b.fill(small);
+    bias.fill(small);
+    c.fill(small);
+    d.fill([] { return 99; });
+    tile_product<A, B, D, OrderA, OrderB, OrderD>(stream, shape, a.view(), b.view(), bias.view().first(), c.view(),
+                                                  d.view());
+    const std::vector<D> before = d.host;
+    d.host = d.device.to_vector();
+    std::size_t wrong = 0;
+    for (std::int64_t batch = 0; batch < sizes.batches; ++batch) {
+        for (std::int64_t i = 0; i < sizes.m; ++i) {
+            for (std::int64_t j = 0; j < sizes.n; ++j) {
+                double sum = bias.at(0, 0, j) + c.at(batch, i, j);
+                for (std::int64_t l = 0; l < sizes.k; ++l) {
+                    sum += a.at(batch, i, l) * b.at(batch, l, j);
+                }
+                const auto expected = D(static_cast<float>(sum));
+                wrong += static_cast<float>(expected) == static_cast<float>(d.host[d.index(batch, i, j)]) ? 0U : 1U;
+                d.host[d.index(batch, i, j)] = before[d.index(batch, i, j)];
+            }
+        }
+    }
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        wrong += static_cast<float>(before[i]) == static_cast<float>(d.host[i])
+                     ? 0U
+                     : 1U;  // between lines, before the first
+    }
+    return wrong;
+}
+
+template <class A, class B, class D, class OrderA, class OrderB, class OrderD>
+void check_products()
+{
+    for (const TileShape shape : {TileShape::large, TileShape::small}) {
+        if (shape == TileShape::large && capability() < 80) {
+            continue;  // 64 KiB of shared memory: two steps of these tiles, and nothing else
+        }
+        for (const Sizes& sizes : {Sizes{128, 128, 256, 1, 0, 0}, Sizes{200, 136, 96, 1, 8, 0}, Sizes{1, 1, 1, 1, 0, 0},
+                                   Sizes{130, 70, 33, 1, 3, 1}, Sizes{48, 300, 520, 1, 16, 16},
+                                   Sizes{72, 72, 80, 3, 16, 0}, Sizes{5, 9, 0, 1, 0, 0}}) {
+            CAPTURE(sizes.m);
+            CAPTURE(sizes.k);
+            CHECK(wrong_products<A, B, D, OrderA, OrderB, OrderD>(shape, sizes) == 0);
+        }
+    }
+}
+
+/// What a program of rows gives for a matrix, in tiles of (tile_rows, tile_columns).
+std::vector<double> expected_rows(RowProgram program, const Matrices<float, RowMajor>& x, std::int64_t tile_rows,
+                                  std::int64_t tile_columns)
+{
+    std::vector<double> y(static_cast<std::size_t>(x.rows * x.columns));
+    for (std::int64_t r = 0; r < x.rows; ++r) {
+        double largest = -std::numeric_limits<double>::infinity(), sum = 0, squares = 0, powers = 0;
+        for (std::int64_t c = 0; c < x.columns; ++c) {
+            largest = std::max(largest, x.at(0, r, c));
+            sum += x.at(0, r, c);
+        }
+        const double mean = sum / static_cast<double>(x.columns);
+        for (std::int64_t c = 0; c < x.columns; ++c) {
+            powers += std::exp(x.at(0, r, c) - largest);
+            squares += (x.at(0, r, c) - mean) * (x.at(0, r, c) - mean);
+        }
+        for (std::int64_t c = 0; c < x.columns; ++c) {
+            const double value = x.at(0, r, c);
+            double column_sum = 0;
+            for (std::int64_t i = r / tile_rows * tile_rows;
+                 i < std::min(x.rows, r / tile_rows * tile_rows + tile_rows); ++i) {
+                column_sum += x.at(0, i, c);
+            }
+            double& result = y[static_cast<std::size_t>(r * x.columns + c)];
+            switch (program) {
+                case RowProgram::scale: result = 2 * value + 1; break;
+                case RowProgram::softmax: result = std::exp(value - largest) / powers; break;
+                case RowProgram::normalize:
+                    result = (value - mean) / std::sqrt(squares / static_cast<double>(x.columns));
+                    break;
+                case RowProgram::less_column: result = value - column_sum / static_cast<double>(tile_rows); break;
+                case RowProgram::transposed: result = 2 * value; break;
+                case RowProgram::positions:
+                    result = value > 0 ? static_cast<double>(1000 * (r % tile_rows) + c % tile_columns) : value;
+                    break;
+            }
+        }
+    }
+    return y;
+}
+
+template <class T, int Rows, int Columns>
+void check_rows(double unit)
+{
+    const Stream stream;
+    std::mt19937_64 engine = random_engine(11);
+    std::vector<RowProgram> programs{RowProgram::scale, RowProgram::softmax, RowProgram::normalize,
+                                     RowProgram::transposed, RowProgram::positions};
+    if (Rows > 1) {
+        programs.push_back(RowProgram::less_column);
+    }
+    for (const RowProgram program : programs) {
+        const bool whole_rows = program == RowProgram::softmax || program == RowProgram::normalize;
+        for (const std::int64_t columns : {Columns, Columns / 2 + 8, 13, whole_rows ? 24 : 2 * Columns + 1}) {
+            for (const std::int64_t rows : {1, 2 * Rows, 3 * Rows + 1}) {
+                Matrices<float, RowMajor> x(stream, rows, columns, 1, 0, 0);
+                Matrices<T, RowMajor> narrow(stream, rows, columns, 1, columns % 8 == 0 ? 8 : 1, 0);
+                Matrices<T, RowMajor> y(stream, rows, columns, 1, columns % 8 == 0 ? 8 : 3, 0);
+                narrow.fill([&] { return static_cast<float>(static_cast<int>(engine() % 64) - 32) / 8; });
+                for (std::int64_t r = 0; r < rows; ++r) {
+                    for (std::int64_t c = 0; c < columns; ++c) {
+                        x.host[x.index(0, r, c)] = static_cast<float>(narrow.at(0, r, c));
+                    }
+                }
+                y.fill([] { return 55; });
+                tile_rows<T, Rows, Columns>(stream, program, narrow.view().first(), y.view().first());
+                y.host = y.device.to_vector();
+                const std::vector<double> expected = expected_rows(program, x, Rows, Columns);
+                double worst = 0;
+                for (std::int64_t r = 0; r < rows; ++r) {
+                    for (std::int64_t c = 0; c < columns; ++c) {
+                        const double should = expected[static_cast<std::size_t>(r * columns + c)];
+                        worst = std::max(worst, std::abs(should - y.at(0, r, c)) / (0.05 + std::abs(should)));
+                    }
+                }
+                CAPTURE(static_cast<int>(program));
+                CAPTURE(rows);
+                CAPTURE(columns);
+                CHECK(worst <= unit);
+                std::size_t touched = 0;  // between the rows
+                for (std::int64_t r = 0; r < rows; ++r) {
+                    for (std::int64_t c = columns; c < y.leading_dimension; ++c) {
+                        touched += static_cast<float>(y.host[y.index(0, r, c)]) == 77.0F ? 0U : 1U;
+                    }
+                }
+                CHECK(touched == 0);
+            }
+        }
+    }
+}
+
+double worst_attention(std::int64_t length, std::int64_t heads, bool causal)
+{
+    constexpr std::int64_t depth = 128;
+    const Stream stream;
+    std::mt19937_64 engine = random_engine(5);
+    std::normal_distribution<float> normal;
+    const auto random = [&] { return normal(engine); };
+    Matrices<bf16, RowMajor> q(stream, length, depth, heads, 0, 0), k(stream, length, depth, heads, 0, 0),
+        v(stream, length, depth, heads, 0, 0), z(stream, length, depth, heads, 0, 0);
+    q.fill(random);
+    k.fill(random);
+    v.fill(random);
+    const float scale = 1 / std::sqrt(static_cast<float>(depth));
+    tile_attention<bf16>(stream, q.view(), k.view(), v.view(), z.view(), scale, causal);
+    z.host = z.device.to_vector();
+    double worst = 0;
+    std::vector<double> weights(static_cast<std::size_t>(length));
+    for (std::int64_t h = 0; h < heads; ++h) {
+        for (std::int64_t i = 0; i < length; ++i) {
+            const auto end = static_cast<std::size_t>(causal ? i + 1 : length);
+            double largest = -std::numeric_limits<double>::infinity(), total = 0;
+            for (std::size_t j = 0; j < end; ++j) {
+                weights[j] = 0;
+                for (std::int64_t c = 0; c < depth; ++c) {
+                    weights[j] += q.at(h, i, c) * k.at(h, static_cast<std::int64_t>(j), c) * static_cast<double>(scale);
+                }
+                largest = std::max(largest, weights[j]);
+            }
+            for (std::size_t j = 0; j < end; ++j) {
+                weights[j] = std::exp(weights[j] - largest);
+                total += weights[j];
+            }
+            for (std::int64_t c = 0; c < depth; ++c) {
+                double sum = 0;
+                for (std::size_t j = 0; j < end; ++j) {
+                    sum += weights[j] / total * v.at(h, static_cast<std::int64_t>(j), c);
+                }
+                worst = std::max(worst, std::abs(sum - z.at(h, i, c)) / (1 + std::abs(sum)));
+            }
+        }
+    }
+    return worst;
+}
+
+}  // namespace
+
+TEST_CASE("products of f16 tiles are exact in every order, with bias and C")
+{
+    check_products<f16, f16, f16, RowMajor, RowMajor, RowMajor>();
+    check_products<f16, f16, f16, RowMajor, ColumnMajor, RowMajor>();
+    check_products<f16, f16, float, ColumnMajor, RowMajor, RowMajor>();
+    check_products<f16, f16, float, ColumnMajor, ColumnMajor, ColumnMajor>();
+}
+
+TEST_CASE("products of bf16 and tf32 tiles are exact")
+{
+    if (capability() >= 80) {
+        check_products<bf16, bf16, bf16, RowMajor, RowMajor, RowMajor>();
+        check_products<bf16, bf16, float, ColumnMajor, ColumnMajor, RowMajor>();
+        check_products<tf32, tf32, float, RowMajor, ColumnMajor, RowMajor>();
+    }
+}
+
+TEST_CASE("products of tiles of 8-bit floats are exact")
+{
+    if (capability() >= 89) {
+        check_products<f8e4m3, f8e4m3, bf16, RowMajor, ColumnMajor, RowMajor>();
+        check_products<f8e4m3, f8e5m2, float, RowMajor, ColumnMajor, RowMajor>();
+        check_products<f8e5m2, f8e4m3, float, RowMajor, ColumnMajor, RowMajor>();
+    }
+}
+
+TEST_CASE("programs of rows: loads, stores, reductions, exchanges, at every edge")
+{
+    check_rows<float, 1, 1024>(2e-6);
+    check_rows<float, 4, 32>(2e-6);
+    check_rows<f16, 16, 128>(1.0 / 1024);
+    check_rows<bf16, 2, 4096>(1.0 / 128);
+}
+
+TEST_CASE("attention, with and without a causal mask, for lengths that tiles do not divide")
+{
+    if (capability() >= 80) {
+        CHECK(worst_attention(128, 1, false) < 0.01);
+        CHECK(worst_attention(200, 2, false) < 0.01);
+        CHECK(worst_attention(200, 2, true) < 0.01);
+        CHECK(worst_attention(1, 1, true) < 0.01);
+    }
+}
+
+TEST_CASE("a program that cannot run is refused before anything is launched")
+{
+    const Stream stream;
+    Matrices<f16, RowMajor> a(stream, 64, 64, 1, 0, 0), b(stream, 72, 64, 1, 0, 0), c(stream, 64, 64, 1, 0, 0),
+        d(stream, 64, 64, 1, 0, 0), b3(stream, 64, 64, 3, 0, 0);
+    Matrices<float, RowMajor> bias(stream, 1, 64, 1, 0, 0);
+    a.fill([] { return 1; });
+    bias.fill([] { return 1; });
+    c.fill([] { return 1; });
+    const auto product = [&](auto& left, auto& right) {
+        tile_product<f16, f16, f16, RowMajor, RowMajor, RowMajor>(stream, TileShape::small, left.view(), right.view(),
+                                                                  bias.view().first(), c.view(), d.view());
+    };
+    CHECK(code_of([&] { product(a, b); }) == ErrorCode::shape_mismatch);   // 64 columns, 72 rows
+    CHECK(code_of([&] { product(a, b3); }) == ErrorCode::shape_mismatch);  // one D, three B
+    product(a, a);
+}
+
+int main(int argc, char** argv) { return run_tests(argc, argv, Needs::device); }
