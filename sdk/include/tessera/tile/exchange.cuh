@@ -57,6 +57,14 @@ __device__ __forceinline__ void exchange_values(const Tile<T, R, C, From>& tile,
     constexpr int part_rows = exchanged_rows_of<T, R, C>;
     constexpr int parts = (R + part_rows - 1) / part_rows;
     T* const shared = reinterpret_cast<T*>(tile_shared_memory);
+    if constexpr (parts > 1) {
+        // A part sets some registers. Were the others not set before the loop, ptxas 13.0 would set all in each part: the values of
+        // earlier parts were lost on an H200.
+#pragma unroll
+        for (int i = 0; i < To::registers; ++i) {
+            Access::values(result)[i] = T{};
+        }
+    }
 #pragma unroll 1
     for (int part = 0; part < parts; ++part) {
         const int first = part * part_rows;

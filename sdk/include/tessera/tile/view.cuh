@@ -60,7 +60,8 @@ private:
     std::uint32_t batch_;
 };
 
-/// The places of the calling CTA.
+/// The places of the calling CTA: one of each round of as many tiles as there are CTAs, forwards and backwards in turn, so that work
+/// that grows from tile to tile is shared equally.
 template <class Machine, int Rows, int Columns>
 class PlaceRange {
 public:
@@ -69,8 +70,8 @@ public:
     /// Goes from one place to the next.
     class Iterator {
     public:
-        TESSERA_TILE Iterator(const TileRaster& raster, std::uint32_t tile, std::uint32_t step, std::uint32_t count)
-            : raster_(&raster), tile_(tile), step_(step), count_(count)
+        TESSERA_TILE Iterator(const TileRaster& raster, std::uint32_t cta, std::uint32_t ctas, std::uint32_t count)
+            : raster_(&raster), tile_(cta), step_(2 * (ctas - cta) - 1), round_trip_(2 * ctas), count_(count)
         {}
         TESSERA_TILE Place<Machine, Rows, Columns> operator*() const
         {
@@ -79,6 +80,7 @@ public:
         TESSERA_TILE Iterator& operator++()
         {
             tile_ += step_;
+            step_ = round_trip_ - step_;
             return *this;
         }
         TESSERA_TILE bool operator!=(End) const { return tile_ < count_; }
@@ -87,6 +89,7 @@ public:
         const TileRaster* raster_;
         std::uint32_t tile_;
         std::uint32_t step_;
+        std::uint32_t round_trip_;
         std::uint32_t count_;
     };
 
@@ -96,7 +99,7 @@ public:
 #ifdef __CUDA_ARCH__
         return Iterator(*raster_, blockIdx.x, gridDim.x, count_);
 #else
-        return Iterator(*raster_, 0, count_, count_);  // a plan is made of the first
+        return Iterator(*raster_, 0, count_, count_);  // a plan is made of the first alone
 #endif
     }
     TESSERA_TILE End end() const { return {}; }
