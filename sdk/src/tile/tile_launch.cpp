@@ -64,6 +64,82 @@ void require_plan(const Plan& plan, StreamRef stream, const std::source_location
     }
 }
 
+constexpr std::size_t rounded_up(std::size_t bytes, std::size_t multiple)
+{
+    return (bytes + multiple - 1) / multiple * multiple;
+}
+
+/// What an SM has of shared memory for one of `ctas` CTAs: each takes 1 KiB more than it asks for.
+std::size_t share_of(const DeviceProperties& device, std::size_t ctas)
+{
+    constexpr std::size_t reserved = 1024;
+    return (device.shared_memory_per_block_bytes + reserved) / ctas - reserved;
+}
+
+/// Divides shared memory for a program with streams. @throws Error  `launch_refused` if two steps do not fit
+SharedMemory with_streams(const Plan& plan, const DeviceProperties& device, std::size_t wished,
+                          std::size_t barrier_bytes, const std::source_location& caller)
+{
+    const std::size_t held = rounded_up(plan.scratch_bytes, alignment);
+    const std::size_t ring = held + plan.held_bytes;
+    const std::size_t most = device.shared_memory_per_block_bytes;
+    std::size_t stages = 0;
+    if (plan.stage_bytes > 0) {
+        const std::size_t fit = most > ring + barrier_bytes ? (most - ring - barrier_bytes) / plan.stage_bytes : 0;
+        stages = std::min({fit, wished, std::size_t{most_stages}});
+        if (stages < 2) {
+            tessera::detail::raise(
+                ErrorCode::launch_refused, operation, caller,
+                fmt::format(
+                    "a step of the program's stream has {} bytes, held tiles have {}, and exchanges take {}: two steps "
+                    "do not fit into the {} bytes of shared memory of a CTA on {}",
+                    plan.stage_bytes, plan.held_bytes, plan.scratch_bytes, most, device.name),
+                "smaller tiles, or hints with at least 2 stages");
+        }
+    }
+    return {.held = static_cast<std::uint32_t>(held),
+            .ring = static_cast<std::uint32_t>(ring),
+            .stage_bytes = static_cast<std::uint32_t>(plan.stage_bytes),
+            .stages = static_cast<std::int32_t>(stages),
+            .bytes = static_cast<std::uint32_t>(ring + stages * plan.stage_bytes + barrier_bytes)};
+}
+
+/// Divides shared memory for a program whose loads pass through the ring: for as many CTAs per SM as hide their exchanges.
+/// No stages if two do not fit.
+SharedMemory with_loads(const Plan& plan, const DeviceProperties& device)
+{
+    constexpr std::size_t most_ctas = 3;
+    const std::size_t ring = rounded_up(plan.scratch_bytes, alignment);
+    const std::size_t slot = rounded_up(plan.load_bytes, 128);
+    for (std::size_t ctas = most_ctas; ctas > 0; --ctas) {
+        const std::size_t share = share_of(device, ctas);
+        const std::size_t fit = share > ring + bytes_of_barriers ? (share - ring - bytes_of_barriers) / slot : 0;
+        const std::size_t stages = std::min(fit, std::size_t{most_stages});
+        if (stages >= 2) {
+            return {.held = static_cast<std::uint32_t>(ring),
+                    .ring = static_cast<std::uint32_t>(ring),
+                    .stage_bytes = static_cast<std::uint32_t>(slot),
+                    .stages = static_cast<std::int32_t>(stages),
+                    .bytes = static_cast<std::uint32_t>(ring + stages * slot + bytes_of_barriers),
+                    .loads_in_ring = true};
+        }
+    }
+    return {};
+}
+
+/// Returns how many CTAs an SM holds at once, at least 1.
+unsigned resident(const Candidate& candidate, std::size_t shared_bytes)
+{
+    int ctas = 0;
+    if (cudaFuncSetAttribute(candidate.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(shared_bytes)) != cudaSuccess ||
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&ctas, candidate.kernel, candidate.threads, shared_bytes) !=
+            cudaSuccess) {
+        tessera::detail::forget(cudaGetLastError());
+    }
+    return static_cast<unsigned>(std::max(ctas, 1));
+}
+
 }  // namespace
 
 Choice choose(const Plan& plan, StreamRef stream, const Candidate& mma_sync, const Candidate& wgmma, int stages,
@@ -74,49 +150,36 @@ Choice choose(const Plan& plan, StreamRef stream, const Candidate& mma_sync, con
     if (plan.tiles == 0) {
         return choice;
     }
-    const Device device(stream.device(), caller);
+    const DeviceProperties& device = Device(stream.device(), caller).properties();
     const tessera::detail::CurrentDevice current(stream.device(), operation, caller);
-    const bool stages_memory = plan.stage_bytes + plan.held_bytes > 0;
-    if (stages_memory && plan.by_tma && device.properties().has_tensor_maps && has_code(wgmma)) {
+    const auto tiles = static_cast<unsigned>(plan.tiles);
+    const auto sms = static_cast<unsigned>(device.sm_count);
+    const bool streams = plan.stage_bytes + plan.held_bytes > 0;
+    const bool has_roles = device.has_tensor_maps && has_code(wgmma);
+    const auto wished = [&](int most) { return static_cast<std::size_t>(stages > 0 ? stages : most); };
+    // CTAs of warp roles stay: the next work tile is loaded while the last one is computed and stored.
+    if (has_roles && streams && plan.by_tma) {
         choice.instructions = Instructions::wgmma;
-    } else if (!has_code(mma_sync)) {
-        tessera::detail::raise(
-            ErrorCode::unsupported_device, operation, caller,
-            fmt::format("the program has no code for {}", device.properties().name),
-            fmt::format("compile it for compute capability {}.{}", device.properties().compute_capability_major,
-                        device.properties().compute_capability_minor));
+        choice.memory = with_streams(plan, device, wished(most_stages), bytes_of_barriers, caller);
+        choice.grid = std::min(tiles, sms);
+        return choice;
     }
-    const std::size_t most = device.properties().shared_memory_per_block_bytes;
-    const std::size_t held = (plan.scratch_bytes + alignment - 1) / alignment * alignment;
-    const std::size_t ring = held + plan.held_bytes;
-    const std::size_t barrier_bytes = choice.instructions == Instructions::wgmma ? bytes_of_barriers : 0;
-    std::size_t stages_used = 0;
-    if (plan.stage_bytes > 0) {
-        const std::size_t fit = most > ring + barrier_bytes ? (most - ring - barrier_bytes) / plan.stage_bytes : 0;
-        const auto wished = static_cast<std::size_t>(stages > 0                                   ? stages
-                                                     : choice.instructions == Instructions::wgmma ? most_stages
-                                                                                                  : copied_stages);
-        stages_used = std::min({fit, wished, std::size_t{most_stages}});
-        if (stages_used < 2) {
-            tessera::detail::raise(
-                ErrorCode::launch_refused, operation, caller,
-                fmt::format(
-                    "a step of the program's stream has {} bytes, held tiles have {}, and exchanges take {}: two steps "
-                    "do not fit into the {} bytes of shared memory of a CTA on {}",
-                    plan.stage_bytes, plan.held_bytes, plan.scratch_bytes, most, device.properties().name),
-                "smaller tiles, or hints with at least 2 stages");
+    if (has_roles && !streams && plan.load_bytes > 0 && plan.loads_in_ring) {
+        choice.memory = with_loads(plan, device);
+        if (choice.memory.stages > 0) {
+            choice.instructions = Instructions::wgmma;
+            choice.grid = std::min(tiles, sms * resident(wgmma, choice.memory.bytes));
+            return choice;
         }
     }
-    choice.memory = {.held = static_cast<std::uint32_t>(held),
-                     .ring = static_cast<std::uint32_t>(ring),
-                     .stage_bytes = static_cast<std::uint32_t>(plan.stage_bytes),
-                     .stages = static_cast<std::int32_t>(stages_used),
-                     .bytes = static_cast<std::uint32_t>(ring + stages_used * plan.stage_bytes + barrier_bytes)};
-    // CTAs of warp roles stay: the next work tile is loaded while the last one is stored.
-    const auto tiles = static_cast<unsigned>(plan.tiles);
-    choice.grid = choice.instructions == Instructions::wgmma
-                      ? std::min(tiles, static_cast<unsigned>(device.properties().sm_count))
-                      : tiles;
+    if (!has_code(mma_sync)) {
+        tessera::detail::raise(ErrorCode::unsupported_device, operation, caller,
+                               fmt::format("the program has no code for {}", device.name),
+                               fmt::format("compile it for compute capability {}.{}", device.compute_capability_major,
+                                           device.compute_capability_minor));
+    }
+    choice.memory = with_streams(plan, device, wished(copied_stages), 0, caller);
+    choice.grid = tiles;
     return choice;
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "tessera/device/barrier.cuh"
+#include "tessera/device/warp.cuh"
 #include "tessera/tile/layout.cuh"
 #include "tessera/tile/plan.hpp"
 #include "tessera/tile/tile.cuh"
@@ -49,6 +50,7 @@ struct Machine {
     static constexpr int warps_n = Multiplies == Instructions::wgmma ? 1 : Wishes.warps_n;
     static constexpr int threads = 32 * warps_m * warps_n;  // that compute
     static constexpr bool has_loader = Multiplies == Instructions::wgmma;
+    static constexpr bool has_ring = Part == Role::load || Part == Role::compute;
     static constexpr int all_threads = threads + (has_loader ? 32 : 0);
     static_assert(threads >= 32 && threads <= 1024 - 32, "tessera: a program's CTA computes with 32 to 992 threads");
 };
@@ -66,6 +68,7 @@ struct RingState {
     std::uint32_t shared = 0;       // where stages begin, as a shared address
     std::uint32_t stage_bytes = 0;  // from one to the next
     int stages = 0;
+    bool has_loads = false;  // `Input::load` gets its tile through the ring
     TileBarriers* barriers = nullptr;
     int slot = 0;
     std::uint32_t parity = 0;       // of the slot's next completion
@@ -75,6 +78,40 @@ struct RingState {
     std::uint32_t held_parity = 0;  // bit i: of the i-th one's next completion
     const BarriersPublished* published = nullptr;
 };
+
+__device__ __forceinline__ void advance(RingState& ring)
+{
+    if (++ring.slot == ring.stages) {
+        ring.slot = 0;
+        ring.parity ^= 1U;
+    }
+}
+
+__device__ __forceinline__ std::uint32_t slot_address(const RingState& ring)
+{
+    return ring.shared + static_cast<std::uint32_t>(ring.slot) * ring.stage_bytes;
+}
+
+/// Waits until the ring's next slot may be filled, for the whole warp that loads.
+__device__ __forceinline__ void wait_until_empty(const RingState& ring)
+{
+    Barrier(ring.barriers->empty[ring.slot], *ring.published).wait(static_cast<PhaseParity>(ring.parity ^ 1U));
+}
+
+/// Waits until the ring's next slot is filled.
+__device__ __forceinline__ void wait_until_full(const RingState& ring)
+{
+    Barrier(ring.barriers->full[ring.slot], *ring.published).wait(static_cast<PhaseParity>(ring.parity));
+}
+
+/// Frees a slot for the calling warp.
+__device__ __forceinline__ void release(const RingState& ring, int slot)
+{
+    __syncwarp();
+    if (elect_one()) {
+        Barrier(ring.barriers->empty[slot], *ring.published).arrive();
+    }
+}
 
 template <class Machine>
 struct Layouts {

@@ -37,6 +37,15 @@ struct Plan {
     int devices[2] = {-1, -1};                 // of the first matrix, and of one on another device
 
     void need_scratch(std::size_t bytes) noexcept { scratch_bytes = bytes > scratch_bytes ? bytes : scratch_bytes; }
+    // Loads that pass through the ring if the program has no streams.
+    std::size_t load_bytes = 0;  // of the largest
+    bool loads_in_ring = true;   // all can
+
+    void note_load(std::size_t bytes, bool can_pass_ring) noexcept
+    {
+        load_bytes = bytes > load_bytes ? bytes : load_bytes;
+        loads_in_ring = loads_in_ring && can_pass_ring;
+    }
     void note_device(int device) noexcept
     {
         if (devices[0] < 0) {
@@ -89,7 +98,8 @@ struct SharedMemory {
     std::uint32_t ring = 0;         // where stages begin
     std::uint32_t stage_bytes = 0;  // of each
     std::int32_t stages = 0;
-    std::uint32_t bytes = 0;  // of all
+    std::uint32_t bytes = 0;     // of all
+    bool loads_in_ring = false;  // `Input::load` gets its tile through the ring
 };
 
 /// Stages of a ring at most.

@@ -174,23 +174,6 @@ __device__ __forceinline__ void wait_for_copies(int groups)
     }
 }
 
-__device__ __forceinline__ void advance(RingState& ring)
-{
-    if (++ring.slot == ring.stages) {
-        ring.slot = 0;
-        ring.parity ^= 1U;
-    }
-}
-
-/// Frees a slot for the calling warp.
-__device__ __forceinline__ void release(const RingState& ring, int slot)
-{
-    __syncwarp();
-    if (elect_one()) {
-        Barrier(ring.barriers->empty[slot], *ring.published).arrive();
-    }
-}
-
 /// Frees an operand that stayed for a work tile, for the calling warp.
 template <class Machine>
 __device__ __forceinline__ void release_held(const RingState& ring, int index)
@@ -327,8 +310,7 @@ private:
             const int ahead = ring_->slot == 0 ? ring_->stages - 1 : ring_->slot - 1;
             copy(step_ + ring_->stages - 1, ahead, indices);
         } else if constexpr (Machine::role == detail::Role::load) {
-            Barrier(ring_->barriers->empty[ring_->slot], *ring_->published)
-                .wait(static_cast<PhaseParity>(ring_->parity ^ 1U));
+            detail::wait_until_empty(*ring_);
             if (elect_one()) {
                 const Barrier full(ring_->barriers->full[ring_->slot], *ring_->published);
                 full.arrive_and_expect((static_cast<std::uint32_t>(Views::Staged::bytes) + ...));
@@ -338,8 +320,7 @@ private:
             }
             __syncwarp();
         } else if constexpr (Machine::role == detail::Role::compute) {
-            Barrier(ring_->barriers->full[ring_->slot], *ring_->published)
-                .wait(static_cast<PhaseParity>(ring_->parity));
+            detail::wait_until_full(*ring_);
         }
         return Step<Staged<Machine, Views>...>{
             Staged<Machine, Views>(slot + offset<Indices>, cuda::std::get<Indices>(bands_).at(step_))...};

@@ -9,6 +9,8 @@
 
 #include "tessera/detail/language.hpp"
 
+#include <cuda/ptx>
+
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
@@ -45,16 +47,19 @@ public:
     TESSERA_TILE std::uint32_t tile_column() const { return column_; }
     /// Returns the number of the matrix in its batch.
     TESSERA_TILE std::uint32_t batch() const { return batch_; }
+    /// For the library.
+    TESSERA_TILE detail::RingState& ring() const { return *ring_; }
 
 private:
     template <class, int, int, class>
     friend class Output;
     template <class, int, int>
     friend class PlaceRange;
-    TESSERA_TILE explicit Place(const TilePosition& position)
-        : row_(position.row), column_(position.column), batch_(position.batch)
+    TESSERA_TILE Place(const TilePosition& position, detail::RingState& ring)
+        : ring_(&ring), row_(position.row), column_(position.column), batch_(position.batch)
     {}
 
+    detail::RingState* ring_;
     std::uint32_t row_;
     std::uint32_t column_;
     std::uint32_t batch_;
@@ -70,13 +75,16 @@ public:
     /// Goes from one place to the next.
     class Iterator {
     public:
-        TESSERA_TILE Iterator(const TileRaster& raster, std::uint32_t cta, std::uint32_t ctas, std::uint32_t count)
-            : raster_(&raster), tile_(cta), step_(2 * (ctas - cta) - 1), round_trip_(2 * ctas), count_(count)
+        TESSERA_TILE Iterator(const TileRaster& raster, detail::RingState& ring, std::uint32_t cta, std::uint32_t ctas,
+                              std::uint32_t count)
+            : raster_(&raster),
+              ring_(&ring),
+              tile_(cta),
+              step_(2 * (ctas - cta) - 1),
+              round_trip_(2 * ctas),
+              count_(count)
         {}
-        TESSERA_TILE Place<Machine, Rows, Columns> operator*() const
-        {
-            return Place<Machine, Rows, Columns>(raster_->position(tile_));
-        }
+        TESSERA_TILE Place<Machine, Rows, Columns> operator*() const { return {raster_->position(tile_), *ring_}; }
         TESSERA_TILE Iterator& operator++()
         {
             tile_ += step_;
@@ -87,25 +95,29 @@ public:
 
     private:
         const TileRaster* raster_;
+        detail::RingState* ring_;
         std::uint32_t tile_;
         std::uint32_t step_;
         std::uint32_t round_trip_;
         std::uint32_t count_;
     };
 
-    TESSERA_TILE PlaceRange(const TileRaster& raster, std::uint32_t count) : raster_(&raster), count_(count) {}
+    TESSERA_TILE PlaceRange(const TileRaster& raster, detail::RingState& ring, std::uint32_t count)
+        : raster_(&raster), ring_(&ring), count_(count)
+    {}
     TESSERA_TILE Iterator begin() const
     {
 #ifdef __CUDA_ARCH__
-        return Iterator(*raster_, blockIdx.x, gridDim.x, count_);
+        return Iterator(*raster_, *ring_, blockIdx.x, gridDim.x, count_);
 #else
-        return Iterator(*raster_, 0, count_, count_);  // a plan is made of the first alone
+        return Iterator(*raster_, *ring_, 0, count_, count_);  // a plan is made of the first alone
 #endif
     }
     TESSERA_TILE End end() const { return {}; }
 
 private:
     const TileRaster* raster_;
+    detail::RingState* ring_;
     std::uint32_t count_;
 };
 
@@ -306,6 +318,82 @@ __device__ __forceinline__ void load_values(Tile<T, R, C, Layout>& tile, const M
             values[i] = *window.at(Layout::row(i), Layout::column(i));
         }
     }
+}
+
+/// A tile as it passes through a slot of the ring: its rows, one after the other.
+template <class T, int R, int C, class Order>
+struct PassingTile {
+    static constexpr int row_bytes = C * static_cast<int>(sizeof(T));
+    static constexpr int bytes = R * row_bytes;
+    static constexpr bool exists = std::is_same_v<Order, RowMajor> && row_bytes % 16 == 0 && bytes <= 64 * 1024;
+
+    /// True if all rows are whole pieces of 16 bytes.
+    template <class Element>
+    static bool can_pass(const Memory<Element, Order>& memory)
+    {
+        return exists && memory.in_vectors && memory.columns * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
+    }
+};
+
+/// Asks for a tile, row by row, for the ring's next slot. Called by the whole warp that loads.
+template <class T, int R, int C, class Element, class Order>
+__device__ __forceinline__ void request_values(RingState& ring, const Memory<Element, Order>& memory, const Spot& spot)
+{
+    using Passing = PassingTile<T, R, C, Order>;
+    const Window<Element, Order> window(memory, spot, R, C);
+    wait_until_empty(ring);
+    if (elect_one()) {
+        const Barrier full(ring.barriers->full[ring.slot], *ring.published);
+        const int rows = window.rows > 0 && window.columns > 0 ? window.rows : 0;
+        const auto row_bytes = static_cast<std::uint32_t>(window.columns * static_cast<int>(sizeof(T)));
+        full.arrive_and_expect(static_cast<std::uint32_t>(rows) * row_bytes);
+        auto* const to = static_cast<std::byte*>(__cvta_shared_to_generic(slot_address(ring)));
+        if (window.columns == C && window.leading_dimension == C) {
+            cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global, to, window.first,
+                                     static_cast<std::uint32_t>(rows) * row_bytes, full.bytes().word());
+        } else {
+#pragma unroll 1
+            for (int row = 0; row < rows; ++row) {
+                cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global,
+                                         to + row * Passing::row_bytes, window.at(row, 0), row_bytes,
+                                         full.bytes().word());
+            }
+        }
+    }
+    __syncwarp();
+    advance(ring);
+}
+
+/// Reads a thread's values of a tile from the ring's next slot, and frees it.
+template <class T, int R, int C, class Layout, class Element, class Order>
+__device__ __forceinline__ void receive_values(Tile<T, R, C, Layout>& tile, RingState& ring,
+                                               const Memory<Element, Order>& memory, const Spot& spot, T outside)
+{
+    using Vectors = VectorsOf<T, Layout>;
+    using Vector = typename Vectors::Vector;
+    const Window<Element, Order> window(memory, spot, R, C);
+    const bool inside = window.rows == R && window.columns == C;
+    wait_until_full(ring);
+    const auto* const from = static_cast<const T*>(__cvta_shared_to_generic(slot_address(ring)));
+    auto& values = Access::values(tile);
+#pragma unroll
+    for (int i = 0; i < Vectors::count; ++i) {
+        const int first = i * Vectors::length;
+        Vector vector;
+#pragma unroll
+        for (int j = 0; j < Vectors::length; ++j) {
+            vector.of[j] = outside;
+        }
+        if (Layout::exists(first) && (inside || window.has(Layout::row(first), Layout::column(first)))) {
+            vector = Vector::load(from + Layout::row(first) * C + Layout::column(first));
+        }
+#pragma unroll
+        for (int j = 0; j < Vectors::length; ++j) {
+            values[first + j] = vector.of[j];
+        }
+    }
+    release(ring, ring.slot);
+    advance(ring);
 }
 
 /// Exchanges between the four lanes that have neighbouring columns: lane q gets word q of each of them.
@@ -535,11 +623,23 @@ public:
             "tessera: an input is loaded at a place of its own shape: the input's tiles have other rows or columns "
             "than the output's");
         using Layout = typename detail::Layouts<Machine>::template Of<detail::Striped<Rows, Columns, Machine::threads>>;
+        using Passing = detail::PassingTile<T, Rows, Columns, Order>;
         Tile<T, Rows, Columns, Layout> tile;
-        detail::note_matrix(memory_.device, memory_.batches);
+        const detail::Spot spot{memory_.batch_of(at.batch()), Rows == 1 && PlaceRows != 1 ? 0 : at.first_row(),
+                                Columns == 1 && PlaceColumns != 1 ? 0 : at.first_column()};
+        if constexpr (Machine::role == detail::Role::plan) {
+            plan_load();
+        } else if constexpr (Machine::has_ring && Passing::exists) {
+            if (at.ring().has_loads) {
+                if constexpr (Machine::role == detail::Role::load) {
+                    detail::request_values<T, Rows, Columns>(at.ring(), memory_, spot);
+                } else {
+                    detail::receive_values(tile, at.ring(), memory_, spot, T(outside));
+                }
+                return tile;
+            }
+        }
         if constexpr (Layout::registers > 0) {
-            const detail::Spot spot{memory_.batch_of(at.batch()), Rows == 1 && PlaceRows != 1 ? 0 : at.first_row(),
-                                    Columns == 1 && PlaceColumns != 1 ? 0 : at.first_column()};
             detail::load_values(tile, memory_, spot, T(outside));
         }
         return tile;
@@ -584,6 +684,14 @@ public:
     TESSERA_TILE bool has_map() const { return has_map_; }
 
 private:
+    TESSERA_TILE void plan_load() const
+    {
+        detail::note_matrix(memory_.device, memory_.batches);
+#ifndef __CUDA_ARCH__
+        using Passing = detail::PassingTile<T, Rows, Columns, Order>;
+        detail::planning()->note_load(static_cast<std::size_t>(Passing::bytes), Passing::can_pass(memory_));
+#endif
+    }
     void encode(const std::source_location& caller)
     {
         if constexpr (Staged::exists) {
@@ -639,7 +747,7 @@ public:
 
     /// Returns the places of the calling CTA. Each tile is at one place of one CTA.
     template <class Machine>
-    TESSERA_TILE PlaceRange<Machine, Rows, Columns> tiles(Cta<Machine>) const
+    TESSERA_TILE PlaceRange<Machine, Rows, Columns> tiles(Cta<Machine> cta) const
     {
         const std::int64_t count = tile_rows() * tile_columns() * memory_.batches;
 #ifndef __CUDA_ARCH__
@@ -652,7 +760,7 @@ public:
             plan->tiles = plan->tiles < 0 ? count : plan->tiles;
         }
 #endif
-        return {raster_, static_cast<std::uint32_t>(count)};
+        return {raster_, cta.ring(), static_cast<std::uint32_t>(count)};
     }
 
     /// Stores a tile at a place. Elements outside of the matrix are dropped.
