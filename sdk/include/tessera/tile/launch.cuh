@@ -84,6 +84,8 @@ __global__ void __launch_bounds__(threads_of_kernel<With, Program>())
             }
         });
         ring.published = &published;
+        cudaGridDependencySynchronize();  // the launch lets this kernel begin before the one before it has ended
+        cudaTriggerProgrammaticLaunchCompletion();
         if (of_first_lane(warp()) == threads / 32) {
             program(Cta<Machine<With, Role::load, hints>>(ring));
         } else {
@@ -155,6 +157,9 @@ void launch(StreamRef stream, const Program& program, std::source_location calle
     LaunchConfig config(stream, {choice.grid}, {static_cast<unsigned>(by_wgmma ? threads_wgmma : threads_mma_sync)},
                         caller);
     config.shared_memory_bytes(choice.memory.bytes);
+    if (by_wgmma) {
+        config.programmatic_dependent_launch();
+    }
     tessera::launch(by_wgmma ? kernel_wgmma : kernel_mma_sync, config, program, choice.memory);
 }
 
