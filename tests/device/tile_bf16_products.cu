@@ -18,7 +18,7 @@ struct Attention {
 
     TESSERA_TILE void operator()(auto cta) const
     {
-        for (auto at : z.tiles(cta)) {
+        for (auto at : z.tiles_from_last_row(cta)) {
             const auto query = tile::hold(cta, q, at);
             auto sum = tile::zeros<float, M, D>(cta);
             auto highest = tile::full<float, M, 1>(cta, -INFINITY);

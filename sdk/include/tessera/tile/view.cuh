@@ -65,6 +65,29 @@ private:
     std::uint32_t batch_;
 };
 
+namespace detail {
+
+/// The order of the tiles of an output.
+struct TileOrder {
+    const TileRaster* raster;
+    std::uint32_t rows;     // in tiles
+    std::uint32_t columns;  // in tiles
+    std::uint32_t batches;
+    bool from_last_row;  // the last row of all matrices first, instead of the raster's order
+
+    TESSERA_TILE std::uint32_t count() const { return rows * columns * batches; }
+    TESSERA_TILE TilePosition position(std::uint32_t tile) const
+    {
+        if (!from_last_row) {
+            return raster->position(tile);
+        }
+        const std::uint32_t in_matrix = tile / batches;
+        return {rows - 1 - in_matrix / columns, in_matrix % columns, tile % batches};
+    }
+};
+
+}  // namespace detail
+
 /// The places of the calling CTA: one of each round of as many tiles as there are CTAs, forwards and backwards in turn, so that work
 /// that grows from tile to tile is shared equally.
 template <class Machine, int Rows, int Columns>
@@ -75,50 +98,41 @@ public:
     /// Goes from one place to the next.
     class Iterator {
     public:
-        TESSERA_TILE Iterator(const TileRaster& raster, detail::RingState& ring, std::uint32_t cta, std::uint32_t ctas,
-                              std::uint32_t count)
-            : raster_(&raster),
-              ring_(&ring),
-              tile_(cta),
-              step_(2 * (ctas - cta) - 1),
-              round_trip_(2 * ctas),
-              count_(count)
+        TESSERA_TILE Iterator(const detail::TileOrder& order, detail::RingState& ring, std::uint32_t cta,
+                              std::uint32_t ctas)
+            : order_(order), ring_(&ring), tile_(cta), step_(2 * (ctas - cta) - 1), round_trip_(2 * ctas)
         {}
-        TESSERA_TILE Place<Machine, Rows, Columns> operator*() const { return {raster_->position(tile_), *ring_}; }
+        TESSERA_TILE Place<Machine, Rows, Columns> operator*() const { return {order_.position(tile_), *ring_}; }
         TESSERA_TILE Iterator& operator++()
         {
             tile_ += step_;
             step_ = round_trip_ - step_;
             return *this;
         }
-        TESSERA_TILE bool operator!=(End) const { return tile_ < count_; }
+        TESSERA_TILE bool operator!=(End) const { return tile_ < order_.count(); }
 
     private:
-        const TileRaster* raster_;
+        detail::TileOrder order_;
         detail::RingState* ring_;
         std::uint32_t tile_;
         std::uint32_t step_;
         std::uint32_t round_trip_;
-        std::uint32_t count_;
     };
 
-    TESSERA_TILE PlaceRange(const TileRaster& raster, detail::RingState& ring, std::uint32_t count)
-        : raster_(&raster), ring_(&ring), count_(count)
-    {}
+    TESSERA_TILE PlaceRange(const detail::TileOrder& order, detail::RingState& ring) : order_(order), ring_(&ring) {}
     TESSERA_TILE Iterator begin() const
     {
 #ifdef __CUDA_ARCH__
-        return Iterator(*raster_, *ring_, blockIdx.x, gridDim.x, count_);
+        return Iterator(order_, *ring_, blockIdx.x, gridDim.x);
 #else
-        return Iterator(*raster_, *ring_, 0, count_, count_);  // a plan is made of the first alone
+        return Iterator(order_, *ring_, 0, order_.count());  // a plan is made of the first alone
 #endif
     }
     TESSERA_TILE End end() const { return {}; }
 
 private:
-    const TileRaster* raster_;
+    detail::TileOrder order_;
     detail::RingState* ring_;
-    std::uint32_t count_;
 };
 
 namespace detail {
@@ -749,18 +763,14 @@ public:
     template <class Machine>
     TESSERA_TILE PlaceRange<Machine, Rows, Columns> tiles(Cta<Machine> cta) const
     {
-        const std::int64_t count = tile_rows() * tile_columns() * memory_.batches;
-#ifndef __CUDA_ARCH__
-        if (detail::Plan* const plan = detail::planning()) {
-            plan->batches = plan->tiles < 0 ? memory_.batches : plan->batches;
-            if (plan->tiles >= 0 && plan->tiles != count) {
-                plan->unequal_tiles[0] = plan->tiles;
-                plan->unequal_tiles[1] = count;
-            }
-            plan->tiles = plan->tiles < 0 ? count : plan->tiles;
-        }
-#endif
-        return {raster_, cta.ring(), static_cast<std::uint32_t>(count)};
+        return places(cta, false);
+    }
+    /// Returns the same places in another order: from the last row of tiles of all matrices of a batch to the first. For work that
+    /// grows with the row, as causal attention's: the long tiles come first, and CTAs end at the same time.
+    template <class Machine>
+    TESSERA_TILE PlaceRange<Machine, Rows, Columns> tiles_from_last_row(Cta<Machine> cta) const
+    {
+        return places(cta, true);
     }
 
     /// Stores a tile at a place. Elements outside of the matrix are dropped.
@@ -784,6 +794,26 @@ public:
     TESSERA_TILE const detail::Memory<T, Order>& memory() const { return memory_; }
 
 private:
+    template <class Machine>
+    TESSERA_TILE PlaceRange<Machine, Rows, Columns> places(Cta<Machine> cta, bool from_last_row) const
+    {
+#ifndef __CUDA_ARCH__
+        const std::int64_t count = tile_rows() * tile_columns() * memory_.batches;
+        if (detail::Plan* const plan = detail::planning()) {
+            plan->batches = plan->tiles < 0 ? memory_.batches : plan->batches;
+            if (plan->tiles >= 0 && plan->tiles != count) {
+                plan->unequal_tiles[0] = plan->tiles;
+                plan->unequal_tiles[1] = count;
+            }
+            plan->tiles = plan->tiles < 0 ? count : plan->tiles;
+        }
+#endif
+        const detail::TileOrder order{&raster_, static_cast<std::uint32_t>(tile_rows()),
+                                      static_cast<std::uint32_t>(tile_columns()),
+                                      static_cast<std::uint32_t>(memory_.batches), from_last_row};
+        return {order, cta.ring()};
+    }
+
     /// Tile rows of a raster group: CTAs that run at the same time share rows and columns of the inputs in L2.
     static constexpr std::uint32_t raster_band = 8;
 
