@@ -23,8 +23,10 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <type_traits>
+#ifndef __CUDACC_RTC__
+#include <string_view>
+#endif
 
 #include "tessera/detail/element_type.hpp"
 #include "tessera/detail/host_device.hpp"
@@ -219,6 +221,7 @@ TESSERA_DETAIL_HOST_DEVICE constexpr std::size_t size_of(ElementType type) noexc
     return 4;
 }
 
+#ifndef __CUDACC_RTC__
 /// Returns "f32", "f16", "bf16", "tf32", "f8e4m3" or "f8e5m2".
 constexpr std::string_view to_string(ElementType type) noexcept
 {
@@ -232,6 +235,7 @@ constexpr std::string_view to_string(ElementType type) noexcept
     }
     return "unknown";
 }
+#endif
 
 /// Returns true for `f8e4m3` and `f8e5m2`: A and B may mix these two.
 TESSERA_DETAIL_HOST_DEVICE constexpr bool is_float8(ElementType type) noexcept

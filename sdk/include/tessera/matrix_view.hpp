@@ -22,23 +22,9 @@
 #include "tessera/detail/host_device.hpp"
 #include "tessera/element.hpp"
 #include "tessera/error.hpp"
+#include "tessera/storage_order.hpp"
 
 namespace tessera {
-
-/// Row-major storage: element (row, column) is at `row * leading_dimension + column`.
-struct RowMajor {
-    /// The order of the same memory with rows and columns exchanged.
-    using Transposed = struct ColumnMajor;
-};
-/// Column-major storage: element (row, column) is at `column * leading_dimension + row`.
-struct ColumnMajor {
-    /// The order of the same memory with rows and columns exchanged.
-    using Transposed = RowMajor;
-};
-
-/// A storage order: RowMajor or ColumnMajor.
-template <class Order>
-concept StorageOrder = std::same_as<Order, RowMajor> || std::same_as<Order, ColumnMajor>;
 
 /// How the matrices of a batch are stored. All numbers are in elements; what is left out means that there are no gaps.
 ///

@@ -10,15 +10,20 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <source_location>
-#include <string>
-#include <string_view>
 #include <type_traits>
 
 #include "tessera/element.hpp"
+#include "tessera/swizzle.hpp"
+
+// A kernel that is compiled at run time uses maps, and does not encode them.
+#ifndef __CUDACC_RTC__
+#include <source_location>
+#include <string>
+#include <string_view>
+
 #include "tessera/matrix_view.hpp"
 #include "tessera/stream.hpp"
-#include "tessera/swizzle.hpp"
+#endif
 
 namespace tessera {
 
@@ -104,6 +109,7 @@ inline constexpr int tensor_map_type<f8e4m3> = tensor_map_type<std::uint8_t>;
 template <>
 inline constexpr int tensor_map_type<f8e5m2> = tensor_map_type<std::uint8_t>;
 
+#ifndef __CUDACC_RTC__
 /// Returns the name of an element type for messages.
 template <class T>
 constexpr std::string_view tensor_map_element_name() noexcept
@@ -134,10 +140,12 @@ struct TensorMapRequest {
     L2Promotion promotion;
 };
 
+#endif
 /// The 128 bytes of a descriptor. Only the driver knows their meaning.
 struct alignas(128) TensorMapBits {
     std::array<std::uint64_t, 16> words;
 };
+#ifndef __CUDACC_RTC__
 
 /// Returns the broken rules, one sentence per line; empty if the encoder will accept the request.
 std::string tensor_map_refusals(const TensorMapRequest& request);
@@ -153,9 +161,10 @@ TensorMapBits encode_tensor_map(const Device& device, const TensorMapRequest& re
 /// tensor has gaps. NVIDIA's release notes of driver 595.71.05 say to clear the bit.
 void mend_small_tensor_map(const DeviceProperties& device, const TensorMapRequest& request,
                            TensorMapBits& bits) noexcept;
+#endif
 
 template <class BoxType>
-constexpr bool box_extents_are_valid() noexcept
+TESSERA_DETAIL_HOST_DEVICE constexpr bool box_extents_are_valid() noexcept
 {
     for (const std::uint32_t extent : BoxType::extents) {
         if (extent < 1 || extent > 256) {
@@ -235,6 +244,7 @@ public:
     /// origin.
     static constexpr std::size_t shared_alignment = swizzle_alignment(Pattern);
 
+#ifndef __CUDACC_RTC__
     /// Encodes a map of a tensor in device memory. Does not wait.
     ///
     /// @param device   the device of the memory
@@ -279,6 +289,8 @@ public:
         const int device = matrix.device() < 0 ? Device::current(caller).ordinal() : matrix.device();
         return encode(Device(device, caller), {matrix.data(), {inner, outer}, {stride}}, options, caller);
     }
+
+#endif
 
     /// Returns the descriptor's bytes, for tests and for raw code; reinterpret them as CUtensorMap.
     const detail::TensorMapBits& bits() const noexcept { return bits_; }

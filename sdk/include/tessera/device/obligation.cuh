@@ -7,6 +7,14 @@
 
 #include <cuda/std/cassert>  // declares __assert_fail with NDEBUG, too
 
+#ifdef __CUDACC_RTC__
+/// What nvcc compiles it to. Compiled at run time, there is no C library that declares it.
+__device__ __forceinline__ void __assert_fail(const char* message, const char* file, unsigned line, const char* function)
+{
+    __assertfail(message, file, line, function, sizeof(char));
+}
+#endif
+
 namespace tessera::detail {
 
 /// Stops the kernel with a message. A function of its own for its name in traces and profiles, and to keep it away from
