@@ -22,6 +22,8 @@ struct MmaArguments {
     std::uint32_t staged_fragments;  // that each warp stages at a time in the epilogue, 16 rows each
     bool in_vectors;  // D, C and a bias per column come 16 bytes of D at a time, and the epilogue has nothing else
     bool two_level;   // the sum of a stage is added to an f32 sum, for 8-bit elements
+    bool a_k_major;   // for the kernels of any order
+    bool b_k_major;
 };
 
 }  // namespace tessera::kernels

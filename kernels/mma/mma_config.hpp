@@ -27,6 +27,7 @@ struct MmaConfig {
     bool for_75 = false;         // its loads fit in the registers of 7.5, where no copy is asynchronous
     bool for_80 = true;          // worth its code from 8.0 on
     bool any_alignment = false;  // of the operands; others need multiples of 16 bytes as addresses and strides
+    bool f16_sums = false;       // a step is summed in f16, and its sums are added in f32
 
     TESSERA_DETAIL_HOST_DEVICE constexpr int threads() const { return 32 * warps_m * warps_n; }
     TESSERA_DETAIL_HOST_DEVICE constexpr int warp_m() const { return tile_m / warps_m; }
@@ -101,7 +102,9 @@ inline constexpr std::size_t mma_larger_shared_bytes = std::size_t{163} * 1024;
 constexpr int mma_copied_stages(const MmaConfig& config, bool larger)
 {
     constexpr std::size_t smaller_shared_bytes = std::size_t{99} * 1024;
-    return mma_stages(config, larger ? mma_larger_shared_bytes : smaller_shared_bytes, mma_most_copied_stages);
+    // Sums in f16 are for GPUs that have less of it.
+    return mma_stages(config, larger && !config.f16_sums ? mma_larger_shared_bytes : smaller_shared_bytes,
+                      mma_most_copied_stages);
 }
 
 /// Rows by which the epilogue's staging memory is padded, in floats: rows begin 8 banks apart.
@@ -144,6 +147,16 @@ TESSERA_MMA_CONFIG(Mma32x128, .tile_m = 32, .tile_n = 128, .warps_m = 1, .warps_
                    .lone_step_cycles = 425, .for_75 = true);
 TESSERA_MMA_CONFIG(Mma16x64, .tile_m = 16, .tile_n = 64, .warps_m = 1, .warps_n = 4, .step_cycles = 175,
                    .lone_step_cycles = 175, .for_75 = true);
+
+// Sums in f16. The cycles are not measured: NVIDIA's data sheets of GPUs for graphics say twice the rate of sums in f32, and
+// each sum of a step is converted and added. Where the rates are equal (T4, A100, H100) they are too low, but choose only between
+// these tiles and those for few rows.
+TESSERA_MMA_CONFIG(Mma128x128F16Sums, .tile_m = 128, .tile_n = 128, .warps_m = 2, .warps_n = 4, .step_cycles = 600,
+                   .lone_step_cycles = 600, .f16_sums = true);
+TESSERA_MMA_CONFIG(Mma64x128F16Sums, .tile_m = 64, .tile_n = 128, .warps_m = 2, .warps_n = 2, .step_cycles = 310,
+                   .lone_step_cycles = 620, .for_75 = true, .for_80 = false, .f16_sums = true);
+TESSERA_MMA_CONFIG(Mma64x64F16Sums, .tile_m = 64, .tile_n = 64, .warps_m = 2, .warps_n = 2, .step_cycles = 200,
+                   .lone_step_cycles = 200, .for_75 = true, .f16_sums = true);
 
 #undef TESSERA_MMA_CONFIG
 

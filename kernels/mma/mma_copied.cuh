@@ -70,8 +70,8 @@ __device__ __forceinline__ void multiply_copied(Warp& products, LoaderA& load_a,
         loaded = next(loaded);
     }
 
-    typename Warp::Accumulators of_stage{};
-    typename Warp::Accumulators& sums = Warp::has_stage_sums ? of_stage : accumulators;
+    typename Warp::StageSums of_stage{};
+    auto& sums = Warp::sums_of(of_stage, accumulators);
     wait_for_copies<Stages - 2>();
     __syncthreads();
     std::uint32_t stage = first_stage;
@@ -98,11 +98,7 @@ __device__ __forceinline__ void multiply_copied(Warp& products, LoaderA& load_a,
             }
             products.multiply(sums, step);
         }
-        if constexpr (Warp::has_stage_sums) {
-            if (two_level || left == 1) {
-                Warp::promote(of_stage, accumulators);
-            }
-        }
+        Warp::end_stage(of_stage, accumulators, two_level || left == 1);
     }
     wait_for_copies<0>();  // of the zeros, before other data take their place
 }

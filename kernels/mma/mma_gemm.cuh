@@ -49,15 +49,45 @@ __device__ __forceinline__ void let_next_kernel_begin()
 #endif
 }
 
+/// For a kernel of one order, or of all orders of 16-bit elements, which all have the same.
+template <class Config, class A, class B, Major MajorA = Major::k, Major MajorB = Major::k>
+inline constexpr int gates_in_turn = mma_gates_in_turn<Config, typename MmaWarp<Config, A, B, MajorA, MajorB>::TileB>;
+
+/// Multiplies the steps of a CTA, whose fragments are those of `Warp`.
+template <class Config, class Warp>
+__device__ __forceinline__ void multiply(const MmaArguments& arguments, const TilePosition& tile, const MmaSteps& steps,
+                                         std::byte* shared, int warp_m, int warp_n,
+                                         typename Warp::Accumulators& accumulators)
+{
+    Warp products(warp_m, warp_n);
+    if (steps.count == 0) {
+        wait_for_previous_kernel();
+    } else if constexpr (mma_loads_by_tma<Config>) {
+        multiply_from_tma<Config>(
+            products, arguments, tile, steps, shared,
+            [] {
+                wait_for_previous_kernel();
+                let_next_kernel_begin();
+            },
+            accumulators);
+    } else {
+        wait_for_previous_kernel();
+        let_next_kernel_begin();
+        multiply_copied<Config>(products, arguments, tile, steps, shared, accumulators);
+    }
+}
+
 }  // namespace detail
 
-template <class Config, class A, class B, Major MajorA, Major MajorB>
+/// @tparam Majors  of A and B, or nothing: then there is a loop for each order, before an epilogue that they share, which is most of
+/// the code
+template <class Config, class A, class B, Major... Majors>
 __global__ void __launch_bounds__(Config::config.threads(), Config::config.min_ctas())
     mma_gemm(const __grid_constant__ MmaArguments arguments)
 {
     constexpr MmaConfig config = Config::config;
     if constexpr (detail::can_run<Config, A>) {
-        using Warp = MmaWarp<Config, A, B, MajorA, MajorB>;
+        using KMajor = MmaWarp<Config, A, B, Major::k, Major::k>;
         extern __shared__ __align__(mma_shared_alignment) std::byte shared[];
 
         const std::uint32_t splits = arguments.splits;
@@ -68,26 +98,27 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.min_c
         const MmaSteps steps{.first = split * arguments.steps + min(split, arguments.longer_splits),
                              .count = static_cast<int>(arguments.steps + (split < arguments.longer_splits ? 1 : 0))};
 
-        const MmaEpilogue<Config, mma_gates_in_turn<Config, typename Warp::TileB>> epilogue(arguments, shared);
+        const MmaEpilogue<Config, detail::gates_in_turn<Config, A, B, Majors...>> epilogue(arguments, shared);
         const int warp = static_cast<int>(threadIdx.x) / 32;
         const int warp_m = warp / config.warps_n;
         const int warp_n = warp % config.warps_n;
-        Warp products(warp_m, warp_n);
-        typename Warp::Accumulators accumulators{};
-        if (steps.count == 0) {
-            detail::wait_for_previous_kernel();
-        } else if constexpr (mma_loads_by_tma<Config>) {
-            multiply_from_tma<Config>(
-                products, arguments, tile, steps, shared,
-                [] {
-                    detail::wait_for_previous_kernel();
-                    detail::let_next_kernel_begin();
-                },
-                accumulators);
+        typename KMajor::Accumulators accumulators{};
+        if constexpr (sizeof...(Majors) == 2) {
+            detail::multiply<Config, MmaWarp<Config, A, B, Majors...>>(arguments, tile, steps, shared, warp_m, warp_n,
+                                                                       accumulators);
+        } else if (arguments.a_k_major) {
+            if (arguments.b_k_major) {
+                detail::multiply<Config, KMajor>(arguments, tile, steps, shared, warp_m, warp_n, accumulators);
+            } else {
+                detail::multiply<Config, MmaWarp<Config, A, B, Major::k, Major::mn>>(arguments, tile, steps, shared,
+                                                                                     warp_m, warp_n, accumulators);
+            }
+        } else if (arguments.b_k_major) {
+            detail::multiply<Config, MmaWarp<Config, A, B, Major::mn, Major::k>>(arguments, tile, steps, shared, warp_m,
+                                                                                 warp_n, accumulators);
         } else {
-            detail::wait_for_previous_kernel();
-            detail::let_next_kernel_begin();
-            multiply_copied<Config>(products, arguments, tile, steps, shared, accumulators);
+            detail::multiply<Config, MmaWarp<Config, A, B, Major::mn, Major::mn>>(arguments, tile, steps, shared,
+                                                                                  warp_m, warp_n, accumulators);
         }
 
         if (splits > 1 && !epilogue.add_parts(accumulators, tile_index, split)) {

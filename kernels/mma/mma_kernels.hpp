@@ -20,8 +20,7 @@ struct MmaKernel {
     const void* functions[2][2];
 };
 
-/// Returns the configurations for these inputs, in a fixed order; those of one element size are the same. Empty if this
-/// build has no code of them.
+/// Returns the configurations for these inputs, in a fixed order. Empty if this build has no code of them.
 std::span<const MmaKernel> mma_kernels(InputTypes input);
 
 /// Code that this build has.
@@ -32,7 +31,8 @@ struct MmaCode {
 };
 
 /// Returns what the kernels for these inputs were compiled for.
-std::span<const MmaCode> mma_code(InputTypes input);
+/// @param f16_sums  of f16: those with sums in f16, which have code of fewer architectures
+std::span<const MmaCode> mma_code(InputTypes input, bool f16_sums);
 
 /// Returns true if a device of this compute capability (10 * major + minor) has the instructions.
 constexpr bool has_mma_instructions(InputTypes input, int compute_capability)

@@ -24,6 +24,15 @@ MmaKernel mma_kernel()
                       {mma_entry<Config, A, B, Major::k, Major::mn>(), mma_entry<Config, A, B, Major::k, Major::k>()}}};
 }
 
+/// The configuration for all orders of A and B, in one kernel.
+template <class Config, class A, class B>
+MmaKernel any_order_mma_kernel()
+{
+    static_assert(sizeof(A) == 2 && sizeof(B) == 2);  // see detail::gates_in_turn
+    const void* const entry = reinterpret_cast<const void*>(&mma_gemm<Config, A, B>);
+    return {.config = &Config::config, .name = Config::name, .functions = {{entry, entry}, {entry, entry}}};
+}
+
 /// For K-major operands only.
 template <class Config, class A, class B>
 MmaKernel k_major_mma_kernel()

@@ -15,6 +15,8 @@ template <class A, class B>
 std::span<const MmaKernel> mma_table();
 template <>
 std::span<const MmaKernel> mma_table<f16, f16>();
+/// Of f16, with sums in f16; defined in mma_f16_sums.cu.
+std::span<const MmaKernel> mma_table_of_f16_sums();
 template <>
 std::span<const MmaKernel> mma_table<bf16, bf16>();
 template <>

@@ -116,8 +116,8 @@ __device__ __forceinline__ void multiply_from_tma(Warp& products, const MmaArgum
     }
     __syncwarp();
 
-    typename Warp::Accumulators of_stage{};
-    typename Warp::Accumulators& sums = Warp::has_stage_sums ? of_stage : accumulators;
+    typename Warp::StageSums of_stage{};
+    auto& sums = Warp::sums_of(of_stage, accumulators);
     const std::uint32_t ring = tessera::detail::shared_address(shared);
     int stage = 0;
     PhaseParity parity = PhaseParity::even;
@@ -159,11 +159,7 @@ __device__ __forceinline__ void multiply_from_tma(Warp& products, const MmaArgum
             }
             products.multiply(sums, step);
         }
-        if constexpr (Warp::has_stage_sums) {
-            if (arguments.two_level || i + 1 == steps.count) {
-                Warp::promote(of_stage, accumulators);
-            }
-        }
+        Warp::end_stage(of_stage, accumulators, arguments.two_level || i + 1 == steps.count);
     }
 }
 

@@ -3,6 +3,7 @@
 /// A warp's part of a tile: it reads fragments from a stage in shared memory and multiplies them.
 
 #include <cstdint>
+#include <type_traits>
 
 #include "../gemm/gemm_arguments.hpp"
 #include "mma_config.hpp"
@@ -38,8 +39,10 @@ public:
     using Accumulators = FragmentC<float, 16, 8>[rows][columns];
     static constexpr int steps = ReaderA::steps;  // of a stage
     static_assert(steps == ReaderB::steps && steps % 2 == 0);
-    /// True if the sum of a stage may be kept apart: MmaArguments::two_level.
-    static constexpr bool has_stage_sums = sizeof(A) == 1;
+    /// True if the sum of a stage is kept apart: always where it is in f16, else if MmaArguments::two_level says so.
+    static constexpr bool has_stage_sums = sizeof(A) == 1 || config.f16_sums;
+    static_assert(!config.f16_sums || (std::is_same_v<A, f16> && std::is_same_v<B, f16>));
+    using StageSums = FragmentC<std::conditional_t<config.f16_sums, f16, float>, 16, 8>[rows][columns];
 
     __device__ MmaWarp(int warp_m, int warp_n) : a_(warp_m * config.warp_m()), b_(warp_n * config.warp_n()) {}
 
@@ -56,8 +59,19 @@ public:
         }
     }
 
+    /// Returns what `multiply` adds to.
+    __device__ __forceinline__ static auto& sums_of(StageSums& of_stage, Accumulators& of_all)
+    {
+        if constexpr (has_stage_sums) {
+            return of_stage;
+        } else {
+            return of_all;
+        }
+    }
+
     /// Multiplies the fragments of `step`.
-    __device__ __forceinline__ void multiply(Accumulators& accumulators, int step) const
+    template <class Sums>
+    __device__ __forceinline__ void multiply(Sums& sums, int step) const
     {
         constexpr int half = PartB::chunks;
 #pragma unroll
@@ -75,13 +89,24 @@ public:
                 for (int word = 0; word < half; ++word) {
                     b.words[word] = b_words_[step % 2][j / 2][j % 2 * half + word];
                 }
-                mma(accumulators[i][j], a, b);
+                mma(sums[i][j], a, b);
             }
         }
     }
 
-    /// Adds the sums of a stage to those of all stages, and begins anew.
-    __device__ __forceinline__ static void promote(Accumulators& of_stage, Accumulators& to)
+    /// After the last step of a stage: adds the stage's sums to those of all stages and begins anew, if they are kept apart.
+    /// @param two_level  of sums in f32: false if they go on to the next stage
+    __device__ __forceinline__ static void end_stage(StageSums& of_stage, Accumulators& to, bool two_level)
+    {
+        if constexpr (has_stage_sums) {
+            if (config.f16_sums || two_level) {
+                promote(of_stage, to);
+            }
+        }
+    }
+
+private:
+    __device__ __forceinline__ static void promote(StageSums& of_stage, Accumulators& to)
     {
 #pragma unroll
         for (int i = 0; i < rows; ++i) {
@@ -90,13 +115,12 @@ public:
 #pragma unroll
                 for (int value = 0; value < 4; ++value) {
                     to[i][j][value] += of_stage[i][j][value];
-                    of_stage[i][j][value] = 0;
+                    of_stage[i][j][value] = {};
                 }
             }
         }
     }
 
-private:
     ReaderA a_;
     ReaderB b_;
     std::uint32_t a_words_[2][rows][ReaderA::words];

@@ -101,7 +101,8 @@ __device__ Bounded finished_at(const Expectation& expectation, const Placement& 
         epilogue.bias = widened(expectation.bias, expectation.axis == BiasAxis::per_row ? at.row : column);
     }
     const SumOfProducts& sum = expectation.sums[(at.batch * place.rows + at.row) * expectation.columns + column];
-    return epilogue_of(bounded(sum, expectation.depth, expectation.relative_error), epilogue);
+    return epilogue_of(bounded(sum, expectation.depth, expectation.relative_error, expectation.smallest_error),
+                       epilogue);
 }
 
 __device__ Bounded expected_at(const Expectation& expectation, const Placement& place, ElementType type,

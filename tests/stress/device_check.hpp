@@ -50,6 +50,7 @@ struct Expectation {
     std::int64_t columns = 0;             ///< of A * B
     std::int64_t depth = 0;               ///< products per sum
     double relative_error = 0;            ///< of a sum, as a fraction of its magnitude
+    double smallest_error = eta_f32;      ///< of each product, if it is tiny
     float alpha = 1;                      ///< times the scales of A and B
     float beta = 0;
     PlacedMatrix c;  ///< read if beta is not 0

@@ -107,6 +107,9 @@ GemmCase random_case(Draw& draw, const ProductLimits& limits)
         gemm.fp8_accumulation = Fp8Accumulation::fast;
         gemm.k = std::min<std::int64_t>(gemm.k, 1024);  // a longer sum has a bound that means nothing
     }
+    if (gemm.input == InputTypes(ElementType::f16) && draw.one_in(3)) {
+        gemm.f16_accumulation = F16Accumulation::in_f16;
+    }
     draw_epilogue(draw, gemm);
     return gemm;
 }

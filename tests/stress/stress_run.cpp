@@ -142,6 +142,7 @@ private:
         expectation.activation = epilogue.activation = gemm.activation;
         expectation.gating = epilogue.gating = gemm.gating;
         epilogue.fp8_accumulation = gemm.fp8_accumulation;
+        epilogue.f16_accumulation = gemm.f16_accumulation;
         if (gemm.addend != Addend::none) {
             epilogue.beta = gemm.beta;
             expectation.beta = gemm.beta;
@@ -189,6 +190,12 @@ private:
         }
     }
 
+    static void expect_sums(Expectation& expectation, const Summation& summation)
+    {
+        expectation.relative_error = relative_error_of_sum(expectation.depth, summation);
+        expectation.smallest_error = summation.smallest;
+    }
+
     Finding* next_finding(Launch launch)
     {
         if (launches_.size() == most_findings) {
@@ -202,7 +209,7 @@ private:
                const std::string& what)
     {
         Expectation expectation = operands.expectation;
-        expectation.relative_error = relative_error_of_sum(expectation.depth, summation_of(variant, product.gemm));
+        expect_sums(expectation, summation_of(variant, product.gemm));
         check_output(stream_, operands.d, expectation, next_finding({index, what, operands.d, {}}));
         if (product.gemm.pre_activation) {
             Expectation before = expectation;
@@ -318,7 +325,7 @@ private:
         const GemmCase& gemm = product.gemm;
         Draw draw(options_.seed ^ 0xDA4A6EU, index);
         Expectation expectation = operands.expectation;
-        expectation.relative_error = relative_error_of_sum(expectation.depth, summation_of(options_.variant, gemm));
+        expect_sums(expectation, summation_of(options_.variant, gemm));
         const auto expect = [&](Fault fault, const char* what) {
             ++damages_;
             return next_finding({index, what, operands.d, fault});

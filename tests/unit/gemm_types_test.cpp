@@ -243,6 +243,55 @@ TEST_CASE_FIXTURE(TypesRuntime, "a plan serves only the accumulation it was made
     CHECK(fake::launches().size() == 2);
 }
 
+TEST_CASE_FIXTURE(TypesRuntime, "a plan of f16 serves only launches that allow sums in f16 as it does")
+{
+    const Device device(fake::h200);
+    DeviceBuffer<f16> half(stream, 100);
+    DeviceBuffer<bf16> brain(stream, 100);
+    const Epilogue in_f16{.f16_accumulation = F16Accumulation::in_f16};
+    GemmProblem problem = problem_of(ElementType::f16);
+    const auto plan = GemmPlan::prepare(device, problem, Variant::simt_naive);
+    plan.launch(stream, half.matrix(4, 5), half.matrix(5, 6), d.matrix(4, 6));
+    CHECK_THROWS_WITH_AS(
+        plan.launch(stream, half.matrix(4, 5), half.matrix(5, 6), d.matrix(4, 6), in_f16),
+        doctest::Contains("the accumulation of f16 products is f16, but the plan was prepared for f32"), Error);
+    problem.f16_accumulation = F16Accumulation::in_f16;
+    const auto allowing = GemmPlan::prepare(device, problem, Variant::simt_naive);
+    allowing.launch(stream, half.matrix(4, 5), half.matrix(5, 6), d.matrix(4, 6), in_f16);
+    CHECK_THROWS_AS(allowing.launch(stream, half.matrix(4, 5), half.matrix(5, 6), d.matrix(4, 6)), Error);
+    CHECK(fake::launches().size() == 2);
+    // Other types ignore it.
+    const auto other = GemmPlan::prepare(device, problem_of(ElementType::bf16), Variant::simt_naive);
+    other.launch(stream, brain.matrix(4, 5), brain.matrix(5, 6), d.matrix(4, 6), in_f16);
+    CHECK(fake::launches().size() == 3);
+}
+
+TEST_CASE_FIXTURE(TypesRuntime,
+                  "Gemm::launch runs another kernel if sums may be in f16, also after launches that it has seen")
+{
+    DeviceBuffer<f16> half(stream, 128 * 128);
+    DeviceBuffer<float> sums(stream, 128 * 128);
+    const auto function_with = [&](F16Accumulation accumulation) {
+        fake::clear_calls();
+        Gemm::launch(stream, half.matrix(128, 128), half.matrix(128, 128), sums.matrix(128, 128),
+                     {.f16_accumulation = accumulation}, Variant::mma_sync);
+        return fake::launches().at(0).function;
+    };
+    GemmProblem problem{.m = 128, .n = 128, .k = 128, .input = ElementType::f16, .output = ElementType::f32};
+    problem.f16_accumulation = F16Accumulation::in_f16;
+    if (GemmPlan::explain(problem, Device(fake::h200).properties(), Variant::mma_sync).find("sums in f16 of") ==
+        std::string::npos) {
+        return;  // not built
+    }
+    const void* const in_f32 = function_with(F16Accumulation::in_f32);
+    const void* const in_f16 = function_with(F16Accumulation::in_f16);
+    CHECK(in_f32 != in_f16);
+    for (int i = 0; i < 3; ++i) {
+        CHECK(function_with(F16Accumulation::in_f32) == in_f32);
+        CHECK(function_with(F16Accumulation::in_f16) == in_f16);
+    }
+}
+
 TEST_CASE("a problem describes its input types and its accumulation")
 {
     GemmProblem problem = problem_of(mixed);
@@ -251,4 +300,8 @@ TEST_CASE("a problem describes its input types and its accumulation")
     CHECK(problem.describe().ends_with(", fast accumulation"));
     problem.input = ElementType::tf32;
     CHECK(problem.describe() == "4x6x5 (MxNxK) tf32 -> f32, A row-major, B row-major, D row-major");
+    problem.f16_accumulation = F16Accumulation::in_f16;
+    CHECK(problem.describe() == "4x6x5 (MxNxK) tf32 -> f32, A row-major, B row-major, D row-major");
+    problem.input = ElementType::f16;
+    CHECK(problem.describe().ends_with(", sums in f16 allowed"));
 }

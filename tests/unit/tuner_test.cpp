@@ -381,6 +381,16 @@ TEST_CASE_FIXTURE(TunerRuntime, "problems that differ in a property that affects
     same.a.leading_dimension = 64;  // still a multiple of 16 bytes
     same.b.address_alignment = 16;
     CHECK(key(same) == key(problem));
+    GemmProblem of_bf16 = problem;
+    of_bf16.input = ElementType::bf16;
+    same = of_bf16;
+    same.f16_accumulation = F16Accumulation::in_f16;  // has no effect
+    CHECK(key(same) == key(of_bf16));
+    GemmProblem of_f16 = problem;
+    of_f16.input = ElementType::f16;
+    same = of_f16;
+    same.f16_accumulation = F16Accumulation::in_f16;
+    CHECK_FALSE(key(same) == key(of_f16));
     DeviceProperties fewer = h200;
     fewer.sm_count -= 1;
     CHECK_FALSE(detail::tuning_key(detail::resolved(problem), fewer) == key(problem));

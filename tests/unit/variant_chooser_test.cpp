@@ -318,6 +318,47 @@ TEST_CASE("explain says what runs, why, and why each other variant does not, als
     CHECK(empty.find("  runs: nothing, because D is empty\n") != std::string::npos);
 }
 
+TEST_CASE("mma_sync sums in f16 if that is allowed, but for few rows, odd alignments and other types; explain says so")
+{
+    for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {8, 6}, {8, 9}, {9, 0}, {12, 0}, {12, 1}}) {
+        const DeviceProperties device = device_of(major, minor);
+        GemmProblem problem = problem_of(4096, 4096, 4096);
+        problem.input = problem.output = ElementType::f16;
+        if (!GemmPlan::refusal(problem, device, Variant::mma_sync).empty()) {
+            continue;  // not built
+        }
+        CAPTURE(device.name);
+        const auto says = [&](const GemmProblem& given, std::string_view what) {
+            return GemmPlan::explain(given, device, Variant::mma_sync).find(what) != std::string::npos;
+        };
+        CHECK_FALSE(says(problem, "sums in f"));
+        problem.f16_accumulation = F16Accumulation::in_f16;
+        CHECK(says(problem, ", sums in f16 allowed\n"));
+        if (!says(problem, ", sums in f16 of 64 products\n")) {
+            CHECK(says(problem, ", sums in f32\n"));
+            continue;  // no code for them
+        }
+        CHECK(says(problem, "runs: mma_sync as Mma"));
+        const auto changed = [&](const auto& change) {
+            GemmProblem other = problem;
+            change(other);
+            return other;
+        };
+        const auto gated = changed([](GemmProblem& p) { p.gating = Gating::side_by_side; });
+        CHECK(says(gated, ", sums in f16 of 64 products\n"));
+        const auto columns = changed([](GemmProblem& p) { p.a.row_major = p.d.row_major = false; });
+        CHECK(says(columns, ", sums in f16 of 64 products\n"));
+        const auto decode = changed([](GemmProblem& p) { p.m = 16; });
+        CHECK(says(decode, "Mma16x64"));
+        CHECK(says(decode, ", sums in f32\n"));
+        const auto odd = changed([](GemmProblem& p) { p.a.leading_dimension = 4097; });
+        CHECK(says(odd, "Mma64x64Any"));
+        CHECK(says(odd, ", sums in f32\n"));
+        const auto of_bf16 = changed([](GemmProblem& p) { p.input = ElementType::bf16; });
+        CHECK_FALSE(says(of_bf16, "sums in f"));
+    }
+}
+
 TEST_CASE("explain says so if tensor cores are not used")
 {
     GemmProblem problem = problem_of(4096, 4096, 4096);

@@ -152,6 +152,7 @@ struct Epilogue {
     /// in D makes it NaN.
     DeviceSpan<float> amax_d = {};
     Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;  ///< how Hopper's tensor cores add 8-bit products
+    F16Accumulation f16_accumulation = F16Accumulation::in_f32;     ///< in what `mma_sync` may add f16 products
     Gating gating = Gating::none;                                   ///< pairs of columns become one: act(gate) * up
 };
 
@@ -222,7 +223,7 @@ concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
 /// infinity included, becomes the largest finite value of its sign; NaN stays NaN. SIMT kernels add the products one by
 /// one in ascending k, so that all of them give the same bits. Tensor cores add several products at once, as their
 /// hardware does; `GemmPlan::explain` names the kernel. For 8-bit inputs, Hopper's tensor cores keep fewer bits than
-/// fp32: see `Fp8Accumulation`. The same problem on the same device model, with the same build of the library, gives
+/// fp32: see `Fp8Accumulation`, and `F16Accumulation` for sums in f16 on request. The same problem on the same device model, with the same build of the library, gives
 /// the same bits every time.
 ///
 /// @par What is read

@@ -63,6 +63,24 @@ enum class Fp8Accumulation : std::uint8_t {
     fast = 1,       ///< all of K is summed in the tensor core; other libraries call it "fast accumulation"
 };
 
+/// In what `Variant::mma_sync` may add up products of f16. It is a permission: sums in f32 are always allowed. Other types and all
+/// other kernels ignore it. So do products of operands that are not aligned to 16 bytes, and those of at most 32 rows or columns
+/// may; `GemmPlan::explain` says which sums a product has. NVIDIA's data sheets of GPUs for graphics say twice the rate of sums in
+/// f32. GPUs for data centers have one rate, and only more to add.
+///
+/// With `in_f16`, the sum of each 64 products along K is in f16, and is then added to an f32 sum. Tensor cores round the sum in f16
+/// after every 8 products, or 16 from compute capability 9.0 on (arXiv 2511.10909; PTX promises nothing): 8 roundings, each by at
+/// most 2^-11 of the sum so far. So A*B is off by at most 1/255 of the sum of |a| * |b| more than with sums in f32, however
+/// large K is. Below 2^-14 the steps of f16 are fixed, and a rounding is off by up to 2^-25: by another 2^-22 for each 64
+/// products.
+///
+/// A sum of up to 64 products that exceeds 65504, the largest f16, is infinite, and so is A*B then, or NaN if sums of both signs
+/// are. Scale operands that come near to that, and undo it with `alpha`, which is applied in f32.
+enum class F16Accumulation : std::uint8_t {
+    in_f32 = 0,  ///< all of K is summed in f32
+    in_f16 = 1,  ///< 64 products may be summed in f16; their sums are added in f32
+};
+
 /// A product D = act(alpha * A*B + beta * C + bias): A is m x k, B is k x n, C and D are m x n. Any extent may be 0.
 /// With `gating`, D is m x n/2.
 ///
@@ -92,6 +110,7 @@ struct GemmProblem {
     bool has_pre_activation = false;                                ///< true if the argument of act is stored, too
     MatrixLayout pre_activation = {};                               ///< where to; only its batch strides matter
     Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;  ///< for 8-bit inputs on Hopper
+    F16Accumulation f16_accumulation = F16Accumulation::in_f32;     ///< for f16 inputs of `mma_sync`
     bool row_scales = false;                                        ///< true if each row of A has a scale of its own
     bool column_scales = false;                                     ///< true if each column of B has one
     Gating gating = Gating::none;                                   ///< how columns of A*B form pairs

@@ -338,6 +338,7 @@ GemmProblem problem_of(const GemmOperands& operands, const Epilogue& epilogue) n
         problem.pre_activation = layout_of(epilogue.pre_activation);
     }
     problem.fp8_accumulation = epilogue.fp8_accumulation;
+    problem.f16_accumulation = epilogue.f16_accumulation;
     problem.gating = epilogue.gating;
     problem.row_scales = epilogue.scale_a.size() > 1;
     problem.column_scales = epilogue.scale_b.size() > 1;

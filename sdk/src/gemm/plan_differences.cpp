@@ -104,15 +104,16 @@ std::string_view bias_of(const GemmProblem& problem)
 bool serves(const GemmProblem& planned, const KernelChoice& choice, const GemmProblem& given,
             const DeviceProperties& device)
 {
-    const bool same =
-        planned.m == given.m && planned.n == given.n && planned.k == given.k && planned.batches == given.batches &&
-        planned.outer_batches == given.outer_batches && planned.input == given.input &&
-        planned.output == given.output && has_layout(planned.a, given.a, planned) &&
-        has_layout(planned.b, given.b, planned) && has_layout(planned.d, given.d, planned) &&
-        planned.has_c == given.has_c && planned.bias == given.bias && planned.activation == given.activation &&
-        planned.has_pre_activation == given.has_pre_activation && planned.gating == given.gating &&
-        planned.row_scales == given.row_scales && planned.column_scales == given.column_scales &&
-        (!is_float8(planned.input) || planned.fp8_accumulation == given.fp8_accumulation) && has_levels(planned, given);
+    const bool same = planned.m == given.m && planned.n == given.n && planned.k == given.k &&
+                      planned.batches == given.batches && planned.outer_batches == given.outer_batches &&
+                      planned.input == given.input && planned.output == given.output &&
+                      has_layout(planned.a, given.a, planned) && has_layout(planned.b, given.b, planned) &&
+                      has_layout(planned.d, given.d, planned) && planned.has_c == given.has_c &&
+                      planned.bias == given.bias && planned.activation == given.activation &&
+                      planned.has_pre_activation == given.has_pre_activation && planned.gating == given.gating &&
+                      planned.row_scales == given.row_scales && planned.column_scales == given.column_scales &&
+                      (!is_float8(planned.input) || planned.fp8_accumulation == given.fp8_accumulation) &&
+                      allows_f16_sums(planned) == allows_f16_sums(given) && has_levels(planned, given);
     const bool aligned = is_aligned_as(planned.a, given.a) && is_aligned_as(planned.b, given.b);
     return same && (aligned || runs(planned, choice, given, device));
 }
@@ -159,6 +160,12 @@ std::string differences(const GemmProblem& planned, const KernelChoice& choice, 
             return std::string_view(problem.fp8_accumulation == Fp8Accumulation::fast ? "fast" : "two_level");
         };
         found.compare("the accumulation of 8-bit products", name(planned), name(given));
+    }
+    const auto sums_of = [](const GemmProblem& problem) {
+        return std::string_view(allows_f16_sums(problem) ? "f16" : "f32");
+    };
+    if (planned.input == given.input) {
+        found.compare("the accumulation of f16 products", sums_of(planned), sums_of(given));
     }
     if (!found.text().empty()) {
         return found.text();

@@ -44,12 +44,12 @@ bool same(const T& one, const T& other) noexcept
 bool same(const Epilogue& one, const Epilogue& other) noexcept
 {
     const auto& [alpha, beta, c, bias, activation, pre_activation, scale_a, scale_b, scale_d, amax_d, fp8_accumulation,
-                 gating] = one;
+                 f16_accumulation, gating] = one;
     return same(alpha, other.alpha) && same(beta, other.beta) && same(c, other.c) && same(bias, other.bias) &&
            activation == other.activation && same(pre_activation, other.pre_activation) &&
            same(scale_a, other.scale_a) && same(scale_b, other.scale_b) && same(scale_d, other.scale_d) &&
            same<DeviceSpan<const float>>(amax_d, other.amax_d) && fp8_accumulation == other.fp8_accumulation &&
-           gating == other.gating;
+           f16_accumulation == other.f16_accumulation && gating == other.gating;
 }
 
 }  // namespace

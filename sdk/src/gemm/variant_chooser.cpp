@@ -121,6 +121,9 @@ std::string GemmProblem::describe() const
     if (is_float8(input) && fp8_accumulation == Fp8Accumulation::fast) {
         text += ", fast accumulation";
     }
+    if (detail::allows_f16_sums(*this)) {
+        text += ", sums in f16 allowed";
+    }
     return text;
 }
 

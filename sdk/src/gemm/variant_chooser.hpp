@@ -67,6 +67,12 @@ inline bool is_transposed(const GemmProblem& problem) noexcept
     return !problem.d.row_major && problem.gating == Gating::none;
 }
 
+/// Returns true if sums may be in f16.
+inline bool allows_f16_sums(const GemmProblem& problem) noexcept
+{
+    return problem.input == InputTypes(ElementType::f16) && problem.f16_accumulation == F16Accumulation::in_f16;
+}
+
 /// Returns the variant that `automatic` runs without a tuned choice, or `automatic` if no variant can. `problem` must be
 /// resolved.
 Variant preferred_variant(const GemmProblem& problem, const DeviceProperties& device);

@@ -27,7 +27,8 @@ constexpr std::chrono::seconds lock_timeout{20};  // a save takes milliseconds, 
 
 constexpr std::array<std::string_view, detail::tuning_facts> fact_names{
     "a",        "b",        "d", "a_rows", "b_rows",     "d_rows",   "a_align",        "b_align",       "d_align",
-    "a_shared", "b_shared", "c", "bias",   "activation", "fp8_fast", "pre_activation", "scale_vectors", "gating"};
+    "a_shared", "b_shared", "c", "bias",   "activation", "fp8_fast", "pre_activation", "scale_vectors", "gating",
+    "f16_sums"};
 
 void warn_on_stderr(std::string_view sentence) { fmt::print(stderr, "tessera: warning: {}\n", sentence); }
 

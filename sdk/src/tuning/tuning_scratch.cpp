@@ -228,6 +228,7 @@ Epilogue TuningScratch::epilogue(std::size_t set) const
     epilogue.scale_a = row_scales_.span();
     epilogue.scale_b = column_scales_.span();
     epilogue.fp8_accumulation = problem_.fp8_accumulation;
+    epilogue.f16_accumulation = problem_.f16_accumulation;
     return epilogue;
 }
 

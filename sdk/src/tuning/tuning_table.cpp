@@ -114,6 +114,7 @@ TuningKey tuning_key(const GemmProblem& problem, const DeviceProperties& device)
     set(pre_activation, problem.has_pre_activation);
     set(fp8_fast, is_float8(problem.input) && problem.fp8_accumulation == Fp8Accumulation::fast);
     set(gating, problem.gating);
+    set(f16_sums, allows_f16_sums(problem));
     set(scale_vectors, (problem.row_scales ? 1 : 0) + (problem.column_scales ? 2 : 0));
     return key;
 }

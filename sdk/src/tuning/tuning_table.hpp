@@ -33,6 +33,7 @@ enum TuningFact : std::size_t {
     pre_activation,  // 1: stored. Entries of older files lack what follows fp8_fast; it is 0 there
     scale_vectors,   // 1: one scale per row of A, 2: one per column of B, 3: both
     gating,
+    f16_sums,  // 1: allowed
     tuning_facts
 };
 

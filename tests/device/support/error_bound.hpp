@@ -23,6 +23,10 @@
 /// accumulation, cluster split-K, stream-K) are added in fp32: at most K / terms roundings. `loss` is that of one of
 /// these sums.
 ///
+/// Sums in f16.  The same with a result that is rounded to nearest: off by up to 2^-11 of its magnitude, or by half of f16's
+/// smallest subnormal, 2^-25. What is cut off of the products below their fixed steps, at most 9 * 2^-44, is far less than that.
+/// There are at most as many roundings as products, so 2^-24 for each product is more than enough.
+///
 /// Epilogue.  alpha * acc, the product of row and column scale, its product with that, fma(beta, C, .) and . + bias are one operation each. If x is known up to e, f(x) is known up
 /// to L e, L being a Lipschitz constant of f, and its rounding adds u (|f(x)| + L e) + eta. `after_rounding` is this
 /// step.
@@ -110,10 +114,11 @@ TESSERA_DETAIL_HOST_DEVICE inline Bounded after_rounding(double exact, double te
 
 /// How products are summed.
 struct Summation {
-    int terms = 0;             // products that one tensor-core instruction adds; 0: fused multiply-adds in fp32
-    int fraction_bits = 25;    // fraction bits kept of each term
-    int result_bits = 23;      // fraction bits kept of the sum
-    std::int64_t longest = 0;  // products after which the sum is added to an fp32 sum; 0: never
+    int terms = 0;              // products that one tensor-core instruction adds; 0: fused multiply-adds in fp32
+    int fraction_bits = 25;     // fraction bits kept of each term
+    int result_bits = 23;       // fraction bits kept of the sum
+    std::int64_t longest = 0;   // products after which the sum is added to an fp32 sum; 0: never
+    double smallest = eta_f32;  // loss per product of numbers that are too small for a relative one
 };
 
 /// The tensor cores of compute capability 9.0 and 10.
@@ -131,8 +136,11 @@ constexpr Summation hopper_summation(InputTypes input, Fp8Accumulation accumulat
 }
 
 /// mma.sync of any GPU. The oldest add up four products at a time; for 8-bit elements, 8.9 is as coarse as 9.0's wgmma.
-constexpr Summation mma_sync_summation(InputTypes input, Fp8Accumulation accumulation)
+constexpr Summation mma_sync_summation(InputTypes input, Fp8Accumulation accumulation, F16Accumulation of_f16)
 {
+    if (input == InputTypes(ElementType::f16) && of_f16 == F16Accumulation::in_f16) {
+        return {.terms = 8, .fraction_bits = 23, .result_bits = 11, .longest = 64, .smallest = 0x1p-24};
+    }
     return is_float8(input) ? hopper_summation(input, accumulation)
                             : Summation{.terms = 4, .fraction_bits = 23, .result_bits = 23};
 }
@@ -173,8 +181,9 @@ inline SumOfProducts sum_of_products(const double* a, const double* b, std::int6
 }
 
 /// Returns how much a sum of k products may differ from the reference if a kernel loses at most `relative_error` of the
-/// sum of magnitudes.
-TESSERA_DETAIL_HOST_DEVICE inline Bounded bounded(const SumOfProducts& sum, std::int64_t k, double relative_error)
+/// sum of magnitudes, and `smallest` for each product.
+TESSERA_DETAIL_HOST_DEVICE inline Bounded bounded(const SumOfProducts& sum, std::int64_t k, double relative_error,
+                                                  double smallest = eta_f32)
 {
     if (!std::isfinite(sum.value)) {
         return {sum.value, 0};
@@ -182,13 +191,13 @@ TESSERA_DETAIL_HOST_DEVICE inline Bounded bounded(const SumOfProducts& sum, std:
     const auto count = static_cast<double>(k);
     const double gamma_f64 = gamma(count, unit_f64);
     const double magnitude = sum.magnitude / (1 - gamma_f64);  // the magnitudes were summed in float64, too
-    return {sum.value, (relative_error + gamma_f64) * magnitude + count * eta_f32 * (1 + relative_error)};
+    return {sum.value, (relative_error + gamma_f64) * magnitude + count * smallest * (1 + relative_error)};
 }
 
 /// The same for a kernel that sums according to `summation`.
 inline Bounded bounded(const SumOfProducts& sum, std::int64_t k, const Summation& summation = {})
 {
-    return bounded(sum, k, relative_error_of_sum(k, summation));
+    return bounded(sum, k, relative_error_of_sum(k, summation), summation.smallest);
 }
 
 TESSERA_DETAIL_HOST_DEVICE inline double relu(double x) { return x < 0 ? 0 : x; }

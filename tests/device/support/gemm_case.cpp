@@ -270,6 +270,9 @@ std::string GemmCase::describe() const
     if (is_float8(input) && fp8_accumulation == Fp8Accumulation::fast) {
         text += ", fast accumulation";
     }
+    if (allows_f16_sums()) {
+        text += ", sums in f16 allowed";
+    }
     constexpr const char* data_names[] = {"random", "signature", "non-finite", "one large"};
     return text + fmt::format(", {}, {} data", to_string(activation), data_names[static_cast<int>(data)]);
 }
@@ -319,16 +322,19 @@ GemmData GemmData::make(const GemmCase& gemm, Guards guards, std::uint64_t seed)
                                       : HostArray(gemm.addend_type(), 0)};
 
     const bool exact = gemm.data == Data::signature;
+    const bool small = exact && gemm.allows_f16_sums();
     const bool large = gemm.data == Data::one_large;
     set_elements(data.a, a_place, [&](std::int64_t batch, std::int64_t row, std::int64_t k) {
         return gemm.alpha == 0 ? quiet_nan
                : large         ? (k == 0 ? 128.0F : 1.0F)
+               : small         ? signature_a_of_f16_sums(row + 7 * batch, k)
                : exact         ? signature_a_in(gemm.input.a, row + 7 * batch, k)
                                : random_value(gemm, seed, salt_a, (batch * gemm.m + row) * gemm.k + k);
     });
     set_elements(data.b, b_place, [&](std::int64_t batch, std::int64_t k, std::int64_t column) {
         return gemm.alpha == 0 ? quiet_nan
                : large         ? (k == 0 ? 128.0F : 1.0F)
+               : small         ? signature_b_of_f16_sums(k, column + 11 * batch)
                : exact         ? signature_b_in(gemm.input.b, k, column + 11 * batch)
                                : random_value(gemm, seed, salt_b, (batch * gemm.k + k) * gemm.n + column);
     });

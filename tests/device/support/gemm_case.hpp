@@ -81,6 +81,7 @@ struct GemmCase {
     std::optional<float> scale_d = {};  // for a D of 8 bits
     std::optional<float> amax_d = {};   // the value before the launch; for a D of 8 bits
     Fp8Accumulation fp8_accumulation = Fp8Accumulation::two_level;
+    F16Accumulation f16_accumulation = F16Accumulation::in_f32;
     Data data = Data::random;
 
     /// Used to find the smallest failing case.
@@ -97,6 +98,11 @@ struct GemmCase {
     std::int64_t d_columns() const { return gating == Gating::none ? n : n / 2; }
     /// Number of products per element of A * B.
     std::int64_t depth() const { return alpha == 0 ? 0 : k; }
+    /// True if a kernel may sum in f16.
+    bool allows_f16_sums() const
+    {
+        return input == InputTypes(ElementType::f16) && f16_accumulation == F16Accumulation::in_f16;
+    }
     bool has_row_scales() const { return row_scales && scale_a; }
     bool has_column_scales() const { return column_scales && scale_b; }
     std::string describe() const;

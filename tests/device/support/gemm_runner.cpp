@@ -61,6 +61,7 @@ void DeviceOperands::dispatch(const Launch& launch)
     epilogue.activation = gemm_.activation;
     epilogue.gating = gemm_.gating;
     epilogue.fp8_accumulation = gemm_.fp8_accumulation;
+    epilogue.f16_accumulation = gemm_.f16_accumulation;
     if (gemm_.bias != BiasAxis::none) {
         const bool per_row = gemm_.bias == BiasAxis::per_row;
         with_addend_type(gemm_.bias_type, [&]<class T>(std::type_identity<T>) {
@@ -162,6 +163,7 @@ GemmProblem DeviceOperands::problem() const
     problem.row_scales = gemm_.has_row_scales();
     problem.column_scales = gemm_.has_column_scales();
     problem.fp8_accumulation = gemm_.fp8_accumulation;
+    problem.f16_accumulation = gemm_.f16_accumulation;
     return problem;
 }
 
@@ -236,8 +238,9 @@ Summation summation_of(Variant variant, const GemmCase& gemm)
     if (is_simt(variant) || gemm.input == InputTypes(ElementType::f32)) {
         return {};
     }
-    if (variant == Variant::mma_sync || (capability != 9 && capability != 10 && capability != 11)) {
-        return mma_sync_summation(gemm.input, gemm.fp8_accumulation);
+    const bool may_be_mma_sync = variant == Variant::automatic && gemm.allows_f16_sums();
+    if (variant == Variant::mma_sync || may_be_mma_sync || (capability != 9 && capability != 10 && capability != 11)) {
+        return mma_sync_summation(gemm.input, gemm.fp8_accumulation, gemm.f16_accumulation);
     }
     return capability == 9 ? hopper_summation(gemm.input, gemm.fp8_accumulation) : tensor_core_summation(gemm.input);
 }

@@ -36,6 +36,16 @@ inline float signature_b_in(ElementType type, std::int64_t k, std::int64_t colum
            static_cast<float>(1 << k % 3);
 }
 
+/// The same where sums may be in f16: sums of up to 64 products are integers that f16 has.
+inline float signature_a_of_f16_sums(std::int64_t row, std::int64_t k)
+{
+    return walsh(row + 1, k + 1) * static_cast<float>(1 + row % 5);
+}
+inline float signature_b_of_f16_sums(std::int64_t k, std::int64_t column)
+{
+    return walsh(2 * k + 1, column + 1) * static_cast<float>(1 + column % 3) * static_cast<float>(1 << k % 2);
+}
+
 /// For types of 16 bits and more.
 inline float signature_a(std::int64_t row, std::int64_t k) { return signature_a_in(ElementType::f32, row, k); }
 inline float signature_b(std::int64_t k, std::int64_t column) { return signature_b_in(ElementType::f32, k, column); }

@@ -22,6 +22,8 @@ constexpr std::int64_t max_ctas = 0x7FFFFFFF;
 // Compute capabilities, of code.
 constexpr int first_with_asynchronous_copies = 80;
 constexpr int first_with_tma = 90;
+// Of products, and tiles for them, that keep sums in f32 where these may be in f16: they wait for memory.
+constexpr int most_rows_of_f32_sums = 32;
 constexpr std::int64_t fewest_steps_of_a_part = 4;  // fewer do not pay for summing up
 
 constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return value / by + (value % by != 0 ? 1 : 0); }
@@ -70,11 +72,11 @@ std::int64_t steps_of(const GemmProblem& problem) { return steps_of(problem.k, p
 
 /// Returns the compute capability that the code was compiled for which a driver takes for a device of `capability`: machine
 /// code of the same major version, else PTX. 0 if there is none.
-int code_capability(InputTypes input, int capability)
+int code_capability(InputTypes input, bool f16_sums, int capability)
 {
     int machine_code = 0;
     int ptx = 0;
-    for (const kernels::MmaCode& code : kernels::mma_code(input)) {
+    for (const kernels::MmaCode& code : kernels::mma_code(input, f16_sums)) {
         if (code.capability > capability) {
             continue;
         }
@@ -211,7 +213,7 @@ double cycles_of(const GemmProblem& problem, const DeviceProperties& device, con
 
 bool has_mma_code(InputTypes input, const DeviceProperties& device) noexcept
 {
-    return kernels::has_mma_instructions(input, code_capability(input, device.compute_capability()));
+    return kernels::has_mma_instructions(input, code_capability(input, false, device.compute_capability()));
 }
 
 std::optional<Refusal> find_mma_refusal(const GemmProblem& problem, const DeviceProperties& device)
@@ -250,23 +252,49 @@ bool is_mma_choice_valid(const GemmProblem& problem, const DeviceProperties& dev
     }
     const MmaConfig& config = *table[choice.config].config;
     const Shape shape = shape_of(problem, choice.swapped);
-    const int code = code_capability(problem.input, device.compute_capability());
+    const int code = code_capability(problem.input, config.f16_sums, device.compute_capability());
     const bool is_of_75 = code < first_with_asynchronous_copies;
-    const bool has_code = is_of_75 ? config.for_75 : config.for_80;
-    return has_code && (config.any_alignment || is_aligned(problem)) && function_of(choice.config, shape) != nullptr &&
+    const bool has_code = code != 0 && (is_of_75 ? config.for_75 : config.for_80);
+    return has_code && (!config.f16_sums || allows_f16_sums(problem)) &&
+           (config.any_alignment || is_aligned(problem)) && function_of(choice.config, shape) != nullptr &&
            can_take_pairs(problem, config, shape, code) &&
            kernels::mma_ring_bytes(config, stages_of(config, device, code)) <= device.shared_memory_per_block_bytes &&
            tiles_of(problem, config, shape) <= max_ctas / choice.cluster_k &&
            (choice.cluster_k == 1 || choice.cluster_k <= steps_of(problem));
 }
 
+namespace {
+
+/// Returns true if sums may be in f16, and a configuration for that can run the problem.
+bool can_sum_in_f16(const GemmProblem& problem, const DeviceProperties& device)
+{
+    if (!allows_f16_sums(problem)) {
+        return false;
+    }
+    const auto table = kernels::mma_kernels(problem.input);
+    for (std::size_t index = 0; index < table.size(); ++index) {
+        const KernelChoice choice{.variant = Variant::mma_sync, .config = static_cast<std::uint8_t>(index), .band = 1};
+        if (table[index].config->f16_sums && is_mma_choice_valid(problem, device, choice)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
 void for_each_mma_candidate(const GemmProblem& problem, const DeviceProperties& device,
                             const std::function<void(const KernelChoice&)>& visit)
 {
     constexpr std::int64_t max_swapped_n = 512;  // beyond, few tiles are empty in part
     const auto table = kernels::mma_kernels(problem.input);
+    const bool sums_in_f16 = can_sum_in_f16(problem, device);
     for (std::size_t index = 0; index < table.size(); ++index) {
         const MmaConfig& config = *table[index].config;
+        if (sums_in_f16 && !config.f16_sums &&
+            (config.tile_m > most_rows_of_f32_sums || std::min(problem.m, problem.n) > most_rows_of_f32_sums)) {
+            continue;
+        }
         for (const bool swapped : {false, true}) {
             KernelChoice choice{.variant = Variant::mma_sync,
                                 .config = static_cast<std::uint8_t>(index),
@@ -339,9 +367,12 @@ std::string describe_mma(const GemmProblem& problem, const KernelChoice& choice)
     const MmaKernel& kernel = kernels::mma_kernels(problem.input)[choice.config];
     const std::int64_t tiles = tiles_of(problem, *kernel.config, shape_of(problem, choice.swapped));
     return fmt::format(
-        "{}{}, {} tile{} in raster groups of {}{}", kernel.name, choice.swapped ? " of the transposed product" : "",
+        "{}{}, {} tile{} in raster groups of {}{}{}", kernel.name, choice.swapped ? " of the transposed product" : "",
         tiles, tiles == 1 ? "" : "s", choice.band,
-        choice.cluster_k > 1 ? fmt::format(", each split in {} along K", choice.cluster_k) : std::string());
+        choice.cluster_k > 1 ? fmt::format(", each split in {} along K", choice.cluster_k) : std::string(),
+        kernel.config->f16_sums    ? ", sums in f16 of 64 products"
+        : allows_f16_sums(problem) ? ", sums in f32"
+                                   : "");
 }
 
 WorkspaceNeed mma_workspace(const GemmProblem& problem, const KernelChoice& choice)
@@ -375,10 +406,12 @@ CallStatus encode_mma(EncodedLaunch& launch, const GemmProblem& problem, const D
     arguments.steps = steps / choice.cluster_k;
     arguments.longer_splits = steps % choice.cluster_k;
     launch.ctas = gemm.raster.tiles() * static_cast<std::uint32_t>(problem.batches) * choice.cluster_k;
-    const int code = code_capability(problem.input, device.compute_capability());
+    const int code = code_capability(problem.input, config.f16_sums, device.compute_capability());
     const int stages = stages_of(config, device, code);
     arguments.stages = static_cast<std::uint32_t>(stages);
     arguments.two_level = problem.fp8_accumulation == Fp8Accumulation::two_level;
+    arguments.a_k_major = shape.a_k_major;
+    arguments.b_k_major = shape.b_k_major;
     arguments.staged_fragments = static_cast<std::uint32_t>(config.warp_m()) / 16;
     while (static_cast<std::size_t>(kernels::mma_staging_bytes(config)) * arguments.staged_fragments >
            kernels::mma_ring_bytes(config, stages)) {
