@@ -46,6 +46,7 @@ struct CommandLine {
     std::vector<std::string> presets;
     std::vector<std::string> epilogues{"none"};
     std::vector<std::string> accumulations{"fast"};
+    std::vector<std::string> sums{"f32"};
     std::vector<std::string> shapes;
     std::vector<std::string> gemm_types{"bf16"};
     std::vector<std::string> gemm_orders{"rc"};
@@ -103,6 +104,10 @@ void add_problem_options(CLI::App& command, CommandLine& line)
     command
         .add_option("--accumulation", line.accumulations,
                     "how 8-bit products are added, by both sides: fast, two-level (the default of both libraries)")
+        ->delimiter(',')
+        ->capture_default_str();
+    command
+        .add_option("--sums", line.sums, "in what our mma_sync may add f16 products: f32, f16; peers add them in f32")
         ->delimiter(',')
         ->capture_default_str();
     command
@@ -223,13 +228,17 @@ GemmOptions gemm_options_of(const CommandLine& line)
                 throw std::invalid_argument(fmt::format(
                     "--epilogue {} needs two halves of N, which is {}: choose an even N", epilogue, problem.shape.n));
             }
+            // Inputs of 8 bits and of f16 have two ways to accumulate each, others have one.
+            Problem fused = problem;
+            fused.fusion = fusion;
             for (const std::string& accumulation : line.accumulations) {
-                Problem fused = problem;
-                fused.fusion = fusion;
                 fused.accumulation = parse_accumulation(accumulation);
-                // Other inputs have one way to accumulate.
-                if (is_float8(problem.input) || &accumulation == &line.accumulations.front()) {
-                    options.problems.push_back(std::move(fused));
+                for (const std::string& sums : line.sums) {
+                    fused.sums = parse_sums(sums);
+                    if ((is_float8(problem.input) || &accumulation == &line.accumulations.front()) &&
+                        (problem.input == ElementType::f16 || &sums == &line.sums.front())) {
+                        options.problems.push_back(fused);
+                    }
                 }
             }
         }

@@ -87,8 +87,10 @@ GemmProblem gemm_problem_of(const Task& task) { return task.problem.gemm_problem
 Epilogue epilogue_of(const Task& task, const Operands& set)
 {
     const GemmProblem problem = gemm_problem_of(task);
-    Epilogue epilogue{
-        .activation = problem.activation, .fp8_accumulation = problem.fp8_accumulation, .gating = problem.gating};
+    Epilogue epilogue{.activation = problem.activation,
+                      .fp8_accumulation = problem.fp8_accumulation,
+                      .f16_accumulation = problem.f16_accumulation,
+                      .gating = problem.gating};
     if (has_c(task.problem.fusion)) {
         with_output_element(task.problem.output, [&]<class Output>(std::type_identity<Output>) {
             epilogue.c = MatrixView<const Output>::from_raw_device_pointer(static_cast<const Output*>(set.c), problem.m,
@@ -111,7 +113,9 @@ Prepared prepare_plan(const Task& task, const GemmPlan& plan)
     return {launch_of(task, plan), what_runs(plan),
             to_string(plan.variant()).starts_with("simt_") ? Accumulation::fp32
             : is_float8(plan.problem().input)              ? Accumulation::hopper_fp8
-                                                           : Accumulation::tensor_core};
+            : task.problem.input == ElementType::f16 && task.problem.sums == F16Accumulation::in_f16
+                ? Accumulation::f16_sums
+                : Accumulation::tensor_core};
 }
 
 std::vector<GemmContender> our_contenders(const std::vector<std::string>& variants)

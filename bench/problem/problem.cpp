@@ -28,6 +28,7 @@ GemmProblem Problem::gemm_problem() const
         problem.c.leading_dimension = shape.n;
     }
     problem.fp8_accumulation = accumulation;
+    problem.f16_accumulation = sums;
     switch (fusion) {
         case Fusion::bias_relu: problem.activation = Activation::relu; break;
         case Fusion::bias_gelu: problem.activation = Activation::gelu; break;
@@ -125,6 +126,21 @@ Fp8Accumulation parse_accumulation(std::string_view text)
 std::string_view to_string(Fp8Accumulation accumulation) noexcept
 {
     return accumulation == Fp8Accumulation::fast ? "fast" : "two-level";
+}
+
+F16Accumulation parse_sums(std::string_view text)
+{
+    for (const F16Accumulation sums : {F16Accumulation::in_f32, F16Accumulation::in_f16}) {
+        if (text == to_string(sums)) {
+            return sums;
+        }
+    }
+    throw std::invalid_argument(fmt::format("'{}' is not a type of sums: write f32 or f16", text));
+}
+
+std::string_view to_string(F16Accumulation accumulation) noexcept
+{
+    return accumulation == F16Accumulation::in_f16 ? "f16" : "f32";
 }
 
 Orders parse_orders(std::string_view text)

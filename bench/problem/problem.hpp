@@ -25,6 +25,10 @@ struct Shape {
 Fp8Accumulation parse_accumulation(std::string_view text);
 std::string_view to_string(Fp8Accumulation accumulation) noexcept;
 
+/// "f32" or "f16". @throws std::invalid_argument
+F16Accumulation parse_sums(std::string_view text);
+std::string_view to_string(F16Accumulation accumulation) noexcept;
+
 /// Storage orders of A and B. D is always row-major.
 struct Orders {
     bool a_row_major = true;
@@ -44,6 +48,8 @@ struct Problem {
     Fusion fusion = Fusion::none;  ///< what the epilogue adds and applies
     /// How Hopper's tensor cores add 8-bit products; of no effect for others. cuBLASLt's default is `two_level`.
     Fp8Accumulation accumulation = Fp8Accumulation::fast;
+    /// In what our `mma_sync` may add f16 products; of no effect for others. Peers add them in f32.
+    F16Accumulation sums = F16Accumulation::in_f32;
     /// Where the problem comes from: "Llama 3 8B gate+up". Empty for most; takes no part in comparisons.
     std::string layer = {};
 
@@ -74,7 +80,7 @@ struct Problem {
     {
         return one.shape == other.shape && one.input == other.input && one.orders == other.orders &&
                one.output == other.output && one.padding == other.padding && one.fusion == other.fusion &&
-               one.accumulation == other.accumulation;
+               one.accumulation == other.accumulation && one.sums == other.sums;
     }
 
     /// The problem for the SDK.

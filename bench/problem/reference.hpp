@@ -26,6 +26,8 @@ enum class Accumulation : std::uint8_t {
                   ///< 2^-23 of the sum of magnitudes; b products and the old sum make (b + 1)/b <= 2 truncations per
                   ///< product: u = 4 * 2^-24
     hopper_fp8,   ///< Hopper's accumulator for 8-bit elements: addends are truncated 13 bits below the largest one
+    f16_sums,  ///< `F16Accumulation::in_f16`: as tensor_core, and 64 products at a time are off by up to 1/255 of the
+               ///< sum of their magnitudes
 };
 
 struct Verdict {

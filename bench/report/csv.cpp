@@ -84,7 +84,8 @@ std::string csv_of(const Environment& environment, const std::vector<ProblemRepo
 {
     std::string text = header_of(environment) + summaries_of(reports);
     text +=
-        "m,n,k,input,output,orders,padding,epilogue,fp8_accumulation,layer,input_sets,exceeds_l2,products_per_sample,"
+        "m,n,k,input,output,orders,padding,epilogue,fp8_accumulation,f16_accumulation,layer,input_sets,exceeds_l2,"
+        "products_per_sample,"
         "graph_replay,"
         "contender,"
         "outcome,"
@@ -93,15 +94,15 @@ std::string csv_of(const Environment& environment, const std::vector<ProblemRepo
         "throttle,"
         "samples_us\n";
     for (const ProblemReport& report : reports) {
-        const auto& [shape, input, orders, output, padding, fusion, accumulation, layer] = report.problem;
+        const auto& [shape, input, orders, output, padding, fusion, accumulation, sums, layer] = report.problem;
         for (std::size_t i = 0; i < report.measurements.size(); ++i) {
             const Measurement& measurement = report.measurements[i];
-            text +=
-                fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", shape.m, shape.n, shape.k,
-                            tessera::to_string(input), tessera::to_string(output), to_string(orders), padding,
-                            to_string(fusion), is_float8(input) ? to_string(accumulation) : "", quoted(layer),
-                            report.input_sets, report.exceeds_cache, report.launches_per_sample, report.graph_replay,
-                            quoted(measurement.contender), name_of(measurement.outcome), quoted(measurement.note));
+            text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", shape.m, shape.n, shape.k,
+                                tessera::to_string(input), tessera::to_string(output), to_string(orders), padding,
+                                to_string(fusion), is_float8(input) ? to_string(accumulation) : "",
+                                input == ElementType::f16 ? to_string(sums) : "", quoted(layer), report.input_sets,
+                                report.exceeds_cache, report.launches_per_sample, report.graph_replay,
+                                quoted(measurement.contender), name_of(measurement.outcome), quoted(measurement.note));
             if (measurement.seconds.empty()) {
                 text += fmt::format(",,,,,,,{},,,,,,,\n", quoted(report.baseline));
                 continue;

@@ -36,7 +36,10 @@ std::string ratio_title(const std::string& ours, const std::string& peer)
 std::string types_of(const Problem& problem)
 {
     const bool is_two_level = is_float8(problem.input) && problem.accumulation == Fp8Accumulation::two_level;
-    return to_string(Types{problem.input, problem.output}) + (is_two_level ? " two-level" : "");
+    const bool sums_in_f16 = problem.input == ElementType::f16 && problem.sums == F16Accumulation::in_f16;
+    return to_string(Types{problem.input, problem.output}) + (is_two_level  ? " two-level"
+                                                              : sums_in_f16 ? " f16-sums"
+                                                                            : "");
 }
 std::string epilogue_of(const Problem& problem) { return std::string(to_string(problem.fusion)); }
 

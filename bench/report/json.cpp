@@ -116,15 +116,16 @@ std::string object_of(const ProblemReport& report)
     for (std::size_t i = 0; i < report.measurements.size(); ++i) {
         measurements.push_back(object_of(report, i));
     }
-    const auto& [shape, input, orders, output, padding, fusion, accumulation, layer] = report.problem;
+    const auto& [shape, input, orders, output, padding, fusion, accumulation, sums, layer] = report.problem;
     return fmt::format(
-        R"({{"m": {}, "n": {}, "k": {}, "input": "{}", "output": "{}", "orders": "{}", "padding": {}, "epilogue": "{}", "fp8_accumulation": {}, "layer": {}, "input_sets": {}, )"
+        R"({{"m": {}, "n": {}, "k": {}, "input": "{}", "output": "{}", "orders": "{}", "padding": {}, "epilogue": "{}", "fp8_accumulation": {}, "f16_accumulation": {}, "layer": {}, "input_sets": {}, )"
         R"("exceeds_l2": {}, "products_per_sample": {}, "graph_replay": {}, "baseline": {}, )"
         "\"measurements\": [{}\n    ]}}",
         shape.m, shape.n, shape.k, tessera::to_string(input), tessera::to_string(output), to_string(orders), padding,
-        to_string(fusion), is_float8(input) ? text_value(to_string(accumulation)) : "null", text_value(layer),
-        report.input_sets, report.exceeds_cache, report.launches_per_sample, report.graph_replay,
-        text_value(report.baseline), join(measurements, "      "));
+        to_string(fusion), is_float8(input) ? text_value(to_string(accumulation)) : "null",
+        input == ElementType::f16 ? text_value(to_string(sums)) : "null", text_value(layer), report.input_sets,
+        report.exceeds_cache, report.launches_per_sample, report.graph_replay, text_value(report.baseline),
+        join(measurements, "      "));
 }
 
 }  // namespace

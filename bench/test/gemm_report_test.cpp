@@ -286,6 +286,22 @@ TEST_CASE("how 8-bit products are added is a part of the problem, of its name, a
     CHECK(name_of(two_level) == "5x7x3 bf16:bf16 rc");
 }
 
+TEST_CASE("in what f16 products are added is a part of the problem, of its name, and of the library's problem")
+{
+    Problem problem{{5, 7, 3}, ElementType::f16, {true, false}, ElementType::f16};
+    CHECK(name_of(problem) == "5x7x3 f16:f16 rc");
+    CHECK(problem.gemm_problem().f16_accumulation == F16Accumulation::in_f32);
+    Problem in_f16 = problem;
+    in_f16.sums = parse_sums("f16");
+    CHECK_FALSE(in_f16 == problem);
+    CHECK(name_of(in_f16) == "5x7x3 f16:f16 f16-sums rc");
+    CHECK(in_f16.gemm_problem().f16_accumulation == F16Accumulation::in_f16);
+    CHECK(to_string(parse_sums("f32")) == "f32");
+    CHECK_THROWS_AS(parse_sums("bf16"), std::invalid_argument);
+    in_f16.input = ElementType::bf16;
+    CHECK(name_of(in_f16) == "5x7x3 bf16:f16 rc");
+}
+
 TEST_CASE("the judge expects the factors of A and B, and finds them missing")
 {
     Problem problem{{70, 65, 40}, ElementType::f32, {true, true}, ElementType::f32};
@@ -351,7 +367,8 @@ TEST_CASE("all zeros fail as the result of a long sum, however it was accumulate
     const SampledReference reference(problem, gsl::span<const float>(a), gsl::span<const float>(b), 7);
     const std::vector<float> zeros(16, 0.0F);
     CHECK(reference.judge(product<float>(problem, a, b), Accumulation::fp32).fault == "");
-    for (const Accumulation accumulation : {Accumulation::fp32, Accumulation::tensor_core, Accumulation::hopper_fp8}) {
+    for (const Accumulation accumulation :
+         {Accumulation::fp32, Accumulation::tensor_core, Accumulation::hopper_fp8, Accumulation::f16_sums}) {
         CHECK(reference.judge(zeros, accumulation).fault != "");
     }
 }
