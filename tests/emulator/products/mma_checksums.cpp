@@ -3,6 +3,7 @@
 ///
 ///     mma_checksums                              prints them
 ///     mma_checksums --check h200_checksums.txt   compares with a file that it printed, and prints what differs
+///     mma_checksums --f16-sums                   prints those of f16 with sums in f16; with --check as well
 ///
 /// The elements have all signs and mantissas and a range of exponents, so that sums are cut off and rounded in the tensor
 /// core, and a device that does so differently has other bits.
@@ -33,7 +34,8 @@ using detail::KernelChoice;
 
 constexpr std::int64_t m = 70;
 constexpr std::int64_t n = 72;
-constexpr std::int64_t k = 280;
+constexpr std::int64_t shorter_k = 280;
+constexpr std::int64_t longer_k = 600;  // sums in f16 are split, too
 
 struct Format {
     ElementType type;
@@ -43,8 +45,11 @@ struct Format {
     int exponents;
 };
 
-Format format_of(ElementType type)
+Format format_of(ElementType type, F16Accumulation sums)
 {
+    if (sums == F16Accumulation::in_f16) {
+        return {type, 10, 5, 6, 10};  // no sum of 64 products overflows
+    }
     switch (type) {
         case ElementType::f16: return {type, 10, 5, 10, 10};
         case ElementType::bf16: return {type, 7, 8, 120, 14};
@@ -56,10 +61,10 @@ Format format_of(ElementType type)
 }
 
 /// An operand in device memory, its elements without gaps, lines of a multiple of 16 bytes.
-DeviceBuffer<std::byte> random_operand(StreamRef stream, ElementType type, std::int64_t elements,
+DeviceBuffer<std::byte> random_operand(StreamRef stream, const Format& format, std::int64_t elements,
                                        std::mt19937_64& engine)
 {
-    const Format format = format_of(type);
+    const ElementType type = format.type;
     const std::size_t size = size_of(type);
     std::vector<std::byte> bytes(static_cast<std::size_t>(elements) * size);
     for (std::size_t at = 0; at < bytes.size(); at += size) {
@@ -101,25 +106,34 @@ void require(const detail::CallStatus& ended)
     }
 }
 
-void add_products(StreamRef stream, InputTypes input, bool a_row_major, bool b_row_major, Results& results)
+void add_products(StreamRef stream, InputTypes input, F16Accumulation sums, bool a_row_major, bool b_row_major,
+                  Results& results)
 {
     const DeviceProperties& device = Device::current().properties();
+    const std::int64_t k = sums == F16Accumulation::in_f16 ? longer_k : shorter_k;
     std::mt19937_64 engine(7);
     // Lines of whole 16 bytes, so that every configuration takes them.
     constexpr std::int64_t chunk = 16;
     const auto whole = [](std::int64_t run) { return (run + chunk - 1) / chunk * chunk; };
     GemmProblem problem{.m = m, .n = n, .k = k, .input = input, .output = ElementType::f32};
+    problem.f16_accumulation = sums;
     problem.a.row_major = a_row_major;
     problem.a.leading_dimension = whole(a_row_major ? k : m);
     problem.b.row_major = b_row_major;
     problem.b.leading_dimension = whole(b_row_major ? n : k);
     problem = detail::resolved(problem);
-    auto a = random_operand(stream, input.a, problem.a.leading_dimension * (a_row_major ? m : k), engine);
-    auto b = random_operand(stream, input.b, problem.b.leading_dimension * (b_row_major ? k : n), engine);
+    auto a =
+        random_operand(stream, format_of(input.a, sums), problem.a.leading_dimension * (a_row_major ? m : k), engine);
+    auto b =
+        random_operand(stream, format_of(input.b, sums), problem.b.leading_dimension * (b_row_major ? k : n), engine);
     DeviceBuffer<std::byte> d(stream, static_cast<std::size_t>(m * n) * sizeof(float));
 
     std::vector<KernelChoice> choices;
-    detail::for_each_mma_candidate(problem, device, [&](const KernelChoice& choice) { choices.push_back(choice); });
+    detail::for_each_mma_candidate(problem, device, [&](const KernelChoice& choice) {
+        if (sums == F16Accumulation::in_f32 || kernels::mma_kernels(input)[choice.config].config->f16_sums) {
+            choices.push_back(choice);
+        }
+    });
     for (const KernelChoice& choice : choices) {
         const detail::WorkspaceNeed need = detail::mma_workspace(problem, choice);
         DeviceBuffer<std::byte> partials(stream, need.partial_bytes);
@@ -144,9 +158,17 @@ void add_products(StreamRef stream, InputTypes input, bool a_row_major, bool b_r
     }
 }
 
-Results compute(StreamRef stream)
+Results compute(StreamRef stream, F16Accumulation sums)
 {
     Results results;
+    if (sums == F16Accumulation::in_f16) {
+        for (const bool a_row_major : {true, false}) {
+            for (const bool b_row_major : {true, false}) {
+                add_products(stream, ElementType::f16, sums, a_row_major, b_row_major, results);
+            }
+        }
+        return results;
+    }
     constexpr ElementType types[]{ElementType::f16, ElementType::bf16, ElementType::tf32};
     std::vector<InputTypes> inputs(std::begin(types), std::end(types));
     for (const ElementType a : {ElementType::f8e4m3, ElementType::f8e5m2}) {
@@ -157,7 +179,7 @@ Results compute(StreamRef stream)
     for (const InputTypes input : inputs) {
         for (const bool a_row_major : {true, false}) {
             for (const bool b_row_major : {true, false}) {
-                add_products(stream, input, a_row_major, b_row_major, results);
+                add_products(stream, input, sums, a_row_major, b_row_major, results);
             }
         }
     }
@@ -169,13 +191,15 @@ int run(int argc, char** argv)
     CLI::App app("Checksums of what the mma.sync kernel computes, to compare devices by");
     std::string stored;
     app.add_option("--check", stored, "compare with the lines of this file, which this program printed");
+    bool f16_sums = false;
+    app.add_flag("--f16-sums", f16_sums, "products of f16 with sums in f16, instead of all with sums in f32");
     CLI11_PARSE(app, argc, argv);
     if (Device::count() == 0) {
         fmt::print(stderr, "mma_checksums: skipped, because this machine has no CUDA device\n");
         return 77;
     }
     Stream stream;
-    const Results computed = compute(stream);
+    const Results computed = compute(stream, f16_sums ? F16Accumulation::in_f16 : F16Accumulation::in_f32);
     if (stored.empty()) {
         for (const auto& [name, result] : computed) {
             fmt::print("{}  {}\n", result, name);
