@@ -11,6 +11,7 @@
 #include "tessera/tile/launch.cuh"
 #include "tessera/tile/math.cuh"
 #include "tessera/tile/mma.cuh"
+#include "tessera/tile/numbers.cuh"
 #include "tessera/tile/stream.cuh"
 #include "tessera/tile/tile.cuh"
 #include "tessera/tile/view.cuh"

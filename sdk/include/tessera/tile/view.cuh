@@ -28,11 +28,11 @@ namespace tessera::tile {
 template <class T, int Rows, int Columns, class Order>
 class Output;
 
-/// A tile of the output that the calling CTA is at, and nobody else. Made by `Output::tiles`.
+/// Where a tile is. `Input::load` takes it; `Output::store` takes only a `Place`.
 /// @tparam Rows     of a tile
 /// @tparam Columns  of a tile
 template <class Machine, int Rows, int Columns>
-class Place {
+class Position {
 public:
     static constexpr int rows = Rows;        ///< of a tile
     static constexpr int columns = Columns;  ///< of a tile
@@ -51,11 +51,9 @@ public:
     TESSERA_TILE detail::RingState& ring() const { return *ring_; }
 
 private:
-    template <class, int, int, class>
-    friend class Output;
     template <class, int, int>
-    friend class PlaceRange;
-    TESSERA_TILE Place(const TilePosition& position, detail::RingState& ring)
+    friend class Place;
+    TESSERA_TILE Position(const TilePosition& position, detail::RingState& ring)
         : ring_(&ring), row_(position.row), column_(position.column), batch_(position.batch)
     {}
 
@@ -63,6 +61,30 @@ private:
     std::uint32_t row_;
     std::uint32_t column_;
     std::uint32_t batch_;
+};
+
+/// A tile of the output that the calling CTA is at, and nobody else. Made by `Output::tiles`.
+/// @tparam Rows     of a tile
+/// @tparam Columns  of a tile
+template <class Machine, int Rows, int Columns>
+class Place : public Position<Machine, Rows, Columns> {
+public:
+    /// Returns the position of this tile in the transposed matrix: (column, row) in tiles. Other CTAs may store a tile there, so it
+    /// is only loaded from.
+    TESSERA_TILE Position<Machine, Columns, Rows> transposed() const
+    {
+        return Position<Machine, Columns, Rows>(TilePosition{this->tile_column(), this->tile_row(), this->batch()},
+                                                this->ring());
+    }
+
+private:
+    template <class, int, int, class>
+    friend class Output;
+    template <class, int, int>
+    friend class PlaceRange;
+    TESSERA_TILE Place(const TilePosition& position, detail::RingState& ring)
+        : Position<Machine, Rows, Columns>(position, ring)
+    {}
 };
 
 namespace detail {
@@ -627,10 +649,10 @@ public:
         : Input(BatchView<const T, Order>(matrices), caller)
     {}
 
-    /// Returns the tile at a place. A vector's is the part that meets the place's rows or columns.
+    /// Returns the tile at a place, or at a transposed place. A vector's is the part that meets the place's rows or columns.
     /// @param outside  what elements outside of the matrix are
     template <class Machine, int PlaceRows, int PlaceColumns>
-    TESSERA_TILE auto load(const Place<Machine, PlaceRows, PlaceColumns>& at, float outside = 0.0F) const
+    TESSERA_TILE auto load(const Position<Machine, PlaceRows, PlaceColumns>& at, float outside = 0.0F) const
     {
         static_assert(
             (Rows == PlaceRows || Rows == 1) && (Columns == PlaceColumns || Columns == 1),
@@ -666,7 +688,8 @@ public:
         static_assert(
             Rows == PlaceRows,
             "tessera: the rows of an input's tile and of the output's must be equal: the band would be another's");
-        return row(at.tile_row(), at.batch());
+        detail::note_matrix(memory_.device, memory_.batches);
+        return tiles_of_row(at.tile_row(), memory_.batch_of(at.batch()));
     }
     /// Returns all tiles above and below a place: those of its columns.
     template <class Machine, int PlaceRows, int PlaceColumns>
@@ -675,19 +698,21 @@ public:
         static_assert(
             Columns == PlaceColumns,
             "tessera: the columns of an input's tile and of the output's must be equal: the band would be another's");
-        return column(at.tile_column(), at.batch());
+        detail::note_matrix(memory_.device, memory_.batches);
+        return tiles_of_column(at.tile_column(), memory_.batch_of(at.batch()));
     }
     /// Returns all tiles of a row of tiles.
+    /// @param batch  the number of the matrix, which need not be the place's; the batch may have other matrices than the output's. A
+    ///               number outside stops the kernel. A single matrix has any number
     TESSERA_TILE Band<Input> row(std::uint32_t tile_row, std::uint32_t batch = 0) const
     {
-        detail::note_matrix(memory_.device, memory_.batches);
-        return {*this, {memory_.batch_of(batch), std::int64_t{tile_row} * Rows, 0}, true, memory_.columns};
+        return tiles_of_row(tile_row, chosen(batch));
     }
     /// Returns all tiles of a column of tiles.
+    /// @param batch  as for `row`
     TESSERA_TILE Band<Input> column(std::uint32_t tile_column, std::uint32_t batch = 0) const
     {
-        detail::note_matrix(memory_.device, memory_.batches);
-        return {*this, {memory_.batch_of(batch), 0, std::int64_t{tile_column} * Columns}, false, memory_.rows};
+        return tiles_of_column(tile_column, chosen(batch));
     }
 
     /// For the library.
@@ -705,6 +730,23 @@ private:
         using Passing = detail::PassingTile<T, Rows, Columns, Order>;
         detail::planning()->note_load(static_cast<std::size_t>(Passing::bytes), Passing::can_pass(memory_));
 #endif
+    }
+    TESSERA_TILE Band<Input> tiles_of_row(std::uint32_t tile_row, std::int64_t matrix) const
+    {
+        return {*this, {matrix, std::int64_t{tile_row} * Rows, 0}, true, memory_.columns};
+    }
+    TESSERA_TILE Band<Input> tiles_of_column(std::uint32_t tile_column, std::int64_t matrix) const
+    {
+        return {*this, {matrix, 0, std::int64_t{tile_column} * Columns}, false, memory_.rows};
+    }
+    /// The matrix that a program chooses by number.
+    TESSERA_TILE std::int64_t chosen(std::uint32_t batch) const
+    {
+        detail::note_matrix(memory_.device, 1);
+#ifdef __CUDA_ARCH__
+        tessera::detail::trap_unless(memory_.batches == 1 || batch < memory_.batches);
+#endif
+        return memory_.batch_of(batch);
     }
     void encode(const std::source_location& caller)
     {
@@ -788,6 +830,14 @@ public:
         if constexpr (Facts::layout::registers > 0) {
             detail::store_values(detail::settled(x), memory_, {at.batch(), at.first_row(), at.first_column()});
         }
+    }
+    /// Refuses to compile for a transposed place.
+    template <class Machine, int PlaceRows, int PlaceColumns, detail::TileLike X>
+    TESSERA_TILE void store(const Position<Machine, PlaceRows, PlaceColumns>& /*at*/, const X& /*x*/) const
+    {
+        static_assert(
+            tessera::detail::always_false<X>,
+            "tessera: a tile is stored at a place, and not at its transposed position: that is another CTA's");
     }
 
     /// For the library.
