@@ -109,6 +109,17 @@ __device__ __forceinline__ void load_staged(const View& view, std::uint32_t addr
     }
 }
 
+/// Copies 16 bytes to a shared address; all but the first `valid_bytes` are zeros. Source: PTX ISA, "cp.async".
+__device__ __forceinline__ void copy_piece(std::uint32_t to, const void* from, int valid_bytes)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    // __pipeline_memcpy_async would branch to one of 17 instructions: its size is an immediate.
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid_bytes) : "memory");
+#else
+    __pipeline_memcpy_async(__cvta_shared_to_generic(to), from, 16, static_cast<std::size_t>(16 - valid_bytes));
+#endif
+}
+
 /// Copies a tile, with zeros outside of the matrix. All threads that compute; asynchronous where the GPU has such copies.
 template <int Threads, class View>
 __device__ __forceinline__ void copy_staged(const View& view, std::uint32_t address, const Spot& spot)
@@ -136,14 +147,14 @@ __device__ __forceinline__ void copy_staged(const View& view, std::uint32_t addr
         const std::int64_t at = (Geometry::row_major ? spot.column : spot.row) + chunk * in_chunk;
         const std::int64_t left = at_line < lines_end ? contiguous_end - at : 0;
         const int count = static_cast<int>(left < 0 ? 0 : left < in_chunk ? left : in_chunk);
-        auto* const to = static_cast<std::byte*>(__cvta_shared_to_generic(
-            address + layout.offset(static_cast<std::uint32_t>(line), static_cast<std::uint32_t>(chunk * in_chunk))));
+        const std::uint32_t to =
+            address + layout.offset(static_cast<std::uint32_t>(line), static_cast<std::uint32_t>(chunk * in_chunk));
         const T* const from =
             memory.data + (count > 0 ? spot.batch * memory.batch_stride + at_line * memory.leading_dimension + at : 0);
         if (memory.in_vectors) {
-            __pipeline_memcpy_async(to, from, 16, 16 - static_cast<std::size_t>(count) * sizeof(T));
+            copy_piece(to, from, count * static_cast<int>(sizeof(T)));
         } else {
-            auto* const elements = reinterpret_cast<T*>(to);
+            auto* const elements = static_cast<T*>(__cvta_shared_to_generic(to));
 #pragma unroll
             for (int i = 0; i < in_chunk; ++i) {
                 elements[i] = i < count ? from[i] : T(0.0F);
