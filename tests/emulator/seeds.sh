@@ -78,6 +78,15 @@ programs=(
     "all light tests/device/tensor_map_test --quick"
     "all light tests/device/view_test --quick"
     "all light examples/vector_add/vector_add"
+    "all light examples/tile_programs/tile_saxpy"
+    "all light examples/tile_programs/tile_softmax"
+    "all light examples/tile_programs/tile_layer_norm"
+    "all light examples/tile_programs/tile_transpose"
+    "h200,b200 light examples/tile_programs/tile_gemm"
+    "h200,b200 light examples/tile_programs/tile_gemm_epilogue"
+    "h200,b200 light examples/tile_programs/tile_gated_mlp"
+    "h200,b200 light examples/tile_programs/tile_attention"
+    "h200,b200 light examples/tile_programs/tile_grouped_gemm"
 )
 
 # run <device> <program and arguments> <schedule> <seed>: prints what went wrong, if anything, and remembers it.

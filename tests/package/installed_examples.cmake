@@ -10,7 +10,7 @@ endif()
 
 set(configured 0)
 set(copy ${WORK})
-file(GLOB projects ${copy}/examples/*/main.c*)
+file(GLOB projects ${copy}/examples/*/main.c* ${copy}/examples/tile_programs/gemm.cu)
 list(FILTER projects EXCLUDE REGEX "/blackwell_ladder/")
 foreach(main IN LISTS projects)
     get_filename_component(folder ${main} DIRECTORY)
