@@ -52,7 +52,13 @@ struct Machine {
     static constexpr bool has_loader = Multiplies == Instructions::wgmma;
     static constexpr bool has_ring = Part == Role::load || Part == Role::compute;
     static constexpr int all_threads = threads + (has_loader ? 32 : 0);
-    static_assert(threads >= 32 && threads <= 1024 - 32, "tessera: a program's CTA computes with 32 to 992 threads");
+    static_assert(
+        warps_m >= 1 && warps_n >= 1 && threads <= 1024 - 32,
+        "tessera: a program's CTA computes with 32 to 992 threads: its hints give 32 * warps_m * warps_n, and on "
+        "Hopper 128 * warpgroups");
+    static_assert(warps_m < 4 || warps_m % 4 == 0, "tessera: hints have 1, 2, 3 or a multiple of 4 warps_m");
+    static_assert(Wishes.stages == 0 || (Wishes.stages >= 2 && Wishes.stages <= most_stages),
+                  "tessera: hints have 2 to 8 stages, or 0 for as many as fit into shared memory");
 };
 
 /// The barriers of a CTA whose stages TMA fills.

@@ -155,7 +155,12 @@ struct Reduction<Striped<R, C, Threads>> {
     using Layout = Striped<R, C, Threads>;
     static constexpr int row_threads = Layout::in_row < Threads ? Layout::in_row : Threads;  // that have one row
     static_assert(R == 1 || is_power_of_two(Layout::in_row) || Layout::in_row % Threads == 0,
-                  "tessera: rows are reduced in registers only if a tile has one row, or a power of two of columns");
+                  "tessera: rows and columns are combined in tiles of one row, or of a power of two of columns: wider "
+                  "tiles, and load(at, value) for what is outside of the matrix");
+    static_assert(
+        R == 1 || Threads % row_threads == 0,
+        "tessera: rows and columns are combined by a power of two of warps: hints with other warps_m, warps_n "
+        "or warpgroups");
     static constexpr int row_lanes_first = 1;
     static constexpr int row_lanes_last = R == 1 || row_threads > 32 ? 32 : row_threads;
     static constexpr int row_warps = R == 1 ? Threads / 32 : row_threads > 32 ? row_threads / 32 : 1;
@@ -210,6 +215,19 @@ TESSERA_TILE auto transpose(const X& x)
     return detail::exchanged<To, true>(detail::settled(x));
 }
 
+namespace detail {
+
+template <class Element, class Combine>
+TESSERA_TILE constexpr auto require_combine()
+{
+    static_assert(std::is_invocable_v<Combine&, const Element&, const Element&>,
+                  "tessera: what combines the elements of rows or columns takes two of them");
+    static_assert(std::is_convertible_v<std::invoke_result_t<Combine&, const Element&, const Element&>, Element>,
+                  "tessera: elements that are combined give another of their type: convert<float>() narrow ones first");
+}
+
+}  // namespace detail
+
 /// Returns (Rows, 1): the values of each row, combined in a fixed order.
 /// @param combine   an associative and commutative function of two elements
 /// @param identity  what changes nothing: 0 for a sum
@@ -220,6 +238,7 @@ TESSERA_TILE auto reduce_rows(const X& x, Combine combine, typename detail::fact
     using Layout = typename Facts::layout;
     using Element = typename Facts::element;
     using Rows = typename Layout::Rows;
+    detail::require_combine<Element, Combine>();
     using How = detail::Reduction<detail::PresentLayout<Layout>>;
     Tile<Element, Facts::rows, 1, Rows> result;
     if constexpr (How::row_warps > 1) {
@@ -253,6 +272,7 @@ TESSERA_TILE auto reduce_columns(const X& x, Combine combine, typename detail::f
     using Layout = typename Facts::layout;
     using Element = typename Facts::element;
     using Columns = typename Layout::Columns;
+    detail::require_combine<Element, Combine>();
     using How = detail::Reduction<detail::PresentLayout<Layout>>;
     static_assert(Facts::rows > 1, "tessera: a tile with one row has nothing to reduce along its columns");
     Tile<Element, 1, Facts::columns, Columns> result;

@@ -30,6 +30,9 @@ template <class Program>
 constexpr Hints hints_of()
 {
     if constexpr (requires { Program::hints; }) {
+        static_assert(
+            requires { typename std::integral_constant<int, Program::hints.stages>; },
+            "tessera: a program's hints are static constexpr tile::Hints hints");
         return Program::hints;
     } else {
         return {};
@@ -51,6 +54,10 @@ constexpr int threads_of_kernel()
     return threads;
 #endif
 }
+
+/// What the host calls a program with.
+template <class Program>
+using PlanningCta = Cta<Machine<Instructions::mma_sync, Role::plan, program_hints<Program>>>;
 
 /// Runs a program.
 template <Instructions With, class Program>
@@ -108,12 +115,12 @@ private:
     Plan plan_;
 };
 
-template <class Program, Instructions With>
+template <class Program>
 Plan plan_of(const Program& program)
 {
     const Planning planning;
     RingState ring;
-    program(Cta<Machine<With, Role::plan, program_hints<Program>>>(ring));
+    program(PlanningCta<Program>(ring));
     return planning.plan();
 }
 
@@ -140,13 +147,15 @@ void launch(StreamRef stream, const Program& program, std::source_location calle
 {
     static_assert(std::is_trivially_copyable_v<Program>,
                   "tessera: a tile program is copied to the GPU: its members are inputs, outputs and plain values");
+    static_assert(std::is_invocable_v<const Program&, detail::PlanningCta<Program>>,
+                  "tessera: a tile program has TESSERA_TILE void operator()(auto cta) const");
     constexpr auto mma_sync = Instructions::mma_sync;
     constexpr auto wgmma = Instructions::wgmma;
     const auto kernel_mma_sync = detail::tile_kernel<mma_sync, Program>;
     const auto kernel_wgmma = detail::tile_kernel<wgmma, Program>;
     constexpr int threads_mma_sync = detail::threads_of_kernel<mma_sync, Program>();
     constexpr int threads_wgmma = detail::threads_of_kernel<wgmma, Program>();
-    const detail::Plan plan = detail::plan_of<Program, mma_sync>(program);
+    const detail::Plan plan = detail::plan_of(program);
     const detail::Choice choice = detail::choose(
         plan, stream, {reinterpret_cast<const void*>(kernel_mma_sync), threads_mma_sync},
         {reinterpret_cast<const void*>(kernel_wgmma), threads_wgmma}, detail::program_hints<Program>.stages, caller);

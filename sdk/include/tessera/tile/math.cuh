@@ -95,6 +95,22 @@ TESSERA_TILE auto min(const X& x, const Y& y)
     detail::require_float<X>();
     return zip([](float one, float other) { return fminf(one, other); }, x, y);
 }
+/// Refuses to compile for a tile and one value.
+template <class X, class Y>
+    requires(detail::TileLike<X> != detail::TileLike<Y>)
+TESSERA_TILE auto max(const X&, const Y&)
+{
+    static_assert(tessera::detail::always_false<X>,
+                  "tessera: max and min take two tiles: full_like(tile, value) is one of a single value");
+}
+/// Refuses to compile for a tile and one value.
+template <class X, class Y>
+    requires(detail::TileLike<X> != detail::TileLike<Y>)
+TESSERA_TILE auto min(const X&, const Y&)
+{
+    static_assert(tessera::detail::always_false<X>,
+                  "tessera: max and min take two tiles: full_like(tile, value) is one of a single value");
+}
 
 /// Returns a tile of one value.
 template <class T, int Rows, int Columns, class Machine>
@@ -106,6 +122,15 @@ TESSERA_TILE auto full(Cta<Machine>, T value)
         detail::unrolled<Layout::registers>([&](int i) { detail::Access::values(result)[i] = value; });
     }
     return result;
+}
+
+/// Refuses to compile for a value that does not become a T by itself.
+template <class T, int Rows, int Columns, class Machine, class Value>
+    requires(!std::is_convertible_v<Value, T>)
+TESSERA_TILE auto full(Cta<Machine>, const Value&)
+{
+    static_assert(tessera::detail::always_false<Value>,
+                  "tessera: full<T>() takes a value of type T, and narrows none: T(value)");
 }
 
 /// Returns a tile of the shape and layout of another, of one value.

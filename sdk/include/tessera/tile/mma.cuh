@@ -19,7 +19,7 @@ namespace tessera::tile {
 
 /// Sums of products. They are a tile of float whose values may still be on their way: reading them waits.
 template <class Machine, int Rows, int Columns>
-class Sums {
+class Sums : public detail::NeitherArrayNorCondition {
 public:
     using Layout = typename detail::Layouts<Machine>::template Of<
         detail::Fragments<Rows, Columns, Machine::warps_m, Machine::warps_n>>;  ///< for the library
@@ -28,12 +28,11 @@ public:
     /// For the library.
     TESSERA_TILE Sums(const Values& values, detail::RingState& ring) : values_(values), ring_(&ring) {}
     /// Replaces the sums.
-    template <detail::TileLike X>
+    template <class X>
         requires(!std::is_same_v<X, Sums>)
     TESSERA_TILE Sums& operator=(const X& values)
     {
-        static_assert(detail::facts_of<X>::rows == Rows && detail::facts_of<X>::columns == Columns,
-                      "tessera: sums are replaced by a tile of their shape");
+        detail::require_replacement<float, Rows, Columns, X>();
         values_ = detail::aligned<Layout, Rows, Columns>(detail::settled(values));
         return *this;
     }
@@ -59,6 +58,49 @@ __device__ __forceinline__ void pin(Values<float, Count>& registers)
 #pragma unroll
     for (int i = 0; i < Count; ++i) {
         asm volatile("" : "+f"(registers[i])::"memory");
+    }
+}
+
+template <class X>
+inline constexpr bool is_sums = false;
+template <class Machine, int R, int C>
+inline constexpr bool is_sums<Sums<Machine, R, C>> = true;
+template <class X>
+inline constexpr bool is_values = false;
+template <class T, int R, int C, class Layout>
+inline constexpr bool is_values<Tile<T, R, C, Layout>> = true;
+template <class X>
+inline constexpr bool is_staged = false;
+template <class Machine, class View>
+inline constexpr bool is_staged<Staged<Machine, View>> = true;
+template <class Machine, class View>
+inline constexpr bool is_staged<Held<Machine, View>> = true;
+
+/// What can be A, B and the sums of a product.
+template <class... Operands>
+inline constexpr bool are_operands = false;
+template <class A, class B, class C>
+inline constexpr bool are_operands<A, B, C> = (is_staged<A> || is_values<A>) && is_staged<B> && is_sums<C>;
+
+/// Says which operand of a product is none.
+template <class A, class B, class... C>
+constexpr auto refuse_operands()
+{
+    constexpr bool has_sums = sizeof...(C) == 1 && (is_sums<C> && ...);
+    if constexpr (is_sums<A> && is_staged<B> && has_sums) {
+        static_assert(
+            tessera::detail::always_false<A>,
+            "tessera: a tile in registers is multiplied as f16 or bf16, and B has the same type: convert<>() it");
+    } else if constexpr (!has_sums) {
+        static_assert(
+            tessera::detail::always_false<A>,
+            "tessera: mma(a, b, sums) adds to sums: what zeros<float, M, N>(cta) returns. A tile can replace their "
+            "values: sums = tile");
+    } else {
+        static_assert(
+            tessera::detail::always_false<A>,
+            "tessera: mma(a, b, sums) reads B from shared memory, and A from there or from registers: the tiles of "
+            "a stream, or hold()");
     }
 }
 
@@ -333,14 +375,22 @@ TESSERA_TILE Sums<Machine, M, N> mma([[maybe_unused]] const Staged<Machine, View
                                      [[maybe_unused]] const Staged<Machine, ViewB>& b, Sums<Machine, M, N> sums)
 {
     static_assert(ViewA::columns == ViewB::rows, "tessera: A has other columns than B has rows: A*B needs them equal");
-    static_assert(ViewA::rows == M && ViewB::columns == N,
-                  "tessera: the sums do not have the rows of A and the columns of B");
+    static_assert(
+        ViewA::rows == M && ViewB::columns == N,
+        "tessera: the sums have other rows than A, or other columns than B: zeros<float, M, N>(cta) of the product");
     using A = typename ViewA::element_type;
     using B = typename ViewB::element_type;
     static_assert(std::is_same_v<A, B> || (sizeof(A) == 1 && sizeof(B) == 1),
                   "tessera: tensor cores multiply elements of one type; only f8e4m3 and f8e5m2 may be mixed");
     static_assert(!std::is_same_v<A, float>,
                   "tessera: tensor cores do not multiply float: read the input as tf32, or store it as bf16 or f16");
+    static_assert(
+        ViewA::columns * sizeof(A) % 32 == 0,
+        "tessera: tensor cores multiply 32 bytes of each row of A at a time: tiles with a multiple of that along K");
+    static_assert(
+        sizeof(A) == 2 || (ViewA::Staged::row_major && !ViewB::Staged::row_major),
+        "tessera: tiles of other than 16-bit elements are multiplied contiguous along K: A is RowMajor, and B "
+        "ColumnMajor");
     if constexpr (Machine::computes && Machine::instructions == Instructions::wgmma) {
         detail::multiply_wgmma(sums, a, b);
     } else if constexpr (Machine::computes) {
@@ -357,7 +407,9 @@ TESSERA_TILE Sums<Machine, M, N> mma([[maybe_unused]] const Tile<T, M, K, Layout
                                      [[maybe_unused]] const Staged<Machine, ViewB>& b, Sums<Machine, M, N> sums)
 {
     static_assert(K == ViewB::rows, "tessera: A has other columns than B has rows: A*B needs them equal");
-    static_assert(ViewB::columns == N, "tessera: the sums do not have the rows of A and the columns of B");
+    static_assert(
+        ViewB::columns == N,
+        "tessera: the sums have other rows than A, or other columns than B: zeros<float, M, N>(cta) of the product");
     static_assert(
         std::is_same_v<T, typename ViewB::element_type> && (std::is_same_v<T, f16> || std::is_same_v<T, bf16>),
         "tessera: a tile in registers is multiplied as f16 or bf16, and B has the same type: convert<>() it");
@@ -373,6 +425,15 @@ TESSERA_TILE Sums<Machine, M, N> mma([[maybe_unused]] const Tile<T, M, K, Layout
         detail::multiply_mma_sync(sums, aligned, b);
     }
     return sums;
+}
+
+/// Refuses to compile what are no operands.
+template <class A, class B, class... C>
+    requires((detail::is_staged<A> || detail::is_values<A> || detail::is_sums<A> || detail::is_staged<B>) &&
+             !detail::are_operands<A, B, C...>)
+TESSERA_TILE auto mma(const A&, const B&, const C&...)
+{
+    return detail::refuse_operands<A, B, C...>();
 }
 
 }  // namespace tessera::tile

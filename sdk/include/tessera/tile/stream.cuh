@@ -27,7 +27,7 @@ namespace tessera::tile {
 
 /// A tile of an input in shared memory, for the step of a stream that gave it. `mma` takes it.
 template <class Machine, class View>
-class Staged {
+class Staged : public detail::NeitherArrayNorCondition {
 public:
     using element_type = typename View::element_type;  ///< of the input
     using Geometry = typename View::Staged;            ///< for the library
@@ -47,6 +47,20 @@ private:
     std::uint32_t address_;
     detail::Spot spot_;
 };
+
+namespace detail {
+
+/// Whoever asks for facts of such a tile would compute with it.
+template <class Machine, class View>
+struct tile_facts<Staged<Machine, View>> {
+    static_assert(
+        tessera::detail::always_false<View>,
+        "tessera: a tile of a stream, or one that is held, is in shared memory for mma() alone: input.load(at) "
+        "has values to compute with");
+    static constexpr bool is_tile = true;
+};
+
+}  // namespace detail
 
 /// The tiles of one step of a stream.
 template <class... Tiles>
@@ -371,8 +385,37 @@ private:
 template <class Machine, class... Views>
 TESSERA_TILE Stream<Machine, Views...> stream(Cta<Machine> cta, const Band<Views>&... bands)
 {
+    static_assert(sizeof...(Views) >= 1 && sizeof...(Views) <= 3, "tessera: a stream has one, two or three bands");
     return Stream<Machine, Views...>(cta, bands...);
 }
+
+namespace detail {
+
+template <class X>
+inline constexpr bool is_band = false;
+template <class View>
+inline constexpr bool is_band<Band<View>> = true;
+
+}  // namespace detail
+
+/// Refuses to compile what is no band.
+template <class Machine, class... Bands>
+    requires(!(detail::is_band<Bands> && ...))
+TESSERA_TILE auto stream(Cta<Machine>, const Bands&...)
+{
+    static_assert(tessera::detail::always_false<Bands...>,
+                  "tessera: a stream goes through bands of inputs: input.row(at) and input.column(at)");
+}
+
+template <class Machine, class View>
+class Held;
+
+namespace detail {
+
+template <class Machine, class View>
+struct tile_facts<Held<Machine, View>> : tile_facts<Staged<Machine, View>> {};
+
+}  // namespace detail
 
 /// A tile of an input in shared memory that stays for a work tile. Made by `hold`.
 template <class Machine, class View>
@@ -448,7 +491,8 @@ private:
 template <class Machine, class View, int Rows, int Columns>
 TESSERA_TILE Held<Machine, View> hold(Cta<Machine> cta, const View& view, const Place<Machine, Rows, Columns>& at)
 {
-    static_assert(View::rows == Rows, "tessera: the rows of a held tile and of the output's must be equal");
+    static_assert(View::rows == Rows,
+                  "tessera: a held tile has the rows of the output's tiles: give its input as many");
     detail::note_matrix(view.memory().device, view.memory().batches);
     return Held<Machine, View>(
         cta, view,

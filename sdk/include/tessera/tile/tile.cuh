@@ -22,6 +22,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "tessera/detail/refused.hpp"
 #include "tessera/element.hpp"
 #include "tessera/tile/layout.cuh"
 #include "tessera/tile/plan.hpp"
@@ -44,6 +45,35 @@ struct Values<T, 0> {};
 
 struct Access;
 
+/// What tiles are not: arrays and conditions. Each use says what to write instead.
+// Functions that refuse return `auto`: the compiler reads their bodies at once, and no other error comes first.
+struct NeitherArrayNorCondition {
+    template <class Index>
+    TESSERA_TILE auto operator[](const Index&) const
+    {
+        static_assert(
+            tessera::detail::always_false<Index>,
+            "tessera: a tile's elements are spread over threads and have no addresses: map() and zip() compute "
+            "with each, row_sums() and others combine them, iota_rows() and iota_columns() say where they are");
+    }
+    template <class... Indices>
+    TESSERA_TILE auto operator()(const Indices&...) const
+    {
+        static_assert(
+            tessera::detail::always_false<Indices...>,
+            "tessera: a tile's elements are spread over threads and have no addresses: map() and zip() compute "
+            "with each, row_sums() and others combine them, iota_rows() and iota_columns() say where they are");
+    }
+    template <std::same_as<bool> To>
+    TESSERA_TILE explicit operator To() const
+    {
+        static_assert(tessera::detail::always_false<To>,
+                      "tessera: a tile has many values and is no condition: where(condition, x, y) chooses for each "
+                      "element, and condition == false negates one");
+        return false;
+    }
+};
+
 }  // namespace detail
 
 /// Values of a matrix, spread over the threads of a CTA.
@@ -54,7 +84,7 @@ struct Access;
 /// @tparam TileColumns  columns
 /// @tparam Layout       which thread has what; the library chooses it
 template <class T, int TileRows, int TileColumns, class Layout>
-class Tile {
+class Tile : public detail::NeitherArrayNorCondition {
 public:
     using element_type = T;                      ///< of a value
     static constexpr int rows = TileRows;        ///< rows
@@ -62,6 +92,9 @@ public:
 
     /// Values that are not set.
     TESSERA_TILE Tile() {}
+    /// Replaces the values by those of a tile of the same shape and element type.
+    template <class X>
+    TESSERA_TILE Tile& operator=(const X& values);
 
 private:
     friend struct detail::Access;
@@ -114,7 +147,10 @@ using facts_of = tile_facts<std::remove_cvref_t<X>>;
 template <class X>
 concept TileLike = facts_of<X>::is_tile;
 template <class X>
-concept Scalar = std::is_arithmetic_v<std::remove_cvref_t<X>> && !TileLike<X>;
+concept Number = std::is_arithmetic_v<X> || MatrixElement<X>;
+/// What an operator takes beside a tile. `single` refuses what is no number.
+template <class X>
+concept Scalar = !TileLike<X>;
 
 /// Returns the tile of something that becomes one: sums that are still being computed are awaited.
 template <TileLike X>
@@ -132,8 +168,6 @@ template <class Main, int R, int C, class X>
 TESSERA_TILE auto aligned(const X& tile)
 {
     using Facts = facts_of<X>;
-    static_assert((Facts::rows == R || Facts::rows == 1) && (Facts::columns == C || Facts::columns == 1),
-                  "tessera: these tiles do not fit each other: rows and columns are equal, or 1");
     using Wanted = std::conditional_t<
         Facts::rows == R && Facts::columns == C, Main,
         std::conditional_t<Facts::rows == R && Facts::columns == 1, typename Main::Rows, typename Main::Columns>>;
@@ -170,7 +204,7 @@ struct main_layout<R, C, First, Rest...> {
 template <int R, int C, class Last>
     requires(facts_of<Last>::rows != R || facts_of<Last>::columns != C)
 struct main_layout<R, C, Last> {
-    static_assert(R == 0, "tessera: one operand must have the whole shape: broadcast a vector first");
+    static_assert(R == 0, "tessera: a column and a row make no tile: broadcast<Rows, Columns>() one of them first");
     using type = typename facts_of<Last>::layout;
 };
 
@@ -186,6 +220,8 @@ TESSERA_TILE constexpr int largest_of(std::initializer_list<int> values)
 template <int R, int C, class Main, class Function, class... Tiles>
 TESSERA_TILE auto zip_aligned(Function& function, const Tiles&... tiles)
 {
+    static_assert(std::is_invocable_v<Function&, const typename facts_of<Tiles>::element&...>,
+                  "tessera: the function of map() or zip() takes one element of each tile, in their order");
     using Result = std::remove_cvref_t<decltype(function(std::declval<const typename facts_of<Tiles>::element&>()...))>;
     Tile<Result, R, C, Main> result;
     if constexpr (Main::registers > 0) {
@@ -198,6 +234,7 @@ TESSERA_TILE auto zip_aligned(Function& function, const Tiles&... tiles)
 template <class X>
 TESSERA_TILE constexpr auto single(X scalar)
 {
+    static_assert(Number<X>, "tessera: a tile computes with tiles and numbers: an input's tile is input.load(at)");
     if constexpr (std::is_same_v<X, double>) {
         return static_cast<float>(scalar);
     } else {
@@ -210,31 +247,66 @@ TESSERA_TILE auto zip_settled(Function& function, const Tiles&... tiles)
 {
     constexpr int rows = largest_of({facts_of<Tiles>::rows...});
     constexpr int columns = largest_of({facts_of<Tiles>::columns...});
+    static_assert(((facts_of<Tiles>::rows == rows || facts_of<Tiles>::rows == 1) && ...) &&
+                      ((facts_of<Tiles>::columns == columns || facts_of<Tiles>::columns == 1) && ...),
+                  "tessera: the shapes of these tiles do not fit each other: rows must be equal or 1, and columns too");
     using Main = typename main_layout<rows, columns, Tiles...>::type;
     return zip_aligned<rows, columns, Main>(function, aligned<Main, rows, columns>(tiles)...);
 }
 
+/// Checks that an X can replace a tile.
+template <class T, int R, int C, class X>
+TESSERA_TILE constexpr auto require_replacement()
+{
+    static_assert(TileLike<X>,
+                  "tessera: a tile is replaced by a tile: full_like(tile, value) is one of a single value");
+    if constexpr (TileLike<X>) {
+        static_assert(facts_of<X>::rows == R && facts_of<X>::columns == C,
+                      "tessera: a tile is replaced by one of its shape: give another shape a new name");
+        static_assert(std::is_same_v<typename facts_of<X>::element, T>,
+                      "tessera: a tile is replaced by one of its element type: convert<>() it, or give it a new name");
+    }
+}
+
 }  // namespace detail
+
+template <class T, int TileRows, int TileColumns, class Layout>
+template <class X>
+TESSERA_TILE Tile<T, TileRows, TileColumns, Layout>& Tile<T, TileRows, TileColumns, Layout>::operator=(const X& values)
+{
+    detail::require_replacement<T, TileRows, TileColumns, X>();
+    return *this = detail::aligned<Layout, TileRows, TileColumns>(detail::settled(values));
+}
 
 /// Returns function(x, y, ...) of the tiles' elements. Vectors meet each row or column of a tile.
 /// @param function  called by many threads at once, once per element: it may not have side effects
-template <class Function, detail::TileLike... Tiles>
+template <class Function, class... Tiles>
+    requires(detail::TileLike<Function> || (detail::TileLike<Tiles> || ...))
 TESSERA_TILE auto zip(Function function, const Tiles&... tiles)
 {
+    static_assert((detail::TileLike<Tiles> && ...),
+                  "tessera: zip(function, x, y) takes the function first, then tiles");
     return detail::zip_settled(function, detail::settled(tiles)...);
 }
 
 /// Returns function(x) of each element.
-template <detail::TileLike X, class Function>
+template <class X, class Function>
+    requires(detail::TileLike<X> || detail::TileLike<Function>)
 TESSERA_TILE auto map(const X& tile, Function function)
 {
+    static_assert(detail::TileLike<X>, "tessera: map(tile, function) takes the tile first");
     return detail::zip_settled(function, detail::settled(tile));
 }
 
 /// Returns the tile with elements of type To: rounded to nearest where that is narrower.
-template <class To, detail::TileLike X>
+template <class To, class X>
 TESSERA_TILE auto convert(const X& tile)
 {
+    static_assert(detail::TileLike<X>, "tessera: convert takes a tile: an input's is input.load(at)");
+    static_assert(
+        detail::Number<To>,
+        "tessera: a tile has elements of f16, bf16, tf32, f8e4m3, f8e5m2 or a type of C++ for numbers, such as "
+        "float and int");
     using From = typename detail::facts_of<X>::element;
     return map(tile, [](const From& value) {
         if constexpr (std::is_same_v<From, To>) {
@@ -252,7 +324,7 @@ template <detail::TileLike Condition, detail::TileLike X, detail::TileLike Y>
 TESSERA_TILE auto where(const Condition& condition, const X& x, const Y& y)
 {
     static_assert(std::is_same_v<typename detail::facts_of<X>::element, typename detail::facts_of<Y>::element>,
-                  "tessera: `where` chooses between elements of one type: convert<> one of the tiles");
+                  "tessera: where chooses between elements of one type: convert<> one of the tiles");
     return zip([](bool chosen, const auto& one, const auto& other) { return chosen ? one : other; }, condition, x, y);
 }
 /// Returns `condition ? x : y` with one value for all of y.
@@ -260,8 +332,20 @@ template <detail::TileLike Condition, detail::TileLike X, detail::Scalar Y>
 TESSERA_TILE auto where(const Condition& condition, const X& x, Y y)
 {
     using Element = typename detail::facts_of<X>::element;
-    const auto other = static_cast<Element>(y);
+    const auto other = static_cast<Element>(detail::single(y));
     return zip([other](bool chosen, const Element& one) { return chosen ? one : other; }, condition, x);
+}
+/// Refuses to compile what is neither of them.
+template <class Condition, class X, class Y>
+    requires((detail::TileLike<Condition> || detail::TileLike<X> || detail::TileLike<Y>) &&
+             !(detail::TileLike<Condition> && detail::TileLike<X>))
+TESSERA_TILE auto where(const Condition&, const X&, const Y&)
+{
+    static_assert(detail::TileLike<Condition>,
+                  "tessera: the condition of where is a tile, as comparisons of tiles are: x > 0");
+    static_assert(detail::TileLike<X>,
+                  "tessera: where takes one value as its last argument: where(condition, x, value), or "
+                  "full_like(tile, value) before it");
 }
 
 // The operators differ in their sign only.
@@ -296,6 +380,40 @@ TESSERA_DETAIL_TILE_OPERATOR(!=)
 TESSERA_DETAIL_TILE_OPERATOR(&&)
 TESSERA_DETAIL_TILE_OPERATOR(||)
 #undef TESSERA_DETAIL_TILE_OPERATOR
+
+// Operators that tiles do not have.
+#define TESSERA_DETAIL_NO_TILE_OPERATOR(SIGN)                                                                    \
+    template <class X, class Y>                                                                                  \
+        requires(detail::TileLike<X> || detail::TileLike<Y>)                                                     \
+    TESSERA_TILE auto operator SIGN(const X&, const Y&)                                                          \
+    {                                                                                                            \
+        static_assert(tessera::detail::always_false<X>, "tessera: tiles have no operator " #SIGN                 \
+                                                        ": conditions are combined by && and ||, and map() and " \
+                                                        "zip() have all others");                                \
+    }                                                                                                            \
+    static_assert(true)
+
+TESSERA_DETAIL_NO_TILE_OPERATOR(%);
+TESSERA_DETAIL_NO_TILE_OPERATOR(&);
+TESSERA_DETAIL_NO_TILE_OPERATOR(|);
+TESSERA_DETAIL_NO_TILE_OPERATOR(^);
+#undef TESSERA_DETAIL_NO_TILE_OPERATOR
+
+// The same with `x = x + y`.
+#define TESSERA_DETAIL_NO_TILE_ASSIGNMENT(SIGN)                                               \
+    template <detail::TileLike X, class Y>                                                    \
+    TESSERA_TILE auto operator SIGN##=(X&, const Y&)                                          \
+    {                                                                                         \
+        static_assert(tessera::detail::always_false<X>,                                       \
+                      "tessera: tiles have no operator " #SIGN "=: write x = x " #SIGN " y"); \
+    }                                                                                         \
+    static_assert(true)
+
+TESSERA_DETAIL_NO_TILE_ASSIGNMENT(+);
+TESSERA_DETAIL_NO_TILE_ASSIGNMENT(-);
+TESSERA_DETAIL_NO_TILE_ASSIGNMENT(*);
+TESSERA_DETAIL_NO_TILE_ASSIGNMENT(/);
+#undef TESSERA_DETAIL_NO_TILE_ASSIGNMENT
 
 namespace detail {
 

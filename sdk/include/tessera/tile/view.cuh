@@ -11,11 +11,13 @@
 
 #include <cuda/ptx>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
 #include <type_traits>
 
+#include "tessera/detail/refused.hpp"
 #include "tessera/device/tile_raster.hpp"
 #include "tessera/device_span.hpp"
 #include "tessera/matrix_view.hpp"
@@ -36,6 +38,14 @@ class Position {
 public:
     static constexpr int rows = Rows;        ///< of a tile
     static constexpr int columns = Columns;  ///< of a tile
+
+    /// Refuses to compile: a place made by hand could be another CTA's.
+    template <std::integral... Indices>
+    TESSERA_TILE explicit Place(Indices...)
+    {
+        static_assert(tessera::detail::always_false<Indices...>,
+                      "tessera: places are not made by hand: output.tiles(cta) has those that no other CTA has");
+    }
 
     /// Returns the tile's first row in the matrix.
     TESSERA_TILE std::int64_t first_row() const { return std::int64_t{row_} * Rows; }
@@ -158,6 +168,67 @@ private:
 };
 
 namespace detail {
+
+template <class X>
+inline constexpr bool is_place = false;
+template <class Machine, int Rows, int Columns>
+inline constexpr bool is_place<Place<Machine, Rows, Columns>> = true;
+
+/// True if X is a view of elements T, or becomes one.
+template <class X, class T, class Order>
+concept ViewOf =
+    std::is_convertible_v<const X&, MatrixView<T, Order>> || std::is_convertible_v<const X&, BatchView<T, Order>>;
+
+/// Facts of views, for sentences.
+template <class X>
+struct view_facts {
+    static constexpr bool is_view = false;
+};
+template <class T, class Order>
+struct view_facts<MatrixView<T, Order>> {
+    static constexpr bool is_view = true;
+    using element = T;
+    using order = Order;
+};
+template <class T, class Order>
+struct view_facts<BatchView<T, Order>> : view_facts<MatrixView<T, Order>> {};
+
+/// Says why an input or output of elements T is no view of an X.
+template <class X, class T, class Order>
+constexpr void refuse_as_matrix()
+{
+    using Facts = view_facts<X>;
+    if constexpr (!Facts::is_view) {
+        static_assert(
+            tessera::detail::always_false<X>,
+            "tessera: an input or output views a MatrixView or a BatchView: pass buffer.matrix(rows, columns)");
+    } else if constexpr (!std::is_same_v<std::remove_const_t<typename Facts::element>, std::remove_const_t<T>>) {
+        static_assert(tessera::detail::always_false<X>,
+                      "tessera: the matrix has other elements than its input or output: name its type, Input<T, Rows, "
+                      "Columns>; as_tf32() views float as tf32");
+    } else if constexpr (!std::is_same_v<typename Facts::order, Order>) {
+        static_assert(
+            tessera::detail::always_false<X>,
+            "tessera: the matrix has another storage order than its input or output: name its order, Input<T, Rows, "
+            "Columns, ColumnMajor>");
+    } else {
+        static_assert(
+            tessera::detail::always_false<X>,
+            "tessera: an output cannot be a view of const elements: take the view from a buffer that is not const");
+    }
+}
+
+/// Checks the parameters of an input or output.
+template <class T, int Rows, int Columns>
+constexpr bool require_tiles()
+{
+    static_assert(!std::is_const_v<T>,
+                  "tessera: the element type of an input or output has no const: Input<bf16, 128, 64>");
+    static_assert(MatrixElement<T>,
+                  "tessera: an input or output has elements of type f32, f16, bf16, tf32, f8e4m3 or f8e5m2");
+    static_assert(Rows > 0 && Columns > 0, "tessera: a tile has at least one row and one column");
+    return true;
+}
 
 /// Matrices of one shape in global memory.
 template <class T, class Order>
@@ -608,7 +679,7 @@ private:
 /// A matrix that a program reads, cut into tiles of (Rows, Columns).
 ///
 /// @code{.cpp}
-/// tile::Input<bf16, 128, 64> x = a;  // of a MatrixView or DeviceMatrix
+/// tile::Input<bf16, 128, 64> x = a;  // of a MatrixView or BatchView
 /// @endcode
 /// @par Lifetime
 /// The memory must outlive the launch.
@@ -618,6 +689,8 @@ private:
 /// @tparam Order    RowMajor or ColumnMajor
 template <class T, int Rows, int Columns, class Order = RowMajor>
 class Input {
+    static_assert(detail::require_tiles<T, Rows, Columns>());
+
 public:
     using element_type = T;                                      ///< of the matrix
     static constexpr int rows = Rows;                            ///< of a tile
@@ -649,6 +722,14 @@ public:
         : Input(BatchView<const T, Order>(matrices), caller)
     {}
 
+    /// Refuses to compile what is no matrix of such elements.
+    template <class Other>
+        requires(!detail::ViewOf<Other, const T, Order>)
+    Input(const Other&)
+    {
+        detail::refuse_as_matrix<Other, T, Order>();
+    }
+
     /// Returns the tile at a place, or at a transposed place. A vector's is the part that meets the place's rows or columns.
     /// @param outside  what elements outside of the matrix are
     template <class Machine, int PlaceRows, int PlaceColumns>
@@ -679,6 +760,29 @@ public:
             detail::load_values(tile, memory_, spot, T(outside));
         }
         return tile;
+    }
+
+    /// Refuses to compile: says where a tile is loaded.
+    template <class At>
+        requires(!detail::is_place<At>)
+    TESSERA_TILE auto load(const At&, float /*outside*/ = 0.0F) const
+    {
+        static_assert(tessera::detail::always_false<At>,
+                      "tessera: a tile is loaded at a place, one of output.tiles(cta)");
+    }
+    /// Refuses to compile: an input is only read.
+    template <class At, class X>
+    TESSERA_TILE auto store(const At&, const X&) const
+    {
+        static_assert(tessera::detail::always_false<At>,
+                      "tessera: an input is only read: tiles are stored to an Output");
+    }
+    /// Refuses to compile: an input divides no work.
+    template <class Any>
+    TESSERA_TILE auto tiles(const Any&) const
+    {
+        static_assert(tessera::detail::always_false<Any>,
+                      "tessera: an input does not divide the work between CTAs, its output does: output.tiles(cta)");
     }
 
     /// Returns all tiles beside a place: those of its rows.
@@ -786,6 +890,8 @@ private:
 /// @tparam Order    RowMajor or ColumnMajor
 template <class T, int Rows, int Columns, class Order = RowMajor>
 class Output {
+    static_assert(detail::require_tiles<T, Rows, Columns>());
+
 public:
     using element_type = T;                  ///< of the matrix
     static constexpr int rows = Rows;        ///< of a tile
@@ -800,6 +906,14 @@ public:
     Output(const BatchView<T, Order>& matrices, std::source_location caller = std::source_location::current())
         : Output(detail::memory_of<T>(matrices, caller))
     {}
+
+    /// Refuses to compile what is no matrix of such elements that can be written.
+    template <class Other>
+        requires(!detail::ViewOf<Other, T, Order>)
+    Output(const Other&)
+    {
+        detail::refuse_as_matrix<Other, T, Order>();
+    }
 
     /// Returns the places of the calling CTA. Each tile is at one place of one CTA.
     template <class Machine>
@@ -838,6 +952,23 @@ public:
         static_assert(
             tessera::detail::always_false<X>,
             "tessera: a tile is stored at a place, and not at its transposed position: that is another CTA's");
+    }
+
+    /// Refuses to compile: says what is stored, and where.
+    template <class At, class X>
+        requires(!(detail::is_place<At> && detail::TileLike<X>))
+    TESSERA_TILE auto store(const At&, const X&) const
+    {
+        static_assert(detail::is_place<At>, "tessera: a tile is stored at a place, one of output.tiles(cta)");
+        static_assert(detail::TileLike<X>,
+                      "tessera: what is stored is a tile: full<T, Rows, Columns>(cta, value) is one of a single value");
+    }
+    /// Refuses to compile: an output is only written.
+    template <class At>
+    TESSERA_TILE auto load(const At&, float /*outside*/ = 0.0F) const
+    {
+        static_assert(tessera::detail::always_false<At>,
+                      "tessera: an output is only written: tiles are loaded from an Input");
     }
 
     /// For the library.

@@ -1,0 +1,27 @@
+// Its memory would be gone before the launch.
+// expect: "tessera: matrix() of a temporary DeviceBuffer: its memory would be gone before the view is used."
+#include "tessera/device_buffer.hpp"
+#include "tessera/tile.cuh"
+
+using namespace tessera;
+
+struct Program {
+    tile::Input<float, 4, 32> x;
+    tile::Output<float, 4, 32> y;
+
+    TESSERA_TILE void operator()(auto cta) const
+    {
+        for (auto at : y.tiles(cta)) {
+            y.store(at, x.load(at));
+        }
+    }
+};
+
+void run(StreamRef stream, DeviceBuffer<float> x, DeviceBuffer<float>& y)
+{
+#ifdef NEGATIVE
+    tile::launch(stream, Program{std::move(x).matrix(4, 32), y.matrix(4, 32)});
+#else
+    tile::launch(stream, Program{x.matrix(4, 32), y.matrix(4, 32)});
+#endif
+}

@@ -1,0 +1,25 @@
+// It would be stored transposed.
+// expect: "tessera: the matrix has another storage order than its input or output: name its order"
+#include "tessera/tile.cuh"
+
+using namespace tessera;
+
+struct Program {
+    tile::Input<float, 4, 32> x;
+    tile::Output<float, 4, 32> y;
+
+    TESSERA_TILE void operator()(auto cta) const
+    {
+        for (auto at : y.tiles(cta)) {
+            y.store(at, x.load(at));
+        }
+    }
+};
+
+#ifdef NEGATIVE
+using View = MatrixView<float, ColumnMajor>;
+#else
+using View = MatrixView<float>;
+#endif
+
+void run(StreamRef stream, MatrixView<const float> x, View y) { tile::launch(stream, Program{x, y}); }
