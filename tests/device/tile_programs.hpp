@@ -23,6 +23,7 @@ enum class RowProgram {
     softmax,      // of each row
     normalize,    // each row: its mean is 0, its variance 1
     less_column,  // minus the mean of each column of a tile
+    less_tile,    // minus the mean of all of a tile
     transposed,   // each tile is transposed and back again, times 2
     positions     // 1000 * row + column in the tile where x > 0, else x
 };

@@ -34,6 +34,9 @@ private:
         } else if constexpr (What == RowProgram::less_column) {
             const auto value = tile::convert<float>(x.load(at));
             return value - tile::column_sums(value) / static_cast<float>(Rows);
+        } else if constexpr (What == RowProgram::less_tile) {
+            const auto value = tile::convert<float>(x.load(at));
+            return value - tile::row_sums(tile::column_sums(value)) / static_cast<float>(Rows * Columns);
         } else if constexpr (What == RowProgram::transposed) {
             const auto turned = tile::transpose(tile::convert<float>(x.load(at)));
             return tile::transpose(turned + turned);
@@ -61,6 +64,11 @@ void tile_rows(StreamRef stream, RowProgram program, const MatrixView<const T>& 
                 run.template operator()<RowProgram::less_column>();
             }
             return;
+        case RowProgram::less_tile:
+            if constexpr (Rows > 1) {
+                run.template operator()<RowProgram::less_tile>();
+            }
+            return;
         case RowProgram::transposed: return run.template operator()<RowProgram::transposed>();
         case RowProgram::positions: return run.template operator()<RowProgram::positions>();
     }
@@ -68,6 +76,7 @@ void tile_rows(StreamRef stream, RowProgram program, const MatrixView<const T>& 
 
 template void tile_rows<float, 1, 1024>(StreamRef, RowProgram, const MatrixView<const float>&,
                                         const MatrixView<float>&);
+template void tile_rows<float, 1, 768>(StreamRef, RowProgram, const MatrixView<const float>&, const MatrixView<float>&);
 template void tile_rows<float, 4, 32>(StreamRef, RowProgram, const MatrixView<const float>&, const MatrixView<float>&);
 template void tile_rows<f16, 16, 128>(StreamRef, RowProgram, const MatrixView<const f16>&, const MatrixView<f16>&);
 template void tile_rows<bf16, 2, 4096>(StreamRef, RowProgram, const MatrixView<const bf16>&, const MatrixView<bf16>&);

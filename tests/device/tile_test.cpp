@@ -150,12 +150,20 @@ std::vector<double> expected_rows(RowProgram program, const Matrices<float, RowM
             powers += std::exp(x.at(0, r, c) - largest);
             squares += (x.at(0, r, c) - mean) * (x.at(0, r, c) - mean);
         }
+        double tile_sum = 0;  // of the tile that has element (r, c)
         for (std::int64_t c = 0; c < x.columns; ++c) {
             const double value = x.at(0, r, c);
+            const std::int64_t first_row = r / tile_rows * tile_rows;
+            const std::int64_t end_row = std::min(x.rows, first_row + tile_rows);
             double column_sum = 0;
-            for (std::int64_t i = r / tile_rows * tile_rows;
-                 i < std::min(x.rows, r / tile_rows * tile_rows + tile_rows); ++i) {
+            for (std::int64_t i = first_row; i < end_row; ++i) {
                 column_sum += x.at(0, i, c);
+            }
+            tile_sum = c % tile_columns == 0 ? 0 : tile_sum;
+            for (std::int64_t j = c; c % tile_columns == 0 && j < std::min(x.columns, c + tile_columns); ++j) {
+                for (std::int64_t i = first_row; i < end_row; ++i) {
+                    tile_sum += x.at(0, i, j);
+                }
             }
             double& result = y[static_cast<std::size_t>(r * x.columns + c)];
             switch (program) {
@@ -165,6 +173,9 @@ std::vector<double> expected_rows(RowProgram program, const Matrices<float, RowM
                     result = (value - mean) / std::sqrt(squares / static_cast<double>(x.columns));
                     break;
                 case RowProgram::less_column: result = value - column_sum / static_cast<double>(tile_rows); break;
+                case RowProgram::less_tile:
+                    result = value - tile_sum / static_cast<double>(tile_rows * tile_columns);
+                    break;
                 case RowProgram::transposed: result = 2 * value; break;
                 case RowProgram::positions:
                     result = value > 0 ? static_cast<double>(1000 * (r % tile_rows) + c % tile_columns) : value;
@@ -184,6 +195,7 @@ void check_rows(double unit)
                                      RowProgram::transposed, RowProgram::positions};
     if (Rows > 1) {
         programs.push_back(RowProgram::less_column);
+        programs.push_back(RowProgram::less_tile);
     }
     for (const RowProgram program : programs) {
         const bool whole_rows = program == RowProgram::softmax || program == RowProgram::normalize;
@@ -300,6 +312,7 @@ TEST_CASE("products of tiles of 8-bit floats are exact")
 TEST_CASE("programs of rows: loads, stores, reductions, exchanges, at every edge")
 {
     check_rows<float, 1, 1024>(2e-6);
+    check_rows<float, 1, 768>(2e-6);  // a thread has parts of a row, or nothing
     check_rows<float, 4, 32>(2e-6);
     check_rows<f16, 16, 128>(1.0 / 1024);
     check_rows<bf16, 2, 4096>(1.0 / 128);

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "tessera/device/warp.cuh"
 #include "tessera/tile/tile.cuh"
@@ -79,8 +80,9 @@ __device__ __forceinline__ void exchange_values(const Tile<T, R, C, From>& tile,
         meet<From::threads>();
 #pragma unroll
         for (int i = 0; i < To::registers; ++i) {
-            const int row = (Transposed ? To::column(i) : To::row(i)) - first;
-            const int column = Transposed ? To::row(i) : To::column(i);
+            // A single row or column may be read as each of a vector.
+            const int row = R == 1 ? 0 : (Transposed ? To::column(i) : To::row(i)) - first;
+            const int column = C == 1 ? 0 : Transposed ? To::row(i) : To::column(i);
             if (To::exists(i) && (parts == 1 || (row >= 0 && row < part_rows))) {
                 Access::values(result)[i] = shared[row * row_elements + column];
             }
@@ -172,6 +174,27 @@ struct Reduction<Striped<R, C, Threads>> {
     __device__ static int column_warp() { return warp() / (row_threads > 32 ? row_threads / 32 : 1); }
 };
 
+/// True for the layouts of whole tiles. A vector that was combined itself has another.
+template <class Layout>
+inline constexpr bool is_combinable = false;
+template <int R, int C, int WarpsM, int WarpsN>
+inline constexpr bool is_combinable<Fragments<R, C, WarpsM, WarpsN>> = true;
+template <int R, int C, int Threads>
+inline constexpr bool is_combinable<Striped<R, C, Threads>> = true;
+
+/// Returns a tile in a layout whose rows and columns can be combined.
+template <class T, int R, int C, class Layout>
+TESSERA_TILE decltype(auto) combinable(const Tile<T, R, C, Layout>& tile)
+{
+    if constexpr (is_combinable<PresentLayout<Layout>>) {
+        return (tile);
+    } else {
+        return relaid<AsPresentAs<Layout, Striped<R, C, Layout::threads>>>(tile);
+    }
+}
+template <class X>
+using Combinable = decltype(combinable(settled(std::declval<const X&>())));
+
 /// Combines what `Warps` warps have for the same rows or columns. All get the same bits.
 template <int Warps, class Layout, int R, int C, class T, class Combine>
 __device__ __forceinline__ void combine_warps(Tile<T, R, C, Layout>& tile, int warp_in_row, bool tells,
@@ -234,7 +257,7 @@ TESSERA_TILE constexpr auto require_combine()
 template <detail::TileLike X, class Combine>
 TESSERA_TILE auto reduce_rows(const X& x, Combine combine, typename detail::facts_of<X>::element identity)
 {
-    using Facts = detail::facts_of<X>;
+    using Facts = detail::facts_of<detail::Combinable<X>>;
     using Layout = typename Facts::layout;
     using Element = typename Facts::element;
     using Rows = typename Layout::Rows;
@@ -244,8 +267,9 @@ TESSERA_TILE auto reduce_rows(const X& x, Combine combine, typename detail::fact
     if constexpr (How::row_warps > 1) {
         detail::need_scratch(static_cast<std::size_t>(How::row_warps) * Facts::rows * sizeof(Element));
     }
+    const auto& values = detail::settled(x);
+    const auto& tile = detail::combinable(values);
     if constexpr (Layout::registers > 0) {
-        const auto& tile = detail::settled(x);
         detail::unrolled<Rows::registers>([&](int i) { detail::Access::values(result)[i] = identity; });
         detail::unrolled<Layout::registers>([&](int i) {
             Element& sum = detail::Access::values(result)[Layout::row_register(i)];
@@ -268,7 +292,7 @@ TESSERA_TILE auto reduce_rows(const X& x, Combine combine, typename detail::fact
 template <detail::TileLike X, class Combine>
 TESSERA_TILE auto reduce_columns(const X& x, Combine combine, typename detail::facts_of<X>::element identity)
 {
-    using Facts = detail::facts_of<X>;
+    using Facts = detail::facts_of<detail::Combinable<X>>;
     using Layout = typename Facts::layout;
     using Element = typename Facts::element;
     using Columns = typename Layout::Columns;
@@ -279,8 +303,9 @@ TESSERA_TILE auto reduce_columns(const X& x, Combine combine, typename detail::f
     if constexpr (How::column_warps > 1) {
         detail::need_scratch(static_cast<std::size_t>(How::column_warps) * Facts::columns * sizeof(Element));
     }
+    const auto& values = detail::settled(x);
+    const auto& tile = detail::combinable(values);
     if constexpr (Layout::registers > 0) {
-        const auto& tile = detail::settled(x);
         detail::unrolled<Columns::registers>([&](int i) { detail::Access::values(result)[i] = identity; });
         detail::unrolled<Layout::registers>([&](int i) {
             Element& sum = detail::Access::values(result)[Layout::column_register(i)];

@@ -141,7 +141,7 @@ struct Striped {
     static constexpr int registers = per_thread * vector;
     static constexpr bool is_full = vectors % Threads == 0;
     /// Vectors of a thread that are in one row.
-    static constexpr int same_row = in_row % Threads == 0 ? in_row / Threads : 1;
+    static constexpr int same_row = TileRows == 1 ? per_thread : in_row % Threads == 0 ? in_row / Threads : 1;
 
     __device__ static int vector_index(int i) { return i / vector * Threads + static_cast<int>(threadIdx.x); }
     __device__ static int row(int i) { return vector_index(i) / in_row; }
