@@ -39,14 +39,6 @@ public:
     static constexpr int rows = Rows;        ///< of a tile
     static constexpr int columns = Columns;  ///< of a tile
 
-    /// Refuses to compile: a place made by hand could be another CTA's.
-    template <std::integral... Indices>
-    TESSERA_TILE explicit Place(Indices...)
-    {
-        static_assert(tessera::detail::always_false<Indices...>,
-                      "tessera: places are not made by hand: output.tiles(cta) has those that no other CTA has");
-    }
-
     /// Returns the tile's first row in the matrix.
     TESSERA_TILE std::int64_t first_row() const { return std::int64_t{row_} * Rows; }
     /// Returns the tile's first column in the matrix.
@@ -79,6 +71,14 @@ private:
 template <class Machine, int Rows, int Columns>
 class Place : public Position<Machine, Rows, Columns> {
 public:
+    /// Refuses to compile: a place made by hand could be another CTA's.
+    template <std::integral... Indices>
+    TESSERA_TILE explicit Place(Indices...)
+    {
+        static_assert(tessera::detail::always_false<Indices...>,
+                      "tessera: places are not made by hand: output.tiles(cta) has those that no other CTA has");
+    }
+
     /// Returns the position of this tile in the transposed matrix: (column, row) in tiles. Other CTAs may store a tile there, so it
     /// is only loaded from.
     TESSERA_TILE Position<Machine, Columns, Rows> transposed() const
