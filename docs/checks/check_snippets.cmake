@@ -3,7 +3,7 @@
 #
 # A block that includes something is a whole source file: for nvcc if it is marked `cuda`, for the C++ compiler if it is
 # marked `cpp`. Any other block is the body of a function that sees the names of kernel_names.cuh (`cuda`) or
-# snippet_names.hpp (`cpp`).
+# snippet_names.hpp (`cpp`), on the page of tile programs of a template that sees those of tile_names.cuh.
 #
 # In a header, code is between @code{.cpp} and @endcode. All blocks for one compiler are one source file, so that the
 # check is quick: nvcc takes those of tessera/device/ and those with a __global__ function (a whole piece of a source
@@ -16,6 +16,7 @@ file(MAKE_DIRECTORY ${WORK})
 set(work_directory ${WORK})
 set(preamble "#include \"${CMAKE_CURRENT_LIST_DIR}/snippet_names.hpp\"\n")
 set(kernel_preamble "#include \"${CMAKE_CURRENT_LIST_DIR}/kernel_names.cuh\"\n")
+set(tile_preamble "#include \"${CMAKE_CURRENT_LIST_DIR}/tile_names.cuh\"\n")
 set(blocks 0)
 
 # cuda::std::mdspan for the C++ compiler; nvcc finds it by itself.
@@ -49,6 +50,7 @@ foreach(page IN LISTS pages)
     string(MAKE_C_IDENTIFIER ${page} page_name)
     set(bodies "")
     set(kernel_bodies "")
+    set(tile_bodies "")
     set(number 0)
     while(TRUE)
         string(FIND "${rest}" "\n```c" begin)
@@ -71,7 +73,10 @@ foreach(page IN LISTS pages)
         endif()
         math(EXPR number "${number} + 1")
         math(EXPR blocks "${blocks} + 1")
-        if(language STREQUAL "cuda" AND NOT "${block}" MATCHES "#include")
+        if(language STREQUAL "cuda" AND page MATCHES "tile-programs" AND NOT "${block}" MATCHES "#include")
+            string(APPEND tile_bodies
+                "TESSERA_TILE_TEMPLATE TESSERA_TILE void block_${number}(TESSERA_TILE_NAMES)\n{\n{\n${block}\n}\n}\n")
+        elseif(language STREQUAL "cuda" AND NOT "${block}" MATCHES "#include")
             string(APPEND kernel_bodies "__device__ void block_${number}(TESSERA_KERNEL_NAMES)\n{\n{\n${block}\n}\n}\n")
         elseif(language STREQUAL "cuda")
             check(${page_name}_${number}.cu "${block}\n")
@@ -87,10 +92,14 @@ foreach(page IN LISTS pages)
     if(NOT "${kernel_bodies}" STREQUAL "")
         check(${page_name}.cu "${kernel_preamble}${kernel_bodies}")
     endif()
+    if(NOT "${tile_bodies}" STREQUAL "")
+        check(${page_name}_tiles.cu "${tile_preamble}${tile_bodies}")
+    endif()
 endforeach()
 
 set(host_text "#include \"${CMAKE_CURRENT_LIST_DIR}/header_names.hpp\"\n")
 set(device_text "#include \"${CMAKE_CURRENT_LIST_DIR}/header_names.cuh\"\n")
+set(tile_text "${tile_preamble}namespace tessera::tile {\n")
 set(device_12_text "${device_text}")  # what only compute capability 12.x has
 file(GLOB_RECURSE headers RELATIVE ${ROOT} ${ROOT}/sdk/include/*.hpp ${ROOT}/sdk/include/*.cuh)
 foreach(header IN LISTS headers)
@@ -120,6 +129,9 @@ foreach(header IN LISTS headers)
             string(APPEND device_text "namespace ${name} {\n${block}\n}\n")
         elseif(header MATCHES "mma_sync_scaled")
             string(APPEND device_12_text "__device__ void ${name}(TESSERA_HEADER_NAMES)\n{\n{\n${block}\n}\n}\n")
+        elseif(header MATCHES "tessera/tile/")
+            string(APPEND tile_text
+                "TESSERA_TILE_TEMPLATE TESSERA_TILE void ${name}(TESSERA_TILE_NAMES)\n{\n{\n${block}\n}\n}\n")
         elseif(header MATCHES "tessera/device/")
             string(APPEND device_text "__device__ void ${name}(TESSERA_HEADER_NAMES)\n{\n{\n${block}\n}\n}\n")
         else()
@@ -129,6 +141,7 @@ foreach(header IN LISTS headers)
 endforeach()
 check(headers.cpp "${host_text}")
 check(headers.cu "${device_text}")
+check(headers_tiles.cu "${tile_text}}\n")
 check(headers_12.cu "${device_12_text}" compute_120a)
 
 if(blocks EQUAL 0)

@@ -245,19 +245,24 @@ public:
     /// Goes from one step to the next.
     class Iterator {
     public:
+        /// For the library.
         TESSERA_TILE explicit Iterator(Stream& stream) : stream_(&stream) {}
+        /// Waits for the step's tiles, and returns them.
         TESSERA_TILE auto operator*() const { return stream_->current(cuda::std::index_sequence_for<Views...>()); }
+        /// Goes on to the next step: the tiles of this one are gone.
         TESSERA_TILE Iterator& operator++()
         {
             stream_->next();
             return *this;
         }
+        /// Returns false after the last step.
         TESSERA_TILE bool operator!=(End) const { return stream_->step_ < stream_->steps_; }
 
     private:
         Stream* stream_;
     };
 
+    /// For the library.
     TESSERA_TILE Stream(Cta<Machine> cta, const Band<Views>&... bands) : ring_(&cta.ring()), bands_(bands...)
     {
         static_assert((Views::Staged::exists && ...),
@@ -285,7 +290,9 @@ public:
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
 
+    /// Returns the first step.
     TESSERA_TILE Iterator begin() { return Iterator(*this); }
+    /// Returns the end.
     TESSERA_TILE End end() const { return {}; }
 
 private:

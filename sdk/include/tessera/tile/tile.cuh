@@ -270,6 +270,7 @@ TESSERA_TILE constexpr auto require_replacement()
 
 }  // namespace detail
 
+/// Replaces the tile.
 template <class T, int TileRows, int TileColumns, class Layout>
 template <class X>
 TESSERA_TILE Tile<T, TileRows, TileColumns, Layout>& Tile<T, TileRows, TileColumns, Layout>::operator=(const X& values)
@@ -348,6 +349,33 @@ TESSERA_TILE auto where(const Condition&, const X&, const Y&)
                   "full_like(tile, value) before it");
 }
 
+namespace detail {
+
+/// x / y, at most 2 units in the last place off for y up to 2^126: exact division takes four times as many instructions.
+/// Source: PTX ISA, "div".
+TESSERA_TILE float divided(float x, float y)
+{
+#ifdef __CUDA_ARCH__
+    float result = 0;
+    asm("div.full.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y));
+    return result;
+#else
+    return x / y;
+#endif
+}
+/// x / y of elements.
+template <class X, class Y>
+TESSERA_TILE auto quotient(const X& x, const Y& y)
+{
+    if constexpr (std::is_same_v<decltype(x / y), float>) {
+        return divided(x, y);
+    } else {
+        return x / y;
+    }
+}
+
+}  // namespace detail
+
 // The operators differ in their sign only.
 #define TESSERA_DETAIL_TILE_OPERATOR(SIGN)                                                     \
     template <detail::TileLike X, detail::TileLike Y>                                          \
@@ -414,32 +442,6 @@ TESSERA_DETAIL_NO_TILE_ASSIGNMENT(-);
 TESSERA_DETAIL_NO_TILE_ASSIGNMENT(*);
 TESSERA_DETAIL_NO_TILE_ASSIGNMENT(/);
 #undef TESSERA_DETAIL_NO_TILE_ASSIGNMENT
-
-namespace detail {
-
-/// x / y, at most 2 units in the last place off for y up to 2^126: exact division takes four times as many instructions.
-/// Source: PTX ISA, "div".
-TESSERA_TILE float divided(float x, float y)
-{
-#ifdef __CUDA_ARCH__
-    float result = 0;
-    asm("div.full.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y));
-    return result;
-#else
-    return x / y;
-#endif
-}
-template <class X, class Y>
-TESSERA_TILE auto quotient(const X& x, const Y& y)
-{
-    if constexpr (std::is_same_v<decltype(x / y), float>) {
-        return divided(x, y);
-    } else {
-        return x / y;
-    }
-}
-
-}  // namespace detail
 
 /// Returns the quotients, at most 2 units in the last place off in float. A vector divides by its reciprocals, which must be finite.
 template <detail::TileLike X, detail::TileLike Y>

@@ -130,17 +130,21 @@ public:
     /// Goes from one place to the next.
     class Iterator {
     public:
+        /// For the library.
         TESSERA_TILE Iterator(const detail::TileOrder& order, detail::RingState& ring, std::uint32_t cta,
                               std::uint32_t ctas)
             : order_(order), ring_(&ring), tile_(cta), step_(2 * (ctas - cta) - 1), round_trip_(2 * ctas)
         {}
+        /// Returns the place.
         TESSERA_TILE Place<Machine, Rows, Columns> operator*() const { return {order_.position(tile_), *ring_}; }
+        /// Goes on to the next place.
         TESSERA_TILE Iterator& operator++()
         {
             tile_ += step_;
             step_ = round_trip_ - step_;
             return *this;
         }
+        /// Returns false after the last place.
         TESSERA_TILE bool operator!=(End) const { return tile_ < order_.count(); }
 
     private:
@@ -151,7 +155,9 @@ public:
         std::uint32_t round_trip_;
     };
 
+    /// For the library.
     TESSERA_TILE PlaceRange(const detail::TileOrder& order, detail::RingState& ring) : order_(order), ring_(&ring) {}
+    /// Returns the first place.
     TESSERA_TILE Iterator begin() const
     {
 #ifdef __CUDA_ARCH__
@@ -160,6 +166,7 @@ public:
         return Iterator(order_, *ring_, 0, order_.count());  // a plan is made of the first alone
 #endif
     }
+    /// Returns the end.
     TESSERA_TILE End end() const { return {}; }
 
 private:
