@@ -27,6 +27,7 @@
 #include "report/html.hpp"
 #include "report/report.hpp"
 #include "simt_bench.hpp"
+#include "tiles_bench.hpp"
 #include "tune_bench.hpp"
 
 namespace tessera::bench {
@@ -76,6 +77,11 @@ struct CommandLine {
     std::vector<std::string> orders{"rr"};
     // launch
     std::string size = "32x32x32";
+    std::vector<std::string> tile_shapes{
+        "2048",           "4096",          "8192", "4096x11008x4096", "2048x5120x5120", "4096x4096x11008",
+        "8192x2048x2048", "1024x6144x4096"};
+    std::vector<std::string> tile_lengths{"1024", "2048", "4096", "8192", "16384"};
+    std::int64_t tile_rows = TilesOptions{}.rows;
     std::size_t launches = LaunchOptions{}.launches_per_sample;
     double max_ratio = 1.25;
 };
@@ -272,6 +278,26 @@ TuneOptions tune_options_of(const CommandLine& line)
     options.tuning.seed = line.seed;
     options.listed = line.listed;
     options.cache_file = line.tuning.cache_file;
+    return options;
+}
+
+TilesOptions tiles_options_of(const CommandLine& line)
+{
+    TilesOptions options;
+    for (const std::string& shape : line.tile_shapes) {
+        if (shape != "none") {
+            options.shapes.push_back(parse_shape(shape));
+        }
+    }
+    for (const std::string& length : line.tile_lengths) {
+        if (length != "none") {
+            options.lengths.push_back(parse_shape(length).m);
+        }
+    }
+    options.rows = line.tile_rows;
+    options.rounds = line.rounds != 0 ? line.rounds : options.rounds;
+    options.sample = std::chrono::milliseconds(line.sample);
+    options.seed = line.seed;
     return options;
 }
 
@@ -504,6 +530,24 @@ int run(int argc, char** argv)
     tune->add_option("--list", line.listed, "candidates to list")->capture_default_str();
     tune->add_option("--tuning-cache", line.tuning.cache_file, "save the choices to this file");
 
+    CLI::App* tiles =
+        app.add_subcommand("tiles", "measure tile programs: GEMM beside Gemm::launch, rows beside a copy, attention");
+    tiles->add_option("--device", line.device, "CUDA device number")->check(CLI::Range(0, 1023));
+    tiles->add_option("--shapes", line.tile_shapes, "products: MxNxK, or N for a cube; separated by commas, or none")
+        ->delimiter(',')
+        ->capture_default_str();
+    tiles->add_option("--rows", line.tile_rows, "rows of 8192 elements, for softmax and layer norm; 0: neither")
+        ->check(CLI::Range(0, 1 << 20))
+        ->capture_default_str();
+    tiles->add_option("--lengths", line.tile_lengths, "tokens of attention with 16 heads; separated by commas, or none")
+        ->delimiter(',')
+        ->capture_default_str();
+    tiles->add_option("--repetitions", line.rounds, "samples of each")->check(CLI::Range(1, 1000000));
+    tiles->add_option("--sample", line.sample, "shortest sample, in milliseconds")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    tiles->add_option("--seed", line.seed, "seed of the random operands")->capture_default_str();
+
     CLI::App* simt = app.add_subcommand("simt", "compare the SIMT ladder with cuBLAS in true fp32 and with the CPU");
     add_common_options(*simt, line);
     simt->add_option("--sizes", line.sizes, "MxNxK, or N for a cube; separated by commas")->delimiter(',');
@@ -539,12 +583,17 @@ int run(int argc, char** argv)
     const SimtOptions simt_options = simt_options_of(line);
     const LaunchOptions launch_options = launch_options_of(line);
     const TuneOptions tune_options = tune_options_of(line);
+    const TilesOptions tiles_options = tiles_options_of(line);
     if (Device::count() == 0) {
         fmt::print(stderr, "tessera-bench: no CUDA device found (or no driver for it); nothing was measured\n");
         return no_device;
     }
     if (gemm->parsed()) {
         return run_gemm_command(line, gemm_options);
+    }
+    if (tiles->parsed()) {
+        run_tiles(require_device(line.device), tiles_options);
+        return success;
     }
     if (tune->parsed()) {
         run_tune(require_device(line.device), tune_options);
