@@ -482,11 +482,15 @@ TEST_CASE("sums in f16 are right in all orders, at ragged extents and depths, wi
     }
     std::mt19937_64 engine = random_engine(3);
     const auto flip = [&] { return engine() % 2 == 0; };
+    std::size_t number = 0;
     std::size_t launches = 0;
     for (const std::int64_t k : {1, 40, 64, 72, 136, 1160}) {
         for (const bool a_row_major : {true, false}) {
             for (const bool b_row_major : {true, false}) {
                 for (const Data data_kind : {Data::random, Data::signature}) {
+                    if (quick() && ++number % 5 != 0) {  // of 48: in all, each order and depth comes
+                        continue;
+                    }
                     GemmCase gemm;
                     gemm.m = flip() ? 70 : 200;
                     gemm.n = flip() ? 131 : 88;
@@ -546,9 +550,9 @@ TEST_CASE("sums in f16 are those of 64 products, which are added in f32")
         CHECK(sum.in_f32 == 2048.0F + 64.0F);
     }
     // In f16 alone, a sum of ones ends at 2048.
-    for (const SumInEachWay& sum : sums_of_row(std::vector<float>(std::size_t{4} * 4096, 1.0F))) {
+    for (const SumInEachWay& sum : sums_of_row(std::vector<float>(4096, 1.0F))) {
         CAPTURE(sum.name);
-        CHECK(sum.in_f16 == 4.0F * 4096.0F);
+        CHECK(sum.in_f16 == 4096.0F);
     }
 }
 
