@@ -139,6 +139,7 @@ struct tile_facts<Tile<T, R, C, L>> {
     using layout = L;
     static constexpr int rows = R;
     static constexpr int columns = C;
+    // The library uses the result at once. NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter)
     TESSERA_TILE static const Tile<T, R, C, L>& settle(const Tile<T, R, C, L>& tile) { return tile; }
 };
 template <class X>
