@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::string_view operation = "tile::launch";
 constexpr std::size_t alignment = 1024;  // of the ring: what the widest swizzle repeats after
-constexpr std::size_t bytes_of_barriers = 2 * (most_stages + most_held) * sizeof(std::uint64_t);
-constexpr std::size_t least_in_ring =
-    8 * 1024;                     // bytes of a load: many small CTAs hide the latency of smaller ones better
+constexpr std::size_t bytes_of_barriers = std::size_t{2} * (most_stages + most_held) * sizeof(std::uint64_t);
+/// In bytes: many small CTAs hide the latency of smaller loads better.
+constexpr std::size_t least_in_ring = std::size_t{8} * 1024;
 constexpr int copied_stages = 4;  // where threads copy: more only keep other CTAs away
 
 /// Returns true if the kernel's code for the current device is not empty.
