@@ -4,7 +4,7 @@
 /// around each piece.
 
 #include <tessera/device/disjoint_span.cuh>
-#include <tessera/device/mma_sync_scaled.cuh>
+#include <tessera/device/mma_sync_sparse.cuh>
 #include <tessera/device/wgmma.cuh>
 #include <tessera/tessera.hpp>
 

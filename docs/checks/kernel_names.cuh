@@ -5,7 +5,7 @@
 #include <tessera/device/accumulator.cuh>
 #include <tessera/device/clc.cuh>
 #include <tessera/device/mma.cuh>
-#include <tessera/device/mma_sync.cuh>
+#include <tessera/device/mma_sync_sparse.cuh>
 #include <tessera/device/output_partition.cuh>
 #include <tessera/device/tma.cuh>
 
@@ -31,4 +31,4 @@ __device__ void store(OutputTile<128, 128> tile);
         Tile(&a)[4], Tile(&b)[4], TmemSlot &tmem_slot, const TmemAccumulator<128, CtaGroup::one>&accumulator,    \
         Sums &sums, ClcStorage<2>&clc, BarriersPublishedToCluster pair_published,                                \
         const OutputPartition<128, 128>&partition, unsigned warp, unsigned row, unsigned column, unsigned depth, \
-        unsigned steps
+        unsigned steps, std::uint32_t word

@@ -24,8 +24,8 @@
 /// | `tf32` | 8 | 8.0 |
 /// | `f8e4m3`, `f8e5m2`, mixed | 32 | 8.9 |
 ///
-/// Sums are in f32, of f16 operands also in f16. Floats of 6 and 4 bits, and block scales, are in mma_sync_scaled.cuh. All threads
-/// of a warp call everything here, converged.
+/// Sums are in f32, of f16 operands also in f16. Floats of 6 and 4 bits, and block scales, are in mma_sync_scaled.cuh, a
+/// sparse A in mma_sync_sparse.cuh. All threads of a warp call everything here, converged.
 ///
 /// Source: PTX ISA 9.0, "mma", "ldmatrix" and the layouts of their matrices.
 
@@ -95,12 +95,12 @@ struct FragmentA {
 /// Lane t has column t / 4. Word i has the 4 bytes that begin at byte 4 * (t % 4) of the i-th 16 bytes along K.
 /// @tparam T  f16, bf16, tf32, f8e4m3, f8e5m2 or a type of mma_sync_scaled.cuh
 /// @tparam N  8
-/// @tparam K  see the table in mma_sync.cuh
+/// @tparam K  see the table in mma_sync.cuh; with a sparse A, that in mma_sync_sparse.cuh
 template <class T, unsigned N, unsigned K>
 struct FragmentB {
-    static_assert(N == 8 && detail::is_mma_operand<T, K>,
+    static_assert(N == 8 && (detail::is_mma_operand<T, K> || (K % 2 == 0 && detail::is_mma_operand<T, K / 2>)),
                   "tessera: mma.sync multiplies 8 columns of B: K is 8 or 16 for f16, 16 for bf16, 8 for tf32, 32 for "
-                  "f8e4m3 and f8e5m2; mma_sync_scaled.cuh has smaller floats");
+                  "f8e4m3 and f8e5m2, and twice that with a sparse A; mma_sync_scaled.cuh has smaller floats");
     using element_type = T;              ///< of B
     static constexpr unsigned k = K;     ///< elements along K
     static constexpr unsigned rows = N;  ///< columns of B: rows of a K-major tile

@@ -124,16 +124,19 @@ struct kind_name<MmaKind::mxf4nvf4> {
     static constexpr char value[] = "mxf4nvf4";
 };
 
+#ifdef __CUDA_ARCH__
+#ifdef __CUDA_ARCH_FAMILY_SPECIFIC__
+inline constexpr bool is_family_12 = __CUDA_ARCH_FAMILY_SPECIFIC__ / 100 == 12;
+#else
+inline constexpr bool is_family_12 = false;
+#endif
+#endif
+
 /// Compiles only for targets that have the kind.
 template <MmaKind Kind>
 __device__ constexpr void require_target_of_kind()
 {
 #ifdef __CUDA_ARCH__
-#ifdef __CUDA_ARCH_FAMILY_SPECIFIC__
-    constexpr unsigned family = __CUDA_ARCH_FAMILY_SPECIFIC__ / 100;
-#else
-    constexpr unsigned family = 0;
-#endif
 #ifdef __CUDA_ARCH_SPECIFIC__
     constexpr bool exact = true;
 #else
@@ -141,10 +144,10 @@ __device__ constexpr void require_target_of_kind()
 #endif
     constexpr bool byte_floats = Kind == MmaKind::f8f6f4 || Kind == MmaKind::mxf8f6f4;
     static_assert(
-        !byte_floats || family == 12,
+        !byte_floats || is_family_12,
         "tessera: mma.sync of 6-bit and 4-bit floats and with scale factors needs compute capability 12.x and a "
         "target such as sm_120a or sm_120f");
-    static_assert(byte_floats || (family == 12 && exact),
+    static_assert(byte_floats || (is_family_12 && exact),
                   "tessera: mma.sync of f4e2m1x2 needs compute capability 12.x and a target such as sm_120a");
 #endif
 }
